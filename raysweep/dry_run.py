@@ -1,0 +1,48 @@
+"""What a run would do, before anything is computed or created."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from raysweep import driver, extension, plan, sweep, workloads
+from raysweep.driver import Options
+from raysweep.progress import duration
+from raysweep.space import Space
+
+RAY_START = 15.0  # seconds an empty Ray job takes on two cores
+
+
+def describe(space: Space, name: str | None, storage: str | Path, options: Options, yes: bool) -> list[str]:
+    """Lines for the terminal: the question, cells, packs, draws, what is there already, time and memory."""
+    folder, record = sweep.place(space, name, storage)
+    sweep.check_size(space, yes)
+    cells = plan.enumerate_cells(space)
+    if record is not None:
+        extension.reconcile(record.space, space, record.sweep)
+    work = driver.missing(space, cells, folder, options)
+    executor = driver.choose_executor(options, work, space)
+    workers = 1 if executor == "inline" else options.workers or driver.local_workers(space)
+    packs = plan.make_packs(workloads.get(space.workload), cells, work.pending, driver.packing(executor, workers))
+    total = len(cells) * len(space.seeds)
+    lines = [f"{space.name}: {space.workload}"]
+    lines += [f"  {name:18} {_values(values)}" for name, values in space.axes.items()]
+    lines += [f"  {len(cells):,} cells x {len(space.seeds):,} draws = {total:,} rows"
+              + (f", {total - work.rows:,} of them in the ledger already" if total > work.rows else "")]
+    lines += [f"  note: {note}" for note in work.notes]
+    if not work.rows:
+        return [*lines, "  nothing to compute"]
+    busy = min(workers, len(packs))
+    seconds = work.seconds / busy + (RAY_START if executor == "ray" else 0)
+    place = "this process" if executor == "inline" else f"Ray Tune, {workers} workers (start-up included)"
+    lines.append(f"  {work.rows:,} rows to compute in {len(packs):,} packs of up to {max(map(len, packs)):,} rows")
+    lines.append(f"  estimated {duration(seconds)} in {place}; {duration(work.seconds)} of one core")
+    lines.append(f"  estimated memory {max(pack.peak_bytes for pack in packs) / 1e6:,.0f} MB a trial; "
+                 f"rows on disk about {work.rows * 700 / 1e6:,.1f} MB")
+    return lines
+
+
+def _values(values: list[object]) -> str:
+    shown = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+    if len(shown) <= 6:
+        return ", ".join(shown)
+    return f"{shown[0]}, {shown[1]} ... {shown[-1]} ({len(shown)} values)"

@@ -1,0 +1,22 @@
+"""The one exception for bad input: a single line that begins with the path of the offending key."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(Exception):
+    """Bad input. `str(error)` is one line, "key.path: what was expected"; the command line exits with 2."""
+
+    def __init__(self, path: str, message: str) -> None:
+        text = f"{path}: {message}" if path else message
+        super().__init__(" ".join(text.split()))
+
+
+def unknown(path: str, kind: str, name: object, known: Iterable[str]) -> InputError:
+    """An unknown name, with the nearest known one suggested and all of them listed."""
+    names = [str(entry) for entry in known]
+    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    suggestion = f"; did you mean {near[0]}?" if near else ""
+    return InputError(path, f"unknown {kind} {name!r}{suggestion} Known: {', '.join(names)}".replace("? Known", "? known"))

@@ -1,0 +1,16 @@
+"""Packs one after another in this process: the executor for small work, where starting Ray would cost more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from raysweep import trial
+from raysweep.plan import Pack
+from raysweep.search.grid import Grid
+
+
+def run(source: Grid, job: trial.Job, on_segment: Callable[[Pack, Path], None]) -> None:
+    """Compute every pack of `source`; `on_segment` is told the path of each published segment."""
+    while (pack := source.next()) is not None:
+        on_segment(pack, trial.run_pack(job, pack.id, pack.cells, pack.seeds))

@@ -1,0 +1,139 @@
+"""Packs on Ray Tune: one trial a pack, fed by one Searcher over the queue of packs.
+
+Rows travel by ledger segment, not through `tune.report`: what a trial has finished is safe before the driver hears of
+it. Tune's own loggers, result files and checkpoints are off; resuming reads the ledger.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raysweep import trial
+from raysweep.errors import InputError
+from raysweep.plan import Pack
+from raysweep.records import ledger
+from raysweep.search.grid import Grid
+
+LOST_WORKER_RETRIES = 3
+"""A worker that dies is not the fault of its rows: so many times a pack is tried elsewhere."""
+
+_ENVIRONMENT = {
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # Ctrl-C is ours: stop, keep the rows, say how to resume
+    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
+    "RAY_TRAIN_ENABLE_STATE_TRACKING": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+def connect(workers: int | None, resources: dict[str, int]) -> int:
+    """Join the Ray cluster there is, or start one on this machine; returns how many trials can run at once.
+
+    InputError if a single trial cannot fit: what it asks for and what is there.
+    """
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    import ray
+
+    if not ray.is_initialized():
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
+        try:
+            ray.init(address="auto", **options)
+        except ConnectionError:
+            cpus = max(os.cpu_count() or 1, (workers or 1) * resources["cpus_per_trial"])
+            ray.init(address="local", include_dashboard=False, num_cpus=cpus, **options)
+    there = ray.cluster_resources()
+    asked = {"CPU": resources["cpus_per_trial"], "GPU": resources["gpus_per_trial"]}
+    fits = [int(there.get(kind, 0) // amount) for kind, amount in asked.items() if amount]
+    for kind, amount in asked.items():
+        if amount > there.get(kind, 0):
+            ray.shutdown()
+            raise InputError(f"resources.{kind.lower()}s_per_trial",
+                             f"a trial asks for {amount} {kind}, the cluster has {there.get(kind, 0):g}")
+    return min([*fits, workers] if workers else fits)
+
+
+def run(source: Grid, job: trial.Job, on_segment: Callable[[Pack, Path], None], *, workers: int,
+        resources: dict[str, int], scratch: Path) -> None:
+    """Compute every pack of `source` on the connected cluster; `on_segment` is told of each published segment."""
+    from ray import tune
+
+    trainable = tune.with_resources(
+        tune.with_parameters(_trainable, job=job),
+        tune.PlacementGroupFactory([{"CPU": resources["cpus_per_trial"], "GPU": resources["gpus_per_trial"]}]))
+    scratch.mkdir(exist_ok=True)
+    problems: list[BaseException] = []
+    try:
+        tune.Tuner(
+            trainable,
+            tune_config=tune.TuneConfig(search_alg=_searcher(source, job, on_segment, problems), num_samples=-1,
+                                        max_concurrent_trials=workers, reuse_actors=True, metric="rows", mode="max"),
+            run_config=tune.RunConfig(name="tune", storage_path=str(scratch.resolve()), verbose=0),
+        ).fit()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    if problems:
+        raise problems[0]
+
+
+def _trainable(config: dict[str, str], job: trial.Job) -> None:
+    from ray import tune
+
+    cells, seeds = (np.frombuffer(bytes.fromhex(config[name]), dtype=np.int64) for name in ("cells", "seeds"))
+    trial.run_pack(job, config["pack"], cells, seeds)
+    tune.report({"rows": len(seeds)})
+
+
+def _searcher(source: Grid, job: trial.Job, on_segment: Callable[[Pack, Path], None],
+              problems: list[BaseException]) -> Any:
+    """A Tune Searcher over the queue of packs. (Made here because its base class needs Ray.)"""
+    from ray.tune.search import Searcher
+
+    class PackQueue(Searcher):
+        def __init__(self) -> None:
+            super().__init__(metric="rows", mode="max")
+            self.running: dict[str, Pack] = {}
+            self.lost: dict[str, int] = {}
+
+        def suggest(self, trial_id: str) -> dict[str, str] | str | None:
+            if problems:
+                return Searcher.FINISHED
+            pack = source.next()
+            if pack is None:  # a running pack may yet come back, so the end is only when none runs
+                return None if self.running else Searcher.FINISHED
+            self.running[trial_id] = pack
+            return {"pack": pack.id, "cells": pack.cells.astype(np.int64).tobytes().hex(),
+                    "seeds": pack.seeds.astype(np.int64).tobytes().hex()}
+
+        def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+            pack = self.running.pop(trial_id)
+            try:
+                path = ledger.segment_path(Path(job.ledger), pack.id, job.attempt)
+                if path.exists():  # published, even if the worker died right after
+                    on_segment(pack, path)
+                    return
+                self.lost[pack.id] = self.lost.get(pack.id, 0) + 1
+                if self.lost[pack.id] <= LOST_WORKER_RETRIES:
+                    source.hand_back([pack])
+                else:
+                    ledger.write_segment(path, trial.lost_rows(job, pack.cells, pack.seeds, self.lost[pack.id]))
+                    on_segment(pack, path)
+            except BaseException as problem:  # Tune would swallow it; the driver must hear of it
+                problems.append(problem)
+
+        def save(self, checkpoint_path: str) -> None:
+            Path(checkpoint_path).touch()  # nothing to save: the ledger is the state
+
+        def restore(self, checkpoint_path: str) -> None:
+            raise RuntimeError("a sweep resumes from its ledger, never from Tune's state")
+
+    return PackQueue()

@@ -1,0 +1,86 @@
+"""Identities: the same inputs have the same id, whatever wrote them down.
+
+An id is a SHA-256 of canonical JSON over (workload, stage, the workload's identity_version, the parameters that matter,
+seed, parents' ids). The digest of the source is provenance beside it, not part of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from raysweep import __version__
+from raysweep.workloads.declaration import Workload
+
+
+def canonical(value: Any) -> str:
+    """Canonical JSON: sorted keys, no spaces, shortest float digits, infinities as words; TypeError for the rest."""
+    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    raise TypeError(f"{type(value).__name__} has no canonical form")
+
+
+def content_id(value: Any) -> str:
+    """16 hexadecimal digits that stand for plain data."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
+
+
+def _identifying(workload: Workload, parameters: Mapping[str, Any], pretraining_only: bool) -> dict[str, Any]:
+    return {p.name: parameters[p.name] for p in workload.parameters
+            if (p.pretraining or not pretraining_only) and not (p.late and parameters[p.name] == p.absent)}
+
+
+def cell_id(workload: Workload, parameters: Mapping[str, Any]) -> str:
+    """The identity of a cell: everything but the seed."""
+    return content_id([workload.name, workload.identity_version, _identifying(workload, parameters, False)])
+
+
+def stage_ids(workload: Workload, parameters: Mapping[str, Any], seed: int) -> dict[str, str]:
+    """The stages of one row, parents first: pretrain (shared by rows that agree in it) and finetune."""
+    version = workload.identity_version
+    pretrain = content_id([workload.name, "pretrain", version, _identifying(workload, parameters, True), seed, []])
+    finetune = content_id([workload.name, "finetune", version, _identifying(workload, parameters, False), seed,
+                           [pretrain]])
+    return {"pretrain": pretrain, "finetune": finetune}
+
+
+def source_files(workload: Workload) -> list[Path]:
+    """Every Python file whose code decides the workload's numbers, in a fixed order."""
+    files: list[Path] = []
+    for module in workload.sources:
+        spec = importlib.util.find_spec(module)
+        if spec is None or spec.origin is None:
+            continue
+        origin = Path(spec.origin)
+        files += sorted(origin.parent.rglob("*.py")) if origin.name == "__init__.py" else [origin]
+    return files
+
+
+@functools.cache
+def source_digest(workload: Workload) -> str:
+    """12 hexadecimal digits over the text of those files."""
+    digest = hashlib.sha256()
+    for path in source_files(workload):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+def code_version(workload: Workload) -> str:
+    """What is recorded with every row: version of raysweep and digest of the workload's source."""
+    return f"{__version__}+{source_digest(workload)}"

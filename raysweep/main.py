@@ -1,0 +1,290 @@
+"""The command line. Also the file that `ray submit` copies alone to a cluster, so it only imports what is installed."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+if __name__ == "__main__":  # as a script, Python puts this file's folder first on the path: raysweep/ is no place there
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != os.path.dirname(os.path.abspath(__file__))]
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+try:
+    import click
+
+    import raysweep
+    from raysweep.errors import InputError, unknown
+except ModuleNotFoundError as missing:
+    sys.exit(f"raysweep: {missing.name} is not installed for {sys.executable}; install raysweep there "
+             "(pip install raysweep) and try again")
+
+VERSION = "0.1.0"  # of this file: a copy may meet another version of the package
+
+STORAGE = click.option("--storage", default="sweeps", show_default=True, metavar="DIR",
+                       help="Folder that holds the sweeps.")
+TRACKING = click.option("--tracking-uri", metavar="URI|none",
+                        help="MLflow to mirror into [default: sqlite database STORAGE/mlflow.db].")
+WORKERS = click.option("--workers", type=click.IntRange(min=1), metavar="N",
+                       help="Trials at a time on Ray [default: as many as fit].")
+EXECUTOR = click.option("--executor", type=click.Choice(["ray", "inline"]),
+                        help="Ray Tune, or this process [default: this process up to about 20 s of work].")
+ON_CODE_CHANGE = click.option("--on-code-change", type=click.Choice(["reuse", "recompute", "refuse"]), default="reuse",
+                              show_default=True, help="What to do with rows that older code computed.")
+NO_REPORT = click.option("--no-report", is_flag=True, help="Leave the report to `raysweep report`.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+             epilog="Start with: raysweep run quickstart")
+@click.version_option(raysweep.__version__, prog_name="raysweep")
+def cli() -> None:
+    """How does what you get after fine-tuning depend on pretraining length, fine-tuning rate, depth and overlap angle,
+    and where does it tip over? raysweep runs the grid, records it in MLflow and reports the boundary with error bars.
+    """
+
+
+@cli.command()
+@click.argument("space", metavar="SPACE")
+@click.option("--set", "sets", multiple=True, metavar="KEY=VALUE",
+              help="Change any key of the space by its dotted path; VALUE is YAML, null removes the key. "
+                   "Example: --set axes.depth=[1,2,5]")
+@click.option("--name", metavar="N", help="Name of the sweep [default: the space's name].")
+@STORAGE
+@TRACKING
+@WORKERS
+@EXECUTOR
+@ON_CODE_CHANGE
+@NO_REPORT
+@click.option("--yes", is_flag=True, help="Go ahead with 1,000,000 rows and more.")
+@click.option("--dry-run", is_flag=True, help="Say what would be computed, how long and how large; compute nothing.")
+def run(space: str, sets: tuple[str, ...], name: str | None, storage: str, tracking_uri: str | None,
+        workers: int | None, executor: str | None, on_code_change: str, no_report: bool, yes: bool,
+        dry_run: bool) -> None:
+    """Run SPACE (a path, or the name of a packaged space) to its end.
+
+    A sweep of that name that exists is continued; with more seeds or more values on an axis it is extended.
+    """
+    from raysweep import dry_run as dry
+    from raysweep import sweep
+
+    changes = _sets(sets)
+    if dry_run:
+        options = sweep.Options(executor, workers, on_code_change)
+        click.echo("\n".join(dry.describe(sweep.read(space, changes, {}), name, storage, options, yes)))
+        return
+    _finish(sweep.run(space, set=changes, name=name, storage=storage, tracking_uri=tracking_uri, workers=workers,
+                      executor=executor, report=not no_report, yes=yes, on_code_change=on_code_change))
+
+
+@cli.command()
+@click.argument("sweep_name", metavar="SWEEP")
+@STORAGE
+@TRACKING
+@WORKERS
+@EXECUTOR
+@ON_CODE_CHANGE
+@NO_REPORT
+def resume(sweep_name: str, storage: str, tracking_uri: str | None, workers: int | None, executor: str | None,
+           on_code_change: str, no_report: bool) -> None:
+    """Compute what SWEEP still lacks, and once more what failed."""
+    from raysweep import sweep
+
+    _finish(sweep.resume(sweep_name, storage=storage, tracking_uri=tracking_uri, workers=workers, executor=executor,
+                         report=not no_report, on_code_change=on_code_change))
+
+
+@cli.command()
+@click.argument("sweep_name", metavar="SWEEP")
+@STORAGE
+@TRACKING
+def sync(sweep_name: str, storage: str, tracking_uri: str | None) -> None:
+    """Replay SWEEP's ledger into MLflow; what is there already stays as it is."""
+    from raysweep import sweep
+
+    found = sweep.sync(sweep_name, storage=storage, tracking_uri=tracking_uri)
+    click.echo(f"{found.name}: mirrored", err=True)
+
+
+@cli.command("list")
+@STORAGE
+def list_sweeps(storage: str) -> None:
+    """The sweeps in the storage, one a line."""
+    from raysweep import status
+
+    click.echo("\n".join(status.overview(Path(storage))))
+
+
+@cli.command("status")
+@click.argument("sweep_name", metavar="SWEEP")
+@STORAGE
+@TRACKING
+def show_status(sweep_name: str, storage: str, tracking_uri: str | None) -> None:
+    """How far SWEEP is, what failed and why, and what to do next."""
+    from raysweep import status, sweep
+
+    found = sweep.open_sweep(sweep_name, storage)
+    click.echo("\n".join(status.details(found, Path(storage))))
+    status.settle(found, tracking_uri, Path(storage))
+
+
+@cli.command()
+@click.argument("sweep_names", metavar="SWEEP...", nargs=-1, required=True)
+@click.option("--format", "kind", type=click.Choice(["csv", "json", "parquet"]), default="csv", show_default=True)
+@click.option("-o", "--output", metavar="FILE", help="File to write [default: stdout].")
+@STORAGE
+def results(sweep_names: tuple[str, ...], kind: str, output: str | None, storage: str) -> None:
+    """The rows of one or several sweeps as a tidy table, in plan order, then by seed."""
+    import pandas
+
+    from raysweep import sweep
+    from raysweep.records import results as table
+
+    frame = pandas.concat([sweep.open_sweep(name, storage).results() for name in sweep_names], ignore_index=True)
+    if output is None:
+        sys.stdout.buffer.write(table.dump(frame, kind))
+    else:
+        _writing(output, lambda: table.write(frame, kind, Path(output)))
+
+
+@cli.command()
+@click.argument("sweep_names", metavar="SWEEP...", nargs=-1, required=True)
+@click.option("-o", "--output", metavar="DIR", help="Folder to write [default: STORAGE/SWEEP/report].")
+@STORAGE
+def report(sweep_names: tuple[str, ...], output: str | None, storage: str) -> None:
+    """Fit, draw and write the report of one or several sweeps of one workload."""
+    from raysweep import sweep
+
+    written = _writing(output or "report", lambda: sweep.report(
+        [sweep.open_sweep(name, storage) for name in sweep_names], output))
+    for line in (*written.headline, f"report: {written.directory / 'report.html'}"):
+        click.echo(line)
+
+
+@cli.command()
+@click.argument("sweep_name", metavar="SWEEP")
+@click.argument("cell", metavar="CELL")
+@click.argument("seed", metavar="[SEED]", type=int, required=False)
+@STORAGE
+def debug(sweep_name: str, cell: str, seed: int | None, storage: str) -> None:
+    """Compute one row in this process, its traceback at home. CELL is the hash of a cell, or its beginning."""
+    from raysweep import status, sweep
+
+    click.echo(json.dumps(status.one_row(sweep.open_sweep(sweep_name, storage), cell, seed), indent=1))
+
+
+@cli.command()
+@click.argument("sweep_name", metavar="SWEEP")
+@STORAGE
+@TRACKING
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(sweep_name: str, storage: str, tracking_uri: str | None, yes: bool) -> None:
+    """Delete SWEEP: its rows and report here, and its runs in MLflow (which keeps them in its trash)."""
+    from raysweep import status, sweep
+
+    found = sweep.open_sweep(sweep_name, storage)
+    if not yes and sys.stdin.isatty():
+        click.confirm(f"delete {found.name} ({sum(found.statuses().values()):,} rows)?", abort=True)
+    status.delete(found, tracking_uri, Path(storage))
+    click.echo(f"{found.name}: deleted", err=True)
+
+
+@cli.command("workloads")
+@click.argument("name", metavar="[NAME]", required=False)
+def show_workloads(name: str | None) -> None:
+    """The workloads, or one with its parameters, units, defaults and metrics."""
+    from raysweep import status, workloads
+
+    if name is None:
+        for entry in workloads.names():
+            click.echo(f"{entry:18} {workloads.get(entry).summary}")
+    elif name not in workloads.names():
+        raise unknown(name, "workload", name, workloads.names())
+    else:
+        click.echo("\n".join(status.declaration(workloads.get(name))))
+
+
+@cli.command("spaces")
+def show_spaces() -> None:
+    """The packaged spaces: each asks one question and can be run by its name."""
+    from raysweep import packaged, status
+
+    for name, path in packaged.spaces().items():
+        click.echo(f"{name:24} {status.first_comment(path)}")
+
+
+def _sets(pairs: tuple[str, ...]) -> dict[str, Any]:
+    from raysweep import yaml_reader
+
+    changes = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise InputError(f"--set {pair}", "expected KEY=VALUE, such as axes.depth=[1,2,5]")
+        changes[key] = yaml_reader.parse(text, f"--set {key}")
+    return changes
+
+
+def _finish(found: Any) -> None:
+    """Exit 1, with the failures counted and listed, if some rows failed."""
+    failures = found.failures()
+    if not failures:
+        return
+    click.echo(f"{found.name}: {len(failures):,} of {sum(found.statuses().values()):,} rows failed", err=True)
+    for row in failures[:10]:
+        reason = row.get("error", "").strip().splitlines()
+        click.echo(f"  cell {row['cell']} seed {row['seed']}: {reason[-1] if reason else 'no reason kept'}", err=True)
+    first = failures[0]
+    click.echo(f"look at one with: raysweep debug {found.name} {first['cell']} {first['seed']} "
+               f"--storage {found.folder.parent}", err=True)
+    sys.exit(1)
+
+
+def _writing(target: str, action: Callable[[], Any]) -> Any:
+    try:
+        return action()
+    except OSError as error:
+        raise InputError(target, f"cannot be written: {error.strerror or error}") from None
+
+
+def _interrupted(arguments: list[str]) -> None:
+    """How to go on after Ctrl-C, as a command to paste."""
+    if arguments and arguments[0] in ("run", "resume"):
+        click.echo("interrupted; everything finished so far is kept. Go on with the same command, or with "
+                   "`raysweep resume`.", err=True)
+    else:
+        click.echo("interrupted", err=True)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command `raysweep`: exit codes 0 done, 1 some rows failed, 2 bad input, 130 interrupted and resumable."""
+    if raysweep.__version__ != VERSION:
+        sys.exit(f"raysweep: this main.py is of version {VERSION}, the installed package of {raysweep.__version__}; "
+                 "use files of one version (reinstall the package, or copy its own main.py)")
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        cli.main(arguments, prog_name="raysweep", standalone_mode=False)
+    except InputError as error:
+        click.echo(str(error), err=True)
+        sys.exit(2)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(2)
+    except click.UsageError as error:
+        parameter = getattr(error, "param", None)
+        path = (parameter.opts[0] if parameter is not None and parameter.opts[0].startswith("-")
+                else getattr(error, "option_name", None) or (parameter.human_readable_name if parameter else ""))
+        click.echo(str(InputError(path, error.format_message().removeprefix(f"{path}: "))), err=True)
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        _interrupted(arguments)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

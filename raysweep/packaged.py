@@ -1,0 +1,33 @@
+"""The spaces that ship with raysweep, in an installed package and in a source checkout alike."""
+
+from __future__ import annotations
+
+from importlib.resources import as_file, files
+from pathlib import Path
+
+FOLDER = "search_spaces"
+
+
+def folder() -> Path:
+    """Where the packaged spaces lie: `raysweep/search_spaces` of an installation, `search_spaces` of a checkout.
+
+    FileNotFoundError if neither is there.
+    """
+    package = files("raysweep")
+    with as_file(package) as path:  # a wheel is always unpacked, so this is the folder itself, never a copy
+        installed, checkout = path / FOLDER, path.parent / FOLDER
+        if installed.is_dir():
+            return installed
+        if checkout.is_dir() and (path.parent / "pyproject.toml").is_file():
+            return checkout
+    raise FileNotFoundError(f"no packaged spaces: neither {installed} nor {checkout} is there")
+
+
+def spaces() -> dict[str, Path]:
+    """Packaged spaces by name (the file's name without .yaml), in alphabetical order."""
+    return {path.stem: path for path in sorted(folder().glob("*.yaml"))}
+
+
+def read(name: str) -> str:
+    """The YAML text of a packaged space; KeyError if there is none of that name."""
+    return spaces()[name].read_text(encoding="utf-8")

@@ -1,0 +1,175 @@
+"""A space becomes work: cells with identities, rows, packs, and what it will cost.
+
+A *cell* is one point of the axes, a *row* one draw (seed) of it, a *pack* the rows that one trial computes together.
+Rows of one seed that agree in the workload's `shared` parameters go into one pack, because their costly part is done
+once; packs are made large enough to drown the cost of starting a trial and small enough to keep every worker busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from raysweep import workloads
+from raysweep.errors import InputError
+from raysweep.identity import cell_id, content_id, stage_ids
+from raysweep.space import Space
+from raysweep.workloads.declaration import Columns, Workload, column
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a space in plan order. columns: every resolved parameter, one entry per cell; ids: their hashes."""
+
+    columns: dict[str, np.ndarray]
+    ids: list[str]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def parameters(self, index: int) -> dict[str, Any]:
+        """One cell's parameters as plain Python values."""
+        return {name: values[index].item() if hasattr(values[index], "item") else values[index]
+                for name, values in self.columns.items()}
+
+    def take(self, indices: np.ndarray) -> dict[str, np.ndarray]:
+        """The columns at some cells: the table a trial computes from."""
+        return {name: values[indices] for name, values in self.columns.items()}
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Rows that one trial computes together: cells[i] with seeds[i]. `seconds` and `peak_bytes` are estimates."""
+
+    id: str
+    cells: np.ndarray
+    seeds: np.ndarray
+    seconds: float
+    peak_bytes: float
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How packs are cut. floor: seconds a pack should at least take, so that starting it does not dominate."""
+
+    workers: int
+    floor: float
+    ceiling: float = 120.0
+    memory: float = 4e9
+
+
+def enumerate_cells(space: Space) -> Cells:
+    """All cells of a space; InputError for a cell the workload refuses, or if none is left."""
+    workload = workloads.get(space.workload)
+    chosen = list(space.cells())
+    if not chosen:
+        raise InputError("exclude", "every cell is excluded; nothing is left to compute")
+    full = [{**space.fixed, **cell} for cell in chosen]
+    if workload.check:
+        for cell, parameters in zip(chosen, full, strict=True):
+            complaint = workload.check(parameters)
+            if complaint:
+                raise _refused(space, cell, *complaint)
+    columns = {p.name: column(p, [parameters[p.name] for parameters in full]) for p in workload.parameters}
+    return Cells(columns, [cell_id(workload, parameters) for parameters in full])
+
+
+def _refused(space: Space, cell: Mapping[str, Any], parameter: str, message: str) -> InputError:
+    shown = ", ".join(f"{key} = {value}" for key, value in cell.items() if key != parameter)
+    return InputError(f"{'axes' if parameter in space.axes else 'fixed'}.{parameter}",
+                      message + (f" (in the cell {shown})" if shown else ""))
+
+
+def make_packs(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray], packing: Packing) -> list[Pack]:
+    """Cut rows ({seed: cell indices}) into packs, costliest first so that the last ones to end are short."""
+    groups = [group for seed, indices in rows.items() for group in _groups(workload, cells, seed, indices)]
+    costed = _costs(workload, cells, groups)
+    total = sum(seconds for _, _, seconds, _ in costed)
+    target = float(np.clip(total / (3 * packing.workers), packing.floor, packing.ceiling))
+    pieces = [piece for group in costed for piece in _split(group, target, packing.memory)]
+    packs: list[Pack] = []
+    batch: list[tuple[int, np.ndarray, float, float]] = []
+    for piece in pieces:
+        seconds = sum(entry[2] for entry in batch)
+        if batch and (seconds + piece[2] > 1.25 * target or seconds >= target):
+            packs.append(_pack(cells, batch))
+            batch = []
+        batch.append(piece)
+    if batch:
+        packs.append(_pack(cells, batch))
+    return sorted(packs, key=lambda pack: -pack.seconds)
+
+
+def _groups(workload: Workload, cells: Cells, seed: int, indices: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """Rows of one seed, by equal values of the shared parameters, in plan order."""
+    if not workload.shared:
+        return [(seed, indices)]
+    keys: dict[tuple[Any, ...], list[int]] = {}
+    shared = [cells.columns[name] for name in workload.shared]
+    for index in indices.tolist():
+        keys.setdefault(tuple(values[index] for values in shared), []).append(index)
+    return [(seed, np.asarray(members, dtype=np.int64)) for members in keys.values()]
+
+
+def _costs(workload: Workload, cells: Cells, groups: Sequence[tuple[int, np.ndarray]],
+           ) -> list[tuple[int, np.ndarray, float, float]]:
+    """Seconds and bytes of each group; equal sets of cells, as a grid repeats for every seed, are asked for once."""
+    known: dict[bytes, tuple[float, float]] = {}
+    result = []
+    for seed, indices in groups:
+        key = indices.tobytes()
+        if key not in known:
+            cost = workload.cost(cells.parameters(int(indices[len(indices) // 2])), len(indices))
+            known[key] = (cost.seconds, cost.peak_bytes)
+        result.append((seed, indices, *known[key]))
+    return result
+
+
+def _split(group: tuple[int, np.ndarray, float, float], target: float, memory: float,
+           ) -> Iterable[tuple[int, np.ndarray, float, float]]:
+    """A group that alone would outlast a pack or the memory, in equal runs of rows."""
+    seed, indices, seconds, peak = group
+    parts = min(len(indices), max(1, int(seconds // (1.5 * target)) + 1 if seconds > 1.5 * target else 1,
+                                  int(np.ceil(peak / memory))))
+    for part in np.array_split(indices, parts):
+        share = len(part) / len(indices)
+        yield seed, part, seconds * share, peak * share
+
+
+def _pack(cells: Cells, batch: Sequence[tuple[int, np.ndarray, float, float]]) -> Pack:
+    indices = np.concatenate([entry[1] for entry in batch])
+    seeds = np.concatenate([np.full(len(entry[1]), entry[0], dtype=np.int64) for entry in batch])
+    rows = [[cells.ids[index], seed] for index, seed in zip(indices.tolist(), seeds.tolist(), strict=True)]
+    return Pack(content_id(rows), indices, seeds, sum(entry[2] for entry in batch),
+                max(entry[3] for entry in batch))
+
+
+def estimate(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray]) -> tuple[float, float]:
+    """Seconds on one core and peak bytes of all rows, from the workload's own estimate."""
+    groups = [group for seed, indices in rows.items() for group in _groups(workload, cells, seed, indices)]
+    costed = _costs(workload, cells, groups)
+    return sum(entry[2] for entry in costed), max((entry[3] for entry in costed), default=0.0)
+
+
+def cell_stages(workload: Workload, parameters: Mapping[str, Any], seeds: Iterable[int]) -> dict[str, list[str]]:
+    """{stage: its ids, one per seed} of one cell: what it is made of, for the record."""
+    per_seed = [stage_ids(workload, parameters, seed) for seed in seeds]
+    return {stage: [ids[stage] for ids in per_seed] for stage in per_seed[0]} if per_seed else {}
+
+
+def plan_record(space: Space, cells: Cells, packs: Sequence[Pack], columns: Columns | None = None) -> dict[str, Any]:
+    """The plan as plain data for `plan.json`: cells in order with their values on the axes, and the packs."""
+    return {
+        "workload": space.workload,
+        "seeds": space.seeds,
+        "cells": [{"cell": cells.ids[i], **{name: cells.columns[name][i].item()
+                                            if hasattr(cells.columns[name][i], "item") else cells.columns[name][i]
+                                            for name in space.axes}} for i in range(len(cells))],
+        "packs": [{"pack": pack.id, "rows": len(pack), "estimated_seconds": pack.seconds} for pack in packs],
+    }

@@ -1,0 +1,1 @@
+"""What lasts: the ledger of rows, the record of a sweep, and the mirror in MLflow."""

@@ -1,0 +1,61 @@
+"""Files that are whole or absent: published in one step, never half-written, never overwritten by accident."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+
+_UMASK = os.umask(0)  # it can only be read by setting it
+os.umask(_UMASK)
+_MODE = 0o666 & ~_UMASK
+
+
+def publish(path: Path, content: bytes) -> bool:
+    """Create `path` with this content, atomically and durably. False, and nothing changed, if it is there already."""
+    temporary = _write_beside(path, content)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        if path.exists():  # a file system without hard links: not exclusive, still whole or absent
+            return False
+        os.replace(temporary, path)
+        temporary = None
+    finally:
+        if temporary is not None:
+            os.unlink(temporary)
+    _sync_folder(path.parent)
+    return True
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Put this content at `path` atomically and durably, whatever was there."""
+    os.replace(_write_beside(path, content), path)
+    _sync_folder(path.parent)
+
+
+def _write_beside(path: Path, content: bytes) -> str | None:
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            os.fchmod(handle, _MODE)  # a temporary file is private; what it becomes is not
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return temporary
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,205 @@
+"""The mirror of a sweep in MLflow, written in the background and mended by replay.
+
+The ledger is the truth; what is written here can be written again from it (`raysweep sync`) and comes out the same. So
+no failure of MLflow ever stops a sweep: it is remembered, tried again, and in the end becomes one line of warning.
+
+The writer is one thread of the driver. It alone imports MLflow (two seconds) and creates the database, the experiment
+and the runs. One run is written per cell at any number of cells.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from raysweep.records import mirror_runs
+from raysweep.records.mirror_content import of_cell
+from raysweep.records.mirror_runs import Runs
+from raysweep.records.tracking import Unreachable, check, connect, is_absent, is_server, mask, reason, without_credentials
+
+__all__ = ["Mirror", "Unreachable", "check", "forget", "mask", "settle", "without_credentials"]
+
+LONGEST_WAIT = 30.0
+"""Seconds between two attempts while the sweep runs, at most."""
+PATIENCE = 15.0
+"""Seconds without a single success after which `finish` gives up."""
+LAST_SECONDS = 5.0
+"""Seconds that an interrupted sweep gives its mirror."""
+ATTEMPTS = 4
+"""After so many failures a cell is given up at the end, so that one that MLflow refuses holds up no other."""
+
+
+@dataclass
+class _Task:
+    work: Callable[[Runs], None]
+    cell: bool
+    failures: int = 0
+
+
+class Mirror:
+    """Writes one sweep to MLflow in the background; the same calls again write nothing twice.
+
+    tracking_uri: as `check` accepts it. artifact_location: folder or URI of a new experiment's artifacts; a tracking
+    server is asked for its own instead. space: the resolved space (`name`, `axes`, `fixed`, `workload` are used).
+    sweep, sweep_id: its name, and the identity by which its runs are found again.
+    """
+
+    def __init__(self, tracking_uri: str, artifact_location: str | Path | None, space: Mapping[str, Any], sweep: str,
+                 sweep_id: str, code_version: str) -> None:
+        self._uri, self._sweep = tracking_uri, sweep
+        self._axes = list(space.get("axes") or {})
+        location = None if artifact_location is None or is_server(tracking_uri) else _location(artifact_location)
+        self._open = partial(_open, tracking_uri, location, dict(space), sweep, sweep_id, code_version)
+        self._runs: Runs | None = None
+        self._tasks: deque[_Task] = deque([_Task(lambda runs: None, cell=False)])  # opens before the first cell comes
+        self._given_up: list[_Task] = []
+        self._error = ""
+        self._changed = threading.Condition()
+        self._end: Callable[..., None] | None = None
+        self._ending_since = float("inf")
+        self._deadline = float("inf")
+        self._ended = False
+        self._thread = threading.Thread(target=self._write, name="raysweep-mirror", daemon=True)
+        self._thread.start()
+
+    def cell(self, cell_id: str, params: Mapping[str, Any], rows: Sequence[Mapping[str, Any]],
+             stage_ids: Sequence[str]) -> None:
+        """Hand over one complete cell: all its parameters, and one row per draw with seed, status, metrics, seconds."""
+        params, rows, stage_ids = dict(params), list(rows), list(stage_ids)
+
+        def work(runs: Runs) -> None:
+            mirror_runs.write_cell(runs, cell_id, of_cell(cell_id, self._axes, params, rows, stage_ids))
+
+        with self._changed:
+            self._tasks.append(_Task(work, cell=True))
+            self._changed.notify()
+
+    @property
+    def pending(self) -> int:
+        """Cells handed over and not written yet."""
+        with self._changed:
+            return sum(task.cell for task in self._tasks) + len(self._given_up)
+
+    def finish(self, status: Literal["FINISHED", "FAILED", "KILLED"], artifacts: Mapping[str, str | Path],
+               summary: Mapping[str, Any]) -> str | None:
+        """Write what is left, the parent's artifacts, summary and status. Returns a warning if something is missing.
+
+        artifacts: top-level name -> file or folder. KILLED means somebody is waiting: it takes ten seconds at most.
+        """
+        paths = {name: Path(path) for name, path in artifacts.items()}
+        with self._changed:
+            if self._end is None:
+                self._end = partial(mirror_runs.close_parent, status=status, artifacts=paths, summary=dict(summary))
+                self._ending_since = time.monotonic()
+                self._deadline = self._ending_since + LAST_SECONDS if status == "KILLED" else float("inf")
+            self._changed.notify()
+        self._thread.join(2 * LAST_SECONDS if status == "KILLED" else None)
+        missing = self.pending
+        if self._ended and not missing:
+            return None
+        what = f"{missing} cells not written" if missing else "the sweep's own run not completed"
+        cause = f" ({self._error})" if self._error else ""
+        return f"mirror incomplete: {what}{cause}; run `raysweep sync {self._sweep}`"
+
+    def _write(self) -> None:
+        """The thread: one task after the other; one that fails goes to the back and everything waits a moment."""
+        failures, success = 0, time.monotonic()
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._tasks or self._end)
+                if not self._tasks:
+                    break
+                if self._end and time.monotonic() > self._deadline:
+                    break
+                task = self._tasks[0]
+            if self._attempt(task.work):
+                failures, success = 0, time.monotonic()
+                with self._changed:
+                    self._tasks.popleft()
+                continue
+            failures, task.failures = failures + 1, task.failures + 1
+            with self._changed:
+                self._tasks.rotate(-1)
+                ending = self._end is not None
+                if ending and time.monotonic() - max(success, self._ending_since) > PATIENCE:
+                    break
+                if ending and self._runs is not None and task.failures >= ATTEMPTS:
+                    self._tasks.remove(task)
+                    self._given_up += [task] if task.cell else []
+                    continue
+                wait = min(0.25 * 2.0 ** min(failures, 10), 2.0 if ending else LONGEST_WAIT)
+                self._changed.wait_for(lambda: self._end is not None and not ending, wait)  # noqa: B023
+        self._complete()
+
+    def _complete(self) -> None:
+        """The parent's end, tried again for as long as `finish` has patience (once, where a deadline has passed)."""
+        started = time.monotonic()
+        for attempt in range(10):
+            if self._attempt(self._settle_and_end):
+                self._ended = True
+                return
+            if time.monotonic() + 0.5 * 2**attempt > min(started + PATIENCE, self._deadline):
+                return
+            time.sleep(0.5 * 2**attempt)
+
+    def _settle_and_end(self, runs: Runs) -> None:
+        if self._error or is_server(self._uri):  # where an answer was lost, a run may be there half, or twice
+            mirror_runs.settle_children(runs)
+        assert self._end is not None
+        self._end(runs, missing=self.pending)
+
+    def _attempt(self, work: Callable[[Runs], None]) -> bool:
+        try:
+            if self._runs is None:
+                self._runs = self._open()
+            work(self._runs)
+        except Exception as error:  # whatever MLflow, its database or its server come up with must not stop a sweep
+            self._error = reason(error)
+            return False
+        return True
+
+
+def settle(tracking_uri: str, space_name: str, sweep_id: str, status: str = "KILLED") -> bool:
+    """Give the parent run of a sweep whose driver died its status; False if it was not left RUNNING.
+
+    Raises Unreachable, as `check` does.
+    """
+    found = _find(tracking_uri, space_name)
+    if found is None:
+        return False
+    client, experiment_id = found
+    running = [run for run in mirror_runs.parents(client, experiment_id, sweep_id) if run.info.status == "RUNNING"]
+    for run in running:
+        client.set_terminated(run.info.run_id, status)
+    return bool(running)
+
+
+def forget(tracking_uri: str, space_name: str, sweep_id: str) -> None:
+    """Delete a sweep's parent and children from MLflow (as MLflow deletes: `mlflow gc` purges). Raises Unreachable."""
+    found = _find(tracking_uri, space_name)
+    if found is not None:
+        mirror_runs.delete_sweep(found[0], found[1], sweep_id)
+
+
+def _find(tracking_uri: str, space_name: str) -> tuple[Any, str] | None:
+    check(tracking_uri)
+    if is_absent(tracking_uri):
+        return None
+    client = connect(tracking_uri)
+    experiment = client.get_experiment_by_name(space_name)
+    return None if experiment is None else (client, experiment.experiment_id)
+
+
+def _open(tracking_uri: str, location: str | None, space: dict[str, Any], sweep: str, sweep_id: str,
+          code_version: str) -> Runs:
+    return mirror_runs.open_runs(connect(tracking_uri), location, space, sweep, sweep_id, code_version)
+
+
+def _location(where: str | Path) -> str:
+    return str(where) if "://" in str(where) else Path(where).absolute().as_uri()

@@ -1,0 +1,143 @@
+"""The record of a sweep: what was asked, in one file written before any work. Without it the sweep does not exist."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import socket
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from raysweep.errors import InputError, unknown
+from raysweep.records import files, ledger
+
+FORMAT = 1
+RESERVED = ("mlflow.db", "mlflow-artifacts")
+FILE, LOCK, LEDGER = "sweep.json", "driver.lock", "ledger"
+
+
+@dataclass(frozen=True)
+class Record:
+    """sweep: its name; sweep_id: unique, new for every sweep that is started afresh; space: resolved, as plain data;
+    tracking_uri: where it is mirrored (without credentials), None for nowhere."""
+
+    sweep: str
+    sweep_id: str
+    space: dict[str, Any]
+    tracking_uri: str | None
+    created: str
+    format: int = FORMAT
+
+
+class Busy(Exception):
+    """Another driver holds the sweep."""
+
+
+def create(folder: Path, sweep: str, space: dict[str, Any], tracking_uri: str | None) -> Record:
+    """Start the record of a new sweep; FileExistsError if there is one."""
+    record = Record(sweep, uuid.uuid4().hex, space, tracking_uri, datetime.now(UTC).isoformat(timespec="seconds"))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / LEDGER).mkdir(exist_ok=True)
+    if not files.publish(folder / FILE, _encode(record)):
+        raise FileExistsError(folder / FILE)
+    return record
+
+
+def update(folder: Path, record: Record) -> None:
+    """Replace the record, in one step."""
+    files.replace(folder / FILE, _encode(record))
+
+
+def load(folder: Path) -> Record | None:
+    """The record of a sweep, or None if there is no such sweep; InputError if it cannot be understood."""
+    try:
+        text = (folder / FILE).read_text()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        plain = json.loads(text)
+        if plain["format"] != FORMAT:
+            raise InputError(str(folder / FILE), f"written in format {plain['format']}, this version reads {FORMAT}")
+        plain["space"] = _decode(plain["space"])
+        return Record(**plain)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(str(folder / FILE), f"not the record of a sweep ({error})") from None
+
+
+def sweeps(storage: Path) -> list[str]:
+    """Names of the sweeps in a storage directory."""
+    return sorted(path.parent.name for path in storage.glob(f"*/{FILE}"))
+
+
+def find(storage: Path, name: str) -> Path:
+    """The folder of a sweep; InputError names the nearest if there is none. '-' and '_' may stand for each other."""
+    known = sweeps(storage)
+    alike = [entry for entry in known if entry.replace("-", "_") == name.replace("-", "_")]
+    chosen = name if name in known else (alike[0] if len(alike) == 1 else None)
+    if chosen is None:
+        if not known:
+            raise InputError(name, f"no such sweep: there is none in {storage}")
+        raise unknown(name, f"sweep in {storage}", name, known)
+    return storage / chosen
+
+
+@contextlib.contextmanager
+def driver_lock(folder: Path) -> Iterator[None]:
+    """Be the only driver of a sweep; Busy says who is. The lock goes with the process, however it ends."""
+    with open(folder / LOCK, "a+") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            stream.seek(0)
+            raise Busy(stream.read().strip() or "another process") from None
+        stream.truncate(0)
+        stream.write(f"process {os.getpid()} on {socket.gethostname()}")
+        stream.flush()
+        yield
+        stream.truncate(0)
+
+
+def is_running(folder: Path) -> bool:
+    """Whether a driver holds the sweep now."""
+    try:
+        with open(folder / LOCK) as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def delete(folder: Path) -> None:
+    """Remove a sweep: its record first, so that a deletion cut short leaves no half sweep behind."""
+    (folder / FILE).unlink()
+    shutil.rmtree(folder)
+
+
+def _encode(record: Record) -> bytes:
+    return (json.dumps(_plain(asdict(record)), indent=1, allow_nan=False) + "\n").encode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        encoded = ledger.encode(value)
+        return {"float": encoded} if isinstance(encoded, str) else encoded
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return [_plain(entry) for entry in value] if isinstance(value, (list, tuple)) else value
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {"float"} and value["float"] in ledger.WORDS:
+            return ledger.WORDS[value["float"]]
+        return {key: _decode(entry) for key, entry in value.items()}
+    return [_decode(entry) for entry in value] if isinstance(value, list) else value

@@ -1,0 +1,68 @@
+"""Tidy rows to one curve per draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class DrawCurves:
+    """values[draw, point] over x (sorted, distinct); NaN where a draw has no usable value at a point."""
+
+    x: np.ndarray
+    values: np.ndarray
+
+
+def usable(frame: pd.DataFrame, value: str, needed: list[str]) -> tuple[pd.DataFrame, dict[str, int]]:
+    """The rows that may enter a fit, and how many did not, by reason."""
+    missing = [name for name in [*needed, value] if name not in frame.columns]
+    if missing:
+        raise ValueError(f"no column {missing[0]!r}; there are: {', '.join(map(str, frame.columns))}")
+    dropped: dict[str, int] = {}
+    if "status" in frame.columns and value != "status":
+        for word, count in frame["status"].value_counts(dropna=False).items():
+            if word != "ok":
+                dropped[str(word)] = int(count)
+        frame = frame[frame["status"] == "ok"]
+    finite = np.isfinite(frame[value].to_numpy(dtype=np.float64))
+    for name in needed[:1]:  # x must be a number; a slice or a draw may have any label
+        finite &= ~np.isnan(frame[name].to_numpy(dtype=np.float64))
+    if not finite.all():
+        dropped["no finite value"] = int((~finite).sum())
+    return frame[finite], dropped
+
+
+def draw_curves(frame: pd.DataFrame, x: str, value: str, seed: str) -> DrawCurves:
+    """One curve per draw; a draw that was measured twice at one x enters with its mean there."""
+    table = frame.assign(**{value: frame[value].astype(np.float64)}).pivot_table(
+        index=seed, columns=x, values=value, aggfunc="mean", dropna=False
+    )
+    keep = table.notna().any(axis=0)
+    table = table.loc[:, keep]
+    return DrawCurves(table.columns.to_numpy(dtype=np.float64), table.to_numpy(dtype=np.float64))
+
+
+def repeated(frame: pd.DataFrame, keys: list[str]) -> int:
+    """How many rows repeat an earlier (slice, x, draw)."""
+    return int(frame.duplicated(keys).sum())
+
+
+def log_axis(x: np.ndarray) -> bool:
+    """Whether x is interpolated in log x: positive, and spanning more than a decade."""
+    return bool(len(x) > 1 and x.min() > 0 and x.max() / x.min() > 10)
+
+
+def standard_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(mean, standard error of the mean between draws, draws) of values[draw, point]; error NaN below two draws."""
+    count = np.isfinite(values).sum(axis=0)
+    total = np.nansum(values, axis=0)
+    mean = np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
+    square = np.nansum((values - mean) ** 2, axis=0)
+    variance = np.divide(square, count - 1, out=np.full(len(count), np.nan), where=count > 1)
+    return mean, np.sqrt(variance / np.maximum(count, 1)), count

@@ -1,0 +1,53 @@
+"""What a fit answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LOCATED = "located"
+CENSORED_LOW = "censored_low"
+CENSORED_HIGH = "censored_high"
+MONOTONE = "monotone"
+UNDETERMINED = "undetermined"
+FIT_STATUSES = (LOCATED, CENSORED_LOW, CENSORED_HIGH, MONOTONE, UNDETERMINED)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The place of a zero line or of a turning point, with its interval, in the units of x.
+
+    status: located; censored_low / censored_high (at or beyond that edge of the grid: the known bound is finite, the
+        other infinite); monotone (no turn on the grid, and no sign of one); undetermined (the data do not say).
+    estimate, low, high: NaN where there is nothing to say. With several slices `status` is located if any slice is,
+        estimate is the median over the located slices, and low..high spans their intervals: the table has the answer.
+    method_spread: difference between the interpolations; the interval is already widened by it. With several slices the
+        largest.
+    level: of the interval in one slice (pointwise); `.table` also carries low_simultaneous and high_simultaneous, which
+        hold for all slices at once, where there are slices.
+    points, draws, rows: different x values, different draws and rows that entered; dropped: why and how many rows did not
+        enter. A row with a status other than ok, or with no number, never enters.
+    scale: the scale of the values (linear, asinh, sign; "mixed" where slices differ).
+    table: one row per slice. crossings: one row per sign change (boundary fits; empty otherwise).
+    notes: whatever a reader must know about how the numbers came about.
+    """
+
+    kind: str
+    status: str
+    estimate: float
+    low: float
+    high: float
+    method_spread: float
+    level: float
+    points: int
+    draws: int
+    rows: int
+    dropped: dict[str, int]
+    scale: str
+    method: str
+    table: pd.DataFrame
+    crossings: pd.DataFrame
+    notes: tuple[str, ...] = ()

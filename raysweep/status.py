@@ -1,0 +1,122 @@
+"""What there is to see: sweeps, their state, one row up close, declarations of workloads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raysweep import sweep as sweeps
+from raysweep import trial, workloads
+from raysweep.errors import InputError
+from raysweep.records import ledger, sweep_record
+from raysweep.sweep import Sweep
+from raysweep.workloads.declaration import Workload
+
+
+def overview(storage: Path) -> list[str]:
+    """A line a sweep: name, workload, rows, state, when it was started."""
+    lines = []
+    for name in sweep_record.sweeps(storage):
+        found = sweeps.open_sweep(name, storage)
+        done, total = sum(found.statuses().values()), len(found.cells) * len(found.space.seeds)
+        lines.append(f"{name:32} {found.space.workload:18} {done:>9,} of {total:<9,} {state(found, done, total):12} "
+                     f"{found.record.created}")
+    return lines or [f"no sweeps in {storage}; start one with: raysweep run quickstart"]
+
+
+def state(found: Sweep, done: int, total: int) -> str:
+    """running, finished or interrupted."""
+    if sweep_record.is_running(found.folder):
+        return "running"
+    return "finished" if done == total else "interrupted"
+
+
+def details(found: Sweep, storage: Path) -> list[str]:
+    """Rows by status, the first failures with their reason, damaged segments, where the report is, what to do next."""
+    statuses = found.statuses()
+    done, total = sum(statuses.values()), len(found.cells) * len(found.space.seeds)
+    now = state(found, done, total)
+    counted = ", ".join(f"{count:,} {status}" for status, count in sorted(statuses.items()))
+    lines = [f"{found.name}: {now}, {done:,} of {total:,} rows" + (f" ({counted})" if counted else ""),
+             f"  space {found.space.name}, workload {found.space.workload}, started {found.record.created}",
+             f"  mirrored to {found.record.tracking_uri or 'nowhere'}"]
+    for row in found.failures()[:5]:
+        reason = row.get("error", "").strip().splitlines()
+        lines.append(f"  failed: cell {row['cell']} seed {row['seed']}: {reason[-1] if reason else 'no reason kept'}")
+    damaged = ledger.read(found.folder / sweep_record.LEDGER).damaged
+    lines += [f"  damaged segment: {path.name} (its rows are computed again on resume)" for path in damaged]
+    if (found.folder / "report" / "report.html").exists():
+        lines.append(f"  report: {found.folder / 'report' / 'report.html'}")
+    if now == "interrupted":
+        lines.append(f"  go on with: raysweep resume {found.name} --storage {storage}")
+    return lines
+
+
+def settle(found: Sweep, tracking_uri: str | None, storage: Path) -> None:
+    """Close the parent run that a driver left open when it died; nothing happens while one is running."""
+    uri = sweeps.tracking(tracking_uri, found.record, storage)
+    if uri is None or sweep_record.is_running(found.folder):
+        return
+    from raysweep.records import mirror
+
+    mirror.settle(uri, found.space.name, found.record.sweep_id)
+
+
+def delete(found: Sweep, tracking_uri: str | None, storage: Path) -> None:
+    """Remove a sweep and its runs; InputError while a driver works on it."""
+    if sweep_record.is_running(found.folder):
+        raise InputError(found.name, "is running; stop it first")
+    uri = sweeps.tracking(tracking_uri, found.record, storage)
+    if uri is not None:
+        from raysweep.records import mirror
+
+        try:
+            mirror.forget(uri, found.space.name, found.record.sweep_id)
+        except mirror.Unreachable as error:
+            raise InputError("--tracking-uri", f"{error}; --tracking-uri none deletes the sweep and leaves its runs "
+                                               "in MLflow") from None
+    sweep_record.delete(found.folder)
+
+
+def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
+    """Compute one row here and now; what it raises is not caught. The ledger is not touched."""
+    matches = [i for i, identity in enumerate(found.cells.ids) if identity.startswith(cell)]
+    if len(matches) != 1:
+        raise InputError(cell, f"expected the beginning of one cell's hash, it fits {len(matches)} of "
+                               f"{len(found.cells):,}; `raysweep results {found.name}` lists them")
+    chosen = found.space.seeds[0] if seed is None else seed
+    indices = np.asarray(matches)
+    with trial.threads(found.space.resources["cpus_per_trial"]):
+        metrics, status = trial.compute(found.space.workload, found.cells.take(indices), np.asarray([chosen]))
+    parameters = {name: ledger.encode(value) if isinstance(value, float) else value
+                  for name, value in found.cells.parameters(matches[0]).items()}
+    return {"cell": found.cells.ids[matches[0]], "seed": chosen, "status": str(status[0]), "parameters": parameters,
+            "metrics": {name: ledger.encode(float(values[0])) for name, values in metrics.items()}}
+
+
+def declaration(workload: Workload) -> list[str]:
+    """A workload for the terminal: parameters with unit, range and default, then metrics."""
+    lines = [f"{workload.name}: {workload.summary}", "", "parameters"]
+    for parameter in workload.parameters:
+        default = ".inf" if parameter.default == float("inf") else parameter.default
+        lines.append(f"  {parameter.name:18} {parameter.expected()}; default {default}")
+        lines.append(f"  {'':18} {parameter.description}")
+    lines += ["", "metrics"]
+    for metric in workload.metrics:
+        unit = f" [{metric.unit}]" if metric.unit else ""
+        direction = f" ({metric.direction})" if metric.direction != "none" else ""
+        lines.append(f"  {metric.name:26} {metric.description}{unit}{direction}")
+    if workload.closed_form is not None:
+        closed = [name for name in workload.metric_names() if name.endswith("_theory")]
+        lines += ["", "closed forms beside them: " + ", ".join(closed)]
+    return lines
+
+
+def first_comment(path: Path) -> str:
+    """The first comment line of a space: what it asks."""
+    for line in path.read_text().splitlines():
+        if line.startswith("#"):
+            return line.lstrip("# ").strip()
+    return ""

@@ -1,0 +1,319 @@
+"""A sweep, as one holds it in the hand: run it, resume it, read its rows, have it reported."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raysweep import driver, extension, plan, space_files, workloads, yaml_reader
+from raysweep.driver import Options
+from raysweep.errors import InputError
+from raysweep.identity import code_version
+from raysweep.plan import Cells
+from raysweep.records import files, ledger, sweep_record
+from raysweep.space import Space, plain_name
+from raysweep.workloads.declaration import FAILED
+
+if TYPE_CHECKING:
+    import pandas
+
+    from raysweep.records.mirror import Mirror
+    from raysweep.reporting.report import Report
+
+ASK_FROM_ROWS = 1_000_000
+NOWHERE = "none"
+
+
+class Sweep:
+    """A sweep in a storage directory. Nothing is computed by looking at it."""
+
+    def __init__(self, folder: Path, record: sweep_record.Record) -> None:
+        self.folder, self.record = folder, record
+
+    @property
+    def name(self) -> str:
+        """The sweep's name."""
+        return self.record.sweep
+
+    @cached_property
+    def space(self) -> Space:
+        """The resolved space it was asked with."""
+        return Space(**self.record.space)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """Its cells, in plan order."""
+        return plan.enumerate_cells(self.space)
+
+    def rows(self) -> dict[tuple[str, int], ledger.Row]:
+        """What the ledger has of the plan, by (cell, seed)."""
+        wanted, seeds = set(self.cells.ids), set(self.space.seeds)
+        found = ledger.read(self.folder / sweep_record.LEDGER).rows
+        return {key: row for key, row in found.items() if key[0] in wanted and key[1] in seeds}
+
+    def statuses(self) -> Counter[str]:
+        """How many rows ended how."""
+        return Counter(row["status"] for row in self.rows().values())
+
+    def results(self) -> pandas.DataFrame:
+        """Its rows as a tidy table, in plan order, then by seed."""
+        from raysweep.records import results
+
+        return results.frame(self.name, self.space.workload, self.cells, self.space.seeds, self.rows())
+
+    def report(self, directory: str | Path | None = None) -> Report:
+        """Fit, draw and write the report; by default into the sweep's own folder."""
+        return report([self], directory)
+
+    def failures(self) -> list[ledger.Row]:
+        """Rows that failed, with their tracebacks."""
+        return [row for row in self.rows().values() if row["status"] == FAILED]
+
+
+def open_sweep(name: str, storage: str | Path = "sweeps") -> Sweep:
+    """A sweep by name; InputError if there is none."""
+    folder = sweep_record.find(Path(storage), name)
+    record = sweep_record.load(folder)
+    if record is None:
+        raise InputError(name, f"no such sweep in {storage}")
+    return Sweep(folder, record)
+
+
+def report(sweeps: list[Sweep], directory: str | Path | None = None) -> Report:
+    """One report over one or several sweeps of one workload; InputError if there is nothing to report."""
+    import pandas
+
+    from raysweep.reporting.report import write_report
+
+    first = sweeps[0]
+    for other in sweeps[1:]:
+        if other.space.workload != first.space.workload:
+            raise InputError(other.name, f"is a sweep of {other.space.workload}, {first.name} one of "
+                                         f"{first.space.workload}; a report is about one workload")
+    frame = pandas.concat([sweep.results() for sweep in sweeps], ignore_index=True)
+    if frame.empty:
+        raise InputError(first.name, "there are no rows to report yet")
+    folder = Path(directory) if directory is not None else first.folder / "report"
+    return write_report(frame, first.space.as_dict(), folder, sweep=", ".join(sweep.name for sweep in sweeps))
+
+
+def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None, name: str | None = None,
+        storage: str | Path = "sweeps", tracking_uri: str | None = None, workers: int | None = None,
+        executor: str | None = None, report: bool = True, yes: bool = False, on_code_change: str = "reuse",
+        say: Callable[[str], None] = driver.to_stderr, **overrides: Any) -> Sweep:
+    """Run a space to its end and return the sweep; one that exists already is continued or extended.
+
+    space: a path, the name of a packaged space, or plain data. set: dotted keys to values, as `--set`; further
+    keywords replace keys of the space (`seeds=5`), those of axes and fixed one by one. InputError for bad input;
+    KeyboardInterrupt once everything finished so far is safe.
+    """
+    options = Options(executor, workers, on_code_change)
+    asked = read(space, set, overrides)
+    folder, existing = place(asked, name, storage)
+    check_size(asked, yes)
+    uri = tracking(tracking_uri, existing, Path(storage))
+    cells = plan.enumerate_cells(asked)
+    if existing:
+        extension.reconcile(existing.space, asked, existing.sweep)
+    _check_tracking(uri)
+    record = existing or _create(folder, name or asked.name, asked, uri)
+    return _drive(folder, record, asked, cells, uri, options, report, say)
+
+
+def resume(name: str, *, storage: str | Path = "sweeps", tracking_uri: str | None = None, workers: int | None = None,
+           executor: str | None = None, report: bool = True, on_code_change: str = "reuse",
+           say: Callable[[str], None] = driver.to_stderr) -> Sweep:
+    """Compute what a sweep still lacks, rows that failed included."""
+    found = open_sweep(name, storage)
+    uri = tracking(tracking_uri, found.record, Path(storage))
+    _check_tracking(uri)
+    options = Options(executor, workers, on_code_change, retry_failed=True)
+    return _drive(found.folder, found.record, found.space, found.cells, uri, options, report, say)
+
+
+def sync(name: str, *, storage: str | Path = "sweeps", tracking_uri: str | None = None,
+         say: Callable[[str], None] = driver.to_stderr) -> Sweep:
+    """Replay a sweep's ledger into MLflow; what is there already is left alone."""
+    found = open_sweep(name, storage)
+    uri = tracking(tracking_uri, found.record, Path(storage))
+    if uri is None:
+        raise InputError("--tracking-uri", f"{name} is mirrored nowhere; say where to")
+    _check_tracking(uri)
+    with _only_driver(found.folder, found.name):
+        books = driver.Books(found.cells, found.space.seeds, ledger.read(found.folder / sweep_record.LEDGER))
+        mirror = _mirror(uri, found, say)
+        assert mirror is not None
+        for cell in books.complete():
+            mirror_cell(mirror, found, books, cell)
+        _close(mirror, found, books, say)
+    return found
+
+
+def read(space: str | Path | Mapping[str, Any], set: Mapping[str, Any] | None, overrides: Mapping[str, Any]) -> Space:
+    """The space that is asked for, with everything said on top of it."""
+    changes = dict(set or {})
+    for key, value in overrides.items():
+        if key in ("axes", "fixed") and isinstance(value, Mapping):
+            changes |= {f"{key}.{inner}": entry for inner, entry in value.items()}
+        else:
+            changes[key] = value
+    return space_files.read(space, changes)
+
+
+def place(space: Space, name: str | None, storage: str | Path) -> tuple[Path, sweep_record.Record | None]:
+    """The folder of the sweep, and its record if it exists."""
+    sweep = plain_name(name, "--name") if name is not None else space.name
+    if sweep in sweep_record.RESERVED:
+        raise InputError("--name" if name else "name", f"{sweep} is the name of a file of MLflow in the storage")
+    storage = Path(storage)
+    probe = storage if storage.exists() else next(p for p in storage.absolute().parents if p.exists())
+    if not probe.is_dir() or not os.access(probe, os.W_OK | os.X_OK):
+        raise InputError("--storage", f"{storage} cannot be written ({probe} is "
+                                      f"{'not a folder' if not probe.is_dir() else 'not writable'})")
+    folder = storage / sweep
+    return folder, sweep_record.load(folder)
+
+
+def check_size(space: Space, yes: bool) -> None:
+    """InputError for a grid so large that it may be an accident."""
+    cells = space.count_upper_bound()
+    rows = cells * len(space.seeds)
+    if rows >= ASK_FROM_ROWS and not yes:
+        sizes = " x ".join(f"{len(space.axes[group[0]]):,} {'+'.join(group)}" for group in space.groups())
+        raise InputError("axes", f"{rows:,} rows ({sizes} = {cells:,} cells, x {len(space.seeds):,} seeds); "
+                                 f"--yes is needed from {ASK_FROM_ROWS:,} rows on")
+
+
+def tracking(asked: str | None, record: sweep_record.Record | None, storage: Path) -> str | None:
+    """Where to mirror: as asked, else as before, else a database in the storage; None for nowhere."""
+    if asked is not None:
+        return None if asked == NOWHERE else asked
+    if record is not None:
+        return record.tracking_uri
+    return f"sqlite:///{(storage / 'mlflow.db').resolve()}"
+
+
+def _check_tracking(uri: str | None) -> None:
+    if uri is None:
+        return
+    from raysweep.records import mirror
+
+    try:
+        mirror.check(uri)
+    except mirror.Unreachable as error:
+        raise InputError("--tracking-uri", str(error)) from None
+
+
+def _create(folder: Path, name: str, space: Space, uri: str | None) -> sweep_record.Record:
+    from raysweep.records.mirror import without_credentials
+
+    try:
+        return sweep_record.create(folder, name, space.as_dict(), without_credentials(uri) if uri else None)
+    except FileExistsError:
+        raise InputError(name, "another driver has just started a sweep of this name") from None
+    except OSError as error:
+        raise InputError("--storage", f"{folder.parent} cannot be written: {error.strerror}") from None
+
+
+def _only_driver(folder: Path, name: str) -> Any:
+    from contextlib import contextmanager
+
+    @contextmanager
+    def held() -> Any:
+        try:
+            with sweep_record.driver_lock(folder):
+                yield
+        except sweep_record.Busy as error:
+            raise InputError(name, f"is being driven by {error}; one driver at a time") from None
+
+    return held()
+
+
+def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells, uri: str | None, options: Options,
+           with_report: bool, say: Callable[[str], None]) -> Sweep:
+    with _only_driver(folder, record.sweep):
+        if record.space != space.as_dict():
+            record = sweep_record.Record(record.sweep, record.sweep_id, space.as_dict(), record.tracking_uri,
+                                         record.created)
+            sweep_record.update(folder, record)
+        sweep = Sweep(folder, record)
+        work = driver.missing(space, cells, folder, options)
+        for note in work.notes:
+            say(note)
+        mirror = _mirror(uri, sweep, say)
+        books = driver.Books(cells, space.seeds, work.contents)
+
+        def on_complete(cell: int) -> None:
+            if mirror is not None:
+                mirror_cell(mirror, sweep, books, cell)
+
+        try:
+            with driver.stop_on_signals():
+                for cell in books.complete():
+                    on_complete(cell)
+                if work.rows:
+                    driver.compute(space, cells, work, folder, options, books, on_complete, say)
+                else:
+                    say(f"{sweep.name}: all {len(books.rows):,} rows are there; nothing to compute")
+                if with_report:
+                    _say_report(sweep, say)
+        except BaseException:
+            if mirror is not None and (warning := mirror.finish("KILLED", {}, {})):
+                say(warning)
+            raise
+        if mirror is not None:
+            _close(mirror, sweep, books, say)
+    return sweep
+
+
+def _say_report(sweep: Sweep, say: Callable[[str], None]) -> None:
+    written = sweep.report()
+    for line in written.headline:
+        say(line)
+    say(f"report: {written.directory / 'report.html'}")
+
+
+def _mirror(uri: str | None, sweep: Sweep, say: Callable[[str], None]) -> Mirror | None:
+    if uri is None:
+        return None
+    from raysweep.records.mirror import Mirror
+
+    artifacts = sweep.folder.parent.resolve() / "mlflow-artifacts"
+    return Mirror(uri, artifacts.as_uri() if uri.startswith("sqlite:") else None, sweep.space.as_dict(), sweep.name,
+                  sweep.record.sweep_id, code_version(workloads.get(sweep.space.workload)))
+
+
+def mirror_cell(mirror: Mirror, sweep: Sweep, books: driver.Books, cell: int) -> None:
+    """Hand one complete cell to the mirror."""
+    workload = workloads.get(sweep.space.workload)
+    parameters = sweep.cells.parameters(cell)
+    stages = plan.cell_stages(workload, parameters, sweep.space.seeds)
+    identity = sweep.cells.ids[cell]
+    mirror.cell(identity, parameters, books.of_cell(identity), [stage for ids in stages.values() for stage in ids])
+
+
+def _close(mirror: Mirror, sweep: Sweep, books: driver.Books, say: Callable[[str], None]) -> None:
+    """Everything at the top of the parent run, its status, and a word if the mirror is not whole."""
+    from raysweep.records import results
+
+    statuses = books.statuses()
+    total = len(sweep.cells) * len(sweep.space.seeds)
+    space_file, plan_file, table = (sweep.folder / name for name in ("space.yaml", "plan.json", "results.csv"))
+    files.replace(space_file, yaml_reader.dump(sweep.space.as_dict()).encode())
+    files.replace(plan_file, json.dumps(plan.plan_record(sweep.space, sweep.cells, []), indent=1).encode())
+    results.write(sweep.results(), "csv", table)
+    artifacts = {"space.yaml": space_file, "plan.json": plan_file, "results.csv": table}
+    for name in ("report", "figures"):
+        found = sweep.folder / "report" / ("figures" if name == "figures" else "")
+        if found.is_dir():
+            artifacts[name] = found
+    done = sum(statuses.values())
+    warning = mirror.finish("FINISHED" if done == total else "KILLED", artifacts,
+                            {"rows": done, **{f"rows_{status}": count for status, count in statuses.items()}})
+    if warning:
+        say(warning)

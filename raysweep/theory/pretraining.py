@@ -1,0 +1,202 @@
+"""Gradient flow of the balanced, aligned deep linear network on the source task (THEORY §3-4; Arora et al. 2018).
+
+The end-to-end map stays on the source teacher: c(t) e_s with dc/dt = L c^(2-2/L) (N - c), c(0) = init_scale^L,
+for the source loss ½|b - b_s|². With x = c/N and the odds coordinate z, x = 1/(1 + s e^-z) with s = ±1 the side of N
+that c starts on, the flow becomes dz/dτ = L x^(1-2/L), τ = N^(2-2/L) t: neither the tiny start nor the approach to N
+loses digits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from raysweep.theory.angles import cosine_sine
+
+Array = np.ndarray
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(28)
+_NODES, _WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2  # on [0, 1]
+_CROSSING = 1.5  # series of the elapsed time below z = -crossing, quadrature above
+
+
+def scale(length: ArrayLike, depth: ArrayLike, init_scale: ArrayLike, source_norm: ArrayLike = 1.0) -> Array:
+    """Norm c of the end-to-end map after flow time `length` (broadcast); source_norm at length inf."""
+    return np.exp(log_scale(length, depth, init_scale, source_norm))
+
+
+def log_scale(length: ArrayLike, depth: ArrayLike, init_scale: ArrayLike, source_norm: ArrayLike = 1.0) -> Array:
+    """Natural logarithm of `scale`, finite where init_scale^depth underflows."""
+    z, side, norm = _state(length, depth, init_scale, source_norm)
+    with np.errstate(over="ignore"):
+        return np.log(norm) - _log1p_exp(z, side)
+
+
+def source_loss(length: ArrayLike, depth: ArrayLike, init_scale: ArrayLike, source_norm: ArrayLike = 1.0) -> Array:
+    """Source population loss (c - N)²/2 after flow time `length`, to full relative accuracy near convergence."""
+    z, side, norm = _state(length, depth, init_scale, source_norm)
+    with np.errstate(over="ignore", under="ignore"):
+        return 0.5 * (norm * np.exp(-z - _log1p_exp(z, side))) ** 2
+
+
+def length_for_scale(scale: ArrayLike, depth: ArrayLike, init_scale: ArrayLike,
+                     source_norm: ArrayLike = 1.0) -> Array:
+    """Flow time at which the map's norm is `scale` (broadcast): the inverse of `scale`.
+
+    0 at the start, inf at source_norm, NaN for what the flow never passes.
+    """
+    c, layers, start, norm = _broadcast(scale, depth, init_scale, source_norm)
+    z0, side = _start(layers, start, norm)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        z = np.log(c) - np.log(np.abs(norm - c))
+        passed = (np.sign(norm - c) == side) & (z >= z0)
+        at_start = np.abs(np.log(c) - layers * np.log(start)) <= 1e-15 * np.maximum(1.0, np.abs(np.log(c)))
+        time = _elapsed(z0, np.where(passed, z, z0), layers, side)
+        length = time / (layers * norm ** (2 - 2 / layers))
+    return np.where(at_start, 0.0, np.where(c == norm, np.inf, np.where(passed, length, np.nan)))
+
+
+def inflection_scale(angle: ArrayLike, depth: ArrayLike, gamma: ArrayLike, noise: ArrayLike,
+                     target_norm: ArrayLike = 1.0) -> Array:
+    """Norm c0* past which pretraining on makes fine-tuning worse (THEORY §3, pretraining inflection), broadcast.
+
+    c0* = (t cos θ)^L / s*^((L-1)/2), s* = (t cos θ)² (1-γ) + t² γ + σ² γ/(1-γ), for a target of norm t at `angle`
+    degrees. NaN for γ >= 1 (c0 is forgotten); 0 for θ >= 90 degrees (any pretraining hurts). At t = 1,
+    c0* <= cos θ; otherwise it may lie above source_norm, and is then never reached.
+    """
+    degrees, layers, ratio, sigma, norm = _broadcast(angle, depth, gamma, noise, target_norm)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        along = norm * np.maximum(cosine_sine(degrees)[0], 0.0)
+        s = along**2 * (1 - ratio) + norm**2 * ratio + sigma**2 * ratio / (1 - ratio)
+        log_value = layers * np.log(along) - (layers - 1) / 2 * np.log(s)
+        return np.where(ratio >= 1, np.nan, np.where(along > 0, np.exp(log_value), 0.0))
+
+
+def inflection_length(angle: ArrayLike, depth: ArrayLike, gamma: ArrayLike, noise: ArrayLike, init_scale: ArrayLike,
+                      source_norm: ArrayLike = 1.0, target_norm: ArrayLike = 1.0) -> Array:
+    """Flow time of the source task at which c0* is reached (broadcast).
+
+    NaN where there is none: γ >= 1, c0* below the initialization, or c0* above source_norm.
+    """
+    turning = inflection_scale(angle, depth, gamma, noise, target_norm)
+    return length_for_scale(turning, depth, init_scale, source_norm)
+
+
+def _broadcast(*values: ArrayLike) -> list[Array]:
+    return [np.array(value, dtype=float) for value in np.broadcast_arrays(*values)]
+
+
+def _log1p_exp(z: Array, side: Array) -> Array:
+    """log(1 + side·e^-z), stable for any z."""
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        above = np.log1p(side * np.exp(-z))
+        return np.where(z < -30, -z, above)  # side = +1 there
+
+
+def _start(depth: Array, init_scale: Array, norm: Array) -> tuple[Array, Array]:
+    """The odds coordinate at time 0, and the side of N it is on (+1 below, -1 above, 0 at N)."""
+    log_x = depth * np.log(init_scale) - np.log(norm)
+    with np.errstate(divide="ignore", over="ignore"):
+        gap = np.where(log_x < 0, np.log(-np.expm1(np.minimum(log_x, 0))) - log_x, np.log(-np.expm1(-np.abs(log_x))))
+    return -gap, -np.sign(log_x)
+
+
+def _state(length: ArrayLike, depth: ArrayLike, init_scale: ArrayLike,
+           source_norm: ArrayLike) -> tuple[Array, Array, Array]:
+    """(z, side, N) after `length`. A sweep repeats few distinct settings over many rows: each is solved once."""
+    arrays = _broadcast(length, depth, init_scale, source_norm)
+    shape = arrays[0].shape
+    table = np.stack([array.ravel() for array in arrays], axis=1)
+    distinct, inverse = np.unique(table, axis=0, return_inverse=True)
+    time, layers, start, norm = distinct.T
+    z, side = _start(layers, start, norm)
+    z[(time == np.inf) | (side == 0)] = np.inf
+    moving = np.isfinite(time) & (time > 0) & (side != 0)
+    z[moving] = _advance(z[moving], layers[moving], side[moving],
+                         time[moving] * layers[moving] * norm[moving] ** (2 - 2 / layers[moving]))
+    index = inverse.reshape(-1)
+    return z[index].reshape(shape), side[index].reshape(shape), norm[index].reshape(shape)
+
+
+def _advance(z0: Array, depth: Array, side: Array, total: Array) -> Array:
+    """The z that solves ∫_{z0}^{z} (1 + side·e^-u)^(1-2/L) du = total, by Newton kept inside a bracket."""
+    power = 1 - 2 / depth
+    low = z0.copy()
+    # the integrand is monotone and tends to 1: at least 1 below N for L >= 2 and above N for L = 1, otherwise < 1
+    high = z0 + total + 1.0
+    for _ in range(2100):  # doubling from z0: ends long before
+        short = _elapsed(z0, high, depth, side) < total
+        if not short.any():
+            break
+        low[short], high[short] = high[short], high[short] + 2 * (high[short] - z0[short])
+    z = 0.5 * (low + high)
+    for _ in range(200):
+        excess = _elapsed(z0, z, depth, side) - total
+        high, low = np.where(excess >= 0, z, high), np.where(excess < 0, z, low)
+        with np.errstate(over="ignore", invalid="ignore"):
+            step = z - excess * np.exp(-power * _log1p_exp(z, side))
+        inside = (step > low) & (step < high)
+        following = np.where(inside, step, 0.5 * (low + high))
+        moved = np.abs(following - z)
+        z = following
+        if (moved <= 4e-16 * np.maximum(1.0, np.abs(z))).all():
+            break
+    return z
+
+
+def _elapsed(z0: Array, z: Array, depth: Array, side: Array) -> Array:
+    """∫_{z0}^{z} (1 + side·e^-u)^m du, m = 1 - 2/L, for z >= z0."""
+    power = 1 - 2 / depth
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        below = _below(z, power) - _below(z0, power)
+        above = _above(z, power) - _above(z0, power)
+    time = np.where(side > 0, below, above)
+    # past overflow the map cannot have moved in any finite time
+    return np.where(z <= z0, 0.0, np.where(np.isnan(time), np.inf, time))
+
+
+def _below(z: Array, power: Array) -> Array:
+    """Antiderivative of (1 + e^-z)^m, for the approach to N from below."""
+    near = np.maximum(z, -_CROSSING)
+    total = near - _tail(np.exp(-near), power, 1.0)
+    far = z < -_CROSSING
+    if far.any():
+        total = total + np.where(far, _series(np.minimum(z, -_CROSSING), power)
+                                 - _series(np.full_like(z, -_CROSSING), power), 0.0)
+    return total
+
+
+def _above(z: Array, power: Array) -> Array:
+    """Antiderivative of (1 - e^-z)^m on z > 0, for the decay to N from above."""
+    half = np.log(2.0)
+    near = np.maximum(z, half)
+    total = near - _tail(np.exp(-near), power, -1.0)
+    far = z < half
+    if far.any():
+        total = total - np.where(far, _inverse_series(np.full_like(z, half), power)
+                                 - _inverse_series(np.minimum(z, half), power), 0.0)
+    return total
+
+
+def _tail(y: Array, power: Array, side: float) -> Array:
+    """∫_0^y ((1 + side·v)^m - 1)/v dv, analytic in v: Gauss-Legendre."""
+    v = y[..., None] * _NODES
+    return (np.expm1(power[..., None] * np.log1p(side * v)) / v * _WEIGHTS).sum(-1) * y
+
+
+def _series(z: Array, power: Array) -> Array:
+    """Antiderivative of (1 + e^-z)^m for z <= -1.5: Σ_k binom(m, k) e^((k-m)z)/(k-m), from m > -1 (m = 0: z)."""
+    order = np.arange(1, 30)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first = np.where(power == 0, z, -np.exp(-power * z) / np.where(power == 0, 1.0, power))
+        coefficients = np.cumprod((power[..., None] - order + 1) / order, axis=-1)
+        terms = coefficients * np.exp((order - power[..., None]) * z[..., None]) / (order - power[..., None])
+    return first + terms.sum(-1)
+
+
+def _inverse_series(z: Array, power: Array) -> Array:
+    """Antiderivative of (1 - e^-z)^m for 0 < z <= log 2, in w = 1 - e^-z: Σ_k w^(m+1+k)/(m+1+k) (L = 1: log)."""
+    log_w = np.log(-np.expm1(-z))
+    exponent = power[..., None] + 1 + np.arange(60)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(exponent == 0, log_w[..., None], np.exp(exponent * log_w[..., None]) / exponent).sum(-1)

@@ -1,0 +1,62 @@
+"""The closed forms of `linear_transfer`, assembled column by column from the parameters of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from raysweep.theory import finetune, linear, pretraining, scratch
+
+Array = np.ndarray
+
+
+def closed_form(columns: Mapping[str, Array]) -> dict[str, Array]:
+    """risk_{scratch,linear,finetune} and transferability_{linear,finetune} of each row, shape (rows,) each.
+
+    Scratch and linear transfer are exact expectations at the row's n = round(gamma·dim) and dim; fine-tuning is the
+    limit d → ∞ at γ = n/dim, its risk scratch minus transferability. With frozen_layers >= 1 fine-tuning is the exact
+    expectation over least-squares multiples of the source (T Thm 5.5). Risks are inf where the expectation is; the
+    difference of two infinite ones is NaN, which without frozen layers touches transferability_linear only.
+    """
+    gamma, dim, depth, noise, norm, angle, frozen = (np.asarray(columns[name], float) for name in (
+        "gamma", "dim", "depth", "noise", "target_norm", "overlap_angle", "frozen_layers"))
+    n = np.round(gamma * dim)
+    log_scale = pretraining.log_scale(columns["pretrain_length"], depth, columns["init_scale"],
+                                      columns["source_norm"])
+    risk_scratch = scratch.risk(n, dim, noise, norm)
+    risk_linear = linear.risk(angle, n, noise, norm, effective_ridge(columns["ridge"], depth, log_scale))
+    transferability = finetune.transferability(angle, n / dim, noise, depth, log_scale, norm)
+    with np.errstate(invalid="ignore"):
+        risk_finetune = risk_scratch - transferability
+        held = (frozen > 0) & (n > 0)  # without samples fine-tuning stays where it is, frozen or not
+        if held.any():
+            fitted = _frozen(angle[held], n[held], noise[held], norm[held], (depth - frozen)[held])
+            risk_finetune[held] = fitted
+            transferability[held] = risk_scratch[held] - fitted
+        return {
+            "risk_scratch": risk_scratch,
+            "risk_linear": risk_linear,
+            "risk_finetune": risk_finetune,
+            "transferability_linear": risk_scratch - risk_linear,
+            "transferability_finetune": transferability,
+        }
+
+
+def effective_ridge(ridge: Array, depth: Array, log_scale: Array) -> Array:
+    """ridge/φ² (broadcast): the penalty on features of scale 1 that acts as `ridge` on features of scale φ.
+
+    The L-1 frozen layers of a balanced network at end-to-end scale c have scale φ = c^((L-1)/L) (F eq. 14).
+    """
+    layers = np.asarray(depth, float)
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
+        shrink = np.exp(2 * (layers - 1) / layers * np.asarray(log_scale, float))
+        return np.where(np.asarray(ridge) > 0, np.asarray(ridge, float) / shrink, 0.0)
+
+
+def _frozen(angle: Array, n: Array, noise: Array, norm: Array, trained: Array) -> Array:
+    risk = linear.risk(angle, n, noise, norm)
+    several = trained >= 2
+    if several.any():
+        risk[several] = linear.risk_nonnegative(angle[several], n[several], noise[several], norm[several])
+    return risk

@@ -1,0 +1,130 @@
+"""What happens inside one trial: a pack of rows is computed, and published as one segment of the ledger.
+
+Needs numpy and the workload, no Ray and no MLflow. A pack that fails, for want of memory or because one of its rows
+cannot be computed, is halved until the row at fault stands alone; that row is tried once more and then recorded as
+failed with its traceback, and the others are kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from raysweep import workloads
+from raysweep.records import ledger
+from raysweep.workloads.declaration import FAILED, STATUSES, Columns
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all trials of one sweep share. columns, cell_ids: the table of cells that packs point into; ledger: the
+    folder segments go to; attempt: which try at these rows this is; cpus: cores a trial may use."""
+
+    workload: str
+    columns: Columns
+    cell_ids: list[str]
+    ledger: str
+    attempt: int
+    code_version: str
+    cpus: int
+
+
+def run_pack(job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> Path:
+    """Compute the rows (cells[i], seeds[i]) and publish them; returns the path of their segment."""
+    path = ledger.segment_path(Path(job.ledger), pack, job.attempt)
+    if not path.exists():
+        with threads(job.cpus):
+            ledger.write_segment(path, _rows(job, cells, seeds))
+    return path
+
+
+def compute(workload_name: str, columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Metrics (closed forms included, as NAME_theory) and status of a table of rows, by its workload."""
+    workload = workloads.get(workload_name)
+    module, _, function = workload.compute.partition(":")
+    metrics, status = getattr(importlib.import_module(module), function)(columns, seeds)
+    if workload.closed_form is not None:
+        metrics = {**metrics, **{f"{name}_theory": values for name, values in workload.closed_form(columns).items()}}
+    for name, values in {**metrics, "status": status}.items():
+        if len(values) != len(seeds):
+            raise RuntimeError(f"{workload_name} returned {len(values)} values of {name} for {len(seeds)} rows")
+    if unknown := set(status) - set(STATUSES):
+        raise RuntimeError(f"{workload_name} returned the status {unknown.pop()!r}; known: {', '.join(STATUSES)}")
+    return metrics, status
+
+
+def _rows(job: Job, cells: np.ndarray, seeds: np.ndarray, again: bool = True) -> list[ledger.Row]:
+    started = time.perf_counter()
+    columns = {name: values[cells] for name, values in job.columns.items()}
+    try:
+        metrics, status = compute(job.workload, columns, seeds)
+    except Exception:  # whatever a workload raises is data about its rows, not the end of the sweep
+        problem = traceback.format_exc()
+    else:
+        seconds = (time.perf_counter() - started) / len(seeds)
+        lists = {name: values.tolist() for name, values in metrics.items()}
+        return [_row(job, int(cell), int(seed), str(status[i]), seconds, {name: v[i] for name, v in lists.items()})
+                for i, (cell, seed) in enumerate(zip(cells, seeds, strict=True))]
+    _free_memory()
+    if len(seeds) > 1:
+        half = len(seeds) // 2
+        return [*_rows(job, cells[:half], seeds[:half]), *_rows(job, cells[half:], seeds[half:])]
+    if again:
+        return _rows(job, cells, seeds, again=False)
+    row = _row(job, int(cells[0]), int(seeds[0]), FAILED, time.perf_counter() - started, {})
+    return [{**row, "error": problem}]
+
+
+def lost_rows(job: Job, cells: np.ndarray, seeds: np.ndarray, times: int) -> list[ledger.Row]:
+    """Rows whose worker died every time, recorded as failed."""
+    reason = f"the worker computing this row died {times} times (out of memory, or killed from outside)"
+    return [{**_row(job, int(cell), int(seed), FAILED, 0.0, {}), "error": reason}
+            for cell, seed in zip(cells, seeds, strict=True)]
+
+
+def _row(job: Job, cell: int, seed: int, status: str, seconds: float, metrics: dict[str, float]) -> ledger.Row:
+    return {"cell": job.cell_ids[cell], "seed": seed, "status": status, "attempt": job.attempt,
+            "seconds": seconds, "code_version": job.code_version, "metrics": metrics}
+
+
+def _free_memory() -> None:
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+@contextlib.contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Hold BLAS and torch to `count` threads: libraries loaded already, and those that a workload is yet to load."""
+    from threadpoolctl import threadpool_limits
+
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(count)))
+    torch = sys.modules.get("torch")
+    torch_before = torch.get_num_threads() if torch is not None else None
+    if torch is not None:
+        torch.set_num_threads(count)
+    try:
+        with threadpool_limits(limits=count):
+            yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        if torch is not None:
+            torch.set_num_threads(torch_before)

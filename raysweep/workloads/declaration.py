@@ -1,0 +1,164 @@
+"""What a workload says about itself, importable without torch.
+
+A workload is a table function: one row in (parameters and a seed), one row out (metrics and a status). What it
+declares here is all the rest of raysweep ever needs to know: which parameters exist, in what unit and range, which
+metrics come out, what a row costs, and which closed form it is held against.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Columns = Mapping[str, np.ndarray]
+"""A table as named columns of equal length: float64 and int64 arrays, and object arrays of str."""
+
+OK, NOT_CONVERGED, DIVERGED, FAILED = "ok", "not_converged", "diverged", "failed"
+STATUSES = (OK, NOT_CONVERGED, DIVERGED, FAILED)
+
+_REQUIRED = object()
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a workload: its type, unit, range and default.
+
+    `minimum` and `maximum` are inclusive unless `open_minimum`. `.inf` is accepted only where `infinite` says so.
+    `pretraining` marks what belongs to the identity of the pretraining stage. `absent` is for a parameter added
+    after the first release of its workload: rows at that value keep the identity they had before it existed.
+    """
+
+    name: str
+    type: type
+    default: Any
+    description: str
+    unit: str = ""
+    minimum: float | None = None
+    maximum: float | None = None
+    open_minimum: bool = False
+    infinite: bool = False
+    whole: bool = False
+    choices: tuple[str, ...] = ()
+    pretraining: bool = False
+    absent: Any = _REQUIRED
+
+    def coerce(self, value: Any) -> Any:
+        """The value in the declared type, so that 1 and 1.0 are one; ValueError says what was expected."""
+        if self.type is str:
+            if not isinstance(value, str) or (self.choices and value not in self.choices):
+                raise ValueError(f"expected {self.expected()}, got {value!r}")
+            return value
+        if self.type is bool:
+            if not isinstance(value, bool):
+                raise ValueError(f"expected {self.expected()}, got {value!r}")
+            return value
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise ValueError(f"expected {self.expected()}, got {value!r}")
+        number = float(value)
+        inside = not math.isnan(number) and (self.infinite or not math.isinf(number))
+        if inside and self.minimum is not None:
+            inside = number > self.minimum if self.open_minimum else number >= self.minimum
+        if inside and self.maximum is not None:
+            inside = number <= self.maximum
+        if inside and (self.type is int or self.whole) and not math.isinf(number):
+            inside = number.is_integer()
+        if not inside:
+            raise ValueError(f"expected {self.expected()}, got {value!r}")
+        return int(value) if self.type is int else number + 0.0  # + 0.0 makes -0.0 and 0.0 one
+
+    def expected(self) -> str:
+        """What a value must be, in words: for errors and for `raysweep workloads NAME`."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        if self.type is bool:
+            return "true or false"
+        if self.type is str:
+            return "text"
+        words = "a whole number" if self.type is int or self.whole else "a number"
+        if self.minimum is not None and self.maximum is not None and not self.open_minimum:
+            words += f" from {self.minimum:g} to {self.maximum:g}"
+        else:
+            if self.minimum is not None:
+                words += f" above {self.minimum:g}" if self.open_minimum else f" of at least {self.minimum:g}"
+            if self.maximum is not None:
+                words += f" and at most {self.maximum:g}" if self.minimum is not None else f" of at most {self.maximum:g}"
+        if self.infinite:
+            words += ", or .inf"
+        return words + (f" ({self.unit})" if self.unit else "")
+
+    @property
+    def late(self) -> bool:
+        """Whether the parameter was added after the first release (and so has a value that means absent)."""
+        return self.absent is not _REQUIRED
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number of a row. `direction` is maximize, minimize or none."""
+
+    name: str
+    description: str
+    unit: str = ""
+    direction: str = "none"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a set of rows that share their costly part takes on one core: seconds and peak bytes."""
+
+    seconds: float
+    peak_bytes: float
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The declaration of a workload.
+
+    compute: "module:function", imported only inside a trial. The function takes (columns, seeds), with one entry
+        per row, and returns (metrics, status): a dict of float64 arrays and an array of status words, in row order.
+        A row's result may depend on its own parameters and seed only.
+    cost: (parameters of one cell, number of rows that share with it) -> Cost of these rows together.
+    shared: rows of one seed with equal values here share their costly part and are best computed together.
+    sources: the modules whose source decides the numbers (their digest is recorded with every row).
+    closed_form: columns -> {metric: array}, the theory beside the metric, or None.
+    check: one cell's parameters -> (parameter, complaint) for what no single range can say, or None.
+    heavy_tailed: (metric, columns) -> boolean array: cells whose draws have no finite variance.
+    """
+
+    name: str
+    summary: str
+    identity_version: int
+    parameters: tuple[Parameter, ...]
+    metrics: tuple[Metric, ...]
+    compute: str
+    cost: Callable[[Mapping[str, Any], int], Cost]
+    sources: tuple[str, ...]
+    shared: tuple[str, ...] = ()
+    closed_form: Callable[[Columns], dict[str, np.ndarray]] | None = None
+    check: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
+    heavy_tailed: Callable[[str, Columns], np.ndarray] | None = None
+    by_name: dict[str, Parameter] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {parameter.name: parameter for parameter in self.parameters})
+
+    def metric_names(self) -> list[str]:
+        """Every metric column a row carries, the closed forms (`_theory`) last."""
+        names = [metric.name for metric in self.metrics]
+        if self.closed_form is not None:
+            columns = {p.name: column(p, [p.default]) for p in self.parameters}
+            names += [f"{name}_theory" for name in self.closed_form(columns)]
+        return names
+
+
+def column(parameter: Parameter, values: list[Any]) -> np.ndarray:
+    """Values of one parameter as an array of its declared type."""
+    if parameter.type is int:
+        return np.asarray(values, dtype=np.int64)
+    if parameter.type is float:
+        return np.asarray(values, dtype=np.float64)
+    return np.asarray(values, dtype=object)

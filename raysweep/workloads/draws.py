@@ -1,0 +1,34 @@
+"""Random draws, keyed by (seed, role) and by nothing else.
+
+NumPy's Philox on the CPU, filled row by row: a smaller sample is a prefix of a larger one, and neither order, worker,
+pack nor device can change a draw. Rows that share a seed therefore share their data (common random numbers).
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+
+def generator(seed: int, role: str) -> np.random.Generator:
+    """The stream of one role ("inputs", "noise", ...) of one seed."""
+    key = int.from_bytes(hashlib.sha256(f"{seed}/{role}".encode()).digest()[:16], "little")
+    return np.random.Generator(np.random.Philox(key=key))
+
+
+def normal(seed: int, role: str, *shape: int) -> np.ndarray:
+    """Independent N(0,1) numbers, float64, of the given shape (row-major, prefix-stable in the first axis)."""
+    return generator(seed, role).standard_normal(shape)
+
+
+def unit_vectors(seed: int, role: str, count: int, dim: int) -> np.ndarray:
+    """`count` orthonormal vectors of length `dim` in uniformly random position, shape (count, dim)."""
+    gaussian = normal(seed, role, count, dim)
+    vectors: list[np.ndarray] = []
+    for vector in gaussian:
+        for _ in range(2):  # a second pass restores orthogonality to the last digit
+            for earlier in vectors:
+                vector = vector - (vector @ earlier) * earlier
+        vectors.append(vector / np.linalg.norm(vector))
+    return np.stack(vectors)

@@ -1,0 +1,122 @@
+"""Transfer between two linear teachers at an angle, through deep linear networks (papers F and T).
+
+The declaration; the engines that compute it are the files beside this one, and none is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
+
+ENGINES = ("theory", "limit", "flow", "network")
+
+PARAMETERS = (
+    Parameter("engine", str, "limit", "how exactly it is solved: closed forms; the exact end point of each draw; "
+              "gradient flow of the end-to-end map; gradient descent on the real layers", choices=ENGINES),
+    Parameter("pretrain_length", float, float("inf"), "gradient-flow time on the source task, .inf = converged",
+              unit="flow time", minimum=0, infinite=True, pretraining=True),
+    Parameter("finetune_lr", float, 0.01, "step size of gradient descent on the target, scratch too "
+              "(flow: a step count times this is the flow time)", minimum=0, open_minimum=True),
+    Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=1000, pretraining=True),
+    Parameter("overlap_angle", float, 45.0, "angle between source and target teacher", unit="degrees",
+              minimum=0, maximum=180),
+    Parameter("gamma", float, 0.5, "target samples per dimension: n = round(gamma * dim)", minimum=0,
+              open_minimum=True),
+    Parameter("dim", int, 100, "input dimension d (and hidden width)", minimum=2, maximum=100_000, pretraining=True),
+    Parameter("noise", float, 0.0, "standard deviation of the target's label noise", minimum=0),
+    Parameter("init_scale", float, 0.01, "initialization scale of each layer: the end-to-end map starts at "
+              "init_scale^depth", minimum=0, open_minimum=True, pretraining=True),
+    Parameter("finetune_steps", float, float("inf"), "steps on the target: a budget, or .inf for convergence",
+              unit="steps", minimum=0, infinite=True, whole=True),
+    Parameter("ridge", float, 0.0, "penalty on the retrained last layer of linear transfer (F eq. 14)", minimum=0),
+    Parameter("frozen_layers", int, 0, "first layers kept fixed while fine-tuning", minimum=0),
+    Parameter("source_norm", float, 1.0, "norm of the source teacher", minimum=0, open_minimum=True,
+              pretraining=True),
+    Parameter("target_norm", float, 1.0, "norm of the target teacher", minimum=0),
+    Parameter("pretrain_start", str, "exact", "network engine: start fine-tuning from the exact partly trained "
+              "state, or pretrain by gradient descent on the population loss from a random start",
+              choices=("exact", "descent"), pretraining=True),
+    Parameter("distance_samples", int, 0, "samples from source and from target for wasserstein_1; 0 leaves it out",
+              minimum=0, maximum=5000),
+)
+
+METRICS = (
+    Metric("risk_scratch", "population risk |b - b_t|^2 trained from scratch", direction="minimize"),
+    Metric("risk_linear", "population risk of linear transfer (last layer retrained)", direction="minimize"),
+    Metric("risk_finetune", "population risk after fine-tuning", direction="minimize"),
+    Metric("transferability_linear", "risk_scratch - risk_linear; positive: transfer helps", direction="maximize"),
+    Metric("transferability_finetune", "risk_scratch - risk_finetune; positive: transfer helps",
+           direction="maximize"),
+    Metric("pretrain_scale", "norm c of the pretrained end-to-end map"),
+    Metric("pretrain_loss", "source population loss (c - |b_s|)^2 / 2 before fine-tuning", direction="minimize"),
+    Metric("kl_divergence", "Kullback-Leibler divergence from source to target data", unit="nats"),
+    Metric("wasserstein_1", "Wasserstein-1 distance between distance_samples samples of source and target"),
+)
+
+
+def cost(parameters: Mapping[str, Any], rows: int) -> Cost:
+    """Seconds and peak bytes of `rows` rows that share (engine, dim) and a seed, on one core; see costs.py."""
+    from raysweep.workloads.linear_transfer import costs
+
+    return costs.of_rows(parameters, rows)
+
+
+def closed_form(columns: Columns) -> dict[str, np.ndarray]:
+    """The metrics' closed forms (THEORY: F Thm 3.5-3.9, T Thm 5.2, and their extension to noise and depth)."""
+    from raysweep.theory import transfer
+
+    return transfer.closed_form(columns)
+
+
+def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What no single range can say of one cell."""
+    if parameters["frozen_layers"] >= parameters["depth"]:
+        return "frozen_layers", f"expected fewer than depth = {parameters['depth']}, got {parameters['frozen_layers']}"
+    if parameters["engine"] in ("theory", "limit") and np.isfinite(parameters["finetune_steps"]):
+        return "finetune_steps", (f"expected .inf with engine {parameters['engine']}, which gives the end point, "
+                                  f"got {parameters['finetune_steps']:g}; a budget needs engine flow or network")
+    return None
+
+
+def heavy_tailed(metric: str, columns: Columns) -> np.ndarray:
+    """Cells whose draws have no finite variance, boolean array.
+
+    |X⁺ε|² has tail index (|n-d|+1)/2: with noise the variance of a risk is infinite within three samples of n = dim
+    (F Thm 3.6). Fine-tuning's transferability is exactly 0 for n >= dim and below feels only its power (L-1)/L. The
+    least-squares multiple of the source has variance spread/χ²_n: four samples or fewer.
+    """
+    samples, dim = np.round(columns["gamma"] * columns["dim"]), columns["dim"]
+    noisy, frozen = columns["noise"] > 0, columns["frozen_layers"] > 0
+    near = noisy & (np.abs(samples - dim) <= 3)
+    few = (samples > 0) & (samples <= 4) & (noisy | (columns["overlap_angle"] % 180 > 0))
+    few_linear = few & (columns["ridge"] == 0)
+    power = (columns["depth"] - 1) / columns["depth"]
+    feels = noisy & (samples < dim) & (2 * power >= (dim - samples + 1) / 2)
+    by_metric = {
+        "risk_scratch": near,
+        "risk_linear": few_linear,
+        "risk_finetune": np.where(frozen, few, near),
+        "transferability_linear": near | few_linear,
+        "transferability_finetune": np.where(frozen, near | few, feels),
+    }
+    return by_metric.get(metric, np.zeros(len(samples), dtype=bool))
+
+
+WORKLOAD = Workload(
+    name="linear_transfer",
+    summary="fine-tuning between two linear teachers at an angle, deep linear networks (papers F and T)",
+    identity_version=1,
+    parameters=PARAMETERS,
+    metrics=METRICS,
+    compute="raysweep.workloads.linear_transfer.engines:compute",
+    cost=cost,
+    sources=("raysweep.workloads.linear_transfer", "raysweep.theory"),
+    shared=("engine", "dim"),
+    closed_form=closed_form,
+    check=check,
+    heavy_tailed=heavy_tailed,
+)

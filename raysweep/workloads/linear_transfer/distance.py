@@ -1,0 +1,71 @@
+"""How far apart source and target data are (F §2.1, Fig. 5): what the field would predict transfer from."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from raysweep.workloads import draws
+from raysweep.workloads.declaration import Columns
+from raysweep.workloads.linear_transfer.target import target_coordinates, teacher_directions
+
+Array = np.ndarray
+
+
+def kl_divergence(columns: Columns) -> Array:
+    """D(p_s || p_t) = |b_s - b_t|²/(2σ²) in nats, shape (rows,) (F App. B.1): inputs and noise are shared.
+
+    Without noise the conditionals are points: inf unless the teachers are equal, then 0.
+    """
+    target = target_coordinates(columns)
+    source = np.asarray(columns["source_norm"], float)
+    gap = (source - target[:, 0]) ** 2 + target[:, 1] ** 2
+    noise = np.asarray(columns["noise"], float)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(gap == 0, 0.0, gap / (2 * noise**2))
+
+
+def wasserstein_1(columns: Columns, seeds: Array) -> Array:
+    """W_1 between `distance_samples` samples (x, y) of source and of target, shape (rows,); NaN at 0 samples.
+
+    Euclidean ground metric on R^(dim+1), exact by optimal assignment. Rows of a seed share the inputs and the
+    noise of both samples. In high dimension the finite-sample value is far above the distance of the distributions.
+    """
+    distance = np.full(len(seeds), np.nan)
+    count = np.asarray(columns["distance_samples"])
+    wanted = np.flatnonzero(count > 0)
+    if not len(wanted):
+        return distance
+    target = target_coordinates(columns)
+    fields = (seeds, columns["dim"], count, columns["source_norm"], columns["noise"], target[:, 0], target[:, 1])
+    table = np.stack([np.asarray(values, float)[wanted] for values in fields], axis=1)
+    distinct, inverse = np.unique(table, axis=0, return_inverse=True)  # sorted: rows of one draw lie together
+    values = np.empty(len(distinct))
+    draw = None
+    for index, (seed, dim, size, *maps) in enumerate(distinct):
+        if draw is None or draw[0] != (seed, dim, size):
+            draw = (seed, dim, size), _Draw(int(seed), int(dim), int(size))
+        values[index] = _assignment(draw[1], *maps)
+    distance[wanted] = values[inverse.reshape(-1)]
+    return distance
+
+
+class _Draw:
+    """Both samples of one draw, reduced to what every pair of teachers needs."""
+
+    def __init__(self, seed: int, dim: int, size: int) -> None:
+        directions = teacher_directions(seed, dim)
+        inputs = [draws.normal(seed, f"{side} distance inputs", size, dim) for side in ("source", "target")]
+        self.noise = [draws.normal(seed, f"{side} distance noise", size) for side in ("source", "target")]
+        self.source = inputs[0] @ directions[0]
+        self.target = inputs[1] @ directions.T
+        self.squared = cdist(*inputs, metric="sqeuclidean")
+
+
+def _assignment(draw: _Draw, source_norm: float, noise: float, along: float, across: float) -> float:
+    source = source_norm * draw.source + noise * draw.noise[0]
+    target = along * draw.target[:, 0] + across * draw.target[:, 1] + noise * draw.noise[1]
+    cost = np.sqrt(draw.squared + (source[:, None] - target[None, :]) ** 2)
+    rows, matched = linear_sum_assignment(cost)
+    return float(cost[rows, matched].mean())

@@ -1,0 +1,66 @@
+"""The entry point of the workload: rows to their engines and back, with the metrics that need no engine."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+import numpy as np
+
+from raysweep.theory import pretraining
+from raysweep.workloads.declaration import OK, Columns
+from raysweep.workloads.linear_transfer import METRICS
+
+Results = tuple[dict[str, np.ndarray], np.ndarray]
+
+_ENGINES = {
+    name: f"raysweep.workloads.linear_transfer.{name}" for name in ("limit", "flow", "network")
+}
+
+
+def compute(columns: Columns, seeds: np.ndarray) -> Results:
+    """Every metric of every row, shape (rows,) each, and its status.
+
+    columns: one entry per row of every declared parameter; seeds: int array, shape (rows,).
+    Each engine is imported only where a row asks for it. ValueError on an unknown engine.
+    """
+    seeds = np.asarray(seeds)
+    engine = np.asarray(columns["engine"], dtype=object)
+    metrics = {metric.name: np.full(len(seeds), np.nan) for metric in METRICS}
+    metrics.update(_pretraining(columns))
+    metrics.update(_distances(columns, seeds))
+    status = np.full(len(seeds), OK, dtype=object)
+    for name in sorted(set(engine)):
+        rows = np.flatnonzero(engine == name)
+        own, own_status = _engine(name)({key: values[rows] for key, values in columns.items()}, seeds[rows])
+        for key, values in own.items():  # an engine that measures a common metric itself overrides it
+            metrics[key][rows] = values
+        status[rows] = own_status
+    return metrics, status
+
+
+def _engine(name: str) -> Callable[[Columns, np.ndarray], Results]:
+    if name == "theory":
+        return _theory
+    if name not in _ENGINES:
+        raise ValueError(f"expected an engine out of theory, {', '.join(_ENGINES)}, got {name!r}")
+    function: Callable[[Columns, np.ndarray], Results] = importlib.import_module(_ENGINES[name]).compute
+    return function
+
+
+def _theory(columns: Columns, seeds: np.ndarray) -> Results:
+    from raysweep.theory import transfer
+
+    return transfer.closed_form(columns), np.full(len(seeds), OK, dtype=object)
+
+
+def _pretraining(columns: Columns) -> dict[str, np.ndarray]:
+    arguments = columns["pretrain_length"], columns["depth"], columns["init_scale"], columns["source_norm"]
+    return {"pretrain_scale": pretraining.scale(*arguments), "pretrain_loss": pretraining.source_loss(*arguments)}
+
+
+def _distances(columns: Columns, seeds: np.ndarray) -> dict[str, np.ndarray]:
+    from raysweep.workloads.linear_transfer import distance
+
+    return {"kl_divergence": distance.kl_divergence(columns),
+            "wasserstein_1": distance.wasserstein_1(columns, seeds)}

@@ -1,0 +1,162 @@
+"""Gradient flow of a balanced deep linear network, integrated for many rows at once (THEORY §4; Arora et al. 2018).
+
+With β = ‖w‖^(L-1) w, w the vector of the rank-one first layer, Arora's end-to-end flow becomes a plain one:
+
+    dw/dt = -‖w‖^(L-1) g(β),   g = Λ(β - b)   in the eigenbasis Λ of the Gram matrix XᵀX/n,  b = X⁺y.
+
+What w has outside the row space of X never moves, so only the square of its norm is carried. The flow is stepped in a
+clock s of its own, with m = ‖w‖^(L-1): dt = ds/m while there is time left, which takes the escape from a start of
+norm init_scale^L in a few steps (its speed in s does not depend on how small the start is), and dt = ds at the end,
+which meets the stopping time exactly. The right-hand side is a diagonal plus a coupling through the scalar m, so
+that its Jacobian is a diagonal plus a rank-one matrix: the linearly implicit Euler method costs O(r) a step by
+Sherman-Morrison. An explicit exponential integrator would still be limited by the coupling, whose rate is that of
+the loaded modes, when n is near d and the slow modes need 1e6 times as long. Extrapolation of that method with
+1, 2, ... ORDER substeps (Deuflhard 1985) gives high order and an error estimate, each row with steps of its own.
+"""
+
+from __future__ import annotations
+
+import torch
+
+ORDER = 7  # substep counts 1..ORDER: 28 substeps a step, an error of order 7
+TOLERANCE = 1e-11  # local error of a step relative to ‖w‖, and of its time relative to the time
+CONVERGED = 1e-9  # ‖β - b‖ = ‖Λ⁻¹g‖ relative to its size at β = 0
+STEP_CAP = 4000  # steps, rejected ones too, beyond which a row is not converged
+_GROWTH, _SHRINK, _SAFETY = 8.0, 0.1, 0.8
+_TINY = 1e-290
+
+# Aitken-Neville at step 0 for an error expansion in powers of the substep, written out as weights
+_WEIGHTS = tuple(
+    tuple(
+        float(torch.prod(torch.tensor([j / (j - i) for i in range(first, ORDER + 1) if i != j], dtype=torch.float64)))
+        if j >= first else 0.0
+        for j in range(1, ORDER + 1)
+    )
+    for first in (1, 2)
+)
+
+
+def relax(eigenvalues: torch.Tensor, target: torch.Tensor, start: torch.Tensor, fixed_square: torch.Tensor,
+          depth: torch.Tensor, time: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The vectors w at flow time `time`, shape (rows, modes), and which rows got there, shape (rows,) bool.
+
+    eigenvalues, target (b), start (w at time 0): (rows, modes) float64; a mode with eigenvalue 0 and target 0 stays
+    where it starts. fixed_square: squared norm of the part of w outside the modes. depth: float64, at least 2.
+    time: float64; at inf a row stops once ‖β - b‖ <= CONVERGED * max(‖b‖, ‖β at time 0‖).
+    False means STEP_CAP steps were not enough; w is then where they led.
+    """
+    result = start.clone()
+    reached = torch.zeros(len(start), dtype=torch.bool, device=start.device)
+    rows = torch.arange(len(start), device=start.device)
+    scale = torch.maximum(target.norm(dim=1), (depth - 1).mul(0.5 * _log_square(start, fixed_square)).exp()
+                          * start.norm(dim=1))
+    state = _State(eigenvalues, target, start.clone(), fixed_square, depth, time, scale)
+    for _ in range(STEP_CAP):
+        done = state.finished()
+        result[rows[done]] = state.vector[done]
+        reached[rows[done]] = True
+        open_rows = torch.nonzero(~done).squeeze(1)
+        if len(open_rows) == 0:
+            return result, reached
+        if len(open_rows) < len(rows):
+            rows = rows[open_rows]
+            state.keep(open_rows)
+        state.advance()
+    result[rows] = state.vector
+    return result, reached
+
+
+def _log_square(vector: torch.Tensor, fixed_square: torch.Tensor) -> torch.Tensor:
+    return torch.log(torch.clamp((vector * vector).sum(1) + fixed_square, min=_TINY))
+
+
+class _State:
+    """The open rows: their constants, and vector, elapsed time, next step and whether it ends at the stopping time."""
+
+    def __init__(self, eigenvalues: torch.Tensor, target: torch.Tensor, vector: torch.Tensor,
+                 fixed_square: torch.Tensor, depth: torch.Tensor, time: torch.Tensor, scale: torch.Tensor) -> None:
+        self.eigenvalues, self.target, self.vector = eigenvalues, target, vector
+        self.fixed_square, self.power, self.time, self.scale = fixed_square, depth - 1, time, scale
+        self.drive = eigenvalues * target
+        self.elapsed = torch.zeros_like(time)
+        self.last = torch.zeros_like(time, dtype=torch.bool)
+        square = torch.exp(_log_square(vector, fixed_square))
+        speed = (self.drive.norm(dim=1) + torch.exp(0.5 * self.power * torch.log(square))
+                 * (eigenvalues * vector).norm(dim=1))
+        self.step = 0.1 * torch.sqrt(square) / torch.clamp(speed, min=_TINY)
+        # so far below the floor that no finite time moves them (and 1/m overflows)
+        still = 0.5 * self.power * torch.log(square) < -650
+        self.elapsed = torch.where(still & torch.isfinite(time), time, self.elapsed)
+
+    def keep(self, rows: torch.Tensor) -> None:
+        """Only these rows from here on."""
+        for name, tensor in list(vars(self).items()):
+            setattr(self, name, tensor[rows])
+
+    def finished(self) -> torch.Tensor:
+        """Rows at their stopping time, or converged where that is inf."""
+        multiple = torch.exp(0.5 * self.power * _log_square(self.vector, self.fixed_square))
+        distance = torch.where(self.eigenvalues > 0, multiple[:, None] * self.vector - self.target, 0.0).norm(dim=1)
+        return torch.where(torch.isinf(self.time), distance <= CONVERGED * self.scale,
+                           self.time - self.elapsed <= 1e-14 * self.time)
+
+    def advance(self) -> None:
+        """Try one step on every row; rows whose error is too large stay and get a shorter one."""
+        log_square = _log_square(self.vector, self.fixed_square)
+        multiple = torch.exp(0.5 * self.power * log_square)  # m
+        endless = torch.isinf(self.time)
+        remaining = torch.where(endless, 0.0, self.time - self.elapsed)
+        self.last = ~endless & (self.last | (2 * self.step >= remaining * multiple))
+        step = torch.where(self.last, torch.minimum(self.step, remaining * multiple), self.step)
+        change, change_lower, span, span_lower = self._extrapolate(step, log_square, multiple)
+        moved = self.vector + change
+        size = torch.maximum(log_square, _log_square(moved, self.fixed_square)).mul(0.5).exp()
+        error = (change - change_lower).norm(dim=1) / size
+        # span is in units of 1/m at the start of the step, where it cannot overflow
+        error_time = (span - span_lower).abs() / (span.abs() + self.elapsed * multiple)
+        error = torch.maximum(error, torch.where(endless | self.last, 0.0, error_time)) / TOLERANCE
+        fine = error <= 1  # NaN is not fine
+        over = fine & ~endless & ~self.last & (span / multiple > remaining)
+        self.last = self.last | over  # gone past the stopping time: once more, in the clock that meets it
+        accept = fine & ~over
+        arrived = accept & self.last & (step >= remaining * multiple)
+        self.vector = torch.where(accept[:, None], moved, self.vector)
+        elapsed = self.elapsed + torch.where(self.last, step, span) / multiple
+        self.elapsed = torch.where(arrived, self.time, torch.where(accept, elapsed, self.elapsed))
+        factor = _SAFETY * torch.clamp(error, min=1e-30) ** (-1.0 / ORDER)
+        factor = torch.nan_to_num(factor, nan=_SHRINK, posinf=_GROWTH, neginf=_SHRINK).clamp(_SHRINK, _GROWTH)
+        self.step = torch.where(over, self.step, step * factor)
+
+    def _extrapolate(self, step: torch.Tensor, log_square: torch.Tensor, multiple: torch.Tensor,
+                     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Change of w and of the scaled time over a step, each at the highest order and one below."""
+        clock = self.last.to(step.dtype)  # ds/dt = m^(1-clock): 0 with the growing clock, 1 with the clock of time
+        start = self.vector
+        slope = multiple[:, None] * self.eigenvalues
+        pull = slope * start
+        # J = -slope + coupling startᵀ
+        coupling = (clock[:, None] * (self.drive - pull) - pull) * (self.power * torch.exp(-log_square))[:, None]
+        time_slope = (clock - 1) * self.power * torch.exp(-log_square)
+        change = [torch.zeros_like(start) for _ in range(2)]
+        span = [torch.zeros_like(step) for _ in range(2)]
+        for count in range(1, ORDER + 1):
+            h = (step / count)[:, None]
+            inverse = 1.0 / (1.0 + h * slope)
+            tilted = inverse * coupling * h
+            share = 1.0 - (start * tilted).sum(1)
+            delta = torch.zeros_like(start)
+            duration = torch.zeros_like(step)
+            for _ in range(count):
+                vector = start + delta
+                growth = 0.5 * self.power * (_log_square(vector, self.fixed_square) - log_square)  # log of m/m at start
+                rate = torch.exp(clock * growth)
+                force = self.drive * rate[:, None] - (rate * torch.exp(growth))[:, None] * (slope * vector)
+                move = inverse * force * h
+                along = (start * move).sum(1) / share
+                delta = delta + move + tilted * along[:, None]
+                duration = duration + h[:, 0] * (torch.exp((clock - 1) * growth) + time_slope * along)
+            for level in range(2):
+                weight = _WEIGHTS[level][count - 1]
+                change[level] = change[level] + weight * delta
+                span[level] = span[level] + weight * duration
+        return change[0], change[1], span[0], span[1]

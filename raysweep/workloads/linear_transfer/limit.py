@@ -1,0 +1,156 @@
+"""The exact end point of each draw (THEORY §3): one factorization per draw serves every row that shares it.
+
+Everything a row needs of its X is a few inner products of X⁺ε and of the projections of e_s and e_u; all of them, for
+every n at once, come from triangular factors. For n <= d with Xᵀ = QR the first n columns of Q span the rows of the
+first n samples and X⁺ε = Q R⁻ᵀε has coordinates that do not depend on n, so that sums over leading (P∥) and trailing
+(P⊥) coordinates answer for every n, without cancellation. For n > d only |X⁺ε|² is needed: the factor of (X, ε) is
+extended by the next samples instead of being built anew. No Gram matrix is formed, so n near d loses no digits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lapack
+
+from raysweep.theory import finetune
+from raysweep.theory.transfer import effective_ridge
+from raysweep.workloads.declaration import OK, Columns
+from raysweep.workloads.linear_transfer import target
+
+Array = np.ndarray
+
+PRODUCTS = ("row_ss", "row_su", "row_uu", "null_ss", "null_su", "null_uu", "fit_s", "fit_u", "fit_fit",
+            "gram_ss", "gram_su", "gram_se")
+"""Inner products of a draw at n: e_i P∥ e_j, e_i P⊥ e_j, e_i·X⁺ε, |X⁺ε|², and |Xe_s|², Xe_s·Xe_u, Xe_s·ε."""
+
+_BLOCK = 16
+
+
+def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
+    """Risks and transferabilities of each row's draw, shape (rows,) each; every status is ok."""
+    n = target.samples(columns)
+    return _end_points(columns, n, _gather(np.asarray(seeds), np.asarray(columns["dim"]), n,
+                                           np.asarray(columns["noise"]) > 0)), np.full(len(n), OK, dtype=object)
+
+
+def products(seed: int, dim: int, sizes: Array, noisy: bool = True) -> dict[str, Array]:
+    """PRODUCTS of one draw at each of `sizes` (increasing, distinct), shape (len(sizes),) each.
+
+    Without `noisy`, what multiplies noise is left 0 for n > dim, and nothing is factorized there.
+    """
+    largest = int(sizes[-1])
+    inputs = target.inputs(seed, largest, dim)
+    noise = target.label_noise(seed, largest)
+    directions = target.teacher_directions(seed, dim)
+    result = {name: np.zeros(len(sizes)) for name in PRODUCTS}
+
+    seen = inputs @ directions.T
+    for name, values in (("gram_ss", seen[:, 0] ** 2), ("gram_su", seen[:, 0] * seen[:, 1]),
+                         ("gram_se", seen[:, 0] * noise)):
+        result[name][:] = _leading(values)[sizes]
+
+    under = sizes[sizes <= dim]
+    if len(under):
+        _underdetermined(result, inputs[: under[-1]], noise, directions, under)
+    over = slice(len(under), None)
+    result["row_ss"][over] = result["row_uu"][over] = 1.0
+    if noisy and len(under) < len(sizes):
+        result["fit_fit"][over] = _overdetermined(inputs, noise, sizes[over])
+    return result
+
+
+def _underdetermined(result: dict[str, Array], inputs: Array, noise: Array, directions: Array, sizes: Array) -> None:
+    count, dim = inputs.shape
+    if count:
+        # LAPACK reads inputs.T, Fortran-ordered as it lies in memory, and overwrites only a copy
+        factor, reflectors, _, _ = lapack.dgeqrf(inputs.T, lwork=64 * dim)
+        turned, _, _ = lapack.dormqr("L", "T", factor, reflectors, directions.T, lwork=64 * dim)
+        fit, _ = lapack.dtrtrs(factor[:count], noise[:count], lower=0, trans=1)
+    else:
+        turned, fit = directions.T, np.zeros(0)
+    along, across = turned[:, 0], turned[:, 1]
+    part = slice(0, len(sizes))
+    for suffix, values in (("ss", along**2), ("su", along * across), ("uu", across**2)):
+        result[f"row_{suffix}"][part] = _leading(values)[sizes]
+        result[f"null_{suffix}"][part] = _leading(values[::-1])[::-1][sizes]
+    for name, values in (("fit_s", along[:count] * fit), ("fit_u", across[:count] * fit), ("fit_fit", fit**2)):
+        result[name][part] = _leading(values)[sizes]
+
+
+def _overdetermined(inputs: Array, noise: Array, sizes: Array) -> Array:
+    """|X⁺ε|² at each n > dim: R and Qᵀε of (X, ε), each n extending the factor of the one before."""
+    dim = inputs.shape[1]
+    joined = np.empty((dim + 1, len(inputs)))
+    joined[:dim], joined[dim] = inputs.T, noise
+    first = sizes[0]
+    factor, _, _, _ = lapack.dgeqrf(joined[:, :first].T, lwork=64 * dim)
+    triangle = np.asfortranarray(np.triu(factor[: dim + 1]))
+    norms = np.empty(len(sizes))
+    for index, n in enumerate(sizes):
+        if index:
+            triangle, _, _, _ = lapack.dtpqrt(0, min(_BLOCK, dim + 1), triangle,
+                                              joined[:, sizes[index - 1]:n].T, overwrite_a=1)
+        solution, _ = lapack.dtrtrs(triangle[:dim, :dim], triangle[:dim, dim])
+        norms[index] = solution @ solution
+    return norms
+
+
+def _leading(values: Array) -> Array:
+    """Sums over the first 0, 1, ..., len(values) entries."""
+    return np.concatenate([[0.0], np.cumsum(values)])
+
+
+def _gather(seeds: Array, dims: Array, n: Array, noisy: Array) -> dict[str, Array]:
+    """The inner products of each row, one factorization per (seed, dim)."""
+    gathered = {name: np.empty(len(n)) for name in PRODUCTS}
+    draws, owner = np.unique(np.stack([seeds, dims], axis=1), axis=0, return_inverse=True)
+    owner = owner.reshape(-1)
+    order = np.argsort(owner, kind="stable")
+    for (seed, dim), rows in zip(draws, np.split(order, np.cumsum(np.bincount(owner))[:-1]), strict=True):
+        sizes, position = np.unique(n[rows], return_inverse=True)
+        own = products(int(seed), int(dim), sizes, bool(noisy[rows].any()))
+        for name in PRODUCTS:
+            gathered[name][rows] = own[name][position]
+    return gathered
+
+
+def _end_points(columns: Columns, n: Array, k: dict[str, Array]) -> dict[str, Array]:
+    """Each row's end points out of the inner products of its draw, all rows at once."""
+    depth, dim, noise, frozen = (np.asarray(columns[name], float) for name in
+                                 ("depth", "dim", "noise", "frozen_layers"))
+    along, across = target.target_coordinates(columns).T
+    log_scale = target.log_pretrain_scale(columns)
+
+    unseen = along**2 * k["null_ss"] + 2 * along * across * k["null_su"] + across**2 * k["null_uu"]
+    risk_scratch = np.maximum(unseen, 0.0) + noise**2 * k["fit_fit"]
+
+    unseen_overlap = along * k["null_ss"] + across * k["null_su"]  # P⊥e_s · b_t
+    fitted = (along**2 * k["row_ss"] + 2 * along * across * k["row_su"] + across**2 * k["row_uu"]
+              + 2 * noise * (along * k["fit_s"] + across * k["fit_u"]) + noise**2 * k["fit_fit"])
+    under = n < dim
+    keep = np.zeros(len(n))
+    keep[under] = finetune.rescaling(log_scale[under], depth[under], k["null_ss"][under],
+                                     np.maximum(fitted[under], 0.0))
+    transferability = np.where(under, keep * (2 * unseen_overlap - keep * k["null_ss"]), 0.0)
+    unmoved = keep**2 * k["null_ss"] - 2 * keep * unseen_overlap + unseen  # |P⊥(r e_s - b_t)|²
+    risk_finetune = np.maximum(unmoved, 0.0) + noise**2 * k["fit_fit"]
+
+    # a·e_s, with a - t cos θ written out so that nothing cancels
+    pull = across * k["gram_su"] + noise * k["gram_se"]
+    penalty = n * effective_ridge(columns["ridge"], depth, log_scale)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        missed = np.where(n > 0, (pull - along * penalty) / (k["gram_ss"] + penalty), -along)
+        missed_free = np.where(n > 0, pull / k["gram_ss"], -along)
+    missed = np.where(np.isinf(penalty), -along, missed)
+    risk_linear = missed**2 + across**2
+
+    held = (frozen > 0) & (n > 0)
+    missed_held = np.where(depth - frozen >= 2, np.maximum(missed_free, -along), missed_free)
+    risk_finetune = np.where(held, missed_held**2 + across**2, risk_finetune)
+    return {
+        "risk_scratch": risk_scratch,
+        "risk_linear": risk_linear,
+        "risk_finetune": risk_finetune,
+        "transferability_linear": risk_scratch - risk_linear,
+        "transferability_finetune": np.where(held, risk_scratch - risk_finetune, transferability),
+    }

@@ -1,0 +1,58 @@
+"""What every engine shares: the data of a draw, the two teachers, and the state fine-tuning starts from."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raysweep.theory import pretraining
+from raysweep.theory.angles import cosine_sine
+from raysweep.workloads import draws
+from raysweep.workloads.declaration import Columns
+
+Array = np.ndarray
+
+
+def samples(columns: Columns) -> Array:
+    """Target samples n = round(gamma * dim) of each row, shape (rows,), int64 (half-way cases to even)."""
+    return np.round(np.asarray(columns["gamma"], float) * np.asarray(columns["dim"], float)).astype(np.int64)
+
+
+def teacher_directions(seed: int, dim: int) -> Array:
+    """Orthonormal (e_s, e_u), shape (2, dim): the source teacher's direction and its partner."""
+    return draws.unit_vectors(seed, "teachers", 2, dim)
+
+
+def inputs(seed: int, n: int, dim: int) -> Array:
+    """Target inputs X of one draw, shape (n, dim), independent N(0,1); a smaller n is a prefix of a larger one."""
+    return draws.normal(seed, "inputs", n, dim)
+
+
+def label_noise(seed: int, n: int) -> Array:
+    """Unit label noise of one draw, shape (n,): y = X b_t + noise * this."""
+    return draws.normal(seed, "noise", n)
+
+
+def target_coordinates(columns: Columns) -> Array:
+    """Target teachers in the basis (e_s, e_u), shape (rows, 2): target_norm * (cos θ, sin θ)."""
+    cosine, sine = cosine_sine(columns["overlap_angle"])
+    return np.asarray(columns["target_norm"], float)[:, None] * np.stack([cosine, sine], axis=1)
+
+
+def log_pretrain_scale(columns: Columns) -> Array:
+    """Log of the norm c of the pretrained map c e_s, shape (rows,).
+
+    The logarithm, because init_scale^depth underflows for deep networks although c^(1/depth) does not.
+    """
+    return pretraining.log_scale(columns["pretrain_length"], columns["depth"], columns["init_scale"],
+                                 columns["source_norm"])
+
+
+def pretrain_scale(columns: Columns) -> Array:
+    """Norm c of the pretrained map c e_s, shape (rows,); source_norm once converged."""
+    return pretraining.scale(columns["pretrain_length"], columns["depth"], columns["init_scale"],
+                             columns["source_norm"])
+
+
+def layer_scale(columns: Columns) -> Array:
+    """c^(1/depth), shape (rows,): the norm of each rank-one layer of the balanced pretrained network."""
+    return np.exp(log_pretrain_scale(columns) / np.asarray(columns["depth"], float))
