@@ -28,7 +28,7 @@ _ENVIRONMENT = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_DISABLE_SIGINT_HANDLER": "1",  # Ctrl-C is ours: stop, keep the rows, say how to resume
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
-    "RAY_TRAIN_ENABLE_STATE_TRACKING": "0",
+    "RAY_AIR_NEW_OUTPUT": "0",  # the newer reporter prints its boxes even when told to be silent
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
@@ -130,8 +130,11 @@ def _searcher(source: Grid, job: trial.Job, on_segment: Callable[[Pack, Path], N
             except BaseException as problem:  # Tune would swallow it; the driver must hear of it
                 problems.append(problem)
 
+        def __reduce__(self) -> tuple[type, tuple[str]]:
+            return str, ("Tune saves its searcher; this queue is not to be saved, the ledger is the state",)
+
         def save(self, checkpoint_path: str) -> None:
-            Path(checkpoint_path).touch()  # nothing to save: the ledger is the state
+            Path(checkpoint_path).touch()
 
         def restore(self, checkpoint_path: str) -> None:
             raise RuntimeError("a sweep resumes from its ledger, never from Tune's state")

@@ -19,7 +19,7 @@ from raysweep.reporting.turning import (
     slope_interval,
     smooth_within_draws,
 )
-from raysweep.reporting.zero import t_quantile
+from raysweep.reporting.zero import independent_points, t_quantile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,15 +169,18 @@ def clear_changes(values: np.ndarray, fit: Additive, index: int, level: float, s
         complete = values[np.isfinite(values).all(axis=1)]
         difference = complete - complete[:, index][:, None]
         error = difference.std(axis=0, ddof=1) / np.sqrt(len(complete))
-        quantile = t_quantile(1 - 2 * (1 - level) / 4, len(complete) - 1)
+        looks = max(4.0, 2 * independent_points(np.delete(difference, index, axis=1)))
+        quantile = t_quantile(1 - 2 * (1 - level) / looks, len(complete) - 1)
         clear = difference.mean(axis=0) > quantile * error
         return bool(clear[:index].any()), bool(clear[index + 1 :].any())
-    count = np.isfinite(values).sum(axis=0)
-    z = fit.curve * np.sqrt(count / fit.variance)
     quantile = rise_quantile(values.shape[1], fit.degrees, level)
-    fall = rise(z[: index + 1][::-1]) > quantile
-    climb = rise(z[index:]) > quantile
-    return bool(fall), bool(climb)
+    clear = []
+    for part in (np.arange(index, -1, -1), np.arange(index, values.shape[1])):
+        count = np.isfinite(values[:, part]).sum(axis=0)
+        share = fit.degrees * count.sum() / np.isfinite(values).sum()
+        variance = max(fit.variance, float(np.nansum(fit.residual[:, part] ** 2) / share))  # noise may grow along x
+        clear.append(bool(rise(fit.curve[part] * np.sqrt(count / variance)) > quantile))
+    return clear[0], clear[1]
 
 
 def at_edge(answer: Turn, u: np.ndarray, curve: np.ndarray, edge: int, bound: float) -> Turn:

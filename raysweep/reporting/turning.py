@@ -15,8 +15,8 @@ import numpy as np
 
 from raysweep.reporting.zero import t_quantile
 
-RESAMPLES = 1000
-POWER = 2.0
+RESAMPLES = 800
+POWER = 1.5
 FINE = 24  # samples per cell on which a minimum is sought
 
 

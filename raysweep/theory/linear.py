@@ -33,7 +33,7 @@ def risk(angle: ArrayLike, n: ArrayLike, noise: ArrayLike, target_norm: ArrayLik
     spread = sigma**2 + across**2
     with np.errstate(divide="ignore", invalid="ignore"):
         inverse_mean = np.where(samples > 2, 1 / (samples - 2), np.inf)
-        plain = across**2 + np.where(spread > 0, spread * inverse_mean, 0.0)
+        plain = np.array(across**2 + np.where(spread > 0, spread * inverse_mean, 0.0))
     penalized = (ridge > 0) & (samples > 0)
     if penalized.any():
         shrinkage, variance = _ridge_moments(samples[penalized], ridge[penalized])
@@ -104,7 +104,7 @@ def _ridge_moments(n: Array, ridge: Array) -> tuple[Array, Array]:
         part = slice(first, first + _CHUNK)
         samples, penalty = distinct[part, 0], distinct[part, 0] * distinct[part, 1]
         # few samples: 1/S reaches far below the mass of S, down to Λ
-        low = np.minimum(np.log(_quantile(samples)), np.where(samples <= 6, np.log(penalty) - 80 / (samples + 2), 0.0))
+        low = np.minimum(np.log(_quantile(samples)), np.where(samples <= 6, np.log(penalty) - 80 / (samples + 2), np.inf))
         log_s, weight = _nodes(samples, low)
         share = 1 / (1 + np.exp(log_s - np.log(penalty)[:, None]))  # Λ/(S+Λ)
         moments[0, part] = (weight * share**2).sum(1)

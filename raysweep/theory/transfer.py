@@ -49,7 +49,7 @@ def effective_ridge(ridge: Array, depth: Array, log_scale: Array) -> Array:
     The L-1 frozen layers of a balanced network at end-to-end scale c have scale φ = c^((L-1)/L) (F eq. 14).
     """
     layers = np.asarray(depth, float)
-    with np.errstate(over="ignore", under="ignore", divide="ignore"):
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         shrink = np.exp(2 * (layers - 1) / layers * np.asarray(log_scale, float))
         return np.where(np.asarray(ridge) > 0, np.asarray(ridge, float) / shrink, 0.0)
 

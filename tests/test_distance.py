@@ -1,0 +1,70 @@
+"""Distances between source and target data against brute force and Monte Carlo."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from raysweep.workloads.linear_transfer import distance
+from test_theory import columns, z_score
+
+
+def test_kl_divergence_is_the_mean_log_ratio():
+    angle, noise, source_norm, target_norm = 50.0, 0.8, 1.3, 0.6
+    random = np.random.default_rng(0)
+    inputs = random.standard_normal((200_000, 2))
+    source = np.array([source_norm, 0.0])
+    teacher = target_norm * np.array([np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))])
+    labels = inputs @ source + noise * random.standard_normal(len(inputs))
+    log_ratio = ((labels - inputs @ teacher) ** 2 - (labels - inputs @ source) ** 2) / (2 * noise**2)
+    found = distance.kl_divergence(columns(overlap_angle=angle, noise=noise, source_norm=source_norm,
+                                           target_norm=target_norm, dim=2))
+    assert abs(z_score(log_ratio, found[0])) < 4
+
+
+def test_kl_divergence_without_noise():
+    found = distance.kl_divergence(columns(overlap_angle=[0.0, 0.0, 30.0], source_norm=[1.0, 2.0, 1.0], noise=0.0))
+    assert found.tolist() == [0.0, np.inf, np.inf]
+
+
+def test_wasserstein_is_the_best_matching_on_average():
+    """300 seeds against 300 independent samples matched by trying every permutation."""
+    size, dim, angle, noise = 4, 3, 70.0, 0.5
+    random = np.random.default_rng(2)
+    teachers = np.zeros((2, dim))
+    teachers[0, 0] = 1.2
+    teachers[1, :2] = 2 * np.cos(np.deg2rad(angle)), 2 * np.sin(np.deg2rad(angle))
+    brute = []
+    for _ in range(300):
+        points = []
+        for teacher in teachers:
+            inputs = random.standard_normal((size, dim))
+            points.append(np.column_stack([inputs, inputs @ teacher + noise * random.standard_normal(size)]))
+        gaps = np.linalg.norm(points[0][:, None] - points[1][None], axis=2)
+        brute.append(min(gaps[np.arange(size), list(order)].mean() for order in permutations(range(size))))
+    found = distance.wasserstein_1(columns(distance_samples=np.full(300, size), dim=dim, overlap_angle=angle,
+                                           noise=noise, source_norm=1.2, target_norm=2.0), np.arange(300))
+    difference = np.mean(found) - np.mean(brute)
+    assert abs(difference) < 4 * np.sqrt((np.var(found) + np.var(brute)) / 300)
+    assert np.std(found) > 0
+
+
+def test_wasserstein_approaches_the_distance_of_the_distributions():
+    """Source and target on a line (dim 2, far apart in norm): W_1 of the pair is bounded by the coupling y = Rx."""
+    cells = columns(distance_samples=[400], dim=2, overlap_angle=0.0, source_norm=1e-9, target_norm=50.0)
+    found = distance.wasserstein_1(cells, np.array([0]))[0]
+    assert found == pytest.approx(50 * np.sqrt(2 / np.pi), rel=0.1)  # E|50 g| against a point mass in y
+
+
+def test_wasserstein_only_where_asked_and_whatever_the_pack():
+    cells = columns(distance_samples=[0, 30, 30, 20], dim=[5, 5, 5, 8], overlap_angle=[10.0, 10.0, 80.0, 80.0],
+                    noise=0.1)
+    seeds = np.array([1, 1, 2, 1])
+    together = distance.wasserstein_1(cells, seeds)
+    assert np.isnan(together).tolist() == [True, False, False, False]
+    for row in range(4):
+        part = slice(row, row + 1)
+        alone = distance.wasserstein_1({name: values[part] for name, values in cells.items()}, seeds[part])
+        assert alone == pytest.approx(together[part], rel=1e-12, nan_ok=True)

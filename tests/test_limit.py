@@ -1,0 +1,201 @@
+"""The limit engine against trained layers, direct least squares and closed forms; and its rows against their packs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from raysweep.theory import transfer
+from raysweep.workloads.linear_transfer import WORKLOAD, engines, limit, target
+from test_theory import columns, z_score
+
+NAMES = ("risk_scratch", "risk_linear", "risk_finetune", "transferability_linear", "transferability_finetune")
+
+
+def one(seed=3, **values):
+    metrics, status = engines.compute(columns(**{"gamma": 0.6, **values}), np.array([seed]))
+    assert status.tolist() == ["ok"]
+    return {name: float(metrics[name][0]) for name in metrics}
+
+
+def draw(seed, n, dim, angle, noise, norm=1.0):
+    inputs, (source, partner) = target.inputs(seed, n, dim), target.teacher_directions(seed, dim)
+    teacher = norm * (np.cos(np.deg2rad(angle)) * source + np.sin(np.deg2rad(angle)) * partner)
+    return inputs, source, teacher, inputs @ teacher + noise * target.label_noise(seed, n)
+
+
+def trained_layers(inputs, labels, source, scale, depth, time, frozen=0, penalty=0.0):
+    """End-to-end map after gradient flow of ½|Xb - y|² (+ ½ penalty |W_L|²) on real layers, balanced start."""
+    dim = inputs.shape[1]
+    random = np.random.default_rng(0)
+    axes = [source, *(axis / np.linalg.norm(axis) for axis in random.standard_normal((depth - 1, dim)))]
+    layers = [scale ** (1 / depth) * np.outer(axes[i], axes[i + 1]) for i in range(depth - 1)]
+    layers.append(scale ** (1 / depth) * axes[-1][:, None])
+    held, moving = layers[:frozen], layers[frozen:]
+    shapes = [layer.shape for layer in moving]
+    cuts = np.cumsum([layer.size for layer in moving])[:-1]
+
+    def unpack(state):
+        return held + [part.reshape(shape) for part, shape in zip(np.split(state, cuts), shapes, strict=True)]
+
+    def velocity(_, state):
+        weights = unpack(state)
+        before = [np.eye(dim)]
+        for weight in weights:
+            before.append(before[-1] @ weight)
+        behind = inputs.T @ (inputs @ before[-1] - labels[:, None])
+        after, gradients = np.eye(1), []
+        for index in range(depth - 1, frozen - 1, -1):
+            gradients.append(before[index].T @ behind @ after.T)
+            after = weights[index] @ after
+        gradients[0] = gradients[0] + penalty * weights[-1]
+        return -np.concatenate([gradient.ravel() for gradient in reversed(gradients)])
+
+    end = solve_ivp(velocity, (0, time), np.concatenate([layer.ravel() for layer in moving]), method="DOP853",
+                    rtol=1e-9, atol=1e-11).y[:, -1]
+    return np.linalg.multi_dot(unpack(end)).ravel() if depth > 1 else unpack(end)[0].ravel()
+
+
+@pytest.mark.parametrize(("depth", "n", "angle", "noise", "length", "source_norm", "target_norm"), [
+    (1, 5, 50, 0.5, 1.0, 1.0, 1.0),
+    (2, 5, 30, 0.0, np.inf, 1.0, 1.0),
+    (3, 6, 40, 0.7, 1.5, 1.0, 1.0),
+    (3, 1, 110, 0.3, np.inf, 0.6, 1.4),
+    (4, 7, 70, 0.5, np.inf, 1.7, 0.5),
+])
+def test_finetuning_ends_where_trained_layers_end(depth, n, angle, noise, length, source_norm, target_norm):
+    row = one(dim=12, gamma=n / 12, depth=depth, overlap_angle=angle, noise=noise, pretrain_length=length,
+              init_scale=0.6, source_norm=source_norm, target_norm=target_norm)
+    inputs, source, teacher, labels = draw(3, n, 12, angle, noise, target_norm)
+    end = trained_layers(inputs, labels, source, row["pretrain_scale"], depth, time=60)
+    assert np.abs(inputs @ end - labels).max() < 1e-7
+    assert row["risk_finetune"] == pytest.approx(np.sum((end - teacher) ** 2), rel=1e-6)
+    fitted = np.linalg.pinv(inputs) @ labels
+    assert row["transferability_finetune"] == pytest.approx(
+        np.sum((fitted - teacher) ** 2) - np.sum((end - teacher) ** 2), rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.4])
+def test_linear_transfer_ends_where_a_retrained_last_layer_ends(ridge):
+    row = one(dim=10, gamma=0.7, depth=3, overlap_angle=50, noise=0.5, pretrain_length=1.0, init_scale=0.7, ridge=ridge)
+    inputs, source, teacher, labels = draw(3, 7, 10, 50, 0.5)
+    end = trained_layers(inputs, labels, source, row["pretrain_scale"], 3, time=40, frozen=2, penalty=7 * ridge)
+    assert row["risk_linear"] == pytest.approx(np.sum((end - teacher) ** 2), rel=1e-7)
+
+
+@pytest.mark.parametrize(("frozen", "angle"), [(1, 30), (1, 150), (2, 150)])
+def test_frozen_layers_end_where_trained_layers_end(frozen, angle):
+    """At 150 degrees the best multiple is negative: two trained layers stop at 0, one goes through."""
+    row = one(dim=10, gamma=0.8, depth=3, overlap_angle=angle, noise=0.2, frozen_layers=frozen)
+    inputs, source, teacher, labels = draw(3, 8, 10, angle, 0.2)
+    end = trained_layers(inputs, labels, source, 1.0, 3, time=30, frozen=frozen)
+    assert row["risk_finetune"] == pytest.approx(np.sum((end - teacher) ** 2), rel=1e-6)
+    assert (row["risk_finetune"] == pytest.approx(1.0)) == (frozen == 1 and angle == 150)
+
+
+@pytest.mark.parametrize("dim", [2, 3, 17, 40])
+def test_inner_products_match_direct_pseudoinverses(dim):
+    sizes = np.unique(np.clip([0, 1, 2, dim // 2, dim - 2, dim - 1, dim, dim + 1, dim + 2, 2 * dim, 3 * dim], 0, None))
+    found = limit.products(5, dim, sizes)
+    for index, n in enumerate(sizes):
+        inputs, noise, (e_s, e_u) = target.inputs(5, n, dim), target.label_noise(5, n), target.teacher_directions(5, dim)
+        inverse = np.linalg.pinv(inputs, rcond=1e-13)
+        row, fit = inverse @ inputs, inverse @ noise
+        null = np.eye(dim) - row
+        expected = {"row_ss": e_s @ row @ e_s, "row_su": e_s @ row @ e_u, "row_uu": e_u @ row @ e_u,
+                    "null_ss": e_s @ null @ e_s, "null_su": e_s @ null @ e_u, "null_uu": e_u @ null @ e_u,
+                    "fit_fit": fit @ fit, "gram_ss": np.sum((inputs @ e_s) ** 2),
+                    "gram_su": (inputs @ e_s) @ (inputs @ e_u), "gram_se": (inputs @ e_s) @ noise}
+        if n <= dim:  # beyond, P∥ = I and no row needs the direction of X⁺ε
+            expected |= {"fit_s": e_s @ fit, "fit_u": e_u @ fit}
+        for name, value in expected.items():
+            assert found[name][index] == pytest.approx(value, rel=1e-8, abs=1e-9), (name, n)
+
+
+def test_from_dim_samples_on_finetuning_is_scratch():
+    gamma = np.array([1.0, 1.05, 1.5, 2.0])
+    metrics, _ = engines.compute(columns(gamma=gamma, dim=40, noise=0.3, depth=3, overlap_angle=20.0), np.arange(4))
+    assert (metrics["transferability_finetune"] == 0.0).all()
+    assert metrics["risk_finetune"] == pytest.approx(metrics["risk_scratch"], rel=1e-14)
+    metrics, _ = engines.compute(columns(gamma=gamma, dim=40, depth=3, overlap_angle=20.0), np.arange(4))
+    assert (metrics["risk_scratch"] == 0.0).all()
+
+
+def test_without_samples_everything_stays_where_it_is():
+    row = one(gamma=0.01, dim=20, depth=3, overlap_angle=60, noise=0.4, pretrain_length=0.5, init_scale=0.8,
+              frozen_layers=1, target_norm=2.0)
+    c = row["pretrain_scale"]
+    assert 0.512 < c < 1
+    assert row["risk_scratch"] == pytest.approx(4.0)
+    assert row["risk_linear"] == pytest.approx(4.0)
+    assert row["risk_finetune"] == pytest.approx(c**2 - 2 * c + 4)
+    assert row["transferability_finetune"] == pytest.approx(2 * c - c**2)
+
+
+@pytest.mark.parametrize("values", [
+    {"gamma": 0.5, "noise": 0.5, "ridge": 0.3, "depth": 3, "pretrain_length": 1.0, "init_scale": 0.8},
+    {"gamma": 1.6, "noise": 0.5},
+    {"gamma": 0.7, "noise": 0.4, "frozen_layers": 1, "depth": 3, "overlap_angle": 100.0, "target_norm": 1.3},
+])
+def test_means_over_draws_match_the_exact_expectations(values):
+    cells = columns(dim=np.full(1500, 20), **values)
+    metrics, _ = engines.compute(cells, np.arange(1500))
+    expected = transfer.closed_form(cells)
+    exact = ["risk_scratch", "risk_linear", "transferability_linear"]
+    exact += ["risk_finetune", "transferability_finetune"] if "frozen_layers" in values else []
+    for name in exact:
+        assert abs(z_score(metrics[name], expected[name][0])) < 4, name
+
+
+@pytest.mark.parametrize(("dim", "draws", "printed", "error"), [(60, 600, -0.092, 0.003), (500, 60, -0.065, 0.005)])
+def test_finetuning_hurts_where_the_paper_says_it_helps(dim, draws, printed, error):
+    """THEORY §3: at σ=1, γ=0.8, L=5, θ=22.5° F's Thm 3.9 says +0.170; the printed means are of other draws."""
+    metrics, _ = engines.compute(columns(dim=np.full(draws, dim), gamma=0.8, noise=1.0, depth=5, overlap_angle=22.5),
+                                 np.arange(draws))
+    values = metrics["transferability_finetune"]
+    own = values.std(ddof=1) / np.sqrt(draws)
+    assert abs(values.mean() - printed) < 4 * np.hypot(own, error)
+
+
+def test_a_row_does_not_depend_on_its_pack():
+    random = np.random.default_rng(1)
+    rows = 80
+    cells = columns(dim=random.choice([24, 31], rows), gamma=random.uniform(0.02, 2.0, rows),
+                    overlap_angle=random.uniform(0, 180, rows), noise=random.choice([0.0, 0.7], rows),
+                    depth=random.integers(1, 6, rows), ridge=random.choice([0.0, 0.2], rows))
+    cells["gamma"][:12] = (cells["dim"][:12] + np.tile([-1, 0, 1], 4)) / cells["dim"][:12]
+    cells["engine"] = random.choice(np.array(["limit", "theory"], object), rows)
+    seeds = random.integers(0, 4, rows)
+    together, _ = engines.compute(cells, seeds)
+    order = random.permutation(rows)
+    for part in np.array_split(order, 3) + [order[i:i + 1] for i in range(0, rows, 5)]:
+        apart, status = engines.compute({name: values[part] for name, values in cells.items()}, seeds[part])
+        assert (status == "ok").all()
+        for name in NAMES:
+            assert apart[name] == pytest.approx(together[name][part], rel=1e-9, abs=1e-12, nan_ok=True), name
+
+
+def test_rows_of_one_seed_share_their_data():
+    cells = columns(dim=30, gamma=[0.5, 0.5], noise=[0.4, 0.4], overlap_angle=[20.0, 20.0], depth=[2, 5])
+    same, _ = engines.compute(cells, np.array([4, 4]))
+    other, _ = engines.compute(cells, np.array([4, 5]))
+    assert same["risk_scratch"][0] == same["risk_scratch"][1]
+    assert other["risk_scratch"][0] != other["risk_scratch"][1]
+
+
+def test_every_declared_metric_comes_out_of_every_engine():
+    cells = columns(engine=["theory", "limit"], dim=10)
+    metrics, _ = engines.compute(cells, np.array([0, 0]))
+    assert sorted(metrics) == sorted(metric.name for metric in WORKLOAD.metrics)
+    for name in set(metrics) - {"wasserstein_1", "kl_divergence"}:
+        assert np.isfinite(metrics[name]).all(), name
+
+
+def test_cost_prices_a_large_problem_above_a_small_one():
+    def price(**values):
+        return WORKLOAD.cost({p.name: values.get(p.name, p.default) for p in WORKLOAD.parameters}, 20)
+
+    assert price(dim=500, gamma=2.0).seconds > 5 * price(dim=100, gamma=2.0).seconds
+    assert price(dim=500, gamma=2.0).peak_bytes > 4 * 8 * 500 * 1000
+    assert price(distance_samples=1000).seconds > 1

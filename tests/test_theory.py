@@ -1,0 +1,227 @@
+"""The closed forms against Monte Carlo, differential equations, iteration, and the numbers the papers print."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.optimize import minimize_scalar
+
+from raysweep.theory import finetune, linear, pretraining, scratch, transfer
+from raysweep.workloads.declaration import column
+from raysweep.workloads.linear_transfer import WORKLOAD
+
+
+def columns(**values):
+    rows = max(np.size(value) for value in values.values())
+    return {p.name: column(p, list(np.broadcast_to(np.asarray(values.get(p.name, p.default), object), rows)))
+            for p in WORKLOAD.parameters}
+
+
+def z_score(values, expected):
+    return (np.mean(values) - expected) / (np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+def problem(random, n, d, angle, noise, norm):
+    """Fresh X, source direction, target and labels, in coordinates where the source is the first axis."""
+    inputs = random.standard_normal((n, d))
+    source, target = np.eye(d)[0], np.zeros(d)
+    target[:2] = norm * np.cos(np.deg2rad(angle)), norm * np.sin(np.deg2rad(angle))
+    return inputs, source, target, inputs @ target + noise * random.standard_normal(n)
+
+
+@pytest.mark.parametrize(("n", "d"), [(6, 20), (12, 20), (30, 20), (45, 20)])
+def test_scratch_risk_is_the_mean_over_draws(n, d):
+    random = np.random.default_rng(n)
+    risks = []
+    for _ in range(3000):
+        inputs, _, target, labels = problem(random, n, d, 30, 0.6, 1.7)
+        risks.append(np.sum((np.linalg.lstsq(inputs, labels)[0] - target) ** 2))
+    assert abs(z_score(risks, scratch.risk(n, d, 0.6, 1.7))) < 4
+
+
+def test_scratch_risk_is_infinite_only_with_noise_next_to_the_threshold():
+    n = np.array([17, 18, 19, 20, 21, 22, 23])
+    assert np.isinf(scratch.risk(n, 20, 0.1)).tolist() == [False, False, True, True, True, False, False]
+    assert scratch.risk(n, 20, 0.0) == pytest.approx([0.15, 0.1, 0.05, 0, 0, 0, 0])
+    assert scratch.risk(0, 20, 0.5, 2.0) == 4.0
+
+
+def test_scratch_risk_approaches_its_limit():
+    gamma = np.array([0.2, 0.9, 1.3, 2.0])
+    assert scratch.risk(gamma * 1e7, 1e7, 0.5, 1.3) == pytest.approx(scratch.risk_limit(gamma, 0.5, 1.3), rel=1e-5)
+    assert np.isinf(scratch.risk_limit(1.0, 0.1))
+
+
+@pytest.mark.parametrize(("n", "ridge", "angle"), [(9, 0.0, 35), (9, 0.3, 35), (1, 0.2, 120), (2, 1.5, 70),
+                                                   (40, 0.05, 10)])
+def test_linear_risk_is_the_mean_over_draws_of_a_retrained_last_layer(n, ridge, angle):
+    random, d, depth, scale = np.random.default_rng(n), 6, 3, 0.4
+    v = random.standard_normal(d)
+    features = scale ** ((depth - 1) / depth) * np.outer(np.eye(d)[0], v / np.linalg.norm(v))
+    risks = []
+    for _ in range(6000):
+        inputs, _, target, labels = problem(random, n, d, angle, 0.5, 1.2)
+        seen = inputs @ features
+        last = np.linalg.lstsq(np.vstack([seen, np.sqrt(n * ridge) * np.eye(d)]), np.append(labels, np.zeros(d)),
+                               rcond=1e-10)[0]
+        risks.append(np.sum((features @ last - target) ** 2))
+    expected = linear.risk(angle, n, 0.5, 1.2, transfer.effective_ridge(np.array(ridge), depth, np.log(scale)))
+    assert abs(z_score(risks, expected)) < 4
+
+
+def test_linear_risk_edges():
+    assert np.isinf(linear.risk(45, [1, 2], 0.0)).all()
+    assert linear.risk([0, 180], 1, 0.0) == pytest.approx([0, 0], abs=0)
+    assert linear.risk(30, 0, 0.5, 2.0, 0.7) == pytest.approx(4.0)
+    tiny = linear.risk(40, [5, 50, 5000], 0.3, 1.0, 1e-12)
+    assert tiny == pytest.approx(linear.risk(40, [5, 50, 5000], 0.3), rel=1e-9)
+    assert linear.risk(40, 3, 0.3, 1.0, 1e9) == pytest.approx(1.0, rel=1e-6)
+
+
+def test_ridge_risk_of_figure_2():
+    """F Fig. 2: θ = π/8, from 0.147 at λ = 0 to 0.267 at λ = 0.6, and the finite-n form tends to it."""
+    penalties = np.linspace(0, 0.6, 7)
+    limit = linear.risk_limit(22.5, 1.0, penalties)
+    assert limit[[0, -1]] == pytest.approx([0.1465, 0.2665], abs=1e-3)
+    assert (np.diff(limit) > 0).all()
+    assert linear.risk(22.5, 10**7, 0.2, 1.0, penalties) == pytest.approx(limit, abs=1e-6)
+
+
+@pytest.mark.parametrize(("n", "angle", "noise"), [(5, 100, 1.0), (8, 80, 0.5), (12, 30, 0.8), (6, 150, 0.2)])
+def test_frozen_layers_risk_is_the_mean_over_draws(n, angle, noise):
+    random = np.random.default_rng(7)
+    risks = {1: [], 2: []}
+    for _ in range(20000):
+        inputs, source, target, labels = problem(random, n, 4, angle, noise, 1.0)
+        multiple = np.linalg.lstsq((inputs @ source)[:, None], labels)[0][0]
+        for trained in risks:
+            kept = max(multiple, 0.0) if trained > 1 else multiple
+            risks[trained].append(np.sum((kept * source - target) ** 2))
+    for trained, values in risks.items():
+        form = transfer.closed_form(columns(dim=40, gamma=n / 40, overlap_angle=angle, noise=noise,
+                                            depth=trained + 2, frozen_layers=2))
+        assert abs(z_score(values, form["risk_finetune"][0])) < 4
+
+
+def test_frozen_layers_without_spread():
+    form = transfer.closed_form(columns(gamma=0.01, dim=100, overlap_angle=[0.0, 180.0, 180.0], depth=[3, 3, 2],
+                                        frozen_layers=1))
+    assert form["risk_finetune"] == pytest.approx([0, 1, 0], abs=0)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 5, 30, 1000])
+def test_squared_norm_is_the_fixed_point(depth):
+    random = np.random.default_rng(depth)
+    p, q, c = random.uniform(0.01, 1, 50), random.uniform(0.001, 3, 50), random.uniform(0.01, 2, 50)
+    s = q.copy()
+    for _ in range(40000):
+        s = c ** (2 / depth) * s ** ((depth - 1) / depth) * p + q
+    assert np.exp(finetune.log_squared_norm(np.log(c), depth, p, q)) == pytest.approx(s, rel=1e-9)
+
+
+def test_rescaling_at_its_edges():
+    assert finetune.rescaling(np.log(0.3), 1, [0.5, 0.0], [2.0, 0.0]) == pytest.approx([0.3, 0.3])
+    assert finetune.rescaling(np.log(0.3), [2, 9], 1.0, 0.0) == pytest.approx([0.3, 0.3])  # no data: nothing moves
+    assert finetune.rescaling_limit(0.4, 0.0, [1, 2, 7, 1000]) == pytest.approx(1.0, rel=1e-12)
+    assert finetune.rescaling_limit([0.4, 0.8], 0.7, 1000, 0.0, 1.5) == pytest.approx(
+        finetune.rescaling_deep([0.4, 0.8], 0.7, 1.5), rel=5e-3)
+    assert finetune.rescaling(-1000 * np.log(100), 1000, 1.0, 0.25) == pytest.approx(0.01 * 0.5, rel=1e-2)
+
+
+def test_finetune_numbers_where_the_paper_fails():
+    assert finetune.transferability(22.5, 0.8, 1.0, 5) == pytest.approx(-0.057, abs=5e-4)
+    assert finetune.transferability_paper(22.5, 0.8) == pytest.approx(0.170, abs=5e-4)
+    noiseless = finetune.transferability([10, 60, 85], 0.3, 0.0, 4)
+    assert noiseless == pytest.approx(finetune.transferability_paper([10, 60, 85], 0.3), abs=1e-12)
+    assert (finetune.transferability(10, [1.0, 1.7], 1.0, 3) == 0).all()
+
+
+def test_linear_boundaries():
+    low, high = linear.boundary_gammas([45, 135, 30], 0.2)
+    assert low[:2] == pytest.approx(0.549, abs=5e-4)
+    assert high[:2] == pytest.approx(0.911, abs=5e-4)
+    assert np.isnan(low[2]) == np.isnan(high[2]) == (30 < np.rad2deg(np.arccos(0.8)))
+    for gamma in (low[0], high[0], float(linear.boundary_gamma_above(45, 0.2))):
+        assert scratch.risk_limit(gamma, 0.2) == pytest.approx(float(linear.risk_limit(45)), rel=1e-12)
+    assert np.isinf(linear.boundary_gamma_above([0, 180], 0.2)).all()
+
+
+def test_finetune_boundary_is_where_the_sign_turns():
+    gamma, noise, depth = np.meshgrid([0.1, 0.5, 0.8], [0.0, 0.3, 0.9], [1, 2, 8], indexing="ij")
+    log_scale = np.log(0.7)
+    angle = finetune.boundary_angle(gamma, noise, depth, log_scale, 1.2)
+    found = np.isfinite(angle)
+    assert found.sum() > 20
+    for shift, sign in ((-0.01, 1), (0.01, -1)):
+        value = finetune.transferability(angle + shift, gamma, noise, depth, log_scale, 1.2)
+        assert (np.sign(value[found]) == sign).all()
+    assert finetune.boundary_angle(0.3, 0.0, 3) == pytest.approx(60.0)
+    assert np.isnan(finetune.boundary_angle_deep(0.8, 0.8))  # σ²/(1-γ) = 3.2 > 3
+    assert np.isfinite(finetune.boundary_angle_deep(0.8, 0.7))
+
+
+@pytest.mark.parametrize(("depth", "noise", "norm"), [(1, 0.5, 1.0), (2, 0.0, 1.0), (3, 0.5, 1.0), (6, 0.3, 0.8)])
+def test_inflection_is_the_scale_of_best_transfer(depth, noise, norm):
+    angle, gamma = 40.0, 0.6
+    best = minimize_scalar(lambda log_c: -finetune.transferability(angle, gamma, noise, depth, log_c, norm),
+                           bounds=(-12, 1), method="bounded", options={"xatol": 1e-10})
+    assert np.exp(best.x) == pytest.approx(float(pretraining.inflection_scale(angle, depth, gamma, noise, norm)),
+                                           rel=1e-4)
+    assert -best.fun == pytest.approx((1 - gamma) * (norm * np.cos(np.deg2rad(angle))) ** 2, rel=1e-9)
+    length = pretraining.inflection_length(angle, depth, gamma, noise, 0.3, 1.0, norm)
+    assert pretraining.scale(length, depth, 0.3) == pytest.approx(np.exp(best.x), rel=1e-4)
+
+
+def test_inflection_edges():
+    assert (pretraining.inflection_scale([90, 120], 3, 0.5, 0.2) == 0).all()
+    assert np.isnan(pretraining.inflection_scale(30, 3, 1.0, 0.2))
+    assert pretraining.inflection_scale(0, 4, 0.5, 0.0) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 5])
+@pytest.mark.parametrize(("start", "norm"), [(0.4, 1.0), (0.3, 2.5), (0.9, 0.7), (1.5, 0.7)])
+def test_pretrained_scale_follows_the_flow(depth, start, norm):
+    times = np.array([0.0, 0.05, 0.4, 1.5])
+    flow = solve_ivp(lambda _, c: depth * c ** (2 - 2 / depth) * (norm - c), (0, times[-1]), [start**depth],
+                     t_eval=times, rtol=1e-12, atol=1e-14, method="DOP853").y[0]
+    scales = pretraining.scale(times, depth, start, norm)
+    assert scales == pytest.approx(flow, rel=1e-9)
+    assert pretraining.source_loss(times, depth, start, norm) == pytest.approx((flow - norm) ** 2 / 2, rel=1e-6)
+    between = np.abs(scales - norm) > 1e-4
+    assert pretraining.length_for_scale(scales, depth, start, norm)[between] == pytest.approx(times[between], rel=1e-6)
+
+
+def test_pretrained_scale_at_its_extremes():
+    assert pretraining.scale(np.inf, [1, 2, 40], [0.01, 3.0, 1.0], 0.8) == pytest.approx(0.8)
+    assert pretraining.log_scale(10.0, 1000, 0.01) == pytest.approx(1000 * np.log(0.01))
+    # depth 2 from 1e-20 is a logistic; depth 3 leaves a tiny start at a known time
+    time = 30.0
+    assert pretraining.scale(time, 2, 1e-10) == pytest.approx(1 / (1 + (1e20 - 1) * np.exp(-2 * time)), rel=1e-10)
+    assert pretraining.source_loss(40.0, 2, 0.5) == pytest.approx((3 * np.exp(-80)) ** 2 / 2, rel=1e-10)
+    assert pretraining.scale([0.0, 5.0], 2, 1.0) == pytest.approx([1.0, 1.0])
+    halfway = pretraining.length_for_scale(0.5, 3, 0.01)
+    assert pretraining.scale(halfway * np.array([1 - 1e-3, 1, 1 + 1e-1]), 3, 0.01)[1] == pytest.approx(0.5, rel=1e-9)
+    assert np.isnan(pretraining.length_for_scale([0.05, 1.2], 2, 0.5)).all()
+    assert pretraining.length_for_scale([0.25, 1.0], 2, 0.5).tolist() == [0.0, np.inf]
+
+
+def test_closed_form_covers_every_corner_without_nan():
+    gamma, angle, depth = np.meshgrid([0.001, 0.02, 0.5, 0.98, 1.0, 1.02, 2.0], [0.0, 45.0, 90.0, 180.0],
+                                      [1, 2, 1000], indexing="ij")
+    for noise in (0.0, 0.5):
+        for length in (0.0, 3.0, np.inf):
+            form = transfer.closed_form(columns(gamma=gamma.ravel(), overlap_angle=angle.ravel(), depth=depth.ravel(),
+                                                dim=50, noise=noise, pretrain_length=length))
+            for name, values in form.items():
+                assert not np.isnan(values).any(), name
+            assert np.isfinite(form["transferability_finetune"]).all()
+
+
+def test_closed_form_without_samples_stays_at_the_pretrained_map():
+    form = transfer.closed_form(columns(gamma=0.001, dim=50, overlap_angle=[30.0, 150.0], depth=3, init_scale=0.5,
+                                        pretrain_length=0.7, target_norm=1.3))
+    c = pretraining.scale(0.7, 3, 0.5)
+    expected = [c**2 - 2 * c * 1.3 * np.cos(np.deg2rad(angle)) + 1.3**2 for angle in (30, 150)]
+    assert form["risk_finetune"] == pytest.approx(expected)
+    assert form["risk_linear"] == pytest.approx(1.3**2)
