@@ -13,21 +13,21 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from raysweep import plan, trial, workloads
+from raysweep import plan, search, trial, workloads
 from raysweep.errors import InputError
 from raysweep.identity import code_version
 from raysweep.plan import Cells, Pack, Packing
 from raysweep.progress import Progress, duration
 from raysweep.records import ledger, sweep_record
-from raysweep.search.grid import Grid
+from raysweep.search.queue import PackQueue
 from raysweep.space import Space
-from raysweep.workloads.declaration import FAILED, Workload
+from raysweep.workloads.declaration import FAILED, OK
 
 EXECUTORS = ("ray", "inline")
 ON_CODE_CHANGE = ("reuse", "recompute", "refuse")
@@ -47,46 +47,100 @@ class Options:
 
 @dataclass
 class Work:
-    """What is to be done: pending rows as {seed: cell indices}, what the ledger has, and what is to be said first."""
+    """Rows to be computed, as {seed: cell indices}, and what they are estimated to take on one core."""
 
     pending: dict[int, np.ndarray]
-    contents: ledger.Contents
-    attempt: int
     seconds: float
     peak_bytes: float
-    notes: list[str] = field(default_factory=list)
 
     @property
     def rows(self) -> int:
-        """How many rows are to be computed."""
+        """How many."""
         return sum(len(indices) for indices in self.pending.values())
 
 
-def missing(space: Space, cells: Cells, folder: Path, options: Options) -> Work:
-    """The rows that the plan has and the ledger has not (or has from code that is to be replaced)."""
-    workload = workloads.get(space.workload)
-    contents = ledger.read(folder / sweep_record.LEDGER) if folder.is_dir() else ledger.Contents()
-    notes = [f"{path.name} is damaged; its rows are computed again" for path in contents.damaged]
-    current = code_version(workload)
-    planned = {(cell, seed) for cell in cells.ids for seed in space.seeds} if contents.rows else set()
-    older = {key for key, row in contents.rows.items() if key in planned and row["code_version"] != current}
-    if older:
-        said = f"the code of {workload.name} changed since {len(older):,} rows were computed"
-        if options.on_code_change == "refuse":
+class Books:
+    """What is known of a sweep while it runs: its plan, every row in the ledger, and what is to be replaced."""
+
+    def __init__(self, space: Space, cells: Cells, folder: Path, options: Options = Options()) -> None:
+        self.space, self.cells = space, cells
+        self.workload = workloads.get(space.workload)
+        contents = ledger.read(folder / sweep_record.LEDGER) if folder.is_dir() else ledger.Contents()
+        self.position = {cell: index for index, cell in enumerate(cells.ids)}
+        self._seeds = set(space.seeds)
+        self.rows = {key: row for key, row in contents.rows.items() if self._planned(*key)}
+        self.damaged = contents.damaged
+        self.notes = [f"{path.name} is damaged; its rows are computed again" for path in contents.damaged]
+        self._redo = self._changed(options.on_code_change)
+        if options.retry_failed:
+            self._redo |= {key for key, row in self.rows.items() if row["status"] == FAILED}
+        self.attempt = 1 + max((self.rows[key]["attempt"] for key in self._redo), default=0)
+        self._have = Counter(cell for cell, seed in self.rows.keys() - self._redo)
+
+    def _planned(self, cell: str, seed: int) -> bool:
+        return cell in self.position and seed in self._seeds
+
+    def _changed(self, on_code_change: str) -> set[tuple[str, int]]:
+        """Rows of other code that are to be computed again; InputError if such rows are refused."""
+        current = code_version(self.workload)
+        older = {key for key, row in self.rows.items() if row["code_version"] != current}
+        if not older:
+            return older
+        said = f"the code of {self.workload.name} changed since {len(older):,} rows were computed"
+        if on_code_change == "refuse":
             raise InputError("--on-code-change", f"{said}; reuse keeps them, recompute replaces them")
-        notes.append(f"{said}, its identity_version did not: "
-                     + ("computing them again" if options.on_code_change == "recompute" else "reusing them "
-                        "(--on-code-change recompute replaces them)"))
-    redo = older if options.on_code_change == "recompute" else set()
-    if options.retry_failed:
-        redo |= {key for key, row in contents.rows.items() if key in planned and row["status"] == FAILED}
-    done = contents.rows.keys() - redo
-    pending = {seed: np.asarray([i for i, cell in enumerate(cells.ids) if (cell, seed) not in done], dtype=np.int64)
-               for seed in space.seeds}
-    pending = {seed: indices for seed, indices in pending.items() if len(indices)}
-    attempt = 1 + max((contents.rows[key]["attempt"] for key in redo), default=0)
-    seconds, peak = plan.estimate(workload, cells, pending)
-    return Work(pending, contents, attempt, seconds, peak, notes)
+        again = on_code_change == "recompute"
+        self.notes.append(f"{said}, its identity_version did not: " + (
+            "computing them again" if again else "reusing them (--on-code-change recompute replaces them)"))
+        return older if again else set()
+
+    def wanted(self) -> list[int]:
+        """Cells that the search, knowing what is there, wants in the ledger."""
+        return search.wanted(self.space, self.cells, self.draws)
+
+    def draws(self, cell: int, metric: str) -> np.ndarray | None:
+        """A metric's ok draws of a complete cell; None while it is not complete."""
+        if not self.is_complete(cell):
+            return None
+        rows = (row for row in self.of_cell(cell) if row["status"] == OK)
+        values = np.asarray([row["metrics"].get(metric, np.nan) for row in rows])
+        return values[np.isfinite(values)]
+
+    def missing(self) -> Work:
+        """The rows that ought to be there and are not, or are to be replaced."""
+        cells = [cell for cell in self.wanted() if not self.is_complete(cell)]
+        done = self.rows.keys() - self._redo
+        pending = {seed: np.asarray([i for i in cells if (self.cells.ids[i], seed) not in done], dtype=np.int64)
+                   for seed in self.space.seeds}
+        pending = {seed: indices for seed, indices in pending.items() if len(indices)}
+        return Work(pending, *plan.estimate(self.workload, self.cells, pending))
+
+    def is_complete(self, cell: int) -> bool:
+        """Whether every draw of a cell is in the ledger."""
+        return self._have[self.cells.ids[cell]] == len(self.space.seeds)
+
+    def complete(self) -> Iterator[int]:
+        """Cells whose every draw is in the ledger, in plan order."""
+        return (index for index in range(len(self.cells)) if self.is_complete(index))
+
+    def add(self, rows: list[ledger.Row]) -> list[int]:
+        """Enter rows; returns the cells that they made complete."""
+        for row in rows:
+            key = (row["cell"], row["seed"])
+            if key not in self.rows or key in self._redo:
+                self._redo.discard(key)
+                self._have[row["cell"]] += 1
+                self.rows[key] = row
+        return [self.position[cell] for cell in dict.fromkeys(row["cell"] for row in rows)
+                if self.is_complete(self.position[cell])]
+
+    def of_cell(self, cell: int) -> list[ledger.Row]:
+        """All draws of a complete cell, by seed."""
+        return [self.rows[(self.cells.ids[cell], seed)] for seed in self.space.seeds]
+
+    def statuses(self) -> Counter[str]:
+        """How many rows ended how."""
+        return Counter(row["status"] for row in self.rows.values())
 
 
 def choose_executor(options: Options, work: Work, space: Space) -> str:
@@ -108,72 +162,43 @@ def packing(executor: str, workers: int) -> Packing:
     return Packing(workers=workers, floor=PACK_FLOOR[executor], memory=memory / 2 / workers)
 
 
-class Books:
-    """What the driver knows while packs come in: all rows, and which cells are complete."""
-
-    def __init__(self, cells: Cells, seeds: list[int], contents: ledger.Contents) -> None:
-        wanted = set(seeds)
-        self.rows = contents.rows
-        self._seeds, self._position = seeds, {cell: i for i, cell in enumerate(cells.ids)}
-        self._have = Counter(cell for cell, seed in self.rows if seed in wanted and cell in self._position)
-
-    def complete(self) -> Iterator[int]:
-        """Cells whose every draw is in the ledger, in plan order."""
-        return (i for cell, i in self._position.items() if self._have[cell] == len(self._seeds))
-
-    def add(self, rows: list[ledger.Row]) -> list[int]:
-        """Enter rows; returns the cells that are complete and that these rows touched."""
-        touched = {}
-        for row in rows:
-            key = (row["cell"], row["seed"])
-            known = self.rows.get(key)
-            if known is None:
-                self._have[row["cell"]] += 1
-            if known is None or row["attempt"] > known["attempt"]:
-                self.rows[key] = row
-                touched[row["cell"]] = True
-        return [self._position[cell] for cell in touched if self._have[cell] == len(self._seeds)]
-
-    def of_cell(self, cell: str) -> list[ledger.Row]:
-        """All draws of a cell, by seed."""
-        return [self.rows[(cell, seed)] for seed in self._seeds]
-
-    def statuses(self) -> Counter[str]:
-        """How many planned rows ended how."""
-        wanted = set(self._seeds)
-        return Counter(row["status"] for (cell, seed), row in self.rows.items()
-                       if seed in wanted and cell in self._position)
-
-
-def compute(space: Space, cells: Cells, work: Work, folder: Path, options: Options, books: Books,
-            on_complete: Callable[[int], None], say: Callable[[str], None]) -> None:
-    """Compute what is missing; `on_complete` is told of every cell whose last draw arrived."""
-    workload = workloads.get(space.workload)
-    for path in work.contents.damaged:
+def compute(folder: Path, options: Options, books: Books, first: Work, on_complete: Callable[[int], None],
+            say: Callable[[str], None]) -> None:
+    """Compute what is missing, round by round; `on_complete` is told of every cell whose last draw arrived."""
+    space, cells = books.space, books.cells
+    for path in books.damaged:
         ledger.set_aside(path)
-    executor = choose_executor(options, work, space)
+    executor = choose_executor(options, first, space)
     workers = 1
     if executor == "ray":
         from raysweep.executors import ray_tune
 
         say("starting Ray")
         workers = ray_tune.connect(options.workers, space.resources)
-    packs = plan.make_packs(workload, cells, work.pending, packing(executor, workers))
-    job = _job(workload, space, cells, folder, work.attempt)
-    say(where(executor, workers, len(packs), work, options))
-    with Progress(work.rows, work.seconds) as progress:
+    job = trial.Job(space.workload, cells.columns, cells.ids, str((folder / sweep_record.LEDGER).resolve()),
+                    books.attempt, code_version(books.workload), space.resources["cpus_per_trial"])
+    with Progress() as progress:
+        def propose() -> list[Pack]:
+            work = books.missing()
+            if not work.rows:
+                return []
+            packs = plan.make_packs(books.workload, cells, work.pending, packing(executor, workers))
+            progress.expect(work.rows, work.seconds)
+            say(where(executor, workers, len(packs), work, options))
+            return packs
+
         def on_segment(pack: Pack, path: Path) -> None:
             for cell in books.add(ledger.read_segment(path)):
                 on_complete(cell)
             progress.advance(len(pack), pack.seconds)
 
         if executor == "ray":
-            ray_tune.run(Grid(packs), job, on_segment, workers=workers, resources=space.resources,
+            ray_tune.run(PackQueue(propose), job, on_segment, workers=workers, resources=space.resources,
                          scratch=folder / "tune")
         else:
             from raysweep.executors import inline
 
-            inline.run(Grid(packs), job, on_segment)
+            inline.run(PackQueue(propose), job, on_segment)
 
 
 def where(executor: str, workers: int, packs: int, work: Work, options: Options) -> str:
@@ -185,11 +210,6 @@ def where(executor: str, workers: int, packs: int, work: Work, options: Options)
     busy = min(workers, packs)
     return f"{size}, Ray Tune with {workers} worker{'s' if workers != 1 else ''}, estimated " \
            f"{duration(work.seconds / max(busy, 1))}"
-
-
-def _job(workload: Workload, space: Space, cells: Cells, folder: Path, attempt: int) -> trial.Job:
-    return trial.Job(workload.name, cells.columns, cells.ids, str((folder / sweep_record.LEDGER).resolve()), attempt,
-                     code_version(workload), space.resources["cpus_per_trial"])
 
 
 @contextmanager

@@ -19,7 +19,8 @@ def describe(space: Space, name: str | None, storage: str | Path, options: Optio
     cells = plan.enumerate_cells(space)
     if record is not None:
         extension.reconcile(record.space, space, record.sweep)
-    work = driver.missing(space, cells, folder, options)
+    books = driver.Books(space, cells, folder, options)
+    work = books.missing()
     executor = driver.choose_executor(options, work, space)
     workers = 1 if executor == "inline" else options.workers or driver.local_workers(space)
     packs = plan.make_packs(workloads.get(space.workload), cells, work.pending, driver.packing(executor, workers))
@@ -27,8 +28,10 @@ def describe(space: Space, name: str | None, storage: str | Path, options: Optio
     lines = [f"{space.name}: {space.workload}"]
     lines += [f"  {name:18} {_values(values)}" for name, values in space.axes.items()]
     lines += [f"  {len(cells):,} cells x {len(space.seeds):,} draws = {total:,} rows"
-              + (f", {total - work.rows:,} of them in the ledger already" if total > work.rows else "")]
-    lines += [f"  note: {note}" for note in work.notes]
+              + (f", {len(books.rows):,} of them in the ledger already" if books.rows else "")]
+    if "grid" not in space.search:
+        lines.append(f"  search {_search(space)}: chooses among these cells; this is its next round")
+    lines += [f"  note: {note}" for note in books.notes]
     if not work.rows:
         return [*lines, "  nothing to compute"]
     busy = min(workers, len(packs))
@@ -39,6 +42,11 @@ def describe(space: Space, name: str | None, storage: str | Path, options: Optio
     lines.append(f"  estimated memory {max(pack.peak_bytes for pack in packs) / 1e6:,.0f} MB a trial; "
                  f"rows on disk about {work.rows * 700 / 1e6:,.1f} MB")
     return lines
+
+
+def _search(space: Space) -> str:
+    kind, options = next(iter(space.search.items()))
+    return f"{kind} ({', '.join(f'{key} {value}' for key, value in options.items())})"
 
 
 def _values(values: list[object]) -> str:

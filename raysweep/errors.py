@@ -18,5 +18,5 @@ def unknown(path: str, kind: str, name: object, known: Iterable[str]) -> InputEr
     """An unknown name, with the nearest known one suggested and all of them listed."""
     names = [str(entry) for entry in known]
     near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
-    suggestion = f"; did you mean {near[0]}?" if near else ""
-    return InputError(path, f"unknown {kind} {name!r}{suggestion} Known: {', '.join(names)}".replace("? Known", "? known"))
+    suggestion = f"; did you mean {near[0]}? Known: " if near else "; known: "
+    return InputError(path, f"unknown {kind} {name!r}{suggestion}{', '.join(names)}")

@@ -125,7 +125,7 @@ def _costs(workload: Workload, cells: Cells, groups: Sequence[tuple[int, np.ndar
     for seed, indices in groups:
         key = indices.tobytes()
         if key not in known:
-            cost = workload.cost(cells.parameters(int(indices[len(indices) // 2])), len(indices))
+            cost = workload.cost(cells.take(indices))
             known[key] = (cost.seconds, cost.peak_bytes)
         result.append((seed, indices, *known[key]))
     return result
@@ -163,13 +163,8 @@ def cell_stages(workload: Workload, parameters: Mapping[str, Any], seeds: Iterab
     return {stage: [ids[stage] for ids in per_seed] for stage in per_seed[0]} if per_seed else {}
 
 
-def plan_record(space: Space, cells: Cells, packs: Sequence[Pack], columns: Columns | None = None) -> dict[str, Any]:
-    """The plan as plain data for `plan.json`: cells in order with their values on the axes, and the packs."""
-    return {
-        "workload": space.workload,
-        "seeds": space.seeds,
-        "cells": [{"cell": cells.ids[i], **{name: cells.columns[name][i].item()
-                                            if hasattr(cells.columns[name][i], "item") else cells.columns[name][i]
-                                            for name in space.axes}} for i in range(len(cells))],
-        "packs": [{"pack": pack.id, "rows": len(pack), "estimated_seconds": pack.seconds} for pack in packs],
-    }
+def plan_record(space: Space, cells: Cells) -> dict[str, Any]:
+    """The plan as plain data for `plan.json`: cells in order with their values on the axes, and the seeds of each."""
+    return {"workload": space.workload, "search": space.search, "seeds": space.seeds, "cells": [
+        {"cell": identity, **{name: value for name, value in cells.parameters(index).items() if name in space.axes}}
+        for index, identity in enumerate(cells.ids)]}

@@ -27,12 +27,17 @@ def duration(seconds: float) -> str:
 class Progress:
     """Counts rows of a sweep; a context manager that shows them while it is open."""
 
-    def __init__(self, rows: int, estimated_seconds: float) -> None:
-        self._rows, self._seconds = rows, max(estimated_seconds, 1e-9)
+    def __init__(self) -> None:
+        self._rows, self._seconds = 0, 1e-9
         self._done, self._done_seconds = 0, 0.0
         self._started = time.monotonic()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+
+    def expect(self, rows: int, estimated_seconds: float) -> None:
+        """So many more rows are to come: a search decided on another round."""
+        self._rows += rows
+        self._seconds += estimated_seconds
 
     def advance(self, rows: int, estimated_seconds: float) -> None:
         """So many more rows are in the ledger, which were estimated at so many seconds of one core."""

@@ -97,7 +97,7 @@ def validate(data: Mapping[str, Any]) -> Space:
     space = Space(
         name=name, workload=workload.name, axes=axes, fixed=fixed, seeds=_seeds(data.get("seeds", 1)),
         description=_text(data, "description"), zip=zips, exclude=_exclude(data, axes, workload),
-        search=_search(data), resources=_resources(data), analysis=_analysis(data, axes, workload))
+        search=_search(data, axes, workload), resources=_resources(data), analysis=_analysis(data, axes, workload))
     if space.count_upper_bound() > MAX_VALUES:
         raise InputError("axes", f"{space.count_upper_bound():,} cells are more than the {MAX_VALUES:,} that can be "
                                  "planned; take fewer values, or split the space")
@@ -257,7 +257,7 @@ def _seeds(value: Any) -> list[int]:
     raise InputError("seeds", f"expected a count of at least 1, or a list of whole numbers, got {value!r}")
 
 
-def _search(data: Mapping[str, Any]) -> dict[str, Any]:
+def _search(data: Mapping[str, Any], axes: dict[str, list[Any]], workload: Workload) -> dict[str, Any]:
     from raysweep import search
 
     value = data.get("search", "grid")
@@ -268,7 +268,7 @@ def _search(data: Mapping[str, Any]) -> dict[str, Any]:
     kind, options = next(iter(value.items()))
     if kind not in search.KINDS:
         raise unknown("search", "search", kind, search.KINDS)
-    return {kind: search.check(kind, options or {}, data)}
+    return {kind: search.check(kind, options, axes, workload)}
 
 
 def _resources(data: Mapping[str, Any]) -> dict[str, Any]:

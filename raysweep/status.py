@@ -20,33 +20,33 @@ def overview(storage: Path) -> list[str]:
     lines = []
     for name in sweep_record.sweeps(storage):
         found = sweeps.open_sweep(name, storage)
-        done, total = sum(found.statuses().values()), len(found.cells) * len(found.space.seeds)
-        lines.append(f"{name:32} {found.space.workload:18} {done:>9,} of {total:<9,} {state(found, done, total):12} "
+        books = found.books()
+        done, left = len(books.rows), books.missing().rows
+        lines.append(f"{name:32} {found.space.workload:18} {done:>9,} of {done + left:<9,} {state(found, left):12} "
                      f"{found.record.created}")
     return lines or [f"no sweeps in {storage}; start one with: raysweep run quickstart"]
 
 
-def state(found: Sweep, done: int, total: int) -> str:
+def state(found: Sweep, left: int) -> str:
     """running, finished or interrupted."""
     if sweep_record.is_running(found.folder):
         return "running"
-    return "finished" if done == total else "interrupted"
+    return "interrupted" if left else "finished"
 
 
 def details(found: Sweep, storage: Path) -> list[str]:
     """Rows by status, the first failures with their reason, damaged segments, where the report is, what to do next."""
-    statuses = found.statuses()
-    done, total = sum(statuses.values()), len(found.cells) * len(found.space.seeds)
-    now = state(found, done, total)
-    counted = ", ".join(f"{count:,} {status}" for status, count in sorted(statuses.items()))
-    lines = [f"{found.name}: {now}, {done:,} of {total:,} rows" + (f" ({counted})" if counted else ""),
+    books = found.books()
+    done, left = len(books.rows), books.missing().rows
+    now = state(found, left)
+    counted = ", ".join(f"{count:,} {status}" for status, count in sorted(books.statuses().items()))
+    lines = [f"{found.name}: {now}, {done:,} of {done + left:,} rows" + (f" ({counted})" if counted else ""),
              f"  space {found.space.name}, workload {found.space.workload}, started {found.record.created}",
              f"  mirrored to {found.record.tracking_uri or 'nowhere'}"]
     for row in found.failures()[:5]:
         reason = row.get("error", "").strip().splitlines()
         lines.append(f"  failed: cell {row['cell']} seed {row['seed']}: {reason[-1] if reason else 'no reason kept'}")
-    damaged = ledger.read(found.folder / sweep_record.LEDGER).damaged
-    lines += [f"  damaged segment: {path.name} (its rows are computed again on resume)" for path in damaged]
+    lines += [f"  damaged segment: {path.name} (its rows are computed again on resume)" for path in books.damaged]
     if (found.folder / "report" / "report.html").exists():
         lines.append(f"  report: {found.folder / 'report' / 'report.html'}")
     if now == "interrupted":

@@ -50,11 +50,13 @@ class Sweep:
         """Its cells, in plan order."""
         return plan.enumerate_cells(self.space)
 
+    def books(self) -> driver.Books:
+        """What the ledger has of the plan, read anew."""
+        return driver.Books(self.space, self.cells, self.folder)
+
     def rows(self) -> dict[tuple[str, int], ledger.Row]:
-        """What the ledger has of the plan, by (cell, seed)."""
-        wanted, seeds = set(self.cells.ids), set(self.space.seeds)
-        found = ledger.read(self.folder / sweep_record.LEDGER).rows
-        return {key: row for key, row in found.items() if key[0] in wanted and key[1] in seeds}
+        """Its rows by (cell, seed), read anew."""
+        return self.books().rows
 
     def statuses(self) -> Counter[str]:
         """How many rows ended how."""
@@ -145,7 +147,7 @@ def sync(name: str, *, storage: str | Path = "sweeps", tracking_uri: str | None 
         raise InputError("--tracking-uri", f"{name} is mirrored nowhere; say where to")
     _check_tracking(uri)
     with _only_driver(found.folder, found.name):
-        books = driver.Books(found.cells, found.space.seeds, ledger.read(found.folder / sweep_record.LEDGER))
+        books = found.books()
         mirror = _mirror(uri, found, say)
         assert mirror is not None
         for cell in books.complete():
@@ -242,11 +244,10 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
                                          record.created)
             sweep_record.update(folder, record)
         sweep = Sweep(folder, record)
-        work = driver.missing(space, cells, folder, options)
-        for note in work.notes:
+        books = driver.Books(space, cells, folder, options)
+        for note in books.notes:
             say(note)
         mirror = _mirror(uri, sweep, say)
-        books = driver.Books(cells, space.seeds, work.contents)
 
         def on_complete(cell: int) -> None:
             if mirror is not None:
@@ -256,8 +257,8 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
             with driver.stop_on_signals():
                 for cell in books.complete():
                     on_complete(cell)
-                if work.rows:
-                    driver.compute(space, cells, work, folder, options, books, on_complete, say)
+                if (work := books.missing()).rows:
+                    driver.compute(folder, options, books, work, on_complete, say)
                 else:
                     say(f"{sweep.name}: all {len(books.rows):,} rows are there; nothing to compute")
                 if with_report:
@@ -293,8 +294,7 @@ def mirror_cell(mirror: Mirror, sweep: Sweep, books: driver.Books, cell: int) ->
     workload = workloads.get(sweep.space.workload)
     parameters = sweep.cells.parameters(cell)
     stages = plan.cell_stages(workload, parameters, sweep.space.seeds)
-    identity = sweep.cells.ids[cell]
-    mirror.cell(identity, parameters, books.of_cell(identity), [stage for ids in stages.values() for stage in ids])
+    mirror.cell(sweep.cells.ids[cell], parameters, books.of_cell(cell), [stage for ids in stages.values() for stage in ids])
 
 
 def _close(mirror: Mirror, sweep: Sweep, books: driver.Books, say: Callable[[str], None]) -> None:
@@ -302,18 +302,16 @@ def _close(mirror: Mirror, sweep: Sweep, books: driver.Books, say: Callable[[str
     from raysweep.records import results
 
     statuses = books.statuses()
-    total = len(sweep.cells) * len(sweep.space.seeds)
     space_file, plan_file, table = (sweep.folder / name for name in ("space.yaml", "plan.json", "results.csv"))
     files.replace(space_file, yaml_reader.dump(sweep.space.as_dict()).encode())
-    files.replace(plan_file, json.dumps(plan.plan_record(sweep.space, sweep.cells, []), indent=1).encode())
+    files.replace(plan_file, json.dumps(plan.plan_record(sweep.space, sweep.cells), indent=1).encode())
     results.write(sweep.results(), "csv", table)
     artifacts = {"space.yaml": space_file, "plan.json": plan_file, "results.csv": table}
     for name in ("report", "figures"):
         found = sweep.folder / "report" / ("figures" if name == "figures" else "")
         if found.is_dir():
             artifacts[name] = found
-    done = sum(statuses.values())
-    warning = mirror.finish("FINISHED" if done == total else "KILLED", artifacts,
-                            {"rows": done, **{f"rows_{status}": count for status, count in statuses.items()}})
+    warning = mirror.finish("KILLED" if books.missing().rows else "FINISHED", artifacts,
+                            {"rows": sum(statuses.values()), **{f"rows_{status}": count for status, count in statuses.items()}})
     if warning:
         say(warning)

@@ -6,9 +6,9 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from test_theory import columns, z_score
 
 from raysweep.workloads.linear_transfer import distance
-from test_theory import columns, z_score
 
 
 def test_kl_divergence_is_the_mean_log_ratio():

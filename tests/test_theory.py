@@ -141,7 +141,7 @@ def test_linear_boundaries():
     low, high = linear.boundary_gammas([45, 135, 30], 0.2)
     assert low[:2] == pytest.approx(0.549, abs=5e-4)
     assert high[:2] == pytest.approx(0.911, abs=5e-4)
-    assert np.isnan(low[2]) == np.isnan(high[2]) == (30 < np.rad2deg(np.arccos(0.8)))
+    assert np.isnan(low[2]) == np.isnan(high[2]) == (np.rad2deg(np.arccos(0.8)) > 30)
     for gamma in (low[0], high[0], float(linear.boundary_gamma_above(45, 0.2))):
         assert scratch.risk_limit(gamma, 0.2) == pytest.approx(float(linear.risk_limit(45)), rel=1e-12)
     assert np.isinf(linear.boundary_gamma_above([0, 180], 0.2)).all()

@@ -19,7 +19,7 @@ from raysweep import trial
 from raysweep.errors import InputError
 from raysweep.plan import Pack
 from raysweep.records import ledger
-from raysweep.search.grid import Grid
+from raysweep.search.queue import PackQueue
 
 LOST_WORKER_RETRIES = 3
 """A worker that dies is not the fault of its rows: so many times a pack is tried elsewhere."""
@@ -62,7 +62,7 @@ def connect(workers: int | None, resources: dict[str, int]) -> int:
     return min([*fits, workers] if workers else fits)
 
 
-def run(source: Grid, job: trial.Job, on_segment: Callable[[Pack, Path], None], *, workers: int,
+def run(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Path], None], *, workers: int,
         resources: dict[str, int], scratch: Path) -> None:
     """Compute every pack of `source` on the connected cluster; `on_segment` is told of each published segment."""
     from ray import tune
@@ -93,12 +93,12 @@ def _trainable(config: dict[str, str], job: trial.Job) -> None:
     tune.report({"rows": len(seeds)})
 
 
-def _searcher(source: Grid, job: trial.Job, on_segment: Callable[[Pack, Path], None],
+def _searcher(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Path], None],
               problems: list[BaseException]) -> Any:
     """A Tune Searcher over the queue of packs. (Made here because its base class needs Ray.)"""
     from ray.tune.search import Searcher
 
-    class PackQueue(Searcher):
+    class PackSearcher(Searcher):
         def __init__(self) -> None:
             super().__init__(metric="rows", mode="max")
             self.running: dict[str, Pack] = {}
@@ -108,8 +108,8 @@ def _searcher(source: Grid, job: trial.Job, on_segment: Callable[[Pack, Path], N
             if problems:
                 return Searcher.FINISHED
             pack = source.next()
-            if pack is None:  # a running pack may yet come back, so the end is only when none runs
-                return None if self.running else Searcher.FINISHED
+            if pack is None:  # a running pack may yet come back or start a round, so the end is when none runs
+                return None if source.running else Searcher.FINISHED
             self.running[trial_id] = pack
             return {"pack": pack.id, "cells": pack.cells.astype(np.int64).tobytes().hex(),
                     "seeds": pack.seeds.astype(np.int64).tobytes().hex()}
@@ -118,15 +118,14 @@ def _searcher(source: Grid, job: trial.Job, on_segment: Callable[[Pack, Path], N
             pack = self.running.pop(trial_id)
             try:
                 path = ledger.segment_path(Path(job.ledger), pack.id, job.attempt)
-                if path.exists():  # published, even if the worker died right after
-                    on_segment(pack, path)
-                    return
-                self.lost[pack.id] = self.lost.get(pack.id, 0) + 1
-                if self.lost[pack.id] <= LOST_WORKER_RETRIES:
-                    source.hand_back([pack])
-                else:
+                if not path.exists():  # it may be there even if the worker died right after
+                    self.lost[pack.id] = self.lost.get(pack.id, 0) + 1
+                    if self.lost[pack.id] <= LOST_WORKER_RETRIES:
+                        source.hand_back(pack)
+                        return
                     ledger.write_segment(path, trial.lost_rows(job, pack.cells, pack.seeds, self.lost[pack.id]))
-                    on_segment(pack, path)
+                on_segment(pack, path)
+                source.done()
             except BaseException as problem:  # Tune would swallow it; the driver must hear of it
                 problems.append(problem)
 
@@ -139,4 +138,4 @@ def _searcher(source: Grid, job: trial.Job, on_segment: Callable[[Pack, Path], N
         def restore(self, checkpoint_path: str) -> None:
             raise RuntimeError("a sweep resumes from its ledger, never from Tune's state")
 
-    return PackQueue()
+    return PackSearcher()

@@ -21,7 +21,16 @@ from typing import Any, Literal
 from raysweep.records import mirror_runs
 from raysweep.records.mirror_content import of_cell
 from raysweep.records.mirror_runs import Runs
-from raysweep.records.tracking import Unreachable, check, connect, is_absent, is_server, mask, reason, without_credentials
+from raysweep.records.tracking import (
+    Unreachable,
+    check,
+    connect,
+    is_absent,
+    is_server,
+    mask,
+    reason,
+    without_credentials,
+)
 
 __all__ = ["Mirror", "Unreachable", "check", "forget", "mask", "settle", "without_credentials"]
 

@@ -59,8 +59,8 @@ def check(tracking_uri: str) -> None:
     """Raise Unreachable, within seconds, if nothing can be recorded at this address; creates nothing."""
     try:
         scheme = urlsplit(tracking_uri).scheme.partition("+")[0]
-    except ValueError as error:
-        raise Unreachable(f"{EXPECTED}, got {tracking_uri!r}: {error}") from None
+    except ValueError:
+        raise Unreachable(f"{EXPECTED}, got {tracking_uri!r}") from None
     if scheme == "sqlite":
         _check_sqlite(tracking_uri)
     elif scheme in ("http", "https"):
@@ -160,7 +160,9 @@ def _check_server(tracking_uri: str) -> None:
     for page in ("/health", "/api/2.0/mlflow/experiments/get?experiment_id=0"):
         try:
             status = _get(base + page)
-        except (OSError, ValueError, http.client.HTTPException) as error:
+        except (ValueError, http.client.InvalidURL):  # whose text may quote half of a password
+            raise Unreachable(f"{tracking_uri} is no valid address (percent-encode special characters)") from None
+        except (OSError, http.client.HTTPException) as error:
             cause = getattr(error, "reason", error)
             raise Unreachable(f"cannot reach {tracking_uri}: {cause or type(error).__name__}") from None
         if status < 300 or status in (401, 403):

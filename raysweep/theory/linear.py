@@ -16,7 +16,7 @@ from raysweep.theory.angles import cosine_sine
 Array = np.ndarray
 
 _POINTS = 2001  # of the trapezoid rule in log S, which converges faster than any power for these integrands
-_CHUNK = 2000
+_CHUNK = 500
 
 
 def risk(angle: ArrayLike, n: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0,
@@ -104,7 +104,8 @@ def _ridge_moments(n: Array, ridge: Array) -> tuple[Array, Array]:
         part = slice(first, first + _CHUNK)
         samples, penalty = distinct[part, 0], distinct[part, 0] * distinct[part, 1]
         # few samples: 1/S reaches far below the mass of S, down to Λ
-        low = np.minimum(np.log(_quantile(samples)), np.where(samples <= 6, np.log(penalty) - 80 / (samples + 2), np.inf))
+        reach = np.where(samples <= 6, np.log(penalty) - 80 / (samples + 2), np.inf)
+        low = np.minimum(np.log(_quantile(samples)), reach)
         log_s, weight = _nodes(samples, low)
         share = 1 / (1 + np.exp(log_s - np.log(penalty)[:, None]))  # Λ/(S+Λ)
         moments[0, part] = (weight * share**2).sum(1)

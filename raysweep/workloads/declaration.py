@@ -121,7 +121,7 @@ class Workload:
     compute: "module:function", imported only inside a trial. The function takes (columns, seeds), with one entry
         per row, and returns (metrics, status): a dict of float64 arrays and an array of status words, in row order.
         A row's result may depend on its own parameters and seed only.
-    cost: (parameters of one cell, number of rows that share with it) -> Cost of these rows together.
+    cost: columns -> Cost of these rows together; they are of one seed and agree in `shared`.
     shared: rows of one seed with equal values here share their costly part and are best computed together.
     sources: the modules whose source decides the numbers (their digest is recorded with every row).
     closed_form: columns -> {metric: array}, the theory beside the metric, or None.
@@ -135,7 +135,7 @@ class Workload:
     parameters: tuple[Parameter, ...]
     metrics: tuple[Metric, ...]
     compute: str
-    cost: Callable[[Mapping[str, Any], int], Cost]
+    cost: Callable[[Columns], Cost]
     sources: tuple[str, ...]
     shared: tuple[str, ...] = ()
     closed_form: Callable[[Columns], dict[str, np.ndarray]] | None = None

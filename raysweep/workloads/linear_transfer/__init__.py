@@ -58,11 +58,11 @@ METRICS = (
 )
 
 
-def cost(parameters: Mapping[str, Any], rows: int) -> Cost:
-    """Seconds and peak bytes of `rows` rows that share (engine, dim) and a seed, on one core; see costs.py."""
+def cost(columns: Columns) -> Cost:
+    """Seconds and peak bytes of the rows of one draw, which share engine and dim."""
     from raysweep.workloads.linear_transfer import costs
 
-    return costs.of_rows(parameters, rows)
+    return costs.of_rows(columns)
 
 
 def closed_form(columns: Columns) -> dict[str, np.ndarray]:

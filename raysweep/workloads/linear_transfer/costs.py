@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from raysweep.workloads.declaration import Cost
+import numpy as np
+
+from raysweep.workloads.declaration import Columns, Cost
 
 Parameters = Mapping[str, Any]
 
@@ -18,8 +20,24 @@ _FLOPS = 3.5e10  # of LAPACK's blocked QR on one core
 _ROW_BYTES = 1000.0  # columns, inner products and metrics of one row
 
 
-def of_rows(parameters: Parameters, rows: int) -> Cost:
-    """Seconds and peak bytes of `rows` rows of one draw, the distances between the data sets included."""
+def of_rows(columns: Columns) -> Cost:
+    """Seconds and peak bytes of all rows of one draw (they share engine and dim), distances included.
+
+    One factorization serves every row of `limit`, so the largest n prices all of them; the others price each cell.
+    """
+    engine = str(columns["engine"][0])
+    if engine in ("theory", "limit"):
+        largest = int(np.argmax(columns["gamma"]))
+        return _with_distance(_cell(columns, largest), len(columns["gamma"]))
+    parts = [_with_distance(_cell(columns, row), 1) for row in range(len(columns["gamma"]))]
+    return Cost(sum(part.seconds for part in parts), sum(part.peak_bytes for part in parts))
+
+
+def _cell(columns: Columns, row: int) -> dict[str, Any]:
+    return {name: values[row] for name, values in columns.items()}
+
+
+def _with_distance(parameters: Parameters, rows: int) -> Cost:
     engine, apart = ENGINES[parameters["engine"]](parameters, rows), _distance(parameters, rows)
     return Cost(engine.seconds + apart.seconds, max(engine.peak_bytes, apart.peak_bytes))
 
@@ -27,7 +45,7 @@ def of_rows(parameters: Parameters, rows: int) -> Cost:
 def theory(parameters: Parameters, rows: int) -> Cost:
     """Closed forms; with ridge or frozen layers an integral for each distinct cell."""
     integral = 2e-4 if parameters["ridge"] > 0 or parameters["frozen_layers"] > 0 else 0.0
-    return Cost(1e-4 + rows * (3e-6 + integral), 1e6 + rows * _ROW_BYTES + (1.5e8 if integral else 0.0))
+    return Cost(1e-4 + rows * (3e-6 + integral), 1e6 + rows * _ROW_BYTES + (6e7 if integral else 0.0))
 
 
 def limit(parameters: Parameters, rows: int) -> Cost:

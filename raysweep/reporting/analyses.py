@@ -1,0 +1,100 @@
+"""Which analyses a space may ask for, and whether it asks for them properly. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from raysweep.workloads.declaration import Workload
+
+OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # kind: (required, optional)
+    "boundary": (("metric", "x"), ("y", "by", "level")),
+    "inflection": (("metric", "x"), ("by", "level")),
+    "curves": (("x",), ("metric", "metrics", "by")),
+    "agreement": ((), ("metrics",)),
+    "engines": ((), ("metrics", "reference", "x")),
+}
+
+
+def check_analysis(entry: Any, axes: Iterable[str], workload: Workload) -> str | None:
+    """What is wrong with one entry of a space's `analysis`, beginning with the key's path below the entry; None if nothing.
+
+    axes: the names that x, y and by may use. A path without a key is empty: the message then begins with the complaint.
+    """
+    names = list(axes)
+    if not isinstance(entry, Mapping) or len(entry) != 1:
+        return f"expected one of {', '.join(OPTIONS)} with its options, like {{boundary: {{metric: …, x: …}}}}"
+    kind, options = next(iter(entry.items()))
+    if kind not in OPTIONS:
+        return f"{kind}: unknown analysis {kind!r}; known: {', '.join(OPTIONS)}{nearest(kind, OPTIONS)}"
+    if options is None:
+        options = {}
+    if not isinstance(options, Mapping):
+        return f"{kind}: expected options as keys and values, got {options!r}"
+    required, optional = OPTIONS[kind]
+    known = [*required, *optional]
+    for key in options:
+        if key not in known:
+            return f"{kind}.{key}: unknown option; known: {', '.join(known)}{nearest(key, known)}"
+    for key in required:
+        if key not in options:
+            return f"{kind}.{key}: missing; expected {'a metric' if key == 'metric' else 'one of the axes'}"
+    if kind == "curves" and not options.get("metric") and not options.get("metrics"):
+        return "curves.metric: missing; expected a metric"
+    return metrics_complaint(kind, options, workload) or axes_complaint(kind, options, names) or level_complaint(kind, options)
+
+
+def metrics_complaint(kind: str, options: Mapping[str, Any], workload: Workload) -> str | None:
+    """Whether every metric named exists."""
+    known = [metric.name for metric in workload.metrics]
+    for key in ("metric", "metrics"):
+        if key not in options:
+            continue
+        value = options[key]
+        listed = isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value) and value
+        if not (isinstance(value, str) or (key == "metrics" and listed)):
+            return f"{kind}.{key}: expected {'a list of metrics' if key == 'metrics' else 'a metric'}, got {value!r}"
+        for name in [value] if isinstance(value, str) else value:
+            if name not in known:
+                return f"{kind}.{key}: unknown metric {name!r}; known: {', '.join(known)}{nearest(name, known)}"
+    return None
+
+
+def axes_complaint(kind: str, options: Mapping[str, Any], axes: list[str]) -> str | None:
+    """Whether x, y and by are axes, each used once."""
+    used: dict[str, str] = {}
+    for key in ("x", "y", "by"):
+        if options.get(key) is None:
+            continue
+        value = options[key]
+        if key == "by" and not isinstance(value, (list, tuple)):
+            return f"{kind}.by: expected a list of axes, got {value!r}"
+        for name in [value] if key != "by" else value:
+            if not isinstance(name, str) or name not in axes:
+                there = ", ".join(axes) if axes else "none"
+                return f"{kind}.{key}: expected one of the axes ({there}), got {name!r}{nearest(name, axes)}"
+            if name in used:
+                return f"{kind}.{key}: {name!r} is already used as {used[name]}"
+            used[name] = key
+    if kind == "engines":
+        reference = options.get("reference", "limit")
+        if not isinstance(reference, str):
+            return f"engines.reference: expected the name of an engine, got {reference!r}"
+        if "engine" not in axes:
+            return "engines: expected engine among the axes, to compare engines"
+    return None
+
+
+def level_complaint(kind: str, options: Mapping[str, Any]) -> str | None:
+    """Whether the level is a probability."""
+    level = options.get("level", 0.95)
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0.5 <= level < 1:
+        return f"{kind}.level: expected a number from 0.5 to below 1, got {level!r}"
+    return None
+
+
+def nearest(word: Any, known: Iterable[str]) -> str:
+    """A suggestion, ready to append; empty if nothing is near."""
+    close = difflib.get_close_matches(str(word), list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,195 @@
+"""Lines: a metric over one axis with error bars over its closed form, and a fitted place against another axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.reporting.draws import log_axis
+from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED
+from raysweep.reporting.selection import CellMeans
+from raysweep.reporting.style import FIT, colours, legend_below, legend_right, panels, zero_rule
+from raysweep.reporting.words import axis_label
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line of a panel. marks: places to show, each (x, low, high, closed form's x or NaN)."""
+
+    key: Any
+    label: str
+    means: CellMeans
+    theory_x: np.ndarray = field(default_factory=lambda: np.empty(0))
+    theory: np.ndarray = field(default_factory=lambda: np.empty(0))
+    marks: Sequence[tuple[float, float, float, float]] = ()
+    theory_at_infinity: float = np.nan
+
+
+def curves_figure(
+    parts: list[tuple[str, list[Series]]], x: str, metric: str, workload: Workload, legend_title: str = ""
+) -> Figure:
+    """One panel per part (title, series): points with error bars, the closed form as a line, marks at the fitted places.
+
+    x = inf (converged) stands apart at the right, under its own tick.
+    """
+    from matplotlib.lines import Line2D
+
+    figure, axes = panels(len(parts), width=4.6, height=3.7)
+    keys = sorted({series.key for _, lines in parts for series in lines}, key=lambda key: (isinstance(key, str), key))
+    colour = dict(zip(keys, colours(list(keys)), strict=True))
+    labels = {series.key: series.label for _, lines in parts for series in lines}
+    every = np.concatenate([series.means.x for _, lines in parts for series in lines])
+    finite = np.unique(every[np.isfinite(every)])
+    logarithmic = log_axis(finite) if len(finite) else False
+    far = beyond(finite, logarithmic)
+    ends = np.concatenate([np.concatenate([s.means.low, s.means.high]) for _, lines in parts for s in lines])
+    bent = needs_bending(ends)
+    any_theory = any(len(s.theory) or np.isfinite(s.theory_at_infinity) for _, lines in parts for s in lines)
+    any_median = any(s.means.median.any() for _, lines in parts for s in lines)
+    any_mark = any(s.marks for _, lines in parts for s in lines)
+    for k, (panel, (title, lines)) in enumerate(zip(axes, parts, strict=True)):
+        if logarithmic:
+            panel.set_xscale("log")
+        if bent:
+            panel.set_yscale("asinh", linear_width=bent)
+        zero_rule(panel)
+        for series in lines:
+            shade, means = colour[series.key], series.means
+            at = np.where(np.isfinite(means.x), means.x, far)
+            panel.plot(series.theory_x, series.theory, color=shade, linewidth=1.4, alpha=0.85, zorder=2)
+            if np.isfinite(series.theory_at_infinity):
+                panel.plot([far], [series.theory_at_infinity], marker="_", markersize=15, color=shade, zorder=2)
+            for heavy, marker in ((False, "o"), (True, "s")):
+                use = means.median == heavy
+                if use.any():
+                    panel.errorbar(at[use], means.centre[use], yerr=[(means.centre - means.low)[use], (means.high - means.centre)[use]],
+                                   fmt=marker, color=shade, markersize=3.8, elinewidth=1.1, capsize=1.8, zorder=3,
+                                   markerfacecolor="white" if heavy else shade)
+            for place, low, high, expected in series.marks:
+                height = np.interp(place, means.x[np.isfinite(means.x)], means.centre[np.isfinite(means.x)])
+                panel.errorbar([place], [height], xerr=[[max(place - low, 0)], [max(high - place, 0)]], fmt="D", color=FIT,
+                               markersize=6, elinewidth=1.8, capsize=3.5, zorder=5, markerfacecolor=shade, markeredgewidth=1.2)
+                if np.isfinite(expected) and len(series.theory):
+                    panel.plot([expected], [np.interp(expected, series.theory_x, series.theory)], marker="*", markersize=12,
+                               color="white", markeredgecolor=FIT, markeredgewidth=1.0, zorder=6, linestyle="none")
+        if np.isinf(every).any():
+            show_infinity(panel, finite, far, logarithmic)
+        panel.set_title(title)
+        panel.set_xlabel(axis_label(x, workload))
+        if k % 3 == 0:
+            panel.set_ylabel(axis_label(metric, workload))
+    handles = [Line2D([], [], color=colour[key], marker="o", markersize=4, linestyle="none", label=labels[key]) for key in keys]
+    kinds = [Line2D([], [], color="#555555", marker="o", markersize=4, linestyle="none", label="mean ± standard error")]
+    if any_median:
+        kinds.append(Line2D([], [], color="#555555", marker="s", markersize=4, markerfacecolor="white", linestyle="none",
+                            label="median (draws have no variance)"))
+    if any_theory:
+        kinds.append(Line2D([], [], color="#555555", linewidth=1.4, label="closed form"))
+    if any_mark:
+        kinds.append(Line2D([], [], color=FIT, marker="D", markersize=6, markerfacecolor="white", label="fitted place with interval"))
+        if any(np.isfinite(mark[3]) for _, lines in parts for s in lines for mark in s.marks):
+            kinds.append(Line2D([], [], color=FIT, marker="*", markersize=11, markerfacecolor="white", linestyle="none",
+                                label="closed form's place"))
+    if len(keys) > 1:
+        last_of_first_row = axes[min(len(axes), 3) - 1]
+        legend_right(last_of_first_row, handles, legend_title)
+    legend_below(figure, kinds)
+    return figure
+
+
+def beyond(finite: np.ndarray, logarithmic: bool) -> float:
+    """A place to the right of the grid for x = inf."""
+    if len(finite) < 2:
+        return float(finite[0] * 2 + 1) if len(finite) else 1.0
+    if logarithmic:
+        return float(finite[-1] * (finite[-1] / finite[0]) ** 0.12)
+    return float(finite[-1] + 0.12 * (finite[-1] - finite[0]))
+
+
+def show_infinity(panel: Any, finite: np.ndarray, far: float, logarithmic: bool) -> None:
+    """The tick of x = inf, set apart by a dotted line."""
+    if len(finite):
+        between = np.sqrt(finite[-1] * far) if logarithmic else (finite[-1] + far) / 2
+        panel.axvline(between, color="#888888", linewidth=0.9, linestyle=":")
+    panel.text(far, -0.015, "∞", transform=panel.get_xaxis_transform(), ha="center", va="top", fontsize=13)
+    panel.set_xlim(right=far * (far / finite[-1]) ** 0.5 if logarithmic and len(finite) else None)
+
+
+def needs_bending(values: np.ndarray) -> float:
+    """The linear width of a bent (asinh) axis if the values run over decades; 0 for a straight axis."""
+    sizes = np.abs(values[np.isfinite(values)])
+    sizes = sizes[sizes > 0]
+    if not len(sizes) or sizes.max() < 30 * np.quantile(sizes, 0.75):
+        return 0.0
+    return float(np.quantile(sizes, 0.5))
+
+
+def places_figure(
+    parts: list[tuple[Any, str, pd.DataFrame, np.ndarray, np.ndarray]],
+    x: str, along: str, workload: Workload, level: float, what: str, legend_title: str = "",
+) -> Figure:
+    """A fitted place in x against another axis, one line per part: (key, label, table, fine axis, closed form's place).
+
+    Censored places are triangles at the bound that is known, pointing to where the place lies.
+    """
+    from matplotlib.lines import Line2D
+
+    figure, (panel,) = panels(1, width=6.4, height=4.2)
+    shades = colours([part[0] for part in parts])
+    censored = theory = False
+    columns = [part[2] for part in parts]
+    spots = np.unique(np.concatenate([t[along].to_numpy(float) for t in columns]))
+    spots = spots[np.isfinite(spots)]
+    nudge = dodge(spots, len(parts))
+    estimates = np.concatenate([t.loc[t["status"] == LOCATED, "estimate"].to_numpy(float) for t in columns])
+    if log_axis(spots):
+        panel.set_xscale("log")
+    if len(estimates) and log_axis(estimates):
+        panel.set_yscale("log")
+    for (_, _, table, fine, expected), shade, shift in zip(parts, shades, nudge, strict=True):
+        known = np.isfinite(expected)
+        theory |= bool(known.any())
+        panel.plot(fine, np.where(known, expected, np.nan), color=shade, linewidth=1.4, zorder=2,
+                   **({"marker": ".", "linestyle": "--"} if len(fine) <= len(spots) else {}))
+        found = table[table["status"] == LOCATED]
+        place, at = found["estimate"].to_numpy(float), found[along].to_numpy(float)
+        at = at * np.exp(shift) if log_axis(spots) else at + shift
+        low, high = found["low"].to_numpy(float), found["high"].to_numpy(float)
+        if len(found):
+            panel.errorbar(at, place, yerr=[np.maximum(place - low, 0), np.maximum(high - place, 0)], fmt="o", color=shade,
+                           markersize=5, elinewidth=1.5, capsize=2.5, zorder=3, markeredgecolor="white", markeredgewidth=0.6)
+        for status, bound, marker in ((CENSORED_HIGH, "low", "^"), (CENSORED_LOW, "high", "v")):
+            beyond_grid = table[table["status"] == status]
+            if len(beyond_grid):
+                censored = True
+                panel.plot(beyond_grid[along].astype(float), beyond_grid[bound].astype(float), marker, color=shade,
+                           markerfacecolor="none", markersize=6, zorder=3)
+    panel.set_xlabel(axis_label(along, workload))
+    panel.set_ylabel(f"{what}: {axis_label(x, workload)}")
+    if len(parts) > 1:
+        legend_right(panel, [Line2D([], [], color=shade, marker="o", markersize=5, label=part[1])
+                             for part, shade in zip(parts, shades, strict=True)], legend_title)
+    kinds = [Line2D([], [], color="#555555", marker="o", markersize=5, linestyle="none", label=f"fitted, {100 * level:g} % interval")]
+    if theory:
+        kinds.append(Line2D([], [], color="#555555", linewidth=1.4, label="closed form"))
+    if censored:
+        kinds.append(Line2D([], [], color="#555555", marker="^", markerfacecolor="none", linestyle="none",
+                            label="beyond this bound (censored)"))
+    legend_below(figure, kinds)
+    return figure
+
+
+def dodge(spots: np.ndarray, count: int) -> np.ndarray:
+    """Small sideways shifts, so that error bars of several lines do not cover each other."""
+    if len(spots) < 2 or count < 2:
+        return np.zeros(count)
+    step = np.min(np.diff(np.log(spots) if log_axis(spots) else spots))
+    return np.linspace(-1, 1, count) * min(0.12, 0.04 * count) * step

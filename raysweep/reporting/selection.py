@@ -1,0 +1,102 @@
+"""Which rows of a results table belong together: groups, slices, and the settings the closed form needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.reporting.draws import standard_error
+from raysweep.workloads.declaration import Workload, column
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def parameters_of(frame: pd.DataFrame, workload: Workload) -> list[str]:
+    """The workload's parameters that are columns of the frame."""
+    return [parameter.name for parameter in workload.parameters if parameter.name in frame.columns]
+
+
+def all_keys(frame: pd.DataFrame, workload: Workload, x: str | None, keys: list[str]) -> list[str]:
+    """`keys`, and every other parameter that varies on its own: rows that differ in it must not be averaged."""
+    chosen = list(keys)
+    for name in parameters_of(frame, workload):
+        if name == x or name in chosen or frame[name].nunique() < 2:
+            continue
+        known = [*chosen, *([x] if x else [])]
+        if not known or frame.groupby(known, dropna=False)[name].nunique().max() > 1:
+            chosen.append(name)
+    return chosen
+
+
+def groups(frame: pd.DataFrame, keys: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """(values of the keys, rows) in sorted order; one group of everything if there are no keys."""
+    if not keys:
+        yield (), frame
+        return
+    for values, part in frame.groupby(keys, sort=True, dropna=False):
+        yield values, part
+
+
+@dataclass(frozen=True)
+class CellMeans:
+    """One metric over one axis: centre with its interval's ends; `median` where draws have no variance."""
+
+    x: np.ndarray
+    centre: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    median: np.ndarray
+
+
+def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload) -> CellMeans:
+    """Mean ± standard error at each x over the ok rows; where draws have no variance the median with its quartiles'
+    distance over √n (the centre line of a figure, not a test)."""
+    good = part[(part["status"] == "ok") & np.isfinite(part[metric].astype(float))]
+    xs = np.sort(good[x].unique().astype(float))
+    table = [good.loc[good[x] == at, metric].to_numpy(float) for at in xs]
+    heavy = heavy_rows(good, metric, workload)
+    flags = np.array([bool(heavy[(good[x] == at).to_numpy()].any()) for at in xs], dtype=bool)
+    centre, low, high = [], [], []
+    for values, is_heavy in zip(table, flags, strict=True):
+        if is_heavy:
+            first, middle, third = np.quantile(values, [0.25, 0.5, 0.75])
+            half = 1.2533 * (third - first) / 1.349 / np.sqrt(len(values))
+        else:
+            mean, error, _ = standard_error(values[:, None])
+            middle, half = mean[0], np.nan_to_num(error[0])
+        centre.append(middle)
+        low.append(middle - half)
+        high.append(middle + half)
+    return CellMeans(xs, np.array(centre), np.array(low), np.array(high), flags)
+
+
+def heavy_rows(frame: pd.DataFrame, metric: str, workload: Workload) -> np.ndarray:
+    """For each row, whether the workload says that draws of its cell have no variance."""
+    if workload.heavy_tailed is None or not len(frame):
+        return np.zeros(len(frame), dtype=bool)
+    return np.asarray(workload.heavy_tailed(metric, columns_of(frame, workload)), dtype=bool)
+
+
+def columns_of(frame: pd.DataFrame, workload: Workload) -> dict[str, np.ndarray]:
+    """The parameters of the rows as the workload's functions take them."""
+    out = {}
+    for parameter in workload.parameters:
+        if parameter.name in frame.columns:
+            out[parameter.name] = column(parameter, frame[parameter.name].tolist())
+        else:
+            out[parameter.name] = column(parameter, [parameter.default] * len(frame))
+    return out
+
+
+def is_exact(frame: pd.DataFrame, metric: str) -> bool:
+    """Whether the rows are the closed form itself, without noise."""
+    theory = f"{metric}_theory"
+    if theory not in frame.columns or not len(frame):
+        return False
+    value, known = frame[metric].to_numpy(float), frame[theory].to_numpy(float)
+    both = np.isfinite(value) & np.isfinite(known)
+    return bool(both.any() and np.allclose(value[both], known[both], rtol=1e-12, atol=1e-300))

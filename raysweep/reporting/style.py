@@ -1,0 +1,97 @@
+"""One look for all figures: readable, colour-blind-safe, and the same in print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FIT = "#111111"  # what was measured and fitted
+THEORY = "#D55E00"  # vermilion of the Okabe-Ito palette
+QUALITATIVE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D31", "#000000")
+DIVERGING = "RdBu"  # blue: positive; told apart in the common kinds of colour blindness
+MISSING = "#D9D9D9"
+
+SETTINGS = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.titlesize": 10.5,
+    "axes.labelsize": 10.5,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#E6E6E6",
+    "grid.linewidth": 0.7,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.6,
+    "figure.dpi": 100,
+    "savefig.dpi": 160,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "raysweep",
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Figures made inside have the style; nothing outside changes, and no display is needed."""
+    import matplotlib
+
+    with matplotlib.rc_context(SETTINGS):
+        yield
+
+
+def panels(count: int, width: float = 4.4, height: float = 3.7, most: int = 3) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` panels in rows of at most `most`, sharing scales."""
+    from matplotlib.figure import Figure
+
+    columns = min(count, most)
+    rows = -(-count // columns)
+    wide = max(width * columns, 6.4) if count == 1 else width * columns
+    figure = Figure(figsize=(wide, height * rows + 0.3), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    axes = list(grid.flat)
+    for spare in axes[count:]:
+        spare.set_visible(False)
+    for above in axes[max(count - columns, 0) : count]:  # the lowest visible panel of each column keeps its labels
+        above.tick_params(labelbottom=True)
+    return figure, axes[:count]
+
+
+def colours(values: list[Any]) -> list[Any]:
+    """One colour per value: ordered shades for more than three numbers, else the qualitative palette."""
+    import matplotlib
+
+    numeric = all(isinstance(value, (int, float, np.number)) for value in values)
+    if numeric and len(values) > 3:
+        return [matplotlib.colormaps["viridis"](0.88 * k / (len(values) - 1)) for k in range(len(values))]
+    return [QUALITATIVE[k % len(QUALITATIVE)] for k in range(len(values))]
+
+
+def legend_right(axes: Axes, handles: list[Any], title: str = "") -> None:
+    """A legend beside the panel, where it cannot cover data."""
+    axes.legend(handles=handles, title=title or None, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
+
+
+def legend_below(figure: Figure, handles: list[Any], columns: int = 4) -> None:
+    """A legend under all panels."""
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), columns))
+
+
+def zero_rule(axes: Axes) -> None:
+    """The line at zero."""
+    axes.axhline(0, color="#888888", linewidth=0.9, zorder=1)
+
+
+def picked(count: int, most: int) -> list[int]:
+    """At most `most` indices spread evenly over `count`, ends included."""
+    if count <= most:
+        return list(range(count))
+    return sorted({round(k * (count - 1) / (most - 1)) for k in range(most)})

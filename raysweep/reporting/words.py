@@ -1,0 +1,129 @@
+"""How names, numbers and intervals are written in figures and text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from raysweep.workloads.declaration import Workload
+
+SYMBOLS = {  # the letters of the papers, where an axis has one
+    "overlap_angle": "θ",
+    "gamma": "γ",
+    "noise": "σ",
+    "depth": "L",
+    "dim": "d",
+    "init_scale": "α",
+    "ridge": "λ",
+    "finetune_lr": "η",
+}
+
+
+def plain(name: str) -> str:
+    """A column's name in words."""
+    return name.replace("_", " ")
+
+
+def axis_label(name: str, workload: Workload) -> str:
+    """A column as an axis label, with its letter and unit."""
+    metrics = {metric.name: metric for metric in workload.metrics}
+    declared = workload.by_name.get(name) or metrics.get(name)
+    unit = declared.unit if declared else ""
+    symbol = SYMBOLS.get(name)
+    return plain(name) + (f" {symbol}" if symbol else "") + (f" ({unit})" if unit else "")
+
+
+def unit_of(name: str, workload: Workload) -> str:
+    """The unit behind a number of this column: "°" for degrees, else a space and the unit."""
+    declared = workload.by_name.get(name)
+    unit = declared.unit if declared else ""
+    return "°" if unit == "degrees" else f" {unit}" if unit else ""
+
+
+def setting(name: str, value: Any, workload: Workload) -> str:
+    """`name = value` as short as can be understood."""
+    if isinstance(value, str):
+        return value if name == "engine" else f"{plain(name)} {value}"
+    unit = unit_of(name, workload)
+    return f"{SYMBOLS.get(name, plain(name))} = {number(value)}{unit if unit == '°' else ''}"
+
+
+def settings(names: Iterable[str], values: Iterable[Any], workload: Workload) -> str:
+    """Several settings in a line."""
+    return ", ".join(setting(name, value, workload) for name, value in zip(names, values, strict=True))
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """A number with at most `digits` significant digits; ∞ for infinity, – for nothing."""
+    if isinstance(value, str) or isinstance(value, bool):
+        return str(value)
+    value = float(value)
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return f"{value:.{digits}g}"
+
+
+def places_for(error: float) -> int:
+    """Decimals that show two significant digits of an error."""
+    if not np.isfinite(error) or error <= 0:
+        return 6
+    return max(0, min(12, 1 - math.floor(math.log10(error))))
+
+
+def with_error(value: float, error: float) -> str:
+    """value ± error, both to two significant digits of the error."""
+    if not np.isfinite(value):
+        return "–"
+    if not np.isfinite(error):
+        return number(value)
+    if error == 0:
+        return f"{number(value, 6)} (exact)"
+    if max(abs(value), error) >= 1e5 or error < 1e-5:
+        return f"{value:.3g} ± {error:.2g}"
+    return f"{value:.{places_for(error)}f} ± {error:.{places_for(error)}f}"
+
+
+def interval(estimate: float, low: float, high: float) -> str:
+    """estimate [low, high], to two significant digits of the interval; one-sided where censored."""
+    if not np.isfinite(estimate):
+        if np.isfinite(low):
+            return f"above {number(low)}"
+        return f"below {number(high)}" if np.isfinite(high) else "–"
+    width = (high - low) / 2
+    if not np.isfinite(width):
+        return f"{number(estimate)} [{number(low)}, {number(high)}]"
+    decimals = places_for(width)
+    if max(abs(low), abs(high)) >= 1e5:
+        return f"{estimate:.3g} [{low:.3g}, {high:.3g}]"
+    return f"{estimate:.{decimals}f} [{low:.{decimals}f}, {high:.{decimals}f}]"
+
+
+def values_in_words(name: str, values: list[Any], workload: Workload) -> str:
+    """An axis in words: its name, range and number of values."""
+    unit = unit_of(name, workload)
+    label = plain(name) + (f" {SYMBOLS[name]}" if name in SYMBOLS else "")
+    if len(values) > 4 and all(isinstance(v, (int, float)) for v in values):
+        finite = [v for v in values if math.isfinite(v)]
+        more = " and ∞" if len(finite) < len(values) else ""
+        return f"{label} from {number(min(finite))}{unit} to {number(max(finite))}{unit}{more} ({len(values)} values)"
+    return f"{label} " + ", ".join(number(v) + (unit if unit == "°" else "") for v in values)
+
+
+def markdown_table(rows: list[Mapping[str, Any]]) -> str:
+    """Rows of ready text as a Markdown table."""
+    if not rows:
+        return ""
+    names = list(rows[0])
+    lines = ["| " + " | ".join(names) + " |", "|" + "|".join("---" for _ in names) + "|"]
+    lines += ["| " + " | ".join(str(row[name]).replace("|", "\\|") for name in names) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def counted(count: int, noun: str) -> str:
+    """1 draw, 2 draws; thousands set apart."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,52 @@
+"""Cells by Optuna's ask and tell: its default sampler (TPE) over the values on the axes, the study kept in memory.
+
+The study is replayed from the ledger each time, with a fixed seed and in rounds of fixed size, so it asks for the same
+cells however often the sweep is interrupted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raysweep import workloads
+
+if TYPE_CHECKING:
+    from raysweep.plan import Cells
+    from raysweep.search import Draws
+    from raysweep.space import Space
+
+ROUND = 8  # cells asked for before their values are told
+ATTEMPTS = 20  # suggestions for each new cell: the sampler may well repeat itself on a small grid
+
+
+def wanted(space: Space, cells: Cells, draws: Draws, *, metric: str, limit: int) -> list[int]:
+    """Cells of all rounds up to the one that the draws allow to decide, at most `limit` of them."""
+    import optuna
+
+    limit = min(limit, len(cells))
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    direction = next(m.direction for m in workloads.get(space.workload).metrics if m.name == metric)
+    study = optuna.create_study(direction="maximize" if direction == "maximize" else "minimize",
+                                sampler=optuna.samplers.TPESampler(seed=0))
+    groups = space.groups()
+    positions = {tuple(cells.columns[group[0]][i] for group in groups): i for i in range(len(cells))}
+    chosen: list[int] = []
+    for _ in range(ATTEMPTS * limit):
+        asked: list[tuple[optuna.Trial, int]] = []
+        while len(asked) < min(ROUND, max(limit - len(chosen), 1)):
+            trial = study.ask()
+            place = tuple(space.axes[group[0]][trial.suggest_int(group[0], 0, len(space.axes[group[0]]) - 1)]
+                          for group in groups)
+            asked.append((trial, positions.get(place, -1)))
+        chosen += [cell for cell in dict.fromkeys(cell for _, cell in asked) if cell >= 0 and cell not in chosen]
+        if len(chosen) >= limit or any(cell >= 0 and draws(cell, metric) is None for _, cell in asked):
+            break
+        for trial, cell in asked:
+            values = draws(cell, metric) if cell >= 0 else np.empty(0)
+            if values is None or len(values) == 0:  # excluded, or without a single ok draw
+                study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            else:
+                study.tell(trial, float(np.mean(values)))
+    return sorted(chosen[:limit])

@@ -1,0 +1,41 @@
+"""The queue that every executor draws packs from, whatever the search: one path for grid, adaptive search and retries."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from raysweep.plan import Pack
+
+
+class PackQueue:
+    """Packs round by round. `propose` gives the packs of the next round, none when the search is over; it is asked
+    only once every pack of the round before is done."""
+
+    def __init__(self, propose: Callable[[], Iterable[Pack]]) -> None:
+        self._propose = propose
+        self._waiting: deque[Pack] = deque()
+        self._running = 0
+
+    def next(self) -> Pack | None:
+        """The next pack; None while others must finish first, and at the end (then `running` is 0)."""
+        if not self._waiting and not self._running:
+            self._waiting.extend(self._propose())
+        if not self._waiting:
+            return None
+        self._running += 1
+        return self._waiting.popleft()
+
+    def done(self) -> None:
+        """A pack that was given out has its rows in the ledger."""
+        self._running -= 1
+
+    def hand_back(self, pack: Pack) -> None:
+        """A pack that was given out was lost and is to be tried again, soon."""
+        self._running -= 1
+        self._waiting.appendleft(pack)
+
+    @property
+    def running(self) -> int:
+        """Packs given out and not done."""
+        return self._running

@@ -1,0 +1,195 @@
+"""Engine `network`: the real layers, trained by full-batch gradient descent at finetune_lr.
+
+Scratch and fine-tuning take finetune_steps steps, or as many as convergence needs (TOLERANCE, measured as in
+`layers.Networks`; STEP_CAP steps at most, then not_converged). A finite step breaks the balance of the layers, so
+the end point tends to that of gradient flow only as finetune_lr → 0 (THEORY §3). The last layer alone (linear transfer)
+is a linear iteration and is taken to the same number of steps in closed form.
+
+pretrain_start exact: balanced aligned rank-one layers with the end-to-end map c e_s, and from scratch with
+init_scale^L in a random direction. pretrain_start descent: independent layers init_scale * N(0,1), pretrained on
+½|β - β_s|² with the step PRETRAIN_STEP / (L S^(2-2/L)), S the largest size the map has, until flow time
+pretrain_length (inf: |β - β_s| <= PRETRAIN_TOLERANCE |β_s|).
+
+Networks of equal width and depth are trained together. For the cost of a step and its floor see layers.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from raysweep.workloads import draws
+from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns
+from raysweep.workloads.linear_transfer import layers, target
+from raysweep.workloads.linear_transfer.pretrained import Start, exact_start, random_start, trained_starts
+from raysweep.workloads.linear_transfer.readout import descend_readout
+
+Array = np.ndarray
+TOLERANCE = 1e-8  # |A⁺g| relative to its size at β = 0
+STEP_CAP = 200_000  # steps on the target beyond which a row is not converged
+_CHUNK_BYTES = {"cpu": 8 << 20, "cuda": 8 << 30}  # layers at once: what a cache holds, and a share of a GPU
+_WORDS = np.array([OK, NOT_CONVERGED, DIVERGED], dtype=object)
+
+
+def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
+    """Risks |β - b_t|² of the three trainings and their transferabilities, shape (rows,) each, and the status.
+
+    columns: one entry per row of every declared parameter; seeds: int, shape (rows,). Also pretrain_scale and
+    pretrain_loss, as measured. A training that diverged has NaN, the others of its row keep their values.
+    """
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    columns = {name: np.asarray(values) for name, values in columns.items()}
+    seeds = np.asarray(seeds)
+    names = "risk_scratch", "risk_linear", "risk_finetune", "pretrain_scale", "pretrain_loss"
+    metrics = {name: np.full(len(seeds), np.nan) for name in names}
+    status = np.zeros(len(seeds), dtype=int)
+    known: dict[tuple[float, ...], Start] = {}
+    for rows in _chunks(columns, seeds, device):
+        chunk = _Chunk({name: values[rows] for name, values in columns.items()}, seeds[rows], device)
+        known = chunk.start(known)
+        for name, values in chunk.train().items():
+            metrics[name][rows] = values
+        status[rows] = chunk.status
+    for name in ("linear", "finetune"):
+        metrics[f"transferability_{name}"] = metrics["risk_scratch"] - metrics[f"risk_{name}"]
+    return metrics, _WORDS[status]
+
+
+def _chunks(columns: Columns, seeds: Array, device: torch.device) -> Iterator[Array]:
+    """Row numbers that are trained together: of one width, depth and kind of start; of equal data, side by side."""
+    n = target.samples(columns)
+    descent = columns["pretrain_start"] == "descent"
+    keys = (n, columns["pretrain_length"], columns["source_norm"], columns["init_scale"], seeds, descent,
+            columns["depth"], columns["dim"])
+    order = np.lexsort(keys)
+    kind = np.stack([descent, columns["depth"], columns["dim"]], axis=1)[order]
+    edges = np.flatnonzero((kind[1:] != kind[:-1]).any(1)) + 1
+    for rows in np.split(order, edges):
+        if not len(rows):
+            continue
+        dim, depth = int(columns["dim"][rows[0]]), int(columns["depth"][rows[0]])
+        size = max(1, int(_CHUNK_BYTES[device.type] // (8 * dim * dim * (2 * (depth - 1) + 1))))
+        # no more rows together than leave two chunks' worth of difference in layout: even pieces
+        yield from np.array_split(rows, -(-len(rows) // size))
+
+
+class _Chunk:
+    """Rows of one width, depth and kind of start: their data on the device and what has become of them."""
+
+    def __init__(self, columns: Columns, seeds: Array, device: torch.device) -> None:
+        self.columns, self.seeds, self.device = columns, seeds, device
+        self.dim, self.depth = int(columns["dim"][0]), int(columns["depth"][0])
+        self.descent = columns["pretrain_start"][0] == "descent"
+        self.n = target.samples(columns)
+        self.status = np.zeros(len(seeds), dtype=int)
+        distinct, self.group = np.unique(np.stack([seeds, self.n], axis=1), axis=0, return_inverse=True)
+        self.group = self.group.reshape(-1)
+        self.teachers = np.stack([target.teacher_directions(int(seed), self.dim) for seed in seeds])
+        self.goal = np.einsum("rk,rkd->rd", target.target_coordinates(columns), self.teachers)  # b_t
+        self.gram = np.zeros((len(distinct), self.dim, self.dim))
+        self.precision = np.zeros_like(self.gram)
+        noise = np.zeros((len(distinct), self.dim))  # Xᵀε/n
+        for i, (seed, n) in enumerate(distinct):
+            if n > 0:
+                X = target.inputs(int(seed), int(n), self.dim)
+                self.gram[i] = X.T @ X / n
+                noise[i] = X.T @ target.label_noise(int(seed), int(n)) / n
+                values, vectors = np.linalg.eigh(self.gram[i])
+                seen = slice(max(0, self.dim - int(n)), None)  # the others are 0 up to rounding
+                self.precision[i] = (vectors[:, seen] / values[seen]) @ vectors[:, seen].T
+        self.moment = (np.einsum("rde,re->rd", self.gram[self.group], self.goal)
+                       + np.asarray(columns["noise"], float)[:, None] * noise[self.group])
+
+    def start(self, known: dict[tuple[float, ...], Start]) -> dict[tuple[float, ...], Start]:
+        """Set the layers that scratch and fine-tuning start from; what was pretrained already is in `known`."""
+        c = self.columns
+        if not self.descent:
+            self.scratch = exact_start(self.seeds, self.depth, np.asarray(c["init_scale"], float), np.stack(
+                [draws.unit_vectors(int(seed), "scratch", 1, self.dim)[0] for seed in self.seeds]), self.device)
+            self.source = exact_start(self.seeds, self.depth, target.layer_scale(c), self.teachers[:, 0], self.device)
+            return known
+        self.scratch = random_start(self.seeds, "scratch_layers", self.depth, self.dim,
+                                    np.asarray(c["init_scale"], float), self.device)
+        self.source, known = trained_starts(c, self.seeds, self.device, known)
+        self.status = np.maximum(self.status, self.source.status)
+        return known
+
+    def train(self) -> dict[str, Array]:
+        """The chunk's metrics, shape (rows,) each."""
+        source = layers.end_to_end(*self.source.parts()).cpu().numpy()
+        norm = np.asarray(self.columns["source_norm"], float)[:, None]
+        linear = self._linear(source)  # before fine-tuning overwrites the layers
+        scratch, finetune = self._layers()
+        return {"risk_scratch": scratch, "risk_linear": linear, "risk_finetune": finetune,
+                "pretrain_scale": np.linalg.norm(source, axis=1),
+                "pretrain_loss": 0.5 * ((source - norm * self.teachers[:, 0]) ** 2).sum(1)}
+
+    def _layers(self) -> tuple[Array, Array]:
+        """Risks of scratch and fine-tuning, trained side by side."""
+        rows, c = len(self.seeds), self.columns
+        frozen = np.asarray(c["frozen_layers"], dtype=np.int64)
+        hidden = [torch.cat(pair) for pair in zip(self.scratch.hidden, self.source.hidden, strict=True)]
+        last = torch.cat([self.scratch.last, self.source.last])
+        first = layers.end_to_end(hidden, last)
+        # exactly balanced layers behind frozen ones cannot pass 0 (THEORY §2), only rounding could carry them over
+        stuck = np.concatenate([np.zeros(rows, bool), (frozen > 0) & (self.depth - frozen > 1) & (not self.descent)])
+        networks = layers.Networks(
+            hidden=hidden, last=last, gram=self._tensor(self.gram), precision=self._tensor(self.precision),
+            group=self._tensor(np.tile(self.group, 2)), moment=self._tensor(np.tile(self.moment, (2, 1))),
+            lr=self._tensor(np.tile(np.asarray(c["finetune_lr"], float), 2)),
+            steps=self._tensor(np.tile(np.where(self.n > 0, np.asarray(c["finetune_steps"], float), 0.0), 2)),
+            frozen=self._tensor(np.concatenate([np.zeros_like(frozen), frozen])),
+            collapse=torch.where(self._tensor(stuck), 1e-8 * first.norm(dim=1), -1.0))
+        outcome = layers.descend(networks, TOLERANCE, STEP_CAP).cpu().numpy()
+        error = layers.end_to_end(networks.hidden, networks.last).cpu().numpy() - np.tile(self.goal, (2, 1))
+        risk = np.where(outcome == layers.DIVERGED, np.nan, (error**2).sum(1))
+        self.status = np.maximum(self.status, np.maximum(outcome[:rows], outcome[rows:]))
+        return risk[:rows], risk[rows:]
+
+    def _linear(self, source: Array) -> Array:
+        """Risk of linear transfer (F eq. 14): w_L on the features of W_{L-1} … W_1, in the modes of their Gram matrix.
+
+        The exact start has one feature, along e_s. So has depth 1 by convention: the output of the pretrained map.
+        """
+        c, rows = self.columns, len(self.seeds)
+        gram = self.gram[self.group]
+        if self.descent and self.depth > 1:
+            product = self.source.hidden[0]
+            for layer in self.source.hidden[1:]:
+                product = torch.bmm(layer, product)
+            features = product.cpu().numpy()  # (rows, dim, dim)
+            _, turn = np.linalg.eigh(features @ gram @ features.transpose(0, 2, 1))
+            features = turn.transpose(0, 2, 1) @ features
+            weights = np.einsum("rij,ri->rj", turn, self.source.last.cpu().numpy())
+        elif self.descent:
+            size = np.linalg.norm(source, axis=1)
+            features, weights = (source / size[:, None])[:, None, :], size[:, None]
+        else:
+            layer_scale = target.layer_scale(c)[:, None]
+            features = (layer_scale ** (self.depth - 1) * self.teachers[:, 0])[:, None, :]
+            weights = layer_scale
+        curvature = np.maximum(np.einsum("rid,rde,rie->ri", features, gram, features, optimize=True), 0.0)
+        curvature = curvature + np.asarray(c["ridge"], float)[:, None]
+        pull = np.einsum("rid,rd->ri", features, self.moment)
+        steps = np.asarray(c["finetune_steps"], float)
+        endless = np.isinf(steps)
+        end, left = descend_readout(curvature, pull, weights, np.asarray(c["finetune_lr"], float),
+                                    np.where(endless, STEP_CAP, steps))
+        end = np.where((endless & (self.n == 0))[:, None], 0.0, end)  # the minimum-norm solution
+        with np.errstate(over="ignore", invalid="ignore"):
+            size = np.linalg.norm(left, axis=1)
+            reference = np.linalg.norm(pull, axis=1)
+            diverged = ~(size <= layers.BLOWUP * np.maximum(reference, np.linalg.norm(
+                curvature * weights - pull, axis=1))) | ~np.isfinite(end).all(1)
+            late = endless & (self.n > 0) & ~(size <= TOLERANCE * reference)
+        outcome = np.where(diverged, layers.DIVERGED, np.where(late, layers.NOT_CONVERGED, layers.OK))
+        self.status = np.maximum(self.status, outcome)
+        risk = np.full(rows, np.nan)
+        fine = ~diverged
+        risk[fine] = ((np.einsum("rid,ri->rd", features[fine], end[fine]) - self.goal[fine]) ** 2).sum(1)
+        return risk
+
+    def _tensor(self, values: Array) -> torch.Tensor:
+        return torch.as_tensor(values, device=self.device)

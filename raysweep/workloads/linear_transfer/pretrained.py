@@ -1,0 +1,99 @@
+"""The layers that the network engine starts from: exact rank-one states, random ones, and pretrained ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from raysweep.workloads import draws
+from raysweep.workloads.declaration import Columns
+from raysweep.workloads.linear_transfer import layers, target
+
+Array = np.ndarray
+PRETRAIN_STEP = 0.05  # times 1 / (L S^(2-2/L)), the inverse of the map's fastest rate at size S
+PRETRAIN_TOLERANCE = 1e-9  # |β - β_s| / |β_s| where pretraining to convergence ends
+PRETRAIN_CAP = 500_000  # steps beyond which it is not converged
+
+
+@dataclass
+class Start:
+    """Networks of one shape: hidden (L-1 tensors (rows, dim, dim)), last (rows, dim), status (rows,) of layers.OK ….."""
+
+    hidden: list[torch.Tensor]
+    last: torch.Tensor
+    status: Array
+
+    def parts(self) -> tuple[list[torch.Tensor], torch.Tensor]:
+        """The tensors alone."""
+        return self.hidden, self.last
+
+
+def exact_start(seeds: Array, depth: int, scale: Array, directions: Array, device: torch.device) -> Start:
+    """Balanced aligned rank-one layers, scale (rows,) each, whose product is along directions (rows, dim) (THEORY §3)."""
+    dim = directions.shape[1]
+    between = np.stack([draws.normal(int(seed), "hidden", depth - 1, dim) for seed in seeds])
+    between /= np.linalg.norm(between, axis=2, keepdims=True)
+    chain = [torch.as_tensor(v, device=device) for v in (directions, *between.transpose(1, 0, 2))]
+    size = torch.as_tensor(scale, device=device)[:, None]
+    hidden = [torch.bmm((size * above).unsqueeze(2), below.unsqueeze(1))
+              for below, above in zip(chain[:-1], chain[1:], strict=True)]
+    return Start(hidden, size * chain[-1], np.zeros(len(seeds), dtype=int))
+
+
+def random_start(seeds: Array, role: str, depth: int, dim: int, scale: Array, device: torch.device) -> Start:
+    """Independent layers scale * N(0,1), the last layer a row of `dim` such numbers."""
+    size = torch.as_tensor(scale, device=device)
+    hidden = [size[:, None, None] * torch.as_tensor(
+        np.stack([draws.normal(int(seed), f"{role}/{i}", dim, dim) for seed in seeds]), device=device)
+        for i in range(1, depth)]
+    last = np.stack([draws.normal(int(seed), f"{role}/last", dim) for seed in seeds])
+    return Start(hidden, size[:, None] * torch.as_tensor(last, device=device), np.zeros(len(seeds), dtype=int))
+
+
+def trained_starts(columns: Columns, seeds: Array, device: torch.device, known: dict[tuple[float, ...], Start],
+                   ) -> tuple[Start, dict[tuple[float, ...], Start]]:
+    """Each row's network after pretraining by gradient descent, and all of them by their key, for rows to come.
+
+    Rows of one width and depth. What `known` holds is not trained again; it comes back only as far as it is used here.
+    """
+    dim, depth = int(columns["dim"][0]), int(columns["depth"][0])
+    table = np.stack([np.asarray(values, float) for values in (
+        np.full(len(seeds), dim), np.full(len(seeds), depth), seeds, columns["init_scale"], columns["source_norm"],
+        columns["pretrain_length"])], axis=1)
+    keys = [tuple(row) for row in table]
+    distinct = sorted(set(keys))
+    missing = [key for key in distinct if key not in known]
+    used = {key: known[key] for key in distinct if key in known}
+    if missing:
+        trained = _pretrain(np.array(missing), dim, depth, device)
+        for i, key in enumerate(missing):
+            used[key] = Start([layer[i] for layer in trained.hidden], trained.last[i], trained.status[i])
+    rows = [used[key] for key in keys]
+    hidden = [torch.stack([row.hidden[i] for row in rows]) for i in range(depth - 1)]
+    status = np.array([int(row.status) for row in rows])
+    return Start(hidden, torch.stack([row.last for row in rows]), status), used
+
+
+def _pretrain(table: Array, dim: int, depth: int, device: torch.device) -> Start:
+    """Gradient descent on ½|β - β_s|² for rows (dim, depth, seed, init_scale, source_norm, pretrain_length)."""
+    seeds, scale, norm, length = table[:, 2].astype(np.int64), table[:, 3], table[:, 4], table[:, 5]
+    start = random_start(seeds, "pretrain_layers", depth, dim, scale, device)
+    teacher = norm[:, None] * np.stack([target.teacher_directions(int(seed), dim)[0] for seed in seeds])
+    # |β| at the start is at most the product of the layers' spectral norms, about 2 init_scale √dim each
+    size = np.maximum(norm, (2 * scale * np.sqrt(dim)) ** depth)
+    rate = PRETRAIN_STEP / (depth * size ** (2 - 2 / depth))
+    steps = np.ceil(length / rate)
+    steps = np.where(steps > PRETRAIN_CAP, np.inf, steps)  # stops when converged; not_converged if time runs out first
+    counted = np.isfinite(steps) & (steps > 0)
+    rate[counted] = length[counted] / steps[counted]
+    rows = len(seeds)
+    identity = torch.eye(dim, dtype=torch.float64, device=device)[None]
+    start.status = layers.descend(layers.Networks(
+        hidden=start.hidden, last=start.last, gram=identity, precision=identity,
+        group=torch.zeros(rows, dtype=torch.int64, device=device), moment=torch.as_tensor(teacher, device=device),
+        lr=torch.as_tensor(rate, device=device), steps=torch.as_tensor(steps, device=device),
+        frozen=torch.zeros(rows, dtype=torch.int64, device=device),
+        collapse=-torch.ones(rows, dtype=torch.float64, device=device)), PRETRAIN_TOLERANCE, PRETRAIN_CAP).cpu().numpy()
+    return start

@@ -1,0 +1,116 @@
+"""What tests share: spaces on disk, the command line (here and as a process), a sandbox workload, one Ray."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+
+TESTS = Path(__file__).parent
+QUIET = ("--no-report", "--tracking-uri", "none")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended: its exit code and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+
+def command(*arguments: str | Path) -> list[str]:
+    """The command line as a list for subprocess; what `raysweep` on the path does, of the interpreter that tests."""
+    return [sys.executable, "-c", "import sys; from raysweep.main import main; main(sys.argv[1:])",
+            *map(str, arguments)]
+
+
+def process(*arguments: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Outcome:
+    """The command line as a process of its own, to its end."""
+    done = subprocess.run(command(*arguments), capture_output=True, text=True, cwd=cwd, check=False, timeout=120,
+                          stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """The command line in this process: the same function, hundreds of times faster."""
+    from raysweep.main import main
+
+    def run(*arguments: str | Path) -> Outcome:
+        capfd.readouterr()
+        try:
+            main([str(argument) for argument in arguments])
+            code = 0
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else 1
+        sys.stdout.flush()
+        written = capfd.readouterr()
+        return Outcome(code, written.out, written.err)
+
+    return run
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Path:
+    """Where sweeps of this test go; not there yet."""
+    return tmp_path / "storage"
+
+
+@pytest.fixture(scope="session")
+def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that, on the path, brings the workload `sandbox` by entry point, as another package would."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "sandbox_workload.py").write_text((TESTS / "sandbox_workload.py").read_text())
+    information = folder / "raysweep_sandbox-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: raysweep-sandbox\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[raysweep.workloads]\nsandbox = sandbox_workload:WORKLOAD\n")
+    return folder
+
+
+@pytest.fixture
+def sandbox(sandbox_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The workload `sandbox`, here and in processes started here; returns the folder that is on the path."""
+    monkeypatch.syspath_prepend(str(sandbox_path))
+    monkeypatch.setenv("PYTHONPATH", str(sandbox_path))
+    return sandbox_path
+
+
+@pytest.fixture(scope="session")
+def ray_cluster(sandbox_path: Path) -> Iterator[str]:
+    """One Ray of two CPUs for the whole run; its address."""
+    ray = pytest.importorskip("ray")
+    import logging
+
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = str(sandbox_path)  # its workers are started from this environment
+    context = ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
+                       configure_logging=False, address="local")
+    if before is None:
+        del os.environ["PYTHONPATH"]
+    else:
+        os.environ["PYTHONPATH"] = before
+    yield context.address_info["gcs_address"]
+    ray.shutdown()
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, byte for byte."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def small_space(**changes: Any) -> dict[str, Any]:
+    """A space that takes milliseconds: six cells, three draws."""
+    return {"name": "small", "workload": "linear_transfer",
+            "axes": {"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 1.0]},
+            "fixed": {"dim": 20, "noise": 0.2}, "seeds": 3, **changes}
