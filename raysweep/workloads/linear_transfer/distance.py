@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import cdist
 
 from raysweep.workloads import draws
 from raysweep.workloads.declaration import Columns
@@ -55,6 +53,8 @@ class _Draw:
     """Both samples of one draw, reduced to what every pair of teachers needs."""
 
     def __init__(self, seed: int, dim: int, size: int) -> None:
+        from scipy.spatial.distance import cdist  # slow to load, and seldom wanted
+
         directions = teacher_directions(seed, dim)
         inputs = [draws.normal(seed, f"{side} distance inputs", size, dim) for side in ("source", "target")]
         self.noise = [draws.normal(seed, f"{side} distance noise", size) for side in ("source", "target")]
@@ -64,6 +64,8 @@ class _Draw:
 
 
 def _assignment(draw: _Draw, source_norm: float, noise: float, along: float, across: float) -> float:
+    from scipy.optimize import linear_sum_assignment
+
     source = source_norm * draw.source + noise * draw.noise[0]
     target = along * draw.target[:, 0] + across * draw.target[:, 1] + noise * draw.noise[1]
     cost = np.sqrt(draw.squared + (source[:, None] - target[None, :]) ** 2)

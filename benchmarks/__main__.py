@@ -1,0 +1,137 @@
+"""The benchmark table of the README, every ratio taken in one run: `make bench`, or `python -m benchmarks`.
+
+F is a bare single-threaded loop over the 400 factorizations of `transfer_phase_diagram`, E an empty Ray Tune job that
+imports torch. Times are of whole processes unless a line says otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+HERE = Path(__file__).parent
+COMMAND = [sys.executable, "-m", "raysweep.main"]
+CELLS, DIM, STEPS = 40, 40, 300  # the small problem of the trial-per-cell comparison
+
+
+def seconds(command: list[str], folder: str) -> tuple[float, str]:
+    """Wall time and stdout of a command that must succeed."""
+    started = time.perf_counter()
+    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    return time.perf_counter() - started, done.stdout
+
+
+def peak_megabytes(command: list[str], folder: str) -> float:
+    """Peak resident memory of a command, its children apart."""
+    code = ("import resource, runpy, sys\nsys.argv = sys.argv[1:]\ntry:\n runpy.run_module('raysweep.main', "
+            "run_name='__main__')\nexcept SystemExit:\n pass\n"
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, file=sys.stdout)")
+    done = subprocess.run([sys.executable, "-c", code, *command], cwd=folder, check=True, capture_output=True, text=True)
+    return float(done.stdout.splitlines()[-1])
+
+
+@contextmanager
+def scratch() -> Iterator[str]:
+    """A folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="raysweep-bench-") as folder:
+        yield folder
+
+
+def floor() -> float:
+    """F, in a process of its own with one BLAS thread."""
+    code = "from benchmarks.factorizations import floor_seconds; print(min(floor_seconds() for _ in range(3)))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=HERE.parent, check=True, capture_output=True, text=True,
+                          env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
+    return float(done.stdout)
+
+
+def diagram(*options: str) -> float:
+    """The whole phase diagram, once."""
+    with scratch() as folder:
+        return seconds([*COMMAND, "run", "transfer_phase_diagram", *options], folder)[0]
+
+
+def per_row(mirrored: bool, rows: int) -> float:
+    """Milliseconds of plumbing a row, by a workload that computes nothing, the report left out."""
+    code = (
+        "import sys, time\nfrom raysweep import sweep, workloads\nworkloads.BUILT_IN['empty'] = 'benchmarks.empty'\n"
+        f"space = {{'name': 'empty', 'workload': 'empty', 'axes': {{'first': list(range({rows}))}}}}\n"
+        "started = time.perf_counter()\n"
+        f"sweep.run(space, storage=sys.argv[1], executor='inline', report=False, tracking_uri={'None' if mirrored else repr('none')})\n"
+        f"print((time.perf_counter() - started) / {rows} * 1000)")
+    with scratch() as folder:
+        done = subprocess.run([sys.executable, "-c", code, folder], cwd=HERE.parent, check=True, capture_output=True,
+                              text=True)
+    return float(done.stdout)
+
+
+def packed_cells() -> tuple[float, float]:
+    """Seconds a cell of the small problem by the network engine in packs, on a Ray that is up already."""
+    space = {"name": "packs", "workload": "linear_transfer",
+             "axes": {"overlap_angle": {"linspace": [90 / CELLS, 90, CELLS]}},
+             "fixed": {"engine": "network", "dim": DIM, "gamma": 0.5, "noise": 0.2, "finetune_lr": 0.02,
+                       "finetune_steps": STEPS}}
+    code = ("import json, sys, time\nfrom raysweep import sweep\nfrom raysweep.executors import ray_tune\n"
+            "ray_tune.connect(None, {'cpus_per_trial': 1, 'gpus_per_trial': 0})\nstarted = time.perf_counter()\n"
+            "sweep.run(json.loads(sys.argv[1]), storage=sys.argv[2], executor=sys.argv[3], report=False, "
+            "tracking_uri='none')\n"
+            f"print((time.perf_counter() - started) / {CELLS})")
+    with scratch() as folder:
+        found = {}
+        for executor in ("ray", "inline"):
+            done = subprocess.run([sys.executable, "-c", code, json.dumps(space), f"{folder}/{executor}", executor],
+                                  check=True, capture_output=True, text=True)
+            found[executor] = float(done.stdout.splitlines()[-1])
+    return found["ray"], found["inline"]
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    f = floor()
+    with scratch() as folder:
+        e, _ = seconds([sys.executable, str(HERE / "empty_ray_job.py")], folder)
+        help_seconds = statistics.median(seconds([*COMMAND, "--help"], folder)[0] for _ in range(5))
+        dry, _ = seconds([*COMMAND, "run", "transfer_phase_diagram", "--dry-run"], folder)
+        naive = float(seconds([sys.executable, str(HERE / "one_trial_per_cell.py"), str(CELLS), str(DIM), str(STEPS)],
+                              folder)[1].split()[-1])
+    bare = ("--executor", "inline", "--tracking-uri", "none", "--no-report")
+    inline = statistics.median(diagram(*bare) for _ in range(3))
+    whole = diagram("--executor", "ray")
+    on_ray, in_process = packed_cells()
+    with scratch() as folder:
+        small = peak_megabytes(["raysweep", "run", "transfer_phase_diagram", *bare, "--set", "seeds=2"], folder)
+        large = peak_megabytes(["raysweep", "run", "transfer_phase_diagram", *bare, "--name", "large"], folder)
+    ms, mirrored = per_row(False, 10_000), per_row(True, 1_000)
+    rows = [
+        ("F: bare loop over the 400 factorizations", f"{f:.2f} s", ""),
+        ("E: empty Ray Tune job that imports torch", f"{e:.1f} s", ""),
+        ("phase diagram (400 cells x 20 draws), in process, no mirror, no report",
+         f"{inline:.2f} s = {inline / f:.2f} F", f"2 F + 2 s = {2 * f + 2:.1f} s"),
+        ("the same on Ray, with mirror and report", f"{whole:.1f} s",
+         f"4 F + 4 s + E + 30 ms a cell + 8 s = {4 * f + 4 + e + 12 + 8:.1f} s"),
+        ("plumbing a row, empty workload, 10,000 cells, no mirror", f"{ms:.2f} ms", "5 ms"),
+        ("the same mirrored into sqlite, 1,000 cells, waiting for the mirror", f"{mirrored:.1f} ms a cell", "30 ms"),
+        (f"one Ray Tune trial per cell training its layers ({CELLS} cells, dim {DIM}, {STEPS} steps)",
+         f"{naive * 1000:,.0f} ms a cell", ""),
+        ("the same cells by engine network in packs, on Ray",
+         f"{on_ray * 1000:,.0f} ms a cell: {naive / on_ray:.0f} x less", "50 x"),
+        ("the same in this process", f"{in_process * 1000:,.1f} ms a cell: {naive / in_process:.0f} x less", "50 x"),
+        ("`raysweep --help`", f"{help_seconds:.2f} s", "0.5 s"),
+        ("`raysweep run transfer_phase_diagram --dry-run`", f"{dry:.2f} s", "3 s"),
+        ("peak memory in process, 800 rows / 8,000 rows", f"{small:.0f} / {large:.0f} MB", ""),
+    ]
+    print("| what | measured | at most |\n| --- | --- | --- |")
+    for what, measured, bound in rows:
+        print(f"| {what} | {measured} | {bound} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""The flow engine against integration of the real layers, against the end point, and against itself in other packs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.integrate import solve_ivp
+
+from raysweep.workloads import draws
+from raysweep.workloads.declaration import column
+from raysweep.workloads.linear_transfer import PARAMETERS, flow, integrator, target
+
+RISKS = "risk_scratch", "risk_linear", "risk_finetune"
+
+
+def table(rows: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+    return {p.name: column(p, [p.coerce(row.get(p.name, p.default)) for row in rows]) for p in PARAMETERS}
+
+
+def data(row: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """X, y, b_t and the direction e_s of one row, from the definitions."""
+    dim, angle = row["dim"], math.radians(row["overlap_angle"])
+    along, across = draws.unit_vectors(seed, "teachers", 2, dim)
+    n = round(row["gamma"] * dim)
+    X = draws.normal(seed, "inputs", n, dim)
+    goal = row.get("target_norm", 1.0) * (math.cos(angle) * along + math.sin(angle) * across)
+    return X, X @ goal + row.get("noise", 0.0) * draws.normal(seed, "noise", n), goal, along
+
+
+def integrate_layers(X: np.ndarray, y: np.ndarray, direction: np.ndarray, scale: float, depth: int, time: float,
+                     trained: range, ridge: float = 0.0) -> np.ndarray:
+    """End-to-end map after gradient flow of the layer matrices themselves, balanced and aligned at the start."""
+    dim, n = len(direction), len(y)
+    between = np.random.default_rng(5).standard_normal((depth, dim))
+    between /= np.linalg.norm(between, axis=1, keepdims=True)
+    chain = [direction, *between[: depth - 1], np.ones(1)]
+    matrices = [scale * np.outer(above, below) for below, above in zip(chain[:-1], chain[1:], strict=True)]
+    sizes = np.cumsum([m.size for m in matrices])[:-1]
+
+    def unpack(flat: np.ndarray) -> list[np.ndarray]:
+        return [part.reshape(m.shape) for part, m in zip(np.split(flat, sizes), matrices, strict=True)]
+
+    def product(parts: list[np.ndarray]) -> np.ndarray:
+        whole = np.eye(dim)
+        for part in parts:
+            whole = part @ whole
+        return whole
+
+    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
+        parts = unpack(flat)
+        g = X.T @ (X @ product(parts)[0] - y) / n
+        change = [np.zeros_like(part) for part in parts]
+        for i in trained:
+            above = np.eye(parts[i].shape[0])
+            for part in parts[i + 1:]:
+                above = part @ above
+            change[i] = -np.outer(above[0], product(parts[:i]) @ g)
+        change[-1] = change[-1] - ridge * parts[-1]
+        return np.concatenate([c.ravel() for c in change])
+
+    found = solve_ivp(velocity, (0, time), np.concatenate([m.ravel() for m in matrices]), method="DOP853",
+                      rtol=1e-11, atol=1e-13)
+    assert found.success
+    return product(unpack(found.y[:, -1]))[0]
+
+
+def end_point(X: np.ndarray, y: np.ndarray, direction: np.ndarray, scale: float, depth: int) -> np.ndarray:
+    """Limit of the flow from scale * direction (THEORY §3), by the fixed-point iteration for its squared norm."""
+    fitted = np.linalg.pinv(X) @ y
+    outside = direction - np.linalg.pinv(X) @ (X @ direction)
+    s = scale**2
+    for _ in range(2000):
+        s = scale ** (2 / depth) * s ** ((depth - 1) / depth) * (outside @ outside) + fitted @ fitted
+    return scale ** (1 / depth) * s ** ((depth - 1) / (2 * depth)) * outside + fitted
+
+
+CASES = [(depth, gamma, time) for depth in (1, 2, 3, 5) for gamma, time in ((0.5, 2.0), (0.5, 40.0), (1.5, 9.0))]
+
+
+@pytest.mark.parametrize(("depth", "gamma", "time"), CASES)
+def test_finite_time_agrees_with_integrating_the_layers(depth: int, gamma: float, time: float) -> None:
+    row = {"depth": depth, "gamma": gamma, "dim": 6, "overlap_angle": 70.0, "noise": 0.3, "init_scale": 0.5,
+           "finetune_lr": 0.01, "finetune_steps": 100 * time, "source_norm": 1.3, "target_norm": 0.8}
+    X, y, goal, along = data(row, 3)
+    metrics, status = flow.compute(table([row]), np.array([3]))
+    assert list(status) == ["ok"]
+    starts = {"risk_scratch": (draws.unit_vectors(3, "scratch", 1, 6)[0], 0.5),
+              "risk_finetune": (along, 1.3 ** (1 / depth))}
+    for name, (direction, scale) in starts.items():
+        map_ = integrate_layers(X, y, direction, scale, depth, time, range(depth))
+        assert metrics[name][0] == pytest.approx(((map_ - goal) ** 2).sum(), rel=1e-8)
+
+
+@pytest.mark.parametrize("frozen", [1, 2])
+@pytest.mark.parametrize("angle", [40.0, 150.0])
+def test_frozen_layers_agree_with_integrating_the_others(frozen: int, angle: float) -> None:
+    row = {"depth": 4, "gamma": 2.0, "dim": 5, "overlap_angle": angle, "frozen_layers": frozen, "finetune_lr": 0.1,
+           "finetune_steps": 45, "pretrain_length": 1.5, "init_scale": 0.6}
+    X, y, goal, along = data(row, 0)
+    metrics, _ = flow.compute(table([row]), np.array([0]))
+    scale = float(target.layer_scale(table([row]))[0])
+    map_ = integrate_layers(X, y, along, scale, 4, 4.5, range(frozen, 4))
+    assert metrics["risk_finetune"][0] == pytest.approx(((map_ - goal) ** 2).sum(), rel=1e-8)
+
+
+def test_linear_transfer_trains_the_last_layer_with_its_ridge() -> None:
+    row = {"depth": 3, "gamma": 1.5, "dim": 6, "overlap_angle": 50.0, "noise": 0.2, "ridge": 0.3,
+           "finetune_lr": 0.1, "finetune_steps": 20, "source_norm": 0.7}
+    X, y, goal, along = data(row, 1)
+    map_ = integrate_layers(X, y, along, 0.7 ** (1 / 3), 3, 2.0, range(2, 3), ridge=0.3)
+    metrics, _ = flow.compute(table([row]), np.array([1]))
+    assert metrics["risk_linear"][0] == pytest.approx(((map_ - goal) ** 2).sum(), rel=1e-8)
+
+
+def test_convergence_reaches_the_exact_end_point_of_every_draw() -> None:
+    rows = [{"depth": depth, "gamma": gamma, "dim": 20, "overlap_angle": angle, "noise": noise, "pretrain_length": length,
+             "init_scale": 0.1}
+            for depth in (1, 2, 3, 6) for gamma in (0.05, 0.5, 0.95, 1.0, 1.1, 3.0) for angle in (0.0, 65.0, 180.0)
+            for noise, length in ((0.0, math.inf), (0.4, 0.5))]
+    seeds = np.arange(len(rows)) % 4
+    columns = table(rows)
+    metrics, status = flow.compute(columns, seeds)
+    assert set(status) == {"ok"}
+    scale = target.pretrain_scale(columns)
+    for i, row in enumerate(rows):
+        X, y, goal, along = data(row, int(seeds[i]))
+        scratch = draws.unit_vectors(int(seeds[i]), "scratch", 1, 20)[0]
+        for name, direction, c in (("risk_scratch", scratch, 0.1 ** row["depth"]), ("risk_finetune", along, scale[i])):
+            expected = ((end_point(X, y, direction, c, row["depth"]) - goal) ** 2).sum()
+            assert metrics[name][i] == pytest.approx(expected, rel=1e-6, abs=1e-9), (name, row)
+
+
+def test_a_start_of_norm_1e_minus_30_leaves_the_origin() -> None:
+    row = {"depth": 10, "gamma": 0.5, "dim": 30, "overlap_angle": 60.0, "noise": 0.2, "init_scale": 1e-3}
+    X, y, goal, _ = data(row, 0)
+    metrics, status = flow.compute(table([row]), np.array([0]))
+    assert status[0] == "ok"
+    assert metrics["risk_scratch"][0] == pytest.approx(((np.linalg.pinv(X) @ y - goal) ** 2).sum(), abs=1e-4)
+
+
+def test_a_thousand_layers_stay_put_in_finite_time_and_converge_without_limit() -> None:
+    row = {"depth": 1000, "gamma": 0.5, "dim": 20, "overlap_angle": 30.0}
+    columns = table([{**row, "finetune_steps": 1000}, row])
+    metrics, status = flow.compute(columns, np.array([0, 0]))
+    assert list(status) == ["ok", "ok"]
+    assert metrics["risk_scratch"][0] == pytest.approx(1.0)  # still at the origin
+    X, y, goal, _ = data(row, 0)
+    assert metrics["risk_scratch"][1] == pytest.approx(((np.linalg.pinv(X) @ y - goal) ** 2).sum(), rel=0.05)
+
+
+def test_a_negative_multiple_is_out_of_reach_of_two_trained_layers() -> None:
+    row = {"gamma": 5.0, "dim": 20, "overlap_angle": 170.0, "target_norm": 1.5, "frozen_layers": 1}
+    metrics, status = flow.compute(table([{**row, "depth": 3}, {**row, "depth": 2}]), np.array([0, 0]))
+    X, y, goal, along = data({**row, "depth": 2}, 0)
+    seen = X @ along
+    assert metrics["risk_finetune"][0] == pytest.approx(1.5**2)
+    assert metrics["risk_finetune"][1] == pytest.approx((((seen @ y) / (seen @ seen) * along - goal) ** 2).sum())
+    assert list(status) == ["ok", "ok"]
+
+
+def test_without_samples_nothing_moves() -> None:
+    row = {"depth": 2, "gamma": 0.01, "dim": 20, "overlap_angle": 60.0, "pretrain_length": 2.0, "init_scale": 0.3}
+    columns = table([row])
+    metrics, _ = flow.compute(columns, np.array([0]))
+    c = float(target.pretrain_scale(columns)[0])
+    assert metrics["risk_finetune"][0] == pytest.approx(c**2 - c + 1)
+    assert metrics["risk_linear"][0] == pytest.approx(1.0)
+
+
+def test_a_row_does_not_depend_on_its_pack() -> None:
+    rows = [{"depth": depth, "gamma": gamma, "dim": dim, "overlap_angle": angle, "noise": 0.1, "finetune_steps": steps,
+             "frozen_layers": min(frozen, depth - 1)}
+            for depth in (1, 2, 4) for gamma, dim in ((0.5, 20), (1.2, 30)) for angle in (20.0, 120.0)
+            for steps, frozen in ((math.inf, 0), (3000.0, 0), (3000.0, 1))]
+    seeds = np.arange(len(rows)) % 3
+    together, _ = flow.compute(table(rows), seeds)
+    for i in range(0, len(rows), 5):
+        alone, _ = flow.compute(table([rows[i]]), seeds[i: i + 1])
+        for name in RISKS:
+            assert alone[name][0] == pytest.approx(together[name][i], rel=1e-9)
+
+
+def test_too_few_steps_are_reported_and_the_values_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(integrator, "STEP_CAP", 4)
+    rows = [{"depth": 3, "gamma": 0.9, "dim": 20, "overlap_angle": 60.0}, {"depth": 1, "gamma": 0.9, "dim": 20}]
+    metrics, status = flow.compute(table(rows), np.array([0, 0]))
+    assert list(status) == ["not_converged", "ok"]
+    assert np.isfinite(metrics["risk_finetune"]).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_gpu_and_cpu_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"depth": depth, "gamma": gamma, "dim": 40, "overlap_angle": 60.0, "noise": 0.2, "finetune_steps": steps}
+            for depth in (2, 4) for gamma in (0.5, 1.5) for steps in (math.inf, 2000.0)]
+    seeds = np.arange(len(rows))
+    gpu, _ = flow.compute(table(rows), seeds)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    cpu, _ = flow.compute(table(rows), seeds)
+    for name in RISKS:
+        np.testing.assert_allclose(gpu[name], cpu[name], rtol=1e-9)
