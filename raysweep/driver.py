@@ -12,7 +12,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -210,6 +210,17 @@ def where(executor: str, workers: int, packs: int, work: Work, options: Options)
     busy = min(workers, packs)
     return f"{size}, Ray Tune with {workers} worker{'s' if workers != 1 else ''}, estimated " \
            f"{duration(work.seconds / max(busy, 1))}"
+
+
+@contextmanager
+def only_driver(folder: Path, sweep: str) -> Iterator[None]:
+    """Hold a sweep while it is worked on; InputError says who else does."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(sweep_record.driver_lock(folder))
+        except sweep_record.Busy as error:
+            raise InputError(sweep, f"is being driven by {error}; one driver at a time") from None
+        yield
 
 
 @contextmanager

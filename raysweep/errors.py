@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Iterable
+
+_BRIEF = reprlib.Repr()
+_BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxlong, _BRIEF.maxother = 2, 80, 80, 80
 
 
 class InputError(Exception):
@@ -14,9 +18,14 @@ class InputError(Exception):
         super().__init__(" ".join(text.split()))
 
 
+def shown(value: object) -> str:
+    """A value as a complaint quotes it: its repr, cut where it would bury the line."""
+    return _BRIEF.repr(value)
+
+
 def unknown(path: str, kind: str, name: object, known: Iterable[str]) -> InputError:
     """An unknown name, with the nearest known one suggested and all of them listed."""
     names = [str(entry) for entry in known]
     near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     suggestion = f"; did you mean {near[0]}? Known: " if near else "; known: "
-    return InputError(path, f"unknown {kind} {name!r}{suggestion}{', '.join(names)}")
+    return InputError(path, f"unknown {kind} {shown(name)}{suggestion}{', '.join(names)}")

@@ -17,7 +17,8 @@ def reconcile(recorded: dict[str, Any], asked: Space, sweep: str) -> bool:
     InputError names the first difference that is neither more seeds nor more values on an axis.
     """
     new = asked.as_dict()
-    for key, value in new.items():
+    for key in ("zip", *(key for key in new if key != "zip")):  # what stands beside what decides how axes compare
+        value = new[key]
         if key in FREE:
             continue
         complaint = _difference(key, recorded.get(key), value, asked.zip)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-if __name__ == "__main__":  # as a script, Python puts this file's folder first on the path: raysweep/ is no place there
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != os.path.dirname(os.path.abspath(__file__))]
+if __name__ == "__main__":  # as a script, Python puts this file's own folder first on the path: modules are not there
+    _HERE = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
 
 import json
 from collections.abc import Callable
@@ -223,7 +224,7 @@ def _sets(pairs: tuple[str, ...]) -> dict[str, Any]:
         key, equals, text = pair.partition("=")
         if not equals or not key:
             raise InputError(f"--set {pair}", "expected KEY=VALUE, such as axes.depth=[1,2,5]")
-        changes[key] = yaml_reader.parse(text, f"--set {key}")
+        changes[key] = yaml_reader.parse(text, f"--set {key}", below=key)
     return changes
 
 
@@ -249,15 +250,6 @@ def _writing(target: str, action: Callable[[], Any]) -> Any:
         raise InputError(target, f"cannot be written: {error.strerror or error}") from None
 
 
-def _interrupted(arguments: list[str]) -> None:
-    """How to go on after Ctrl-C, as a command to paste."""
-    if arguments and arguments[0] in ("run", "resume"):
-        click.echo("interrupted; everything finished so far is kept. Go on with the same command, or with "
-                   "`raysweep resume`.", err=True)
-    else:
-        click.echo("interrupted", err=True)
-
-
 def main(arguments: list[str] | None = None) -> None:
     """The command `raysweep`: exit codes 0 done, 1 some rows failed, 2 bad input, 130 interrupted and resumable."""
     if raysweep.__version__ != VERSION:
@@ -279,7 +271,6 @@ def main(arguments: list[str] | None = None) -> None:
         click.echo(str(InputError(path, error.format_message().removeprefix(f"{path}: "))), err=True)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
-        _interrupted(arguments)
         sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()

@@ -17,7 +17,7 @@ from raysweep import workloads
 from raysweep.errors import InputError
 from raysweep.identity import cell_id, content_id, stage_ids
 from raysweep.space import Space
-from raysweep.workloads.declaration import Columns, Workload, column
+from raysweep.workloads.declaration import Workload, column
 
 
 @dataclass(frozen=True)

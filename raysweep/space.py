@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from raysweep import workloads
-from raysweep.errors import InputError, unknown
+from raysweep.errors import InputError, shown, unknown
 from raysweep.workloads.declaration import Parameter, Workload
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -23,6 +23,7 @@ KEYS = ("name", "description", "workload", "axes", "zip", "exclude", "fixed", "s
         "analysis")
 RESOURCES = {"gpus_per_trial": 0, "cpus_per_trial": 1}
 MAX_VALUES = 10_000_000  # more cells than this cannot be enumerated, whatever --yes says
+MAX_END = 1e300  # a span beyond it would overflow
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def plain_name(value: Any, path: str) -> str:
     """A name that cannot leave its directory; InputError otherwise."""
     if not isinstance(value, str) or not NAME.fullmatch(value):
         raise InputError(path, "expected a plain name (letters, digits, '.', '_' and '-', at most 64, the first a "
-                               f"letter or digit), got {value!r}")
+                               f"letter or digit), got {shown(value)}")
     return value
 
 
@@ -132,18 +133,20 @@ def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise InputError(key, f"expected a mapping from parameter to value, got {value!r}")
+        raise InputError(key, f"expected a mapping from parameter to value, got {shown(value)}")
     return {str(name): entry for name, entry in value.items()}
 
 
 def _text(data: Mapping[str, Any], key: str) -> str:
     value = data.get(key) or ""
     if not isinstance(value, str):
-        raise InputError(key, f"expected text, got {value!r}")
+        raise InputError(key, f"expected text, got {shown(value)}")
     return value.strip()
 
 
 def _coerce(parameter: Parameter, value: Any, path: str) -> Any:
+    if isinstance(value, (list, dict, str)) and parameter.type is not str:
+        raise InputError(path, f"expected {parameter.expected()}, got {shown(value)}")
     try:
         return parameter.coerce(value)
     except (ValueError, OverflowError) as error:
@@ -155,7 +158,7 @@ def _axis(parameter: Parameter, values: Any, path: str) -> list[Any]:
         values = _spaced(values, path)
     if not isinstance(values, list):
         raise InputError(path, "expected a list of values, or {linspace: [first, last, count]} or "
-                               f"{{geomspace: [first, last, count]}}, got {values!r}")
+                               f"{{geomspace: [first, last, count]}}, got {shown(values)}")
     if not values:
         raise InputError(path, "expected at least one value, got an empty list")
     return [_coerce(parameter, value, f"{path}[{index}]") for index, value in enumerate(values)]
@@ -167,11 +170,11 @@ def _spaced(spec: dict[str, Any], path: str) -> list[float]:
     kind, numbers = next(iter(spec.items()))
     path = f"{path}.{kind}"
     if (not isinstance(numbers, list) or len(numbers) != 3
-            or any(isinstance(n, bool) or not isinstance(n, (int, float)) or not math.isfinite(n) for n in numbers)):
-        raise InputError(path, f"expected [first, last, count], got {numbers!r}")
+            or any(isinstance(n, bool) or not isinstance(n, (int, float)) or not abs(n) <= MAX_END for n in numbers)):
+        raise InputError(path, f"expected [first, last, count], got {shown(numbers)}")
     first, last, count = numbers
     if count != int(count) or count < 1:
-        raise InputError(path, f"expected a whole count of at least 1, got {count!r}")
+        raise InputError(path, f"expected a whole count of at least 1, got {shown(count)}")
     if count > MAX_VALUES:
         raise InputError(path, f"{count:,} values are more than the {MAX_VALUES:,} that can be planned")
     if count > 1 and first == last:
@@ -193,7 +196,7 @@ def _zip(data: Mapping[str, Any], axes: dict[str, list[Any]]) -> list[list[str]]
     for index, group in enumerate(groups):
         path = f"zip[{index}]"
         for name in group:
-            if name not in axes:
+            if not isinstance(name, str) or name not in axes:
                 raise unknown(path, "axis", name, axes)
             if name in seen:
                 raise InputError(path, f"{name} is zipped twice")
@@ -218,7 +221,7 @@ def _no_repeat(values: list[Any], path: str) -> None:
     seen: dict[Any, int] = {}
     for index, value in enumerate(values):
         if value in seen:
-            raise InputError(f"{path}[{index}]", f"duplicate value {value!r}, the same as [{seen[value]}]")
+            raise InputError(f"{path}[{index}]", f"duplicate value {shown(value)}, the same as [{seen[value]}]")
         seen[value] = index
 
 
@@ -234,10 +237,12 @@ def _exclude(data: Mapping[str, Any], axes: dict[str, list[Any]], workload: Work
             if name not in axes:
                 raise unknown(path, "axis", name, axes)
             listed = values if isinstance(values, list) else [values]
+            if not listed:
+                raise InputError(path, "expected at least one value, got an empty list")
             resolved[name] = [_coerce(workload.by_name[name], value, path) for value in listed]
             for value in resolved[name]:
                 if value not in axes[name]:
-                    raise InputError(path, f"{value!r} is not on the axis: {', '.join(map(str, axes[name]))}")
+                    raise InputError(path, f"{shown(value)} is not on the axis: {', '.join(map(str, axes[name]))}")
         result.append(resolved)
     return result
 
@@ -251,10 +256,10 @@ def _seeds(value: Any) -> list[int]:
     if isinstance(value, list) and value:
         for index, entry in enumerate(value):
             if not whole(entry) or not 0 <= entry < 2**63:
-                raise InputError(f"seeds[{index}]", f"expected a whole number of at least 0, got {entry!r}")
+                raise InputError(f"seeds[{index}]", f"expected a whole number of at least 0, got {shown(entry)}")
         _no_repeat(value, "seeds")
         return list(value)
-    raise InputError("seeds", f"expected a count of at least 1, or a list of whole numbers, got {value!r}")
+    raise InputError("seeds", f"expected a count of at least 1, or a list of whole numbers, got {shown(value)}")
 
 
 def _search(data: Mapping[str, Any], axes: dict[str, list[Any]], workload: Workload) -> dict[str, Any]:
@@ -264,7 +269,7 @@ def _search(data: Mapping[str, Any], axes: dict[str, list[Any]], workload: Workl
     if isinstance(value, str):
         value = {value: {}}
     if not isinstance(value, dict) or len(value) != 1:
-        raise InputError("search", f"expected one of {', '.join(search.KINDS)}, got {value!r}")
+        raise InputError("search", f"expected one of {', '.join(search.KINDS)}, got {shown(value)}")
     kind, options = next(iter(value.items()))
     if kind not in search.KINDS:
         raise unknown("search", "search", kind, search.KINDS)
@@ -278,14 +283,14 @@ def _resources(data: Mapping[str, Any]) -> dict[str, Any]:
             raise unknown(f"resources.{key}", "resource", key, RESOURCES)
         least = 1 if key == "cpus_per_trial" else 0
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 1024:
-            raise InputError(f"resources.{key}", f"expected a whole number of at least {least}, got {value!r}")
+            raise InputError(f"resources.{key}", f"expected a whole number of at least {least}, got {shown(value)}")
     return {**RESOURCES, **given}
 
 
 def _analysis(data: Mapping[str, Any], axes: dict[str, list[Any]], workload: Workload) -> list[dict[str, Any]]:
     entries = data.get("analysis") or []
     if not isinstance(entries, list):
-        raise InputError("analysis", f"expected a list of analyses, got {entries!r}")
+        raise InputError("analysis", f"expected a list of analyses, got {shown(entries)}")
     if not entries:
         return []
     from raysweep.reporting.analyses import check_analysis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,13 +40,13 @@ def locate(source: str | Path) -> Path:
     from raysweep import packaged
 
     path = Path(source)
-    if path.is_file():
+    if os.path.isfile(path):  # which takes names that no file can have, and says no
         return path
     spaces = packaged.spaces()
     if str(source) in spaces:
         return spaces[str(source)]
     if path.suffix in (".yaml", ".yml") or path.name != str(source):
-        raise InputError(str(source), "no such file" if not path.is_dir() else "expected a file, this is a folder")
+        raise InputError(str(source), "no such file" if not os.path.isdir(path) else "expected a file, this is a folder")
     raise unknown(str(source), "space", str(source), sorted(spaces))
 
 
@@ -57,7 +58,7 @@ def apply_set(data: dict[str, Any], key: str, value: Any) -> None:
         last = depth == len(parts) - 1
         here = ".".join(parts[: depth + 1])
         if isinstance(place, list):
-            if not part.isdigit() or int(part) >= len(place):
+            if not (part.isascii() and part.isdigit() and int(part) < len(place)):
                 raise InputError(here, f"expected a position from 0 to {len(place) - 1}")
             if last:
                 place[int(part)] = value

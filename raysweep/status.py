@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from raysweep import mirroring, trial
 from raysweep import sweep as sweeps
-from raysweep import trial, workloads
 from raysweep.errors import InputError
 from raysweep.records import ledger, sweep_record
 from raysweep.sweep import Sweep
@@ -56,7 +56,7 @@ def details(found: Sweep, storage: Path) -> list[str]:
 
 def settle(found: Sweep, tracking_uri: str | None, storage: Path) -> None:
     """Close the parent run that a driver left open when it died; nothing happens while one is running."""
-    uri = sweeps.tracking(tracking_uri, found.record, storage)
+    uri = mirroring.tracking(tracking_uri, found.record, storage)
     if uri is None or sweep_record.is_running(found.folder):
         return
     from raysweep.records import mirror
@@ -68,7 +68,7 @@ def delete(found: Sweep, tracking_uri: str | None, storage: Path) -> None:
     """Remove a sweep and its runs; InputError while a driver works on it."""
     if sweep_record.is_running(found.folder):
         raise InputError(found.name, "is running; stop it first")
-    uri = sweeps.tracking(tracking_uri, found.record, storage)
+    uri = mirroring.tracking(tracking_uri, found.record, storage)
     if uri is not None:
         from raysweep.records import mirror
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -10,24 +9,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raysweep import driver, extension, plan, space_files, workloads, yaml_reader
+from raysweep import driver, extension, mirroring, plan, space_files, workloads
 from raysweep.driver import Options
 from raysweep.errors import InputError
-from raysweep.identity import code_version
 from raysweep.plan import Cells
-from raysweep.records import files, ledger, sweep_record
+from raysweep.records import ledger, sweep_record
 from raysweep.space import Space, plain_name
-from raysweep.workloads.declaration import FAILED
+from raysweep.workloads.declaration import FAILED, Workload
 
 if TYPE_CHECKING:
     import pandas
 
-    from raysweep.records.mirror import Mirror
     from raysweep.reporting.report import Report
 
 ASK_FROM_ROWS = 1_000_000
-NOWHERE = "none"
-
 
 class Sweep:
     """A sweep in a storage directory. Nothing is computed by looking at it."""
@@ -44,6 +39,11 @@ class Sweep:
     def space(self) -> Space:
         """The resolved space it was asked with."""
         return Space(**self.record.space)
+
+    @property
+    def workload(self) -> Workload:
+        """The declaration of its workload."""
+        return workloads.get(self.space.workload)
 
     @cached_property
     def cells(self) -> Cells:
@@ -118,11 +118,11 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
     asked = read(space, set, overrides)
     folder, existing = place(asked, name, storage)
     check_size(asked, yes)
-    uri = tracking(tracking_uri, existing, Path(storage))
+    uri = mirroring.tracking(tracking_uri, existing, Path(storage))
     cells = plan.enumerate_cells(asked)
     if existing:
         extension.reconcile(existing.space, asked, existing.sweep)
-    _check_tracking(uri)
+    mirroring.check(uri)
     record = existing or _create(folder, name or asked.name, asked, uri)
     return _drive(folder, record, asked, cells, uri, options, report, say)
 
@@ -132,8 +132,8 @@ def resume(name: str, *, storage: str | Path = "sweeps", tracking_uri: str | Non
            say: Callable[[str], None] = driver.to_stderr) -> Sweep:
     """Compute what a sweep still lacks, rows that failed included."""
     found = open_sweep(name, storage)
-    uri = tracking(tracking_uri, found.record, Path(storage))
-    _check_tracking(uri)
+    uri = mirroring.tracking(tracking_uri, found.record, Path(storage))
+    mirroring.check(uri)
     options = Options(executor, workers, on_code_change, retry_failed=True)
     return _drive(found.folder, found.record, found.space, found.cells, uri, options, report, say)
 
@@ -142,17 +142,16 @@ def sync(name: str, *, storage: str | Path = "sweeps", tracking_uri: str | None 
          say: Callable[[str], None] = driver.to_stderr) -> Sweep:
     """Replay a sweep's ledger into MLflow; what is there already is left alone."""
     found = open_sweep(name, storage)
-    uri = tracking(tracking_uri, found.record, Path(storage))
+    uri = mirroring.tracking(tracking_uri, found.record, Path(storage))
     if uri is None:
         raise InputError("--tracking-uri", f"{name} is mirrored nowhere; say where to")
-    _check_tracking(uri)
-    with _only_driver(found.folder, found.name):
+    mirroring.check(uri)
+    with driver.only_driver(found.folder, found.name):
         books = found.books()
-        mirror = _mirror(uri, found, say)
-        assert mirror is not None
+        mirror = mirroring.start(uri, found)
         for cell in books.complete():
-            mirror_cell(mirror, found, books, cell)
-        _close(mirror, found, books, say)
+            mirroring.cell(mirror, found, books, cell)
+        mirroring.close(mirror, found, books, say)
     return found
 
 
@@ -191,26 +190,6 @@ def check_size(space: Space, yes: bool) -> None:
                                  f"--yes is needed from {ASK_FROM_ROWS:,} rows on")
 
 
-def tracking(asked: str | None, record: sweep_record.Record | None, storage: Path) -> str | None:
-    """Where to mirror: as asked, else as before, else a database in the storage; None for nowhere."""
-    if asked is not None:
-        return None if asked == NOWHERE else asked
-    if record is not None:
-        return record.tracking_uri
-    return f"sqlite:///{(storage / 'mlflow.db').resolve()}"
-
-
-def _check_tracking(uri: str | None) -> None:
-    if uri is None:
-        return
-    from raysweep.records import mirror
-
-    try:
-        mirror.check(uri)
-    except mirror.Unreachable as error:
-        raise InputError("--tracking-uri", str(error)) from None
-
-
 def _create(folder: Path, name: str, space: Space, uri: str | None) -> sweep_record.Record:
     from raysweep.records.mirror import without_credentials
 
@@ -222,23 +201,9 @@ def _create(folder: Path, name: str, space: Space, uri: str | None) -> sweep_rec
         raise InputError("--storage", f"{folder.parent} cannot be written: {error.strerror}") from None
 
 
-def _only_driver(folder: Path, name: str) -> Any:
-    from contextlib import contextmanager
-
-    @contextmanager
-    def held() -> Any:
-        try:
-            with sweep_record.driver_lock(folder):
-                yield
-        except sweep_record.Busy as error:
-            raise InputError(name, f"is being driven by {error}; one driver at a time") from None
-
-    return held()
-
-
 def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells, uri: str | None, options: Options,
            with_report: bool, say: Callable[[str], None]) -> Sweep:
-    with _only_driver(folder, record.sweep):
+    with driver.only_driver(folder, record.sweep):
         if record.space != space.as_dict():
             record = sweep_record.Record(record.sweep, record.sweep_id, space.as_dict(), record.tracking_uri,
                                          record.created)
@@ -247,11 +212,11 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
         books = driver.Books(space, cells, folder, options)
         for note in books.notes:
             say(note)
-        mirror = _mirror(uri, sweep, say)
+        mirror = mirroring.start(uri, sweep) if uri else None
 
         def on_complete(cell: int) -> None:
             if mirror is not None:
-                mirror_cell(mirror, sweep, books, cell)
+                mirroring.cell(mirror, sweep, books, cell)
 
         try:
             with driver.stop_on_signals():
@@ -263,12 +228,15 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
                     say(f"{sweep.name}: all {len(books.rows):,} rows are there; nothing to compute")
                 if with_report:
                     _say_report(sweep, say)
-        except BaseException:
+        except BaseException as problem:
             if mirror is not None and (warning := mirror.finish("KILLED", {}, {})):
                 say(warning)
+            if isinstance(problem, KeyboardInterrupt):
+                say(f"interrupted: {len(books.rows):,} rows are kept; go on with: raysweep resume {sweep.name} "
+                    f"--storage {folder.parent}")
             raise
         if mirror is not None:
-            _close(mirror, sweep, books, say)
+            mirroring.close(mirror, sweep, books, say)
     return sweep
 
 
@@ -277,41 +245,3 @@ def _say_report(sweep: Sweep, say: Callable[[str], None]) -> None:
     for line in written.headline:
         say(line)
     say(f"report: {written.directory / 'report.html'}")
-
-
-def _mirror(uri: str | None, sweep: Sweep, say: Callable[[str], None]) -> Mirror | None:
-    if uri is None:
-        return None
-    from raysweep.records.mirror import Mirror
-
-    artifacts = sweep.folder.parent.resolve() / "mlflow-artifacts"
-    return Mirror(uri, artifacts.as_uri() if uri.startswith("sqlite:") else None, sweep.space.as_dict(), sweep.name,
-                  sweep.record.sweep_id, code_version(workloads.get(sweep.space.workload)))
-
-
-def mirror_cell(mirror: Mirror, sweep: Sweep, books: driver.Books, cell: int) -> None:
-    """Hand one complete cell to the mirror."""
-    workload = workloads.get(sweep.space.workload)
-    parameters = sweep.cells.parameters(cell)
-    stages = plan.cell_stages(workload, parameters, sweep.space.seeds)
-    mirror.cell(sweep.cells.ids[cell], parameters, books.of_cell(cell), [stage for ids in stages.values() for stage in ids])
-
-
-def _close(mirror: Mirror, sweep: Sweep, books: driver.Books, say: Callable[[str], None]) -> None:
-    """Everything at the top of the parent run, its status, and a word if the mirror is not whole."""
-    from raysweep.records import results
-
-    statuses = books.statuses()
-    space_file, plan_file, table = (sweep.folder / name for name in ("space.yaml", "plan.json", "results.csv"))
-    files.replace(space_file, yaml_reader.dump(sweep.space.as_dict()).encode())
-    files.replace(plan_file, json.dumps(plan.plan_record(sweep.space, sweep.cells), indent=1).encode())
-    results.write(sweep.results(), "csv", table)
-    artifacts = {"space.yaml": space_file, "plan.json": plan_file, "results.csv": table}
-    for name in ("report", "figures"):
-        found = sweep.folder / "report" / ("figures" if name == "figures" else "")
-        if found.is_dir():
-            artifacts[name] = found
-    warning = mirror.finish("KILLED" if books.missing().rows else "FINISHED", artifacts,
-                            {"rows": sum(statuses.values()), **{f"rows_{status}": count for status, count in statuses.items()}})
-    if warning:
-        say(warning)

@@ -6,16 +6,29 @@ schema of YAML 1.2, repeated keys are errors, and nothing but plain data can be 
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
 import yaml
 
-from raysweep.errors import InputError
+from raysweep.errors import InputError, shown
+
+
+class _Refused(Exception):
+    """What is wrong with the node at a path, and the node that shows where."""
+
+    def __init__(self, path: list[str | int], problem: str, node: yaml.Node) -> None:
+        super().__init__(problem)
+        self.path, self.node = path, node
 
 
 class _Reader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.path: list[str | int] = []  # of the node under construction
 
 
 class _Writer(yaml.SafeDumper):
@@ -36,32 +49,66 @@ def _integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
     return int(node.value)  # 010 is ten, as in YAML 1.2, not eight
 
 
-def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
+def _float(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float:
+    value = loader.construct_yaml_float(node)
+    if math.isinf(value) and "inf" not in node.value.lower():
+        raise _Refused(loader.path, f"{shown(node.value)} is beyond what a number can hold; write .inf", node)
+    return value
+
+
+def _sequence(loader: _Reader, node: yaml.SequenceNode) -> list[Any]:
+    return [_below(loader, index, entry) for index, entry in enumerate(node.value)]
+
+
+def _mapping(loader: _Reader, node: yaml.MappingNode) -> dict[Any, Any]:
     result: dict[Any, Any] = {}
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)
-        where = f"line {key_node.start_mark.line + 1}, column {key_node.start_mark.column + 1}"
         if not isinstance(key, (str, int, float, bool)):
-            raise InputError("", f"{where}: expected a plain key")
+            raise _Refused(loader.path, "expected a plain key", key_node)
         if key in result:
-            raise InputError(str(key), f"repeated key ({where})")
-        result[key] = loader.construct_object(value_node, deep=True)
+            raise _Refused([*loader.path, str(key)], "repeated key", key_node)
+        result[key] = _below(loader, str(key), value_node)
     return result
 
 
+def _below(loader: _Reader, step: str | int, node: yaml.Node) -> Any:
+    loader.path.append(step)
+    value = loader.construct_object(node, deep=True)
+    loader.path.pop()
+    return value
+
+
+def _place(mark: yaml.Mark) -> str:
+    return f"line {mark.line + 1}, column {mark.column + 1}"
+
+
+def _dotted(path: list[str | int]) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+
+
 _Reader.add_constructor("tag:yaml.org,2002:int", _integer)
+_Reader.add_constructor("tag:yaml.org,2002:float", _float)
+_Reader.add_constructor("tag:yaml.org,2002:seq", _sequence)
 _Reader.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 
-def parse(text: str, source: str) -> Any:
-    """The data in a YAML text; InputError names `source` (a file, or an option), line and column."""
+def parse(text: str, source: str, below: str = "") -> Any:
+    """The data in a YAML text; InputError names the key, or else `source` (a file, an option), and line and column.
+
+    below: the path of the key whose value the text is, where it is not a whole file.
+    """
     try:
-        return yaml.load(text, Loader=_Reader)  # a SafeLoader: plain data only
-    except InputError as error:
-        raise InputError(source, str(error)) from None
+        loader = _Reader(text)  # a SafeLoader: plain data only
+        loader.path += [below] if below else []
+        return loader.get_single_data()
+    except _Refused as error:
+        path = _dotted(error.path)
+        raise InputError(path or source, f"{error} ({f'{source}, ' if path else ''}{_place(error.node.start_mark)})"
+                         ) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        where = f"{_place(mark)}: " if mark else ""
         raise InputError(source, f"{where}{error.problem or error.context or 'not YAML'}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InputError(source, f"not YAML: {error}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import tempfile
@@ -25,9 +26,8 @@ def publish(path: Path, content: bytes) -> bool:
         if path.exists():  # a file system without hard links: not exclusive, still whole or absent
             return False
         os.replace(temporary, path)
-        temporary = None
     finally:
-        if temporary is not None:
+        with contextlib.suppress(FileNotFoundError):  # where it was moved instead of linked
             os.unlink(temporary)
     _sync_folder(path.parent)
     return True
@@ -39,7 +39,7 @@ def replace(path: Path, content: bytes) -> None:
     _sync_folder(path.parent)
 
 
-def _write_beside(path: Path, content: bytes) -> str | None:
+def _write_beside(path: Path, content: bytes) -> str:
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:

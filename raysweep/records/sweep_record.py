@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -43,6 +44,8 @@ class Busy(Exception):
 def create(folder: Path, sweep: str, space: dict[str, Any], tracking_uri: str | None) -> Record:
     """Start the record of a new sweep; FileExistsError if there is one."""
     record = Record(sweep, uuid.uuid4().hex, space, tracking_uri, datetime.now(UTC).isoformat(timespec="seconds"))
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, f"{folder.name} in it is a file", str(folder))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / LEDGER).mkdir(exist_ok=True)
     if not files.publish(folder / FILE, _encode(record)):

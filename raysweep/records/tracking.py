@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import http.client
-import logging
 import os
 import re
 import sqlite3
@@ -52,7 +51,8 @@ def without_credentials(tracking_uri: str) -> str:
 def reason(error: BaseException) -> str:
     """The first line of an error, short and without credentials."""
     lines = str(error).strip().splitlines()
-    return mask(lines[0] if lines else type(error).__name__)[:300]
+    first = lines[0].partition(" with exception ")[0] if lines else type(error).__name__  # MLflow quotes urllib3 at length
+    return mask(first)[:300]
 
 
 def check(tracking_uri: str) -> None:
@@ -95,8 +95,6 @@ def connect(tracking_uri: str) -> MlflowClient:
         os.environ.setdefault(name, value)
     from mlflow.tracking import MlflowClient
 
-    for name in ("alembic", "urllib3.connectionpool"):
-        logging.getLogger(name).setLevel(logging.ERROR)
     if is_absent(tracking_uri):
         _create(_sqlite_file(tracking_uri))
     return MlflowClient(tracking_uri=tracking_uri)

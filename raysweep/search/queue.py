@@ -1,4 +1,4 @@
-"""The queue that every executor draws packs from, whatever the search: one path for grid, adaptive search and retries."""
+"""The queue that every executor draws packs from: one path for grids, adaptive searches and retries."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ whose draws do not tell its sign counts as neither, so both gaps beside it are l
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,14 +53,14 @@ def _next(kind: str, members: list[int], have: set[int], known: dict[int, np.nda
     places = [i for i, cell in enumerate(members) if cell in have]
     if kind == "boundary":
         signs = [_sign(known[members[i]]) for i in places]
-        gaps = [(a, b) for (a, b, one, other) in zip(places, places[1:], signs, signs[1:], strict=False)
+        gaps = [(a, b) for (a, one), (b, other) in itertools.pairwise(zip(places, signs, strict=True))
                 if one != other]
     else:
         means = [np.mean(known[members[i]]) if len(known[members[i]]) else np.nan for i in places]
         if np.all(np.isnan(means)):
             return []
         best = places[int(np.nanargmax(means) if maximize else np.nanargmin(means))]
-        gaps = [(a, b) for a, b in zip(places, places[1:], strict=False) if best in (a, b)]
+        gaps = [(a, b) for a, b in itertools.pairwise(places) if best in (a, b)]
     return [members[(a + b) // 2] for a, b in gaps if b - a > 1]
 
 

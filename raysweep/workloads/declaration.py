@@ -85,7 +85,7 @@ class Parameter:
             if self.minimum is not None:
                 words += f" above {self.minimum:g}" if self.open_minimum else f" of at least {self.minimum:g}"
             if self.maximum is not None:
-                words += f" and at most {self.maximum:g}" if self.minimum is not None else f" of at most {self.maximum:g}"
+                words += f"{' and' if self.minimum is not None else ' of'} at most {self.maximum:g}"
         if self.infinite:
             words += ", or .inf"
         return words + (f" ({self.unit})" if self.unit else "")

@@ -29,6 +29,7 @@ from raysweep.workloads.linear_transfer.readout import descend_readout
 Array = np.ndarray
 TOLERANCE = 1e-8  # |A⁺g| relative to its size at β = 0
 STEP_CAP = 200_000  # steps on the target beyond which a row is not converged
+_READOUT_CAP = 1e12  # the same for a readout of a single feature, whose steps cost nothing
 _CHUNK_BYTES = {"cpu": 8 << 20, "cuda": 8 << 30}  # layers at once: what a cache holds, and a share of a GPU
 _WORDS = np.array([OK, NOT_CONVERGED, DIVERGED], dtype=object)
 
@@ -71,7 +72,6 @@ def _chunks(columns: Columns, seeds: Array, device: torch.device) -> Iterator[Ar
             continue
         dim, depth = int(columns["dim"][rows[0]]), int(columns["depth"][rows[0]])
         size = max(1, int(_CHUNK_BYTES[device.type] // (8 * dim * dim * (2 * (depth - 1) + 1))))
-        # no more rows together than leave two chunks' worth of difference in layout: even pieces
         yield from np.array_split(rows, -(-len(rows) // size))
 
 
@@ -176,7 +176,7 @@ class _Chunk:
         steps = np.asarray(c["finetune_steps"], float)
         endless = np.isinf(steps)
         end, left = descend_readout(curvature, pull, weights, np.asarray(c["finetune_lr"], float),
-                                    np.where(endless, STEP_CAP, steps))
+                                    np.where(endless, STEP_CAP if weights.shape[1] > 1 else _READOUT_CAP, steps))
         end = np.where((endless & (self.n == 0))[:, None], 0.0, end)  # the minimum-norm solution
         with np.errstate(over="ignore", invalid="ignore"):
             size = np.linalg.norm(left, axis=1)

@@ -1,0 +1,65 @@
+"""How far fitted places are from the closed form's, in units of their own error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raysweep.reporting.words import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def normal_quantile(level: float) -> float:
+    """The two-sided quantile of the normal distribution: 1.96 at 0.95."""
+    from scipy.special import ndtri
+
+    return float(ndtri(0.5 + level / 2))
+
+
+def distance(estimate: float, low: float, high: float, expected: float, level: float) -> float:
+    """(estimate - expected) in units of the error on that side, scaled such that |z| is beyond the normal quantile of the
+    level exactly where the interval misses: one number for all numbers of draws. NaN without both places."""
+    if not (np.isfinite(estimate) and np.isfinite(expected)):
+        return float("nan")
+    half = estimate - low if expected < estimate else high - estimate
+    if half > 0:
+        return float(normal_quantile(level) * (estimate - expected) / half)
+    return 0.0 if abs(estimate - expected) <= 1e-6 * max(abs(expected), 1e-12) else float("inf")
+
+
+def add_theory(table: pd.DataFrame, expected: list[np.ndarray], level: float) -> pd.DataFrame:
+    """The table with the closed form's place nearest to each estimate (the only one where nothing is located), and z."""
+    places, scores = [], []
+    for row, roots in zip(table.itertuples(index=False), expected, strict=True):
+        if not len(roots):
+            place = np.nan
+        elif np.isfinite(row.estimate):
+            place = float(roots[np.argmin(np.abs(roots - row.estimate))])
+        else:
+            place = float(roots[0]) if len(roots) == 1 else np.nan
+        places.append(place)
+        scores.append(distance(row.estimate, row.low, row.high, place, level))
+    return table.assign(theory=places, z=scores)
+
+
+def summary(table: pd.DataFrame, level: float) -> str:
+    """"median |z| 0.7; 2 of 31 beyond 1.96, 2 expected"; what censored places say too; empty without a closed form."""
+    score = table["z"].dropna().abs()
+    parts = []
+    if len(score):
+        limit = normal_quantile(level)
+        chance = (1 - level) * len(score)
+        expected = f"{chance:.0f}" if chance >= 1.5 else "1" if chance >= 0.5 else "none or 1" if chance >= 0.1 else "none"
+        parts.append(f"against the closed form: median |z| {score.median():.2g}; {int((score > limit).sum())} of {len(score)} "
+                     f"beyond {limit:.3g}, {expected} expected")
+    one_sided = table[table["status"].isin(["censored_low", "censored_high"]) & table["theory"].notna()]
+    if len(one_sided):
+        fits = ((one_sided["theory"] >= one_sided["low"]) & (one_sided["theory"] <= one_sided["high"])).sum()
+        parts.append(f"{int(fits)} of {counted(len(one_sided), 'censored bound')} agree with it")
+    missing = table[(table["status"] == "located") & table["theory"].isna()]
+    if len(missing) and table["theory"].notna().any():
+        parts.append(f"{counted(len(missing), 'located place')} where the closed form has none")
+    return "; ".join(parts)

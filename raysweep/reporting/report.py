@@ -1,0 +1,199 @@
+"""The report of a sweep: the question, the answer, how sure it is, then figures, tables and provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raysweep.reporting.analyses import check_analysis
+from raysweep.reporting.html import to_html
+from raysweep.reporting.section import Section
+from raysweep.reporting.words import counted, markdown_table, number, plain, values_in_words
+from raysweep.workloads.declaration import STATUSES, Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN_ROWS = 60  # longer tables stand in the CSV only
+
+SectionMaker = Callable[["pd.DataFrame", Mapping[str, Any], Workload, str], Section]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where a report was written. headline: a line per analysis, what was found and how sure."""
+
+    directory: Path
+    headline: list[str]
+    files: list[Path]
+
+
+def write_report(
+    frame: pd.DataFrame, space: Mapping[str, Any], directory: str | Path, *, sweep: str, notes: Sequence[str] = ()
+) -> Report:
+    """report.md, report.html (self-contained), figures/ and tables/ of one sweep, or of several of one workload.
+
+    frame: one row per (cell, seed) with status, parameters, metrics and closed forms (`_theory`). space: the resolved
+    space; its `analysis` says what is asked. Raises ValueError for an analysis that cannot be made.
+    """
+    from raysweep import workloads
+    from raysweep.reporting.style import styled
+
+    workload = workloads.get(space["workload"])
+    if {"cell", "seed"} <= set(frame.columns):
+        frame = frame.drop_duplicates(["cell", "seed"])  # sweeps may share cells
+    home = Path(directory)
+    (home / "figures").mkdir(parents=True, exist_ok=True)
+    (home / "tables").mkdir(exist_ok=True)
+    files: list[Path] = []
+    with styled():
+        sections = all_sections(frame, space, workload)
+        for section in sections:
+            for drawing in section.drawings:
+                for ending in ("png", "svg"):
+                    path = home / "figures" / f"{drawing.name}.{ending}"
+                    drawing.figure.savefig(path, metadata={"Date": None} if ending == "svg" else None)
+                    files.append(path)
+    for section in sections:
+        for name, table in section.tables.items():
+            path = home / "tables" / f"{name}.csv"
+            table.to_csv(path, index=False)
+            files.append(path)
+    markdown = to_markdown(frame, space, workload, sections, sweep, notes)
+    for name, text in (("report.md", markdown), ("report.html", to_html(markdown, f"raysweep: {sweep}", home))):
+        (home / name).write_text(text, encoding="utf-8")
+        files.append(home / name)
+    return Report(home, [section.headline for section in sections], files)
+
+
+def all_sections(frame: pd.DataFrame, space: Mapping[str, Any], workload: Workload) -> list[Section]:
+    """One section per analysis asked for."""
+    from raysweep.reporting.section_agreement import agreement_section
+    from raysweep.reporting.section_boundary import boundary_section
+    from raysweep.reporting.section_curves import curves_section
+    from raysweep.reporting.section_engines import engines_section
+    from raysweep.reporting.section_inflection import inflection_section
+
+    makers: dict[str, SectionMaker] = {
+        "boundary": boundary_section,
+        "inflection": inflection_section,
+        "curves": curves_section,
+        "agreement": agreement_section,
+        "engines": engines_section,
+    }
+    sections = []
+    used: dict[str, int] = {}
+    for entry in space.get("analysis") or []:
+        complaint = check_analysis(entry, (name for name in frame.columns if name in workload.by_name), workload)
+        if complaint:
+            raise ValueError(f"analysis: {complaint}")
+        kind, options = next(iter(entry.items()))
+        used[kind] = used.get(kind, 0) + 1
+        name = kind if used[kind] == 1 else f"{kind}_{used[kind]}"
+        if not (frame["status"] == "ok").any():
+            sections.append(Section(kind.capitalize(), f"{kind}: no row is ok, so there is nothing to analyse"))
+        else:
+            sections.append(makers[kind](frame, options or {}, workload, name))
+    return sections
+
+
+def to_markdown(
+    frame: pd.DataFrame, space: Mapping[str, Any], workload: Workload, sections: Sequence[Section], sweep: str, notes: Sequence[str]
+) -> str:
+    """The whole text."""
+    lines = [f"# {sweep}", ""]
+    if space.get("description"):
+        lines += [str(space["description"]).strip(), ""]
+    lines += ["**Question.** " + question(space, workload), ""]
+    lines += ["**Answer.**", ""]
+    lines += [f"- {sentence(section.headline)}" for section in sections] or ["- The space asks for no analysis; the numbers are in the results."]
+    lines += ["", "**How sure.** " + sureness(frame), ""]
+    for note in notes:
+        lines += [f"> {note}", ""]
+    for section in sections:
+        lines += [f"## {section.title}", ""]
+        first, *rest = section.drawings or [None]
+        if first is not None:
+            lines += picture(first)
+        lines += [f"{sentence(section.headline)}", ""]
+        for paragraph in section.paragraphs:
+            lines += [paragraph, ""]
+        for drawing in rest:
+            lines += picture(drawing)
+        if section.shown:
+            lines += [markdown_table(list(section.shown[:SHOWN_ROWS])), ""]
+            if len(section.shown) > SHOWN_ROWS:
+                lines += [f"The first {SHOWN_ROWS} of {len(section.shown)} lines; all are in the CSV.", ""]
+        if section.tables:
+            lines += ["Numbers in full: " + ", ".join(f"[{name}.csv](tables/{name}.csv)" for name in section.tables) + ".", ""]
+    lines += ["## Where the numbers come from", "", *provenance(frame, space, workload)]
+    return "\n".join(lines) + "\n"
+
+
+def picture(drawing: Any) -> list[str]:
+    """A figure and its caption in Markdown."""
+    return [f"![{drawing.caption}](figures/{drawing.name}.png)", "", f"*{drawing.caption}*", ""]
+
+
+def sentence(text: str) -> str:
+    """Text with a capital and a full stop."""
+    text = text[0].upper() + text[1:] if text else text
+    return text if text.endswith((".", "!", "?")) else text + "."
+
+
+def question(space: Mapping[str, Any], workload: Workload) -> str:
+    """What was varied and what is asked, in words."""
+    axes = "; ".join(values_in_words(name, list(values), workload) for name, values in (space.get("axes") or {}).items())
+    asked = []
+    for entry in space.get("analysis") or []:
+        kind, options = next(iter(entry.items()))
+        options = options or {}
+        metric = plain(str(options.get("metric", "")))
+        asked.append({
+            "boundary": f"where does {metric} change sign in {plain(str(options.get('x', '')))}",
+            "inflection": f"where does {metric} turn in {plain(str(options.get('x', '')))}",
+            "curves": f"how do the metrics run over {plain(str(options.get('x', '')))}",
+            "agreement": "does the experiment agree with the closed form",
+            "engines": "do the engines agree on the same draws",
+        }[kind])
+    ask = "; ".join(dict.fromkeys(asked))
+    text = f"{ask[0].upper() + ask[1:]}? " if ask else ""
+    text += f"Workload `{workload.name}`: {workload.summary}."
+    return text + (f" Varied: {axes}." if axes else "")
+
+
+def sureness(frame: pd.DataFrame) -> str:
+    """Draws, and what became of the rows."""
+    counts = {word: int((frame["status"] == word).sum()) for word in STATUSES}
+    per_cell = frame.groupby("cell")["seed"].nunique() if "cell" in frame.columns else frame["seed"].value_counts()
+    draws = counted(int(per_cell.max()), "draw") if len(per_cell) else "no draw"
+    if len(per_cell) and per_cell.min() != per_cell.max():
+        draws = f"{int(per_cell.min())} to {draws}"
+    text = f"{counted(len(per_cell), 'cell')}, {draws} each, {counted(len(frame), 'row')}: {counts['ok']:,} ok"
+    bad = {word: count for word, count in counts.items() if word != "ok" and count}
+    if not bad:
+        return text + ", none left out."
+    listed = ", ".join(f"{count:,} {word.replace('_', ' ')}" for word, count in bad.items())
+    return text + f". **Left out of every mean and fit: {listed}.**"
+
+
+def provenance(frame: pd.DataFrame, space: Mapping[str, Any], workload: Workload) -> list[str]:
+    """Code version, amount of work, and the space itself."""
+    import json
+
+    versions = ", ".join(f"`{v}`" for v in sorted(set(map(str, frame["code_version"])))) if "code_version" in frame.columns else "unknown"
+    lines = [f"- Code version {versions}; {counted(len(frame), 'row')}"
+             + (f"; {number(frame['seconds'].sum(), 3)} s of computing" if "seconds" in frame.columns else "") + "."]
+    if "sweep" in frame.columns:
+        lines.append(f"- Sweeps: {', '.join(f'`{name}`' for name in dict.fromkeys(map(str, frame['sweep'])))}; space `{space.get('name', '')}`.")
+    fixed = space.get("fixed") or {}
+    if fixed:
+        lines.append("- Fixed: " + ", ".join(f"{plain(name)} {number(value) if isinstance(value, (int, float)) else value}" for name, value in fixed.items()) + ".")
+    seeds = list(space.get("seeds") or [])
+    if seeds:
+        lines.append(f"- Seeds: {seeds[0]}" + (f" … {seeds[-1]} ({len(seeds)})" if len(seeds) > 1 else "") + ".")
+    shown = json.dumps({key: value for key, value in space.items() if key not in ("description",)}, default=str, ensure_ascii=False)
+    lines += ["", "The space, resolved:", "", "```json", shown, "```"]
+    return lines

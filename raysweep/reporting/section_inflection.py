@@ -1,0 +1,140 @@
+"""The inflection analysis: where a metric turns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.reporting.against_theory import add_theory, summary
+from raysweep.reporting.draws import log_axis
+from raysweep.reporting.figures_lines import Series, curves_figure, places_figure
+from raysweep.reporting.inflection import fit_inflection
+from raysweep.reporting.result import LOCATED
+from raysweep.reporting.section import Drawing, Section
+from raysweep.reporting.section_boundary import is_number
+from raysweep.reporting.section_curves import one_series
+from raysweep.reporting.selection import all_keys, groups, is_exact
+from raysweep.reporting.style import picked
+from raysweep.reporting.theory_lines import closed_form_curve, turning_point
+from raysweep.reporting.words import counted, interval, number, plain, settings, unit_of
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def inflection_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str) -> Section:
+    """Fits, figures and tables of one `inflection` entry."""
+    import pandas as pd
+
+    x, metric, level = options["x"], options["metric"], float(options.get("level", 0.95))
+    direction = next(m.direction for m in workload.metrics if m.name == metric)
+    turn = "max" if direction == "maximize" else "min"
+    keys = all_keys(frame, workload, x, list(options.get("by", [])))
+    pieces, rows_of = [], []
+    for values, rows in groups(frame, keys):
+        fit = fit_inflection(rows, x, metric, "seed", level, turn=turn, exact=is_exact(rows, metric))
+        expected = theory_turn(rows, x, metric, workload, turn)
+        table = add_theory(fit.table, [np.array([expected]) if np.isfinite(expected) else np.empty(0)], level)
+        pieces.append(table.assign(**dict(zip(keys, values, strict=True))))
+        rows_of.append((values, rows))
+    whole = pd.concat(pieces, ignore_index=True)
+    whole = whole[[*keys, *[c for c in whole.columns if c not in keys]]]
+    word = "maximum" if turn == "max" else "minimum"
+
+    panels = panels_of(rows_of, whole, keys, x, metric, workload)
+    marked = (f"{plain(metric).capitalize()} against {plain(x)}: mean over draws ± one standard error over the closed form. Diamonds: fitted {word} with its "
+              f"{100 * level:g} % interval; stars: the closed form's own {word}.")
+    drawings = [Drawing(f"{name}_curves", marked, curves_figure(panels, x, metric, workload))] if panels else []
+    along = next((key for key in keys if is_number(frame, key) and frame[key].nunique() > 1), None)
+    if along:
+        others = [key for key in keys if key != along]
+        lines = []
+        combinations = list(groups(whole, others))
+        for index in picked(len(combinations), 8):
+            values, table = combinations[index]
+            key = values[0] if len(values) == 1 else settings(others, values, workload)
+            lines.append((key, settings(others, values, workload), table, table[along].to_numpy(float), table["theory"].to_numpy(float)))
+        drawings.insert(0, Drawing(f"{name}_line", f"The {word} of {plain(metric)} in {plain(x)} against {plain(along)}, with {100 * level:g} % intervals.",
+                                   places_figure(lines, x, along, workload, level, f"{word} of {plain(metric)}\n")))
+    return Section(
+        title=f"Inflection: where {plain(metric)} turns in {plain(x)}",
+        headline=headline(whole, x, metric, word, workload, level),
+        paragraphs=paragraphs(whole, level),
+        drawings=drawings,
+        shown=[shown_row(row, keys, x, word) for row in whole.to_dict("records")],
+        tables={f"{name}_turns": whole},
+    )
+
+
+def theory_turn(rows: pd.DataFrame, x: str, metric: str, workload: Workload, turn: str) -> float:
+    """The closed form's own turning point within the finite range of x; NaN if it has none there."""
+    curve = closed_form_curve(rows, x, metric, workload)
+    values = np.sort(rows[x].unique().astype(float))
+    values = values[np.isfinite(values)]
+    if curve is None or len(values) < 2:
+        return float("nan")
+    return turning_point(curve, values[0], values[-1], turn, log_axis(values))
+
+
+def panels_of(
+    rows_of: list[tuple[Any, pd.DataFrame]], whole: pd.DataFrame, keys: list[str], x: str, metric: str, workload: Workload
+) -> list[tuple[str, list[Series]]]:
+    """Lines by the first key, panels by the rest, with the fitted places marked."""
+    from dataclasses import replace
+
+    panels: dict[Any, list[Series]] = {}
+    for (values, rows), row in zip(rows_of, whole.to_dict("records"), strict=True):
+        one = one_series(rows, x, metric, workload, values[0] if values else "", settings(keys[:1], values[:1], workload))
+        if one is None:
+            continue
+        if row["status"] == LOCATED:
+            one = replace(one, marks=[(row["estimate"], row["low"], row["high"], row["theory"])])
+        panels.setdefault(tuple(values[1:]), []).append(one)
+    names = list(panels)
+    return [(settings(keys[1:], names[k], workload), [panels[names[k]][j] for j in picked(len(panels[names[k]]), 8)])
+            for k in picked(len(names), 9)]
+
+
+def headline(whole: pd.DataFrame, x: str, metric: str, word: str, workload: Workload, level: float) -> str:
+    """What was found, how sure, theory beside it: one line."""
+    unit = unit_of(x, workload)
+    found = whole[whole["status"] == LOCATED]
+    what = f"{word} of {plain(metric)} over {plain(x)}"
+    if len(whole) == 1:
+        row = whole.iloc[0]
+        if row["status"] != LOCATED:
+            known = interval(row["estimate"], row["low"], row["high"])
+            return f"{what}: {row['status']}" + (f", {known}{unit}" if known != "–" else "") + (f" ({row['note']})" if row["note"] else "")
+        beside = f"; closed form {number(row['theory'], 5)}{unit} (z = {row['z']:+.2g})" if np.isfinite(row["theory"]) else ""
+        return f"{what}: {interval(row['estimate'], row['low'], row['high'])}{unit} ({100 * level:g} %){beside}"
+    text = f"{what}: located in {len(found)} of {counted(len(whole), 'curve')}"
+    if len(found):
+        text += f", from {number(found['estimate'].min())} to {number(found['estimate'].max())}{unit}"
+    beside = summary(whole, level)
+    return text + (f"; {beside}" if beside else "")
+
+
+def paragraphs(whole: pd.DataFrame, level: float) -> list[str]:
+    """How the fits were made, and what happened to the curves without an answer."""
+    methods = "; ".join(f"{word} ({counted(int(count), 'curve')})" for word, count in whole["method"].value_counts().items())
+    text = [f"Intervals are {100 * level:g} % for each curve on its own, and hold for every interpolation used. Method: {methods}."]
+    other = whole[whole["status"] != LOCATED]
+    if len(other):
+        reasons = other.groupby(["status", "note"], sort=False).size()
+        text.append("Not located: " + "; ".join(f"{status.replace('_', ' ')} in {count}" + (f" ({note})" if note else "")
+                                                for (status, note), count in reasons.items()) + ".")
+    return text
+
+
+def shown_row(row: Mapping[str, Any], keys: list[str], x: str, word: str) -> dict[str, str]:
+    """One curve as ready text."""
+    out = {plain(key): number(row[key]) for key in keys}
+    out["status"] = row["status"].replace("_", " ")
+    out[f"{word} in {plain(x)} [interval]"] = interval(row["estimate"], row["low"], row["high"])
+    out["closed form"] = number(row["theory"], 4)
+    out["z"] = "–" if not np.isfinite(row["z"]) else f"{row['z']:+.2f}"
+    out["draws"] = str(row["draws"])
+    return out

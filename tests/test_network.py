@@ -1,0 +1,221 @@
+"""The network engine against autograd, against the exact end point, and against itself in other packs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from raysweep.workloads import draws
+from raysweep.workloads.declaration import column
+from raysweep.workloads.linear_transfer import PARAMETERS, flow, layers, network, pretrained, target
+
+RISKS = "risk_scratch", "risk_linear", "risk_finetune"
+
+
+def table(rows: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+    return {p.name: column(p, [p.coerce(row.get(p.name, p.default)) for row in rows]) for p in PARAMETERS}
+
+
+def run(rows: list[dict[str, Any]], seeds: list[int]) -> tuple[dict[str, np.ndarray], list[str]]:
+    metrics, status = network.compute(table(rows), np.array(seeds))
+    return metrics, list(status)
+
+
+def data(row: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """X, y, b_t and the direction e_s of one row, from the definitions."""
+    dim, angle = row["dim"], math.radians(row["overlap_angle"])
+    along, across = draws.unit_vectors(seed, "teachers", 2, dim)
+    n = round(row["gamma"] * dim)
+    X = draws.normal(seed, "inputs", n, dim)
+    goal = row.get("target_norm", 1.0) * (math.cos(angle) * along + math.sin(angle) * across)
+    return X, X @ goal + row.get("noise", 0.0) * draws.normal(seed, "noise", n), goal, along
+
+
+def end_points(row: dict[str, Any], seed: int) -> dict[str, float]:
+    """Exact risks of gradient flow's limit (THEORY §2-3), from pinv and a fixed-point iteration."""
+    X, y, goal, along = data(row, seed)
+    depth, alpha = row["depth"], row["init_scale"]
+    fitted = np.linalg.pinv(X) @ y
+    c = float(target.pretrain_scale(table([row]))[0])
+    maps = {}
+    scratch = draws.unit_vectors(seed, "scratch", 1, row["dim"])[0]
+    for name, direction, scale in (("risk_scratch", scratch, alpha**depth), ("risk_finetune", along, c)):
+        outside = direction - np.linalg.pinv(X) @ (X @ direction)
+        s = 1.0
+        for _ in range(2000):
+            s = scale ** (2 / depth) * s ** ((depth - 1) / depth) * (outside @ outside) + fitted @ fitted
+        maps[name] = scale ** (1 / depth) * s ** ((depth - 1) / (2 * depth)) * outside + fitted
+    multiple = (X @ along) @ y / ((X @ along) @ (X @ along))
+    maps["risk_linear"] = multiple * along
+    if row.get("frozen_layers", 0):
+        maps["risk_finetune"] = multiple * along
+    return {name: float(((map_ - goal) ** 2).sum()) for name, map_ in maps.items()}
+
+
+def test_gradients_are_those_of_autograd() -> None:
+    source = torch.Generator().manual_seed(0)
+    for depth in (1, 2, 4):
+        rows, dim, n = 3, 5, 7
+        hidden = [torch.randn(rows, dim, dim, generator=source, dtype=torch.float64).requires_grad_()
+                  for _ in range(depth - 1)]
+        last = torch.randn(rows, dim, generator=source, dtype=torch.float64).requires_grad_()
+        X = torch.randn(rows, n, dim, generator=source, dtype=torch.float64)
+        y = torch.randn(rows, n, generator=source, dtype=torch.float64)
+        output = X.transpose(1, 2)
+        for layer in hidden:
+            output = layer @ output
+        loss = ((torch.einsum("rd,rdn->rn", last, output) - y) ** 2).sum() / (2 * n)
+        expected = torch.autograd.grad(loss, [*hidden, last])
+        with torch.no_grad():
+            beta = layers.end_to_end(hidden, last)
+            g = torch.einsum("rnd,rn->rd", X, torch.einsum("rnd,rd->rn", X, beta) - y) / n
+            # the engine's own step of size 1: what it subtracts is the gradient
+            stepped = layers.Networks(
+                hidden=[layer.detach().clone() for layer in hidden], last=last.detach().clone(),
+                gram=X.transpose(1, 2) @ X / n, precision=torch.zeros(rows, dim, dim, dtype=torch.float64),
+                group=torch.arange(rows), moment=torch.einsum("rnd,rn->rd", X, y) / n,
+                lr=torch.ones(rows, dtype=torch.float64), steps=torch.ones(rows, dtype=torch.float64),
+                frozen=torch.zeros(rows, dtype=torch.int64), collapse=-torch.ones(rows, dtype=torch.float64))
+            layers.descend(stepped, 0.0, 1)
+        for before, after, gradient in zip([*hidden, last], [*stepped.hidden, stepped.last], expected, strict=True):
+            torch.testing.assert_close(before.detach() - after, gradient, rtol=1e-10, atol=1e-10)
+        own_hidden, own_last = layers.gradients([h.detach() for h in hidden], last.detach(), g)
+        for own, gradient in zip([*own_hidden, own_last], expected, strict=True):
+            torch.testing.assert_close(own, gradient, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(("depth", "frozen"), [(1, 0), (2, 0), (3, 0), (4, 0), (3, 1), (4, 2)])
+def test_the_end_point_tends_to_that_of_gradient_flow_linearly_in_the_step(depth: int, frozen: int) -> None:
+    row = {"depth": depth, "gamma": 0.4, "dim": 16, "overlap_angle": 50.0, "noise": 0.3, "pretrain_length": 1.5,
+           "init_scale": 0.3, "frozen_layers": frozen}
+    rates = (0.04, 0.02, 0.01)
+    metrics, status = run([{**row, "finetune_lr": rate} for rate in rates], [2, 2, 2])
+    assert status == ["ok"] * 3
+    for name, exact in end_points(row, 2).items():
+        errors = np.abs(metrics[name] - exact)
+        if name == "risk_linear" or depth == 1 or (frozen and name == "risk_finetune"):
+            assert (errors < 1e-6).all(), name  # the step does not move these end points
+        else:
+            assert errors[2] < 0.02 * max(exact, 0.1)
+            order = np.log2(errors[:-1] / errors[1:])
+            assert (np.abs(order - 1) < 0.25).all(), (name, errors)
+
+
+def test_a_small_step_follows_the_flow_for_a_finite_time() -> None:
+    rows = [{"depth": depth, "gamma": gamma, "dim": 12, "overlap_angle": 70.0, "noise": 0.2, "init_scale": 0.4,
+             "finetune_lr": 5e-4, "finetune_steps": 6000, "ridge": 0.2, "frozen_layers": frozen}
+            for depth, frozen in ((1, 0), (2, 0), (3, 0), (3, 1)) for gamma in (0.5, 2.0)]
+    seeds = list(range(len(rows)))
+    metrics, status = run(rows, seeds)
+    exact, _ = flow.compute(table(rows), np.array(seeds))
+    assert set(status) == {"ok"}
+    for name in RISKS:
+        np.testing.assert_allclose(metrics[name], exact[name], rtol=3e-3, atol=1e-4)
+
+
+def test_linear_transfer_is_what_stepping_the_last_layer_gives() -> None:
+    row = {"depth": 3, "gamma": 0.7, "dim": 10, "overlap_angle": 40.0, "noise": 0.2, "ridge": 0.4, "finetune_lr": 0.3,
+           "finetune_steps": 7, "source_norm": 1.4}
+    X, y, goal, along = data(row, 0)
+    feature, weight = 1.4 ** (2 / 3), 1.4 ** (1 / 3)
+    for _ in range(7):
+        g = X.T @ (X @ (feature * weight * along) - y) / len(y)
+        weight -= 0.3 * (feature * along @ g + 0.4 * weight)
+    metrics, _ = run([row], [0])
+    assert metrics["risk_linear"][0] == pytest.approx(((feature * weight * along - goal) ** 2).sum(), rel=1e-12)
+
+
+def test_a_row_does_not_depend_on_its_pack() -> None:
+    rows = [{"depth": depth, "gamma": gamma, "dim": dim, "overlap_angle": angle, "noise": 0.1, "finetune_lr": rate,
+             "finetune_steps": steps, "frozen_layers": depth - 1 if angle > 90 else 0, "pretrain_start": start,
+             "pretrain_length": 3.0, "init_scale": 0.2}
+            for depth in (1, 2, 3) for gamma, dim in ((0.5, 12), (1.6, 9)) for angle in (20.0, 100.0)
+            for steps, rate in ((300.0, 0.02), (120.0, 0.05), (math.inf, 0.2)) for start in ("exact", "descent")]
+    rows = [row for row in rows if math.isfinite(row["finetune_steps"]) or row["pretrain_start"] == "exact"]
+    seeds = [i % 2 for i in range(len(rows))]
+    together, status = run(rows, seeds)
+    for i in range(0, len(rows), 3):
+        alone, alone_status = run([rows[i]], [seeds[i]])
+        assert alone_status == [status[i]]
+        for name in RISKS:
+            assert alone[name][0] == pytest.approx(together[name][i], rel=1e-9)
+
+
+def test_a_diverged_row_leaves_its_neighbours_alone() -> None:
+    row = {"depth": 2, "gamma": 0.5, "dim": 12, "overlap_angle": 60.0, "finetune_steps": 400, "finetune_lr": 0.02}
+    wild = {**row, "finetune_lr": 5.0}
+    metrics, status = run([row, wild, row], [0, 0, 1])
+    calm, _ = run([row, row], [0, 1])
+    assert status == ["ok", "diverged", "ok"]
+    assert np.isnan([metrics["risk_finetune"][1], metrics["transferability_finetune"][1]]).all()
+    for name in RISKS:
+        np.testing.assert_allclose(metrics[name][[0, 2]], calm[name], rtol=1e-12)
+
+
+def test_the_cap_is_reported_and_the_values_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "STEP_CAP", 70)
+    row = {"depth": 2, "gamma": 0.5, "dim": 12, "overlap_angle": 60.0, "finetune_lr": 0.02}
+    capped, status = run([row, {**row, "finetune_steps": 70}], [0, 0])
+    assert status == ["not_converged", "ok"]
+    for name in ("risk_scratch", "risk_finetune"):
+        assert capped[name][0] == pytest.approx(capped[name][1], rel=1e-12)
+
+
+def test_a_negative_multiple_behind_frozen_layers_ends_at_zero() -> None:
+    row = {"depth": 3, "gamma": 4.0, "dim": 12, "overlap_angle": 170.0, "frozen_layers": 1, "finetune_lr": 0.02}
+    metrics, status = run([row], [0])
+    assert status == ["ok"]
+    assert metrics["risk_finetune"][0] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_without_samples_nothing_moves() -> None:
+    row = {"depth": 2, "gamma": 0.01, "dim": 12, "overlap_angle": 60.0}
+    metrics, status = run([row], [0])
+    assert status == ["ok"]
+    assert metrics["risk_finetune"][0] == pytest.approx(1.0)
+    assert metrics["risk_linear"][0] == pytest.approx(1.0)
+
+
+def test_pretraining_by_descent_reaches_the_source_and_the_same_fine_tuning() -> None:
+    row = {"depth": 2, "gamma": 0.5, "dim": 16, "overlap_angle": 40.0, "noise": 0.2, "init_scale": 1e-4,
+           "finetune_lr": 0.005, "pretrain_start": "descent", "finetune_steps": 20_000}
+    metrics, status = run([row], [1])
+    assert status == ["ok"]
+    assert metrics["pretrain_scale"][0] == pytest.approx(1.0, abs=1e-8)
+    expected = end_points(row, 1)
+    assert metrics["risk_finetune"][0] == pytest.approx(expected["risk_finetune"], abs=5e-3)
+    assert metrics["risk_linear"][0] == pytest.approx(expected["risk_linear"], abs=2e-3)
+    assert metrics["risk_scratch"][0] == pytest.approx(expected["risk_scratch"], abs=2e-3)
+
+
+def test_partial_pretraining_by_descent_follows_the_scale_law() -> None:
+    """For depth 2 a random start acts as c(0) = init_scale² dim/2 (THEORY §3): check the halfway scale's time."""
+    dim, alpha = 300, 1e-3
+    columns = table([{"depth": 2, "dim": dim, "gamma": 0.1, "init_scale": alpha, "pretrain_start": "descent",
+                      "finetune_steps": 0, "pretrain_length": length} for length in (0.0, 4.4)])
+    metrics, _ = network.compute(columns, np.array([0, 0]))
+    # the logistic c' = 2c(1-c) from alpha² dim/2
+    odds = alpha**2 * dim / 2 * math.exp(2 * 4.4)
+    assert metrics["pretrain_scale"][1] == pytest.approx(odds / (1 + odds), abs=0.06)
+    first = pretrained.random_start(np.array([0]), "pretrain_layers", 2, dim, np.array([alpha]), torch.device("cpu"))
+    assert metrics["pretrain_scale"][0] == pytest.approx(float((first.last @ first.hidden[0][0]).norm()), rel=1e-12)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_gpu_and_cpu_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"depth": depth, "gamma": gamma, "dim": 24, "overlap_angle": 60.0, "noise": 0.2, "finetune_steps": steps,
+             "finetune_lr": 0.05, "pretrain_start": start, "init_scale": 0.2, "pretrain_length": 3.0}
+            for depth in (1, 2, 4) for gamma in (0.5, 1.5) for steps in (math.inf, 200.0)
+            for start in ("exact", "descent") if start == "exact" or steps == 200.0]
+    seeds = list(range(len(rows)))
+    gpu, gpu_status = run(rows, seeds)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    cpu, cpu_status = run(rows, seeds)
+    assert gpu_status == cpu_status
+    for name in RISKS:
+        np.testing.assert_allclose(gpu[name], cpu[name], rtol=1e-9)
