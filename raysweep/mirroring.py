@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from raysweep.sweep import Sweep
 
 NOWHERE = "none"
+RUN_PER_CELL_UP_TO = 5000  # cells; at some 30 ms a run, more would outlast the sweep
+CELLS_PER_PACK = 250
 
 
 def tracking(asked: str | None, record: sweep_record.Record | None, storage: Path) -> str | None:
@@ -39,25 +41,62 @@ def check(uri: str | None) -> None:
         raise InputError("--tracking-uri", str(error)) from None
 
 
-def start(uri: str, sweep: Sweep) -> Mirror:
-    """The mirror of a sweep, open and writing in the background."""
+def start(uri: str, sweep: Sweep, books: Books) -> Feed:
+    """The mirror of a sweep, open and writing in the background, told of all that is complete already."""
     artifacts = sweep.folder.parent.resolve() / "mlflow-artifacts"
-    return Mirror(uri, artifacts.as_uri() if uri.startswith("sqlite:") else None, sweep.space.as_dict(), sweep.name,
-                  sweep.record.sweep_id, code_version(sweep.workload))
+    feed = Feed(Mirror(uri, artifacts.as_uri() if uri.startswith("sqlite:") else None, sweep.space.as_dict(), sweep.name,
+                       sweep.record.sweep_id, code_version(sweep.workload)), sweep, books)
+    for index in books.complete():
+        feed.complete(index)
+    return feed
 
 
-def cell(mirror: Mirror, sweep: Sweep, books: Books, index: int) -> None:
-    """Hand one complete cell to the mirror."""
-    parameters = sweep.cells.parameters(index)
-    stages = plan.cell_stages(sweep.workload, parameters, sweep.space.seeds)
-    mirror.cell(sweep.cells.ids[index], parameters, books.of_cell(index),
-                [identity for ids in stages.values() for identity in ids])
+class Feed:
+    """Hands complete cells to the mirror: each as a run of its own or, in a large sweep, in packs of neighbours.
+
+    The packs are of equal positions in the plan, whatever was computed when, so that a replay finds the same ones.
+    """
+
+    def __init__(self, mirror: Mirror, sweep: Sweep, books: Books) -> None:
+        self.mirror, self._sweep, self._books = mirror, sweep, books
+        self._packed = len(sweep.cells) > RUN_PER_CELL_UP_TO
+        self._told: set[int] = set()
+
+    def complete(self, index: int) -> None:
+        """The last draw of a cell is there."""
+        if not self._packed:
+            parameters = self._sweep.cells.parameters(index)
+            stages = plan.cell_stages(self._sweep.workload, parameters, self._sweep.space.seeds)
+            self.mirror.cell(self._sweep.cells.ids[index], parameters, self._books.of_cell(index),
+                             [identity for ids in stages.values() for identity in ids])
+            return
+        pack = index // CELLS_PER_PACK
+        if pack not in self._told and all(map(self._books.is_complete, self._members(pack))):
+            self._hand_over(pack)
+
+    def rest(self) -> None:
+        """The end: packs of which some cells are complete and others, which a search left out, never will be."""
+        for pack in range(len(self._sweep.cells) // CELLS_PER_PACK + 1 if self._packed else 0):
+            if pack not in self._told:
+                self._hand_over(pack)
+
+    def _members(self, pack: int) -> range:
+        return range(pack * CELLS_PER_PACK, min((pack + 1) * CELLS_PER_PACK, len(self._sweep.cells)))
+
+    def _hand_over(self, pack: int) -> None:
+        self._told.add(pack)
+        cells = [(index, self._sweep.cells.parameters(index), self._books.of_cell(index))
+                 for index in self._members(pack) if self._books.is_complete(index)]
+        if cells:
+            self.mirror.pack(f"pack-{pack}", cells)
 
 
-def close(mirror: Mirror, sweep: Sweep, books: Books, say: Callable[[str], None]) -> None:
+def close(feed: Feed, sweep: Sweep, books: Books, say: Callable[[str], None]) -> None:
     """Everything at the top of the parent run, its status, and a word if the mirror is not whole."""
     from raysweep.records import results
 
+    feed.rest()
+    mirror = feed.mirror
     written = {"space.yaml": yaml_reader.dump(sweep.space.as_dict()).encode(),
                "plan.json": json.dumps(plan.plan_record(sweep.space, sweep.cells), indent=1).encode(),
                "results.csv": results.dump(sweep.results(), "csv")}

@@ -11,7 +11,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from raysweep import workloads
@@ -23,6 +23,7 @@ KEYS = ("name", "description", "workload", "axes", "zip", "exclude", "fixed", "s
         "analysis")
 RESOURCES = {"gpus_per_trial": 0, "cpus_per_trial": 1}
 MAX_VALUES = 10_000_000  # more cells than this cannot be enumerated, whatever --yes says
+MAX_ON_AXIS = 1_000_000  # checking one by one what takes longer to read than anyone meant to wait
 MAX_END = 1e300  # a span beyond it would overflow
 
 
@@ -105,6 +106,18 @@ def validate(data: Mapping[str, Any]) -> Space:
     return space
 
 
+def restore(record: Mapping[str, Any]) -> Space:
+    """The Space of a record that `as_dict` wrote, by this release or an earlier one; InputError if it is none.
+
+    Parameters that a later release added stand at the value that means they are absent. Analyses are not looked at:
+    they change no row, and one that is no longer understood must not hide the rows.
+    """
+    workload, fixed = _workload(record), _mapping(record, "fixed")
+    absent = {p.name: p.absent for p in workload.parameters if p.late and p.name not in _mapping(record, "axes")}
+    space = validate({**record, "fixed": {**absent, **fixed}, "analysis": []})
+    return replace(space, analysis=record.get("analysis") or [])
+
+
 def _name(data: Mapping[str, Any]) -> str:
     if "name" not in data:
         raise InputError("name", "missing; expected a plain name such as my-first-sweep")
@@ -175,8 +188,8 @@ def _spaced(spec: dict[str, Any], path: str) -> list[float]:
     first, last, count = numbers
     if count != int(count) or count < 1:
         raise InputError(path, f"expected a whole count of at least 1, got {shown(count)}")
-    if count > MAX_VALUES:
-        raise InputError(path, f"{count:,} values are more than the {MAX_VALUES:,} that can be planned")
+    if count > MAX_ON_AXIS:
+        raise InputError(path, f"{count:,} values are more than the {MAX_ON_AXIS:,} that an axis can hold")
     if count > 1 and first == last:
         raise InputError(path, f"expected two different ends, got {first} twice")
     if kind == "geomspace" and (first <= 0 or last <= 0):

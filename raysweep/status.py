@@ -19,7 +19,11 @@ def overview(storage: Path) -> list[str]:
     """A line a sweep: name, workload, rows, state, when it was started."""
     lines = []
     for name in sweep_record.sweeps(storage):
-        found = sweeps.open_sweep(name, storage)
+        try:
+            found = sweeps.open_sweep(name, storage)
+        except InputError as error:
+            lines.append(f"{name:32} {error}")
+            continue
         books = found.books()
         done, left = len(books.rows), books.missing().rows
         lines.append(f"{name:32} {found.space.workload:18} {done:>9,} of {done + left:<9,} {state(found, left):12} "

@@ -148,10 +148,7 @@ def sync(name: str, *, storage: str | Path = "sweeps", tracking_uri: str | None 
     mirroring.check(uri)
     with driver.only_driver(found.folder, found.name):
         books = found.books()
-        mirror = mirroring.start(uri, found)
-        for cell in books.complete():
-            mirroring.cell(mirror, found, books, cell)
-        mirroring.close(mirror, found, books, say)
+        mirroring.close(mirroring.start(uri, found, books), found, books, say)
     return found
 
 
@@ -212,31 +209,25 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
         books = driver.Books(space, cells, folder, options)
         for note in books.notes:
             say(note)
-        mirror = mirroring.start(uri, sweep) if uri else None
-
-        def on_complete(cell: int) -> None:
-            if mirror is not None:
-                mirroring.cell(mirror, sweep, books, cell)
-
+        feed = mirroring.start(uri, sweep, books) if uri else None
         try:
             with driver.stop_on_signals():
-                for cell in books.complete():
-                    on_complete(cell)
                 if (work := books.missing()).rows:
-                    driver.compute(folder, options, books, work, on_complete, say)
+                    driver.compute(folder, options, books, work, feed.complete if feed else lambda cell: None, say)
                 else:
                     say(f"{sweep.name}: all {len(books.rows):,} rows are there; nothing to compute")
                 if with_report:
                     _say_report(sweep, say)
         except BaseException as problem:
-            if mirror is not None and (warning := mirror.finish("KILLED", {}, {})):
+            stopped = isinstance(problem, KeyboardInterrupt)
+            if feed and (warning := feed.mirror.finish("KILLED" if stopped else "FAILED", {}, {})):
                 say(warning)
-            if isinstance(problem, KeyboardInterrupt):
+            if stopped:
                 say(f"interrupted: {len(books.rows):,} rows are kept; go on with: raysweep resume {sweep.name} "
                     f"--storage {folder.parent}")
             raise
-        if mirror is not None:
-            mirroring.close(mirror, sweep, books, say)
+        if feed:
+            mirroring.close(feed, sweep, books, say)
     return sweep
 
 

@@ -1,13 +1,11 @@
-"""A workload for tests, brought by entry point: rows that are computed, fail, run out of memory, wait or die on demand."""
+"""A workload for tests, brought by entry point: rows are computed, fail, lack memory, wait or die as a test says."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -45,9 +43,9 @@ def _first(mark: Path) -> bool:
     return True
 
 
-def cost(parameters: Mapping[str, Any], rows: int) -> Cost:
+def cost(columns: Columns) -> Cost:
     """As declared by the space itself, so that a test decides how rows fall into packs."""
-    return Cost(float(parameters["seconds"]) * rows, 1.0)
+    return Cost(float(np.sum(columns["seconds"])), 1.0)
 
 
 WORKLOAD = Workload(

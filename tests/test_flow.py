@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def integrate_layers(X: np.ndarray, y: np.ndarray, direction: np.ndarray, scale:
     between = np.random.default_rng(5).standard_normal((depth, dim))
     between /= np.linalg.norm(between, axis=1, keepdims=True)
     chain = [direction, *between[: depth - 1], np.ones(1)]
-    matrices = [scale * np.outer(above, below) for below, above in zip(chain[:-1], chain[1:], strict=True)]
+    matrices = [scale * np.outer(above, below) for below, above in pairwise(chain)]
     sizes = np.cumsum([m.size for m in matrices])[:-1]
 
     def unpack(flat: np.ndarray) -> list[np.ndarray]:
@@ -117,8 +118,8 @@ def test_linear_transfer_trains_the_last_layer_with_its_ridge() -> None:
 
 
 def test_convergence_reaches_the_exact_end_point_of_every_draw() -> None:
-    rows = [{"depth": depth, "gamma": gamma, "dim": 20, "overlap_angle": angle, "noise": noise, "pretrain_length": length,
-             "init_scale": 0.1}
+    rows = [{"depth": depth, "gamma": gamma, "dim": 20, "overlap_angle": angle, "noise": noise,
+             "pretrain_length": length, "init_scale": 0.1}
             for depth in (1, 2, 3, 6) for gamma in (0.05, 0.5, 0.95, 1.0, 1.1, 3.0) for angle in (0.0, 65.0, 180.0)
             for noise, length in ((0.0, math.inf), (0.4, 0.5))]
     seeds = np.arange(len(rows)) % 4

@@ -35,7 +35,12 @@ def publish(path: Path, content: bytes) -> bool:
 
 def replace(path: Path, content: bytes) -> None:
     """Put this content at `path` atomically and durably, whatever was there."""
-    os.replace(_write_beside(path, content), path)
+    temporary = _write_beside(path, content)
+    try:
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
     _sync_folder(path.parent)
 
 

@@ -4,7 +4,7 @@ The ledger is the truth; what is written here can be written again from it (`ray
 no failure of MLflow ever stops a sweep: it is remembered, tried again, and in the end becomes one line of warning.
 
 The writer is one thread of the driver. It alone imports MLflow (two seconds) and creates the database, the experiment
-and the runs. One run is written per cell at any number of cells.
+and the runs: one per cell, or per pack of cells where a run for each would be too many.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from raysweep.records import mirror_runs
-from raysweep.records.mirror_content import of_cell
+from raysweep.records.mirror_content import of_cell, of_pack
 from raysweep.records.mirror_runs import Runs
 from raysweep.records.tracking import (
     Unreachable,
@@ -84,6 +84,17 @@ class Mirror:
 
         def work(runs: Runs) -> None:
             mirror_runs.write_cell(runs, cell_id, of_cell(cell_id, self._axes, params, rows, stage_ids))
+
+        with self._changed:
+            self._tasks.append(_Task(work, cell=True))
+            self._changed.notify()
+
+    def pack(self, pack_id: str, cells: Sequence[tuple[int, Mapping[str, Any], Sequence[Mapping[str, Any]]]]) -> None:
+        """Hand over many complete cells as one run: (position in the plan, parameters, rows) each."""
+        cells = list(cells)
+
+        def work(runs: Runs) -> None:
+            mirror_runs.write_cell(runs, pack_id, of_pack(pack_id, self._axes, cells))
 
         with self._changed:
             self._tasks.append(_Task(work, cell=True))

@@ -78,6 +78,24 @@ def of_cell(cell_id: str, axes: Sequence[str], params: Mapping[str, Any], rows: 
     )
 
 
+def of_pack(pack_id: str, axes: Sequence[str], cells: Sequence[tuple[int, Mapping[str, Any], Sequence[Mapping[str, Any]]]],
+            ) -> Content:
+    """The run of many complete cells, (position in the plan, parameters, rows) each: for sweeps too large for a run a
+    cell. NAME and every numeric axis are histories with one step per cell, its position in the plan."""
+    parts = [(position, of_cell(str(position), axes, params, rows, ())) for position, params, rows in cells]
+    metrics = [(key, value, position) for position, part in parts for key, value, _ in part.metrics
+               if not key.endswith("_draws")]
+    shared = {name: value for name, value in parts[0][1].params.items()
+              if all(part.params.get(name) == value for _, part in parts)}
+    counts = Counter(str(row["status"]) for _, _, rows in cells for row in rows)
+    tags = {"raysweep.cell": pack_id, "raysweep.cells": str(len(cells)),
+            "raysweep.draws": ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))}
+    digest = hashlib.sha256("".join(part.digest for _, part in parts).encode()).hexdigest()[:32]
+    return Content(f"cells {cells[0][0]} to {cells[-1][0]}",
+                   "FAILED" if any(part.status == "FAILED" for _, part in parts) else "FINISHED",
+                   metrics, shared, tags, digest)
+
+
 def text(value: Any) -> str:
     """A parameter as MLflow shows it: 45.0 as 45, other floats in full precision, infinity as inf."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:

@@ -18,6 +18,7 @@ from typing import Any
 
 from raysweep.errors import InputError, unknown
 from raysweep.records import files, ledger
+from raysweep.space import restore
 
 FORMAT = 1
 RESERVED = ("mlflow.db", "mlflow-artifacts")
@@ -67,10 +68,12 @@ def load(folder: Path) -> Record | None:
     try:
         plain = json.loads(text)
         if plain["format"] != FORMAT:
-            raise InputError(str(folder / FILE), f"written in format {plain['format']}, this version reads {FORMAT}")
-        plain["space"] = _decode(plain["space"])
+            raise InputError("format", f"{plain['format']} where this version reads {FORMAT}")
+        plain["space"] = restore(_decode(plain["space"])).as_dict()
         return Record(**plain)
-    except (ValueError, KeyError, TypeError) as error:
+    except InputError as error:
+        raise InputError(str(folder / FILE), f"not the record of a sweep that can be read here ({error})") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(str(folder / FILE), f"not the record of a sweep ({error})") from None
 
 

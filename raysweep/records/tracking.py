@@ -51,7 +51,8 @@ def without_credentials(tracking_uri: str) -> str:
 def reason(error: BaseException) -> str:
     """The first line of an error, short and without credentials."""
     lines = str(error).strip().splitlines()
-    first = lines[0].partition(" with exception ")[0] if lines else type(error).__name__  # MLflow quotes urllib3 at length
+    first = lines[0] if lines else type(error).__name__
+    first = first.partition(" with exception ")[0]  # after which MLflow quotes urllib3 at length
     return mask(first)[:300]
 
 

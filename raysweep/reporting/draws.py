@@ -53,9 +53,18 @@ def repeated(frame: pd.DataFrame, keys: list[str]) -> int:
     return int(frame.duplicated(keys).sum())
 
 
-def log_axis(x: np.ndarray) -> bool:
-    """Whether x is interpolated in log x: positive, and spanning more than a decade."""
+def decades(x: np.ndarray) -> bool:
+    """Whether x is positive and spans more than a decade."""
     return bool(len(x) > 1 and x.min() > 0 and x.max() / x.min() > 10)
+
+
+def log_axis(x: np.ndarray) -> bool:
+    """Whether sorted x is interpolated and drawn in log x: it spans more than a decade, and its points are spread more evenly
+    in log x than in x (angles from 4.5 to 90 degrees in equal steps stay as they are)."""
+    if len(x) < 3 or not decades(x):
+        return decades(x)
+    plain, logarithmic = np.diff(x), np.diff(np.log(x))
+    return bool(logarithmic.std() / logarithmic.mean() < plain.std() / plain.mean())
 
 
 def standard_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

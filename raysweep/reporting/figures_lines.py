@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.reporting.draws import log_axis
+from raysweep.reporting.draws import decades, log_axis
 from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED
 from raysweep.reporting.selection import CellMeans
-from raysweep.reporting.style import FIT, colours, legend_below, legend_right, panels, zero_rule
+from raysweep.reporting.style import FIT, THEORY, colours, label_panels, legend_below, legend_right, panels, zero_rule
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
@@ -55,7 +55,7 @@ def curves_figure(
     any_theory = any(len(s.theory) or np.isfinite(s.theory_at_infinity) for _, lines in parts for s in lines)
     any_median = any(s.means.median.any() for _, lines in parts for s in lines)
     any_mark = any(s.marks for _, lines in parts for s in lines)
-    for k, (panel, (title, lines)) in enumerate(zip(axes, parts, strict=True)):
+    for panel, (title, lines) in zip(axes, parts, strict=True):
         if logarithmic:
             panel.set_xscale("log")
         if bent:
@@ -74,18 +74,16 @@ def curves_figure(
                                    fmt=marker, color=shade, markersize=3.8, elinewidth=1.1, capsize=1.8, zorder=3,
                                    markerfacecolor="white" if heavy else shade)
             for place, low, high, expected in series.marks:
-                height = np.interp(place, means.x[np.isfinite(means.x)], means.centre[np.isfinite(means.x)])
+                height = height_at(place, means)
                 panel.errorbar([place], [height], xerr=[[max(place - low, 0)], [max(high - place, 0)]], fmt="D", color=FIT,
                                markersize=6, elinewidth=1.8, capsize=3.5, zorder=5, markerfacecolor=shade, markeredgewidth=1.2)
                 if np.isfinite(expected) and len(series.theory):
-                    panel.plot([expected], [np.interp(expected, series.theory_x, series.theory)], marker="*", markersize=12,
-                               color="white", markeredgecolor=FIT, markeredgewidth=1.0, zorder=6, linestyle="none")
+                    panel.plot([expected], [np.interp(expected, series.theory_x, series.theory)], marker="|", markersize=20,
+                               color=THEORY, markeredgewidth=2.0, zorder=6, linestyle="none")
         if np.isinf(every).any():
             show_infinity(panel, finite, far, logarithmic)
         panel.set_title(title)
-        panel.set_xlabel(axis_label(x, workload))
-        if k % 3 == 0:
-            panel.set_ylabel(axis_label(metric, workload))
+    label_panels(axes, axis_label(x, workload), axis_label(metric, workload))
     handles = [Line2D([], [], color=colour[key], marker="o", markersize=4, linestyle="none", label=labels[key]) for key in keys]
     kinds = [Line2D([], [], color="#555555", marker="o", markersize=4, linestyle="none", label="mean ± standard error")]
     if any_median:
@@ -96,13 +94,25 @@ def curves_figure(
     if any_mark:
         kinds.append(Line2D([], [], color=FIT, marker="D", markersize=6, markerfacecolor="white", label="fitted place with interval"))
         if any(np.isfinite(mark[3]) for _, lines in parts for s in lines for mark in s.marks):
-            kinds.append(Line2D([], [], color=FIT, marker="*", markersize=11, markerfacecolor="white", linestyle="none",
+            kinds.append(Line2D([], [], color=THEORY, marker="|", markersize=15, markeredgewidth=2.0, linestyle="none",
                                 label="closed form's place"))
     if len(keys) > 1:
-        last_of_first_row = axes[min(len(axes), 3) - 1]
+        last_of_first_row = axes[min(len(axes), axes[0].get_gridspec().ncols) - 1]
         legend_right(last_of_first_row, handles, legend_title)
     legend_below(figure, kinds)
     return figure
+
+
+def height_at(place: float, means: CellMeans) -> float:
+    """The mean curve at a place between its points."""
+    from scipy.interpolate import Akima1DInterpolator
+
+    known = np.isfinite(means.x)
+    x, centre = means.x[known], means.centre[known]
+    if len(x) < 3:
+        return float(np.interp(place, x, centre))
+    u, at = (np.log(x), np.log(place)) if log_axis(x) else (x, place)
+    return float(Akima1DInterpolator(u, centre, method="makima")(at))
 
 
 def beyond(finite: np.ndarray, logarithmic: bool) -> float:
@@ -152,7 +162,7 @@ def places_figure(
     estimates = np.concatenate([t.loc[t["status"] == LOCATED, "estimate"].to_numpy(float) for t in columns])
     if log_axis(spots):
         panel.set_xscale("log")
-    if len(estimates) and log_axis(estimates):
+    if decades(estimates):
         panel.set_yscale("log")
     for (_, _, table, fine, expected), shade, shift in zip(parts, shades, nudge, strict=True):
         known = np.isfinite(expected)
@@ -170,10 +180,11 @@ def places_figure(
             beyond_grid = table[table["status"] == status]
             if len(beyond_grid):
                 censored = True
-                panel.plot(beyond_grid[along].astype(float), beyond_grid[bound].astype(float), marker, color=shade,
+                spot = beyond_grid[along].to_numpy(float)
+                panel.plot(spot * np.exp(shift) if log_axis(spots) else spot + shift, beyond_grid[bound].astype(float), marker, color=shade,
                            markerfacecolor="none", markersize=6, zorder=3)
     panel.set_xlabel(axis_label(along, workload))
-    panel.set_ylabel(f"{what}: {axis_label(x, workload)}")
+    panel.set_ylabel(f"{what}\nin {axis_label(x, workload)}")
     if len(parts) > 1:
         legend_right(panel, [Line2D([], [], color=shade, marker="o", markersize=5, label=part[1])
                              for part, shade in zip(parts, shades, strict=True)], legend_title)

@@ -9,7 +9,7 @@ import numpy as np
 from raysweep.reporting.draws import log_axis
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.selection import cell_means
-from raysweep.reporting.style import DIVERGING, FIT, MISSING, THEORY, legend_below, panels
+from raysweep.reporting.style import DIVERGING, FIT, MISSING, THEORY, label_panels, legend_below, panels
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
@@ -34,7 +34,7 @@ def surface_figure(
     norm, bent = colour_scale(every[np.isfinite(every)])
     figure, axes = panels(len(grids), width=5.0, height=4.1)
     drawn: dict[str, bool] = {}
-    for k, (panel, (title, _, table, at, roots), (xs, ys, means)) in enumerate(zip(axes, parts, grids, strict=False)):
+    for panel, (title, _, table, at, roots), (xs, ys, means) in zip(axes, parts, grids, strict=False):
         panel.grid(False)
         panel.set_facecolor(MISSING)
         if log_axis(xs):
@@ -51,6 +51,10 @@ def surface_figure(
         low = np.clip(found["low"].to_numpy(float), xs[0], xs[-1])
         high = np.clip(found["high"].to_numpy(float), xs[0], xs[-1])
         place, slices = found["estimate"].to_numpy(float), found[y].to_numpy(float)
+        if len(found) > 2:
+            located = (table["status"] == LOCATED).to_numpy()
+            band = [np.where(located, np.clip(table[end].to_numpy(float), xs[0], xs[-1]), np.nan) for end in ("low", "high")]
+            panel.fill_betweenx(table[y].to_numpy(float), *band, color=FIT, alpha=0.16, linewidth=0, zorder=2)
         if len(found):
             panel.errorbar(place, slices, xerr=[np.maximum(place - low, 0), np.maximum(high - place, 0)], fmt="o", color=FIT, ecolor=FIT,
                            markersize=4, elinewidth=1.3, capsize=2, zorder=4, markeredgecolor="white", markeredgewidth=0.6)
@@ -58,11 +62,8 @@ def surface_figure(
         panel.set_xlim(*limits[0])
         panel.set_ylim(*limits[1])
         panel.set_title(title)
-        panel.set_xlabel(axis_label(x, workload))
-        if k % 3 == 0:
-            panel.set_ylabel(axis_label(y, workload))
-    bar = figure.colorbar(ScalarMappable(norm, DIVERGING), ax=axes, label="mean " + axis_label(metric, workload), pad=0.015,
-                          aspect=28, extend="both")
+    label_panels(axes, axis_label(x, workload), axis_label(y, workload))
+    bar = figure.colorbar(ScalarMappable(norm, DIVERGING), ax=axes, label="mean " + axis_label(metric, workload), pad=0.015, aspect=28)
     if bent:
         bar.set_ticks(asinh_ticks(float(norm.vmax)))
         bar.minorticks_off()

@@ -14,10 +14,12 @@ from raysweep.reporting.turning import (
     additive_fit,
     all_places,
     resampled_places,
+    convex_range,
     rise,
     rise_quantile,
     slope_interval,
     smooth_within_draws,
+    unresolved,
 )
 from raysweep.reporting.zero import independent_points, t_quantile
 
@@ -127,8 +129,13 @@ def without_noise(u: np.ndarray, fit: Additive) -> Turn:
     if index in (0, len(u) - 1):
         return at_edge(answer, u, curve, index, u[index])
     where = places(u, curve)
-    return replace(answer, status=LOCATED, estimate=float(np.mean(where[:2])), low=min(where), high=max(where),
-                   method_spread=max(where) - min(where))
+    low, high = min(where), max(where)
+    if unresolved(u, curve[None], fit, index, False):
+        first, last = convex_range(u, curve, index)
+        low, high = min(low, first), max(high, last)
+        answer = replace(answer, note="the grid is coarse for this curve: the interval holds for any convex shape")
+    return replace(answer, status=LOCATED, estimate=float(np.mean(where[:2])), low=low, high=high,
+                   method_spread=high - low)
 
 
 def with_noise(u: np.ndarray, values: np.ndarray, fit: Additive, level: float) -> Turn:
@@ -151,6 +158,11 @@ def with_noise(u: np.ndarray, values: np.ndarray, fit: Additive, level: float) -
         tail = (1 - level) / 2
         low = min(float(np.quantile(each, tail)) for each in resampled)
         high = max(float(np.quantile(each, 1 - tail)) for each in resampled)
+    if unresolved(u, values, fit, index, smooth):
+        first, last = convex_range(u, fit.curve, index)
+        low, high, spread = min(low, first), max(high, last), max(spread, last - first)
+        answer = replace(answer, note="the grid is coarse for this curve: the interval holds for any convex shape")
+    low, high = max(low, u[0]), min(high, u[-1])
     inner = u[0] < low and high < u[-1]
     if fall and climb and inner:
         return replace(answer, status=LOCATED, estimate=estimate, low=low, high=high, method_spread=spread)
@@ -191,10 +203,9 @@ def at_edge(answer: Turn, u: np.ndarray, curve: np.ndarray, edge: int, bound: fl
     rest = slope[:-third] if edge else slope[third:]
     words = ("falls", "upper") if edge else ("rises", "lower")
     known = {"low": float(bound), "high": np.inf} if edge else {"low": -np.inf, "high": float(bound)}
-    inside = bound != u[-1 if edge else 0]
-    if not inside or np.sign(np.mean(near)) == np.sign(np.mean(rest)):
-        if abs(float(np.mean(near))) > FLATTENED * abs(float(np.mean(rest))):
-            return replace(answer, status=MONOTONE, note=f"{words[0]} throughout", **known)
+    at_rim = int(np.argmin(curve)) == edge
+    if at_rim and abs(float(np.mean(near))) > FLATTENED * abs(float(np.mean(rest))):
+        return replace(answer, status=MONOTONE, note=f"{words[0]} throughout", **known)
     status = CENSORED_HIGH if edge else CENSORED_LOW
     return replace(answer, status=status, note=f"best towards the {words[1]} edge, no clear turn inside", **known)
 

@@ -160,6 +160,10 @@ def question(space: Mapping[str, Any], workload: Workload) -> str:
         }[kind])
     ask = "; ".join(dict.fromkeys(asked))
     text = f"{ask[0].upper() + ask[1:]}? " if ask else ""
+    described = {metric.name: metric.description for metric in workload.metrics}
+    named = [str(options["metric"]) for entry in space.get("analysis") or [] for options in entry.values() if options and "metric" in options]
+    for name in dict.fromkeys(named):
+        text += f"{sentence(plain(name) + ': ' + described[name])} "
     text += f"Workload `{workload.name}`: {workload.summary}."
     return text + (f" Varied: {axes}." if axes else "")
 

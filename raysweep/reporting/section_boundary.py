@@ -106,7 +106,7 @@ def line_figure(
         expected = np.array([root[0] if len(root) == 1 else np.nan for root in roots])
         key = values[0] if len(values) == 1 else settings(others, values, workload)
         lines.append((key, settings(others, values, workload), table, at, expected))
-    return places_figure(lines, x, along, workload, level, f"zero of {plain(metric)}\n")
+    return places_figure(lines, x, along, workload, level, f"zero of {plain(metric)}")
 
 
 def slices_figure(
@@ -154,6 +154,12 @@ def headline(whole: pd.DataFrame, x: str, metric: str, lead: list[str], workload
         text += f", from {number(found['estimate'].min())}{unit} to {number(found['estimate'].max())}{unit}"
         half = ((found["high"] - found["low"]) / 2).median()
         text += f" (median half-width {number(half, 2)}{unit}, {100 * level:g} % pointwise)"
+    other = whole[whole["status"] != LOCATED]
+    if len(other):
+        text += "; " + ", ".join(f"{word.replace('_', ' ')} in {count}" for word, count in other["status"].value_counts().items())
+        common = other["note"].value_counts()
+        if common.iloc[0] > len(other) / 2 and common.index[0]:
+            text += f" ({'mostly ' if common.iloc[0] < len(other) else ''}{common.index[0]})"
     beside = summary(whole, level)
     return text + (f"; {beside}" if beside else "")
 

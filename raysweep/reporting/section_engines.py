@@ -10,7 +10,7 @@ import numpy as np
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.section_curves import metrics_of
 from raysweep.reporting.selection import parameters_of
-from raysweep.reporting.style import QUALITATIVE, legend_below, panels
+from raysweep.reporting.style import QUALITATIVE, label_panels, legend_below, panels
 from raysweep.reporting.words import axis_label, counted, number, plain
 from raysweep.workloads.declaration import Workload
 
@@ -93,7 +93,7 @@ def engines_figure(
 
     figure, axes = panels(len(metrics))
     engines = sorted(set(table["engine"]))
-    for k, (panel, metric) in enumerate(zip(axes, metrics, strict=True)):
+    for panel, metric in zip(axes, metrics, strict=True):
         panel.set_xscale("log")
         panel.set_yscale("log")
         notes = []
@@ -111,9 +111,7 @@ def engines_figure(
             ends = np.array([sloped[x].min(), sloped[x].max()])
             panel.plot(ends, sloped["median"].max() * ends / ends[1], color="#999999", linewidth=1, linestyle="--", zorder=1)
         panel.set_title(plain(metric) + (f"\n{', '.join(notes)}" if notes else ""))
-        panel.set_xlabel(axis_label(x, workload))
-        if k % 3 == 0:
-            panel.set_ylabel(f"|difference to {reference}|")
+    label_panels(axes, axis_label(x, workload), f"|difference to {reference}|")
     handles = [Line2D([], [], color=shade, marker="o", markersize=4.5, label=engine) for engine, shade in zip(engines, QUALITATIVE, strict=False)]
     handles.append(Line2D([], [], color="#999999", linewidth=1, linestyle="--", label="slope 1"))
     legend_below(figure, handles)

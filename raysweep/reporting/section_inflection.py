@@ -46,7 +46,7 @@ def inflection_section(frame: pd.DataFrame, options: Mapping[str, Any], workload
 
     panels = panels_of(rows_of, whole, keys, x, metric, workload)
     marked = (f"{plain(metric).capitalize()} against {plain(x)}: mean over draws ± one standard error over the closed form. Diamonds: fitted {word} with its "
-              f"{100 * level:g} % interval; stars: the closed form's own {word}.")
+              f"{100 * level:g} % interval; orange ticks: the closed form's own {word}.")
     drawings = [Drawing(f"{name}_curves", marked, curves_figure(panels, x, metric, workload))] if panels else []
     along = next((key for key in keys if is_number(frame, key) and frame[key].nunique() > 1), None)
     if along:
@@ -58,7 +58,7 @@ def inflection_section(frame: pd.DataFrame, options: Mapping[str, Any], workload
             key = values[0] if len(values) == 1 else settings(others, values, workload)
             lines.append((key, settings(others, values, workload), table, table[along].to_numpy(float), table["theory"].to_numpy(float)))
         drawings.insert(0, Drawing(f"{name}_line", f"The {word} of {plain(metric)} in {plain(x)} against {plain(along)}, with {100 * level:g} % intervals.",
-                                   places_figure(lines, x, along, workload, level, f"{word} of {plain(metric)}\n")))
+                                   places_figure(lines, x, along, workload, level, f"{word} of {plain(metric)}")))
     return Section(
         title=f"Inflection: where {plain(metric)} turns in {plain(x)}",
         headline=headline(whole, x, metric, word, workload, level),

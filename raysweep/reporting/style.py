@@ -52,7 +52,7 @@ def panels(count: int, width: float = 4.4, height: float = 3.7, most: int = 3) -
     """A figure with `count` panels in rows of at most `most`, sharing scales."""
     from matplotlib.figure import Figure
 
-    columns = min(count, most)
+    columns = 2 if count == 4 else min(count, most)
     rows = -(-count // columns)
     wide = max(width * columns, 6.4) if count == 1 else width * columns
     figure = Figure(figsize=(wide, height * rows + 0.3), layout="constrained")
@@ -65,13 +65,23 @@ def panels(count: int, width: float = 4.4, height: float = 3.7, most: int = 3) -
     return figure, axes[:count]
 
 
+def label_panels(axes: list[Axes], x: str, y: str) -> None:
+    """Axis labels at the left and under the lowest panel of each column."""
+    grid = axes[0].get_gridspec()
+    for k, panel in enumerate(axes):
+        if k % grid.ncols == 0:
+            panel.set_ylabel(y)
+        if k + grid.ncols >= len(axes):
+            panel.set_xlabel(x)
+
+
 def colours(values: list[Any]) -> list[Any]:
     """One colour per value: ordered shades for more than three numbers, else the qualitative palette."""
     import matplotlib
 
     numeric = all(isinstance(value, (int, float, np.number)) for value in values)
     if numeric and len(values) > 3:
-        return [matplotlib.colormaps["viridis"](0.88 * k / (len(values) - 1)) for k in range(len(values))]
+        return [matplotlib.colormaps["viridis"](0.82 * k / (len(values) - 1)) for k in range(len(values))]
     return [QUALITATIVE[k % len(QUALITATIVE)] for k in range(len(values))]
 
 

@@ -93,6 +93,47 @@ def all_places(u: np.ndarray, curves: np.ndarray) -> list[np.ndarray]:
     return [lowest(fine, each) for each in [*plain, bent(u, curves, POWER)[1]]]
 
 
+def unresolved(u: np.ndarray, values: np.ndarray, fit: Additive, index: int, smooth: bool) -> bool:
+    """Whether the curvature at the lowest grid point and at its neighbours differs more than threefold, beyond noise: the grid
+    is then too coarse for any interpolation to be trusted."""
+    nodes = [k for k in (index - 1, index, index + 1) if 0 < k < len(u) - 1]
+    if len(nodes) < 2:
+        return False
+    weights = np.zeros((len(nodes), len(u)))
+    for row, k in enumerate(nodes):
+        left, right = u[k] - u[k - 1], u[k + 1] - u[k]
+        weights[row, k - 1 : k + 2] = [1 / left, -1 / left - 1 / right, 1 / right]
+        weights[row] /= (left + right) / 2
+    curvature = weights @ fit.curve
+    contrast = weights[np.argmax(curvature)] - 3 * weights[np.argmin(curvature)]
+    complete = values[np.isfinite(values).all(axis=1)]
+    if smooth and len(complete) > 1:
+        error = float((complete @ contrast).std(ddof=1) / np.sqrt(len(complete)))
+    else:
+        error = float(np.sqrt(np.sum((contrast @ fit.factor) ** 2)))
+    return bool(contrast @ fit.curve > 3 * error)
+
+
+def convex_range(u: np.ndarray, curve: np.ndarray, index: int) -> tuple[float, float]:
+    """Where a curve that is convex around its lowest grid point can have its minimum, whatever else its shape.
+
+    On either side the minimum lies no farther than where the line through the next two points comes down to that value.
+    """
+    ends = []
+    for step in (-1, 1):
+        near, far = index + step, index + 2 * step
+        if not 0 <= near < len(u):
+            ends.append(float(u[index]))
+            continue
+        end = float(u[near])
+        if 0 <= far < len(u) and curve[far] > curve[near]:
+            slope = (curve[far] - curve[near]) / (u[far] - u[near])
+            end = float(u[near] - (curve[near] - curve[index]) / slope)
+            end = max(end, float(u[index])) if step > 0 else min(end, float(u[index]))
+        ends.append(end)
+    return ends[0], ends[1]
+
+
 def lowest(fine: np.ndarray, curves: np.ndarray) -> np.ndarray:
     """Place of the minimum of each curve (..., samples), refined by the parabola through the three lowest samples."""
     index = np.argmin(curves, axis=-1)

@@ -110,7 +110,7 @@ def values_in_words(name: str, values: list[Any], workload: Workload) -> str:
     if len(values) > 4 and all(isinstance(v, (int, float)) for v in values):
         finite = [v for v in values if math.isfinite(v)]
         more = " and ∞" if len(finite) < len(values) else ""
-        return f"{label} from {number(min(finite))}{unit} to {number(max(finite))}{unit}{more} ({len(values)} values)"
+        return f"{label} from {number(min(finite))}{unit if unit == '°' else ''} to {number(max(finite))}{unit}{more} ({len(values)} values)"
     return f"{label} " + ", ".join(number(v) + (unit if unit == "°" else "") for v in values)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.workloads.declaration import Columns, Cost
+from raysweep.workloads.linear_transfer import training_costs
 
 Parameters = Mapping[str, Any]
 
@@ -23,22 +24,14 @@ _ROW_BYTES = 1000.0  # columns, inner products and metrics of one row
 def of_rows(columns: Columns) -> Cost:
     """Seconds and peak bytes of all rows of one draw (they share engine and dim), distances included.
 
-    One factorization serves every row of `limit`, so the largest n prices all of them; the others price each cell.
+    One factorization serves every row of `theory` and `limit`, so the largest n prices all of them; rows that are
+    trained are priced one by one.
     """
-    engine = str(columns["engine"][0])
-    if engine in ("theory", "limit"):
-        largest = int(np.argmax(columns["gamma"]))
-        return _with_distance(_cell(columns, largest), len(columns["gamma"]))
-    parts = [_with_distance(_cell(columns, row), 1) for row in range(len(columns["gamma"]))]
-    return Cost(sum(part.seconds for part in parts), sum(part.peak_bytes for part in parts))
-
-
-def _cell(columns: Columns, row: int) -> dict[str, Any]:
-    return {name: values[row] for name, values in columns.items()}
-
-
-def _with_distance(parameters: Parameters, rows: int) -> Cost:
-    engine, apart = ENGINES[parameters["engine"]](parameters, rows), _distance(parameters, rows)
+    name, rows = str(columns["engine"][0]), len(columns["gamma"])
+    largest = int(np.argmax(columns["gamma"]))
+    parameters = {key: values[largest] for key, values in columns.items()}
+    engine = TRAINED[name](columns) if name in TRAINED else ENGINES[name](parameters, rows)
+    apart = _distance(parameters, rows)
     return Cost(engine.seconds + apart.seconds, max(engine.peak_bytes, apart.peak_bytes))
 
 
@@ -58,22 +51,11 @@ def limit(parameters: Parameters, rows: int) -> Cost:
     return Cost(seconds, 1e6 + rows * _ROW_BYTES + 8.0 * (copies * n * dim + (2 * dim**2 if n > dim else 0)))
 
 
-def flow(parameters: Parameters, rows: int) -> Cost:
-    """Gradient flow of the end-to-end map: a placeholder at ten times the end point until measured."""
-    base = limit(parameters, rows)
-    return Cost(10 * base.seconds + rows * 1e-3, 2 * base.peak_bytes)
-
-
-def network(parameters: Parameters, rows: int) -> Cost:
-    """Gradient descent on the layers: a placeholder from the operation count until measured."""
-    steps = min(float(parameters["finetune_steps"]), 2e4)
-    dim, depth = int(parameters["dim"]), int(parameters["depth"])
-    work = 6.0 * dim**2 * depth
-    return Cost(1e-2 + 2 * steps * rows * work / 1e10, 1e6 + rows * 8.0 * 8 * dim**2 * depth)
-
-
 ENGINES: dict[str, Callable[[Parameters, int], Cost]] = {
-    "theory": theory, "limit": limit, "flow": flow, "network": network,
+    "theory": theory, "limit": limit,
+}
+TRAINED: dict[str, Callable[[Columns], Cost]] = {
+    "flow": training_costs.flow, "network": training_costs.network,
 }
 
 

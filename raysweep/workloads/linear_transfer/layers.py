@@ -49,14 +49,6 @@ def end_to_end(hidden: list[torch.Tensor], last: torch.Tensor) -> torch.Tensor:
     return _backward(hidden, last)[-1]
 
 
-def gradients(hidden: list[torch.Tensor], last: torch.Tensor,
-              residual: torch.Tensor) -> tuple[list[torch.Tensor], torch.Tensor]:
-    """Gradients of the loss in every hidden layer and in the last, for the gradient `residual` (g) in β."""
-    down, up = _backward(hidden, last), _forward(hidden, residual)
-    depth = len(hidden) + 1
-    return [down[depth - 2 - i].unsqueeze(2) * up[i].unsqueeze(1) for i in range(depth - 1)], up[-1]
-
-
 def _backward(hidden: list[torch.Tensor], last: torch.Tensor) -> list[torch.Tensor]:
     """w_L, then w_L W_{L-1}, … down to β: the rows of everything above each layer."""
     down = [last]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ PRETRAIN_CAP = 500_000  # steps beyond which it is not converged
 
 @dataclass
 class Start:
-    """Networks of one shape: hidden (L-1 tensors (rows, dim, dim)), last (rows, dim), status (rows,) of layers.OK ….."""
+    """Networks of one shape: hidden (L-1 tensors (rows, dim, dim)), last (rows, dim), status (rows,).."""
 
     hidden: list[torch.Tensor]
     last: torch.Tensor
@@ -31,14 +32,14 @@ class Start:
 
 
 def exact_start(seeds: Array, depth: int, scale: Array, directions: Array, device: torch.device) -> Start:
-    """Balanced aligned rank-one layers, scale (rows,) each, whose product is along directions (rows, dim) (THEORY §3)."""
+    """Balanced aligned rank-one layers of norm scale (rows,), their product along directions (rows, dim) (THEORY §3)."""
     dim = directions.shape[1]
     between = np.stack([draws.normal(int(seed), "hidden", depth - 1, dim) for seed in seeds])
     between /= np.linalg.norm(between, axis=2, keepdims=True)
     chain = [torch.as_tensor(v, device=device) for v in (directions, *between.transpose(1, 0, 2))]
     size = torch.as_tensor(scale, device=device)[:, None]
     hidden = [torch.bmm((size * above).unsqueeze(2), below.unsqueeze(1))
-              for below, above in zip(chain[:-1], chain[1:], strict=True)]
+              for below, above in pairwise(chain)]
     return Start(hidden, size * chain[-1], np.zeros(len(seeds), dtype=int))
 
 

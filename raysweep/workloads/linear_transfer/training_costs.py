@@ -1,0 +1,94 @@
+"""What rows of one draw cost when they are trained (engines flow and network), on one core; importable without torch.
+
+Each function takes the rows' columns, all of one seed and dim. Constants were measured on one core of a 2-core x86 machine
+(float64, torch 2.15); expect a factor 2-3, more where the number of steps to convergence has to be guessed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raysweep.workloads.declaration import Columns, Cost
+
+Array = np.ndarray
+
+_DRAW_SECONDS = 2e-8  # per number of X
+_FACTOR_SECONDS = 1.2e-9  # per n dim min(n, dim) of a singular value decomposition; per dim³ of an eigendecomposition
+_SUBSTEPS = 55  # of an integrator step
+_MODE_SECONDS = 4e-9  # per mode and substep
+_STEP_SECONDS = 3e-3  # of an integrator step whatever the rows
+_PASS_SECONDS = 2.5e-5  # per layer (and one more) of a descent step of a chunk, whatever the rows
+_BANDWIDTH = 1.6e10  # bytes/s of the layers' passes through memory
+_CHUNK_BYTES = 8 << 20
+_BASE_BYTES = 4e7  # work arrays of a chunk, either engine
+_STEP_CAP, _PRETRAIN_CAP = 2e5, 5e5
+
+
+def flow(columns: Columns) -> Cost:
+    """One factorization per n, then 50 to 300 integrator steps that all rows of a pack take together."""
+    n, dim = _samples(columns), float(columns["dim"][0])
+    modes = np.minimum(n, dim)
+    time = np.asarray(columns["finetune_lr"], float) * np.asarray(columns["finetune_steps"], float)
+    crowded = np.where(np.abs(n / dim - 1) < 0.2, 2.0, 1.0)  # slow modes
+    steps = np.where(np.isinf(time), 50.0, 40 + 50 * np.log10(1 + np.where(np.isinf(time), 0.0, time))) * crowded
+    steps = np.where(np.asarray(columns["depth"]) > 1, steps, 0.0)
+    trained = 2 * steps * _SUBSTEPS * modes * _MODE_SECONDS
+    seconds = 2e-3 + 2 * _STEP_SECONDS * steps.max() + trained.sum() + 3e-5 * len(n) + _factorizations(n, dim)
+    memory = 8.0 * (4 * n.max() * dim + dim**2 + 6 * modes.sum()) + 2000.0 * len(n)
+    return Cost(float(seconds), float(_BASE_BYTES + memory))
+
+
+def network(columns: Columns) -> Cost:
+    """Scratch and fine-tuning pass four times through their layers each step (layers.py); so does pretraining."""
+    n, dim = _samples(columns), float(columns["dim"][0])
+    depth = np.asarray(columns["depth"], float)
+    steps = _steps(columns, n, dim, depth)
+    layer_bytes = 8 * dim**2 * (depth - 1)
+    chunk_rows = np.maximum(1.0, _CHUNK_BYTES / (2 * layer_bytes + 8 * dim**2))
+    seconds = 1e-2 + (steps * 2 * 4 * layer_bytes / _BANDWIDTH).sum() + _factorizations(n, dim)
+    for layers in np.unique(depth):
+        same = depth == layers
+        chunks = np.ceil(same.sum() / chunk_rows[same][0])
+        seconds += chunks * steps[same].max() * _PASS_SECONDS * (1 + layers)
+    descent = np.asarray(columns["pretrain_start"]) == "descent"
+    if descent.any():
+        seconds += _pretraining({name: values[descent] for name, values in columns.items()}, dim)
+    # twice the chunk while what is done leaves it; an eigenproblem per row behind a random start
+    resident = np.minimum(chunk_rows, len(n)) * (5 * layer_bytes + (3 + 4 * descent) * 8 * dim**2)
+    return Cost(float(seconds), float(_BASE_BYTES + resident.max() + 8.0 * n.max() * dim + 2000.0 * len(n)))
+
+
+def _samples(columns: Columns) -> Array:
+    return np.round(np.asarray(columns["gamma"], float) * np.asarray(columns["dim"], float))
+
+
+def _factorizations(n: Array, dim: float) -> float:
+    distinct = np.unique(n)
+    return float((_DRAW_SECONDS * distinct * dim + _FACTOR_SECONDS * np.maximum(distinct, dim) * dim
+                  * np.minimum(distinct, dim)).sum())
+
+
+def _steps(columns: Columns, n: Array, dim: float, depth: Array) -> Array:
+    """Descent steps of each row: its budget, or an estimate from the slowest mode and the escape from the origin."""
+    budget, lr = np.asarray(columns["finetune_steps"], float), np.asarray(columns["finetune_lr"], float)
+    slowest = np.maximum((1 - np.sqrt(dim / np.maximum(n, 1.0))) ** 2, 1 / dim**2)
+    alpha = np.asarray(columns["init_scale"], float)
+    with np.errstate(over="ignore"):
+        escape = np.where(depth == 2, -np.log(alpha), alpha ** (2.0 - depth) / np.maximum(depth - 2, 1.0))
+        escape = np.where(depth > 1, np.maximum(escape, 0.0), 0.0)
+    needed = (20 / slowest / depth + escape) / lr
+    return np.where(n == 0, 0.0, np.where(np.isinf(budget), np.minimum(needed, _STEP_CAP), budget))
+
+
+def _pretraining(columns: Columns, dim: float) -> float:
+    depth = np.asarray(columns["depth"], float)
+    length = np.asarray(columns["pretrain_length"], float)
+    alpha = np.asarray(columns["init_scale"], float)
+    with np.errstate(over="ignore"):
+        escape = np.where(depth == 2, -2 * np.log(alpha), alpha ** (2.0 - depth))
+    natural = np.where(np.isinf(length), 20 / depth + np.where(depth > 1, np.maximum(escape, 0.0), 0.0), length)
+    steps = np.minimum(depth * natural / 0.05, _PRETRAIN_CAP)
+    keys = np.stack([depth, length, alpha, np.asarray(columns["source_norm"], float)], axis=1)
+    _, first = np.unique(keys, axis=0, return_index=True)  # cells share what is pretrained alike
+    each = steps * ((1 + depth) * _PASS_SECONDS + 32 * dim**2 * (depth - 1) / _BANDWIDTH)
+    return float(each[first].sum())
