@@ -17,7 +17,7 @@ def reconcile(recorded: dict[str, Any], asked: Space, sweep: str) -> bool:
     InputError names the first difference that is neither more seeds nor more values on an axis.
     """
     new = asked.as_dict()
-    for key in ("zip", *(key for key in new if key != "zip")):  # what stands beside what decides how axes compare
+    for key in ("name", "workload", "zip", *new):  # zip before axes: axes that move together are compared together
         value = new[key]
         if key in FREE:
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,19 @@ def ray_cluster(sandbox_path: Path) -> Iterator[str]:
 def files_of(folder: Path) -> dict[str, bytes]:
     """Every file below a folder, byte for byte."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def assert_same_rows(found: Sequence[Mapping[str, Any]], expected: Sequence[Mapping[str, Any]]) -> None:
+    """The same rows in the same order, numbers to 1e-9 (how rows are batched changes the last digits), seconds aside."""
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert one.keys() == other.keys()
+        for name, value in other.items():
+            if name == "seconds":
+                continue
+            if isinstance(value, float):
+                value = pytest.approx(value, rel=1e-9, abs=1e-13, nan_ok=True)
+            assert one[name] == value, (name, one["cell"], one["seed"])
 
 
 def small_space(**changes: Any) -> dict[str, Any]:

@@ -112,14 +112,15 @@ def test_a_small_step_follows_the_flow_for_a_finite_time() -> None:
         np.testing.assert_allclose(metrics[name], exact[name], rtol=3e-3, atol=1e-4)
 
 
-def test_linear_transfer_is_what_stepping_the_last_layer_gives() -> None:
-    row = {"depth": 3, "gamma": 0.7, "dim": 10, "overlap_angle": 40.0, "noise": 0.2, "ridge": 0.4, "finetune_lr": 0.3,
+@pytest.mark.parametrize("rate", [1e-9, 0.05, 0.3, 0.8])  # the last overshoots in every step
+def test_linear_transfer_is_what_stepping_the_last_layer_gives(rate: float) -> None:
+    row = {"depth": 3, "gamma": 0.7, "dim": 10, "overlap_angle": 40.0, "noise": 0.2, "ridge": 0.4, "finetune_lr": rate,
            "finetune_steps": 7, "source_norm": 1.4}
     X, y, goal, along = data(row, 0)
     feature, weight = 1.4 ** (2 / 3), 1.4 ** (1 / 3)
     for _ in range(7):
         g = X.T @ (X @ (feature * weight * along) - y) / len(y)
-        weight -= 0.3 * (feature * along @ g + 0.4 * weight)
+        weight -= rate * (feature * along @ g + 0.4 * weight)
     metrics, _ = run([row], [0])
     assert metrics["risk_linear"][0] == pytest.approx(((feature * weight * along - goal) ** 2).sum(), rel=1e-12)
 

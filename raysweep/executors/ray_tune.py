@@ -43,7 +43,8 @@ def connect(workers: int | None, resources: dict[str, int]) -> int:
         os.environ.setdefault(name, value)
     import ray
 
-    if not ray.is_initialized():
+    joined = ray.is_initialized()
+    if not joined:
         logging.getLogger("ray").setLevel(logging.ERROR)
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
         try:
@@ -56,7 +57,8 @@ def connect(workers: int | None, resources: dict[str, int]) -> int:
     fits = [int(there.get(kind, 0) // amount) for kind, amount in asked.items() if amount]
     for kind, amount in asked.items():
         if amount > there.get(kind, 0):
-            ray.shutdown()
+            if not joined:
+                ray.shutdown()
             raise InputError(f"resources.{kind.lower()}s_per_trial",
                              f"a trial asks for {amount} {kind}, the cluster has {there.get(kind, 0):g}")
     return min([*fits, workers] if workers else fits)

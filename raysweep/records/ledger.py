@@ -73,7 +73,7 @@ def read_segment(path: Path) -> list[Row]:
         for row in rows:
             row["metrics"] = {name: WORDS[value] if isinstance(value, str) else value
                               for name, value in row["metrics"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Damaged(f"{path}: not a whole segment ({error})") from None
     return rows
 

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import socket
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -98,11 +99,15 @@ def find(storage: Path, name: str) -> Path:
 def driver_lock(folder: Path) -> Iterator[None]:
     """Be the only driver of a sweep; Busy says who is. The lock goes with the process, however it ends."""
     with open(folder / LOCK, "a+") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            stream.seek(0)
-            raise Busy(stream.read().strip() or "another process") from None
+        for last in (False, False, False, True):  # `is_running` holds it too, for a moment
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if last:
+                    stream.seek(0)
+                    raise Busy(stream.read().strip() or "another process") from None
+                time.sleep(0.02)
         stream.truncate(0)
         stream.write(f"process {os.getpid()} on {socket.gethostname()}")
         stream.flush()

@@ -20,8 +20,8 @@ def normal_quantile(level: float) -> float:
 
 
 def distance(estimate: float, low: float, high: float, expected: float, level: float) -> float:
-    """(estimate - expected) in units of the error on that side, scaled such that |z| is beyond the normal quantile of the
-    level exactly where the interval misses: one number for all numbers of draws. NaN without both places."""
+    """(estimate - expected) in units of the error on that side, scaled such that |z| is beyond the normal quantile of
+    the level exactly where the interval misses: one number for all numbers of draws. NaN without both places."""
     if not (np.isfinite(estimate) and np.isfinite(expected)):
         return float("nan")
     half = estimate - low if expected < estimate else high - estimate
@@ -31,7 +31,8 @@ def distance(estimate: float, low: float, high: float, expected: float, level: f
 
 
 def add_theory(table: pd.DataFrame, expected: list[np.ndarray], level: float) -> pd.DataFrame:
-    """The table with the closed form's place nearest to each estimate (the only one where nothing is located), and z."""
+    """The table with the closed form's place nearest to each estimate (the only one where nothing is located), and
+    z."""
     places, scores = [], []
     for row, roots in zip(table.itertuples(index=False), expected, strict=True):
         if not len(roots):
@@ -46,15 +47,19 @@ def add_theory(table: pd.DataFrame, expected: list[np.ndarray], level: float) ->
 
 
 def summary(table: pd.DataFrame, level: float) -> str:
-    """"median |z| 0.7; 2 of 31 beyond 1.96, 2 expected"; what censored places say too; empty without a closed form."""
+    """ "median |z| 0.7; 2 of 31 beyond 1.96, 2 expected"; what censored places say too; empty without a closed form."""
     score = table["z"].dropna().abs()
     parts = []
     if len(score):
         limit = normal_quantile(level)
         chance = (1 - level) * len(score)
-        expected = f"{chance:.0f}" if chance >= 1.5 else "1" if chance >= 0.5 else "none or 1" if chance >= 0.1 else "none"
-        parts.append(f"against the closed form: median |z| {score.median():.2g}; {int((score > limit).sum())} of {len(score)} "
-                     f"beyond {limit:.3g}, {expected} expected")
+        expected = (
+            f"{chance:.0f}" if chance >= 1.5 else "1" if chance >= 0.5 else "none or 1" if chance >= 0.1 else "none"
+        )
+        parts.append(
+            f"against the closed form: median |z| {score.median():.2g}; {int((score > limit).sum())} of {len(score)} "
+            f"beyond {limit:.3g}, {expected} expected"
+        )
     one_sided = table[table["status"].isin(["censored_low", "censored_high"]) & table["theory"].notna()]
     if len(one_sided):
         fits = ((one_sided["theory"] >= one_sided["low"]) & (one_sided["theory"] <= one_sided["high"])).sum()

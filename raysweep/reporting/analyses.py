@@ -18,7 +18,8 @@ OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # kind: (requir
 
 
 def check_analysis(entry: Any, axes: Iterable[str], workload: Workload) -> str | None:
-    """What is wrong with one entry of a space's `analysis`, beginning with the key's path below the entry; None if nothing.
+    """What is wrong with one entry of a space's `analysis`, beginning with the key's path below the entry; None if
+    nothing.
 
     axes: the names that x, y and by may use. A path without a key is empty: the message then begins with the complaint.
     """
@@ -42,7 +43,11 @@ def check_analysis(entry: Any, axes: Iterable[str], workload: Workload) -> str |
             return f"{kind}.{key}: missing; expected {'a metric' if key == 'metric' else 'one of the axes'}"
     if kind == "curves" and not options.get("metric") and not options.get("metrics"):
         return "curves.metric: missing; expected a metric"
-    return metrics_complaint(kind, options, workload) or axes_complaint(kind, options, names) or level_complaint(kind, options)
+    return (
+        metrics_complaint(kind, options, workload)
+        or axes_complaint(kind, options, names)
+        or level_complaint(kind, options)
+    )
 
 
 def metrics_complaint(kind: str, options: Mapping[str, Any], workload: Workload) -> str | None:

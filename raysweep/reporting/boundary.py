@@ -34,9 +34,10 @@ def fit_boundary(
     frame: one row per (x, y, draw), other columns are ignored; with a `status` column only rows that are ok enter.
     seed: the column that names the draw. Draws may share their randomness over x and y, or not; a draw may be missing
     at some points. level: of each slice's interval (pointwise; the table also has Bonferroni bands for all slices).
-    scale: linear; asinh (interpolates a surface that diverges on a bent axis, same zero); sign (zero line of the median by a sign
-    test, for draws without a variance, from 6 draws on); None chooses per slice from the data; a mapping chooses per y.
-    exact: the values carry no noise; one draw is then enough and the interval is the spread of the interpolations.
+    scale: linear; asinh (interpolates a surface that diverges on a bent axis, same zero); sign (zero line of the
+    median by a sign test, for draws without a variance, from 6 draws on); None chooses per slice from the data; a
+    mapping chooses per y. exact: the values carry no noise; one draw is then enough and the interval is the spread of
+    the interpolations.
 
     A slice is located if the sign is beyond doubt on both sides (points weighed by how far they are independent);
     censored_low / censored_high if the whole slice has one sign and comes clearly nearer to zero at that edge of x;
@@ -72,8 +73,16 @@ def fit_boundary(
         key = {y: label} if y else {}
         lines.append({**key, **line(zero)})
         for crossing in zero.crossings:
-            crossings.append({**key, "estimate": crossing.estimate, "low": crossing.low, "high": crossing.high,
-                              "method_spread": crossing.method_spread, "rising": crossing.rising})
+            crossings.append(
+                {
+                    **key,
+                    "estimate": crossing.estimate,
+                    "low": crossing.low,
+                    "high": crossing.high,
+                    "method_spread": crossing.method_spread,
+                    "rising": crossing.rising,
+                }
+            )
     table = pd.DataFrame(lines)
     names = ([y] if y else []) + ["estimate", "low", "high", "method_spread", "rising"]
     several = int((table["crossings"] > 1).sum())
@@ -87,7 +96,8 @@ def fit_boundary(
         rows=len(rows),
         dropped=dropped,
         scale=one_word(table["scale"]),
-        method="t-test inverted on the mean curve, the draw as unit; cubic interpolation, widened to hold for linear too",
+        method="t-test inverted on the mean curve, the draw as unit; cubic interpolation, widened to hold for "
+        "linear and one-sided parabolic interpolation too",
         table=table,
         crossings=pd.DataFrame(crossings, columns=names),
         notes=tuple(notes),

@@ -59,8 +59,8 @@ def decades(x: np.ndarray) -> bool:
 
 
 def log_axis(x: np.ndarray) -> bool:
-    """Whether sorted x is interpolated and drawn in log x: it spans more than a decade, and its points are spread more evenly
-    in log x than in x (angles from 4.5 to 90 degrees in equal steps stay as they are)."""
+    """Whether sorted x is interpolated and drawn in log x: it spans more than a decade, and its points are spread
+    more evenly in log x than in x (angles from 4.5 to 90 degrees in equal steps stay as they are)."""
     if len(x) < 3 or not decades(x):
         return decades(x)
     plain, logarithmic = np.diff(x), np.diff(np.log(x))

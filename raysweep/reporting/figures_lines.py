@@ -11,7 +11,17 @@ import numpy as np
 from raysweep.reporting.draws import decades, log_axis
 from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED
 from raysweep.reporting.selection import CellMeans
-from raysweep.reporting.style import FIT, THEORY, colours, label_panels, legend_below, legend_right, panels, zero_rule
+from raysweep.reporting.style import (
+    FIT,
+    THEORY,
+    colours,
+    columns_of_panels,
+    label_panels,
+    legend_below,
+    legend_right,
+    panels,
+    zero_rule,
+)
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
@@ -36,7 +46,8 @@ class Series:
 def curves_figure(
     parts: list[tuple[str, list[Series]]], x: str, metric: str, workload: Workload, legend_title: str = ""
 ) -> Figure:
-    """One panel per part (title, series): points with error bars, the closed form as a line, marks at the fitted places.
+    """One panel per part (title, series): points with error bars, the closed form as a line, marks at the fitted
+    places.
 
     x = inf (converged) stands apart at the right, under its own tick.
     """
@@ -70,34 +81,88 @@ def curves_figure(
             for heavy, marker in ((False, "o"), (True, "s")):
                 use = means.median == heavy
                 if use.any():
-                    panel.errorbar(at[use], means.centre[use], yerr=[(means.centre - means.low)[use], (means.high - means.centre)[use]],
-                                   fmt=marker, color=shade, markersize=3.8, elinewidth=1.1, capsize=1.8, zorder=3,
-                                   markerfacecolor="white" if heavy else shade)
+                    panel.errorbar(
+                        at[use],
+                        means.centre[use],
+                        yerr=[(means.centre - means.low)[use], (means.high - means.centre)[use]],
+                        fmt=marker,
+                        color=shade,
+                        markersize=3.8,
+                        elinewidth=1.1,
+                        capsize=1.8,
+                        zorder=3,
+                        markerfacecolor="white" if heavy else shade,
+                    )
             for place, low, high, expected in series.marks:
                 height = height_at(place, means)
-                panel.errorbar([place], [height], xerr=[[max(place - low, 0)], [max(high - place, 0)]], fmt="D", color=FIT,
-                               markersize=6, elinewidth=1.8, capsize=3.5, zorder=5, markerfacecolor=shade, markeredgewidth=1.2)
+                panel.errorbar(
+                    [place],
+                    [height],
+                    xerr=[[max(place - low, 0)], [max(high - place, 0)]],
+                    fmt="D",
+                    color=FIT,
+                    markersize=6,
+                    elinewidth=1.8,
+                    capsize=3.5,
+                    zorder=5,
+                    markerfacecolor=shade,
+                    markeredgewidth=1.2,
+                )
                 if np.isfinite(expected) and len(series.theory):
-                    panel.plot([expected], [np.interp(expected, series.theory_x, series.theory)], marker="|", markersize=20,
-                               color=THEORY, markeredgewidth=2.0, zorder=6, linestyle="none")
+                    panel.plot(
+                        [expected],
+                        [np.interp(expected, series.theory_x, series.theory)],
+                        marker="|",
+                        markersize=20,
+                        color=THEORY,
+                        markeredgewidth=2.0,
+                        zorder=6,
+                        linestyle="none",
+                    )
         if np.isinf(every).any():
             show_infinity(panel, finite, far, logarithmic)
         panel.set_title(title)
     label_panels(axes, axis_label(x, workload), axis_label(metric, workload))
-    handles = [Line2D([], [], color=colour[key], marker="o", markersize=4, linestyle="none", label=labels[key]) for key in keys]
+    handles = [
+        Line2D([], [], color=colour[key], marker="o", markersize=4, linestyle="none", label=labels[key]) for key in keys
+    ]
     kinds = [Line2D([], [], color="#555555", marker="o", markersize=4, linestyle="none", label="mean ± standard error")]
     if any_median:
-        kinds.append(Line2D([], [], color="#555555", marker="s", markersize=4, markerfacecolor="white", linestyle="none",
-                            label="median (draws have no variance)"))
+        kinds.append(
+            Line2D(
+                [],
+                [],
+                color="#555555",
+                marker="s",
+                markersize=4,
+                markerfacecolor="white",
+                linestyle="none",
+                label="median (draws have no variance)",
+            )
+        )
     if any_theory:
         kinds.append(Line2D([], [], color="#555555", linewidth=1.4, label="closed form"))
     if any_mark:
-        kinds.append(Line2D([], [], color=FIT, marker="D", markersize=6, markerfacecolor="white", label="fitted place with interval"))
+        kinds.append(
+            Line2D(
+                [], [], color=FIT, marker="D", markersize=6, markerfacecolor="white", label="fitted place with interval"
+            )
+        )
         if any(np.isfinite(mark[3]) for _, lines in parts for s in lines for mark in s.marks):
-            kinds.append(Line2D([], [], color=THEORY, marker="|", markersize=15, markeredgewidth=2.0, linestyle="none",
-                                label="closed form's place"))
+            kinds.append(
+                Line2D(
+                    [],
+                    [],
+                    color=THEORY,
+                    marker="|",
+                    markersize=15,
+                    markeredgewidth=2.0,
+                    linestyle="none",
+                    label="closed form's place",
+                )
+            )
     if len(keys) > 1:
-        last_of_first_row = axes[min(len(axes), axes[0].get_gridspec().ncols) - 1]
+        last_of_first_row = axes[min(len(axes), columns_of_panels(axes)) - 1]
         legend_right(last_of_first_row, handles, legend_title)
     legend_below(figure, kinds)
     return figure
@@ -137,14 +202,19 @@ def needs_bending(values: np.ndarray) -> float:
     """The linear width of a bent (asinh) axis if the values run over decades; 0 for a straight axis."""
     sizes = np.abs(values[np.isfinite(values)])
     sizes = sizes[sizes > 0]
-    if not len(sizes) or sizes.max() < 30 * np.quantile(sizes, 0.75):
+    if not len(sizes) or sizes.max() < 12 * np.quantile(sizes, 0.75):
         return 0.0
     return float(np.quantile(sizes, 0.5))
 
 
 def places_figure(
     parts: list[tuple[Any, str, pd.DataFrame, np.ndarray, np.ndarray]],
-    x: str, along: str, workload: Workload, level: float, what: str, legend_title: str = "",
+    x: str,
+    along: str,
+    workload: Workload,
+    level: float,
+    what: str,
+    legend_title: str = "",
 ) -> Figure:
     """A fitted place in x against another axis, one line per part: (key, label, table, fine axis, closed form's place).
 
@@ -167,33 +237,83 @@ def places_figure(
     for (_, _, table, fine, expected), shade, shift in zip(parts, shades, nudge, strict=True):
         known = np.isfinite(expected)
         theory |= bool(known.any())
-        panel.plot(fine, np.where(known, expected, np.nan), color=shade, linewidth=1.4, zorder=2,
-                   **({"marker": ".", "linestyle": "--"} if len(fine) <= len(spots) else {}))
+        panel.plot(
+            fine,
+            np.where(known, expected, np.nan),
+            color=shade,
+            linewidth=1.4,
+            zorder=2,
+            marker="." if len(fine) <= len(spots) else "",
+            linestyle="--" if len(fine) <= len(spots) else "-",
+        )
         found = table[table["status"] == LOCATED]
         place, at = found["estimate"].to_numpy(float), found[along].to_numpy(float)
         at = at * np.exp(shift) if log_axis(spots) else at + shift
         low, high = found["low"].to_numpy(float), found["high"].to_numpy(float)
         if len(found):
-            panel.errorbar(at, place, yerr=[np.maximum(place - low, 0), np.maximum(high - place, 0)], fmt="o", color=shade,
-                           markersize=5, elinewidth=1.5, capsize=2.5, zorder=3, markeredgecolor="white", markeredgewidth=0.6)
+            panel.errorbar(
+                at,
+                place,
+                yerr=[np.maximum(place - low, 0), np.maximum(high - place, 0)],
+                fmt="o",
+                color=shade,
+                markersize=5,
+                elinewidth=1.5,
+                capsize=2.5,
+                zorder=3,
+                markeredgecolor="white",
+                markeredgewidth=0.6,
+            )
         for status, bound, marker in ((CENSORED_HIGH, "low", "^"), (CENSORED_LOW, "high", "v")):
             beyond_grid = table[table["status"] == status]
             if len(beyond_grid):
                 censored = True
                 spot = beyond_grid[along].to_numpy(float)
-                panel.plot(spot * np.exp(shift) if log_axis(spots) else spot + shift, beyond_grid[bound].astype(float), marker, color=shade,
-                           markerfacecolor="none", markersize=6, zorder=3)
+                panel.plot(
+                    spot * np.exp(shift) if log_axis(spots) else spot + shift,
+                    beyond_grid[bound].astype(float),
+                    marker,
+                    color=shade,
+                    markerfacecolor="none",
+                    markersize=6,
+                    zorder=3,
+                )
     panel.set_xlabel(axis_label(along, workload))
     panel.set_ylabel(f"{what}\nin {axis_label(x, workload)}")
     if len(parts) > 1:
-        legend_right(panel, [Line2D([], [], color=shade, marker="o", markersize=5, label=part[1])
-                             for part, shade in zip(parts, shades, strict=True)], legend_title)
-    kinds = [Line2D([], [], color="#555555", marker="o", markersize=5, linestyle="none", label=f"fitted, {100 * level:g} % interval")]
+        legend_right(
+            panel,
+            [
+                Line2D([], [], color=shade, marker="o", markersize=5, label=part[1])
+                for part, shade in zip(parts, shades, strict=True)
+            ],
+            legend_title,
+        )
+    kinds = [
+        Line2D(
+            [],
+            [],
+            color="#555555",
+            marker="o",
+            markersize=5,
+            linestyle="none",
+            label=f"fitted, {100 * level:g} % interval",
+        )
+    ]
     if theory:
         kinds.append(Line2D([], [], color="#555555", linewidth=1.4, label="closed form"))
     if censored:
-        kinds.append(Line2D([], [], color="#555555", marker="^", markerfacecolor="none", linestyle="none",
-                            label="beyond this bound (censored)"))
+        kinds.append(
+            Line2D(
+                [],
+                [],
+                color="#555555",
+                marker="^",
+                markerfacecolor="none",
+                linestyle="none",
+                label="beyond this bound (censored)",
+            )
+        )
     legend_below(figure, kinds)
     return figure
 

@@ -22,9 +22,14 @@ MOST_PANELS = 9
 
 def surface_figure(
     parts: list[tuple[str, pd.DataFrame, pd.DataFrame, np.ndarray, list[np.ndarray]]],
-    x: str, y: str, metric: str, workload: Workload, level: float,
+    x: str,
+    y: str,
+    metric: str,
+    workload: Workload,
+    level: float,
 ) -> Figure:
-    """One panel per part: (title, rows, table of the fit with a column y, fine values of y, closed form's zeros there)."""
+    """One panel per part: (title, rows, table of the fit with a column y, fine values of y, closed form's zeros
+    there)."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -53,23 +58,55 @@ def surface_figure(
         place, slices = found["estimate"].to_numpy(float), found[y].to_numpy(float)
         if len(found) > 2:
             located = (table["status"] == LOCATED).to_numpy()
-            band = [np.where(located, np.clip(table[end].to_numpy(float), xs[0], xs[-1]), np.nan) for end in ("low", "high")]
-            panel.fill_betweenx(table[y].to_numpy(float), *band, color=FIT, alpha=0.16, linewidth=0, zorder=2)
+            band = [
+                np.where(located, np.clip(table[end].to_numpy(float), xs[0], xs[-1]), np.nan) for end in ("low", "high")
+            ]
+            slice_values = table[y].to_numpy(float)
+            panel.fill_betweenx(slice_values, band[0], band[1], color=FIT, alpha=0.16, linewidth=0, zorder=2)
         if len(found):
-            panel.errorbar(place, slices, xerr=[np.maximum(place - low, 0), np.maximum(high - place, 0)], fmt="o", color=FIT, ecolor=FIT,
-                           markersize=4, elinewidth=1.3, capsize=2, zorder=4, markeredgecolor="white", markeredgewidth=0.6)
+            panel.errorbar(
+                place,
+                slices,
+                xerr=[np.maximum(place - low, 0), np.maximum(high - place, 0)],
+                fmt="o",
+                color=FIT,
+                ecolor=FIT,
+                markersize=4,
+                elinewidth=1.3,
+                capsize=2,
+                zorder=4,
+                markeredgecolor="white",
+                markeredgewidth=0.6,
+            )
             drawn["fit"] = True
         panel.set_xlim(*limits[0])
         panel.set_ylim(*limits[1])
         panel.set_title(title)
     label_panels(axes, axis_label(x, workload), axis_label(y, workload))
-    bar = figure.colorbar(ScalarMappable(norm, DIVERGING), ax=axes, label="mean " + axis_label(metric, workload), pad=0.015, aspect=28)
+    bar = figure.colorbar(
+        ScalarMappable(norm, DIVERGING),
+        ax=axes,
+        label="mean " + axis_label(metric, workload),
+        pad=0.015,
+        aspect=28,
+        extend="both" if bent else "neither",
+    )
     if bent:
-        bar.set_ticks(asinh_ticks(float(norm.vmax)))
+        ticks = asinh_ticks(float(norm.vmax), float(norm.linear_width))
+        bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
         bar.minorticks_off()
     handles: list[Any] = []
     if drawn.get("fit"):
-        handles.append(Line2D([], [], color=FIT, marker="o", markersize=4, label=f"fitted zero, {100 * level:g} % interval of each slice"))
+        handles.append(
+            Line2D(
+                [],
+                [],
+                color=FIT,
+                marker="o",
+                markersize=4,
+                label=f"fitted zero, {100 * level:g} % interval of each slice",
+            )
+        )
     if drawn.get("theory"):
         handles.append(Line2D([], [], color=THEORY, linewidth=2.2, label="closed form's zero"))
     if drawn.get("missing"):
@@ -102,16 +139,17 @@ def colour_scale(sizes: np.ndarray) -> tuple[Any, bool]:
     sizes = sizes[sizes > 0]
     top = float(sizes.max()) if len(sizes) else 1.0
     typical = float(np.median(sizes)) if len(sizes) else 1.0
-    if top > 10 * typical:
-        return AsinhNorm(linear_width=typical, vmin=-top, vmax=top), True
+    if top > 10 * typical:  # what lies beyond 10 typical values has the last colour
+        return AsinhNorm(linear_width=typical, vmin=-10 * typical, vmax=10 * typical), True
     return Normalize(-top, top), False
 
 
-def asinh_ticks(top: float) -> list[float]:
-    """Decades on both sides of zero, four at most."""
-    first = int(np.floor(np.log10(top)))
-    decades = [10.0**k for k in range(first - 2, first + 1)]
-    return [-value for value in reversed(decades)] + [0.0] + decades
+def asinh_ticks(top: float, typical: float) -> list[float]:
+    """Zero and the ones, twos and fives on both sides of it that are neither crowded at zero nor beyond the scale."""
+    first, last = int(np.floor(np.log10(typical))), int(np.floor(np.log10(top)))
+    sizes = [digit * 10.0**k for k in range(first, last + 1) for digit in (1, 3)]
+    sizes = [size for size in sizes if 0.6 * typical <= size <= top]
+    return [-size for size in reversed(sizes)] + [0.0] + sizes
 
 
 def edges(centres: np.ndarray) -> np.ndarray:

@@ -13,8 +13,8 @@ from raysweep.reporting.turning import (
     Additive,
     additive_fit,
     all_places,
-    resampled_places,
     convex_range,
+    resampled_places,
     rise,
     rise_quantile,
     slope_interval,
@@ -32,7 +32,7 @@ FLATTENED = 0.5  # an edge slope below this share of the slope elsewhere heads f
 
 @dataclass(frozen=True)
 class Turn:
-    """The answer for one curve, in the units of x; depth: by how much the worse of the two ends lies above the turn."""
+    """The answer for one curve, in the units of x."""
 
     status: str
     estimate: float
@@ -48,14 +48,14 @@ def fit_inflection(
 ) -> Fit:
     """Where the mean over draws of `y` over `x` turns: its minimum, or with turn="max" its maximum.
 
-    frame: one row per (x, draw), other columns are ignored; with a `status` column only rows that are ok enter. `x` may
-    hold .inf (converged): such rows stay outside the fit, but if they are clearly better than every finite x the answer is
-    censored_high. Interpolation is by Akima and by cubic spline, in log x when x is positive and spans more than a decade;
-    the interval holds for both. exact: the values carry no noise (closed forms), one draw is enough.
+    frame: one row per (x, draw), other columns are ignored; with a `status` column only rows that are ok enter. `x`
+    may hold .inf (converged): such rows stay outside the fit, but if they are clearly better than every finite x the
+    answer is censored_high. Interpolation is by Akima and by cubic spline, in log x when x is positive and spans more
+    than a decade; the interval holds for both. exact: the values carry no noise (closed forms), one draw is enough.
 
-    located: the curve clearly falls before and rises after the place. censored_low / censored_high: the turn lies at or beyond
-    that edge, or cannot be told from it (low or high then says what is known). monotone: it falls or rises throughout
-    without flattening. undetermined: fewer than 5 points, fewer than 2 draws, or flat within the noise.
+    located: the curve clearly falls before and rises after the place. censored_low / censored_high: the turn lies at
+    or beyond that edge, or cannot be told from it (low or high then says what is known). monotone: it falls or rises
+    throughout without flattening. undetermined: fewer than 5 points, fewer than 2 draws, or flat within the noise.
     Raises ValueError for an unknown column, level or turn.
     """
     import pandas as pd
@@ -79,16 +79,50 @@ def fit_inflection(
         notes.append("x = inf (converged) is compared with the finite points, but lies outside the fit")
         if better_at_infinity(inside, values[:, outside][:, 0], level, exact):
             last = float(curves.x[finite].max()) if finite.any() else -np.inf
-            found = replace(found, status=CENSORED_HIGH, estimate=np.nan, low=last, high=np.inf,
-                            note="best at x = inf, clearly better than at any finite x")
+            found = replace(
+                found,
+                status=CENSORED_HIGH,
+                estimate=np.nan,
+                low=last,
+                high=np.inf,
+                note="best at x = inf, clearly better than at any finite x",
+            )
     if found.note:
         notes.append(found.note)
-    answer = {name: getattr(found, name) for name in ("status", "estimate", "low", "high", "method_spread")}
-    counts = {"points": int(finite.sum()), "draws": len(curves.values)}
-    table = pd.DataFrame([{**{k: answer[k] for k in ("estimate", "low", "high", "status", "method_spread")}, **counts,
-                           "turn": turn, "method": found.method, "note": found.note}])
-    return Fit(kind="inflection", level=level, rows=len(rows), dropped=dropped, scale="linear", method=found.method,
-               table=table, crossings=pd.DataFrame(), notes=tuple(notes), **answer, **counts)
+    table = pd.DataFrame(
+        [
+            {
+                "estimate": found.estimate,
+                "low": found.low,
+                "high": found.high,
+                "status": found.status,
+                "method_spread": found.method_spread,
+                "points": int(finite.sum()),
+                "draws": len(curves.values),
+                "turn": turn,
+                "method": found.method,
+                "note": found.note,
+            }
+        ]
+    )
+    return Fit(
+        kind="inflection",
+        level=level,
+        rows=len(rows),
+        dropped=dropped,
+        scale="linear",
+        method=found.method,
+        table=table,
+        crossings=pd.DataFrame(),
+        notes=tuple(notes),
+        status=found.status,
+        estimate=found.estimate,
+        low=found.low,
+        high=found.high,
+        method_spread=found.method_spread,
+        points=int(finite.sum()),
+        draws=len(curves.values),
+    )
 
 
 def find_turn(x: np.ndarray, values: np.ndarray, level: float, exact: bool = False) -> Turn:
@@ -102,16 +136,19 @@ def find_turn(x: np.ndarray, values: np.ndarray, level: float, exact: bool = Fal
     logarithmic = log_axis(x)
     u = np.log(x) if logarithmic else x
     fit = additive_fit(values)
-    back = np.exp if logarithmic else float
     quiet = exact or not fit.variance > 1e-24 * float(np.nanmax(np.abs(values))) ** 2
     found = without_noise(u, fit) if quiet else with_noise(u, values, fit, level)
     found = replace(found, method=found.method + (", in log x" if logarithmic else ""))
     spread = found.method_spread
     if logarithmic and np.isfinite(found.estimate):
         spread = float(np.exp(found.estimate) * np.expm1(spread))
-    ends = {name: float(back(getattr(found, name))) if np.isfinite(getattr(found, name)) else getattr(found, name)
-            for name in ("estimate", "low", "high")}
-    return replace(found, method_spread=spread, **ends)
+
+    def back(place: float) -> float:
+        return float(np.exp(place)) if logarithmic and np.isfinite(place) else float(place)
+
+    return replace(
+        found, method_spread=spread, estimate=back(found.estimate), low=back(found.low), high=back(found.high)
+    )
 
 
 def places(u: np.ndarray, curve: np.ndarray) -> list[float]:
@@ -133,16 +170,20 @@ def without_noise(u: np.ndarray, fit: Additive) -> Turn:
     if unresolved(u, curve[None], fit, index, False):
         first, last = convex_range(u, curve, index)
         low, high = min(low, first), max(high, last)
-        answer = replace(answer, note="the grid is coarse for this curve: the interval holds for any convex shape")
-    return replace(answer, status=LOCATED, estimate=float(np.mean(where[:2])), low=low, high=high,
-                   method_spread=high - low)
+        answer = replace(
+            answer, note="the grid is coarse for this curve: the interval allows for any shape between the points"
+        )
+    return replace(
+        answer, status=LOCATED, estimate=float(np.mean(where[:2])), low=low, high=high, method_spread=high - low
+    )
 
 
 def with_noise(u: np.ndarray, values: np.ndarray, fit: Additive, level: float) -> Turn:
     """The general case: is there a fall and then a rise, and where between them is the turn?"""
     smooth = smooth_within_draws(fit) and np.isfinite(values).all(axis=1).sum() >= 2
-    method = ("per draw: Student's t on the slope" if smooth
-              else "additive: pooled-variance resampling, draw effect removed") + "; Akima and cubic interpolation"
+    method = (
+        "per draw: Student's t on the slope" if smooth else "additive: pooled-variance resampling, draw effect removed"
+    ) + "; Akima and cubic interpolation"
     answer = Turn(UNDETERMINED, np.nan, np.nan, np.nan, np.nan, method)
     index = int(np.argmin(fit.curve))
     fall, climb = clear_changes(values, fit, index, level, smooth)
@@ -161,7 +202,9 @@ def with_noise(u: np.ndarray, values: np.ndarray, fit: Additive, level: float) -
     if unresolved(u, values, fit, index, smooth):
         first, last = convex_range(u, fit.curve, index)
         low, high, spread = min(low, first), max(high, last), max(spread, last - first)
-        answer = replace(answer, note="the grid is coarse for this curve: the interval holds for any convex shape")
+        answer = replace(
+            answer, note="the grid is coarse for this curve: the interval allows for any shape between the points"
+        )
     low, high = max(low, u[0]), min(high, u[-1])
     inner = u[0] < low and high < u[-1]
     if fall and climb and inner:
@@ -170,9 +213,14 @@ def with_noise(u: np.ndarray, values: np.ndarray, fit: Additive, level: float) -
         if low <= u[0] and high >= u[-1]:
             return replace(answer, low=-np.inf, high=np.inf, note="the interval covers the whole grid")
         if low <= u[0]:
-            return replace(answer, status=CENSORED_LOW, low=-np.inf, high=high, note="the interval reaches the lower edge")
+            return replace(
+                answer, status=CENSORED_LOW, low=-np.inf, high=high, note="the interval reaches the lower edge"
+            )
         return replace(answer, status=CENSORED_HIGH, low=low, high=np.inf, note="the interval reaches the upper edge")
-    return at_edge(answer, u, fit.curve, len(u) - 1 if fall else 0, low if fall else high)
+    # A one-sided answer claims no more than the grid shows: the bound is the grid point outside the interval's end.
+    if fall:
+        return at_edge(answer, u, fit.curve, len(u) - 1, u[u <= low].max())
+    return at_edge(answer, u, fit.curve, 0, u[u >= high].min())
 
 
 def clear_changes(values: np.ndarray, fit: Additive, index: int, level: float, smooth: bool) -> tuple[bool, bool]:
@@ -202,12 +250,14 @@ def at_edge(answer: Turn, u: np.ndarray, curve: np.ndarray, edge: int, bound: fl
     near = slope[-third:] if edge else slope[:third]
     rest = slope[:-third] if edge else slope[third:]
     words = ("falls", "upper") if edge else ("rises", "lower")
-    known = {"low": float(bound), "high": np.inf} if edge else {"low": -np.inf, "high": float(bound)}
+    low, high = (float(bound), np.inf) if edge else (-np.inf, float(bound))
     at_rim = int(np.argmin(curve)) == edge
     if at_rim and abs(float(np.mean(near))) > FLATTENED * abs(float(np.mean(rest))):
-        return replace(answer, status=MONOTONE, note=f"{words[0]} throughout", **known)
+        return replace(answer, status=MONOTONE, note=f"{words[0]} throughout", low=low, high=high)
     status = CENSORED_HIGH if edge else CENSORED_LOW
-    return replace(answer, status=status, note=f"best towards the {words[1]} edge, no clear turn inside", **known)
+    return replace(
+        answer, status=status, note=f"best towards the {words[1]} edge, no clear turn inside", low=low, high=high
+    )
 
 
 def better_at_infinity(inside: np.ndarray, at_infinity: np.ndarray, level: float, exact: bool) -> bool:

@@ -1,9 +1,10 @@
 """Curves between grid points: interpolations that are linear in the values, so that means and errors follow.
 
-Within a cell [x_k, x_k+1] every draw that was measured at both ends takes part, and no other: a missing value is never
-filled in. `linear` joins the ends; `cubic` is the polynomial through the ends and their two neighbours; `left` and `right` are the
-parabolas through the ends and one neighbour. A neighbour beyond the rim of the grid, or where a taking-part draw lacks a
-value, is left out. The two parabolas disagree where the grid is too coarse for the curve, which is what they are for.
+Within a cell [x_k, x_k+1] every draw that was measured at both ends takes part, and no other: a missing value is
+never filled in. `linear` joins the ends; `cubic` is the polynomial through the ends and their two neighbours; `left`
+and `right` are the parabolas through the ends and one neighbour. A neighbour beyond the rim of the grid, or where a
+taking-part draw lacks a value, is left out. The two parabolas disagree where the grid is too coarse for the curve,
+which is what they are for.
 """
 
 from __future__ import annotations

@@ -100,7 +100,12 @@ def all_sections(frame: pd.DataFrame, space: Mapping[str, Any], workload: Worklo
 
 
 def to_markdown(
-    frame: pd.DataFrame, space: Mapping[str, Any], workload: Workload, sections: Sequence[Section], sweep: str, notes: Sequence[str]
+    frame: pd.DataFrame,
+    space: Mapping[str, Any],
+    workload: Workload,
+    sections: Sequence[Section],
+    sweep: str,
+    notes: Sequence[str],
 ) -> str:
     """The whole text."""
     lines = [f"# {sweep}", ""]
@@ -108,26 +113,30 @@ def to_markdown(
         lines += [str(space["description"]).strip(), ""]
     lines += ["**Question.** " + question(space, workload), ""]
     lines += ["**Answer.**", ""]
-    lines += [f"- {sentence(section.headline)}" for section in sections] or ["- The space asks for no analysis; the numbers are in the results."]
+    lines += [f"- {sentence(section.headline)}" for section in sections] or [
+        "- The space asks for no analysis; the numbers are in the results."
+    ]
     lines += ["", "**How sure.** " + sureness(frame), ""]
     for note in notes:
         lines += [f"> {note}", ""]
     for section in sections:
         lines += [f"## {section.title}", ""]
-        first, *rest = section.drawings or [None]
-        if first is not None:
-            lines += picture(first)
+        for drawing in section.drawings[:1]:
+            lines += picture(drawing)
         lines += [f"{sentence(section.headline)}", ""]
         for paragraph in section.paragraphs:
             lines += [paragraph, ""]
-        for drawing in rest:
+        for drawing in section.drawings[1:]:
             lines += picture(drawing)
         if section.shown:
             lines += [markdown_table(list(section.shown[:SHOWN_ROWS])), ""]
             if len(section.shown) > SHOWN_ROWS:
                 lines += [f"The first {SHOWN_ROWS} of {len(section.shown)} lines; all are in the CSV.", ""]
         if section.tables:
-            lines += ["Numbers in full: " + ", ".join(f"[{name}.csv](tables/{name}.csv)" for name in section.tables) + ".", ""]
+            lines += [
+                "Numbers in full: " + ", ".join(f"[{name}.csv](tables/{name}.csv)" for name in section.tables) + ".",
+                "",
+            ]
     lines += ["## Where the numbers come from", "", *provenance(frame, space, workload)]
     return "\n".join(lines) + "\n"
 
@@ -145,23 +154,32 @@ def sentence(text: str) -> str:
 
 def question(space: Mapping[str, Any], workload: Workload) -> str:
     """What was varied and what is asked, in words."""
-    axes = "; ".join(values_in_words(name, list(values), workload) for name, values in (space.get("axes") or {}).items())
+    axes = "; ".join(
+        values_in_words(name, list(values), workload) for name, values in (space.get("axes") or {}).items()
+    )
     asked = []
     for entry in space.get("analysis") or []:
         kind, options = next(iter(entry.items()))
         options = options or {}
         metric = plain(str(options.get("metric", "")))
-        asked.append({
-            "boundary": f"where does {metric} change sign in {plain(str(options.get('x', '')))}",
-            "inflection": f"where does {metric} turn in {plain(str(options.get('x', '')))}",
-            "curves": f"how do the metrics run over {plain(str(options.get('x', '')))}",
-            "agreement": "does the experiment agree with the closed form",
-            "engines": "do the engines agree on the same draws",
-        }[kind])
+        asked.append(
+            {
+                "boundary": f"where does {metric} change sign in {plain(str(options.get('x', '')))}",
+                "inflection": f"where does {metric} turn in {plain(str(options.get('x', '')))}",
+                "curves": f"how do the metrics run over {plain(str(options.get('x', '')))}",
+                "agreement": "does the experiment agree with the closed form",
+                "engines": "do the engines agree on the same draws",
+            }[kind]
+        )
     ask = "; ".join(dict.fromkeys(asked))
     text = f"{ask[0].upper() + ask[1:]}? " if ask else ""
     described = {metric.name: metric.description for metric in workload.metrics}
-    named = [str(options["metric"]) for entry in space.get("analysis") or [] for options in entry.values() if options and "metric" in options]
+    named = [
+        str(options["metric"])
+        for entry in space.get("analysis") or []
+        for options in entry.values()
+        if options and "metric" in options
+    ]
     for name in dict.fromkeys(named):
         text += f"{sentence(plain(name) + ': ' + described[name])} "
     text += f"Workload `{workload.name}`: {workload.summary}."
@@ -187,17 +205,36 @@ def provenance(frame: pd.DataFrame, space: Mapping[str, Any], workload: Workload
     """Code version, amount of work, and the space itself."""
     import json
 
-    versions = ", ".join(f"`{v}`" for v in sorted(set(map(str, frame["code_version"])))) if "code_version" in frame.columns else "unknown"
-    lines = [f"- Code version {versions}; {counted(len(frame), 'row')}"
-             + (f"; {number(frame['seconds'].sum(), 3)} s of computing" if "seconds" in frame.columns else "") + "."]
+    versions = (
+        ", ".join(f"`{v}`" for v in sorted(set(map(str, frame["code_version"]))))
+        if "code_version" in frame.columns
+        else "unknown"
+    )
+    lines = [
+        f"- Code version {versions}; {counted(len(frame), 'row')}"
+        + (f"; {number(frame['seconds'].sum(), 3)} s of computing" if "seconds" in frame.columns else "")
+        + "."
+    ]
     if "sweep" in frame.columns:
-        lines.append(f"- Sweeps: {', '.join(f'`{name}`' for name in dict.fromkeys(map(str, frame['sweep'])))}; space `{space.get('name', '')}`.")
+        lines.append(
+            f"- Sweeps: {', '.join(f'`{name}`' for name in dict.fromkeys(map(str, frame['sweep'])))}; space "
+            f"`{space.get('name', '')}`."
+        )
     fixed = space.get("fixed") or {}
     if fixed:
-        lines.append("- Fixed: " + ", ".join(f"{plain(name)} {number(value) if isinstance(value, (int, float)) else value}" for name, value in fixed.items()) + ".")
+        lines.append(
+            "- Fixed: "
+            + ", ".join(
+                f"{plain(name)} {number(value) if isinstance(value, (int, float)) else value}"
+                for name, value in fixed.items()
+            )
+            + "."
+        )
     seeds = list(space.get("seeds") or [])
     if seeds:
         lines.append(f"- Seeds: {seeds[0]}" + (f" … {seeds[-1]} ({len(seeds)})" if len(seeds) > 1 else "") + ".")
-    shown = json.dumps({key: value for key, value in space.items() if key not in ("description",)}, default=str, ensure_ascii=False)
+    shown = json.dumps(
+        {key: value for key, value in space.items() if key not in ("description",)}, default=str, ensure_ascii=False
+    )
     lines += ["", "The space, resolved:", "", "```json", shown, "```"]
     return lines

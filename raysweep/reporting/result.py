@@ -28,7 +28,8 @@ class Fit:
         largest.
     level: of the interval in one slice (pointwise); `.table` also carries low_simultaneous and high_simultaneous, which
         hold for all slices at once, where there are slices.
-    points, draws, rows: different x values, different draws and rows that entered; dropped: why and how many rows did not
+    points, draws, rows: different x values, different draws and rows that entered; dropped: why and how many rows did
+    not
         enter. A row with a status other than ok, or with no number, never enters.
     scale: the scale of the values (linear, asinh, sign; "mixed" where slices differ).
     table: one row per slice. crossings: one row per sign change (boundary fits; empty otherwise).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -29,5 +29,5 @@ class Section:
     headline: str
     paragraphs: list[str] = field(default_factory=list)
     drawings: list[Drawing] = field(default_factory=list)
-    shown: list[Mapping[str, Any]] = field(default_factory=list)
+    shown: Sequence[Mapping[str, Any]] = field(default_factory=list)
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)

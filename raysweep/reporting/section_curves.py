@@ -53,7 +53,9 @@ def curves_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
             slices = list(groups(rows, series_key))
             for k in picked(len(slices), 8):
                 label, part = slices[k]
-                one = one_series(part, x, metric, workload, label[0] if label else "", settings(series_key, label, workload))
+                one = one_series(
+                    part, x, metric, workload, label[0] if label else "", settings(series_key, label, workload)
+                )
                 if one is not None:
                     lines.append(one)
             if lines:
@@ -61,13 +63,18 @@ def curves_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
         table = means_table(frame, [*keys, x], metric, workload)
         tables[f"{name}_{metric}"] = table
         if panels:
-            caption = f"{plain(metric).capitalize()} against {plain(x)}: mean over ok draws ± one standard error between draws; lines: closed form."
+            caption = (
+                f"{plain(metric).capitalize()} against {plain(x)}: mean over ok draws ± one standard error between "
+                "draws; lines: closed form."
+            )
             drawings.append(Drawing(f"{name}_{metric}", caption, curves_figure(panels, x, metric, workload)))
         if len(table) and table["mean"].notna().any():
             best = table.loc[table["mean"].idxmax()]
             where = ", ".join(setting(key, best[key], workload) for key in [*keys, x])
-            largest.append(f"{plain(metric)} is largest at {where} ({with_error(best['mean'], best['standard_error'])}, "
-                           f"{counted(int(best['draws']), 'draw')})")
+            largest.append(
+                f"{plain(metric)} is largest at {where} ({with_error(best['mean'], best['standard_error'])}, "
+                f"{counted(int(best['draws']), 'draw')})"
+            )
     headline = "; ".join(largest) if largest else f"no usable rows for {', '.join(map(plain, metrics))}"
     return Section(f"Curves over {plain(x)}", headline, [], drawings, [], tables)
 
@@ -85,5 +92,3 @@ def means_table(frame: pd.DataFrame, keys: list[str], metric: str, workload: Wor
     if f"{metric}_theory" in good.columns:
         table["theory"] = grouped[f"{metric}_theory"].first().to_numpy()
     return table
-
-

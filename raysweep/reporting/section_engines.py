@@ -27,9 +27,17 @@ def engines_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: W
     pairs = paired(good, reference, x, metrics, workload)
     if not len(pairs):
         return Section("Engines on the same draws", f"no ok rows to pair with engine {reference}")
-    table = pairs.groupby(["engine", x, "metric"], sort=True)["difference"].agg(
-        median=lambda d: d.abs().median(), quarter=lambda d: d.abs().quantile(0.25), three_quarters=lambda d: d.abs().quantile(0.75),
-        largest=lambda d: d.abs().max(), rows="count").reset_index()
+    table = (
+        pairs.groupby(["engine", x, "metric"], sort=True)["difference"]
+        .agg(
+            median=lambda d: d.abs().median(),
+            quarter=lambda d: d.abs().quantile(0.25),
+            three_quarters=lambda d: d.abs().quantile(0.75),
+            largest=lambda d: d.abs().max(),
+            rows="count",
+        )
+        .reset_index()
+    )
     slopes = {}
     for (engine, metric), part in table.groupby(["engine", "metric"]):
         usable = part[(part["median"] > 0) & (part[x] > 0) & np.isfinite(part[x])]
@@ -37,22 +45,53 @@ def engines_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: W
     shown = []
     for (engine, metric), part in table.groupby(["engine", "metric"]):
         best = part.loc[part[x].idxmin()]
-        shown.append({"engine": engine, "metric": plain(metric), f"smallest {plain(x)}": number(best[x]),
-                      "median |difference| there": number(best["median"], 2), "largest there": number(best["largest"], 2),
-                      "slope (log-log)": number(slopes[engine, metric], 3), "pairs": f"{int(part['rows'].sum()):,}"})
+        shown.append(
+            {
+                "engine": engine,
+                "metric": plain(metric),
+                f"smallest {plain(x)}": number(best[x]),
+                "median |difference| there": number(best["median"], 2),
+                "largest there": number(best["largest"], 2),
+                "slope (log-log)": number(slopes[engine, metric], 3),
+                "pairs": f"{int(part['rows'].sum()):,}",
+            }
+        )
     lines = []
     for engine in sorted(set(table["engine"])):
         part = table[table["engine"] == engine]
         smallest = part[part[x] == part[x].min()]
-        mine = [slopes[engine, metric] for metric in metrics if (engine, metric) in slopes and np.isfinite(slopes[engine, metric])]
-        slope = f", slope {min(mine):.2f}" + (f" to {max(mine):.2f}" if len(mine) > 1 else "") + f" in {plain(x)}" if mine else ""
-        lines.append(f"{engine} is within {number(smallest['median'].max(), 2)} of {reference} at {plain(x)} {number(part[x].min())} (median over rows){slope}")
-    text = [f"{counted(len(pairs), 'pair')}: rows of one seed and equal parameters, so the difference carries no noise between draws. "
-            "Only rows that are ok enter."]
-    caption = (f"|difference to engine {reference}| on the same draws against {plain(x)}: median over rows, bars from the lower to the upper quartile. "
-               "The grey line has slope 1.")
-    return Section(f"Engines against {reference} on the same draws", "; ".join(lines), text,
-                   [Drawing(name, caption, engines_figure(table, slopes, x, reference, metrics, workload))], shown, {f"{name}_differences": table})
+        mine = [
+            slopes[engine, metric]
+            for metric in metrics
+            if (engine, metric) in slopes and np.isfinite(slopes[engine, metric])
+        ]
+        slope = (
+            f", slope {min(mine):.2f}" + (f" to {max(mine):.2f}" if len(mine) > 1 else "") + f" in {plain(x)}"
+            if mine
+            else ""
+        )
+        lines.append(
+            f"{engine} is within {number(smallest['median'].max(), 2)} of {reference} at {plain(x)} "
+            f"{number(part[x].min())} (median over rows){slope}"
+        )
+    text = [
+        f"{counted(len(pairs), 'pair')}: rows of one seed and equal parameters, so the difference carries no "
+        f"noise between draws. "
+        "Only rows that are ok enter."
+    ]
+    caption = (
+        f"|difference to engine {reference}| on the same draws against {plain(x)}: median over rows, bars from "
+        f"the lower to the upper quartile. "
+        "The grey line has slope 1."
+    )
+    return Section(
+        f"Engines against {reference} on the same draws",
+        "; ".join(lines),
+        text,
+        [Drawing(name, caption, engines_figure(table, slopes, x, reference, metrics, workload))],
+        shown,
+        {f"{name}_differences": table},
+    )
 
 
 def paired(good: pd.DataFrame, reference: str, x: str, metrics: list[str], workload: Workload) -> pd.DataFrame:
@@ -102,17 +141,30 @@ def engines_figure(
             if not len(part):
                 continue
             middle = part["median"]
-            panel.errorbar(part[x], middle, yerr=[(middle - part["quarter"]).clip(lower=0), (part["three_quarters"] - middle).clip(lower=0)], fmt="o-",
-                           color=shade, markersize=4.5, elinewidth=1, capsize=2)
+            panel.errorbar(
+                part[x],
+                middle,
+                yerr=[(middle - part["quarter"]).clip(lower=0), (part["three_quarters"] - middle).clip(lower=0)],
+                fmt="o-",
+                color=shade,
+                markersize=4.5,
+                elinewidth=1,
+                capsize=2,
+            )
             if np.isfinite(slopes.get((engine, metric), np.nan)):
                 notes.append(f"{engine}: slope {slopes[engine, metric]:.2f}")
         sloped = table[(table["metric"] == metric) & (table["median"] > 0)]
         if sloped[x].nunique() > 1:
             ends = np.array([sloped[x].min(), sloped[x].max()])
-            panel.plot(ends, sloped["median"].max() * ends / ends[1], color="#999999", linewidth=1, linestyle="--", zorder=1)
+            panel.plot(
+                ends, sloped["median"].max() * ends / ends[1], color="#999999", linewidth=1, linestyle="--", zorder=1
+            )
         panel.set_title(plain(metric) + (f"\n{', '.join(notes)}" if notes else ""))
     label_panels(axes, axis_label(x, workload), f"|difference to {reference}|")
-    handles = [Line2D([], [], color=shade, marker="o", markersize=4.5, label=engine) for engine, shade in zip(engines, QUALITATIVE, strict=False)]
+    handles = [
+        Line2D([], [], color=shade, marker="o", markersize=4.5, label=engine)
+        for engine, shade in zip(engines, QUALITATIVE, strict=False)
+    ]
     handles.append(Line2D([], [], color="#999999", linewidth=1, linestyle="--", label="slope 1"))
     legend_below(figure, handles)
     return figure

@@ -45,8 +45,11 @@ def inflection_section(frame: pd.DataFrame, options: Mapping[str, Any], workload
     word = "maximum" if turn == "max" else "minimum"
 
     panels = panels_of(rows_of, whole, keys, x, metric, workload)
-    marked = (f"{plain(metric).capitalize()} against {plain(x)}: mean over draws ± one standard error over the closed form. Diamonds: fitted {word} with its "
-              f"{100 * level:g} % interval; orange ticks: the closed form's own {word}.")
+    marked = (
+        f"{plain(metric).capitalize()} against {plain(x)}: mean over draws ± one standard error over the closed "
+        f"form. Diamonds: fitted {word} with its "
+        f"{100 * level:g} % interval; orange ticks: the closed form's own {word}."
+    )
     drawings = [Drawing(f"{name}_curves", marked, curves_figure(panels, x, metric, workload))] if panels else []
     along = next((key for key in keys if is_number(frame, key) and frame[key].nunique() > 1), None)
     if along:
@@ -56,9 +59,24 @@ def inflection_section(frame: pd.DataFrame, options: Mapping[str, Any], workload
         for index in picked(len(combinations), 8):
             values, table = combinations[index]
             key = values[0] if len(values) == 1 else settings(others, values, workload)
-            lines.append((key, settings(others, values, workload), table, table[along].to_numpy(float), table["theory"].to_numpy(float)))
-        drawings.insert(0, Drawing(f"{name}_line", f"The {word} of {plain(metric)} in {plain(x)} against {plain(along)}, with {100 * level:g} % intervals.",
-                                   places_figure(lines, x, along, workload, level, f"{word} of {plain(metric)}")))
+            lines.append(
+                (
+                    key,
+                    settings(others, values, workload),
+                    table,
+                    table[along].to_numpy(float),
+                    table["theory"].to_numpy(float),
+                )
+            )
+        drawings.insert(
+            0,
+            Drawing(
+                f"{name}_line",
+                f"The {word} of {plain(metric)} in {plain(x)} against {plain(along)}, with {100 * level:g} % "
+                f"intervals.",
+                places_figure(lines, x, along, workload, level, f"{word} of {plain(metric)}"),
+            ),
+        )
     return Section(
         title=f"Inflection: where {plain(metric)} turns in {plain(x)}",
         headline=headline(whole, x, metric, word, workload, level),
@@ -80,22 +98,31 @@ def theory_turn(rows: pd.DataFrame, x: str, metric: str, workload: Workload, tur
 
 
 def panels_of(
-    rows_of: list[tuple[Any, pd.DataFrame]], whole: pd.DataFrame, keys: list[str], x: str, metric: str, workload: Workload
+    rows_of: list[tuple[Any, pd.DataFrame]],
+    whole: pd.DataFrame,
+    keys: list[str],
+    x: str,
+    metric: str,
+    workload: Workload,
 ) -> list[tuple[str, list[Series]]]:
     """Lines by the first key, panels by the rest, with the fitted places marked."""
     from dataclasses import replace
 
     panels: dict[Any, list[Series]] = {}
     for (values, rows), row in zip(rows_of, whole.to_dict("records"), strict=True):
-        one = one_series(rows, x, metric, workload, values[0] if values else "", settings(keys[:1], values[:1], workload))
+        one = one_series(
+            rows, x, metric, workload, values[0] if values else "", settings(keys[:1], values[:1], workload)
+        )
         if one is None:
             continue
         if row["status"] == LOCATED:
             one = replace(one, marks=[(row["estimate"], row["low"], row["high"], row["theory"])])
         panels.setdefault(tuple(values[1:]), []).append(one)
     names = list(panels)
-    return [(settings(keys[1:], names[k], workload), [panels[names[k]][j] for j in picked(len(panels[names[k]]), 8)])
-            for k in picked(len(names), 9)]
+    return [
+        (settings(keys[1:], names[k], workload), [panels[names[k]][j] for j in picked(len(panels[names[k]]), 8)])
+        for k in picked(len(names), 9)
+    ]
 
 
 def headline(whole: pd.DataFrame, x: str, metric: str, word: str, workload: Workload, level: float) -> str:
@@ -107,8 +134,16 @@ def headline(whole: pd.DataFrame, x: str, metric: str, word: str, workload: Work
         row = whole.iloc[0]
         if row["status"] != LOCATED:
             known = interval(row["estimate"], row["low"], row["high"])
-            return f"{what}: {row['status']}" + (f", {known}{unit}" if known != "–" else "") + (f" ({row['note']})" if row["note"] else "")
-        beside = f"; closed form {number(row['theory'], 5)}{unit} (z = {row['z']:+.2g})" if np.isfinite(row["theory"]) else ""
+            return (
+                f"{what}: {row['status']}"
+                + (f", {known}{unit}" if known != "–" else "")
+                + (f" ({row['note']})" if row["note"] else "")
+            )
+        beside = (
+            f"; closed form {number(row['theory'], 5)}{unit} (z = {row['z']:+.2g})"
+            if np.isfinite(row["theory"])
+            else ""
+        )
         return f"{what}: {interval(row['estimate'], row['low'], row['high'])}{unit} ({100 * level:g} %){beside}"
     text = f"{what}: located in {len(found)} of {counted(len(whole), 'curve')}"
     if len(found):
@@ -119,13 +154,24 @@ def headline(whole: pd.DataFrame, x: str, metric: str, word: str, workload: Work
 
 def paragraphs(whole: pd.DataFrame, level: float) -> list[str]:
     """How the fits were made, and what happened to the curves without an answer."""
-    methods = "; ".join(f"{word} ({counted(int(count), 'curve')})" for word, count in whole["method"].value_counts().items())
-    text = [f"Intervals are {100 * level:g} % for each curve on its own, and hold for every interpolation used. Method: {methods}."]
+    methods = "; ".join(
+        f"{word} ({counted(int(count), 'curve')})" for word, count in whole["method"].value_counts().items()
+    )
+    text = [
+        f"Intervals are {100 * level:g} % for each curve on its own, and hold for every interpolation used. "
+        f"Method: {methods}."
+    ]
     other = whole[whole["status"] != LOCATED]
     if len(other):
         reasons = other.groupby(["status", "note"], sort=False).size()
-        text.append("Not located: " + "; ".join(f"{status.replace('_', ' ')} in {count}" + (f" ({note})" if note else "")
-                                                for (status, note), count in reasons.items()) + ".")
+        text.append(
+            "Not located: "
+            + "; ".join(
+                f"{status.replace('_', ' ')} in {count}" + (f" ({note})" if note else "")
+                for (status, note), count in reasons.items()
+            )
+            + "."
+        )
     return text
 
 

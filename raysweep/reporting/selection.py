@@ -37,8 +37,7 @@ def groups(frame: pd.DataFrame, keys: list[str]) -> Iterator[tuple[tuple[Any, ..
     if not keys:
         yield (), frame
         return
-    for values, part in frame.groupby(keys, sort=True, dropna=False):
-        yield values, part
+    yield from frame.groupby(keys, sort=True, dropna=False)
 
 
 @dataclass(frozen=True)

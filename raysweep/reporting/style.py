@@ -65,13 +65,19 @@ def panels(count: int, width: float = 4.4, height: float = 3.7, most: int = 3) -
     return figure, axes[:count]
 
 
+def columns_of_panels(axes: list[Axes]) -> int:
+    """Panels in a row."""
+    grid = axes[0].get_gridspec()
+    return grid.ncols if grid is not None else 1
+
+
 def label_panels(axes: list[Axes], x: str, y: str) -> None:
     """Axis labels at the left and under the lowest panel of each column."""
-    grid = axes[0].get_gridspec()
+    columns = columns_of_panels(axes)
     for k, panel in enumerate(axes):
-        if k % grid.ncols == 0:
+        if k % columns == 0:
             panel.set_ylabel(y)
-        if k + grid.ncols >= len(axes):
+        if k + columns >= len(axes):
             panel.set_xlabel(x)
 
 

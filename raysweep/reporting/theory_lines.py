@@ -1,4 +1,5 @@
-"""The workload's closed form as smooth curves, zero lines and turning points, from the formula and not from the grid."""
+"""The workload's closed form as smooth curves, zero lines and turning points, from the formula and not from the
+grid."""
 
 from __future__ import annotations
 

@@ -1,15 +1,16 @@
 """Where one noisy curve turns: the place of its minimum, from a few draws of it.
 
 Two noise models, chosen from the data. Additive: value = draw effect + curve + independent noise of one variance; the
-interval comes from resampling that noise (pooled over all points, so that three draws are enough; resampling whole draws
-covers 0.75 at three). Per draw: where what is left after the draw effect runs smoothly along x, every draw has a turning
-point of its own, and the interval is Student's test on the slope, inverted, with the draw as the unit.
+interval comes from resampling that noise (pooled over all points, so that three draws are enough; resampling whole
+draws covers 0.75 at three). Per draw: where what is left after the draw effect runs smoothly along x, every draw has
+a turning point of its own, and the interval is Student's test on the slope, inverted, with the draw as the unit.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -23,7 +24,8 @@ FINE = 24  # samples per cell on which a minimum is sought
 @dataclass(frozen=True)
 class Additive:
     """Least-squares fit of value = draw effect + curve: curve (points,), its factor (points, points) such that
-    curve + factor @ standard normal is one resample of it, residuals (draws, points), variance and its degrees of freedom."""
+    curve + factor @ standard normal is one resample of it, residuals (draws, points), variance and its degrees of
+    freedom."""
 
     curve: np.ndarray
     factor: np.ndarray
@@ -74,7 +76,7 @@ def interpolants(u: np.ndarray, curves: np.ndarray, order: int = 0) -> tuple[np.
     """A fine grid over u and the curves (..., points) on it by Akima and by cubic spline (or their derivatives)."""
     from scipy.interpolate import Akima1DInterpolator, CubicSpline
 
-    fine = np.unique(np.concatenate([np.linspace(a, b, FINE + 1) for a, b in zip(u[:-1], u[1:], strict=True)]))
+    fine = np.unique(np.concatenate([np.linspace(a, b, FINE + 1) for a, b in pairwise(u)]))
     akima = Akima1DInterpolator(u, curves, axis=-1, method="makima")
     cubic = CubicSpline(u, curves, axis=-1)
     return fine, [akima(fine, nu=order), cubic(fine, nu=order)]
@@ -94,8 +96,8 @@ def all_places(u: np.ndarray, curves: np.ndarray) -> list[np.ndarray]:
 
 
 def unresolved(u: np.ndarray, values: np.ndarray, fit: Additive, index: int, smooth: bool) -> bool:
-    """Whether the curvature at the lowest grid point and at its neighbours differs more than threefold, beyond noise: the grid
-    is then too coarse for any interpolation to be trusted."""
+    """Whether the curvature at the lowest grid point and at its neighbours differs more than threefold, beyond noise:
+    the grid is then too coarse for any interpolation to be trusted."""
     nodes = [k for k in (index - 1, index, index + 1) if 0 < k < len(u) - 1]
     if len(nodes) < 2:
         return False
@@ -117,7 +119,8 @@ def unresolved(u: np.ndarray, values: np.ndarray, fit: Additive, index: int, smo
 def convex_range(u: np.ndarray, curve: np.ndarray, index: int) -> tuple[float, float]:
     """Where a curve that is convex around its lowest grid point can have its minimum, whatever else its shape.
 
-    On either side the minimum lies no farther than where the line through the next two points comes down to that value.
+    On either side the minimum lies no farther than where the line through the next two points comes down to that
+    value; on a side where the curve is not convex, no farther than the next point.
     """
     ends = []
     for step in (-1, 1):
@@ -128,8 +131,9 @@ def convex_range(u: np.ndarray, curve: np.ndarray, index: int) -> tuple[float, f
         end = float(u[near])
         if 0 <= far < len(u) and curve[far] > curve[near]:
             slope = (curve[far] - curve[near]) / (u[far] - u[near])
-            end = float(u[near] - (curve[near] - curve[index]) / slope)
-            end = max(end, float(u[index])) if step > 0 else min(end, float(u[index]))
+            inner = (curve[near] - curve[index]) / (u[near] - u[index])
+            if abs(slope) >= abs(inner):
+                end = float(u[near] - (curve[near] - curve[index]) / slope)
         ends.append(end)
     return ends[0], ends[1]
 
@@ -183,9 +187,7 @@ def resampled_places(u: np.ndarray, fit: Additive, rng: np.random.Generator) -> 
     return all_places(u, fit.curve + scale * (noise @ fit.factor.T))
 
 
-def slope_interval(
-    u: np.ndarray, values: np.ndarray, place: float, level: float
-) -> tuple[float, float, float]:
+def slope_interval(u: np.ndarray, values: np.ndarray, place: float, level: float) -> tuple[float, float, float]:
     """(low, high, standard error) of the place of the mean curve's minimum, the draw as the unit.
 
     Every draw pulls the place by -slope_i(place)/curvature(place); Student's t on those pulls.

@@ -58,7 +58,7 @@ def settings(names: Iterable[str], values: Iterable[Any], workload: Workload) ->
 
 def number(value: Any, digits: int = 4) -> str:
     """A number with at most `digits` significant digits; ∞ for infinity, – for nothing."""
-    if isinstance(value, str) or isinstance(value, bool):
+    if isinstance(value, (str, bool)):
         return str(value)
     value = float(value)
     if math.isnan(value):
@@ -110,7 +110,8 @@ def values_in_words(name: str, values: list[Any], workload: Workload) -> str:
     if len(values) > 4 and all(isinstance(v, (int, float)) for v in values):
         finite = [v for v in values if math.isfinite(v)]
         more = " and ∞" if len(finite) < len(values) else ""
-        return f"{label} from {number(min(finite))}{unit if unit == '°' else ''} to {number(max(finite))}{unit}{more} ({len(values)} values)"
+        first = number(min(finite)) + (unit if unit == "°" else "")
+        return f"{label} from {first} to {number(max(finite))}{unit}{more} ({len(values)} values)"
     return f"{label} " + ", ".join(number(v) + (unit if unit == "°" else "") for v in values)
 
 

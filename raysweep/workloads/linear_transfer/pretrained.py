@@ -13,6 +13,7 @@ from raysweep.workloads.declaration import Columns
 from raysweep.workloads.linear_transfer import layers, target
 
 Array = np.ndarray
+Key = tuple[int, int, int, float, float, float]  # dim, depth, seed, init_scale, source_norm, pretrain_length
 PRETRAIN_STEP = 0.05  # times 1 / (L S^(2-2/L)), the inverse of the map's fastest rate at size S
 PRETRAIN_TOLERANCE = 1e-9  # |β - β_s| / |β_s| where pretraining to convergence ends
 PRETRAIN_CAP = 500_000  # steps beyond which it is not converged
@@ -32,7 +33,7 @@ class Start:
 
 
 def exact_start(seeds: Array, depth: int, scale: Array, directions: Array, device: torch.device) -> Start:
-    """Balanced aligned rank-one layers of norm scale (rows,), their product along directions (rows, dim) (THEORY §3)."""
+    """Balanced aligned rank-one layers of norm scale (rows,), product along directions (rows, dim) (THEORY §3)."""
     dim = directions.shape[1]
     between = np.stack([draws.normal(int(seed), "hidden", depth - 1, dim) for seed in seeds])
     between /= np.linalg.norm(between, axis=2, keepdims=True)
@@ -53,22 +54,20 @@ def random_start(seeds: Array, role: str, depth: int, dim: int, scale: Array, de
     return Start(hidden, size[:, None] * torch.as_tensor(last, device=device), np.zeros(len(seeds), dtype=int))
 
 
-def trained_starts(columns: Columns, seeds: Array, device: torch.device, known: dict[tuple[float, ...], Start],
-                   ) -> tuple[Start, dict[tuple[float, ...], Start]]:
+def trained_starts(columns: Columns, seeds: Array, device: torch.device, known: dict[Key, Start],
+                   ) -> tuple[Start, dict[Key, Start]]:
     """Each row's network after pretraining by gradient descent, and all of them by their key, for rows to come.
 
     Rows of one width and depth. What `known` holds is not trained again; it comes back only as far as it is used here.
     """
     dim, depth = int(columns["dim"][0]), int(columns["depth"][0])
-    table = np.stack([np.asarray(values, float) for values in (
-        np.full(len(seeds), dim), np.full(len(seeds), depth), seeds, columns["init_scale"], columns["source_norm"],
-        columns["pretrain_length"])], axis=1)
-    keys = [tuple(row) for row in table]
+    keys = [(dim, depth, int(seed), float(scale), float(norm), float(length)) for seed, scale, norm, length in zip(
+        seeds, columns["init_scale"], columns["source_norm"], columns["pretrain_length"], strict=True)]
     distinct = sorted(set(keys))
     missing = [key for key in distinct if key not in known]
     used = {key: known[key] for key in distinct if key in known}
     if missing:
-        trained = _pretrain(np.array(missing), dim, depth, device)
+        trained = _pretrain(missing, dim, depth, device)
         for i, key in enumerate(missing):
             used[key] = Start([layer[i] for layer in trained.hidden], trained.last[i], trained.status[i])
     rows = [used[key] for key in keys]
@@ -77,9 +76,10 @@ def trained_starts(columns: Columns, seeds: Array, device: torch.device, known: 
     return Start(hidden, torch.stack([row.last for row in rows]), status), used
 
 
-def _pretrain(table: Array, dim: int, depth: int, device: torch.device) -> Start:
-    """Gradient descent on ½|β - β_s|² for rows (dim, depth, seed, init_scale, source_norm, pretrain_length)."""
-    seeds, scale, norm, length = table[:, 2].astype(np.int64), table[:, 3], table[:, 4], table[:, 5]
+def _pretrain(keys: list[Key], dim: int, depth: int, device: torch.device) -> Start:
+    """Gradient descent on ½|β - β_s|², one network for each key."""
+    seeds = np.array([key[2] for key in keys])
+    scale, norm, length = np.array([key[3:] for key in keys]).T
     start = random_start(seeds, "pretrain_layers", depth, dim, scale, device)
     teacher = norm[:, None] * np.stack([target.teacher_directions(int(seed), dim)[0] for seed in seeds])
     # |β| at the start is at most the product of the layers' spectral norms, about 2 init_scale √dim each

@@ -1,7 +1,7 @@
 """What rows of one draw cost when they are trained (engines flow and network), on one core; importable without torch.
 
-Each function takes the rows' columns, all of one seed and dim. Constants were measured on one core of a 2-core x86 machine
-(float64, torch 2.15); expect a factor 2-3, more where the number of steps to convergence has to be guessed.
+Each function takes the rows' columns, all of one seed and dim. Constants were measured on one core of a 2-core x86
+machine (float64, torch 2.15); expect a factor 2-3, more where the steps to convergence have to be guessed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ Array = np.ndarray
 _DRAW_SECONDS = 2e-8  # per number of X
 _FACTOR_SECONDS = 1.2e-9  # per n dim min(n, dim) of a singular value decomposition; per dim³ of an eigendecomposition
 _SUBSTEPS = 55  # of an integrator step
-_MODE_SECONDS = 4e-9  # per mode and substep
-_STEP_SECONDS = 3e-3  # of an integrator step whatever the rows
+_MODE_SECONDS = 3e-9  # per mode and substep
+_STEP_SECONDS = 1.8e-3  # of an integrator step whatever the rows
 _PASS_SECONDS = 2.5e-5  # per layer (and one more) of a descent step of a chunk, whatever the rows
 _BANDWIDTH = 1.6e10  # bytes/s of the layers' passes through memory
 _CHUNK_BYTES = 8 << 20

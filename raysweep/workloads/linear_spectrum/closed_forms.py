@@ -1,0 +1,135 @@
+"""The closed forms of THEORY §5 for the rows of a table, and whether their conditions hold.
+
+Two kinds. The exact ones follow every mode by its own formula, whatever is learned: they need singular vectors that are
+shared, noise or fine-tuning but not both, and a rate that is stable (they are its limit as the rate goes to 0). O's
+count whole modes, n learned and the rest at 0, and need besides that the modes are so.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raysweep.theory import spectrum
+from raysweep.workloads.declaration import Columns
+from raysweep.workloads.linear_spectrum.tasks import Tasks, by_dim
+
+Array = np.ndarray
+HOLDS, COUPLED, BOTH, UNSTABLE, ESCAPED, PARTIAL = range(6)
+TOLERANCE = 1e-3  # of a mode's singular values: how near to where whole modes have it it must be
+
+LOSSES = ("pretrain_loss", "pretrain_loss_after", "finetune_loss", "sensitivity")
+
+
+def losses(columns: Columns) -> dict[str, Array]:
+    """Each of LOSSES by its exact closed form, shape (rows,); what comes after pretraining is NaN where that fails."""
+    everything = describe(columns)
+    return {"pretrain_loss": everything["pretrain_loss"],
+            **{name: everything[f"{name}_closed"] for name in LOSSES[1:]}}
+
+
+def describe(columns: Columns) -> dict[str, Array]:
+    """All that is known of each row without training anything, shape (rows,) each.
+
+    The metrics of the workload that no training is needed for; and with `_closed` after the name the exact closed forms
+    of the other LOSSES.
+    """
+    rows = len(columns["dim"])
+    result: dict[str, Array] = {}
+    for index, part in by_dim(columns):
+        for name, values in _describe(part).items():
+            result.setdefault(name, np.full(rows, np.nan))[index] = values
+    return result
+
+
+def _describe(task: Tasks) -> dict[str, Array]:
+    depth, penalty = task.depth[:, None], task.penalty[:, None]
+    tuned = task.time > 0
+    modes = task.weights ** depth
+    learned = (modes >= task.source / 2) & (task.source > 0)
+    goal = spectrum.goal_modes(modes, task.target, penalty)
+    end = spectrum.follow(task.weights, goal, (1 + penalty) * task.time[:, None], depth) ** depth
+    whole = np.where(learned, task.source, 0.0)
+    whole_end = np.where(learned & tuned[:, None], spectrum.goal_modes(task.source, task.target, penalty), whole)
+    curvature = spectrum.curvature(goal, penalty, depth)
+    with np.errstate(divide="ignore"):
+        bound = 2 / np.where(learned, curvature, 0.0).max(1)
+    bound[~tuned | (task.angle > 0) | (task.noise > 0)] = np.nan
+
+    failure = np.full(len(modes), HOLDS)  # where several apply, the last one here is told
+    near = _near(task, end, whole_end)
+    failure[(~near & learned).any(1)] = PARTIAL
+    failure[(~near & ~learned).any(1)] = ESCAPED
+    failure[tuned & ~task.flow & _unstable(task, modes, goal, curvature, end)] = UNSTABLE
+    failure[tuned & (task.noise > 0)] = BOTH
+    failure[tuned & (task.angle > 0)] = COUPLED
+    exact, counted = np.isin(failure, (HOLDS, ESCAPED, PARTIAL)), failure == HOLDS
+
+    before = ((modes - task.source) ** 2).sum(1)
+    after, domain = _losses(task, end, task.weights, tuned)
+    whole_after, whole_domain = _losses(task, whole_end, whole ** (1 / depth), tuned)
+    # a difference of its own, exact where hardly anything changes
+    gain = ((end - modes) * (end + modes - 2 * task.source)).sum(1)
+    added = spectrum.noise_excess(task.weights, task.noise, task.depth)
+    return {
+        "pretrain_loss": before,
+        "pretrain_loss_after_closed": np.where(exact, after, np.nan),
+        "finetune_loss_closed": np.where(exact, domain, np.nan),
+        "sensitivity_closed": np.where(exact, np.where(tuned, gain, added), np.nan),
+        "learned_modes": learned.sum(1).astype(float),
+        "finetune_lr_bound": bound,
+        "inflection_modes": np.where(exact, _inflection(task, tuned), np.nan),
+        "whole_mode_loss_after": np.where(counted, whole_after, np.nan),
+        "whole_mode_finetune_loss": np.where(counted, whole_domain, np.nan),
+        "closed_form_valid": exact.astype(float),
+        "whole_mode_valid": counted.astype(float),
+        "closed_form_failure": failure.astype(float),
+    }
+
+
+def _losses(task: Tasks, modes: Array, weights: Array, tuned: Array) -> tuple[Array, Array]:
+    """Source and target loss of these modes, with what noise adds to these weights where nothing is fine-tuned."""
+    excess = np.where(tuned, 0.0, spectrum.noise_excess(weights, task.noise, task.depth))
+    return (((modes - task.source) ** 2).sum(1) + excess,
+            spectrum.turned_loss(modes, task.target, task.angle) + excess)
+
+
+def _near(task: Tasks, end: Array, whole: Array) -> Array:
+    """Whether each mode is where whole modes have it, (rows, d)."""
+    scale = np.maximum(task.source, task.target)
+    error = np.abs(end - whole)
+    # or else what it does to either loss cannot be seen beside the largest mode
+    unseen = error * (2 * scale + end + whole) <= (TOLERANCE * scale.max(1, keepdims=True)) ** 2
+    return (error <= TOLERANCE * scale) | unseen
+
+
+def _unstable(task: Tasks, modes: Array, goal: Array, curvature: Array, end: Array) -> Array:
+    """Whether descent at this rate does something else than its flow, (rows,).
+
+    Where it swings about a goal that it does not settle at, or is thrown across 0 by the first step.
+    """
+    depth, rate = task.depth[:, None], task.lr[:, None]
+    travels = np.abs(modes - goal) > TOLERANCE * np.maximum(task.source, task.target)
+    reached = np.abs(end - goal) <= np.abs(end - modes)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        leap = 2 * rate * (1 + task.penalty[:, None]) * (modes - goal) * task.weights ** (depth - 2)
+        settled = np.abs(1 - rate * curvature) ** task.steps[:, None] <= TOLERANCE
+    ringing = travels & reached & (rate * curvature > 1) & ~settled
+    return ((reached & (rate * curvature >= 2)) | ringing | (travels & (depth > 1) & (leap > 1))).any(1)
+
+
+def _inflection(task: Tasks, tuned: Array) -> Array:
+    """Def. 4.2's index of each row, for its noise or for its fine-tuning; NaN where the network is left as it is."""
+    known: dict[tuple[object, ...], float] = {}
+    result = np.full(len(tuned), np.nan)
+    for row in range(len(tuned)):
+        if not tuned[row] and task.noise[row] == 0:
+            continue
+        noise, depth, penalty = float(task.noise[row]), int(task.depth[row]), float(task.penalty[row])
+        key = (tuned[row], noise, depth, penalty, *task.names[row])
+        if key not in known:
+            known[key] = float(spectrum.finetune_inflection(task.source[row], task.target[row], penalty) if tuned[row]
+                               else spectrum.noise_inflection(task.source[row], noise, depth))
+        result[row] = known[key]
+    # trained to convergence every mode is learned: no inflection of this kind is left (THEORY §5)
+    result[tuned & np.isinf(task.time)] = np.nan
+    return result

@@ -1,0 +1,35 @@
+"""What rows of one draw cost on one core, engine by engine; importable without torch and SciPy.
+
+Constants were measured on one core of a 2-core x86 machine (float64, one BLAS thread); expect a factor 2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raysweep.workloads.declaration import Columns, Cost
+
+_STEP_CAP = 1e5
+_FLOPS = 1.5e10
+
+
+def of_rows(columns: Columns) -> Cost:
+    """Seconds and peak bytes of all rows of one draw, which share engine and dim."""
+    engine, dim = str(columns["engine"][0]), int(columns["dim"][0])
+    rows, depth = len(columns["dim"]), np.asarray(columns["depth"], float)
+    base = Cost(1e-3 + rows * (2e-5 + 4e-7 * dim), 1e6 + rows * (1000.0 + 200.0 * dim))
+    if engine == "theory":
+        return base
+    layers = float(8 * (3 * depth.max() + 4) * dim**2)
+    steps = np.where(np.asarray(columns["finetune_steps"]) > 0, np.minimum(columns["finetune_steps"], _STEP_CAP), 0.0)
+    work = 12 * depth * float(dim) ** 3  # flops of one gradient, and of the perturbed product
+    if engine == "flow":
+        coupled = (np.asarray(columns["noise"]) > 0) | ((np.asarray(columns["overlap_angle"]) > 0) & (steps > 0))
+        evaluations = np.where(coupled, np.where(steps > 0, 600.0, 1.0), 0.0)
+        seconds = (evaluations * (6e-6 * depth + work / _FLOPS) + np.where(coupled, 1e-4, 0.0)).sum()
+        return Cost(base.seconds + float(seconds), base.peak_bytes + 20 * layers)
+    # a step of a batch has a price of its own, which its longest row pays
+    descent = np.asarray(columns["pretrain_start"]) == "descent"
+    longest = float(np.where(descent, steps + 2e4, steps).max(initial=0.0))
+    seconds = longest * float(depth.max()) * 1.5e-5 + float(((steps + 2e4 * descent) * work / _FLOPS).sum())
+    return Cost(base.seconds + 1e-2 + seconds, base.peak_bytes + min(rows * layers, 64e6 + layers))

@@ -1,0 +1,77 @@
+"""The entry point of the workload: rows to their engines and back."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+import numpy as np
+
+from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns
+from raysweep.workloads.linear_spectrum import METRICS, closed_forms
+
+Array = np.ndarray
+Results = tuple[dict[str, Array], Array]
+
+AFTER = ("pretrain_loss_after", "finetune_loss", "sensitivity")
+WORDS = np.array([OK, NOT_CONVERGED, DIVERGED], dtype=object)
+_ENGINES = {name: f"raysweep.workloads.linear_spectrum.{name}" for name in ("flow", "network")}
+
+
+def compute(columns: Columns, seeds: Array) -> Results:
+    """Every metric of every row, shape (rows,) each, and its status.
+
+    columns: one entry per row of every declared parameter; seeds: int array, shape (rows,). A diverged row has NaN
+    after fine-tuning; so has a row of engine theory where its closed form fails. ValueError on an unknown engine.
+    """
+    seeds = np.asarray(seeds)
+    columns = {name: np.asarray(values) for name, values in columns.items()}
+    rows, inverse = _distinct(columns, seeds)
+    metrics, status = _compute({name: values[rows] for name, values in columns.items()}, seeds[rows])
+    return {name: values[inverse] for name, values in metrics.items()}, status[inverse]
+
+
+def _distinct(columns: Columns, seeds: Array) -> tuple[Array, Array]:
+    """Rows that stand for all, and which of them each row is: without noise no seed makes a difference."""
+    known: dict[tuple[object, ...], int] = {}
+    first: list[int] = []
+    inverse = np.empty(len(seeds), dtype=np.int64)
+    drawn = np.where((columns["noise"] > 0) & (columns["engine"] != "theory"), seeds, -1)
+    for row, key in enumerate(zip(drawn.tolist(), *(values.tolist() for values in columns.values()), strict=True)):
+        if key not in known:
+            known[key] = len(first)
+            first.append(row)
+        inverse[row] = known[key]
+    return np.array(first, dtype=np.int64), inverse
+
+
+def _compute(columns: Columns, seeds: Array) -> Results:
+    description = closed_forms.describe(columns)
+    metrics = {metric.name: description.get(metric.name, np.full(len(seeds), np.nan)) for metric in METRICS}
+    status = np.full(len(seeds), OK, dtype=object)
+    engine = columns["engine"]
+    for name in sorted(set(engine.tolist())):
+        rows = np.flatnonzero(engine == name)
+        if name == "theory":
+            for key in AFTER:
+                metrics[key][rows] = description[f"{key}_closed"][rows]
+            continue
+        own, own_status = _engine(name)({key: values[rows] for key, values in columns.items()}, seeds[rows])
+        for key, values in own.items():  # an engine that measures pretrain_loss itself overrides it
+            metrics[key][rows] = values
+        status[rows] = own_status
+    return metrics, status
+
+
+def _engine(name: str) -> Callable[[Columns, Array], Results]:
+    if name not in _ENGINES:
+        raise ValueError(f"expected an engine out of theory, {', '.join(_ENGINES)}, got {name!r}")
+    function: Callable[[Columns, Array], Results] = importlib.import_module(_ENGINES[name]).compute
+    return function
+
+
+def measured(maps: Array, source: Array, target: Array, before: Array) -> dict[str, Array]:
+    """AFTER, shape (rows,) each, of end-to-end maps (rows, d, d), for the tasks' matrices and the loss before."""
+    after = ((maps - source) ** 2).sum((1, 2))
+    return {"pretrain_loss_after": after, "finetune_loss": ((maps - target) ** 2).sum((1, 2)),
+            "sensitivity": after - before}

@@ -1,0 +1,101 @@
+"""Engine `flow`: fine-tuning by gradient flow for the time finetune_lr * finetune_steps, from exact pretraining.
+
+While singular vectors are shared and nothing was perturbed, each mode is followed exactly. Otherwise modes couple, and
+the flow of the layers themselves is integrated (Dormand and Prince's order 8, relative error ACCURACY a step), to the
+end of the time or, with finetune_steps .inf, to convergence: P within TOLERANCE of its goal, or at rest on the way.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raysweep.theory import spectrum
+from raysweep.workloads.declaration import Columns
+from raysweep.workloads.linear_spectrum.engines import AFTER, WORDS, measured
+from raysweep.workloads.linear_spectrum.tasks import Tasks, by_dim, diagonal, perturbed, product
+
+Array = np.ndarray
+ACCURACY = 1e-9
+TOLERANCE = 1e-8  # |P - M| relative to the larger of |M| and |P - M| at the start
+AT_REST = 1e-13  # gradient relative to that size to the power 2 - 1/L: exact zeros are saddles that are never left
+TIME_CAP = 1e4  # flow time in units of 1/(curvature scale) beyond which a row is not converged
+
+
+def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
+    """pretrain_loss_after, finetune_loss and sensitivity, shape (rows,) each, and the status (ok or not_converged)."""
+    metrics = {name: np.full(len(seeds), np.nan) for name in AFTER}
+    status = np.zeros(len(seeds), dtype=int)
+    for index, task in by_dim(columns):
+        shared = (task.noise == 0) & ((task.angle == 0) | (task.time == 0))
+        for name, values in _modes(task, shared).items():
+            metrics[name][index[shared]] = values
+        for row in np.flatnonzero(~shared):
+            own, status[index[row]] = _layers(task, int(row), seeds[index[row]])
+            for name, values in own.items():
+                metrics[name][index[row]] = values[0]
+    return metrics, WORDS[status]
+
+
+def _modes(task: Tasks, rows: Array) -> dict[str, Array]:
+    depth, penalty = task.depth[rows, None], task.penalty[rows, None]
+    start = task.weights[rows] ** depth
+    goal = spectrum.goal_modes(start, task.target[rows], penalty)
+    end = spectrum.follow(task.weights[rows], goal, (1 + penalty) * task.time[rows, None], depth) ** depth
+    after, before = ((end - task.source[rows]) ** 2).sum(1), ((start - task.source[rows]) ** 2).sum(1)
+    return {"pretrain_loss_after": after, "sensitivity": after - before,
+            "finetune_loss": spectrum.turned_loss(end, task.target[rows], task.angle[rows])}
+
+
+def _layers(task: Tasks, row: int, seed: int) -> tuple[dict[str, Array], int]:
+    depth = int(task.depth[row])
+    layers = perturbed(diagonal(task.weights[[row]], depth), task.noise[[row]], np.array([seed]))
+    source, target = np.diag(task.source[row]), spectrum.turned(task.target[row], float(task.angle[row]))
+    before = ((task.weights[row] ** depth - task.source[row]) ** 2).sum()
+    penalty = float(task.penalty[row])
+    goal = spectrum.goal_modes(product(layers)[0], target, penalty)
+    end, status = relax(layers[0], goal, (1 + penalty) * float(task.time[row]))
+    return measured(product(end[None]), source, target, before), status
+
+
+def relax(layers: Array, goal: Array, time: float) -> tuple[Array, int]:
+    """Layers (L, d, d) after gradient flow of ‖W_1…W_L - goal‖_F² for `time`, or to convergence at inf; and an index
+    into WORDS."""
+    from scipy.integrate import solve_ivp  # slow to load, and only wanted where modes couple
+
+    shape, depth = layers.shape, len(layers)
+    miss = product(layers[None])[0] - goal
+    size = max(float(np.linalg.norm(goal)), float(np.linalg.norm(miss)))
+    if time == 0 or size == 0:
+        return layers, 0
+
+    def velocity(_: float, state: Array) -> Array:
+        return -gradient(state.reshape(shape), goal).ravel()
+
+    unit = 1 / (2 * depth * size ** (2 - 2 / depth))
+    elapsed, span, state = 0.0, min(time, 20 * unit), layers.ravel()
+    while True:
+        solution = solve_ivp(velocity, (0, span), state, method="DOP853", rtol=ACCURACY, atol=1e-3 * ACCURACY)
+        if not solution.success:
+            return solution.y[:, -1].reshape(shape), 1
+        state, elapsed = solution.y[:, -1], elapsed + span
+        if elapsed >= time:
+            return state.reshape(shape), 0
+        now = state.reshape(shape)
+        near = np.linalg.norm(product(now[None])[0] - goal) <= TOLERANCE * size
+        # at a stable end, what the integrator leaves is its own error, far above AT_REST: only saddles rest like this
+        if near or np.linalg.norm(gradient(now, goal)) <= AT_REST * size ** (2 - 1 / depth):
+            return now, 0
+        if np.isinf(time) and elapsed >= TIME_CAP * unit:
+            return now, 1
+        span = min(2 * span, time - elapsed)
+
+
+def gradient(layers: Array, goal: Array) -> Array:
+    """Gradient (L, d, d) of ‖W_1…W_L - goal‖_F² in each layer."""
+    depth = len(layers)
+    before, after = [np.eye(len(goal))], [np.eye(len(goal))]
+    for layer in range(depth - 1):
+        before.append(before[-1] @ layers[layer])
+        after.append(layers[depth - 1 - layer] @ after[-1])
+    miss = before[-1] @ layers[-1] - goal
+    return np.stack([2 * before[i].T @ miss @ after[depth - 1 - i].T for i in range(depth)])

@@ -1,0 +1,84 @@
+"""Gradient descent on the layers of linear networks, many networks at once.
+
+A network is W_1 … W_L, each d × d, with loss ‖W_1…W_L - M‖_F². A step costs about 6 L matrix products of 2 d³ flops.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+CHECK_EVERY = 50  # steps between looks at convergence and divergence
+BLOWUP = 1e6  # a distance from the goal this many times its size: no way back
+OK, NOT_CONVERGED, DIVERGED = 0, 1, 2
+
+
+def product(layers: list[torch.Tensor]) -> torch.Tensor:
+    """W_1 W_2 … W_L, (rows, d, d)."""
+    result = layers[0]
+    for layer in layers[1:]:
+        result = torch.bmm(result, layer)
+    return result
+
+
+def gradients(layers: list[torch.Tensor], goal: torch.Tensor) -> list[torch.Tensor]:
+    """Gradient of the loss in each layer, (rows, d, d) each."""
+    after = [layers[-1]]  # after[i] = W_(L-i) … W_L
+    for layer in reversed(layers[:-1]):
+        after.append(torch.bmm(layer, after[-1]))
+    up = 2 * (after[-1] - goal)  # (W_1 … W_(l-1))ᵀ 2(P - M)
+    result = []
+    for index, layer in enumerate(layers):
+        last = index == len(layers) - 1
+        result.append(up if last else torch.bmm(up, after[len(layers) - 2 - index].transpose(1, 2)))
+        if not last:
+            up = torch.bmm(layer.transpose(1, 2), up)
+    return result
+
+
+def descend(layers: list[torch.Tensor], goal: torch.Tensor, lr: torch.Tensor, steps: torch.Tensor, tolerance: float,
+            at_rest: float, cap: int) -> torch.Tensor:
+    """Train every network in place; what became of each (OK, NOT_CONVERGED, DIVERGED), shape (rows,) int64.
+
+    layers: L tensors (rows, d, d); goal: (rows, d, d); lr, steps: (rows,), steps inf for training to convergence:
+    ‖P - M‖ <= tolerance · size, size the larger of ‖M‖ and ‖P - M‖ at the start, or a gradient of at most at_rest ·
+    size^(2-1/L), or `cap` steps. Diverged is a loss that is not a number or ends above where it started. A network that
+    is done leaves the batch, so that none waits for the slowest, or is disturbed by one that diverges.
+    """
+    depth, rows = len(layers), torch.arange(len(goal), device=goal.device)
+    status = torch.full_like(rows, OK)
+    batch = list(layers)
+    start = (product(batch) - goal).norm(dim=(1, 2))
+    size = torch.maximum(start, goal.norm(dim=(1, 2)))
+    step = 0
+    while len(rows):
+        miss = (product(batch) - goal).norm(dim=(1, 2))
+        lost = ~(miss <= BLOWUP * size)  # NaN too
+        endless = torch.isinf(steps)
+        rest = miss <= tolerance * size
+        if bool(endless.any()):
+            slope = torch.stack([each.norm(dim=(1, 2)) for each in gradients(batch, goal)]).norm(dim=0)
+            rest |= slope <= at_rest * size ** (2 - 1 / depth)
+        given_up = endless & ~rest & (step >= cap)
+        done = lost | (endless & rest) | given_up | (steps <= step)
+        if bool(done.any()):
+            above = lost | ~(miss <= start + 1e-12 * size)
+            status[rows[given_up]] = NOT_CONVERGED
+            status[rows[done & above]] = DIVERGED
+            for whole, part in zip(layers, batch, strict=True):
+                if whole is not part:
+                    whole[rows[done]] = part[done]
+            keep = torch.nonzero(~done).squeeze(1)
+            rows, start, size, lr, steps, goal = (each[keep] for each in (rows, start, size, lr, steps, goal))
+            batch = [part[keep] for part in batch]
+            if not len(rows):
+                break
+        until = int(min(step - step % CHECK_EVERY + CHECK_EVERY, float(steps.min()), cap if cap > step else math.inf))
+        rate = lr[:, None, None]
+        for _ in range(until - step):
+            slopes = gradients(batch, goal)
+            for part, slope in zip(batch, slopes, strict=True):
+                part.sub_(rate * slope)
+        step = until
+    return status

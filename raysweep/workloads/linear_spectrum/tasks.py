@@ -1,0 +1,82 @@
+"""The rows of a table as arrays: both spectra, the pretrained modes, and what is done to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from raysweep.theory import spectrum
+from raysweep.workloads import draws
+from raysweep.workloads.declaration import Columns
+from raysweep.workloads.linear_spectrum.spectra import read
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Rows of one dim d. source, target, weights (pretrained, per layer): (rows, d). The others: (rows,).
+
+    time: flow time of fine-tuning, lr·steps. flow: whether the engine is `flow`. names: the two spectra as text.
+    """
+
+    source: Array
+    target: Array
+    weights: Array
+    depth: Array
+    angle: Array
+    noise: Array
+    penalty: Array
+    lr: Array
+    steps: Array
+    time: Array
+    flow: Array
+    names: list[tuple[str, str]]
+
+
+def by_dim(columns: Columns) -> Iterator[tuple[Array, Tasks]]:
+    """(row numbers, their Tasks) for each dim in the table."""
+    dims = np.asarray(columns["dim"])
+    for dim in np.unique(dims):
+        index = np.flatnonzero(dims == dim)
+        yield index, tasks({name: np.asarray(values)[index] for name, values in columns.items()})
+
+
+def tasks(columns: Columns) -> Tasks:
+    """The Tasks of rows that agree in dim. ValueError on a spectrum that cannot be read."""
+    dim = int(columns["dim"][0])
+    names = [(str(a), str(b)) for a, b in zip(columns["source_spectrum"], columns["target_spectrum"], strict=True)]
+    source = np.stack([read(first, dim, True) for first, _ in names])
+    target = np.stack([read(second, dim) for _, second in names])
+    depth, angle, noise, penalty, lr, steps, length, init_scale = (np.asarray(columns[name], float) for name in (
+        "depth", "overlap_angle", "noise", "penalty", "finetune_lr", "finetune_steps", "pretrain_length", "init_scale"))
+    weights = spectrum.pretrained(source, length[:, None], init_scale[:, None], depth[:, None])
+    return Tasks(source, target, weights, depth, angle, noise, penalty, lr, steps, lr * steps,
+                 np.asarray(columns["engine"]) == "flow", names)
+
+
+def perturbed(layers: Array, noise: Array, seeds: Array) -> Array:
+    """layers (rows, L, d, d) plus noise (rows,) times each seed's own N(0,1) numbers; a new array."""
+    layers = layers.copy()
+    drawn: dict[int, Array] = {}
+    for row in np.flatnonzero(noise > 0):
+        seed = int(seeds[row])
+        if seed not in drawn:
+            drawn = {seed: draws.normal(seed, "perturbation", *layers.shape[1:])}  # rows of a seed lie together
+        layers[row] += noise[row] * drawn[seed]
+    return layers
+
+
+def diagonal(weights: Array, depth: int) -> Array:
+    """Layers (rows, depth, d, d) with these weights (rows, d) on their diagonals."""
+    return np.repeat((weights[:, None, :] * np.eye(weights.shape[1]))[:, None], depth, axis=1)
+
+
+def product(layers: Array) -> Array:
+    """W_1 W_2 … W_L, (rows, d, d), of layers (rows, L, d, d)."""
+    result = layers[:, 0]
+    for layer in range(1, layers.shape[1]):
+        result = result @ layers[:, layer]
+    return result

@@ -1,0 +1,302 @@
+"""The workload linear_spectrum: its engines against independent simulations and each other, and what it declares."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from raysweep import trial
+from raysweep.theory import spectrum
+from raysweep.workloads import draws
+from raysweep.workloads.declaration import column
+from raysweep.workloads.linear_spectrum import WORKLOAD, engines
+from raysweep.workloads.linear_spectrum.spectra import read
+
+LOSSES = ("pretrain_loss", "pretrain_loss_after", "finetune_loss", "sensitivity")
+SMALL = {"dim": 6, "source_spectrum": "2,1.2,0.7,0.4,0.2", "target_spectrum": "0.9,1.1,0.6,0.5,0.8,0.1",
+         "init_scale": 0.1, "pretrain_length": 1.3}
+
+
+def columns(**values):
+    values = {p.name: {**SMALL, **values}.get(p.name, p.default) for p in WORKLOAD.parameters}
+    rows = max(np.size(value) for value in values.values())
+    return {p.name: column(p, list(np.broadcast_to(np.asarray(values[p.name], object), rows)))
+            for p in WORKLOAD.parameters}
+
+
+def run(seeds=(3,), **values):
+    table = columns(**values)
+    rows = len(table["dim"])
+    table = {name: np.repeat(entries, len(seeds)) for name, entries in table.items()}
+    return engines.compute(table, np.tile(seeds, rows))
+
+
+def losses(**values):
+    metrics, status = run(**values)
+    assert set(status) == {"ok"}
+    return np.stack([metrics[name] for name in LOSSES], axis=-1)
+
+
+def simulated(depth, angle, noise, lr, steps, penalty, seed=3):
+    """Pretraining by an ODE solver on the modes, then real matrices in random bases, stepped one by one."""
+    source, target = read(SMALL["source_spectrum"], 6), read(SMALL["target_spectrum"], 6)
+    weights = solve_ivp(lambda _, w: -2 * (w**depth - source) * w ** (depth - 1), (0, SMALL["pretrain_length"]),
+                        np.full(6, SMALL["init_scale"]), method="DOP853", rtol=1e-12, atol=1e-14).y[:, -1]
+    random = np.random.default_rng(11)
+    axes = [np.linalg.qr(random.standard_normal((6, 6)))[0] for _ in range(depth + 1)]
+    theta = np.deg2rad(angle)
+    turn = np.eye(6)
+    for i in range(3):
+        turn[i, i] = turn[i + 3, i + 3] = np.cos(theta)
+        turn[i + 3, i], turn[i, i + 3] = np.sin(theta), -np.sin(theta)
+    from_task = axes[0] @ np.diag(source) @ axes[-1].T
+    to_task = axes[0] @ np.diag(target) @ (axes[-1] @ turn).T
+    perturbation = draws.normal(seed, "perturbation", depth, 6, 6)
+    layers = [axes[i] @ (np.diag(weights) + noise * perturbation[i]) @ axes[i + 1].T for i in range(depth)]
+
+    def multiply(matrices):
+        return np.linalg.multi_dot([np.eye(6), np.eye(6), *matrices])
+
+    start = multiply(layers)
+    for _ in range(steps):
+        slope = 2 * (multiply(layers) - to_task) + 2 * penalty * (multiply(layers) - start)
+        slopes = [multiply(layers[:i]).T @ slope @ multiply(layers[i + 1:]).T for i in range(depth)]
+        layers = [layer - lr * each for layer, each in zip(layers, slopes, strict=True)]
+    end = multiply(layers)
+    before, after = ((weights**depth - source) ** 2).sum(), ((end - from_task) ** 2).sum()
+    return [before, after, ((end - to_task) ** 2).sum(), after - before]
+
+
+@pytest.mark.parametrize(("depth", "angle", "noise", "penalty"), [
+    (1, 20, 0.1, 0.5), (2, 0, 0, 0), (2, 35, 0, 0.4), (2, 120, 0.05, 0), (3, 60, 0.1, 1.0), (4, 10, 0.02, 0),
+])
+def test_network_is_a_direct_simulation_of_the_matrices_in_any_basis(depth, angle, noise, penalty):
+    ours = losses(engine="network", depth=depth, overlap_angle=angle, noise=noise, penalty=penalty, finetune_lr=0.02,
+                  finetune_steps=60)[0]
+    np.testing.assert_allclose(ours, simulated(depth, angle, noise, 0.02, 60, penalty), rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize(("depth", "angle", "noise"), [(2, 0, 0), (2, 40, 0), (3, 0, 0), (3, 70, 0.1), (1, 30, 0.05)])
+def test_network_approaches_the_flow_in_proportion_to_its_step(depth, angle, noise):
+    steps = np.array([100.0, 200.0, 400.0])
+    setting = {"depth": depth, "overlap_angle": angle, "noise": noise, "penalty": 0.3}
+    exact = losses(engine="flow", finetune_lr=0.02, finetune_steps=100, **setting)[0]
+    stepped = losses(engine="network", finetune_lr=list(2 / steps), finetune_steps=list(steps), **setting)
+    error = np.abs(stepped - exact)[:, 1:].max(1)
+    assert error[0] < 0.05
+    np.testing.assert_allclose(error[:-1] / error[1:], 2, rtol=0.15)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_flow_of_coupled_layers_is_the_flow_of_modes_where_nothing_couples(depth):
+    from raysweep.workloads.linear_spectrum.flow import relax
+    from raysweep.workloads.linear_spectrum.tasks import diagonal, product
+
+    weights, goal = np.array([1.1, 0.6, 0.2, 0.05]), np.array([0.9, 1.4, 0.3, 0.6])
+    for time in (0.7, 4.0):
+        end, status = relax(diagonal(weights[None], depth)[0], np.diag(goal), time)
+        assert status == 0
+        np.testing.assert_allclose(np.diag(product(end[None])[0]), spectrum.follow(weights, goal, time, depth) ** depth,
+                                   rtol=1e-6)
+
+
+@pytest.mark.parametrize(("depth", "angle"), [(2, 0), (2, 50), (3, 0)])
+def test_loss_under_noise_has_the_closed_form_as_its_mean(depth, angle):
+    seeds = np.arange(3000)
+    metrics, status = run(seeds, engine="network", depth=depth, overlap_angle=angle, noise=0.15)
+    again, _ = run(seeds, engine="flow", depth=depth, overlap_angle=angle, noise=0.15)
+    closed = WORKLOAD.closed_form(columns(depth=depth, overlap_angle=angle, noise=0.15))
+    assert set(status) == {"ok"}
+    assert (metrics["closed_form_valid"] == 1).all()
+    for name in LOSSES[1:]:
+        mean, error = metrics[name].mean(), metrics[name].std(ddof=1) / np.sqrt(len(seeds))
+        assert abs(mean - closed[name][0]) < 4 * error
+        np.testing.assert_allclose(again[name], metrics[name], rtol=1e-9)
+
+
+def test_closed_forms_are_the_limit_of_descent_at_any_time():
+    setting = {"pretrain_length": [0.0, 0.6, 1.5, 4.0, np.inf], "penalty": 0.5, "finetune_steps": 20000.0,
+               "finetune_lr": 5e-5}
+    closed = WORKLOAD.closed_form(columns(**setting))
+    trained = losses(engine="network", **setting)
+    np.testing.assert_allclose(np.stack([closed[name] for name in LOSSES], axis=-1), trained, rtol=2e-3, atol=2e-4)
+    theory = losses(engine="theory", **setting)
+    np.testing.assert_array_equal(theory, np.stack([closed[name] for name in LOSSES], axis=-1))
+
+
+def test_whole_modes_have_the_papers_formula_and_say_when_they_do_not():
+    source, target, penalty = np.array([4.0, 0.5, 0.05]), np.array([1.5, 1.2, 0.9]), 0.25
+    setting = {"dim": 3, "source_spectrum": "4,0.5,0.05", "target_spectrum": "1.5,1.2,0.9", "penalty": penalty,
+               "init_scale": 1e-9, "finetune_lr": 0.01}
+    metrics, _ = run(engine="network", pretrain_length=[5.0, 18.0, 30.0], finetune_steps=200, **setting)
+    np.testing.assert_array_equal(metrics["learned_modes"], [1, 1, 2])
+    np.testing.assert_array_equal(metrics["whole_mode_valid"], [1, 0, 1])  # at 18 the second mode is already growing
+    assert metrics["closed_form_failure"][1] == 4
+    for row, n in ((0, 1), (2, 2)):
+        before = (((target - source) / (1 + penalty))[:n] ** 2).sum() + (source[n:] ** 2).sum()
+        domain = ((penalty * (source - target) / (1 + penalty))[:n] ** 2).sum() + (target[n:] ** 2).sum()
+        assert metrics["whole_mode_loss_after"][row] == pytest.approx(before)
+        assert metrics["pretrain_loss_after"][row] == pytest.approx(before, rel=5e-3)
+        assert metrics["whole_mode_finetune_loss"][row] == pytest.approx(domain)
+        assert metrics["finetune_loss"][row] == pytest.approx(domain, rel=5e-3)
+    assert (metrics["inflection_modes"] == 1).all()  # 1.2 > 2.25 · 0.5
+    assert np.isnan(metrics["whole_mode_loss_after"][1])
+    assert (metrics["closed_form_valid"] == 1).all()
+
+
+def test_every_condition_that_fails_is_told():
+    whole = {"dim": 3, "source_spectrum": "4,0.5,0.05", "target_spectrum": "1.5,1.2,0.9", "init_scale": 1e-9,
+             "pretrain_length": 5.0}
+    cases = [
+        ({"finetune_steps": 200}, 0),
+        ({"finetune_steps": 200, "overlap_angle": 10}, 1),
+        ({"noise": 0.1, "overlap_angle": 10}, 0),
+        ({"finetune_steps": 200, "noise": 0.1}, 2),
+        ({"finetune_steps": 200, "finetune_lr": 0.5}, 3),
+        ({"finetune_steps": 5}, 5),
+        ({"finetune_steps": 2000}, 4),
+        ({"finetune_steps": np.inf}, 4),
+        ({"noise": 0.1, "pretrain_length": 20.2}, 4),  # the second mode is half learned at 20.37
+        ({"noise": 0.1, "pretrain_length": 20.5}, 5),
+    ]
+    for values, code in cases:
+        metrics, status = run(engine="theory", **{**whole, **values})
+        closed = WORKLOAD.closed_form(columns(**{**whole, **values, "engine": "theory"}))
+        assert metrics["closed_form_failure"][0] == code, values
+        assert metrics["closed_form_valid"][0] == (code not in (1, 2, 3))
+        assert np.isnan(closed["pretrain_loss_after"][0]) == (code in (1, 2, 3))
+        assert np.isfinite(closed["pretrain_loss"][0])
+        assert status[0] == "ok"
+    assert metrics["inflection_modes"][0] == 2  # 0.5 > 2dγ² = 0.06 > 0.05
+    assert np.isnan(run(engine="theory", **whole, finetune_steps=np.inf)[0]["inflection_modes"][0])
+
+
+def test_the_flow_takes_any_rate_whose_time_is_the_same():
+    fast, slow = losses(engine="flow", finetune_lr=[2.0, 0.002], finetune_steps=[1.0, 1000.0])
+    np.testing.assert_allclose(fast, slow, rtol=1e-12)
+
+
+def test_training_to_convergence_ends_at_the_goal_and_stuck_modes_stay():
+    for engine in ("flow", "network"):
+        values = losses(engine=engine, finetune_steps=np.inf, finetune_lr=0.05, overlap_angle=[0.0, 30.0],
+                        noise=[0.0, 0.1])
+        np.testing.assert_allclose(values[:, 2], 0, atol=1e-13)
+    # a mode that pretraining left at exactly 0 is never learned, and that is an end too
+    end = losses(engine="network", dim=2, source_spectrum="1", target_spectrum="1.5,0.7", pretrain_length=np.inf,
+                 finetune_steps=np.inf, finetune_lr=0.05)[0]
+    np.testing.assert_allclose(end, [0, 0.25, 0.49, 0.25], atol=1e-7)
+
+
+def test_convergence_that_takes_too_long_is_reported_as_such():
+    # a mode that must vanish does so like 1/t
+    metrics, status = run(engine="network", dim=2, source_spectrum="1,0.5", target_spectrum="1", finetune_steps=np.inf,
+                          finetune_lr=0.001)
+    assert status.tolist() == ["not_converged"]
+    assert np.isfinite(metrics["finetune_loss"]).all()
+
+
+def test_divergence_is_a_status_and_disturbs_no_neighbour():
+    rates = [0.02, 5.0, 0.05, 60.0, 0.6]
+    setting = {"engine": "network", "finetune_steps": 200.0, "overlap_angle": 20.0, "pretrain_length": 3.0}
+    metrics, status = run(finetune_lr=rates, **setting)
+    assert status[[1, 3]].tolist() == ["diverged", "diverged"]
+    assert status[[0, 2]].tolist() == ["ok", "ok"]
+    assert np.isnan(metrics["pretrain_loss_after"][[1, 3]]).all()
+    assert np.isfinite(metrics["pretrain_loss"]).all()
+    alone = losses(finetune_lr=rates[::2][:2], **setting)
+    np.testing.assert_allclose(np.stack([metrics[name][[0, 2]] for name in LOSSES], axis=-1), alone, rtol=1e-10)
+
+
+def test_the_bound_on_the_rate_is_where_descent_starts_to_diverge_or_swing():
+    setting = {"engine": "network", "finetune_steps": 3000.0, "target_spectrum": "1.9,1.1,0.6,0.5,0.2,0",
+               "pretrain_length": np.inf, "penalty": 0.5}
+    metrics, _ = run(**setting)
+    bound = metrics["finetune_lr_bound"][0]
+    assert bound == pytest.approx(1 / (2 * (1.9 + 0.5 * 2.0)))
+    below, above = run(finetune_lr=[0.98 * bound, 1.05 * bound], **setting)[0]["finetune_loss"]
+    source, target = read(SMALL["source_spectrum"], 6), read("1.9,1.1,0.6,0.5,0.2,0", 6)
+    assert below == pytest.approx((((target - source) / 3) ** 2).sum(), rel=1e-6)  # λ/(1+λ) = 1/3
+    assert above != pytest.approx(below, rel=1e-3)
+
+
+def test_pretraining_by_descent_ends_near_the_exact_state():
+    for depth, length in ((1, 0.5), (2, 1.3), (3, 6.0), (2, np.inf)):
+        exact, trained = losses(engine="network", pretrain_start=["exact", "descent"], dim=3, depth=depth,
+                                source_spectrum="2,1.2,0.7", target_spectrum="1", pretrain_length=length)[:, 0]
+        assert trained == pytest.approx(exact, rel=0.02, abs=1e-15)
+
+
+def test_rows_do_not_depend_on_their_pack():
+    table = columns(engine=["flow", "network", "theory"] * 8, depth=[2] * 12 + [3] * 12, dim=[6] * 6 + [7] * 18,
+                    noise=([0.0] * 3 + [0.1] * 3) * 4, overlap_angle=[0.0, 0.0, 0.0, 25.0, 25.0, 25.0] * 4,
+                    finetune_steps=[0.0, 40.0, 40.0, 40.0] * 6, pretrain_length=list(np.linspace(0, 3, 24)))
+    seeds = np.arange(24) % 5
+    together, status = trial.compute("linear_spectrum", table, seeds)
+    assert list(together) == WORKLOAD.metric_names()
+    order = np.random.default_rng(0).permutation(24)
+    for rows in (order, *np.array_split(order, 24)):
+        part, own = trial.compute("linear_spectrum", {k: v[rows] for k, v in table.items()}, seeds[rows])
+        for name, values in part.items():
+            np.testing.assert_allclose(values, together[name][rows], rtol=1e-9, atol=1e-13, err_msg=name)
+        assert own.tolist() == status[rows].tolist()
+
+
+def test_spectra_are_read_as_they_are_written():
+    np.testing.assert_allclose(read("power:2:0.5", 4), [2, 2 / 2**0.5, 2 / 3**0.5, 1])
+    np.testing.assert_allclose(read("geometric:2:0.5:3", 5), [2, 1, 0.5, 0, 0])
+    np.testing.assert_allclose(read("linear:1:3:3", 4), [1, 2, 3, 0])
+    np.testing.assert_allclose(read(" 2, 1.5,1e-1 ", 4), [2, 1.5, 0.1, 0])
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("", "singular values from the largest"), ("2,,1", "singular values"), ("2;1", "got '2;1'"),
+    ("nan", "singular values"),
+    ("powr:1:1", "power:FIRST:EXPONENT"), ("power:1", "two or three numbers"), ("power:1:1:2.5", "whole COUNT"),
+    ("geometric:1:0.5:9", "at most dim = 8"), ("1,2", "from the largest to the smallest"), ("2,-1", "at least 0"),
+    ("geometric:1:2", "from the largest to the smallest"), ("0,0", "above 0"), ("geometric:1e300:1e300", "finite"),
+])
+def test_a_bad_spectrum_is_refused_in_words(text, words):
+    complaint = WORKLOAD.check({"source_spectrum": text, "target_spectrum": "1", "dim": 8})
+    assert complaint is not None
+    assert complaint[0] == "source_spectrum"
+    assert words in complaint[1]
+
+
+def test_a_bad_spectrum_in_a_space_ends_with_one_line(tmp_path):
+    path = tmp_path / "bad.yaml"
+    path.write_text("name: bad\nworkload: linear_spectrum\naxes: {pretrain_length: [1, 2]}\n"
+                    "fixed: {target_spectrum: 'power:1'}\n")
+    done = subprocess.run([sys.executable, "-m", "raysweep.main", "run", str(path), "--storage", str(tmp_path / "s"),
+                           "--dry-run"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "target_spectrum" in done.stderr.splitlines()[0]
+    assert "two or three numbers" in done.stderr
+
+
+def test_the_declaration_needs_neither_torch_nor_scipy():
+    code = ("import sys; from raysweep import workloads; w = workloads.get('linear_spectrum'); w.metric_names(); "
+            "print(any(name in sys.modules for name in ('torch', 'scipy', 'pandas')))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_overtraining_in_the_closed_form_turns_earlier_with_more_noise_and_later_with_a_penalty():
+    length = np.geomspace(1, 100, 200)
+    setting = {"dim": 8, "source_spectrum": "geometric:3:0.6", "target_spectrum": "linear:1:1", "init_scale": 1e-6,
+               "pretrain_length": length}
+
+    def turn(**values):
+        curve = WORKLOAD.closed_form(columns(**setting, **values))["pretrain_loss_after"]
+        place = int(np.argmin(curve))
+        assert 0 < place < len(length) - 1
+        assert curve[-1] > 1.05 * curve[place]
+        return length[place]
+
+    assert turn(noise=0.4) < turn(noise=0.3) < turn(noise=0.2)
+    tuned = {"finetune_steps": 100, "finetune_lr": 0.02}
+    assert turn(**tuned) < turn(**tuned, penalty=3.0)
+    assert turn(finetune_steps=100, finetune_lr=0.04) < turn(finetune_steps=100, finetune_lr=0.005)

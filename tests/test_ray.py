@@ -1,0 +1,111 @@
+"""On Ray a sweep gives the rows it gives in one process, whatever becomes of a worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import QUIET, assert_same_rows, command, files_of, small_space
+
+import raysweep
+from raysweep import driver
+from raysweep.errors import InputError
+from raysweep.sweep import Sweep, open_sweep
+
+
+def run(storage: Path, space: dict[str, Any], **options: Any) -> Sweep:
+    usual = {"tracking_uri": "none", "report": False, "executor": "ray", "say": lambda line: None}
+    return raysweep.run(space, storage=storage, **{**usual, **options})
+
+
+def rows(sweep: Sweep) -> list[dict[str, Any]]:
+    return sweep.results().to_dict("records")
+
+
+def sandbox_space(folder: Path, behaviour: list[str]) -> dict[str, Any]:
+    """One row for each behaviour, each said to cost so much that it is a pack alone."""
+    return {"name": "sandy", "workload": "sandbox", "axes": {"x": list(range(len(behaviour))), "behaviour": behaviour},
+            "zip": [["x", "behaviour"]], "fixed": {"folder": str(folder), "seconds": 200}}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_rows_are_the_same_on_any_number_of_workers(workers: int, ray_cluster: str, storage: Path,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(driver.PACK_FLOOR, "ray", 1e-4)  # several packs for each worker
+    space = small_space(axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.9, 1.0, 1.5], "dim": [20, 100]},
+                        fixed={"noise": 0.2}, seeds=8)
+    found = run(storage, space, workers=workers)
+    assert len(list((found.folder / "ledger").iterdir())) >= 3
+    assert_same_rows(rows(found), rows(run(storage / "inline", space, executor="inline")))
+    assert sorted(path.name for path in found.folder.iterdir()) == ["driver.lock", "ledger", "sweep.json"]
+    recorded = files_of(found.folder / "ledger")
+    run(storage, {**space, "seeds": 9}, workers=workers)
+    extended = files_of(found.folder / "ledger")
+    assert {name: extended[name] for name in recorded} == recorded
+    assert len(open_sweep("small", storage).results()) == 16 * 9
+
+
+def test_a_worker_killed_in_mid_pack_costs_no_row(ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path) -> None:
+    table = run(storage, sandbox_space(tmp_path, ["compute", "die_once", "compute", "die_once"])).results()
+    assert table["status"].tolist() == ["ok"] * 4
+    assert table["y"].tolist() == [0, 1, 2, 3]
+    assert len(list(tmp_path.glob("die_once-*"))) == 2  # both did die
+
+
+def test_a_cluster_that_cannot_hold_a_trial_says_so(ray_cluster: str, storage: Path) -> None:
+    import ray
+
+    with pytest.raises(InputError, match="resources.gpus_per_trial: a trial asks for 1 GPU, the cluster has 0"):
+        run(storage, small_space(resources={"gpus_per_trial": 1}))
+    with pytest.raises(InputError, match="resources.cpus_per_trial: a trial asks for 3 CPU, the cluster has 2"):
+        run(storage, small_space(name="other", resources={"cpus_per_trial": 3}))
+    assert ray.is_initialized()  # a Ray that was there before stays
+
+
+@pytest.mark.slow
+def test_a_row_that_kills_every_worker_is_recorded_as_failed(ray_cluster: str, sandbox: Path, storage: Path,
+                                                              tmp_path: Path) -> None:
+    sweep = run(storage, sandbox_space(tmp_path, ["compute", "die", "raise"]))
+    assert sweep.results()["status"].tolist() == ["ok", "failed", "failed"]
+    reasons = [row["error"] for row in sorted(sweep.failures(), key=lambda row: row["error"])]
+    assert "ArithmeticError: x = 2 cannot be computed" in reasons[0]
+    assert "worker" in reasons[1]
+    assert "died" in reasons[1]
+
+
+def test_ctrl_c_on_ray_keeps_what_is_done(ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path) -> None:
+    (tmp_path / "space.yaml").write_text(yaml.safe_dump(sandbox_space(tmp_path, ["compute", "compute", "wait"]),
+                                                        sort_keys=False))
+    process = subprocess.Popen(
+        command("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "ray", "--workers", "1"),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "RAY_ADDRESS": ray_cluster})
+    try:
+        deadline = time.monotonic() + 60
+        while len(list((storage / "sandy" / "ledger").glob("*.jsonl"))) < 2:
+            assert time.monotonic() < deadline
+            try:
+                process.wait(timeout=0.05)
+            except subprocess.TimeoutExpired:
+                continue
+            pytest.fail(f"the driver ended: {process.communicate()}")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        (tmp_path / "go").touch()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 130, err
+    assert out == ""
+    assert "Traceback" not in err
+    assert "raysweep resume sandy" in err
+    assert len(open_sweep("sandy", storage).results()) >= 2
+    raysweep.resume("sandy", storage=storage, tracking_uri="none", report=False, executor="ray", say=lambda line: None)
+    assert open_sweep("sandy", storage).results()["y"].tolist() == [0, 1, 2]
+    assert sorted(path.name for path in (storage / "sandy").iterdir()) == ["driver.lock", "ledger", "sweep.json"]

@@ -1,0 +1,230 @@
+"""Closed forms of overtraining in linear networks, against integration, Monte Carlo, brute force and real matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.optimize import minimize_scalar
+
+from raysweep.theory import spectrum
+
+SOURCE = np.array([2.0, 1.3, 0.8, 0.45, 0.2, 0.1])
+
+
+def matrix_descent(layers, target, lr, steps, penalty=0.0):
+    """Plain gradient descent of |P - target|² + penalty |P - P_0|² on a list of matrices; the layers at the end."""
+    start = np.linalg.multi_dot([np.eye(len(target)), *layers])
+    for _ in range(steps):
+        product = np.linalg.multi_dot([np.eye(len(target)), *layers])
+        slope = 2 * (product - target) + 2 * penalty * (product - start)
+        new = []
+        for index, layer in enumerate(layers):
+            before = np.linalg.multi_dot([np.eye(len(target)), np.eye(len(target)), *layers[:index]])
+            after = np.linalg.multi_dot([np.eye(len(target)), np.eye(len(target)), *layers[index + 1:]])
+            new.append(layer - lr * before.T @ slope @ after.T)
+        layers = new
+    return layers
+
+
+def bases(count, dim, seed=0):
+    random = np.random.default_rng(seed)
+    return [np.linalg.qr(random.standard_normal((dim, dim)))[0] for _ in range(count)]
+
+
+def in_basis(weights, axes):
+    """Layers Q_0 diag(w) Q_1ᵀ, Q_1 diag(w) Q_2ᵀ, …: their product is Q_0 diag(w^L) Q_Lᵀ."""
+    return [axes[i] @ np.diag(weights) @ axes[i + 1].T for i in range(len(axes) - 1)]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 5])
+def test_a_mode_follows_its_differential_equation(depth):
+    start = np.array([0.01, 0.3, 1.5, 0.7, 1.2])
+    goal = np.array([2.0, 0.5, 0.4, 0.0, 1.2**depth])
+    for time in (0.3, 2.0, 9.0):
+        end = solve_ivp(lambda _, w: -2 * (w**depth - goal) * w ** (depth - 1), (0, time), start, method="DOP853",
+                        rtol=1e-12, atol=1e-14).y[:, -1]
+        np.testing.assert_allclose(spectrum.follow(start, goal, time, depth), end, rtol=1e-8, atol=1e-12)
+
+
+def test_two_layers_learn_along_the_logistic_of_the_paper():
+    time, small = 1.7, 0.01
+    expected = SOURCE / (1 + (SOURCE / small**2 - 1) * np.exp(-4 * SOURCE * time))
+    np.testing.assert_allclose(spectrum.pretrained(SOURCE, time, small, 2) ** 2, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+def test_a_mode_far_above_its_goal_fades_as_towards_zero(depth):
+    goals = np.array([1e-300, 1e-25, 1e-17, 0.0])
+    faded = spectrum.follow(0.3, goals, 2.0, depth)
+    np.testing.assert_allclose(faded, faded[-1], rtol=1e-9)
+    assert 0 < faded[-1] < 0.3
+
+
+@pytest.mark.parametrize("depth", [2, 4])
+def test_a_mode_at_zero_stays_and_every_other_one_arrives(depth):
+    end = spectrum.follow([0.0, 1e-3, 2.0, 0.4], [1.0, 1.0, 0.3, 0.0], np.inf, depth) ** depth
+    np.testing.assert_allclose(end, [0, 1, 0.3, 0], atol=1e-15)
+    assert spectrum.follow(0.0, 1.0, np.inf, 1) == 1
+
+
+@pytest.mark.parametrize(("depth", "noise"), [(1, 0.3), (2, 0.2), (3, 0.15), (4, 0.1)])
+def test_loss_under_noise_is_the_mean_over_draws(depth, noise):
+    random = np.random.default_rng(depth)
+    weights = spectrum.pretrained(SOURCE, 1.5, 0.1, depth)
+    target = random.standard_normal((6, 6))  # any task: the same excess
+    noisy = np.diag(weights) + noise * random.standard_normal((20_000, depth, 6, 6))
+    product = noisy[:, 0]
+    for layer in range(1, depth):
+        product = product @ noisy[:, layer]
+    losses = ((product - target) ** 2).sum((1, 2))
+    expected = ((np.diag(weights**depth) - target) ** 2).sum() + spectrum.noise_excess(weights, noise, depth)
+    assert abs((losses.mean() - expected) / (losses.std(ddof=1) / np.sqrt(len(losses)))) < 4
+
+
+def test_two_layers_under_noise_have_the_formula_of_the_paper():
+    modes = np.array([[1.9, 0.7, 0.02], [0.3, 0.1, 0.0]])
+    noise = np.array([0.3, 0.05])
+    expected = 2 * 3 * noise**2 * modes.sum(1) + 27 * noise**4
+    np.testing.assert_allclose(spectrum.noise_excess(np.sqrt(modes), noise, 2), expected, rtol=1e-13)
+
+
+def test_a_mode_is_best_under_noise_at_its_value_less_d_noise_squared():
+    noise = 0.2
+    for sigma in SOURCE:
+        def loss(s, sigma=sigma):
+            weights = np.array([np.sqrt(s), *np.zeros(5)])
+            return (s - sigma) ** 2 + float(spectrum.noise_excess(weights, noise, 2))
+
+        best = minimize_scalar(loss, bounds=(0, 3), method="bounded", options={"xatol": 1e-9}).x
+        assert best == pytest.approx(max(0.0, sigma - 6 * noise**2), abs=1e-5)
+
+
+def test_noise_inflection_is_the_first_rise_over_whole_modes():
+    random = np.random.default_rng(5)
+    seen = set()
+    for _ in range(300):
+        dim = int(random.integers(2, 9))
+        sigma = np.sort(random.uniform(0.05, 2, dim))[::-1]
+        noise = random.uniform(0.02, 0.7)
+        losses = [(sigma[n:] ** 2).sum() + 2 * dim * noise**2 * sigma[:n].sum() for n in range(dim + 1)]
+        first = next((n for n in range(dim) if losses[n] < losses[n + 1]), dim)
+        assert spectrum.noise_inflection(sigma, noise, 2) == first
+        seen.add("none" if first == dim else min(first, 1))
+    assert seen == {"none", 0, 1}
+
+
+def test_deeper_networks_lose_a_mode_to_less_or_more_noise_as_their_losses_say():
+    for noise in (0.05, 0.15, 0.3):
+        losses = spectrum.whole_mode_noise_losses(SOURCE, noise, 3)
+        index = spectrum.noise_inflection(SOURCE, noise, 3)
+        assert (np.diff(losses[:index + 1]) <= 0).all()
+        assert index == len(SOURCE) or losses[index + 1] > losses[index]
+
+
+def test_finetuning_ends_at_the_minimum_of_its_penalized_loss():
+    target, penalty = np.array([1.0, 1.5, 0.3, 0.9, 0.8, 0.05]), 0.7
+    before, domain = spectrum.whole_mode_finetune_losses(SOURCE, target, penalty)
+    for n in range(7):
+        ends = [minimize_scalar(lambda x, i=i: (x - target[i]) ** 2 + penalty * (x - SOURCE[i]) ** 2).x
+                for i in range(n)]
+        ends += [0.0] * (6 - n)
+        assert before[n] == pytest.approx(((ends - SOURCE) ** 2).sum(), rel=1e-7)
+        assert domain[n] == pytest.approx(((ends - target) ** 2).sum(), rel=1e-7)
+
+
+def test_finetune_inflection_is_the_first_rise_and_moves_out_with_the_penalty():
+    random = np.random.default_rng(6)
+    located = 0
+    for _ in range(300):
+        dim = int(random.integers(2, 9))
+        sigma, target = np.sort(random.uniform(0.05, 2, dim))[::-1], random.uniform(0, 2, dim)
+        indices = []
+        for penalty in (0.0, 0.5, 1.0, 3.0, 10.0):
+            losses = [(((target - sigma) / (1 + penalty))[:n] ** 2).sum() + (sigma[n:] ** 2).sum()
+                      for n in range(dim + 1)]
+            first = next((r for r in range(1, dim) if losses[r] < losses[r + 1]), dim)
+            indices.append(spectrum.finetune_inflection(sigma, target, penalty))
+            assert indices[-1] == first
+        assert indices == sorted(indices)  # O Thm 4.7
+        located += indices[0] < dim
+    assert located > 100
+
+
+@pytest.mark.parametrize(("depth", "penalty"), [(1, 0.4), (2, 0.0), (2, 0.8), (3, 0.5)])
+def test_modes_step_as_full_matrices_do(depth, penalty):
+    axes = bases(depth + 1, 6)
+    weights = spectrum.pretrained(SOURCE, 1.2, 0.2, depth)
+    target = np.array([1.0, 1.6, 0.3, 0.9, 0.2, 0.0])
+    end = matrix_descent(in_basis(weights, axes), axes[0] @ np.diag(target) @ axes[-1].T, 0.03, 40, penalty)
+    matrix = axes[0].T @ np.linalg.multi_dot([np.eye(6), *end]) @ axes[-1]
+    goal = spectrum.goal_modes(weights**depth, target, penalty)
+    modes = spectrum.descended(weights, goal, (1 + penalty) * 0.03, 40, depth) ** depth
+    np.testing.assert_allclose(matrix, np.diag(modes), atol=1e-12)
+    assert np.abs(modes - weights**depth).max() > 0.1
+
+
+@pytest.mark.parametrize(("depth", "penalty"), [(2, 0.0), (2, 1.5), (3, 0.5), (4, 0.0)])
+def test_descent_stays_below_the_stable_rate_and_leaves_above_it(depth, penalty):
+    source, target = SOURCE[:4], np.array([1.4, 0.9, 0.6, 0.3])
+    axes = bases(depth + 1, 4, seed=1)
+    goal = spectrum.goal_modes(source, target, penalty)
+    bound = 2 / spectrum.curvature(goal, penalty, depth).max()
+    if depth == 2:
+        assert bound == pytest.approx(1 / (2 * (target + penalty * source).max()))
+    rest = in_basis(goal ** (1 / depth), axes)
+    aim = axes[0] @ np.diag(goal) @ axes[-1].T
+    random = np.random.default_rng(2)
+    nudged = [layer + 1e-7 * random.standard_normal((4, 4)) for layer in rest]
+
+    def distance(lr):
+        end = matrix_descent(nudged, aim, (1 + penalty) * lr, 1500)
+        return np.abs(np.linalg.multi_dot([np.eye(4), *end]) - aim).max()
+
+    assert distance(0.985 * bound) < 1e-9
+    assert not distance(1.015 * bound) < 1e-3
+
+
+def test_a_turned_task_keeps_its_spectrum_and_turns_every_vector_by_the_angle():
+    for angle in (0.0, 25.0, 90.0, 180.0):
+        task = spectrum.turned(SOURCE, angle)
+        left, values, right = np.linalg.svd(task)
+        np.testing.assert_allclose(values, SOURCE, rtol=1e-12)
+        cosine = np.diag(right) * np.diag(left)  # right vectors against the axes, the common sign removed
+        np.testing.assert_allclose(cosine, np.cos(np.deg2rad(angle)), atol=1e-12)
+        modes = SOURCE[::-1] ** 2
+        assert spectrum.turned_loss(modes, SOURCE, angle) == pytest.approx(((np.diag(modes) - task) ** 2).sum())
+    odd = spectrum.turned(SOURCE[:5], 90.0)
+    assert odd[4, 4] == SOURCE[4]
+    assert spectrum.turned_loss(SOURCE[:5], SOURCE[:5], 90.0) == pytest.approx(((np.diag(SOURCE[:5]) - odd) ** 2).sum())
+
+
+def best_rates(source, target, steps=5):
+    """The rate with the least in-domain loss after `steps` steps from n whole modes, n = 1 …, by real matrices."""
+    rates = np.geomspace(0.01, 1, 161)
+    found = []
+    for n in range(1, len(source) + 1):
+        weights = np.sqrt(np.where(np.arange(len(source)) < n, source, 0.0))
+        losses = ((spectrum.descended(weights, target, rates[:, None], steps, 2) ** 2 - target) ** 2).sum(1)
+        found.append(rates[np.nanargmin(losses)])
+    end = matrix_descent([np.diag(weights)] * 2, np.diag(target), found[-1], steps)  # all learned
+    assert np.nanmin(losses) == pytest.approx(((end[0] @ end[1] - np.diag(target)) ** 2).sum(), rel=1e-9)
+    return np.array(found)
+
+
+def test_the_best_rate_rises_with_pretraining_where_the_largest_target_mode_is_learned_first():
+    source, target = np.array([4.0, 2.0, 1.0, 0.5, 0.25]), np.array([2.0, 1.0, 0.9, 0.8, 0.7])
+    rates = best_rates(source, target)
+    assert (np.diff(rates) >= 0).all()
+    assert rates[-1] > 1.5 * rates[0]
+    bounds = [2 / spectrum.curvature(target[:n], 0.0, 2).max() for n in range(1, 6)]
+    assert np.ptp(bounds) == 0  # it is not the bound that moves
+    assert rates[-1] < bounds[0]
+
+
+def test_the_best_rate_falls_with_pretraining_where_the_target_grows_along_the_learning_order():
+    source, target = np.array([4.0, 2.0, 1.0, 0.5, 0.25]), np.array([0.2, 0.4, 0.8, 1.6, 3.2])
+    rates = best_rates(source[1:], target[1:])
+    bounds = [2 / spectrum.curvature(target[:n], 0.0, 2).max() for n in range(1, 6)]
+    assert (np.diff(bounds) < 0).all()
+    assert rates[-1] < rates[0]
