@@ -34,7 +34,8 @@ def peak_megabytes(command: list[str], folder: str) -> float:
     code = ("import resource, runpy, sys\nsys.argv = sys.argv[1:]\ntry:\n runpy.run_module('raysweep.main', "
             "run_name='__main__')\nexcept SystemExit:\n pass\n"
             "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, file=sys.stdout)")
-    done = subprocess.run([sys.executable, "-c", code, *command], cwd=folder, check=True, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code, *command], cwd=folder, check=True, capture_output=True,
+                          text=True)
     return float(done.stdout.splitlines()[-1])
 
 
@@ -65,7 +66,8 @@ def per_row(mirrored: bool, rows: int) -> float:
         "import sys, time\nfrom raysweep import sweep, workloads\nworkloads.BUILT_IN['empty'] = 'benchmarks.empty'\n"
         f"space = {{'name': 'empty', 'workload': 'empty', 'axes': {{'first': list(range({rows}))}}}}\n"
         "started = time.perf_counter()\n"
-        f"sweep.run(space, storage=sys.argv[1], executor='inline', report=False, tracking_uri={'None' if mirrored else repr('none')})\n"
+        "sweep.run(space, storage=sys.argv[1], executor='inline', report=False, "
+        f"tracking_uri={'None' if mirrored else repr('none')})\n"
         f"print((time.perf_counter() - started) / {rows} * 1000)")
     with scratch() as folder:
         done = subprocess.run([sys.executable, "-c", code, folder], cwd=HERE.parent, check=True, capture_output=True,

@@ -11,7 +11,8 @@ from raysweep import plan, yaml_reader
 from raysweep.driver import Books
 from raysweep.errors import InputError
 from raysweep.identity import code_version
-from raysweep.records import files, mirror, sweep_record
+from raysweep.records import files, sweep_record
+from raysweep.records import mirror as mirrors
 from raysweep.records.mirror import Mirror
 
 if TYPE_CHECKING:
@@ -36,16 +37,18 @@ def check(uri: str | None) -> None:
     if uri is None:
         return
     try:
-        mirror.check(uri)
-    except mirror.Unreachable as error:
+        mirrors.check(uri)
+    except mirrors.Unreachable as error:
         raise InputError("--tracking-uri", str(error)) from None
 
 
 def start(uri: str, sweep: Sweep, books: Books) -> Feed:
     """The mirror of a sweep, open and writing in the background, told of all that is complete already."""
-    artifacts = sweep.folder.parent.resolve() / "mlflow-artifacts"
-    feed = Feed(Mirror(uri, artifacts.as_uri() if uri.startswith("sqlite:") else None, sweep.space.as_dict(), sweep.name,
-                       sweep.record.sweep_id, code_version(sweep.workload)), sweep, books)
+    folder = sweep.folder.parent.resolve() / "mlflow-artifacts"
+    artifacts = folder.as_uri() if uri.startswith("sqlite:") else None  # a server has a place of its own
+    mirror = Mirror(uri, artifacts, sweep.space.as_dict(), sweep.name, sweep.record.sweep_id,
+                    code_version(sweep.workload))
+    feed = Feed(mirror, sweep, books)
     for index in books.complete():
         feed.complete(index)
     return feed

@@ -46,7 +46,7 @@ def locate(source: str | Path) -> Path:
     if str(source) in spaces:
         return spaces[str(source)]
     if path.suffix in (".yaml", ".yml") or path.name != str(source):
-        raise InputError(str(source), "no such file" if not os.path.isdir(path) else "expected a file, this is a folder")
+        raise InputError(str(source), "expected a file, this is a folder" if os.path.isdir(path) else "no such file")
     raise unknown(str(source), "space", str(source), sorted(spaces))
 
 

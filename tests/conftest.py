@@ -110,7 +110,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def assert_same_rows(found: Sequence[Mapping[str, Any]], expected: Sequence[Mapping[str, Any]]) -> None:
-    """The same rows in the same order, numbers to 1e-9 (how rows are batched changes the last digits), seconds aside."""
+    """The same rows in the same order, numbers to 1e-9 (batching changes the last digits), seconds aside."""
     assert len(found) == len(expected)
     for one, other in zip(found, expected, strict=True):
         assert one.keys() == other.keys()

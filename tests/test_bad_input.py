@@ -34,7 +34,8 @@ def space(**changes: Any) -> str:
 
 def axis(text: str) -> str:
     """A space whose axis gamma is this YAML."""
-    return f"name: small\nworkload: linear_transfer\naxes:\n  overlap_angle: [30, 60]\n  gamma: {text}\nfixed: {{dim: 20}}\n"
+    return ("name: small\nworkload: linear_transfer\naxes:\n  overlap_angle: [30, 60]\n"
+            f"  gamma: {text}\nfixed: {{dim: 20}}\n")
 
 
 def fixed(text: str) -> str:
@@ -68,7 +69,8 @@ TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "no name": (replaced("name", ""), "name: missing", ()),
     "unknown parameter on an axis": (axis("[0.3]").replace("gamma", "gama"), "axes.gama: unknown parameter",
                                      ("did you mean gamma", "overlap_angle")),
-    "unknown parameter under fixed": (fixed("{angle: 3}"), "fixed.angle: unknown parameter", ("did you mean overlap_angle", "engine, pretrain_length")),
+    "unknown parameter under fixed": (fixed("{angle: 3}"), "fixed.angle: unknown parameter",
+                                      ("did you mean overlap_angle", "engine, pretrain_length")),
     "gamma zero": (axis("[0.5, 0]"), "axes.gamma[1]: expected a number above 0", ("got 0",)),
     "gamma negative": (axis("[-0.5]"), "axes.gamma[0]: expected a number above 0", ()),
     "gamma infinite": (axis("[0.5, .inf]"), "axes.gamma[1]: ", ("expected a number above 0",)),
@@ -224,7 +226,8 @@ def test_a_bad_space_is_refused_in_one_line(case: str, call: Call, tmp_path: Pat
     (b"\x89PNG\r\n\x1a\n\0\0\xff\xfe", "UTF-8"), ("name: größe".encode("latin-1"), "UTF-8"),
     (b"\0\1\2\3", ""), (b"\xff\xfe" + "name: a".encode("utf-16-le"), "UTF-8"),
 ])
-def test_a_file_that_is_no_text_is_refused(content: bytes, part: str, call: Call, tmp_path: Path, storage: Path) -> None:
+def test_a_file_that_is_no_text_is_refused(content: bytes, part: str, call: Call, tmp_path: Path,
+                                           storage: Path) -> None:
     file = tmp_path / "bad.yaml"
     file.write_bytes(content)
     refused(call("run", file, "--storage", storage, *QUIET), f"{file}: ", part)
@@ -242,14 +245,18 @@ def test_places_that_are_no_space_are_refused(call: Call, tmp_path: Path, storag
 
 
 @pytest.mark.parametrize(("text", "begins"), [
-    ("axes.gamma", "--set axes.gamma: expected KEY=VALUE"), ("=3", "--set"), ("axes.gamma=[1", "--set axes.gamma: line 1"),
+    ("axes.gamma", "--set axes.gamma: expected KEY=VALUE"), ("=3", "--set"),
+    ("axes.gamma=[1", "--set axes.gamma: line 1"),
     ("axs.gamma=[1]", "axs: unknown key"), ("axes.gama=[1]", "axes.gama: unknown parameter"),
     ("axes.gamma=[0]", "axes.gamma[0]: "), ("axes.gamma=0.5", "axes.gamma: expected a list"),
-    ("axes.gamma.9=0.5", "axes.gamma.9: expected a position from 0 to 2"), ("axes.gamma.x=1", "axes.gamma.x: expected a pos"),
+    ("axes.gamma.9=0.5", "axes.gamma.9: expected a position from 0 to 2"),
+    ("axes.gamma.x=1", "axes.gamma.x: expected a pos"),
     ("axes.gamma.²=1", "axes.gamma.²: expected a pos"), ("axes.gamma.-1=1", "axes.gamma.-1: expected a pos"),
     ("seeds.x=1", "seeds.x: "), ("name.first=a", "name.first: "), ("axes=3", "axes: expected a mapping"),
-    ("seeds=0", "seeds: "), ("fixed.gamma=3", "fixed.gamma: also"), (".=3", ""), ("axes.=3", "axes."), ("fixed..x=3", "fixed."),
-    ("name=null", "name: missing"), ("fixed.dim=1e-3", "fixed.dim: expected a whole number"), ("exclude.0.gamma=3", "exclude"),
+    ("seeds=0", "seeds: "), ("fixed.gamma=3", "fixed.gamma: also"), (".=3", ""), ("axes.=3", "axes."),
+    ("fixed..x=3", "fixed."),
+    ("name=null", "name: missing"), ("fixed.dim=1e-3", "fixed.dim: expected a whole number"),
+    ("exclude.0.gamma=3", "exclude"),
     ("fixed={dim: 20, dim: 30}", "fixed.dim: repeated key"),
 ])
 def test_a_bad_change_is_refused(text: str, begins: str, call: Call, tmp_path: Path, storage: Path) -> None:
@@ -262,11 +269,15 @@ def test_a_bad_change_is_refused(text: str, begins: str, call: Call, tmp_path: P
 @pytest.mark.parametrize(("arguments", "begins"), [
     (["run"], "SPACE: "), (["run", "quickstart", "quickstart"], ""), (["rum"], ""), (["--nothing"], "--nothing"),
     (["run", "quickstart", "--worker", "3"], "--worker"), (["run", "quickstart", "--workers", "0"], "--workers: "),
-    (["run", "quickstart", "--workers", "many"], "--workers: "), (["run", "quickstart", "--executor", "dask"], "--executor: "),
-    (["run", "quickstart", "--name", "../x"], "--name: expected a plain name"), (["run", "quickstart", "--set"], "--set"),
+    (["run", "quickstart", "--workers", "many"], "--workers: "),
+    (["run", "quickstart", "--executor", "dask"], "--executor: "),
+    (["run", "quickstart", "--name", "../x"], "--name: expected a plain name"),
+    (["run", "quickstart", "--set"], "--set"),
     (["run", "quickstart", "--name", ""], "--name: expected a plain name"),
-    (["run", "quickstart", "--name", "mlflow.db"], "--name: "), (["run", "quickstart", "--on-code-change", "x"], "--on-code"),
-    (["resume"], "SWEEP: "), (["resume", "nothing"], "nothing: no such sweep"), (["status", "nothing"], "nothing: no such sweep"),
+    (["run", "quickstart", "--name", "mlflow.db"], "--name: "),
+    (["run", "quickstart", "--on-code-change", "x"], "--on-code"),
+    (["resume"], "SWEEP: "), (["resume", "nothing"], "nothing: no such sweep"),
+    (["status", "nothing"], "nothing: no such sweep"),
     (["results", "nothing"], "nothing: no such sweep"), (["report", "nothing"], "nothing: no such sweep"),
     (["debug", "nothing", "0"], "nothing: no such sweep"), (["delete", "nothing"], "nothing: no such sweep"),
     (["sync", "nothing"], "nothing: no such sweep"), (["resume", "../storage"], "../storage: "), (["resume", ""], ""),
@@ -336,7 +347,8 @@ def recorded(call: Call, tmp_path: Path, storage: Path) -> Path:
 
 
 @pytest.mark.parametrize(("changes", "begins"), [
-    (["axes.gamma=[0.3, 0.5]"], "axes.gamma: "), (["axes.gamma=null"], "axes.gamma: "), (["axes.depth=[2]"], "axes.depth: "),
+    (["axes.gamma=[0.3, 0.5]"], "axes.gamma: "), (["axes.gamma=null"], "axes.gamma: "),
+    (["axes.depth=[2]"], "axes.depth: "),
     (["fixed.noise=0.3"], "fixed.noise: "), (["fixed.depth=3"], "fixed.depth: "), (["seeds=2"], "seeds: "),
     (["seeds=[1, 2, 3, 4]"], "seeds: "), (["name=other"], "name: "), (["exclude=[{gamma: 0.3}]"], "exclude: "),
     (["axes.overlap_angle=[30, 60, 90]", "zip=[[overlap_angle, gamma]]"], "zip: "),
@@ -351,7 +363,8 @@ def test_an_existing_sweep_with_another_space_is_refused_and_untouched(
     assert files_of(storage) == before
 
 
-def test_bad_input_leaves_an_existing_sweep_untouched(call: Call, recorded: Path, storage: Path, tmp_path: Path) -> None:
+def test_bad_input_leaves_an_existing_sweep_untouched(call: Call, recorded: Path, storage: Path,
+                                                      tmp_path: Path) -> None:
     before = files_of(storage)
     good = recorded.read_text()
     for case, (text, _, _) in list(TEXTS.items())[::9]:
@@ -367,7 +380,8 @@ def test_bad_input_leaves_an_existing_sweep_untouched(call: Call, recorded: Path
     refused(call("debug", "small", "", "--storage", storage), "", "6")
     refused(call("debug", "small", "a", "x", "--storage", storage), "[SEED]: ")
     refused(call("debug", "small", cell_of(call, storage), "-1", "--storage", storage), "")
-    refused(call("results", "small", "-o", tmp_path / "no" / "t.csv", "--storage", storage), str(tmp_path / "no" / "t.csv"))
+    nowhere = tmp_path / "no" / "table.csv"
+    refused(call("results", "small", "-o", nowhere, "--storage", storage), f"{nowhere}: cannot be written")
     refused(call("results", "small", "-o", tmp_path, "--storage", storage), str(tmp_path))
     refused(call("results", "small", "other", "--storage", storage), "other: unknown sweep")
     assert files_of(storage) == before
@@ -377,8 +391,9 @@ def cell_of(call: Call, storage: Path) -> str:
     return call("results", "small", "--storage", storage).out.splitlines()[1].split(",")[1]
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "3", "null", "{}", '{"format": 2}', '{"format": 1}',
-                                     '{"format": 1, "space": {}, "sweep": 1, "sweep_id": 1, "tracking_uri": 1, "created": 1}'])
+@pytest.mark.parametrize("content", [
+    "", "{", "[]", "3", "null", "{}", '{"format": 2}', '{"format": 1}',
+    '{"format": 1, "space": {}, "sweep": 1, "sweep_id": 1, "tracking_uri": 1, "created": 1}'])
 def test_a_record_that_cannot_be_understood_is_named(content: str, call: Call, recorded: Path, storage: Path) -> None:
     file = storage / "small" / "sweep.json"
     file.write_text(content)
@@ -416,7 +431,8 @@ def test_a_process_says_the_same(case: str, tmp_path: Path, storage: Path) -> No
     text, begins, parts = TEXTS[case]
     file = tmp_path / "bad.yaml"
     file.write_text(text)
-    refused(process("run", file, "--storage", storage, env={"COLUMNS": "20"}), begins.replace("FILE", str(file)), *parts)
+    outcome = process("run", file, "--storage", storage, env={"COLUMNS": "20"})
+    refused(outcome, begins.replace("FILE", str(file)), *parts)
     assert not storage.exists()
 
 

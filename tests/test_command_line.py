@@ -87,8 +87,8 @@ def test_the_file_that_is_shipped_alone_is_the_same_program(tmp_path: Path) -> N
     copy.write_text(source.read_text())
     expected = process("workloads", "linear_transfer")
     for file in (source, copy):
-        done = subprocess.run([sys.executable, str(file), "workloads", "linear_transfer"], capture_output=True, text=True,
-                              check=False, cwd=tmp_path)
+        done = subprocess.run([sys.executable, str(file), "workloads", "linear_transfer"], capture_output=True,
+                              text=True, check=False, cwd=tmp_path)
         assert Outcome(done.returncode, done.stdout, done.stderr) == expected
 
 

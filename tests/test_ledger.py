@@ -40,8 +40,8 @@ def test_rows_come_back_exactly(tmp_path: Path) -> None:
     assert ledger.write_segment(path, ROWS)
     assert same(ledger.read_segment(path), ROWS)
     assert list(ledger.read(tmp_path).rows) == [("a", 0), ("a", 1), ("ä\u2028", 2), ("b", 3)]
-    text = path.read_text()
-    assert [json.loads(line, parse_constant=lambda word: pytest.fail(f"{word} is no JSON")) for line in text.splitlines()]
+    for line in path.read_text().splitlines():
+        json.loads(line, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
 
 
 def test_a_segment_without_rows_is_whole(tmp_path: Path) -> None:
@@ -202,12 +202,13 @@ def table(call: Call, storage: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("damage", ["flipped", "cut", "empty", "no trailer"])
-def test_a_damaged_segment_is_told_left_out_and_computed_again(damage: str, call: Call, sweep: Path, storage: Path) -> None:
+def test_a_damaged_segment_is_told_left_out_and_computed_again(damage: str, call: Call, sweep: Path,
+                                                               storage: Path) -> None:
     before = table(call, storage)
     path = sorted(sweep.iterdir())[1]
     whole = path.read_bytes()
-    spoilt = {"flipped": whole[:200] + bytes([whole[200] ^ 4]) + whole[201:], "cut": whole[: len(whole) // 2], "empty": b"",
-              "no trailer": b"".join(whole.splitlines(keepends=True)[:-1])}[damage]
+    spoilt = {"flipped": whole[:200] + bytes([whole[200] ^ 4]) + whole[201:], "cut": whole[: len(whole) // 2],
+              "empty": b"", "no trailer": b"".join(whole.splitlines(keepends=True)[:-1])}[damage]
     lost = len(whole.splitlines()) - 1
     path.write_bytes(spoilt)
 

@@ -51,7 +51,8 @@ def test_rows_are_the_same_on_any_number_of_workers(workers: int, ray_cluster: s
     assert len(open_sweep("small", storage).results()) == 16 * 9
 
 
-def test_a_worker_killed_in_mid_pack_costs_no_row(ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path) -> None:
+def test_a_worker_killed_in_mid_pack_costs_no_row(ray_cluster: str, sandbox: Path, storage: Path,
+                                                  tmp_path: Path) -> None:
     table = run(storage, sandbox_space(tmp_path, ["compute", "die_once", "compute", "die_once"])).results()
     assert table["status"].tolist() == ["ok"] * 4
     assert table["y"].tolist() == [0, 1, 2, 3]

@@ -48,8 +48,8 @@ def sandbox_space(folder: Path, **fixed: Any) -> dict[str, Any]:
         zips = [["x", "behaviour"]]
     else:
         zips = []
-    return {"name": "sandy", "workload": "sandbox", "axes": axes, "zip": zips, "fixed": {"folder": str(folder), **fixed},
-            "seeds": 2}
+    return {"name": "sandy", "workload": "sandbox", "axes": axes, "zip": zips,
+            "fixed": {"folder": str(folder), **fixed}, "seeds": 2}
 
 
 # What comes out
@@ -95,7 +95,8 @@ def test_several_sweeps_make_one_table(call: Call, storage: Path) -> None:
 
 
 @pytest.mark.parametrize("floor", [1e-9, 1e-3, 1e9])
-def test_rows_do_not_depend_on_how_they_are_packed(floor: float, storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_do_not_depend_on_how_they_are_packed(floor: float, storage: Path,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
     space = small_space(axes={"overlap_angle": [0, 30, 90, 180], "gamma": [0.1, 0.95, 1.0, 1.5], "dim": [10, 20],
                               "depth": [1, 2, 4]}, fixed={"noise": 0.2})
     monkeypatch.setitem(driver.PACK_FLOOR, "inline", 0.05)
@@ -238,12 +239,12 @@ def test_numbers_that_are_none_survive(sandbox: Path, storage: Path, tmp_path: P
 
 
 @pytest.fixture
-def other_code(storage: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def other_code(storage: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A finished sweep whose workload's source then changes."""
     run(storage)
     digest = identity.source_digest(open_sweep("small", storage).workload)
     monkeypatch.setattr(identity, "source_digest", lambda workload: "another" + digest[:5])
-    yield storage
+    return storage
 
 
 def test_rows_of_older_code_are_reused(other_code: Path, call: Call) -> None:
@@ -266,9 +267,10 @@ def test_rows_of_older_code_are_replaced_on_demand(other_code: Path) -> None:
 
 
 def test_rows_of_older_code_are_refused_on_demand(other_code: Path, call: Call, tmp_path: Path) -> None:
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(small_space(seeds=5), sort_keys=False))
+    file = tmp_path / "space.yaml"
+    file.write_text(yaml.safe_dump(small_space(seeds=5), sort_keys=False))
     before = files_of(other_code / "small" / "ledger")
-    for arguments in (["resume", "small"], ["run", tmp_path / "space.yaml"], ["run", tmp_path / "space.yaml", "--dry-run"]):
+    for arguments in (["resume", "small"], ["run", file], ["run", file, "--dry-run"]):
         outcome = call(*arguments, "--storage", other_code, *QUIET, "--on-code-change", "refuse")
         assert outcome.code == 2
         assert outcome.err.startswith("--on-code-change: the code of linear_transfer changed since 18 rows")
@@ -381,7 +383,8 @@ def test_a_sweep_has_one_driver(waiting: subprocess.Popen[str], storage: Path, t
 
 
 def test_a_driver_killed_in_the_arithmetic_goes_on(storage: Path, tmp_path: Path) -> None:
-    space = small_space(axes={"overlap_angle": [30, 60], "gamma": [0.9, 1.1]}, fixed={"dim": 250, "noise": 0.2}, seeds=60)
+    space = small_space(axes={"overlap_angle": [30, 60], "gamma": [0.9, 1.1]}, fixed={"dim": 250, "noise": 0.2},
+                        seeds=60)
     (tmp_path / "space.yaml").write_text(yaml.safe_dump(space, sort_keys=False))
     killed = start("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
     until(lambda: any((storage / "small" / "ledger").glob("*.jsonl")), killed)

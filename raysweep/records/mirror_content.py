@@ -78,8 +78,8 @@ def of_cell(cell_id: str, axes: Sequence[str], params: Mapping[str, Any], rows: 
     )
 
 
-def of_pack(pack_id: str, axes: Sequence[str], cells: Sequence[tuple[int, Mapping[str, Any], Sequence[Mapping[str, Any]]]],
-            ) -> Content:
+def of_pack(pack_id: str, axes: Sequence[str],
+            cells: Sequence[tuple[int, Mapping[str, Any], Sequence[Mapping[str, Any]]]]) -> Content:
     """The run of many complete cells, (position in the plan, parameters, rows) each: for sweeps too large for a run a
     cell. NAME and every numeric axis are histories with one step per cell, its position in the plan."""
     parts = [(position, of_cell(str(position), axes, params, rows, ())) for position, params, rows in cells]
