@@ -11,7 +11,7 @@ export RAY_USAGE_STATS_ENABLED := 0
 export MLFLOW_DISABLE_TELEMETRY := true
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast lint bench clean
+.PHONY: help venv demo test test-fast test-cluster lint wheel bench clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -34,9 +34,17 @@ test: lint ## ruff, mypy and all tests
 test-fast: $(STAMP) ## the tests under ten seconds each
 	$(BIN)/python -m pytest -m "not slow"
 
+test-cluster: $(STAMP) ## ray up, ray submit and ray down for real, against an SSH server on 127.0.0.1
+	$(BIN)/python -m pytest tests_cluster
+
 lint: $(STAMP) ## ruff and mypy
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m mypy
+
+wheel: $(STAMP) ## dist/: the wheel of this version and the tested versions of the rest, for a cluster (clusters/README.md)
+	rm -rf dist build
+	$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir dist .
+	cp constraints.txt dist/
 
 bench: $(STAMP) ## the benchmark table of the README
 	$(BIN)/python -m benchmarks

@@ -25,7 +25,7 @@ storage=EDIT_STORAGE              # the sweeps: a folder on a file system that e
 export PATH="$environment/bin:$PATH"
 
 if [ "$#" -eq 0 ]; then
-    echo "usage: sbatch $(basename "$0") run SPACE [OPTION]..." >&2
+    echo "usage: sbatch slurm.sh run SPACE [OPTION]..." >&2
     exit 2
 fi
 installed=$(python -c 'import raysweep; print(raysweep.__version__)')
@@ -54,5 +54,4 @@ srun --kill-on-bad-exit=1 ray symmetric-run \
     --min-nodes "$SLURM_JOB_NUM_NODES" \
     --num-cpus "${SLURM_CPUS_PER_TASK:-1}" \
     --num-gpus "${SLURM_GPUS_ON_NODE:-0}" \
-    --include-dashboard false \
     -- raysweep "$@" --storage "$storage"

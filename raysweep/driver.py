@@ -175,8 +175,10 @@ def compute(folder: Path, options: Options, books: Books, first: Work, on_comple
 
         say("starting Ray")
         workers = ray_tune.connect(options.workers, space.resources)
-    job = trial.Job(space.workload, cells.columns, cells.ids, str((folder / sweep_record.LEDGER).resolve()),
-                    books.attempt, code_version(books.workload), space.resources["cpus_per_trial"])
+    job = trial.Job(
+        space.workload, cells.columns, cells.ids, ledger=str((folder / sweep_record.LEDGER).resolve()),
+        store=str((folder.parent / sweep_record.STORE).resolve()), attempt=books.attempt,
+        code_version=code_version(books.workload), cpus=space.resources["cpus_per_trial"])
     with Progress() as progress:
         def propose() -> list[Pack]:
             work = books.missing()

@@ -16,6 +16,7 @@ from typing import Any
 
 from raysweep import workloads
 from raysweep.errors import InputError, shown, unknown
+from raysweep.search import options
 from raysweep.workloads.declaration import Parameter, Workload
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -276,17 +277,15 @@ def _seeds(value: Any) -> list[int]:
 
 
 def _search(data: Mapping[str, Any], axes: dict[str, list[Any]], workload: Workload) -> dict[str, Any]:
-    from raysweep import search
-
     value = data.get("search", "grid")
     if isinstance(value, str):
         value = {value: {}}
     if not isinstance(value, dict) or len(value) != 1:
-        raise InputError("search", f"expected one of {', '.join(search.KINDS)}, got {shown(value)}")
-    kind, options = next(iter(value.items()))
-    if kind not in search.KINDS:
-        raise unknown("search", "search", kind, search.KINDS)
-    return {kind: search.check(kind, options, axes, workload)}
+        raise InputError("search", f"expected one of {', '.join(options.KINDS)}, got {shown(value)}")
+    kind, chosen = next(iter(value.items()))
+    if kind not in options.KINDS:
+        raise unknown("search", "search", kind, options.KINDS)
+    return {kind: options.check(kind, chosen, axes, workload)}
 
 
 def _resources(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -311,5 +310,6 @@ def _analysis(data: Mapping[str, Any], axes: dict[str, list[Any]], workload: Wor
     for index, entry in enumerate(entries):
         complaint = check_analysis(entry, axes, workload)
         if complaint:
-            raise InputError("", f"analysis[{index}]" + ("." if not complaint.startswith(":") else "") + complaint)
+            below = re.match(r"[\w.\[\]]+: ", complaint)  # it begins with a key of the entry, or is about the entry
+            raise InputError("", f"analysis[{index}]{'.' if below else ': '}{complaint.removeprefix(': ')}")
     return copy.deepcopy(entries)

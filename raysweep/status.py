@@ -93,7 +93,8 @@ def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
     chosen = found.space.seeds[0] if seed is None else seed
     indices = np.asarray(matches)
     with trial.threads(found.space.resources["cpus_per_trial"]):
-        metrics, status = trial.compute(found.space.workload, found.cells.take(indices), np.asarray([chosen]))
+        metrics, status = trial.compute(found.space.workload, found.cells.take(indices), np.asarray([chosen]),
+                                        str((found.folder.parent / sweep_record.STORE).resolve()))
     parameters = {name: ledger.encode(value) if isinstance(value, float) else value
                   for name, value in found.cells.parameters(matches[0]).items()}
     return {"cell": found.cells.ids[matches[0]], "seed": chosen, "status": str(status[0]), "parameters": parameters,

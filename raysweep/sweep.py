@@ -167,7 +167,7 @@ def place(space: Space, name: str | None, storage: str | Path) -> tuple[Path, sw
     """The folder of the sweep, and its record if it exists."""
     sweep = plain_name(name, "--name") if name is not None else space.name
     if sweep in sweep_record.RESERVED:
-        raise InputError("--name" if name else "name", f"{sweep} is the name of a file of MLflow in the storage")
+        raise InputError("--name" if name else "name", f"{sweep} is a name that the storage uses itself")
     storage = Path(storage)
     probe = storage if storage.exists() else next(p for p in storage.absolute().parents if p.exists())
     if not probe.is_dir() or not os.access(probe, os.W_OK | os.X_OK):
@@ -223,7 +223,7 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
             if feed and (warning := feed.mirror.finish("KILLED" if stopped else "FAILED", {}, {})):
                 say(warning)
             if stopped:
-                say(f"interrupted: {len(books.rows):,} rows are kept; go on with: raysweep resume {sweep.name} "
+                say(f"interrupted: {len(sweep.rows()):,} rows are kept; go on with: raysweep resume {sweep.name} "
                     f"--storage {folder.parent}")
             raise
         if feed:

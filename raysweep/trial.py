@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,12 +31,14 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 @dataclass(frozen=True)
 class Job:
     """What all trials of one sweep share. columns, cell_ids: the table of cells that packs point into; ledger: the
-    folder segments go to; attempt: which try at these rows this is; cpus: cores a trial may use."""
+    folder segments go to; store: where stages are shared; attempt: which try at these rows this is; cpus: cores a
+    trial may use."""
 
     workload: str
     columns: Columns
     cell_ids: list[str]
     ledger: str
+    store: str
     attempt: int
     code_version: str
     cpus: int
@@ -50,11 +53,20 @@ def run_pack(job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> Path:
     return path
 
 
-def compute(workload_name: str, columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Metrics (closed forms included, as NAME_theory) and status of a table of rows, by its workload."""
+def compute(workload_name: str, columns: Columns, seeds: np.ndarray, store: str,
+            ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Metrics (closed forms included, as NAME_theory) and status of a table of rows, by its workload.
+
+    store: where the stages of a workload that keeps them are shared.
+    """
     workload = workloads.get(workload_name)
     module, _, function = workload.compute.partition(":")
-    metrics, status = getattr(importlib.import_module(module), function)(columns, seeds)
+    arguments: list[Any] = [columns, seeds]
+    if workload.stored:
+        from raysweep.records.store import Store
+
+        arguments.append(Store(store))
+    metrics, status = getattr(importlib.import_module(module), function)(*arguments)
     if workload.closed_form is not None:
         metrics = {**metrics, **{f"{name}_theory": values for name, values in workload.closed_form(columns).items()}}
     for name, values in {**metrics, "status": status}.items():
@@ -69,7 +81,7 @@ def _rows(job: Job, cells: np.ndarray, seeds: np.ndarray, again: bool = True) ->
     started = time.perf_counter()
     columns = {name: values[cells] for name, values in job.columns.items()}
     try:
-        metrics, status = compute(job.workload, columns, seeds)
+        metrics, status = compute(job.workload, columns, seeds, job.store)
     except Exception:  # whatever a workload raises is data about its rows, not the end of the sweep
         problem = traceback.format_exc()
     else:

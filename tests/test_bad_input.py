@@ -181,7 +181,7 @@ TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "name in unicode": (replaced("name", "name: größe"), "name: expected a plain name", ("größe",)),
     "name with a line break": (replaced("name", 'name: "a\\n"'), "name: expected a plain name", ()),
     "name too long": (replaced("name", "name: " + "a" * 65), "name: expected a plain name", ("64",)),
-    "name of the database": (replaced("name", "name: mlflow.db"), "name: ", ("MLflow",)),
+    "name of the database": (replaced("name", "name: mlflow.db"), "name: mlflow.db is ", ()),
     "repeated key at the top": (with_line("name: other"), "name: repeated key", ("line 7, column 1",)),
     "repeated key below": (axis("[0.3]\n  gamma: [0.5]"), "axes.gamma: repeated key", ("line 6, column 3",)),
     "repeated key in flow": (fixed("{dim: 20, noise: 0, dim: 30}"), "fixed.dim: repeated key", ("line 4, column 28",)),
@@ -207,6 +207,9 @@ TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "a long text where a number belongs": (axis(f"[{'many' * 5000}]"), "axes.gamma[0]: ", ()),
     "a long list where a number belongs": (axis(f"[[{', '.join(['1'] * 5000)}]]"), "axes.gamma[0]: ", ()),
     "analysis a mapping": (with_line("analysis: {boundary: {}}"), "analysis: expected a list", ()),
+    "analysis a number": (with_line("analysis: [3]"), "analysis[0]: expected one of boundary", ()),
+    "analysis of two": (with_line("analysis: [{boundary: {}, curves: {}}]"), "analysis[0]: expected one of", ()),
+    "analysis without a metric": (with_line("analysis: [{boundary: {}}]"), "analysis[0].boundary", ("metric",)),
     "analysis unknown": (with_line("analysis: [{bondary: {}}]"), "analysis[0]", ("boundary",)),
     "analysis of an unknown metric": (with_line(
         "analysis: [{boundary: {metric: lss, x: overlap_angle, y: gamma}}]"), "analysis[0].boundary.metric: ", ()),

@@ -75,8 +75,8 @@ def test_trials_theory_and_workloads_need_neither_ray_nor_mlflow() -> None:
     blocked = "import sys; sys.modules.update(dict.fromkeys(['ray', 'mlflow', 'pandas', 'optuna', 'matplotlib']))"
     code = (f"{blocked}; import numpy as np; from raysweep import plan, trial; from raysweep.space import validate; "
             f"cells = plan.enumerate_cells(validate({small_space()!r})); "
-            "metrics, status = trial.compute('linear_transfer', cells.columns, np.zeros(6, dtype=np.int64)); "
-            "print(*status)")
+            "seeds = np.zeros(6, dtype=np.int64); "
+            "print(*trial.compute('linear_transfer', cells.columns, seeds, '/nonexistent')[1])")
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True
                           ).stdout.split() == ["ok"] * 6
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from raysweep import trial
-from raysweep.theory import spectrum
+from raysweep.theory import modes
 from raysweep.workloads import draws
 from raysweep.workloads.declaration import column
 from raysweep.workloads.linear_spectrum import WORKLOAD, engines
@@ -100,7 +100,7 @@ def test_flow_of_coupled_layers_is_the_flow_of_modes_where_nothing_couples(depth
     for time in (0.7, 4.0):
         end, status = relax(diagonal(weights[None], depth)[0], np.diag(goal), time)
         assert status == 0
-        np.testing.assert_allclose(np.diag(product(end[None])[0]), spectrum.follow(weights, goal, time, depth) ** depth,
+        np.testing.assert_allclose(np.diag(product(end[None])[0]), modes.follow(weights, goal, time, depth) ** depth,
                                    rtol=1e-6)
 
 

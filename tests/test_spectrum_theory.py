@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize_scalar
 
-from raysweep.theory import spectrum
+from raysweep.theory import modes, spectrum
 
 SOURCE = np.array([2.0, 1.3, 0.8, 0.45, 0.2, 0.1])
 
@@ -44,34 +44,34 @@ def test_a_mode_follows_its_differential_equation(depth):
     for time in (0.3, 2.0, 9.0):
         end = solve_ivp(lambda _, w: -2 * (w**depth - goal) * w ** (depth - 1), (0, time), start, method="DOP853",
                         rtol=1e-12, atol=1e-14).y[:, -1]
-        np.testing.assert_allclose(spectrum.follow(start, goal, time, depth), end, rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(modes.follow(start, goal, time, depth), end, rtol=1e-8, atol=1e-12)
 
 
 def test_two_layers_learn_along_the_logistic_of_the_paper():
     time, small = 1.7, 0.01
     expected = SOURCE / (1 + (SOURCE / small**2 - 1) * np.exp(-4 * SOURCE * time))
-    np.testing.assert_allclose(spectrum.pretrained(SOURCE, time, small, 2) ** 2, expected, rtol=1e-13)
+    np.testing.assert_allclose(modes.pretrained(SOURCE, time, small, 2) ** 2, expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("depth", [2, 3])
 def test_a_mode_far_above_its_goal_fades_as_towards_zero(depth):
     goals = np.array([1e-300, 1e-25, 1e-17, 0.0])
-    faded = spectrum.follow(0.3, goals, 2.0, depth)
+    faded = modes.follow(0.3, goals, 2.0, depth)
     np.testing.assert_allclose(faded, faded[-1], rtol=1e-9)
     assert 0 < faded[-1] < 0.3
 
 
 @pytest.mark.parametrize("depth", [2, 4])
 def test_a_mode_at_zero_stays_and_every_other_one_arrives(depth):
-    end = spectrum.follow([0.0, 1e-3, 2.0, 0.4], [1.0, 1.0, 0.3, 0.0], np.inf, depth) ** depth
+    end = modes.follow([0.0, 1e-3, 2.0, 0.4], [1.0, 1.0, 0.3, 0.0], np.inf, depth) ** depth
     np.testing.assert_allclose(end, [0, 1, 0.3, 0], atol=1e-15)
-    assert spectrum.follow(0.0, 1.0, np.inf, 1) == 1
+    assert modes.follow(0.0, 1.0, np.inf, 1) == 1
 
 
 @pytest.mark.parametrize(("depth", "noise"), [(1, 0.3), (2, 0.2), (3, 0.15), (4, 0.1)])
 def test_loss_under_noise_is_the_mean_over_draws(depth, noise):
     random = np.random.default_rng(depth)
-    weights = spectrum.pretrained(SOURCE, 1.5, 0.1, depth)
+    weights = modes.pretrained(SOURCE, 1.5, 0.1, depth)
     target = random.standard_normal((6, 6))  # any task: the same excess
     noisy = np.diag(weights) + noise * random.standard_normal((20_000, depth, 6, 6))
     product = noisy[:, 0]
@@ -83,10 +83,10 @@ def test_loss_under_noise_is_the_mean_over_draws(depth, noise):
 
 
 def test_two_layers_under_noise_have_the_formula_of_the_paper():
-    modes = np.array([[1.9, 0.7, 0.02], [0.3, 0.1, 0.0]])
+    learned = np.array([[1.9, 0.7, 0.02], [0.3, 0.1, 0.0]])
     noise = np.array([0.3, 0.05])
-    expected = 2 * 3 * noise**2 * modes.sum(1) + 27 * noise**4
-    np.testing.assert_allclose(spectrum.noise_excess(np.sqrt(modes), noise, 2), expected, rtol=1e-13)
+    expected = 2 * 3 * noise**2 * learned.sum(1) + 27 * noise**4
+    np.testing.assert_allclose(spectrum.noise_excess(np.sqrt(learned), noise, 2), expected, rtol=1e-13)
 
 
 def test_a_mode_is_best_under_noise_at_its_value_less_d_noise_squared():
@@ -154,22 +154,22 @@ def test_finetune_inflection_is_the_first_rise_and_moves_out_with_the_penalty():
 @pytest.mark.parametrize(("depth", "penalty"), [(1, 0.4), (2, 0.0), (2, 0.8), (3, 0.5)])
 def test_modes_step_as_full_matrices_do(depth, penalty):
     axes = bases(depth + 1, 6)
-    weights = spectrum.pretrained(SOURCE, 1.2, 0.2, depth)
+    weights = modes.pretrained(SOURCE, 1.2, 0.2, depth)
     target = np.array([1.0, 1.6, 0.3, 0.9, 0.2, 0.0])
     end = matrix_descent(in_basis(weights, axes), axes[0] @ np.diag(target) @ axes[-1].T, 0.03, 40, penalty)
     matrix = axes[0].T @ np.linalg.multi_dot([np.eye(6), *end]) @ axes[-1]
-    goal = spectrum.goal_modes(weights**depth, target, penalty)
-    modes = spectrum.descended(weights, goal, (1 + penalty) * 0.03, 40, depth) ** depth
-    np.testing.assert_allclose(matrix, np.diag(modes), atol=1e-12)
-    assert np.abs(modes - weights**depth).max() > 0.1
+    goal = modes.goal_modes(weights**depth, target, penalty)
+    stepped = modes.descended(weights, goal, (1 + penalty) * 0.03, 40, depth) ** depth
+    np.testing.assert_allclose(matrix, np.diag(stepped), atol=1e-12)
+    assert np.abs(stepped - weights**depth).max() > 0.1
 
 
 @pytest.mark.parametrize(("depth", "penalty"), [(2, 0.0), (2, 1.5), (3, 0.5), (4, 0.0)])
 def test_descent_stays_below_the_stable_rate_and_leaves_above_it(depth, penalty):
     source, target = SOURCE[:4], np.array([1.4, 0.9, 0.6, 0.3])
     axes = bases(depth + 1, 4, seed=1)
-    goal = spectrum.goal_modes(source, target, penalty)
-    bound = 2 / spectrum.curvature(goal, penalty, depth).max()
+    goal = modes.goal_modes(source, target, penalty)
+    bound = 2 / modes.curvature(goal, penalty, depth).max()
     if depth == 2:
         assert bound == pytest.approx(1 / (2 * (target + penalty * source).max()))
     rest = in_basis(goal ** (1 / depth), axes)
@@ -192,8 +192,8 @@ def test_a_turned_task_keeps_its_spectrum_and_turns_every_vector_by_the_angle():
         np.testing.assert_allclose(values, SOURCE, rtol=1e-12)
         cosine = np.diag(right) * np.diag(left)  # right vectors against the axes, the common sign removed
         np.testing.assert_allclose(cosine, np.cos(np.deg2rad(angle)), atol=1e-12)
-        modes = SOURCE[::-1] ** 2
-        assert spectrum.turned_loss(modes, SOURCE, angle) == pytest.approx(((np.diag(modes) - task) ** 2).sum())
+        other = SOURCE[::-1] ** 2
+        assert spectrum.turned_loss(other, SOURCE, angle) == pytest.approx(((np.diag(other) - task) ** 2).sum())
     odd = spectrum.turned(SOURCE[:5], 90.0)
     assert odd[4, 4] == SOURCE[4]
     assert spectrum.turned_loss(SOURCE[:5], SOURCE[:5], 90.0) == pytest.approx(((np.diag(SOURCE[:5]) - odd) ** 2).sum())
@@ -205,7 +205,7 @@ def best_rates(source, target, steps=5):
     found = []
     for n in range(1, len(source) + 1):
         weights = np.sqrt(np.where(np.arange(len(source)) < n, source, 0.0))
-        losses = ((spectrum.descended(weights, target, rates[:, None], steps, 2) ** 2 - target) ** 2).sum(1)
+        losses = ((modes.descended(weights, target, rates[:, None], steps, 2) ** 2 - target) ** 2).sum(1)
         found.append(rates[np.nanargmin(losses)])
     end = matrix_descent([np.diag(weights)] * 2, np.diag(target), found[-1], steps)  # all learned
     assert np.nanmin(losses) == pytest.approx(((end[0] @ end[1] - np.diag(target)) ** 2).sum(), rel=1e-9)
@@ -217,7 +217,7 @@ def test_the_best_rate_rises_with_pretraining_where_the_largest_target_mode_is_l
     rates = best_rates(source, target)
     assert (np.diff(rates) >= 0).all()
     assert rates[-1] > 1.5 * rates[0]
-    bounds = [2 / spectrum.curvature(target[:n], 0.0, 2).max() for n in range(1, 6)]
+    bounds = [2 / modes.curvature(target[:n], 0.0, 2).max() for n in range(1, 6)]
     assert np.ptp(bounds) == 0  # it is not the bound that moves
     assert rates[-1] < bounds[0]
 
@@ -225,6 +225,6 @@ def test_the_best_rate_rises_with_pretraining_where_the_largest_target_mode_is_l
 def test_the_best_rate_falls_with_pretraining_where_the_target_grows_along_the_learning_order():
     source, target = np.array([4.0, 2.0, 1.0, 0.5, 0.25]), np.array([0.2, 0.4, 0.8, 1.6, 3.2])
     rates = best_rates(source[1:], target[1:])
-    bounds = [2 / spectrum.curvature(target[:n], 0.0, 2).max() for n in range(1, 6)]
+    bounds = [2 / modes.curvature(target[:n], 0.0, 2).max() for n in range(1, 6)]
     assert (np.diff(bounds) < 0).all()
     assert rates[-1] < rates[0]

@@ -335,7 +335,7 @@ def assert_goes_on(storage: Path, folder: Path, call: Call) -> None:
     assert f"raysweep resume sandy --storage {storage}" in told.out
     before = files_of(storage / "sandy" / "ledger")
     (folder / "go").touch()
-    assert call("resume", "sandy", "--storage", storage, *QUIET).code == 0
+    assert call("resume", "sandy", "--storage", storage, *QUIET, "--executor", "inline").code == 0
     after = files_of(storage / "sandy" / "ledger")
     assert {name: after[name] for name in before} == before
     undisturbed = rows(run(storage / "undisturbed", waiting_space(folder)))
@@ -363,6 +363,7 @@ def test_a_killed_sweep_goes_on(waiting: subprocess.Popen[str], storage: Path, t
 
 def test_a_sweep_has_one_driver(waiting: subprocess.Popen[str], storage: Path, tmp_path: Path, call: Call) -> None:
     before = files_of(storage)
+    assert process("resume", "sandy", "--storage", storage, *QUIET).code == 2  # where a hang would end
     for arguments in (["resume", "sandy"], ["run", tmp_path / "space.yaml"], ["run", tmp_path / "space.yaml", "--set",
                       "seeds=2"], ["sync", "sandy"], ["delete", "sandy", "--yes"]):
         uri = f"sqlite:///{tmp_path / 'db'}" if arguments[0] == "sync" else "none"

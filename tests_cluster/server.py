@@ -76,9 +76,7 @@ class Server:
         ended = 0
         for number in _descendants(self.process.pid):
             line = _command_line(number)
-            if line.startswith("sshd: ") or line.startswith("sshd-session: "):
-                if "[listener]" in line:
-                    continue
+            if line.startswith(("sshd: ", "sshd-session: ")) and "[listener]" not in line:
                 os.kill(number, signal.SIGKILL)
                 ended += 1
         return ended
@@ -190,9 +188,10 @@ def _write_environment_of_node(home: Path) -> None:
 
 def _plain_environment() -> dict[str, str]:
     """This environment without what would make a client join another Ray or mistake a make for its own."""
-    return {name: value for name, value in os.environ.items()
-            if not name.startswith(("RAY_", "SSH_", "TMUX")) and name not in ("PYTHONPATH", "VIRTUAL_ENV")
-            } | {"RAY_USAGE_STATS_ENABLED": "0"}
+    kept = {name: value for name, value in os.environ.items()
+            if not name.startswith(("RAY_", "SSH_", "TMUX", "MAKE"))
+            and name not in ("PYTHONPATH", "VIRTUAL_ENV", "VENV")}
+    return kept | {"RAY_USAGE_STATS_ENABLED": "0"}
 
 
 def _made(folder: Path) -> Path:
@@ -206,7 +205,8 @@ def _accepts(port: int) -> bool:
 
 
 def _all_processes() -> dict[int, str]:
-    return {int(entry.name): _command_line(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
+    numbers = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return {number: _command_line(number) for number in numbers}
 
 
 def _command_line(number: int) -> str:

@@ -22,7 +22,8 @@ from raysweep.records import files, ledger
 from raysweep.space import restore
 
 FORMAT = 1
-RESERVED = ("mlflow.db", "mlflow-artifacts")
+STORE = "store"
+RESERVED = ("mlflow.db", "mlflow-artifacts", STORE)
 FILE, LOCK, LEDGER = "sweep.json", "driver.lock", "ledger"
 
 
@@ -74,7 +75,7 @@ def load(folder: Path) -> Record | None:
         return Record(**plain)
     except InputError as error:
         raise InputError(str(folder / FILE), f"not the record of a sweep that can be read here ({error})") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise InputError(str(folder / FILE), f"not the record of a sweep ({error})") from None
 
 

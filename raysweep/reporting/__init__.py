@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from raysweep.reporting.boundary import fit_boundary
     from raysweep.reporting.inflection import fit_inflection
+    from raysweep.reporting.optimum import fit_optimum
     from raysweep.reporting.report import Report, write_report
     from raysweep.reporting.result import Fit
 
-__all__ = ["Fit", "Report", "fit_boundary", "fit_inflection", "write_report"]
+__all__ = ["Fit", "Report", "fit_boundary", "fit_inflection", "fit_optimum", "write_report"]
 
 _HOMES = {
     "Fit": "result",
     "fit_boundary": "boundary",
     "fit_inflection": "inflection",
+    "fit_optimum": "optimum",
     "Report": "report",
     "write_report": "report",
 }

@@ -1,4 +1,4 @@
-"""Lines: a metric over one axis with error bars over its closed form, and a fitted place against another axis."""
+"""Lines: a metric over one axis, with error bars over its closed form."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.reporting.draws import decades, log_axis
-from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED
+from raysweep.reporting.draws import log_axis
 from raysweep.reporting.selection import CellMeans
 from raysweep.reporting.style import (
     FIT,
@@ -20,13 +19,14 @@ from raysweep.reporting.style import (
     legend_below,
     legend_right,
     panels,
+    set_log,
+    whole_ticks,
     zero_rule,
 )
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -67,8 +67,10 @@ def curves_figure(
     any_median = any(s.means.median.any() for _, lines in parts for s in lines)
     any_mark = any(s.marks for _, lines in parts for s in lines)
     for panel, (title, lines) in zip(axes, parts, strict=True):
-        if logarithmic:
-            panel.set_xscale("log")
+        if not logarithmic:
+            whole_ticks(panel.xaxis, finite)
+        else:
+            set_log(panel.xaxis)
         if bent:
             panel.set_yscale("asinh", linear_width=bent)
         zero_rule(panel)
@@ -205,122 +207,3 @@ def needs_bending(values: np.ndarray) -> float:
     if not len(sizes) or sizes.max() < 12 * np.quantile(sizes, 0.75):
         return 0.0
     return float(np.quantile(sizes, 0.5))
-
-
-def places_figure(
-    parts: list[tuple[Any, str, pd.DataFrame, np.ndarray, np.ndarray]],
-    x: str,
-    along: str,
-    workload: Workload,
-    level: float,
-    what: str,
-    legend_title: str = "",
-) -> Figure:
-    """A fitted place in x against another axis, one line per part: (key, label, table, fine axis, closed form's place).
-
-    Censored places are triangles at the bound that is known, pointing to where the place lies.
-    """
-    from matplotlib.lines import Line2D
-
-    figure, (panel,) = panels(1, width=6.4, height=4.2)
-    shades = colours([part[0] for part in parts])
-    censored = theory = False
-    columns = [part[2] for part in parts]
-    spots = np.unique(np.concatenate([t[along].to_numpy(float) for t in columns]))
-    spots = spots[np.isfinite(spots)]
-    nudge = dodge(spots, len(parts))
-    estimates = np.concatenate([t.loc[t["status"] == LOCATED, "estimate"].to_numpy(float) for t in columns])
-    if log_axis(spots):
-        panel.set_xscale("log")
-    if decades(estimates):
-        panel.set_yscale("log")
-    for (_, _, table, fine, expected), shade, shift in zip(parts, shades, nudge, strict=True):
-        known = np.isfinite(expected)
-        theory |= bool(known.any())
-        panel.plot(
-            fine,
-            np.where(known, expected, np.nan),
-            color=shade,
-            linewidth=1.4,
-            zorder=2,
-            marker="." if len(fine) <= len(spots) else "",
-            linestyle="--" if len(fine) <= len(spots) else "-",
-        )
-        found = table[table["status"] == LOCATED]
-        place, at = found["estimate"].to_numpy(float), found[along].to_numpy(float)
-        at = at * np.exp(shift) if log_axis(spots) else at + shift
-        low, high = found["low"].to_numpy(float), found["high"].to_numpy(float)
-        if len(found):
-            panel.errorbar(
-                at,
-                place,
-                yerr=[np.maximum(place - low, 0), np.maximum(high - place, 0)],
-                fmt="o",
-                color=shade,
-                markersize=5,
-                elinewidth=1.5,
-                capsize=2.5,
-                zorder=3,
-                markeredgecolor="white",
-                markeredgewidth=0.6,
-            )
-        for status, bound, marker in ((CENSORED_HIGH, "low", "^"), (CENSORED_LOW, "high", "v")):
-            beyond_grid = table[table["status"] == status]
-            if len(beyond_grid):
-                censored = True
-                spot = beyond_grid[along].to_numpy(float)
-                panel.plot(
-                    spot * np.exp(shift) if log_axis(spots) else spot + shift,
-                    beyond_grid[bound].astype(float),
-                    marker,
-                    color=shade,
-                    markerfacecolor="none",
-                    markersize=6,
-                    zorder=3,
-                )
-    panel.set_xlabel(axis_label(along, workload))
-    panel.set_ylabel(f"{what}\nin {axis_label(x, workload)}")
-    if len(parts) > 1:
-        legend_right(
-            panel,
-            [
-                Line2D([], [], color=shade, marker="o", markersize=5, label=part[1])
-                for part, shade in zip(parts, shades, strict=True)
-            ],
-            legend_title,
-        )
-    kinds = [
-        Line2D(
-            [],
-            [],
-            color="#555555",
-            marker="o",
-            markersize=5,
-            linestyle="none",
-            label=f"fitted, {100 * level:g} % interval",
-        )
-    ]
-    if theory:
-        kinds.append(Line2D([], [], color="#555555", linewidth=1.4, label="closed form"))
-    if censored:
-        kinds.append(
-            Line2D(
-                [],
-                [],
-                color="#555555",
-                marker="^",
-                markerfacecolor="none",
-                linestyle="none",
-                label="beyond this bound (censored)",
-            )
-        )
-    legend_below(figure, kinds)
-    return figure
-
-
-def dodge(spots: np.ndarray, count: int) -> np.ndarray:
-    """Small sideways shifts, so that error bars of several lines do not cover each other."""
-    if len(spots) < 2 or count < 2:
-        return np.zeros(count)
-    step = np.min(np.diff(np.log(spots) if log_axis(spots) else spots))
-    return np.linspace(-1, 1, count) * min(0.12, 0.04 * count) * step

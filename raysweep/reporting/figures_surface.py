@@ -9,7 +9,7 @@ import numpy as np
 from raysweep.reporting.draws import log_axis
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.selection import cell_means
-from raysweep.reporting.style import DIVERGING, FIT, MISSING, THEORY, label_panels, legend_below, panels
+from raysweep.reporting.style import DIVERGING, FIT, MISSING, THEORY, label_panels, legend_below, panels, set_log
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
@@ -43,9 +43,9 @@ def surface_figure(
         panel.grid(False)
         panel.set_facecolor(MISSING)
         if log_axis(xs):
-            panel.set_xscale("log")
+            set_log(panel.xaxis)
         if log_axis(ys):
-            panel.set_yscale("log")
+            set_log(panel.yaxis)
         drawn["missing"] = drawn.get("missing", False) or bool(np.isnan(means).any())
         panel.pcolormesh(edges(xs), edges(ys), means, cmap=DIVERGING, norm=norm, rasterized=True)
         limits = panel.get_xlim(), panel.get_ylim()

@@ -9,6 +9,7 @@ import numpy as np
 
 from raysweep.reporting.draws import draw_curves, log_axis, repeated, usable
 from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, UNDETERMINED, Fit
+from raysweep.reporting.signs import independent_points, t_quantile
 from raysweep.reporting.turning import (
     Additive,
     additive_fit,
@@ -21,7 +22,6 @@ from raysweep.reporting.turning import (
     smooth_within_draws,
     unresolved,
 )
-from raysweep.reporting.zero import independent_points, t_quantile
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raysweep.reporting import manifest
 from raysweep.reporting.analyses import check_analysis
 from raysweep.reporting.html import to_html
-from raysweep.reporting.section import Section
-from raysweep.reporting.words import counted, markdown_table, number, plain, values_in_words
+from raysweep.reporting.section import Drawing, Section
+from raysweep.reporting.words import coded, counted, markdown_table, number, plain, values_in_words
 from raysweep.workloads.declaration import STATUSES, Workload
 
 if TYPE_CHECKING:
@@ -34,6 +36,9 @@ def write_report(
     frame: pd.DataFrame, space: Mapping[str, Any], directory: str | Path, *, sweep: str, notes: Sequence[str] = ()
 ) -> Report:
     """report.md, report.html (self-contained), figures/ and tables/ of one sweep, or of several of one workload.
+
+    Figures and tables that an earlier report left in `directory` and this one does not have are removed; a file that
+    no report wrote is never touched.
 
     frame: one row per (cell, seed) with status, parameters, metrics and closed forms (`_theory`). space: the resolved
     space; its `analysis` says what is asked. Raises ValueError for an analysis that cannot be made.
@@ -65,24 +70,13 @@ def write_report(
     for name, text in (("report.md", markdown), ("report.html", to_html(markdown, f"raysweep: {sweep}", home))):
         (home / name).write_text(text, encoding="utf-8")
         files.append(home / name)
+    manifest.remove_stale(home, files)
+    manifest.record(home, files)
     return Report(home, [section.headline for section in sections], files)
 
 
 def all_sections(frame: pd.DataFrame, space: Mapping[str, Any], workload: Workload) -> list[Section]:
-    """One section per analysis asked for."""
-    from raysweep.reporting.section_agreement import agreement_section
-    from raysweep.reporting.section_boundary import boundary_section
-    from raysweep.reporting.section_curves import curves_section
-    from raysweep.reporting.section_engines import engines_section
-    from raysweep.reporting.section_inflection import inflection_section
-
-    makers: dict[str, SectionMaker] = {
-        "boundary": boundary_section,
-        "inflection": inflection_section,
-        "curves": curves_section,
-        "agreement": agreement_section,
-        "engines": engines_section,
-    }
+    """One section per analysis asked for, made by `KIND_section` of the module `section_KIND`."""
     sections = []
     used: dict[str, int] = {}
     for entry in space.get("analysis") or []:
@@ -95,7 +89,8 @@ def all_sections(frame: pd.DataFrame, space: Mapping[str, Any], workload: Worklo
         if not (frame["status"] == "ok").any():
             sections.append(Section(kind.capitalize(), f"{kind}: no row is ok, so there is nothing to analyse"))
         else:
-            sections.append(makers[kind](frame, options or {}, workload, name))
+            maker: SectionMaker = getattr(import_module(f"raysweep.reporting.section_{kind}"), f"{kind}_section")
+            sections.append(maker(frame, options or {}, workload, name))
     return sections
 
 
@@ -107,29 +102,30 @@ def to_markdown(
     sweep: str,
     notes: Sequence[str],
 ) -> str:
-    """The whole text."""
-    lines = [f"# {sweep}", ""]
-    if space.get("description"):
-        lines += [str(space["description"]).strip(), ""]
-    lines += ["**Question.** " + question(space, workload), ""]
-    lines += ["**Answer.**", ""]
-    lines += [f"- {sentence(section.headline)}" for section in sections] or [
+    """The whole text: question, answer, how sure, set-up; then a section for each analysis."""
+
+    def prose(text: str) -> str:
+        return coded(sentence(text), workload)
+
+    lines = [f"# {sweep}", "", f"**Question.** {prose(question(space, workload))}", "", "**Answer.**", ""]
+    lines += [f"- {prose(section.headline)}" for section in sections] or [
         "- The space asks for no analysis; the numbers are in the results."
     ]
     lines += ["", "**How sure.** " + sureness(frame), ""]
+    lines += ["**Set-up.** " + coded(set_up(space, workload), workload), ""]
     for note in notes:
         lines += [f"> {note}", ""]
     for section in sections:
-        lines += [f"## {section.title}", ""]
+        lines += [f"## {coded(section.title, workload)}", ""]
         for drawing in section.drawings[:1]:
-            lines += picture(drawing)
-        lines += [f"{sentence(section.headline)}", ""]
+            lines += picture(drawing, workload)
+        lines += [f"{prose(section.headline)}", ""]
         for paragraph in section.paragraphs:
-            lines += [paragraph, ""]
+            lines += [coded(paragraph, workload), ""]
         for drawing in section.drawings[1:]:
-            lines += picture(drawing)
+            lines += picture(drawing, workload)
         if section.shown:
-            lines += [markdown_table(list(section.shown[:SHOWN_ROWS])), ""]
+            lines += [coded(markdown_table(list(section.shown[:SHOWN_ROWS])), workload), ""]
             if len(section.shown) > SHOWN_ROWS:
                 lines += [f"The first {SHOWN_ROWS} of {len(section.shown)} lines; all are in the CSV.", ""]
         if section.tables:
@@ -141,49 +137,61 @@ def to_markdown(
     return "\n".join(lines) + "\n"
 
 
-def picture(drawing: Any) -> list[str]:
+def picture(drawing: Drawing, workload: Workload) -> list[str]:
     """A figure and its caption in Markdown."""
-    return [f"![{drawing.caption}](figures/{drawing.name}.png)", "", f"*{drawing.caption}*", ""]
+    return [
+        f"![{drawing.caption}](figures/{drawing.name}.png)",
+        "",
+        f"*{coded(drawing.caption, workload)}*",
+        "",
+    ]
 
 
 def sentence(text: str) -> str:
-    """Text with a capital and a full stop."""
-    text = text[0].upper() + text[1:] if text else text
+    """Text with a capital (names of columns stay as they are) and a full stop."""
+    first = text.split(" ", 1)[0]
+    text = text if "_" in first else text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else text + "."
 
 
 def question(space: Mapping[str, Any], workload: Workload) -> str:
-    """What was varied and what is asked, in words."""
-    axes = "; ".join(
-        values_in_words(name, list(values), workload) for name, values in (space.get("axes") or {}).items()
-    )
+    """What is asked: in the words of the space's description, else put together from its analyses."""
+    if space.get("description"):
+        return " ".join(str(space["description"]).split())
     asked = []
     for entry in space.get("analysis") or []:
         kind, options = next(iter(entry.items()))
         options = options or {}
-        metric = plain(str(options.get("metric", "")))
+        metric, x, y = options.get("metric", ""), options.get("x", ""), options.get("y", "")
         asked.append(
             {
-                "boundary": f"where does {metric} change sign in {plain(str(options.get('x', '')))}",
-                "inflection": f"where does {metric} turn in {plain(str(options.get('x', '')))}",
-                "curves": f"how do the metrics run over {plain(str(options.get('x', '')))}",
+                "boundary": f"where does {metric} change sign in {plain(str(x))}",
+                "inflection": f"where does {metric} turn in {plain(str(x))}",
+                "curves": f"how do the metrics run over {plain(str(x))}",
                 "agreement": "does the experiment agree with the closed form",
                 "engines": "do the engines agree on the same draws",
-            }[kind]
+                "relation": f"does {x} predict {y}",
+            }.get(kind, f"what is the {kind} of {metric}" if metric else f"what is the {kind}")
         )
-    ask = "; ".join(dict.fromkeys(asked))
-    text = f"{ask[0].upper() + ask[1:]}? " if ask else ""
-    described = {metric.name: metric.description for metric in workload.metrics}
-    named = [
-        str(options["metric"])
-        for entry in space.get("analysis") or []
-        for options in entry.values()
-        if options and "metric" in options
-    ]
-    for name in dict.fromkeys(named):
-        text += f"{sentence(plain(name) + ': ' + described[name])} "
+    return "; ".join(dict.fromkeys(asked)).capitalize() + "?" if asked else workload.summary
+
+
+def set_up(space: Mapping[str, Any], workload: Workload) -> str:
+    """What was varied, by which workload, and what the metrics asked for mean."""
+    axes = "; ".join(
+        values_in_words(name, list(values), workload) for name, values in (space.get("axes") or {}).items()
+    )
+    text = f"Varied: {axes}. " if axes else ""
     text += f"Workload `{workload.name}`: {workload.summary}."
-    return text + (f" Varied: {axes}." if axes else "")
+    described = {metric.name: metric.description for metric in workload.metrics}
+    named: list[str] = []
+    for entry in space.get("analysis") or []:
+        for options in entry.values():
+            for key in ("metric", "metrics", "x", "y"):
+                value = (options or {}).get(key) or []
+                named += [value] if isinstance(value, str) else list(value)
+    meant = [f"{name} = {described[name]}" for name in dict.fromkeys(named) if name in described]
+    return text + (f" Here {'. '.join(meant)}." if meant else "")
 
 
 def sureness(frame: pd.DataFrame) -> str:

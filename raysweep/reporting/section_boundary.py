@@ -9,7 +9,8 @@ import numpy as np
 
 from raysweep.reporting.against_theory import add_theory, summary
 from raysweep.reporting.boundary import fit_boundary
-from raysweep.reporting.figures_lines import Series, curves_figure, places_figure
+from raysweep.reporting.figures_lines import Series, curves_figure
+from raysweep.reporting.figures_places import places_figure
 from raysweep.reporting.figures_surface import surface_figure
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.section import Drawing, Section
@@ -58,7 +59,7 @@ def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: 
     whole = whole[[*lead, *[c for c in whole.columns if c not in lead]]]
 
     drawings = []
-    fitted_line = f"Zero of {plain(metric)} in {plain(x)}"
+    fitted_line = f"Zero of {metric} in {plain(x)}"
     if y and is_number(frame, y) and frame[y].nunique() > 1 and frame[x].nunique() > 1:
         panels = [
             (settings(keys, values, workload), rows, table, at, roots) for values, rows, table, at, roots in parts
@@ -66,7 +67,7 @@ def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: 
         drawings.append(
             Drawing(
                 f"{name}_surface",
-                f"{plain(metric).capitalize()} (mean over draws) over {plain(x)} and {plain(y)}: blue where it "
+                f"{metric} (mean over draws) over {plain(x)} and {plain(y)}: blue where it "
                 f"is positive. "
                 f"Points: fitted zero of each slice with its {100 * level:g} % interval (pointwise: for one "
                 f"slice, not for "
@@ -88,7 +89,7 @@ def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: 
     drawings.append(
         Drawing(
             f"{name}_slices",
-            f"{plain(metric).capitalize()} against {plain(x)}: mean over draws ± one standard error (between "
+            f"{metric} against {plain(x)}: mean over draws ± one standard error (between "
             f"draws; multiply by "
             f"Student's t, {quantile_words(frame, level)}, for a {100 * level:g} % interval) over the closed "
             f"form{shown_slices}.",
@@ -98,7 +99,7 @@ def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: 
 
     shown = [shown_row(row, lead, x, workload) for row in whole.to_dict("records")]
     return Section(
-        title=f"Boundary: where {plain(metric)} changes sign",
+        title=f"Boundary: where {metric} changes sign",
         headline=headline(whole, x, metric, lead, workload, level),
         paragraphs=paragraphs(whole, level, notes),
         drawings=drawings,
@@ -148,7 +149,7 @@ def line_figure(
         expected = np.array([root[0] if len(root) == 1 else np.nan for root in roots])
         key = values[0] if len(values) == 1 else settings(others, values, workload)
         lines.append((key, settings(others, values, workload), table, at, expected))
-    return places_figure(lines, x, along, workload, level, f"zero of {plain(metric)}")
+    return places_figure(lines, x, along, workload, level, f"zero of {metric}")
 
 
 def slices_figure(
@@ -180,7 +181,7 @@ def slices_figure(
 
 def quantile_words(frame: pd.DataFrame, level: float) -> str:
     """Student's t of a full cell, in words."""
-    from raysweep.reporting.zero import t_quantile
+    from raysweep.reporting.signs import t_quantile
 
     draws = int(frame["seed"].nunique())
     return f"{t_quantile(level, draws - 1):.2f} for {draws} draws" if draws > 1 else "unknown for a single draw"
@@ -190,7 +191,7 @@ def headline(whole: pd.DataFrame, x: str, metric: str, lead: list[str], workload
     """What was found, how sure, theory beside it: one line."""
     unit = unit_of(x, workload)
     found = whole[whole["status"] == LOCATED]
-    what = f"zero of {plain(metric)} in {plain(x)}"
+    what = f"zero of {metric} in {plain(x)}"
     if len(whole) == 1:
         row = whole.iloc[0]
         if row["status"] == LOCATED:

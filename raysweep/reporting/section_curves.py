@@ -64,7 +64,7 @@ def curves_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
         tables[f"{name}_{metric}"] = table
         if panels:
             caption = (
-                f"{plain(metric).capitalize()} against {plain(x)}: mean over ok draws ± one standard error between "
+                f"{metric} against {plain(x)}: mean over ok draws ± one standard error between "
                 "draws; lines: closed form."
             )
             drawings.append(Drawing(f"{name}_{metric}", caption, curves_figure(panels, x, metric, workload)))
@@ -72,10 +72,10 @@ def curves_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
             best = table.loc[table["mean"].idxmax()]
             where = ", ".join(setting(key, best[key], workload) for key in [*keys, x])
             largest.append(
-                f"{plain(metric)} is largest at {where} ({with_error(best['mean'], best['standard_error'])}, "
+                f"{metric} is largest at {where} ({with_error(best['mean'], best['standard_error'])}, "
                 f"{counted(int(best['draws']), 'draw')})"
             )
-    headline = "; ".join(largest) if largest else f"no usable rows for {', '.join(map(plain, metrics))}"
+    headline = "; ".join(largest) if largest else f"no usable rows for {', '.join(metrics)}"
     return Section(f"Curves over {plain(x)}", headline, [], drawings, [], tables)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.section_curves import metrics_of
 from raysweep.reporting.selection import parameters_of
-from raysweep.reporting.style import QUALITATIVE, label_panels, legend_below, panels
+from raysweep.reporting.style import QUALITATIVE, label_panels, legend_below, panels, set_log
 from raysweep.reporting.words import axis_label, counted, number, plain
 from raysweep.workloads.declaration import Workload
 
@@ -48,7 +48,7 @@ def engines_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: W
         shown.append(
             {
                 "engine": engine,
-                "metric": plain(metric),
+                "metric": metric,
                 f"smallest {plain(x)}": number(best[x]),
                 "median |difference| there": number(best["median"], 2),
                 "largest there": number(best["largest"], 2),
@@ -133,8 +133,8 @@ def engines_figure(
     figure, axes = panels(len(metrics))
     engines = sorted(set(table["engine"]))
     for panel, metric in zip(axes, metrics, strict=True):
-        panel.set_xscale("log")
-        panel.set_yscale("log")
+        set_log(panel.xaxis)
+        set_log(panel.yaxis)
         notes = []
         for engine, shade in zip(engines, QUALITATIVE, strict=False):
             part = table[(table["engine"] == engine) & (table["metric"] == metric) & (table["median"] > 0)]
@@ -159,7 +159,7 @@ def engines_figure(
             panel.plot(
                 ends, sloped["median"].max() * ends / ends[1], color="#999999", linewidth=1, linestyle="--", zorder=1
             )
-        panel.set_title(plain(metric) + (f"\n{', '.join(notes)}" if notes else ""))
+        panel.set_title(metric + (f"\n{', '.join(notes)}" if notes else ""))
     label_panels(axes, axis_label(x, workload), f"|difference to {reference}|")
     handles = [
         Line2D([], [], color=shade, marker="o", markersize=4.5, label=engine)

@@ -9,7 +9,8 @@ import numpy as np
 
 from raysweep.reporting.against_theory import add_theory, summary
 from raysweep.reporting.draws import log_axis
-from raysweep.reporting.figures_lines import Series, curves_figure, places_figure
+from raysweep.reporting.figures_lines import Series, curves_figure
+from raysweep.reporting.figures_places import places_figure
 from raysweep.reporting.inflection import fit_inflection
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.section import Drawing, Section
@@ -46,7 +47,7 @@ def inflection_section(frame: pd.DataFrame, options: Mapping[str, Any], workload
 
     panels = panels_of(rows_of, whole, keys, x, metric, workload)
     marked = (
-        f"{plain(metric).capitalize()} against {plain(x)}: mean over draws ± one standard error over the closed "
+        f"{metric} against {plain(x)}: mean over draws ± one standard error over the closed "
         f"form. Diamonds: fitted {word} with its "
         f"{100 * level:g} % interval; orange ticks: the closed form's own {word}."
     )
@@ -72,13 +73,13 @@ def inflection_section(frame: pd.DataFrame, options: Mapping[str, Any], workload
             0,
             Drawing(
                 f"{name}_line",
-                f"The {word} of {plain(metric)} in {plain(x)} against {plain(along)}, with {100 * level:g} % "
+                f"The {word} of {metric} in {plain(x)} against {plain(along)}, with {100 * level:g} % "
                 f"intervals.",
-                places_figure(lines, x, along, workload, level, f"{word} of {plain(metric)}"),
+                places_figure(lines, x, along, workload, level, f"{word} of {metric}"),
             ),
         )
     return Section(
-        title=f"Inflection: where {plain(metric)} turns in {plain(x)}",
+        title=f"Inflection: where {metric} turns in {plain(x)}",
         headline=headline(whole, x, metric, word, workload, level),
         paragraphs=paragraphs(whole, level),
         drawings=drawings,
@@ -129,7 +130,7 @@ def headline(whole: pd.DataFrame, x: str, metric: str, word: str, workload: Work
     """What was found, how sure, theory beside it: one line."""
     unit = unit_of(x, workload)
     found = whole[whole["status"] == LOCATED]
-    what = f"{word} of {plain(metric)} over {plain(x)}"
+    what = f"{word} of {metric} over {plain(x)}"
     if len(whole) == 1:
         row = whole.iloc[0]
         if row["status"] != LOCATED:

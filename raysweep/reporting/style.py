@@ -17,6 +17,7 @@ THEORY = "#D55E00"  # vermilion of the Okabe-Ito palette
 QUALITATIVE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D31", "#000000")
 DIVERGING = "RdBu"  # blue: positive; told apart in the common kinds of colour blindness
 MISSING = "#D9D9D9"
+REFERENCES = ((0, (6, 3)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)))  # dashes of named reference lines
 
 SETTINGS = {
     "font.family": "DejaVu Sans",
@@ -104,6 +105,37 @@ def legend_below(figure: Figure, handles: list[Any], columns: int = 4) -> None:
 def zero_rule(axes: Axes) -> None:
     """The line at zero."""
     axes.axhline(0, color="#888888", linewidth=0.9, zorder=1)
+
+
+def set_log(axis: Any) -> None:
+    """A logarithmic axis whose labels stay apart: ones, twos and fives on a short axis, decades on a long one."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    class Apart(LogLocator):
+        def tick_values(self, vmin: float, vmax: float) -> Any:
+            short = 0 < vmin < vmax < 100 * vmin
+            self.set_params(subs=(1.0, 2.0, 5.0) if short else (1.0,), numticks=8)
+            return super().tick_values(vmin, vmax)
+
+    def written(value: float, position: int | None) -> str:
+        exponent = round(float(np.log10(value))) if value > 0 else 0
+        if 1e-3 <= value <= 1e4 or abs(value / 10.0**exponent - 1) > 1e-6:
+            return f"{value:g}"
+        return f"$10^{{{exponent}}}$"
+
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_major_locator(Apart())
+    axis.set_major_formatter(FuncFormatter(written))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def whole_ticks(axis: Any, values: np.ndarray) -> None:
+    """Ticks on the values themselves where a few whole numbers are all there is (there is no half layer)."""
+    values = np.unique(values)
+    if len(values) <= 8 and np.all(values == np.round(values)) and np.abs(values).max(initial=0) < 1e4:
+        span = values[-1] - values[0]
+        if len(values) < 2 or np.diff(values).min() >= 0.04 * span:
+            axis.set_ticks(values)
 
 
 def picked(count: int, most: int) -> list[int]:

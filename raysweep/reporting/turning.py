@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from raysweep.reporting.zero import t_quantile
+from raysweep.reporting.signs import t_quantile
 
 RESAMPLES = 800
 POWER = 1.5

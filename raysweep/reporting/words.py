@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -27,13 +28,25 @@ def plain(name: str) -> str:
     return name.replace("_", " ")
 
 
+def coded(text: str, workload: Workload) -> str:
+    """Markdown text with the workload's metrics in code style; everything else stays in words."""
+    names = "|".join(sorted((re.escape(metric.name) for metric in workload.metrics), key=len, reverse=True))
+    return re.sub(rf"(?<![\w`/\[])({names})(?![\w`]|\.\w)", r"`\1`", text)
+
+
+def line_label(name: str, value: float, x: str, workload: Workload) -> str:
+    """A named reference line with its place: "F Thm 3.9 (60°)"."""
+    return f"{name} ({number(value)}{unit_of(x, workload)})"
+
+
 def axis_label(name: str, workload: Workload) -> str:
-    """A column as an axis label, with its letter and unit."""
+    """A column as an axis label, with its letter and unit: parameters in words, metrics by their name."""
     metrics = {metric.name: metric for metric in workload.metrics}
     declared = workload.by_name.get(name) or metrics.get(name)
     unit = declared.unit if declared else ""
     symbol = SYMBOLS.get(name)
-    return plain(name) + (f" {symbol}" if symbol else "") + (f" ({unit})" if unit else "")
+    word = name if name in metrics else plain(name)
+    return word + (f" {symbol}" if symbol else "") + (f" ({unit})" if unit else "")
 
 
 def unit_of(name: str, workload: Workload) -> str:
@@ -120,9 +133,9 @@ def markdown_table(rows: list[Mapping[str, Any]]) -> str:
     if not rows:
         return ""
     names = list(rows[0])
-    lines = ["| " + " | ".join(names) + " |", "|" + "|".join("---" for _ in names) + "|"]
-    lines += ["| " + " | ".join(str(row[name]).replace("|", "\\|") for name in names) + " |" for row in rows]
-    return "\n".join(lines)
+    cells = [names, *([str(row[name]) for name in names] for row in rows)]
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells]
+    return "\n".join([lines[0], "|" + "|".join("---" for _ in names) + "|", *lines[1:]])
 
 
 def counted(count: int, noun: str) -> str:

@@ -1,12 +1,7 @@
-"""Overtraining in a deep linear network, mode by mode (paper O §4 and App. A; THEORY §5).
+"""Overtraining in a deep linear network: losses under noise and after fine-tuning (paper O §4 and App. A; THEORY §5).
 
-The map P = W_1 W_2 … W_L learns A = UΣVᵀ with loss ‖P - A‖_F², from layers that are balanced and aligned with U and V.
-Each layer then has one weight w_i per singular vector, the map the mode s_i = w_i^L, and gradient flow is
-dw/dt = -2 (w^L - σ) w^(L-1). Everything here is in those coordinates: the last axis of an array is the modes, the
-axes before it are broadcast. O has L = 2; other depths are the same argument.
-
-A penalty λ‖P - P_0‖_F² only moves the goal and the speed: (P - A)² + λ(P - P_0)² is (1+λ)(P - M)² and a constant,
-M = (A + λP_0)/(1+λ).
+In the coordinates of `modes`: the last axis of an array is the modes, the axes before it are broadcast. O has two
+layers; other depths are the same argument.
 """
 
 from __future__ import annotations
@@ -14,57 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raysweep.theory import pretraining
 from raysweep.theory.angles import cosine_sine
 
 Array = np.ndarray
-
-
-def follow(weight: ArrayLike, goal: ArrayLike, time: ArrayLike, depth: ArrayLike) -> Array:
-    """Weight of each mode after flow time `time` towards `goal`, all broadcast, weight and goal >= 0; time may be inf.
-
-    For two layers s(t) = σ/(1 + (σ/s_0 - 1) e^(-4σt)) (O Thm 4.1, Saxe et al.); a mode at 0 stays there, unless there
-    is only one layer. For other depths see `pretraining`.
-    """
-    w, target, t, layers = (np.array(v, dtype=float) for v in np.broadcast_arrays(weight, goal, time, depth))
-    result = w.copy()
-    still = (t == 0) | ((w == 0) & (layers > 1))
-    single = ~still & (layers == 1)
-    result[single] = target[single] + (w[single] - target[single]) * np.exp(-2 * t[single])
-    fading = ~still & ~single & (target == 0)
-    power = 2 * layers[fading] - 2
-    with np.errstate(over="ignore"):
-        result[fading] = w[fading] * (1 + 2 * power * w[fading] ** power * t[fading]) ** (-1 / power)
-    pair = ~still & (layers == 2) & (target > 0)
-    s, sigma = w[pair] ** 2, target[pair]
-    decay = np.exp(-4 * sigma * t[pair])
-    with np.errstate(under="ignore", divide="ignore", invalid="ignore"):
-        grown = s / (decay - s * np.expm1(-4 * sigma * t[pair]) / sigma)  # keeps its digits for σ far below s too
-    result[pair] = np.sqrt(np.where(s > 0, grown, s))  # s = 0 by underflow: as good as nothing
-    deep = ~still & (layers > 2) & (target > 0)
-    if deep.any():
-        # `pretraining` has half this loss, and so half the speed
-        result[deep] = np.exp(pretraining.log_scale(2 * t[deep], layers[deep], w[deep], target[deep]) / layers[deep])
-    return result
-
-
-def pretrained(spectrum: ArrayLike, length: ArrayLike, init_scale: ArrayLike, depth: ArrayLike) -> Array:
-    """Weight of each mode after pretraining for `length` from layers init_scale·I: `follow` from there."""
-    return follow(np.broadcast_to(init_scale, np.broadcast_shapes(np.shape(init_scale), np.shape(spectrum))), spectrum,
-                  length, depth)
-
-
-def descended(weight: ArrayLike, goal: ArrayLike, lr: ArrayLike, steps: int, depth: ArrayLike) -> Array:
-    """Weight of each mode after `steps` steps of gradient descent towards `goal`: w ← w - 2 lr (w^L - goal) w^(L-1).
-
-    With a penalty: goal M and lr (1+λ)η. THEORY §5 has it as w ← w - 2η(w²-σ_ft)w - 2ηλ(w²-s_0)w. Overflows to inf or
-    NaN where lr is too large.
-    """
-    w, target, rate, layers = (np.array(v, dtype=float) for v in np.broadcast_arrays(weight, goal, lr, depth))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(steps):
-            w = w - 2 * rate * (w**layers - target) * w ** (layers - 1)
-    return w
 
 
 def turned_loss(modes: ArrayLike, spectrum: ArrayLike, angle: ArrayLike) -> Array:
@@ -88,7 +35,7 @@ def turned(spectrum: ArrayLike, angle: float) -> Array:
     rotation = np.eye(dim)
     first = np.arange(half)
     rotation[first, first] = rotation[first + half, first + half] = cosine
-    rotation[first + half, first], rotation[first, first + half] = sine, -sine
+    rotation[first + half, first], rotation[first, first + half] = -sine, sine
     return sigma[:, None] * rotation.T
 
 
@@ -104,7 +51,8 @@ def noise_excess(weights: ArrayLike, noise: ArrayLike, depth: ArrayLike) -> Arra
     excess = np.zeros(np.broadcast_shapes(w.shape, variance.shape))
     clean = np.ones_like(w)
     for layer in range(int(layers.max(initial=0))):
-        more = w**2 * excess + variance * (clean + excess).sum(-1, keepdims=True)
+        with np.errstate(over="ignore", invalid="ignore"):
+            more = w**2 * excess + variance * (clean + excess).sum(-1, keepdims=True)
         excess = np.where(layer < layers, more, excess)
         clean = np.where(layer < layers, clean * w**2, clean)
     return excess.sum(-1)
@@ -157,17 +105,3 @@ def finetune_inflection(spectrum: ArrayLike, target: ArrayLike, penalty: float) 
     nonzero = int((sigma > 0).sum())
     harmful = np.flatnonzero(goal[1:nonzero] > (2 + penalty) * sigma[1:nonzero])
     return 1 + int(harmful[0]) if len(harmful) else nonzero
-
-
-def goal_modes(modes: ArrayLike, target: ArrayLike, penalty: ArrayLike) -> Array:
-    """M = (σ_ft + λ s)/(1+λ), where fine-tuning from modes s ends (all broadcast)."""
-    return (np.asarray(target, float) + np.asarray(penalty) * np.asarray(modes, float)) / (1 + np.asarray(penalty))
-
-
-def curvature(goal: ArrayLike, penalty: ArrayLike, depth: ArrayLike) -> Array:
-    """Curvature 2(1+λ) L M^(2-2/L) of the fine-tuning loss along a mode that has arrived (broadcast).
-
-    Descent is locally stable iff lr < 2/curvature; for two layers that is η < 1/(2(σ_ft + λ s_0)) (THEORY §5).
-    """
-    layers = np.asarray(depth, float)
-    return 2 * (1 + np.asarray(penalty, float)) * layers * np.asarray(goal, float) ** (2 - 2 / layers)

@@ -126,6 +126,7 @@ class Workload:
     sources: the modules whose source decides the numbers (their digest is recorded with every row).
     closed_form: columns -> {metric: array}, the theory beside the metric, or None.
     check: one cell's parameters -> (parameter, complaint) for what no single range can say, or None.
+    stored: whether its stages leave artifacts; compute is then given the stage store as a third argument.
     heavy_tailed: (metric, columns) -> boolean array: cells whose draws have no finite variance.
     """
 
@@ -138,6 +139,7 @@ class Workload:
     cost: Callable[[Columns], Cost]
     sources: tuple[str, ...]
     shared: tuple[str, ...] = ()
+    stored: bool = False
     closed_form: Callable[[Columns], dict[str, np.ndarray]] | None = None
     check: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
     heavy_tailed: Callable[[str, Columns], np.ndarray] | None = None

@@ -21,7 +21,7 @@ PARAMETERS = (
     Parameter("pretrain_length", float, float("inf"), "gradient-flow time on the source task, .inf = converged",
               unit="flow time", minimum=0, infinite=True, pretraining=True),
     Parameter("finetune_lr", float, 0.01, "step size of gradient descent on the target (flow: a step count times this "
-              "is the flow time)", minimum=0, open_minimum=True),
+              "is the flow time)", minimum=0, maximum=1e6, open_minimum=True),
     Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=100, pretraining=True),
     Parameter("overlap_angle", float, 0.0, "angle by which the target's right singular vectors are turned, vector i "
               "towards vector i + dim//2", unit="degrees", minimum=0, maximum=180),
@@ -30,13 +30,13 @@ PARAMETERS = (
     Parameter("target_spectrum", str, "geometric:1:0.8", f"singular values of the target task, in any order: {FORMS}"),
     Parameter("dim", int, 8, "input, hidden and output dimension d", minimum=1, maximum=10_000, pretraining=True),
     Parameter("init_scale", float, 0.01, "initialization scale of each layer: every mode starts at init_scale^depth",
-              minimum=0, open_minimum=True, pretraining=True),
+              minimum=0, maximum=100, open_minimum=True, pretraining=True),
     Parameter("noise", float, 0.0, "standard deviation of the Gaussian perturbation of every weight after pretraining "
-              "(before any fine-tuning)", minimum=0),
+              "(before any fine-tuning)", minimum=0, maximum=1000),
     Parameter("finetune_steps", float, 0.0, "steps on the target: a budget, .inf for convergence, 0 for none (the "
               "perturbation alone)", unit="steps", minimum=0, infinite=True, whole=True),
     Parameter("penalty", float, 0.0, "weight of the squared distance of the end-to-end map from where fine-tuning "
-              "started", minimum=0),
+              "started", minimum=0, maximum=1e6),
     Parameter("pretrain_start", str, "exact", "network engine: start from the exact partly trained layers, or pretrain "
               "them by gradient descent from init_scale times the identity", choices=("exact", "descent"),
               pretraining=True),

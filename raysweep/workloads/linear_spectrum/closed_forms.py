@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raysweep.theory import spectrum
+from raysweep.theory import modes, spectrum
 from raysweep.workloads.declaration import Columns
 from raysweep.workloads.linear_spectrum.tasks import Tasks, by_dim
 
@@ -44,31 +44,31 @@ def describe(columns: Columns) -> dict[str, Array]:
 def _describe(task: Tasks) -> dict[str, Array]:
     depth, penalty = task.depth[:, None], task.penalty[:, None]
     tuned = task.time > 0
-    modes = task.weights ** depth
-    learned = (modes >= task.source / 2) & (task.source > 0)
-    goal = spectrum.goal_modes(modes, task.target, penalty)
-    end = spectrum.follow(task.weights, goal, (1 + penalty) * task.time[:, None], depth) ** depth
+    start = task.weights ** depth
+    learned = (start >= task.source / 2) & (task.source > 0)
+    goal = modes.goal_modes(start, task.target, penalty)
+    end = modes.follow(task.weights, goal, (1 + penalty) * task.time[:, None], depth) ** depth
     whole = np.where(learned, task.source, 0.0)
-    whole_end = np.where(learned & tuned[:, None], spectrum.goal_modes(task.source, task.target, penalty), whole)
-    curvature = spectrum.curvature(goal, penalty, depth)
+    whole_end = np.where(learned & tuned[:, None], modes.goal_modes(task.source, task.target, penalty), whole)
+    curvature = modes.curvature(goal, penalty, depth)
     with np.errstate(divide="ignore"):
         bound = 2 / np.where(learned, curvature, 0.0).max(1)
     bound[~tuned | (task.angle > 0) | (task.noise > 0)] = np.nan
 
-    failure = np.full(len(modes), HOLDS)  # where several apply, the last one here is told
+    failure = np.full(len(start), HOLDS)  # where several apply, the last one here is told
     near = _near(task, end, whole_end)
     failure[(~near & learned).any(1)] = PARTIAL
     failure[(~near & ~learned).any(1)] = ESCAPED
-    failure[tuned & ~task.flow & _unstable(task, modes, goal, curvature, end)] = UNSTABLE
+    failure[tuned & ~task.flow & _unstable(task, start, goal, curvature, end)] = UNSTABLE
     failure[tuned & (task.noise > 0)] = BOTH
     failure[tuned & (task.angle > 0)] = COUPLED
     exact, counted = np.isin(failure, (HOLDS, ESCAPED, PARTIAL)), failure == HOLDS
 
-    before = ((modes - task.source) ** 2).sum(1)
+    before = ((start - task.source) ** 2).sum(1)
     after, domain = _losses(task, end, task.weights, tuned)
     whole_after, whole_domain = _losses(task, whole_end, whole ** (1 / depth), tuned)
     # a difference of its own, exact where hardly anything changes
-    gain = ((end - modes) * (end + modes - 2 * task.source)).sum(1)
+    gain = ((end - start) * (end + start - 2 * task.source)).sum(1)
     added = spectrum.noise_excess(task.weights, task.noise, task.depth)
     return {
         "pretrain_loss": before,
@@ -86,11 +86,11 @@ def _describe(task: Tasks) -> dict[str, Array]:
     }
 
 
-def _losses(task: Tasks, modes: Array, weights: Array, tuned: Array) -> tuple[Array, Array]:
+def _losses(task: Tasks, learned: Array, weights: Array, tuned: Array) -> tuple[Array, Array]:
     """Source and target loss of these modes, with what noise adds to these weights where nothing is fine-tuned."""
     excess = np.where(tuned, 0.0, spectrum.noise_excess(weights, task.noise, task.depth))
-    return (((modes - task.source) ** 2).sum(1) + excess,
-            spectrum.turned_loss(modes, task.target, task.angle) + excess)
+    return (((learned - task.source) ** 2).sum(1) + excess,
+            spectrum.turned_loss(learned, task.target, task.angle) + excess)
 
 
 def _near(task: Tasks, end: Array, whole: Array) -> Array:
@@ -102,16 +102,16 @@ def _near(task: Tasks, end: Array, whole: Array) -> Array:
     return (error <= TOLERANCE * scale) | unseen
 
 
-def _unstable(task: Tasks, modes: Array, goal: Array, curvature: Array, end: Array) -> Array:
+def _unstable(task: Tasks, start: Array, goal: Array, curvature: Array, end: Array) -> Array:
     """Whether descent at this rate does something else than its flow, (rows,).
 
     Where it swings about a goal that it does not settle at, or is thrown across 0 by the first step.
     """
     depth, rate = task.depth[:, None], task.lr[:, None]
-    travels = np.abs(modes - goal) > TOLERANCE * np.maximum(task.source, task.target)
-    reached = np.abs(end - goal) <= np.abs(end - modes)
+    travels = np.abs(start - goal) > TOLERANCE * np.maximum(task.source, task.target)
+    reached = np.abs(end - goal) <= np.abs(end - start)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        leap = 2 * rate * (1 + task.penalty[:, None]) * (modes - goal) * task.weights ** (depth - 2)
+        leap = 2 * rate * (1 + task.penalty[:, None]) * (start - goal) * task.weights ** (depth - 2)
         settled = np.abs(1 - rate * curvature) ** task.steps[:, None] <= TOLERANCE
     ringing = travels & reached & (rate * curvature > 1) & ~settled
     return ((reached & (rate * curvature >= 2)) | ringing | (travels & (depth > 1) & (leap > 1))).any(1)

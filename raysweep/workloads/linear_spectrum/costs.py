@@ -10,7 +10,7 @@ import numpy as np
 from raysweep.workloads.declaration import Columns, Cost
 
 _STEP_CAP = 1e5
-_FLOPS = 1.5e10
+_FLOPS = 2e10
 
 
 def of_rows(columns: Columns) -> Cost:
@@ -22,14 +22,15 @@ def of_rows(columns: Columns) -> Cost:
         return base
     layers = float(8 * (3 * depth.max() + 4) * dim**2)
     steps = np.where(np.asarray(columns["finetune_steps"]) > 0, np.minimum(columns["finetune_steps"], _STEP_CAP), 0.0)
-    work = 12 * depth * float(dim) ** 3  # flops of one gradient, and of the perturbed product
+    # seconds of a gradient, or of a perturbed product
+    work = 6 * np.maximum(depth - 1, 0.5) * float(dim) ** 3 / _FLOPS + 5e-9 * depth * dim**2
     if engine == "flow":
         coupled = (np.asarray(columns["noise"]) > 0) | ((np.asarray(columns["overlap_angle"]) > 0) & (steps > 0))
         evaluations = np.where(coupled, np.where(steps > 0, 600.0, 1.0), 0.0)
-        seconds = (evaluations * (6e-6 * depth + work / _FLOPS) + np.where(coupled, 1e-4, 0.0)).sum()
+        seconds = (evaluations * (2e-5 * depth + work) + np.where(coupled, 1e-4, 0.0)).sum()
         return Cost(base.seconds + float(seconds), base.peak_bytes + 20 * layers)
     # a step of a batch has a price of its own, which its longest row pays
     descent = np.asarray(columns["pretrain_start"]) == "descent"
-    longest = float(np.where(descent, steps + 2e4, steps).max(initial=0.0))
-    seconds = longest * float(depth.max()) * 1.5e-5 + float(((steps + 2e4 * descent) * work / _FLOPS).sum())
+    longest = float(np.where(descent, steps + 5e3, steps).max(initial=0.0))
+    seconds = longest * float(depth.max()) * 1.5e-5 + float(((steps + 5e3 * descent) * work).sum())
     return Cost(base.seconds + 1e-2 + seconds, base.peak_bytes + min(rows * layers, 64e6 + layers))

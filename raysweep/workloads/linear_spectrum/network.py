@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from raysweep.theory import spectrum
+from raysweep.theory import modes, spectrum
 from raysweep.workloads.declaration import Columns
 from raysweep.workloads.linear_spectrum import layers as training
 from raysweep.workloads.linear_spectrum.engines import AFTER, WORDS, measured
@@ -62,12 +62,13 @@ def _chunk(columns: Columns, seeds: Array, device: torch.device) -> tuple[dict[s
                        zip(task.target, task.angle, strict=True)])
     before = ((product(start) - source) ** 2).sum((1, 2))
     start = perturbed(start, task.noise, seeds)
-    penalty = task.penalty[:, None, None]
-    goal = spectrum.goal_modes(product(start), target, penalty)
+    with np.errstate(over="ignore", invalid="ignore"):
+        goal = modes.goal_modes(product(start), target, task.penalty[:, None, None])
     end, own = _descend(start, goal, (1 + task.penalty) * task.lr, task.steps, (TOLERANCE, AT_REST, STEP_CAP), device)
     status = np.maximum(status, own)
     with np.errstate(over="ignore", invalid="ignore"):
         metrics = measured(product(end), source, target, before)
+    status[~np.isfinite(metrics["finetune_loss"])] = training.DIVERGED
     for values in metrics.values():
         values[status == training.DIVERGED] = np.nan
     return {"pretrain_loss": before, **metrics}, status

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raysweep.theory import spectrum
+from raysweep.theory import modes
 from raysweep.workloads import draws
 from raysweep.workloads.declaration import Columns
 from raysweep.workloads.linear_spectrum.spectra import read
@@ -52,7 +52,7 @@ def tasks(columns: Columns) -> Tasks:
     target = np.stack([read(second, dim) for _, second in names])
     depth, angle, noise, penalty, lr, steps, length, init_scale = (np.asarray(columns[name], float) for name in (
         "depth", "overlap_angle", "noise", "penalty", "finetune_lr", "finetune_steps", "pretrain_length", "init_scale"))
-    weights = spectrum.pretrained(source, length[:, None], init_scale[:, None], depth[:, None])
+    weights = modes.pretrained(source, length[:, None], init_scale[:, None], depth[:, None])
     return Tasks(source, target, weights, depth, angle, noise, penalty, lr, steps, lr * steps,
                  np.asarray(columns["engine"]) == "flow", names)
 

@@ -1,0 +1,38 @@
+"""What an earlier report wrote into a directory, so that a new one can take its place and touch nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+NAME = ".report-files.json"
+OWN = re.compile(r"(figures|tables)/[\w.-]+\.(png|svg|csv)")
+
+
+def record(home: Path, files: Iterable[Path]) -> None:
+    """Note which files this report wrote, with their digests."""
+    written = {path.relative_to(home).as_posix(): digest(path) for path in files}
+    (home / NAME).write_text(json.dumps(written, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def remove_stale(home: Path, files: Iterable[Path]) -> None:
+    """Delete figures and tables of an earlier report that are not among `files`, unless somebody changed them since."""
+    try:
+        earlier = json.loads((home / NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    kept = {path.relative_to(home).as_posix() for path in files}
+    for name, known in earlier.items() if isinstance(earlier, dict) else ():
+        path = home / name
+        if name in kept or not OWN.fullmatch(name) or path.is_symlink() or not path.is_file():
+            continue
+        if digest(path) == known:
+            path.unlink()
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hex."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,333 @@
+"""The optimal-rate regime: how the optimal rate moves with pretraining length, and what tuning it makes of a metric.
+
+Paper O §3.4.2 and Fig. 7 tell three cases apart by what follows from them: a constant optimal rate (both losses end up
+worse for large lengths), a slowly decreasing one (the in-domain loss may improve, the pretraining loss degrades) and
+a quickly decreasing one (both improve). The paper puts no number on slow and quick; the rule here does, see `verdict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.reporting.draws import draw_curves, log_axis, standard_error, usable
+from raysweep.reporting.inflection import FEWEST_POINTS, Turn, find_turn
+from raysweep.reporting.optimum import fit_optimum, without_cliffs
+from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, UNDETERMINED, Fit
+from raysweep.reporting.turning import additive_fit, all_places
+from raysweep.reporting.zero import t_quantile
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CONSTANT, INCREASING = "constant", "increasing"
+SLOWLY, QUICKLY = "slowly decreasing", "quickly decreasing"
+VERDICTS = (CONSTANT, SLOWLY, QUICKLY, INCREASING, UNDETERMINED)
+
+FLAT = 0.1  # |d log rate / d log length|: a factor 1.26 per decade of length, less than one step (1.32) of O's 27 rates
+QUICK = -0.5
+FEWEST_LENGTHS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Regime:
+    """How log optimal rate runs against log length, by least squares with equal weights.
+
+    slope: NaN unless every length that counts is located; low, high: its interval at `level`, infinite where lengths
+    with a censored optimum leave that side open. located, bounded, left_out: lengths with an optimum, with a bound
+    only, and with neither (they do not count). intercept: of log rate at log length 0, for drawing.
+    optimum: the fit per length. tuned: one row per length with the metric at the tuned rate (mean, low, high, draws;
+    `rate`, and `at_edge` where the best rate is the last one that was tried). trend: how that runs over the length.
+    beside: the same two for other metrics at the same rates.
+    """
+
+    verdict: str
+    slope: float
+    low: float
+    high: float
+    intercept: float
+    level: float
+    located: int
+    bounded: int
+    left_out: int
+    draws: int
+    optimum: Fit
+    tuned: pd.DataFrame
+    trend: Turn
+    beside: dict[str, tuple[pd.DataFrame, Turn]]
+    note: str = ""
+
+
+def verdict(low: float, high: float) -> str:
+    """The regime that an interval of the slope d log rate / d log length proves; undetermined if it proves none.
+
+    constant: within ±0.1, too little for O's grid of rates to show over a decade of length. increasing: above 0.
+    quickly decreasing: at or below -1/2; slowly decreasing: below 0 and above -1/2. Why -1/2: at a given rate the
+    weights move about the same distance whatever the length, in proportion to the rate (O App. C.1, Fig. 8), and
+    moving by a distance costs curvature times its square; if the curvature grows in proportion to the length, the
+    cost at the tuned rate grows unless the rate falls at least as length^(-1/2). It is a convention: what tuning does
+    to each loss, which is how O tells slow from quick, is reported beside it.
+    """
+    if low > -FLAT and high < FLAT:
+        return CONSTANT
+    if low > 0:
+        return INCREASING
+    if high <= QUICK:
+        return QUICKLY
+    if high < 0 and low > QUICK:
+        return SLOWLY
+    return UNDETERMINED
+
+
+def fit_regime(
+    frame: pd.DataFrame,
+    lr: str,
+    length: str,
+    y: str,
+    seed: str,
+    level: float = 0.95,
+    *,
+    turn: str = "min",
+    exact: bool = False,
+    beside: Sequence[str] = (),
+) -> Regime:
+    """The regime of one setting: rows as for `fit_optimum`, with a column `length`.
+
+    The slope's interval has the draw as the unit (jackknife over draws, Student's t), because draws share their data
+    over rates and lengths; it holds for every interpolation used. A length whose optimum is censored enters with its
+    bound, and makes the interval as wide as the bound leaves it; one whose optimum is undetermined is left out and
+    counted, as are lengths 0 and inf, which have no logarithm. Raises ValueError as `fit_optimum` does.
+    """
+    frame = frame.reset_index(drop=True)
+    fit = fit_optimum(frame, lr, y, length, seed, level, turn=turn, exact=exact)
+    at = fit.table[length].to_numpy(float)
+    counts = np.isfinite(at) & (at > 0) & (fit.table["status"] != UNDETERMINED).to_numpy()
+    table = fit.table[counts]
+    found = table[table["status"] == LOCATED]
+    slopes = Slopes(table, frame, fit, lr, length, y, seed, turn)
+    low = high = slope = intercept = np.nan
+    note = ""
+    if len(table) < FEWEST_LENGTHS:
+        note = f"{len(table)} lengths with an optimum or a bound, at least {FEWEST_LENGTHS} are needed"
+    else:
+        low, high = slopes.interval(level, exact)
+        if len(found) == len(table):
+            slope, intercept = slopes.line()
+    word = verdict(low, high) if np.isfinite(low) or np.isfinite(high) else UNDETERMINED
+    if word == UNDETERMINED and not note:
+        if high < 0:
+            note = "decreasing; whether slowly or quickly is not decided"
+        elif len(found) < len(table) and not (np.isfinite(low) and np.isfinite(high)):
+            note = "lengths with a censored optimum leave it open"
+        else:
+            note = "the interval of the slope holds more than one regime"
+    rates = tuned_rates(fit, frame, lr, length, y, seed, turn)
+    tuned, trend = at_rates(frame, rates, lr, length, y, seed, level, turn, exact)
+    return Regime(
+        verdict=word,
+        slope=slope,
+        low=low,
+        high=high,
+        intercept=intercept,
+        level=level,
+        located=len(found),
+        bounded=len(table) - len(found),
+        left_out=len(fit.table) - len(table),
+        draws=fit.draws,
+        optimum=fit,
+        tuned=tuned,
+        trend=trend,
+        beside={name: at_rates(frame, rates, lr, length, name, seed, level, "min", exact) for name in beside},
+        note=note,
+    )
+
+
+def slice_values(
+    frame: pd.DataFrame, row: Any, lr: str, length: str, y: str, seed: str, turn: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(log rates, values[draw, rate] to be minimized, draws' names) of one length, as the optimum fit sees them."""
+    rows, _ = usable(frame[(frame[length] == row[length]) & (frame[lr] < row["diverged_from"])], y, [lr, seed])
+    curves = draw_curves(rows, lr, y, seed)
+    return np.log(curves.x), curves.values if turn == "min" else -curves.values, np.sort(rows[seed].unique())
+
+
+class Slopes:
+    """Least-squares slopes of log rate over log length, of all draws and with each draw left out."""
+
+    def __init__(
+        self,
+        table: pd.DataFrame,
+        frame: pd.DataFrame,
+        fit: Fit,
+        lr: str,
+        length: str,
+        y: str,
+        seed: str,
+        turn: str,
+    ) -> None:
+        self.x = np.log(table[length].to_numpy(float))
+        centred = self.x - self.x.mean() if len(self.x) else self.x
+        self.weights = centred / max(float((centred**2).sum()), 1e-300)
+        self.located = (table["status"] == LOCATED).to_numpy()
+        names = np.sort(frame[seed].unique())
+        self.draws = fit.draws
+        # log rate [interpolation, draw left out (the last: none), located length], and what the grid leaves open
+        places, slack = [], []
+        for row in table[self.located].to_dict("records"):
+            u, values, seeds = slice_values(frame, row, lr, length, y, seed, turn)
+            bent = without_cliffs(values)
+            whole = additive_fit(bent).curve
+            curves = [
+                additive_fit(bent[seeds != name]).curve if name in seeds and len(seeds) > 1 else whole
+                for name in names
+            ]
+            where = np.stack(all_places(u, np.stack([*curves, whole])))
+            places.append(where)
+            spread = float(np.log1p(row["method_spread"] / row["estimate"]))
+            slack.append(max(spread - float(np.ptp(where[:, -1])), 0.0))
+        self.places = np.stack(places, axis=-1) if places else np.empty((3, len(names) + 1, 0))
+        self.slack = np.array(slack)
+        bounded = table[~self.located]
+        low, high = bounded["low"].to_numpy(float), bounded["high"].to_numpy(float)
+        ceiling = bounded["diverged_from"].to_numpy(float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self.low = np.where(low > 0, np.log(low), -np.inf)
+            self.high = np.log(np.minimum(high, ceiling))
+
+    def line(self) -> tuple[float, float]:
+        """(slope, intercept) of all draws, when every length is located."""
+        rates = self.places[:2, -1].mean(axis=0)
+        slope = float(rates @ self.weights)
+        return slope, float(rates.mean() - slope * self.x.mean())
+
+    def interval(self, level: float, exact: bool) -> tuple[float, float]:
+        """(low, high) of the slope: Student's t on the located lengths, the farthest that the bounds of the others
+        allow, and what the grid leaves open."""
+        weights = self.weights[self.located]
+        slopes = self.places @ weights
+        left_out, whole = slopes[:, :-1], slopes[:, -1]
+        n = left_out.shape[1]
+        half = np.zeros(3)
+        if not exact:
+            error = np.sqrt((n - 1) / n * ((left_out - left_out.mean(axis=1, keepdims=True)) ** 2).sum(axis=1))
+            half = t_quantile(level, n - 1) * error
+        open_grid = float(np.sqrt(((weights * self.slack) ** 2).sum()))
+        rest = self.weights[~self.located]
+        with np.errstate(invalid="ignore"):
+            ends = np.stack([rest * self.low, rest * self.high]) if len(rest) else np.zeros((2, 0))
+        ends = np.where(rest == 0, 0.0, ends)  # a length in the middle does not tilt the line
+        return (
+            float((whole - half).min() - open_grid + ends.min(axis=0).sum()),
+            float((whole + half).max() + open_grid + ends.max(axis=0).sum()),
+        )
+
+
+def tuned_rates(
+    fit: Fit, frame: pd.DataFrame, lr: str, length: str, y: str, seed: str, turn: str
+) -> list[tuple[float, float, bool, float]]:
+    """(length, best rate, whether it is the last one tried, lowest diverging rate) of each length: the fitted optimum,
+    or where there is none the best rate of the grid."""
+    out = []
+    for row in fit.table.to_dict("records"):
+        rate, at_edge = float(row["estimate"]), False
+        if row["status"] != LOCATED:
+            u, values, _ = slice_values(frame, row, lr, length, y, seed, turn)
+            if not len(u):
+                continue
+            rate = float(np.exp(u[np.argmin(additive_fit(values).curve)]))
+            at_edge = row["status"] in (CENSORED_LOW, CENSORED_HIGH, MONOTONE)
+        out.append((float(row[length]), rate, at_edge, float(row["diverged_from"])))
+    return out
+
+
+def at_rates(
+    frame: pd.DataFrame,
+    rates: Sequence[tuple[float, float, bool, float]],
+    lr: str,
+    length: str,
+    y: str,
+    seed: str,
+    level: float,
+    turn: str,
+    exact: bool,
+) -> tuple[pd.DataFrame, Turn]:
+    """The metric at each length's tuned rate, every draw interpolated in log rate, and how it runs over the length."""
+    import pandas as pd
+    from scipy.interpolate import Akima1DInterpolator
+
+    sign = 1.0 if turn == "min" else -1.0
+    names = np.sort(frame[seed].unique())
+    values = np.full((len(names), len(rates)), np.nan)
+    for column, (place, rate, _, limit) in enumerate(rates):
+        row = {length: place, "diverged_from": limit}
+        u, own, seeds = slice_values(frame, row, lr, length, y, seed, turn)
+        if not len(u):
+            continue
+        bent = without_cliffs(own)
+        for draw, name in zip(bent, seeds, strict=True):
+            known = np.isfinite(draw)
+            at = np.searchsorted(names, name)
+            if known.sum() > 2 and u[known][0] - 1e-9 <= np.log(rate) <= u[known][-1] + 1e-9:
+                curve = Akima1DInterpolator(u[known], draw[known], method="makima")
+                values[at, column] = float(curve(np.clip(np.log(rate), u[known][0], u[known][-1])))
+    mean, error, count = standard_error(sign * values)
+    half = np.array([0.0 if exact else t_quantile(level, int(n) - 1) for n in count]) * error
+    table = pd.DataFrame(
+        {
+            length: [each[0] for each in rates],
+            "rate": [each[1] for each in rates],
+            "at_edge": [each[2] for each in rates],
+            "mean": mean,
+            "low": mean - half,
+            "high": mean + half,
+            "draws": count,
+        }
+    )
+    at = table[length].to_numpy(float)
+    use = np.isfinite(at) & (at > 0) & (count > 0)
+    return table, trend_of(at[use], values[:, use], level, exact)
+
+
+def trend_of(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> Turn:
+    """The turn of values[draw, length] to be minimized; with few lengths only the first against the last."""
+    if len(at) >= FEWEST_POINTS or len(at) < 2:
+        return find_turn(at, values, level, exact)
+    nothing = Turn(UNDETERMINED, np.nan, np.nan, np.nan, np.nan, "first against last length, Student's t")
+    mean, error, count = standard_error((values[:, -1] - values[:, 0])[:, None])
+    if not count[0] > (0 if exact else 1):
+        return nothing
+    half = 0.0 if exact else t_quantile(level, int(count[0]) - 1) * float(error[0])
+    if abs(float(mean[0])) <= half:
+        return nothing
+    low, high = (float(at[-1]), np.inf) if mean[0] < 0 else (-np.inf, float(at[0]))
+    return Turn(MONOTONE, np.nan, low, high, np.nan, nothing.method)
+
+
+def trend_word(trend: Turn) -> str:
+    """What happens to a metric as the length grows, in a word or two."""
+    if trend.status == LOCATED:
+        return "improves, then degrades"
+    if trend.status == UNDETERMINED:
+        return "no clear change"
+    if trend.high == np.inf:
+        return "improves throughout" if trend.status == MONOTONE else "improves, levelling off"
+    return "degrades throughout" if trend.status == MONOTONE else "degrades from the shortest lengths on"
+
+
+def logarithmic_lengths(at: np.ndarray) -> bool:
+    """Whether lengths are drawn on a logarithmic axis."""
+    return bool(log_axis(np.sort(at)) or (len(at) > 1 and at.min() > 0))
+
+
+def draws_to_halve(draws: int, level: float) -> int:
+    """How many draws would make an interval by Student's t half as wide, the scatter between draws being what it is."""
+    if draws < 2:
+        return draws
+    wanted = t_quantile(level, draws - 1) / np.sqrt(draws) / 2
+    more = draws
+    while t_quantile(level, more - 1) / np.sqrt(more) > wanted:
+        more += 1
+    return more

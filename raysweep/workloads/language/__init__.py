@@ -1,0 +1,116 @@
+"""Small language models pretrained once and fine-tuned or perturbed many times (paper O, the controlled experiments).
+
+The declaration; what computes it are the files beside this one, and torch is imported by none that this one imports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
+from raysweep.workloads.language.corpus import FORMS
+from raysweep.workloads.language.shapes import PRESETS, shape_of
+
+PRETRAIN_SCHEDULES = ("cosine", "constant", "wsd")
+FINETUNE_SCHEDULES = ("cosine", "constant", "constant_warmup")
+
+PARAMETERS = (
+    Parameter("preset", str, "tiny", "width, heads, layers and context of the model; 15m, 30m and 90m as in O Table 3",
+              choices=tuple(PRESETS), pretraining=True),
+    Parameter("pretrain_length", float, 2.0**18, "tokens of pretraining, a whole number of steps of "
+              "pretrain_batch times context", unit="tokens", minimum=0, open_minimum=True, whole=True, pretraining=True),
+    Parameter("finetune_lr", float, 1e-3, "peak rate of AdamW on the target, at width 256 (muP)", minimum=0,
+              open_minimum=True),
+    Parameter("depth", int, 0, "layers; 0 takes the preset's", unit="layers", minimum=0, maximum=200, pretraining=True),
+    Parameter("overlap", float, 0.0, "share of the target's text that is drawn from the source instead", minimum=0,
+              maximum=1),
+    Parameter("width", int, 0, "residual width, a multiple of the preset's head width; 0 takes the preset's", minimum=0,
+              maximum=16384, pretraining=True),
+    Parameter("context", int, 0, "tokens a sequence; 0 takes the preset's", unit="tokens", minimum=0, maximum=65536,
+              pretraining=True),
+    Parameter("source", str, "grammar:0", f"text to pretrain on: {FORMS}", pretraining=True),
+    Parameter("target", str, "grammar:0.5", "text to fine-tune on, in the same forms"),
+    Parameter("pretrain_lr", float, 2e-3, "peak rate of AdamW on the source, at width 256 (muP)", minimum=0,
+              open_minimum=True, pretraining=True),
+    Parameter("pretrain_schedule", str, "cosine", "cosine to zero and constant: every length its own run; wsd: one trunk "
+              "at constant rate for all lengths, each branching off into a linear decay over its last tenth",
+              choices=PRETRAIN_SCHEDULES, pretraining=True),
+    Parameter("pretrain_batch", int, 16, "sequences a step of pretraining", unit="sequences", minimum=1, maximum=65536,
+              pretraining=True),
+    Parameter("pretrain_warmup", int, 0, "steps of linear warm-up; 0 takes a tenth of the length (wsd, where lengths share "
+              "it: 50)", unit="steps", minimum=0, maximum=10**7, pretraining=True),
+    Parameter("pretrain_weight_decay", float, 0.1, "AdamW's decoupled weight decay on the source", minimum=0,
+              pretraining=True),
+    Parameter("noise", float, 0.0, "Gaussian perturbation of the weights after pretraining (before any fine-tuning), in "
+              "units of each tensor's standard deviation at initialization (O eq. 1)", minimum=0),
+    Parameter("finetune_steps", int, 50, "steps on the target; 0 for none (the perturbation alone)", unit="steps",
+              minimum=0, maximum=10**9),
+    Parameter("finetune_batch", int, 16, "sequences a step of fine-tuning", unit="sequences", minimum=1, maximum=65536),
+    Parameter("finetune_schedule", str, "cosine", "cosine and constant_warmup warm up for a tenth of the steps",
+              choices=FINETUNE_SCHEDULES),
+    Parameter("finetune_weight_decay", float, 0.0, "AdamW's decoupled weight decay on the target", minimum=0),
+    Parameter("early_stopping", int, 0, "times the validation loss is looked at while fine-tuning, evenly spaced, the best "
+              "weights being kept; 0 keeps the last", minimum=0, maximum=1000),
+    Parameter("evaluation_tokens", int, 16384, "tokens of held-out text that each loss is measured on", unit="tokens",
+              minimum=1, maximum=10**9),
+    Parameter("sharpness_iterations", int, 0, "Lanczos iterations on the Hessian of the source loss, for sharpness and what "
+              "follows from it; 0 leaves them out", minimum=0, maximum=200),
+)
+
+METRICS = (
+    Metric("pretrain_loss", "source loss, held out, before perturbation and fine-tuning", "nats", "minimize"),
+    Metric("pretrain_loss_after", "source loss after them", "nats", "minimize"),
+    Metric("sensitivity", "pretrain_loss_after - pretrain_loss", "nats", "minimize"),
+    Metric("finetune_loss", "target loss after them, on the test documents (in-domain)", "nats", "minimize"),
+    Metric("finetune_loss_validation", "the same on the validation documents, for choosing a rate", "nats", "minimize"),
+    Metric("finetune_loss_before", "target loss on the test documents before them", "nats", "minimize"),
+    Metric("distance_moved", "length of the change of all weights, by noise and fine-tuning"),
+    Metric("epochs", "times pretraining went over the source's training text; 0 for endless text"),
+    Metric("finetune_epochs", "times fine-tuning went over the target's training text; 0 for endless text"),
+    Metric("sharpness", "largest eigenvalue of the Hessian of the source loss at the pretrained weights (O App. D)"),
+    Metric("hessian_trace", "trace of it in units of each tensor's initialization, Tr(ΣH) (estimate)"),
+    Metric("quadratic_sensitivity", "sensitivity to the change of weights made, by gradient and Hessian alone (O5)", "nats"),
+)
+
+
+def cost(columns: Columns) -> Cost:
+    """Seconds and peak bytes of the rows of one draw, which share their pretraining."""
+    from raysweep.workloads.language import costs
+
+    return costs.of_rows(columns)
+
+
+def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What no single range can say of one cell: whole steps, a possible shape, readable text of enough length."""
+    from raysweep.workloads.language import corpus
+
+    try:
+        shape = shape_of(parameters)
+    except ValueError as error:
+        return "width", str(error)
+    step = int(parameters["pretrain_batch"]) * shape.context
+    length = parameters["pretrain_length"]
+    if length % step:
+        return "pretrain_length", (f"expected a whole number of steps of {step:,} tokens (pretrain_batch x context), got "
+                                   f"{length:,.0f}; nearest: {max(1, round(length / step)) * step:,}")
+    for name in ("source", "target"):
+        complaint = corpus.complaint(parameters[name], shape.context)
+        if complaint:
+            return name, complaint
+    return None
+
+
+WORKLOAD = Workload(
+    name="language",
+    summary="overtraining of small language models: noise or fine-tuning after pretraining (paper O)",
+    identity_version=1,
+    parameters=PARAMETERS,
+    metrics=METRICS,
+    compute="raysweep.workloads.language.compute:compute",
+    cost=cost,
+    sources=("raysweep.workloads.language",),
+    shared=tuple(parameter.name for parameter in PARAMETERS if parameter.pretraining),
+    stored=True,
+    check=check,
+)

@@ -1,0 +1,127 @@
+"""Endless text of a synthetic language, with a knob for how far the language is from another one.
+
+Words fall into classes. The class of the next word depends on that of the last one (a sparse Markov chain); within a class
+words follow Zipf's law; each word is spelled with letters and ends with a space. So there is something to learn at
+every scale of training: letters, frequent words, rare words, classes. The entropy rate is known exactly, so that the
+loss has a floor to be held against, and no text is ever seen twice.
+
+Distance D replaces a share D of the spellings and the same share of the classes' transitions by independent ones; what is
+replaced at a smaller distance stays replaced at a larger one.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+
+import numpy as np
+
+from raysweep.workloads import draws
+
+VERSION = 1  # raise it when the same distance would give other text
+WORDS, CLASSES, LONGEST = 512, 32, 8
+LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz", np.uint8)
+DOCUMENT = 48  # words
+CHUNK = 2**16  # tokens drawn at a time
+SUCCESSORS = 4  # classes that can follow a class
+
+
+class Grammar:
+    """The language at a distance from grammar:0. Satisfies corpus.Corpus."""
+
+    train_tokens = 0
+
+    def __init__(self, distance: float) -> None:
+        self.distance = distance
+        self.digest = hashlib.sha256(f"grammar/{VERSION}/{distance!r}".encode()).hexdigest()[:16]
+        self.spelling, self.transition, self.within = tables(distance)
+        self.length = (self.spelling > 0).sum(1)  # bytes of each word with its space
+
+    def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
+        """Sequences first … first+count-1 of the stream of (seed, role): uint8, (count, length + 1)."""
+        each = max(1, CHUNK // length)
+        rows = []
+        for number in range(first, first + count):
+            chunk, within = divmod(number, each)
+            text = _chunk(self, seed, f"{role}/{split}/{chunk}", each * length + 1)
+            rows.append(text[within * length:(within + 1) * length + 1])
+        return np.stack(rows)
+
+    def held_out(self, split: str, count: int, length: int) -> np.ndarray:
+        """The first sequences of a stream that no seed trains on."""
+        return self.sequences(split, 0, "held out", 0, count, length)
+
+    def text(self, stream: np.random.Generator, tokens: int) -> np.ndarray:
+        """That many tokens of documents, uint8; the last one is cut."""
+        documents = 1 + int(tokens / (DOCUMENT * self.length.min()))
+        stationary = self.stationary()
+        total = np.cumsum(self.transition, 1)
+        classes = np.searchsorted(np.cumsum(stationary), stream.random(documents)).clip(max=CLASSES - 1)
+        words = np.empty((documents, DOCUMENT), np.int64)
+        members = np.cumsum(self.within, 1)
+        for position in range(DOCUMENT):
+            if position:
+                draw = stream.random(documents)
+                classes = (total[classes] < draw[:, None]).sum(1).clip(max=CLASSES - 1)
+            draw = stream.random(documents)
+            within = (members[classes] < draw[:, None]).sum(1).clip(max=self.within.shape[1] - 1)
+            words[:, position] = classes * self.within.shape[1] + within
+        spelled = self.spelling[words]  # (documents, words, LONGEST), 0 where a word is over
+        spelled = spelled.reshape(documents, -1)
+        ended = np.concatenate([spelled, np.full((documents, 1), ord("\n"), np.uint8)], 1)
+        flat = ended[ended > 0]
+        return flat[:tokens]
+
+    def stationary(self) -> np.ndarray:
+        """How often each class occurs, shape (CLASSES,)."""
+        return np.linalg.matrix_power(self.transition, 512)[0]
+
+    def entropy(self) -> float:
+        """Nats a token of the words' chain: no model of long text can do better, document ends aside (which cost a
+        little more, and come once in DOCUMENT words)."""
+        stationary = self.stationary()
+        choice = -(self.transition * np.log(np.where(self.transition > 0, self.transition, 1.0))).sum(1)
+        word = -(self.within * np.log(self.within)).sum(1)
+        per_word = stationary @ choice + stationary @ word
+        lengths = self.length.reshape(CLASSES, -1)
+        return float(per_word / (stationary @ (self.within * lengths).sum(1)))
+
+
+@functools.lru_cache(maxsize=16)
+def _chunk(grammar: Grammar, seed: int, role: str, tokens: int) -> np.ndarray:
+    return grammar.text(draws.generator(seed, f"language/{grammar.digest}/{role}"), tokens)
+
+
+def tables(distance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Spelling (WORDS, LONGEST) of bytes padded with 0, transitions (CLASSES, CLASSES), and within classes
+    (CLASSES, WORDS / CLASSES), rows summing to 1."""
+    spellings = _spellings(draws.generator(0, "language/grammar/spelling"), 2 * WORDS)
+    replaced = draws.generator(0, "language/grammar/words").permutation(WORDS)[:round(distance * WORDS)]
+    spelling = spellings[:WORDS].copy()
+    spelling[replaced] = spellings[WORDS:][replaced]
+    transition, other = (_transitions(draws.generator(0, f"language/grammar/classes/{which}")) for which in (0, 1))
+    rows = draws.generator(0, "language/grammar/rows").permutation(CLASSES)[:round(distance * CLASSES)]
+    transition[rows] = other[rows]
+    rank = 1.0 / np.arange(1, WORDS // CLASSES + 1)
+    return spelling, transition, np.tile(rank / rank.sum(), (CLASSES, 1))
+
+
+def _spellings(stream: np.random.Generator, count: int) -> np.ndarray:
+    """Distinct words of 2 to LONGEST-1 letters and a space; letters follow Zipf's law too."""
+    weight = 1.0 / np.arange(1, 27)
+    found: dict[bytes, None] = {}
+    while len(found) < count:
+        letters = LETTERS[stream.choice(26, int(stream.integers(2, LONGEST)), p=weight / weight.sum())]
+        found.setdefault(letters.tobytes() + b" ")
+    return np.stack([np.frombuffer(word.ljust(LONGEST, b"\0"), np.uint8) for word in found])
+
+
+def _transitions(stream: np.random.Generator) -> np.ndarray:
+    """Each class followed by a few others (one of them fixed to the next class, so that none is unreachable)."""
+    transition = np.zeros((CLASSES, CLASSES))
+    for row in range(CLASSES):
+        chosen = stream.choice(CLASSES, SUCCESSORS, replace=False)
+        transition[row, chosen] = stream.dirichlet(np.ones(SUCCESSORS))
+        transition[row] *= 0.9
+        transition[row, (row + 1) % CLASSES] += 0.1
+    return transition

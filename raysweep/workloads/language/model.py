@@ -1,0 +1,145 @@
+"""The model, plainly: a decoder in the style of OLMo (RMSNorm, rotary positions, SwiGLU, no biases, untied head), in muP.
+
+Every weight has a leading axis of models, so that one and many are the same code: models that start from one checkpoint
+train side by side as one batch of matrix products. All weights of a model lie in one flat row, of which the named
+tensors are views.
+
+muP (Yang et al. 2022, Table 8, for Adam), stated at BASE_WIDTH: hidden matrices start at 1/sqrt(fan-in) and learn at a
+rate ∝ 1/width; embedding and gains keep both; logits are multiplied by BASE_WIDTH/width; attention by 1/head_width
+instead of its root. Rates found at one width then serve all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from raysweep.workloads import draws
+from raysweep.workloads.language.shapes import BASE_WIDTH, Shape
+
+EPSILON = 1e-6  # inside RMSNorm
+ROTARY_BASE = 10_000.0
+STANDARD_DEVIATION = 0.02  # at a fan-in of BASE_WIDTH; OLMo's
+
+
+@dataclass(frozen=True)
+class Part:
+    """One named tensor of a model. deviation: its standard deviation at initialization (0: gains, which start at 1);
+    rate: its learning rate relative to the stated one; decays: whether weight decay applies."""
+
+    name: str
+    shape: tuple[int, ...]
+    deviation: float
+    rate: float
+    decays: bool
+
+    @property
+    def size(self) -> int:
+        """Number of weights."""
+        return math.prod(self.shape)
+
+
+def parts(shape: Shape) -> list[Part]:
+    """Every tensor of a model, in the order of its flat row. Matrices are (in, out)."""
+    width, mlp, ratio = shape.width, shape.mlp, BASE_WIDTH / shape.width
+
+    def hidden(name: str, fan_in: int, fan_out: int, into_residual: bool = False) -> Part:
+        deviation = STANDARD_DEVIATION * math.sqrt(BASE_WIDTH / fan_in)
+        # what adds to the residual stream starts smaller by the root of how often that happens
+        return Part(name, (fan_in, fan_out), deviation / math.sqrt(2 * shape.depth) if into_residual else deviation,
+                    ratio, True)
+
+    found = [Part("embedding", (shape.vocabulary, width), STANDARD_DEVIATION, 1.0, True)]
+    for layer in range(shape.depth):
+        found += [
+            Part(f"{layer}.attention_gain", (width,), 0.0, 1.0, False),
+            hidden(f"{layer}.query_key_value", width, 3 * width),
+            hidden(f"{layer}.attention_out", width, width, into_residual=True),
+            Part(f"{layer}.mlp_gain", (width,), 0.0, 1.0, False),
+            hidden(f"{layer}.gate_up", width, 2 * mlp),
+            hidden(f"{layer}.down", mlp, width, into_residual=True),
+        ]
+    return [*found, Part("final_gain", (width,), 0.0, 1.0, False),
+            Part("head", (width, shape.vocabulary), STANDARD_DEVIATION, 1.0, True)]
+
+
+def initial(shape: Shape, seed: int) -> np.ndarray:
+    """One model's flat row at initialization, float32, drawn per tensor from (seed, its name)."""
+    rows = [np.ones(part.size, np.float32) if part.deviation == 0 else
+            (part.deviation * draws.normal(seed, f"language/initial/{part.name}", *part.shape)).astype(np.float32).ravel()
+            for part in parts(shape)]
+    return np.concatenate(rows)
+
+
+def named(flat: Tensor, shape: Shape) -> dict[str, Tensor]:
+    """The named tensors (models, *shape) as views of flat rows (models, weights)."""
+    views, at = {}, 0
+    for part in parts(shape):
+        views[part.name] = flat[:, at:at + part.size].unflatten(1, part.shape)
+        at += part.size
+    return views
+
+
+def per_weight(shape: Shape, values: Mapping[str, float]) -> np.ndarray:
+    """A value of each tensor spread over its weights, float32, shape (weights,)."""
+    return np.concatenate([np.full(part.size, values[part.name], np.float32) for part in parts(shape)])
+
+
+def losses(weights: Mapping[str, Tensor], tokens: Tensor, shape: Shape) -> Tensor:
+    """Mean next-token loss in nats of each model, shape (models,), on tokens (batch, length + 1), the same for all."""
+    scores = logits(weights, tokens[:, :-1], shape)
+    wanted = tokens[:, 1:].reshape(-1).repeat(len(scores))
+    return functional.cross_entropy(scores.reshape(-1, shape.vocabulary), wanted, reduction="none").view(
+        len(scores), -1).mean(1)
+
+
+def logits(weights: Mapping[str, Tensor], tokens: Tensor, shape: Shape) -> Tensor:
+    """Logits (models, batch · length, vocabulary), float32 or wider, of tokens (batch, length)."""
+    batch, length = tokens.shape
+    table = weights["embedding"]
+    stream = torch.stack([functional.embedding(tokens, one) for one in table]).flatten(1, 2)  # (models, N, width)
+    cosine, sine = _rotation(length, shape.head_width, table)
+    for layer in range(shape.depth):
+        own = {name: weights[f"{layer}.{name}"] for name in ("attention_gain", "query_key_value", "attention_out",
+                                                             "mlp_gain", "gate_up", "down")}
+        mixed = product(normalize(stream, own["attention_gain"]), own["query_key_value"])
+        # (3, models · batch, heads, length, head width)
+        query, key, value = mixed.view(-1, length, 3, shape.heads, shape.head_width).permute(2, 0, 3, 1, 4)
+        heard = functional.scaled_dot_product_attention(
+            turn(query, cosine, sine), turn(key, cosine, sine), value, is_causal=True,
+            scale=math.sqrt(64) / shape.head_width)  # the usual 1/8 at the usual 64
+        stream = stream + product(heard.transpose(1, 2).reshape(stream.shape), own["attention_out"])
+        gate, up = product(normalize(stream, own["mlp_gain"]), own["gate_up"]).chunk(2, -1)
+        stream = stream + product(functional.silu(gate) * up, own["down"])
+    scores = product(normalize(stream, weights["final_gain"]), weights["head"]) * (BASE_WIDTH / shape.width)
+    return scores if scores.dtype == torch.float64 else scores.float()
+
+
+def product(stream: Tensor, matrix: Tensor) -> Tensor:
+    """(models, N, in) times (models, in, out); a single model takes the plain product, which is quicker on a CPU."""
+    if len(matrix) == 1:
+        return (stream[0] @ matrix[0]).unsqueeze(0)
+    return torch.bmm(stream, matrix)
+
+
+def normalize(stream: Tensor, gain: Tensor) -> Tensor:
+    """RMSNorm of (models, N, width) with gains (models, width)."""
+    return functional.rms_norm(stream, stream.shape[-1:], eps=EPSILON) * gain.unsqueeze(1)
+
+
+def turn(vectors: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """Rotary positions: coordinate i and i + half of (…, length, head width) turned by an angle ∝ position."""
+    first, second = vectors.chunk(2, -1)
+    return torch.cat((first * cosine - second * sine, first * sine + second * cosine), -1).to(vectors.dtype)
+
+
+def _rotation(length: int, head_width: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    frequencies = ROTARY_BASE ** (-torch.arange(0, head_width, 2, device=like.device, dtype=torch.float32) / head_width)
+    angles = torch.outer(torch.arange(length, device=like.device, dtype=torch.float32), frequencies)
+    return angles.cos().to(like.dtype), angles.sin().to(like.dtype)
