@@ -143,12 +143,32 @@ class Books:
         return Counter(row["status"] for row in self.rows.values())
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where packs are computed: the executor, how many at a time, and whether the user asked for it."""
+
+    executor: str
+    workers: int
+    asked: bool
+
+
 def choose_executor(options: Options, work: Work, space: Space) -> str:
     """Ray, unless the work is so small that it is done here before Ray would have started."""
     if options.executor:
         return options.executor
     small = work.seconds <= INLINE_UP_TO and not space.resources["gpus_per_trial"] and not options.workers
     return "inline" if small else "ray"
+
+
+def choose(options: Options, work: Work, space: Space, say: Callable[[str], None]) -> Place:
+    """Where to compute; Ray is up afterwards if it is there. InputError if a trial can never fit."""
+    executor = choose_executor(options, work, space)
+    if executor == "inline" or not work.rows:
+        return Place("inline", 1, bool(options.executor))
+    from raysweep.executors import ray_tune
+
+    say("starting Ray")
+    return Place("ray", ray_tune.connect(options.workers, space.resources), True)
 
 
 def local_workers(space: Space) -> int:
@@ -162,19 +182,12 @@ def packing(executor: str, workers: int) -> Packing:
     return Packing(workers=workers, floor=PACK_FLOOR[executor], memory=memory / 2 / workers)
 
 
-def compute(folder: Path, options: Options, books: Books, first: Work, on_complete: Callable[[int], None],
+def compute(folder: Path, place: Place, books: Books, on_complete: Callable[[int], None],
             say: Callable[[str], None]) -> None:
     """Compute what is missing, round by round; `on_complete` is told of every cell whose last draw arrived."""
     space, cells = books.space, books.cells
     for path in books.damaged:
         ledger.set_aside(path)
-    executor = choose_executor(options, first, space)
-    workers = 1
-    if executor == "ray":
-        from raysweep.executors import ray_tune
-
-        say("starting Ray")
-        workers = ray_tune.connect(options.workers, space.resources)
     job = trial.Job(
         space.workload, cells.columns, cells.ids, ledger=str((folder / sweep_record.LEDGER).resolve()),
         store=str((folder.parent / sweep_record.STORE).resolve()), attempt=books.attempt,
@@ -184,9 +197,9 @@ def compute(folder: Path, options: Options, books: Books, first: Work, on_comple
             work = books.missing()
             if not work.rows:
                 return []
-            packs = plan.make_packs(books.workload, cells, work.pending, packing(executor, workers))
+            packs = plan.make_packs(books.workload, cells, work.pending, packing(place.executor, place.workers))
             progress.expect(work.rows, work.seconds)
-            say(where(executor, workers, len(packs), work, options))
+            say(where(place, len(packs), work))
             return packs
 
         def on_segment(pack: Pack, path: Path) -> None:
@@ -194,8 +207,10 @@ def compute(folder: Path, options: Options, books: Books, first: Work, on_comple
                 on_complete(cell)
             progress.advance(len(pack), pack.seconds)
 
-        if executor == "ray":
-            ray_tune.run(PackQueue(propose), job, on_segment, workers=workers, resources=space.resources,
+        if place.executor == "ray":
+            from raysweep.executors import ray_tune
+
+            ray_tune.run(PackQueue(propose), job, on_segment, workers=place.workers, resources=space.resources,
                          scratch=folder / "tune")
         else:
             from raysweep.executors import inline
@@ -203,15 +218,15 @@ def compute(folder: Path, options: Options, books: Books, first: Work, on_comple
             inline.run(PackQueue(propose), job, on_segment)
 
 
-def where(executor: str, workers: int, packs: int, work: Work, options: Options) -> str:
+def where(place: Place, packs: int, work: Work) -> str:
     """One line: how many rows, where they are computed, how long that should take."""
     size = f"{work.rows:,} rows in {packs:,} pack{'s' if packs != 1 else ''}"
-    if executor == "inline":
-        hint = "" if options.executor else "; --executor ray for Ray Tune"
+    if place.executor == "inline":
+        hint = "" if place.asked else "; --executor ray for Ray Tune"
         return f"{size}, in this process, estimated {duration(work.seconds)}{hint}"
-    busy = min(workers, packs)
-    return f"{size}, Ray Tune with {workers} worker{'s' if workers != 1 else ''}, estimated " \
-           f"{duration(work.seconds / max(busy, 1))}"
+    seconds = work.seconds / max(min(place.workers, packs), 1)
+    return f"{size}, Ray Tune with {place.workers} worker{'s' if place.workers != 1 else ''}, estimated " \
+           f"{duration(seconds)}"
 
 
 @contextmanager

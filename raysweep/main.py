@@ -278,4 +278,6 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    if os.path.dirname(os.path.abspath(__file__)) != os.path.dirname(os.path.abspath(raysweep.__file__)):
+        os.environ.setdefault("RAY_ADDRESS", "auto")  # the copy that `ray submit` makes runs on the head of a cluster
     main()

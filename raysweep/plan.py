@@ -145,9 +145,22 @@ def _split(group: tuple[int, np.ndarray, float, float], target: float, memory: f
 def _pack(cells: Cells, batch: Sequence[tuple[int, np.ndarray, float, float]]) -> Pack:
     indices = np.concatenate([entry[1] for entry in batch])
     seeds = np.concatenate([np.full(len(entry[1]), entry[0], dtype=np.int64) for entry in batch])
-    rows = [[cells.ids[index], seed] for index, seed in zip(indices.tolist(), seeds.tolist(), strict=True)]
-    return Pack(content_id(rows), indices, seeds, sum(entry[2] for entry in batch),
+    return Pack(_pack_id(cells.ids, indices, seeds), indices, seeds, sum(entry[2] for entry in batch),
                 max(entry[3] for entry in batch))
+
+
+def _pack_id(cell_ids: Sequence[str], indices: np.ndarray, seeds: np.ndarray) -> str:
+    """The same rows, the same pack: its segment can be published once only."""
+    return content_id([[cell_ids[index], seed] for index, seed in zip(indices.tolist(), seeds.tolist(), strict=True)])
+
+
+def split(pack: Pack, cell_ids: Sequence[str]) -> list[Pack]:
+    """The two halves of a pack; a single row stays what it is."""
+    if len(pack) == 1:
+        return [pack]
+    half = len(pack) // 2
+    return [Pack(_pack_id(cell_ids, cells, seeds), cells, seeds, pack.seconds / 2, pack.peak_bytes)
+            for cells, seeds in ((pack.cells[:half], pack.seeds[:half]), (pack.cells[half:], pack.seeds[half:]))]
 
 
 def estimate(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray]) -> tuple[float, float]:

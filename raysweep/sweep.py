@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from raysweep import driver, extension, mirroring, plan, space_files, workloads
 from raysweep.driver import Options
 from raysweep.errors import InputError
 from raysweep.plan import Cells
-from raysweep.records import ledger, sweep_record
+from raysweep.records import files, ledger, sweep_record
 from raysweep.space import Space, plain_name
 from raysweep.workloads.declaration import FAILED, Workload
 
@@ -123,8 +124,16 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
     if existing:
         extension.reconcile(existing.space, asked, existing.sweep)
     mirroring.check(uri)
+    new_storage = not folder.parent.exists()
     record = existing or _create(folder, name or asked.name, asked, uri)
-    return _drive(folder, record, asked, cells, uri, options, report, say)
+    try:
+        return _drive(folder, record, asked, cells, uri, options, report, say)
+    except InputError:
+        if existing is None:
+            sweep_record.delete(folder)  # what was asked cannot be done here: nothing half-created stays
+            if new_storage:
+                folder.parent.rmdir()
+        raise
 
 
 def resume(name: str, *, storage: str | Path = "sweeps", tracking_uri: str | None = None, workers: int | None = None,
@@ -169,10 +178,8 @@ def place(space: Space, name: str | None, storage: str | Path) -> tuple[Path, sw
     if sweep in sweep_record.RESERVED:
         raise InputError("--name" if name else "name", f"{sweep} is a name that the storage uses itself")
     storage = Path(storage)
-    probe = storage if storage.exists() else next(p for p in storage.absolute().parents if p.exists())
-    if not probe.is_dir() or not os.access(probe, os.W_OK | os.X_OK):
-        raise InputError("--storage", f"{storage} cannot be written ({probe} is "
-                                      f"{'not a folder' if not probe.is_dir() else 'not writable'})")
+    if reason := files.why_not_writable(storage):
+        raise InputError("--storage", f"{storage} cannot be written ({reason})")
     folder = storage / sweep
     return folder, sweep_record.load(folder)
 
@@ -201,19 +208,20 @@ def _create(folder: Path, name: str, space: Space, uri: str | None) -> sweep_rec
 def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells, uri: str | None, options: Options,
            with_report: bool, say: Callable[[str], None]) -> Sweep:
     with driver.only_driver(folder, record.sweep):
-        if record.space != space.as_dict():
-            record = sweep_record.Record(record.sweep, record.sweep_id, space.as_dict(), record.tracking_uri,
-                                         record.created)
-            sweep_record.update(folder, record)
-        sweep = Sweep(folder, record)
         books = driver.Books(space, cells, folder, options)
         for note in books.notes:
             say(note)
+        work = books.missing()
+        place_of_work = driver.choose(options, work, space, say)
+        if record.space != space.as_dict():
+            record = replace(record, space=space.as_dict())
+            sweep_record.update(folder, record)
+        sweep = Sweep(folder, record)
         feed = mirroring.start(uri, sweep, books) if uri else None
         try:
             with driver.stop_on_signals():
-                if (work := books.missing()).rows:
-                    driver.compute(folder, options, books, work, feed.complete if feed else lambda cell: None, say)
+                if work.rows:
+                    driver.compute(folder, place_of_work, books, feed.complete if feed else lambda cell: None, say)
                 else:
                     say(f"{sweep.name}: all {len(books.rows):,} rows are there; nothing to compute")
                 if with_report:
@@ -224,7 +232,7 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
                 say(warning)
             if stopped:
                 say(f"interrupted: {len(sweep.rows()):,} rows are kept; go on with: raysweep resume {sweep.name} "
-                    f"--storage {folder.parent}")
+                    f"--storage {shlex.quote(str(folder.parent))}")
             raise
         if feed:
             mirroring.close(feed, sweep, books, say)

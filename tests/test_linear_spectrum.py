@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from raysweep import trial
 from raysweep.theory import modes
 from raysweep.workloads import draws
 from raysweep.workloads.declaration import column
@@ -211,6 +210,16 @@ def test_divergence_is_a_status_and_disturbs_no_neighbour():
     np.testing.assert_allclose(np.stack([metrics[name][[0, 2]] for name in LOSSES], axis=-1), alone, rtol=1e-10)
 
 
+def test_a_loss_that_ends_above_its_start_is_divergence_however_finite():
+    near = "2,1.2,0.7,0.4,0.19,0"
+    source, target = read(SMALL["source_spectrum"], 6), read(near, 6)
+    swinging = modes.descended(np.sqrt(source), target, 0.27, 301, 2) ** 2  # the bound is 0.25
+    assert 10 * ((source - target) ** 2).sum() < ((swinging - target) ** 2).sum() < 10
+    _, status = run(engine="network", target_spectrum=near, pretrain_length=np.inf, finetune_steps=301,
+                    finetune_lr=[0.27, 0.2])
+    assert status.tolist() == ["diverged", "ok"]
+
+
 def test_the_bound_on_the_rate_is_where_descent_starts_to_diverge_or_swing():
     setting = {"engine": "network", "finetune_steps": 3000.0, "target_spectrum": "1.9,1.1,0.6,0.5,0.2,0",
                "pretrain_length": np.inf, "penalty": 0.5}
@@ -235,11 +244,12 @@ def test_rows_do_not_depend_on_their_pack():
                     noise=([0.0] * 3 + [0.1] * 3) * 4, overlap_angle=[0.0, 0.0, 0.0, 25.0, 25.0, 25.0] * 4,
                     finetune_steps=[0.0, 40.0, 40.0, 40.0] * 6, pretrain_length=list(np.linspace(0, 3, 24)))
     seeds = np.arange(24) % 5
-    together, status = trial.compute("linear_spectrum", table, seeds)
-    assert list(together) == WORKLOAD.metric_names()
+    together, status = engines.compute(table, seeds)
+    closed = WORKLOAD.closed_form(table)
+    assert [*together, *(f"{name}_theory" for name in closed)] == WORKLOAD.metric_names()
     order = np.random.default_rng(0).permutation(24)
     for rows in (order, *np.array_split(order, 24)):
-        part, own = trial.compute("linear_spectrum", {k: v[rows] for k, v in table.items()}, seeds[rows])
+        part, own = engines.compute({k: v[rows] for k, v in table.items()}, seeds[rows])
         for name, values in part.items():
             np.testing.assert_allclose(values, together[name][rows], rtol=1e-9, atol=1e-13, err_msg=name)
         assert own.tolist() == status[rows].tolist()
@@ -253,7 +263,7 @@ def test_spectra_are_read_as_they_are_written():
 
 
 @pytest.mark.parametrize(("text", "words"), [
-    ("", "singular values from the largest"), ("2,,1", "singular values"), ("2;1", "got '2;1'"),
+    ("", "singular values as in"), ("2,,1", "singular values"), ("2;1", "got '2;1'"),
     ("nan", "singular values"),
     ("powr:1:1", "power:FIRST:EXPONENT"), ("power:1", "two or three numbers"), ("power:1:1:2.5", "whole COUNT"),
     ("geometric:1:0.5:9", "at most dim = 8"), ("1,2", "from the largest to the smallest"), ("2,-1", "at least 0"),

@@ -220,10 +220,10 @@ def test_the_mlflow_server_of_the_cloud_heads_starts_on_loopback_only(cluster: C
              for cloud in ("aws", "gcp")}
     assert len(lines) == 1
     line = lines.pop().replace("5000", str(port)).replace("/mnt/raysweep", str(cluster.shared))
-    start = ["ray", "exec", "my-cluster.yaml", line]
-    for _ in range(2):  # the second time it is there already
-        subprocess.run(start, cwd=cluster.checkout, env=cluster.server.environment(), check=True, capture_output=True,
-                       stdin=subprocess.DEVNULL, timeout=60)
+
+    def start() -> None:
+        subprocess.run(["ray", "exec", "my-cluster.yaml", line], cwd=cluster.checkout, check=True, capture_output=True,
+                       env=cluster.server.environment(), stdin=subprocess.DEVNULL, timeout=60)
 
     def answers() -> bool:
         try:
@@ -231,7 +231,9 @@ def test_the_mlflow_server_of_the_cloud_heads_starts_on_loopback_only(cluster: C
         except OSError:
             return False
 
+    start()
     server.until(answers, 90, "the MLflow server to answer")
+    start()  # as another `ray up` does: it is there already
     started = [line for line in cluster.server.processes().values()
                if f"--port {port}" in line and "mlflow server" in line]
     assert len(started) == 1

@@ -17,12 +17,13 @@ import numpy as np
 
 from raysweep import trial
 from raysweep.errors import InputError
-from raysweep.plan import Pack
+from raysweep.plan import Pack, split
 from raysweep.records import ledger
 from raysweep.search.queue import PackQueue
 
 LOST_WORKER_RETRIES = 3
-"""A worker that dies is not the fault of its rows: so many times a pack is tried elsewhere."""
+"""A worker that dies may not be the fault of its rows: the pack is tried again, then in halves, and a single row so
+many times."""
 
 _ENVIRONMENT = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
@@ -35,7 +36,7 @@ _ENVIRONMENT = {
 
 
 def connect(workers: int | None, resources: dict[str, int]) -> int:
-    """Join the Ray cluster there is, or start one on this machine; returns how many trials can run at once.
+    """Join the cluster that RAY_ADDRESS names, or start Ray on this machine; returns how many trials run at once.
 
     InputError if a single trial cannot fit: what it asks for and what is there.
     """
@@ -47,11 +48,14 @@ def connect(workers: int | None, resources: dict[str, int]) -> int:
     if not joined:
         logging.getLogger("ray").setLevel(logging.ERROR)
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
-        try:
-            ray.init(address="auto", **options)
-        except ConnectionError:
-            cpus = max(os.cpu_count() or 1, (workers or 1) * resources["cpus_per_trial"])
-            ray.init(address="local", include_dashboard=False, num_cpus=cpus, **options)
+        if os.environ.get("RAY_ADDRESS"):
+            try:
+                ray.init(**options)
+            except ConnectionError as error:
+                raise InputError("RAY_ADDRESS", f"{os.environ['RAY_ADDRESS']} cannot be joined: {error}") from None
+        else:  # never somebody else's cluster that happens to run on this machine
+            ray.init(address="local", include_dashboard=False, num_cpus=max(os.cpu_count() or 1, workers or 1),
+                     **options)
     there = ray.cluster_resources()
     asked = {"CPU": resources["cpus_per_trial"], "GPU": resources["gpus_per_trial"]}
     fits = [int(there.get(kind, 0) // amount) for kind, amount in asked.items() if amount]
@@ -121,11 +125,13 @@ def _searcher(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Pat
             try:
                 path = ledger.segment_path(Path(job.ledger), pack.id, job.attempt)
                 if not path.exists():  # it may be there even if the worker died right after
-                    self.lost[pack.id] = self.lost.get(pack.id, 0) + 1
-                    if self.lost[pack.id] <= LOST_WORKER_RETRIES:
-                        source.hand_back(pack)
+                    times = self.lost.get(pack.id, 0) + 1
+                    parts = split(pack, job.cell_ids) if times > 1 else [pack]  # one row may have felled it
+                    if times <= LOST_WORKER_RETRIES or len(parts) > 1:
+                        self.lost |= {part.id: times if len(parts) == 1 else 1 for part in parts}
+                        source.hand_back(parts)
                         return
-                    ledger.write_segment(path, trial.lost_rows(job, pack.cells, pack.seeds, self.lost[pack.id]))
+                    ledger.write_segment(path, trial.lost_rows(job, pack.cells, pack.seeds, times))
                 on_segment(pack, path)
                 source.done()
             except BaseException as problem:  # Tune would swallow it; the driver must hear of it

@@ -44,6 +44,22 @@ def replace(path: Path, content: bytes) -> None:
     _sync_folder(path.parent)
 
 
+def why_not_writable(folder: Path) -> str | None:
+    """Why nothing could be created in a folder that may not be there yet, or None if it could. Leaves nothing.
+
+    It tries, in the nearest folder that exists: permission bits say little for root, or of a read-only mount.
+    """
+    nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not nearest.is_dir():
+        return f"{nearest} is not a folder"
+    try:
+        room = tempfile.mkdtemp(prefix=".raysweep-", dir=nearest)
+    except OSError as error:
+        return f"{nearest}: {error.strerror}"
+    os.rmdir(room)
+    return None
+
+
 def _write_beside(path: Path, content: bytes) -> str:
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:

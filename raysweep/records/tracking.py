@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from raysweep.errors import InputError
+from raysweep.records.files import why_not_writable
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -137,9 +138,8 @@ def _check_sqlite(tracking_uri: str) -> None:
     if path.is_dir():
         raise Unreachable(f"{path} is a folder, expected a SQLite file")
     if not path.exists():
-        ancestor = next(folder for folder in path.absolute().parents if folder.exists())
-        if not ancestor.is_dir() or not os.access(ancestor, os.W_OK | os.X_OK):
-            raise Unreachable(f"cannot create {path}: {ancestor} is not a folder that can be written")
+        if reason := why_not_writable(path.absolute().parent):
+            raise Unreachable(f"cannot create {path} ({reason})")
         return
     if not os.access(path, os.R_OK | os.W_OK) or not os.access(path.absolute().parent, os.W_OK):
         raise Unreachable(f"cannot write {path} (nor a journal beside it)")

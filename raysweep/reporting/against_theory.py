@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED
 from raysweep.reporting.words import counted
 
 if TYPE_CHECKING:
@@ -44,6 +46,34 @@ def add_theory(table: pd.DataFrame, expected: list[np.ndarray], level: float) ->
         places.append(place)
         scores.append(distance(row.estimate, row.low, row.high, place, level))
     return table.assign(theory=places, z=scores)
+
+
+def add_lines(table: pd.DataFrame, lines: Mapping[str, float], level: float) -> pd.DataFrame:
+    """The table with `z NAME` (distance to a constant reference line) and `excluded NAME` for each line."""
+    for name, value in lines.items():
+        rows = table[["estimate", "low", "high"]].itertuples(index=False)
+        score = [distance(row.estimate, row.low, row.high, value, level) for row in rows]
+        outside = misses(table, np.full(len(table), value)) & can_say(table)
+        table = table.assign(**{f"z {name}": score, f"excluded {name}": outside})
+    return table
+
+
+def can_say(table: pd.DataFrame) -> np.ndarray:
+    """Slices that were located or censored, and are about the mean."""
+    known = table["status"].isin([LOCATED, CENSORED_LOW, CENSORED_HIGH])
+    return (known & (table["scale"] != "sign")).to_numpy() if "scale" in table.columns else known.to_numpy()
+
+
+def misses(table: pd.DataFrame, expected: np.ndarray) -> np.ndarray:
+    """Whether the interval leaves the place out; a located zero where none is expected does, too."""
+    outside = (expected < table["low"].to_numpy(float)) | (expected > table["high"].to_numpy(float))
+    return np.where(np.isfinite(expected), outside, (table["status"] == LOCATED).to_numpy())
+
+
+def excluded(table: pd.DataFrame, expected: np.ndarray) -> tuple[int, int]:
+    """(slices whose interval leaves the expected place out, slices that can say)."""
+    asked = can_say(table)
+    return int((misses(table, expected) & asked).sum()), int(asked.sum())
 
 
 def summary(table: pd.DataFrame, level: float) -> str:

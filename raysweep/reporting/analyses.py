@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from raysweep.workloads.declaration import Workload
 
 OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # kind: (required, optional)
-    "boundary": (("metric", "x"), ("y", "by", "level")),
+    "boundary": (("metric", "x"), ("y", "by", "level", "lines")),
     "inflection": (("metric", "x"), ("by", "level")),
     "curves": (("x",), ("metric", "metrics", "by")),
     "agreement": ((), ("metrics",)),
-    "engines": ((), ("metrics", "reference", "x")),
+    "engines": ((), ("metrics", "reference", "x", "by")),
+    "relation": (("x", "y"), ("by",)),
 }
 
 
@@ -40,20 +42,22 @@ def check_analysis(entry: Any, axes: Iterable[str], workload: Workload) -> str |
             return f"{kind}.{key}: unknown option; known: {', '.join(known)}{nearest(key, known)}"
     for key in required:
         if key not in options:
-            return f"{kind}.{key}: missing; expected {'a metric' if key == 'metric' else 'one of the axes'}"
+            wanted = "a metric" if key == "metric" or kind == "relation" else "one of the axes"
+            return f"{kind}.{key}: missing; expected {wanted}"
     if kind == "curves" and not options.get("metric") and not options.get("metrics"):
         return "curves.metric: missing; expected a metric"
     return (
         metrics_complaint(kind, options, workload)
         or axes_complaint(kind, options, names)
         or level_complaint(kind, options)
+        or lines_complaint(kind, options)
     )
 
 
 def metrics_complaint(kind: str, options: Mapping[str, Any], workload: Workload) -> str | None:
     """Whether every metric named exists."""
     known = [metric.name for metric in workload.metrics]
-    for key in ("metric", "metrics"):
+    for key in ("metric", "metrics", *(("x", "y") if kind == "relation" else ())):
         if key not in options:
             continue
         value = options[key]
@@ -63,13 +67,15 @@ def metrics_complaint(kind: str, options: Mapping[str, Any], workload: Workload)
         for name in [value] if isinstance(value, str) else value:
             if name not in known:
                 return f"{kind}.{key}: unknown metric {name!r}; known: {', '.join(known)}{nearest(name, known)}"
+    if kind == "relation" and options["x"] == options["y"]:
+        return f"relation.y: {options['y']!r} is already used as x"
     return None
 
 
 def axes_complaint(kind: str, options: Mapping[str, Any], axes: list[str]) -> str | None:
-    """Whether x, y and by are axes, each used once."""
+    """Whether x, y and by are axes (x and y of a relation are metrics), each used once."""
     used: dict[str, str] = {}
-    for key in ("x", "y", "by"):
+    for key in ("by",) if kind == "relation" else ("x", "y", "by"):
         if options.get(key) is None:
             continue
         value = options[key]
@@ -96,6 +102,19 @@ def level_complaint(kind: str, options: Mapping[str, Any]) -> str | None:
     level = options.get("level", 0.95)
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0.5 <= level < 1:
         return f"{kind}.level: expected a number from 0.5 to below 1, got {level!r}"
+    return None
+
+
+def lines_complaint(kind: str, options: Mapping[str, Any]) -> str | None:
+    """Whether reference lines are names with numbers."""
+    lines = options.get("lines")
+    if lines is None:
+        return None
+    if not isinstance(lines, Mapping) or not lines:
+        return f"{kind}.lines: expected names and places like {{'F Thm 3.9': 60}}, got {lines!r}"
+    for name, value in lines.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            return f"{kind}.lines.{name}: expected a number, got {value!r}"
     return None
 
 

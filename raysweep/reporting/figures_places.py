@@ -58,7 +58,7 @@ def places_figure(
     if decades(estimates):
         set_log(panel.yaxis)
     for value, dashes in zip((lines or {}).values(), REFERENCES, strict=False):
-        panel.axhline(value, color="#333333", linewidth=1.5, linestyle=dashes, zorder=1.5)
+        panel.axhline(value, color="#333333", linewidth=1.5, linestyle=dashes, zorder=2.5)
     for (_, _, table, fine, expected), shade, shift in zip(parts, shades, nudge, strict=True):
         known = np.isfinite(expected)
         theory |= bool(known.any())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,8 +10,18 @@ import numpy as np
 from raysweep.reporting.draws import log_axis
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.selection import cell_means
-from raysweep.reporting.style import DIVERGING, FIT, MISSING, THEORY, label_panels, legend_below, panels, set_log
-from raysweep.reporting.words import axis_label
+from raysweep.reporting.style import (
+    DIVERGING,
+    FIT,
+    MISSING,
+    REFERENCES,
+    THEORY,
+    label_panels,
+    legend_below,
+    panels,
+    set_log,
+)
+from raysweep.reporting.words import axis_label, line_label
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -27,6 +38,7 @@ def surface_figure(
     metric: str,
     workload: Workload,
     level: float,
+    lines: Mapping[str, float] | None = None,
 ) -> Figure:
     """One panel per part: (title, rows, table of the fit with a column y, fine values of y, closed form's zeros
     there)."""
@@ -79,6 +91,8 @@ def surface_figure(
                 markeredgewidth=0.6,
             )
             drawn["fit"] = True
+        for value, dashes in zip((lines or {}).values(), REFERENCES, strict=False):
+            panel.axvline(value, color="#333333", linewidth=1.3, linestyle=dashes, zorder=2.5)
         panel.set_xlim(*limits[0])
         panel.set_ylim(*limits[1])
         panel.set_title(title)
@@ -109,6 +123,9 @@ def surface_figure(
         )
     if drawn.get("theory"):
         handles.append(Line2D([], [], color=THEORY, linewidth=2.2, label="closed form's zero"))
+    for (name, value), dashes in zip((lines or {}).items(), REFERENCES, strict=False):
+        label = line_label(name, value, x, workload)
+        handles.append(Line2D([], [], color="#333333", linewidth=1.3, linestyle=dashes, label=label))
     if drawn.get("missing"):
         handles.append(Patch(color=MISSING, label="no usable rows"))
     if handles:

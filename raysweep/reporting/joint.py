@@ -17,8 +17,8 @@ FEWEST = 4  # draws; a standard deviation of two others says nothing
 @dataclass(frozen=True)
 class Joint:
     """mean ± error over draws of each draw's average over cells; z: the t-value as the normal quantile of its
-    probability, so that 1.96 means the same for any number of draws. skewness: of one draw's value in a cell, the median
-    over cells (NaN below 8 draws)."""
+    probability, so that 1.96 means the same for any number of draws. skewness: of one draw's value in a cell, the
+    median over cells (NaN below 8 draws)."""
 
     mean: float
     error: float
@@ -33,7 +33,7 @@ def joint(differences: np.ndarray) -> Joint | None:
 
     A draw's difference is divided by the standard deviation of the *other* draws. With its own among them a far draw
     would shrink itself, and many skewed cells would agree on a bias: of 20 draws of a chi-squared with one degree of
-    freedom in 20 independent cells a true closed form would pass in 61 % of cases instead of 92 %.
+    freedom in 20 independent cells, a true closed form would pass in 61 % of cases instead of 92 %.
     """
     known = np.isfinite(differences)
     known &= known.sum(axis=0) >= FEWEST

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.reporting.against_theory import normal_quantile
 from raysweep.reporting.draws import draw_curves, log_axis, standard_error, usable
 from raysweep.reporting.inflection import FEWEST_POINTS, Turn, find_turn
 from raysweep.reporting.optimum import fit_optimum, without_cliffs
@@ -208,20 +209,21 @@ class Slopes:
         allow, and what the grid leaves open."""
         weights = self.weights[self.located]
         slopes = self.places @ weights
-        left_out, whole = slopes[:, :-1], slopes[:, -1]
+        left_out, whole = slopes[:2, :-1], slopes[:, -1]
         n = left_out.shape[1]
-        half = np.zeros(3)
+        half = 0.0
         if not exact:
-            error = np.sqrt((n - 1) / n * ((left_out - left_out.mean(axis=1, keepdims=True)) ** 2).sum(axis=1))
-            half = t_quantile(level, n - 1) * error
-        open_grid = float(np.sqrt(((weights * self.slack) ** 2).sum()))
+            scatter = ((left_out - left_out.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+            half = t_quantile(level, n - 1) * float(np.sqrt((n - 1) / n * scatter).max())
+        # what the grid leaves open at a length lies anywhere in that range, at each length for itself
+        half = float(np.hypot(half, normal_quantile(level) * np.sqrt(((weights * self.slack) ** 2).sum() / 12)))
         rest = self.weights[~self.located]
         with np.errstate(invalid="ignore"):
             ends = np.stack([rest * self.low, rest * self.high]) if len(rest) else np.zeros((2, 0))
         ends = np.where(rest == 0, 0.0, ends)  # a length in the middle does not tilt the line
         return (
-            float((whole - half).min() - open_grid + ends.min(axis=0).sum()),
-            float((whole + half).max() + open_grid + ends.max(axis=0).sum()),
+            float(whole.min() - half + ends.min(axis=0).sum()),
+            float(whole.max() + half + ends.max(axis=0).sum()),
         )
 
 

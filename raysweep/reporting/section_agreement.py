@@ -64,9 +64,10 @@ def agreement_section(frame: pd.DataFrame, options: Mapping[str, Any], workload:
     text = [
         "The test is one number per metric: every draw's differences to the closed form, in standard deviations of the "
         "other draws, are averaged over all cells, and Student's t over draws says whether the average is zero; z is "
-        "that t as a normal quantile (beyond 1.96 in 5 % of sweeps if the closed form is right). Cells of one draw "
-        "move together, so the share of cells whose 95 % interval holds the closed form is a description and not a "
-        "test. Cells whose draws have no variance are left out.",
+        "that t as a normal quantile (beyond 1.96 in 5 % of sweeps if the closed form is right). Deviations of "
+        "opposite sign would cancel in it; the figures would show them. Cells of one draw move together, so the share "
+        "of cells whose 95 % interval holds the closed form describes the sweep and tests nothing. Cells whose draws "
+        "have no variance are left out.",
         *skewed,
         *([f"{'; '.join(without)}."] if without else []),
     ]
@@ -115,7 +116,8 @@ def skewed_sentence(metric: str, test: Joint, table: pd.DataFrame) -> str:
     return (
         f"The draws of {metric} are skewed (skewness {test.skewness:.1f}), where Student's t is too narrow: with "
         f"{draws} draws of a gamma distribution that skewed, a 95 % interval holds the mean in "
-        f"{100 * expected:.0f} % of cases. Judge its {100 * table['inside_95'].mean():.0f} % of cells by that."
+        f"{100 * expected:.0f} % of cases. Its {100 * table['inside_95'].mean():.0f} % of cells (which share draws) "
+        f"are to be read against that."
     )
 
 

@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.reporting.against_theory import add_theory, summary
+from raysweep.reporting.against_theory import add_lines, add_theory
 from raysweep.reporting.boundary import fit_boundary
+from raysweep.reporting.boundary_words import folded, headline, paragraphs, quantile_words, shown_row
+from raysweep.reporting.draws import usable
 from raysweep.reporting.figures_lines import Series, curves_figure
 from raysweep.reporting.figures_places import places_figure
 from raysweep.reporting.figures_surface import surface_figure
+from raysweep.reporting.interpolation import lagrange
+from raysweep.reporting.joint import joint
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.section_curves import one_series
 from raysweep.reporting.selection import all_keys, groups, heavy_rows, is_exact
 from raysweep.reporting.style import picked
 from raysweep.reporting.theory_lines import smooth, zero_line
-from raysweep.reporting.words import counted, interval, number, plain, settings, unit_of
+from raysweep.reporting.words import plain, settings
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -32,9 +36,11 @@ def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: 
     import pandas as pd
 
     x, y, metric, level = options["x"], options.get("y"), options["metric"], float(options.get("level", 0.95))
+    lines = {str(key): float(value) for key, value in (options.get("lines") or {}).items()}
     keys = [key for key in all_keys(frame, workload, x, [*([y] if y else []), *options.get("by", [])]) if key != y]
     pieces, parts = [], []
     notes: list[str] = []
+    moved: list[pd.DataFrame] = []
     for values, rows in groups(frame, keys):
         fit = fit_boundary(
             rows,
@@ -52,6 +58,8 @@ def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: 
         table = add_theory(fit.table, zero_line(rows, x, y, metric, workload, slices), level)
         table.loc[table["scale"] == "sign", "z"] = np.nan
         at = smooth(rows, y, workload) if y else np.zeros(1)
+        table = add_lines(table, lines, level)
+        moved.append(displacements(rows, table, x, y, metric))
         parts.append((values, rows, table, at, zero_line(rows, x, y, metric, workload, at)))
         pieces.append(table.assign(**dict(zip(keys, values, strict=True))))
     whole = pd.concat(pieces, ignore_index=True)
@@ -72,18 +80,19 @@ def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: 
                 f"Points: fitted zero of each slice with its {100 * level:g} % interval (pointwise: for one "
                 f"slice, not for "
                 "all at once). Orange: the closed form's zero, found on the formula, not on the grid.",
-                surface_figure(panels, x, y, metric, workload, level),
+                surface_figure(panels, x, y, metric, workload, level, lines),
             )
         )
     along = y if y and is_number(frame, y) else next((key for key in keys if is_number(frame, key)), None)
     if along and (y != along or len(parts) > 1):
-        drawings.append(
+        drawings.insert(
+            0 if len(parts) > 1 or lines else len(drawings),  # several lines in one picture tell more than as many maps
             Drawing(
                 f"{name}_line",
                 f"{fitted_line} against {plain(along)}, with {100 * level:g} % intervals (pointwise) and the "
-                f"closed form.",
-                line_figure(frame, whole, lead, along, x, metric, workload, level),
-            )
+                f"closed form" + (f"; dashed: {', '.join(lines)}." if lines else "."),
+                line_figure(frame, whole, lead, along, x, metric, workload, level, lines),
+            ),
         )
     figure, shown_slices = slices_figure(parts, keys, x, y, metric, workload)
     drawings.append(
@@ -97,15 +106,41 @@ def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: 
         )
     )
 
-    shown = [shown_row(row, lead, x, workload) for row in whole.to_dict("records")]
+    together = joint(pd.concat(moved, axis=1).to_numpy(float)) if moved else None
     return Section(
         title=f"Boundary: where {metric} changes sign",
-        headline=headline(whole, x, metric, lead, workload, level),
-        paragraphs=paragraphs(whole, level, notes),
+        headline=headline(whole, x, metric, lines, workload, level),
+        paragraphs=paragraphs(whole, x, lines, together, workload, level, notes),
         drawings=drawings,
-        shown=shown,
+        shown=[shown_row(run, lead, x, lines) for run in folded(whole.to_dict("records"), lead)],
         tables={f"{name}_zeros": whole},
     )
+
+
+def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None, metric: str) -> pd.DataFrame:
+    """How far each draw's zero lies from the closed form's, to first order (value there over the mean's slope).
+
+    One column per located slice of the mean that has a closed form, one row per draw.
+    """
+    import pandas as pd
+
+    good, _ = usable(rows, metric, [x, "seed"])
+    columns = []
+    for row in table.to_dict("records"):
+        if row["status"] != LOCATED or row["scale"] == "sign" or not np.isfinite(row["theory"]):
+            continue
+        part = good[good[y] == row[y]] if y else good
+        wide = part.pivot_table(index="seed", columns=x, values=metric, aggfunc="mean").dropna()
+        at = wide.columns.to_numpy(float)
+        if len(at) < 2 or len(wide) < 2:
+            continue
+        first = int(np.clip(np.searchsorted(at, row["theory"]) - 2, 0, max(len(at) - 4, 0)))
+        near, step = slice(first, first + 4), 0.01 * float(np.diff(at[first : first + 4]).min())
+        weights = lagrange(at[near], row["theory"] + step * np.array([-1.0, 0.0, 1.0]))
+        values = wide.to_numpy(float)[:, near] @ weights.T
+        slope = float((values[:, 2] - values[:, 0]).mean()) / (2 * step)
+        columns.append(pd.Series(-values[:, 1] / slope if slope else np.nan, index=wide.index))
+    return pd.concat(columns, axis=1) if columns else pd.DataFrame(index=sorted(good["seed"].unique()))
 
 
 def is_number(frame: pd.DataFrame, name: str) -> bool:
@@ -134,6 +169,7 @@ def line_figure(
     metric: str,
     workload: Workload,
     level: float,
+    reference: Mapping[str, float],
 ) -> Any:
     """The zero against one axis, a line for every combination of the others."""
     others = [key for key in lead if key != along]
@@ -149,7 +185,7 @@ def line_figure(
         expected = np.array([root[0] if len(root) == 1 else np.nan for root in roots])
         key = values[0] if len(values) == 1 else settings(others, values, workload)
         lines.append((key, settings(others, values, workload), table, at, expected))
-    return places_figure(lines, x, along, workload, level, f"zero of {metric}")
+    return places_figure(lines, x, along, workload, level, f"zero of {metric}", lines=reference)
 
 
 def slices_figure(
@@ -177,89 +213,3 @@ def slices_figure(
                 series.append(one)
         panels.append((settings(keys, values, workload), series))
     return curves_figure(panels, x, metric, workload), " (a selection of slices, spread evenly)" if left_out else ""
-
-
-def quantile_words(frame: pd.DataFrame, level: float) -> str:
-    """Student's t of a full cell, in words."""
-    from raysweep.reporting.signs import t_quantile
-
-    draws = int(frame["seed"].nunique())
-    return f"{t_quantile(level, draws - 1):.2f} for {draws} draws" if draws > 1 else "unknown for a single draw"
-
-
-def headline(whole: pd.DataFrame, x: str, metric: str, lead: list[str], workload: Workload, level: float) -> str:
-    """What was found, how sure, theory beside it: one line."""
-    unit = unit_of(x, workload)
-    found = whole[whole["status"] == LOCATED]
-    what = f"zero of {metric} in {plain(x)}"
-    if len(whole) == 1:
-        row = whole.iloc[0]
-        if row["status"] == LOCATED:
-            beside = (
-                f"; closed form {number(row['theory'], 5)}{unit} (z = {row['z']:+.2g})"
-                if np.isfinite(row["theory"])
-                else ""
-            )
-            return f"{what}: {interval(row['estimate'], row['low'], row['high'])}{unit} ({100 * level:g} %){beside}"
-        known = interval(row["estimate"], row["low"], row["high"])
-        return (
-            f"{what}: {row['status']}"
-            + (f", {known}{unit}" if known != "–" else "")
-            + (f" ({row['note']})" if row["note"] else "")
-        )
-    text = f"{what}: located in {len(found)} of {counted(len(whole), 'slice')}"
-    if len(found):
-        text += f", from {number(found['estimate'].min())}{unit} to {number(found['estimate'].max())}{unit}"
-        half = ((found["high"] - found["low"]) / 2).median()
-        text += f" (median half-width {number(half, 2)}{unit}, {100 * level:g} % pointwise)"
-    other = whole[whole["status"] != LOCATED]
-    if len(other):
-        text += "; " + ", ".join(
-            f"{word.replace('_', ' ')} in {count}" for word, count in other["status"].value_counts().items()
-        )
-        common = other["note"].value_counts()
-        if common.iloc[0] > len(other) / 2 and common.index[0]:
-            text += f" ({'mostly ' if common.iloc[0] < len(other) else ''}{common.index[0]})"
-    beside = summary(whole, level)
-    return text + (f"; {beside}" if beside else "")
-
-
-def paragraphs(whole: pd.DataFrame, level: float, notes: list[str]) -> list[str]:
-    """How the fit was made, and what happened to the slices without an answer."""
-    scales = ", ".join(f"{word} in {int(count)}" for word, count in whole["scale"].value_counts().items())
-    text = [
-        f"The draw is the unit: intervals invert Student's t-test on the mean curve over draws, so they hold "
-        f"although the points of one draw "
-        f"move together. They are pointwise {100 * level:g} % intervals, widened by the spread between "
-        f"interpolations; the CSV has Bonferroni "
-        f"bands for all slices at once. Scale of the values: {scales} of {counted(len(whole), 'slice')} (sign: "
-        f"zero of the median, where draws have no variance; no z then)."
-    ]
-    other = whole[whole["status"] != LOCATED]
-    if len(other):
-        reasons = other.groupby(["status", "note"], sort=False).size()
-        text.append(
-            "Not located: "
-            + "; ".join(
-                f"{status.replace('_', ' ')} in {count}" + (f" ({note})" if note else "")
-                for (status, note), count in reasons.items()
-            )
-            + "."
-        )
-    if whole["z"].notna().any():
-        text.append(
-            "z is the distance to the closed form in units of the slice's own error; |z| is beyond "
-            "1.96 exactly where a 95 % interval misses it. Slices that share draws are not independent of each other."
-        )
-    return text + [note[0].upper() + note[1:] + "." for note in notes]
-
-
-def shown_row(row: Mapping[str, Any], lead: list[str], x: str, workload: Workload) -> dict[str, str]:
-    """One slice as ready text."""
-    out = {plain(key): number(row[key]) for key in lead}
-    out["status"] = row["status"].replace("_", " ")
-    out[f"zero in {plain(x)} [interval]"] = interval(row["estimate"], row["low"], row["high"])
-    out["closed form"] = number(row["theory"], 5)
-    out["z"] = "–" if not np.isfinite(row["z"]) else f"{row['z']:+.2f}"
-    out["draws"] = str(row["draws"])
-    return out

@@ -9,7 +9,7 @@ import numpy as np
 
 from raysweep.reporting.figures_lines import Series, curves_figure
 from raysweep.reporting.section import Drawing, Section
-from raysweep.reporting.selection import all_keys, cell_means, groups
+from raysweep.reporting.selection import all_keys, cell_means, groups, heavy_rows
 from raysweep.reporting.style import picked
 from raysweep.reporting.theory_lines import closed_form_curve, smooth
 from raysweep.reporting.words import counted, plain, setting, settings, with_error
@@ -43,7 +43,9 @@ def curves_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
     x, metrics = options["x"], metrics_of(options)
     keys = all_keys(frame, workload, x, list(options.get("by", [])))
     series_key, panel_keys = keys[:1], keys[1:]
-    drawings, tables, largest = [], {}, []
+    drawings, tables = [], {}
+    found: list[str] = []
+    notes: list[str] = []
     for metric in metrics:
         panels = []
         every = list(groups(frame, panel_keys))
@@ -68,15 +70,34 @@ def curves_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
                 "draws; lines: closed form."
             )
             drawings.append(Drawing(f"{name}_{metric}", caption, curves_figure(panels, x, metric, workload)))
-        if len(table) and table["mean"].notna().any():
-            best = table.loc[table["mean"].idxmax()]
-            where = ", ".join(setting(key, best[key], workload) for key in [*keys, x])
-            largest.append(
-                f"{metric} is largest at {where} ({with_error(best['mean'], best['standard_error'])}, "
-                f"{counted(int(best['draws']), 'draw')})"
+        best, left_out = extreme(table, [*keys, x], metric, workload)
+        if best:
+            found.append(best)
+        if left_out:
+            notes.append(
+                f"{counted(left_out, 'cell')} of {metric} have draws without a variance: their means mean nothing, the "
+                "figure shows their medians, and none of them can be the best."
             )
-    headline = "; ".join(largest) if largest else f"no usable rows for {', '.join(metrics)}"
-    return Section(f"Curves over {plain(x)}", headline, [], drawings, [], tables)
+    headline = "; ".join(found) + " (± one standard error)" if found else f"no usable rows for {', '.join(metrics)}"
+    return Section(f"Curves over {plain(x)}", headline, notes, drawings, [], tables)
+
+
+def extreme(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload) -> tuple[str, int]:
+    """Where the mean is best (largest, for a metric without a direction), in words, and how many cells were left out
+    because their draws have no variance."""
+    direction = next(m.direction for m in workload.metrics if m.name == metric)
+    if not len(table) or not table["mean"].notna().any():
+        return "", 0
+    heavy = heavy_rows(table, metric, workload)
+    usable = table[~heavy & table["mean"].notna()]
+    if not len(usable):
+        return f"{metric}: no cell whose draws have a variance", int(heavy.sum())
+    best = usable.loc[usable["mean"].idxmin() if direction == "minimize" else usable["mean"].idxmax()]
+    where = ", ".join(setting(key, best[key], workload) for key in keys)
+    tied = int((usable["mean"] == best["mean"]).sum()) - 1
+    more = f" and {counted(tied, 'more cell')}" if tied else ""
+    word = "smallest" if direction == "minimize" else "largest"
+    return f"{metric} is {word}, {with_error(best['mean'], best['standard_error'])}, at {where}{more}", int(heavy.sum())
 
 
 def means_table(frame: pd.DataFrame, keys: list[str], metric: str, workload: Workload) -> pd.DataFrame:

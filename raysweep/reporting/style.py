@@ -54,6 +54,8 @@ def panels(count: int, width: float = 4.4, height: float = 3.7, most: int = 3) -
     from matplotlib.figure import Figure
 
     columns = 2 if count == 4 else min(count, most)
+    if columns > 2:  # a wide figure is shown smaller: with less room for each panel, letters stay readable
+        width, height = 0.78 * width, 0.84 * height
     rows = -(-count // columns)
     wide = max(width * columns, 6.4) if count == 1 else width * columns
     figure = Figure(figsize=(wide, height * rows + 0.3), layout="constrained")

@@ -27,9 +27,11 @@ def check(kind: str, options: Any, axes: Mapping[str, list[Any]], workload: Work
             raise InputError(path, "missing")
         if key in ("cells", "budget", "start") and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             raise InputError(path, f"expected a whole number of at least 1, got {value!r}")
+        if key == "metric" and not isinstance(value, str):
+            raise InputError(path, f"expected the name of a metric, got {value!r}")
         if key == "metric" and value not in (names := [metric.name for metric in workload.metrics]):
             raise unknown(path, "metric", value, names)
-        if key == "x" and value not in axes:
+        if key == "x" and not (isinstance(value, str) and value in axes):
             raise unknown(path, "axis", value, axes)
     return resolved
 

@@ -30,10 +30,10 @@ class PackQueue:
         """A pack that was given out has its rows in the ledger."""
         self._running -= 1
 
-    def hand_back(self, pack: Pack) -> None:
-        """A pack that was given out was lost and is to be tried again, soon."""
+    def hand_back(self, parts: Iterable[Pack]) -> None:
+        """A pack that was given out was lost; it, or its parts, are to be tried again, soon."""
         self._running -= 1
-        self._waiting.appendleft(pack)
+        self._waiting.extendleft(parts)
 
     @property
     def running(self) -> int:

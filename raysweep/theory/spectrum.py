@@ -35,7 +35,7 @@ def turned(spectrum: ArrayLike, angle: float) -> Array:
     rotation = np.eye(dim)
     first = np.arange(half)
     rotation[first, first] = rotation[first + half, first + half] = cosine
-    rotation[first + half, first], rotation[first, first + half] = -sine, sine
+    rotation[first + half, first], rotation[first, first + half] = sine, -sine
     return sigma[:, None] * rotation.T
 
 

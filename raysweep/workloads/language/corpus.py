@@ -106,31 +106,23 @@ class Mixture:
     def sequences(self, seed: int, first: int, count: int, length: int) -> np.ndarray:
         """Training sequences first … first+count-1 of the target's stream: uint8, (count, length + 1)."""
         own = self.target.sequences("train", seed, "finetune", first, count, length)
-        return self._mix(own, lambda: self.source.sequences("train", seed, "overlap", first, count, length), seed,
-                         "train", first)
+        if self.overlap == 0:
+            return own
+        return self._mixed(own, self.source.sequences("train", seed, "overlap", first, count, length), seed, "train", first)
 
     def held_out(self, split: str, count: int, length: int) -> np.ndarray:
         """Held-out sequences of the mixture."""
         own = self.target.held_out(split, count, length)
-        other = functools.partial(self.source.held_out, split, len(own), length)
-        return self._mix(own, other, 0, split, 0)
-
-    def _mix(self, own: np.ndarray, other: object, seed: int, split: str, first: int) -> np.ndarray:
-        if self.overlap == 0 or not callable(other):
+        if self.overlap == 0:
             return own
-        taken = _uniform(seed, f"language/overlap/{split}", first, len(own)) < self.overlap
-        replacing = other()
-        rows = np.flatnonzero(taken)
-        own = own.copy()
-        own[rows] = replacing[rows % len(replacing)]
-        return own
+        return self._mixed(own, self.source.held_out(split, len(own), length), 0, split, 0)
 
-
-def _uniform(seed: int, role: str, first: int, count: int) -> np.ndarray:
-    """Numbers first … first+count-1 of a stream of uniform ones."""
-    stream = draws.generator(seed, role)
-    stream.bit_generator.advance(0)
-    return stream.random(first + count)[first:]
+    def _mixed(self, own: np.ndarray, other: np.ndarray, seed: int, split: str, first: int) -> np.ndarray:
+        uniform = draws.generator(seed, f"language/overlap/{split}").random(first + len(own))[first:]
+        rows = np.flatnonzero(uniform < self.overlap)
+        mixed = own.copy()
+        mixed[rows] = other[rows % len(other)]
+        return mixed
 
 
 def load(name: str) -> Corpus:

@@ -25,9 +25,9 @@ PARAMETERS = (
     Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=100, pretraining=True),
     Parameter("overlap_angle", float, 0.0, "angle by which the target's right singular vectors are turned, vector i "
               "towards vector i + dim//2", unit="degrees", minimum=0, maximum=180),
-    Parameter("source_spectrum", str, "geometric:2:0.6", f"singular values of the source task, falling: {FORMS}",
+    Parameter("source_spectrum", str, "geometric:2:0.6", f"source task, from the largest: {FORMS}",
               pretraining=True),
-    Parameter("target_spectrum", str, "geometric:1:0.8", f"singular values of the target task, in any order: {FORMS}"),
+    Parameter("target_spectrum", str, "geometric:1:0.8", f"target task, in any order: {FORMS}"),
     Parameter("dim", int, 8, "input, hidden and output dimension d", minimum=1, maximum=10_000, pretraining=True),
     Parameter("init_scale", float, 0.01, "initialization scale of each layer: every mode starts at init_scale^depth",
               minimum=0, maximum=100, open_minimum=True, pretraining=True),

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-FORMS = ("singular values from the largest, as in 2,1.5,1 (the rest 0), or power:FIRST:EXPONENT, "
+FORMS = ("singular values as in 2,1.5,1 (the rest 0), or power:FIRST:EXPONENT, "
          "geometric:FIRST:RATIO, linear:FIRST:LAST, each with :COUNT at the end for fewer than dim")
 _KINDS = ("power", "geometric", "linear")
 

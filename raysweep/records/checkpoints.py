@@ -1,0 +1,134 @@
+"""One checkpoint of the stage store: weights under a name of their own, and a sealed JSON record that names them.
+
+The weights go first, to a name that nobody else uses; the record is created last, in one step, and only if there is
+none. Without its record a checkpoint does not exist, so what a crash leaves behind is never half an entry.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from raysweep import __version__
+from raysweep.errors import InputError
+from raysweep.records.store_files import Files
+from raysweep.records.store_format import Damaged, Digest, deserialize, pieces, seal, serialize, unseal
+
+FORMAT = 1
+"""Of records and weights; raised whenever a store of this version could no longer be read by the one before."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A checkpoint that was read and agreed with its checksum.
+
+    stage: its id; meta: plain data as it was published (and `computed`, `seconds` where `Store.once` published it);
+    path: where its weights lie.
+    """
+
+    stage: str
+    meta: dict[str, Any]
+    path: str
+    _record: dict[str, Any] = field(repr=False, compare=False, default_factory=dict)
+    _files: Files | None = field(repr=False, compare=False, default=None)
+    _held: list[bytes] = field(repr=False, compare=False, default_factory=list)
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """The tensors, on the CPU. The first call uses the bytes that were verified when the entry was read and lets
+        go of them; later ones read and verify again (Damaged if they no longer agree)."""
+        content = self._held.pop() if self._held else None
+        if content is None:
+            assert self._files is not None
+            content = _weights(self._files, self._record)
+        return deserialize(content)
+
+
+def write(files: Files, record: str, stage: str, tensors: Mapping[str, np.ndarray], body: Mapping[str, Any]) -> bool:
+    """Publish a checkpoint whose record has this name; False, and nothing left behind, if there is one already.
+
+    The body (meta and whatever else its owner keeps) must be plain data: TypeError, before anything is written.
+    """
+    seal(body)
+    parts = serialize(tensors)
+    weights = f"{record.removesuffix('.json')}.{uuid.uuid4().hex[:12]}.safetensors"
+    digest = Digest(parts)
+    try:
+        files.write(weights, pieces(parts))
+    finally:
+        sha256 = digest.result()
+    created = False
+    try:
+        created = files.create(record, seal({
+            **body, "format": FORMAT, "stage": stage, "weights": weights, "bytes": sum(map(len, parts)),
+            "pieces_sha256": sha256, "raysweep": __version__}))
+    finally:
+        if not created:
+            files.remove(weights)
+    return created
+
+
+def look(files: Files, record: str, stage: str) -> dict[str, Any] | None:
+    """What a record says, its weights unread; None without one, Damaged, or InputError if it is of another version."""
+    try:
+        body = unseal(files.read(record))
+    except FileNotFoundError:
+        return None
+    if body.get("format") != FORMAT:
+        raise InputError(files.root, f"{record} was written by format {body.get('format')} of the store; this version "
+                                     f"of raysweep reads {FORMAT}")
+    if body.get("stage") != stage:
+        raise Damaged(f"{record} belongs to stage {body.get('stage')}")
+    return body
+
+
+def read(files: Files, record: str, stage: str) -> Entry | None:
+    """A checkpoint with every byte verified; None if there is none, Damaged if a byte is missing or changed."""
+    body = look(files, record, stage)
+    if body is None:
+        return None
+    content = _weights(files, body)
+    return Entry(stage, body["meta"], f"{files.root}/{body['weights']}", body, files, [content])
+
+
+def _weights(files: Files, body: Mapping[str, Any]) -> bytes:
+    try:
+        content = files.read(body["weights"])
+    except FileNotFoundError:
+        raise Damaged(f"{body['weights']} is missing") from None
+    if len(content) != body["bytes"]:
+        raise Damaged(f"{body['weights']} has {len(content):,} bytes where {body['bytes']:,} were written")
+    if Digest([memoryview(content)]).result() != body["pieces_sha256"]:
+        raise Damaged(f"{body['weights']} does not match its checksum")
+    return content
+
+
+def set_aside(files: Files, record: str, stage: str) -> list[str]:
+    """Rename a damaged record and all weights that may be its own into `damaged/`; the names they have there.
+
+    The record goes first: from then on the checkpoint does not exist. Only the holder of the stage's lease calls this.
+    """
+    folder, _, name = record.rpartition("/")
+    mark = uuid.uuid4().hex[:8]
+    stem = name.removesuffix(".json")
+    moved = [name, *(found for found in files.names(folder)
+                     if found.startswith(f"{stem}.") and found.endswith(".safetensors"))]
+    return [target for found in moved
+            if files.move(f"{folder}/{found}", target := f"damaged/{stem}.{mark}{found.removeprefix(stem)}")]
+
+
+def remove(files: Files, record: str) -> int:
+    """Delete a checkpoint, its record first (so that no moment shows half of it); bytes that became free."""
+    folder, _, name = record.rpartition("/")
+    freed = 0
+    stem = name.removesuffix(".json")
+    weights = [found for found in files.names(folder) if found.startswith(f"{stem}.") and found != name]
+    for found in [name, *weights]:
+        with contextlib.suppress(FileNotFoundError):
+            freed += files.size(f"{folder}/{found}")
+            files.remove(f"{folder}/{found}")
+    return freed

@@ -1,0 +1,174 @@
+"""Leases: who computes a stage now, agreed among all threads, processes and hosts that share a store.
+
+A lease is a small file `leases/STAGE.GENERATION.json` that its holder rewrites every third of its duration. Whoever
+waits takes it for expired once its bytes have not changed for that duration on the *waiter's own* clock, so hosts need
+not agree on the time; only a lease whose stated time is older than its duration by SKEW as well is expired at first
+sight. Taking over is the conditional creation of the next generation, so one waiter wins; the holder of an older
+generation finds out when it renews. The highest generation is the one that counts.
+
+A holder that was only held up (a suspended machine, a store out of reach) may thus compute beside its successor until
+it renews. What is published first is what both then read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from raysweep.errors import InputError
+from raysweep.records.store_files import Files
+
+FOLDER = "leases"
+SKEW = 300.0
+"""Seconds by which the clocks of two hosts may differ before a live lease could look dead at first sight."""
+
+
+class Lost(Exception):
+    """The lease expired and somebody else computes the stage now."""
+
+
+class Lease:
+    """A lease that is held. `generation` counts how often the stage was started: 1, and 1 more for every lease that
+    expired under its holder."""
+
+    def __init__(self, files: Files, stage: str, generation: int, seconds: float) -> None:
+        self.stage, self.generation, self.seconds = stage, generation, seconds
+        self.lost = False
+        self._files, self._beat, self._lock = files, 0, threading.Lock()
+        self._who = {"token": uuid.uuid4().hex, "host": socket.gethostname(), "process": os.getpid()}
+
+    @property
+    def name(self) -> str:
+        return f"{FOLDER}/{self.stage}.{self.generation}.json"
+
+    def content(self) -> bytes:
+        """What its file says now."""
+        return json.dumps({**self._who, "beat": self._beat, "renewed": time.time(), "seconds": self.seconds}).encode()
+
+    def renew(self) -> None:
+        """Say that the holder lives; Lost if it was too late."""
+        with self._lock:
+            held = _generations(self._files, self.stage)
+            self.lost = self.lost or not held or held[-1] != self.generation
+            if self.lost:
+                raise Lost(self.stage)
+            self._beat += 1
+            self._files.replace(self.name, self.content())
+
+    def latest(self) -> int:
+        """How often the stage was started by now: beyond `generation` if the lease expired and was taken over."""
+        return max([self.generation, *_generations(self._files, self.stage)])
+
+    def release(self) -> None:
+        """Give it back, its expired predecessors first, so that no moment shows one of them as the latest."""
+        with self._lock:
+            for generation in _generations(self._files, self.stage):
+                if generation < self.generation or (generation == self.generation and not self.lost):
+                    self._files.remove(f"{FOLDER}/{self.stage}.{generation}.json")
+
+
+class Claim:
+    """One waiter at one stage; remembers since when the lease of another has been silent."""
+
+    def __init__(self, files: Files, stage: str, seconds: float) -> None:
+        self._files, self._stage, self._seconds = files, stage, seconds
+        self._seen: tuple[int, bytes] | None = None
+        self._since = 0.0
+
+    def take(self) -> Lease | None:
+        """The lease, if nobody holds it or its holder's has expired; None if somebody does."""
+        held = _generations(self._files, self._stage)
+        expired: bytes | None = None
+        if held:
+            expired = self._expired(held[-1])
+            if expired is None:
+                return None
+        lease = Lease(self._files, self._stage, (held[-1] if held else 0) + 1, self._seconds)
+        if not self._files.create(lease.name, lease.content()):
+            return None
+        if not self._stands(lease, expired):
+            self._files.remove(lease.name)
+            return None
+        return lease
+
+    def _expired(self, generation: int) -> bytes | None:
+        """The bytes of a lease that has expired, None for a live one."""
+        try:
+            content = self._files.read(f"{FOLDER}/{self._stage}.{generation}.json")
+        except FileNotFoundError:  # released this moment
+            return None
+        now = time.monotonic()
+        if self._seen != (generation, content):
+            self._seen, self._since = (generation, content), now
+        seconds, renewed = _stated(content, self._seconds)
+        silent = now - self._since >= seconds or time.time() - renewed > seconds + SKEW
+        return content if silent else None
+
+    def _stands(self, lease: Lease, expired: bytes | None) -> bool:
+        """Whether the world is still as it was when the lease was created: nobody above, the expired one below.
+
+        Between a look and a creation another waiter may have taken over, finished and cleared the leases away.
+        """
+        held = _generations(self._files, self._stage)
+        if not held or held[-1] != lease.generation:
+            return False
+        if expired is None:
+            return True
+        try:
+            return self._files.read(f"{FOLDER}/{self._stage}.{lease.generation - 1}.json") == expired
+        except FileNotFoundError:
+            return False
+
+
+@contextlib.contextmanager
+def kept(lease: Lease) -> Iterator[Lease]:
+    """Renew a lease in the background for as long as the block runs, then give it back.
+
+    A store that is out of reach for a moment does not end the work: the next renewal counts, or the lease expires.
+    """
+    done = threading.Event()
+
+    def renew() -> None:
+        while not done.wait(lease.seconds / 3):
+            try:
+                lease.renew()
+            except Lost:
+                return
+            except (OSError, InputError):
+                continue
+
+    thread = threading.Thread(target=renew, name=f"lease of {lease.stage}", daemon=True)
+    thread.start()
+    try:
+        yield lease
+    finally:
+        done.set()
+        thread.join()
+        lease.release()
+
+
+def held(files: Files) -> set[str]:
+    """Stages with a lease, live or expired."""
+    return {name.partition(".")[0] for name in files.names(FOLDER)}
+
+
+def _generations(files: Files, stage: str) -> list[int]:
+    found = [name.split(".") for name in files.names(FOLDER)]
+    return sorted(int(parts[1]) for parts in found
+                  if len(parts) == 3 and parts[0] == stage and parts[1].isdigit() and parts[2] == "json")
+
+
+def _stated(content: bytes, seconds: float) -> tuple[float, float]:
+    """Duration and time of the last renewal as a lease states them; ours, and now, where it cannot be read."""
+    try:
+        plain: dict[str, Any] = json.loads(content)
+        return float(plain["seconds"]), float(plain["renewed"])
+    except (ValueError, KeyError, TypeError):
+        return seconds, time.time()

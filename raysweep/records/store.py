@@ -1,0 +1,234 @@
+"""The stage store: what a stage leaves behind, kept under its identity and computed once by all who share the store.
+
+    STORE/store.json                       the format of the store
+    STORE/entries/STAGE.json               a published stage: meta, description, checksum of weights (checkpoints.py)
+    STORE/entries/STAGE.TOKEN.safetensors  its weights
+    STORE/progress/STAGE.N.TOKEN.*         intermediate checkpoints of a stage that is being computed, in the same form
+    STORE/leases/                          who computes what now (leases.py)
+    STORE/refs/SWEEP/HASH.json             stages that a sweep refers to, which pruning therefore leaves alone
+    STORE/damaged/                         what did not agree with its checksum, set aside
+
+A store lies in a local folder or on any file system of fsspec; store_files.py says what each of them guarantees. Writes
+raise InputError, one line, where the store is read-only or full.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raysweep.errors import InputError
+from raysweep.identity import content_id
+from raysweep.records import checkpoints, leases
+from raysweep.records.checkpoints import FORMAT, Entry
+from raysweep.records.stage_progress import Progress
+from raysweep.records.store_files import open_files
+from raysweep.records.store_format import Damaged, seal, unseal
+
+__all__ = ["Damaged", "Entry", "Progress", "Store"]
+
+LEASE_SECONDS = 60.0
+MARKER = "store.json"
+_SLOWEST = 1.0  # seconds between two looks of a waiter
+_STAGE = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_SWEEP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+Computed = tuple[Mapping[str, np.ndarray], dict[str, Any]]
+
+
+class Store:
+    """A store at a path or URL. Opening it reads its format (InputError if it is of another version, or no store) and
+    creates nothing. It can be pickled and used by threads. A lease lasts `lease_seconds` beyond its last renewal.
+    """
+
+    def __init__(self, url: str | Path, lease_seconds: float = LEASE_SECONDS) -> None:
+        self.files = open_files(url)
+        self.url = self.files.root
+        self.lease_seconds = lease_seconds
+        self._ready = self._marked()
+
+    def _marked(self) -> bool:
+        """Whether the store is there; InputError if it is not ours to read."""
+        try:
+            content = self.files.read(MARKER)
+        except FileNotFoundError:
+            strange = [name for name in self._names("") if not name.startswith(".")]
+            if MARKER in strange:  # created this moment
+                return self._marked()
+            if strange:
+                raise InputError(self.url, f"is not a store: it has no {MARKER}, but {strange[0]}") from None
+            return False
+        except Exception as error:  # every file system has its own
+            raise InputError(self.url, f"the store cannot be read: {getattr(error, 'strerror', None) or error}"
+                             ) from error
+        try:
+            found = json.loads(content)["format"]
+        except (ValueError, KeyError, TypeError):
+            raise InputError(self.url, f"{MARKER} cannot be read; expected {_marker().decode().strip()}") from None
+        if found != FORMAT:
+            raise InputError(self.url, f"the store was written by another version of raysweep (format {found}; this "
+                                       f"version reads and writes {FORMAT}); use another store")
+        return True
+
+    def _names(self, folder: str) -> list[str]:
+        try:
+            return self.files.names(folder)
+        except OSError as error:
+            raise InputError(self.url, f"the store cannot be read: {error.strerror or error}") from error
+
+    def check(self) -> None:
+        """InputError if nothing can be written here: to be asked before any work starts."""
+        self._prepare()
+        probe = f".probe.{uuid.uuid4().hex}"
+        self.files.replace(probe, bytes(4096))
+        self.files.remove(probe)
+
+    def _prepare(self) -> None:
+        if not self._ready:
+            self.files.create(MARKER, _marker())
+            self._ready = self._marked()
+
+    def look(self, stage: str) -> dict[str, Any] | None:
+        """What the record of a stage says (meta, describe, bytes, published), its weights unread; None if it is not
+        published, or its record damaged. For dry runs and lists."""
+        with contextlib.suppress(Damaged):
+            return checkpoints.look(self.files, _record(stage), stage)
+        return None
+
+    def fetch(self, stage: str) -> Entry | None:
+        """A published stage, every byte verified; None if there is none. A damaged one is set aside (None as well)."""
+        try:
+            return checkpoints.read(self.files, _record(stage), stage)
+        except Damaged:
+            lease = self._claim(stage).take()
+        if lease is None:  # somebody else sees to it
+            return None
+        with leases.kept(lease):
+            return self._sound(stage)
+
+    def _sound(self, stage: str) -> Entry | None:
+        """As `fetch`, for the holder of the lease."""
+        try:
+            return checkpoints.read(self.files, _record(stage), stage)
+        except Damaged:
+            checkpoints.set_aside(self.files, _record(stage), stage)
+            return None
+
+    def publish(self, stage: str, tensors: Mapping[str, np.ndarray], meta: dict[str, Any],
+                describe: Mapping[str, Any] | None = None) -> bool:
+        """Publish a stage, atomically and durably; False, and nothing changed, if it was published before.
+
+        tensors: any shapes, of dtypes that safetensors knows; meta, describe: plain data (TypeError otherwise).
+        """
+        record = _record(stage)
+        self._prepare()
+        published = datetime.now(UTC).isoformat(timespec="seconds")
+        return checkpoints.write(self.files, record, stage, tensors,
+                                 {"meta": meta, "describe": dict(describe or {}), "published": published})
+
+    def once(self, stage: str, compute: Callable[[Progress], Computed], *, describe: dict[str, Any]) -> Entry:
+        """A stage, computed by whoever gets its lease and read by everybody else, who waits until then.
+
+        `describe` (workload, parameters, seed) is kept for `raysweep store list`. The meta of the entry gains
+        `computed`, how often the computation was started because the lease of the one before had expired (1 if never),
+        and `seconds`, what it took over all of them. What compute raises goes to its caller; the next in line tries.
+        """
+        claim = self._claim(stage)
+        seal({"describe": describe})  # a mistake in it is found before the work, not after
+        pause = 0.01
+        while True:
+            with contextlib.suppress(Damaged):
+                found = checkpoints.read(self.files, _record(stage), stage)
+                if found is not None:
+                    return found
+            self._prepare()
+            lease = claim.take()
+            if lease is None:
+                time.sleep(pause)
+                pause = min(1.5 * pause, _SLOWEST, self.lease_seconds / 4)
+                continue
+            with leases.kept(lease), contextlib.suppress(leases.Lost):
+                found = self._sound(stage)
+                if found is not None:
+                    return found
+                progress = Progress(self.files, stage, lease)
+                tensors, meta = compute(progress)
+                told = {"computed": lease.latest(), "seconds": progress.seconds()}
+                self.publish(stage, tensors, {**meta, **told}, describe)
+                progress.clear()
+                return self._just_published(stage)
+
+    def _just_published(self, stage: str) -> Entry:
+        """What stands there now, by us or by who was before us; InputError if this disk loses what is written."""
+        with contextlib.suppress(Damaged):
+            found = checkpoints.read(self.files, _record(stage), stage)
+            if found is not None:
+                return found
+        raise InputError(self.url, f"stage {stage} was published there and cannot be read back whole")
+
+    def _claim(self, stage: str) -> leases.Claim:
+        _record(stage)
+        return leases.Claim(self.files, stage, self.lease_seconds)
+
+    def stages(self) -> list[str]:
+        """The published stages, sorted (their records unread)."""
+        return [name.removesuffix(".json") for name in self._names("entries")
+                if name.endswith(".json") and _STAGE.fullmatch(name.removesuffix(".json"))]
+
+    def refer(self, sweep: str, stages: Iterable[str]) -> None:
+        """Say, before any work, that a sweep needs these stages: pruning then leaves them alone."""
+        wanted = sorted(set(stages))
+        for stage in wanted:
+            _record(stage)
+        self._prepare()
+        self.files.create(f"{_references(sweep)}/{content_id(wanted)}.json", seal({"stages": wanted}))
+
+    def forget(self, sweep: str) -> None:
+        """A sweep needs nothing any more (it was deleted)."""
+        folder = _references(sweep)
+        for name in self._names(folder):
+            self.files.remove(f"{folder}/{name}")
+
+    def users(self) -> dict[str, list[str]]:
+        """stage -> sweeps that refer to it; Damaged if a reference cannot be read (then nobody can say)."""
+        found: dict[str, list[str]] = {}
+        for sweep in self._names("refs"):
+            for name in self._names(f"refs/{sweep}"):
+                if name.startswith("."):
+                    continue
+                try:
+                    stages = unseal(self.files.read(f"refs/{sweep}/{name}"))["stages"]
+                except FileNotFoundError:  # forgotten this moment
+                    continue
+                except (Damaged, KeyError) as error:
+                    raise Damaged(f"refs/{sweep}/{name}: {error}") from None
+                for stage in stages:
+                    users = found.setdefault(stage, [])
+                    if sweep not in users:
+                        users.append(sweep)
+        return found
+
+
+def _marker() -> bytes:
+    return json.dumps({"raysweep": "stage store", "format": FORMAT}).encode() + b"\n"
+
+
+def _record(stage: str) -> str:
+    if not _STAGE.fullmatch(stage):
+        raise ValueError(f"expected a stage id of letters, digits, '_' and '-', got {stage!r}")
+    return f"entries/{stage}.json"
+
+
+def _references(sweep: str) -> str:
+    if not _SWEEP.fullmatch(sweep):
+        raise ValueError(f"expected a plain name or id of a sweep, got {sweep!r}")
+    return f"refs/{sweep}"
