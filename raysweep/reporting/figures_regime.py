@@ -1,0 +1,169 @@
+"""Figures of the regime: the optimal rate against length (as O Fig. 34), and metrics at the tuned rate (as O Fig. 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.reporting.draws import decades
+from raysweep.reporting.regime import Regime
+from raysweep.reporting.result import LOCATED
+from raysweep.reporting.selection import CellMeans
+from raysweep.reporting.style import colours, label_panels, legend_below, legend_right, panels
+from raysweep.reporting.words import axis_label, number
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of the other axes: a line. fixed: the metrics at fixed rates, by metric (rate, means over length)."""
+
+    key: Any
+    label: str
+    regime: Regime
+    fixed: dict[str, list[tuple[float, CellMeans]]]
+
+
+def rates_figure(
+    parts: Sequence[tuple[str, list[Setting]]], lr: str, length: str, workload: Workload, level: float
+) -> Figure:
+    """Optimal rate against length, both logarithmic, one panel per part (title, settings), with the fitted power law.
+
+    A censored optimum is a triangle at the bound that is known, pointing to where it lies.
+    """
+    from matplotlib.lines import Line2D
+
+    figure, axes = panels(len(parts), width=4.4, height=3.6)
+    shade = shades(parts)
+    censored = fitted = False
+    for panel, (title, lines) in zip(axes, parts, strict=True):
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        for index, setting in enumerate(lines):
+            colour, regime = shade[setting.key], setting.regime
+            table = regime.optimum.table
+            table = table[np.isfinite(table[length].to_numpy(float)) & (table[length].to_numpy(float) > 0)]
+            shift = 1 + 0.02 * (index - (len(lines) - 1) / 2)  # error bars side by side
+            found = table[table["status"] == LOCATED]
+            at, rate = found[length].to_numpy(float) * shift, found["estimate"].to_numpy(float)
+            ends = [rate - found["low"].to_numpy(float), found["high"].to_numpy(float) - rate]
+            panel.errorbar(
+                at, rate, yerr=np.maximum(ends, 0), fmt="o", color=colour, markersize=4.5, elinewidth=1.4, capsize=2.2
+            )
+            for bound, marker in (("low", "^"), ("high", "v")):
+                known = table[(table["status"] != LOCATED) & np.isfinite(table[bound])]
+                if len(known):
+                    censored = True
+                    spot = known[length].to_numpy(float) * shift
+                    panel.plot(spot, known[bound], marker, color=colour, markerfacecolor="none", markersize=6)
+            if np.isfinite(regime.slope):
+                fitted = True
+                ends_of_line = table[length].to_numpy(float)[[0, -1]]
+                panel.plot(
+                    ends_of_line,
+                    np.exp(regime.intercept) * ends_of_line**regime.slope,
+                    color=colour,
+                    linestyle="--",
+                    linewidth=1.2,
+                )
+        panel.set_title(title)
+    label_panels(axes, axis_label(length, workload), f"best {axis_label(lr, workload)}")
+    kinds = [
+        Line2D([], [], color="#555555", marker="o", markersize=5, linestyle="none", label=f"best rate, {100 * level:g} %")
+    ]
+    if fitted:
+        kinds.append(Line2D([], [], color="#555555", linestyle="--", linewidth=1.2, label="power law fitted"))
+    if censored:
+        kinds.append(
+            Line2D([], [], color="#555555", marker="^", markerfacecolor="none", linestyle="none", label="beyond (censored)")
+        )
+    finish(figure, axes, parts, shade, kinds)
+    return figure
+
+
+def tuned_figure(
+    parts: Sequence[tuple[str, list[Setting]]], metric: str, length: str, lr: str, workload: Workload
+) -> Figure:
+    """A metric at the tuned rate against length (solid), and at fixed rates (dashed, as in O Fig. 7), a panel a part.
+
+    Fixed rates are shown where a panel has one line.
+    """
+    from matplotlib.lines import Line2D
+
+    figure, axes = panels(len(parts), width=4.4, height=3.6)
+    shade = shades(parts)
+    any_edge = any_fixed = False
+    for panel, (title, lines) in zip(axes, parts, strict=True):
+        heights = []
+        for setting in lines:
+            regime, colour = setting.regime, shade[setting.key]
+            table = regime.beside[metric][0] if metric in regime.beside else regime.tuned
+            at = table[length].to_numpy(float)
+            table = table[np.isfinite(at) & (at > 0)]
+            at, mean = table[length].to_numpy(float), table["mean"].to_numpy(float)
+            heights.append(mean)
+            ends = [mean - table["low"].to_numpy(float), table["high"].to_numpy(float) - mean]
+            panel.errorbar(at, mean, yerr=np.maximum(ends, 0), color=colour, marker="o", markersize=4.5, capsize=2.2)
+            edge = table["at_edge"].to_numpy(bool)
+            if edge.any():
+                any_edge = True
+                panel.plot(at[edge], mean[edge], "o", color=colour, markerfacecolor="white", markersize=4.5, zorder=4)
+            if len(lines) == 1:
+                for rate, means in setting.fixed.get(metric, []):
+                    use = np.isfinite(means.x) & (means.x > 0)
+                    any_fixed = True
+                    panel.plot(means.x[use], means.centre[use], "--", color="#999999", linewidth=0.9, zorder=1)
+                    heights.append(means.centre[use])
+                    if use.any():
+                        panel.annotate(
+                            number(rate, 2),
+                            (means.x[use][-1], means.centre[use][-1]),
+                            xytext=(3, 0),
+                            textcoords="offset points",
+                            fontsize=6.5,
+                            color="#777777",
+                            va="center",
+                            annotation_clip=True,
+                        )
+        panel.set_xscale("log")
+        every = np.concatenate(heights) if heights else np.empty(0)
+        if decades(every[np.isfinite(every)]):
+            panel.set_yscale("log")
+        panel.set_title(title)
+    label_panels(axes, axis_label(length, workload), axis_label(metric, workload))
+    kinds = [Line2D([], [], color="#555555", marker="o", markersize=4.5, label="at the tuned rate")]
+    if any_edge:
+        kinds.append(
+            Line2D([], [], color="#555555", marker="o", markerfacecolor="white", linestyle="none", label="last rate tried")
+        )
+    if any_fixed:
+        kinds.append(Line2D([], [], color="#999999", linestyle="--", linewidth=0.9, label="at a fixed rate"))
+    finish(figure, axes, parts, shade, kinds)
+    return figure
+
+
+def shades(parts: Sequence[tuple[str, list[Setting]]]) -> dict[Any, Any]:
+    """A colour for every key."""
+    keys = sorted({line.key for _, lines in parts for line in lines}, key=lambda key: (isinstance(key, str), key))
+    return dict(zip(keys, colours(keys), strict=True))
+
+
+def finish(
+    figure: Figure, axes: list[Any], parts: Sequence[tuple[str, list[Setting]]], shade: dict[Any, Any], kinds: list[Any]
+) -> None:
+    """Both legends."""
+    from matplotlib.lines import Line2D
+
+    from raysweep.reporting.style import columns_of_panels
+
+    labels = {line.key: line.label for _, lines in parts for line in lines}
+    if len(shade) > 1:
+        handles = [Line2D([], [], color=shade[key], marker="o", markersize=4.5, label=labels[key]) for key in shade]
+        legend_right(axes[min(len(axes), columns_of_panels(axes)) - 1], handles)
+    legend_below(figure, kinds)

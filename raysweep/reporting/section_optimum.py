@@ -1,0 +1,164 @@
+"""The optimum analysis: the rate at which a metric is best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.reporting.against_theory import add_theory, summary
+from raysweep.reporting.figures_lines import curves_figure, places_figure
+from raysweep.reporting.movement import movement
+from raysweep.reporting.optimum import fit_optimum
+from raysweep.reporting.regime import draws_to_halve
+from raysweep.reporting.result import LOCATED
+from raysweep.reporting.section import Drawing, Section
+from raysweep.reporting.section_boundary import is_number
+from raysweep.reporting.section_inflection import panels_of, theory_turn
+from raysweep.reporting.selection import all_keys, groups, is_exact
+from raysweep.reporting.style import picked
+from raysweep.reporting.theory_lines import closed_form_curve
+from raysweep.reporting.words import counted, interval, number, plain, settings, unit_of
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def optimum_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str) -> Section:
+    """Fits, figures and tables of one `optimum` entry."""
+    x, metric, level = options["x"], options["metric"], float(options.get("level", 0.95))
+    direction = next(m.direction for m in workload.metrics if m.name == metric)
+    turn = "max" if direction == "maximize" else "min"
+    keys = all_keys(frame, workload, x, list(options.get("by", [])))
+    fit = fit_optimum(frame, x, metric, keys or None, "seed", level, turn=turn, exact=is_exact(frame, metric))
+    rows_of = list(groups(frame, keys))
+    expected = [theory_turn(rows, x, metric, workload, turn) for _, rows in rows_of]
+    whole = add_theory(fit.table, [np.array([e]) if np.isfinite(e) else np.empty(0) for e in expected], level)
+
+    caption = (
+        f"{plain(metric).capitalize()} against {plain(x)}: mean over draws ± one standard error. Diamonds: the fitted "
+        f"optimum with its {100 * level:g} % interval."
+    )
+    if knows_no_rate(rows_of[0][1], x, metric, workload):
+        caption += (
+            f" Lines: the closed form, which knows no {plain(x)}: what training to convergence in ever smaller "
+            "steps gives."
+        )
+    panels = panels_of(rows_of, whole, keys, x, metric, workload)
+    drawings = [Drawing(f"{name}_curves", caption, curves_figure(panels, x, metric, workload))] if panels else []
+    along = next((key for key in keys if is_number(frame, key) and frame[key].nunique() > 1), None)
+    if along:
+        lines = []
+        others = [key for key in keys if key != along]
+        combinations = list(groups(whole, others))
+        for index in picked(len(combinations), 8):
+            values, table = combinations[index]
+            key = values[0] if len(values) == 1 else settings(others, values, workload)
+            label = settings(others, values, workload)
+            lines.append((key, label, table, table[along].to_numpy(float), table["theory"].to_numpy(float)))
+        drawings.insert(
+            0,
+            Drawing(
+                f"{name}_line",
+                f"The {plain(x)} at which {plain(metric)} is best, against {plain(along)}, with {100 * level:g} % "
+                "intervals; triangles: the optimum lies beyond the rate shown.",
+                places_figure(lines, x, along, workload, level, f"optimum of {plain(metric)}"),
+            ),
+        )
+    return Section(
+        title=f"Optimum: the best {plain(x)} for {plain(metric)}",
+        headline=headline(whole, x, metric, workload, level),
+        paragraphs=paragraphs(whole, keys, x, fit.draws, level),
+        drawings=drawings,
+        shown=[shown_row(row, keys, x) for row in whole.to_dict("records")],
+        tables={f"{name}_optima": whole},
+    )
+
+
+def knows_no_rate(rows: pd.DataFrame, x: str, metric: str, workload: Workload) -> bool:
+    """Whether there is a closed form and it is the same at every rate."""
+    curve = closed_form_curve(rows, x, metric, workload)
+    values = np.sort(rows[x].unique().astype(float))
+    if curve is None or len(values) < 2:
+        return False
+    ends = curve(values[[0, -1]])
+    return bool(ends[0] == ends[1])
+
+
+def headline(whole: pd.DataFrame, x: str, metric: str, workload: Workload, level: float) -> str:
+    """What was found, how sure: one line."""
+    unit = unit_of(x, workload)
+    what = f"best {plain(x)} for {plain(metric)}"
+    if len(whole) == 1:
+        row = whole.iloc[0]
+        known = interval(row["estimate"], row["low"], row["high"])
+        if row["status"] == LOCATED:
+            return f"{what}: {known}{unit} ({100 * level:g} %)"
+        return (
+            f"{what}: {row['status'].replace('_', ' ')}"
+            + (f", {known}{unit}" if known != "–" else "")
+            + (f" ({row['note']})" if row["note"] else "")
+        )
+    found = whole[whole["status"] == LOCATED]
+    text = f"{what}: located in {len(found)} of {counted(len(whole), 'setting')}"
+    if len(found):
+        factor = float(np.sqrt(found["high"] / found["low"]).median())
+        text += (
+            f", from {number(found['estimate'].min(), 3)} to {number(found['estimate'].max(), 3)}{unit} (median "
+            f"interval: a factor {number(factor, 3)} either way, {100 * level:g} %)"
+        )
+    other = whole[whole["status"] != LOCATED]
+    if len(other):
+        text += "; " + ", ".join(
+            f"{word.replace('_', ' ')} in {count}" for word, count in other["status"].value_counts().items()
+        )
+    beside = summary(whole, level)
+    return text + (f"; {beside}" if beside else "")
+
+
+def paragraphs(whole: pd.DataFrame, keys: list[str], x: str, draws: int, level: float) -> list[str]:
+    """How it moves, how the fits were made, and what happened to the settings without an answer."""
+    text = [moves] if (moves := movement(whole, keys, f"best {plain(x)}")) else []
+    methods = whole["method"].value_counts()
+    text.append(
+        f"Intervals are {100 * level:g} % for each setting on its own, and hold for every interpolation used. Method: "
+        + "; ".join(f"{word} ({counted(int(count), 'setting')})" for word, count in methods.items() if word != "none")
+        + "."
+    )
+    if draws > 1:
+        text[-1] += (
+            f" Half the width takes about {draws_to_halve(draws, level)} draws instead of {draws}, where noise and not "
+            f"the spacing of the rates sets it."
+        )
+    bounded = whole[np.isfinite(whole["diverged_from"])]
+    if len(bounded):
+        text.append(
+            f"Most draws diverged from some rate on in {counted(len(bounded), 'setting')} (the lowest: "
+            f"{number(bounded['diverged_from'].min(), 3)}): no row from there on enters a fit."
+        )
+    other = whole[whole["status"] != LOCATED]
+    if len(other):
+        reasons = other.groupby(["status", "note"], sort=False).size()
+        text.append(
+            "Not located: "
+            + "; ".join(
+                f"{status.replace('_', ' ')} in {count}" + (f" ({note})" if note else "")
+                for (status, note), count in reasons.items()
+            )
+            + "."
+        )
+    return text
+
+
+def shown_row(row: Mapping[str, Any], keys: list[str], x: str) -> dict[str, str]:
+    """One setting as ready text."""
+    out = {plain(key): number(row[key]) for key in keys}
+    out["status"] = row["status"].replace("_", " ")
+    out[f"best {plain(x)} [interval]"] = interval(row["estimate"], row["low"], row["high"])
+    if np.isfinite(row["theory"]):
+        out["closed form"] = number(row["theory"], 4)
+    out["diverged from"] = number(row["diverged_from"], 3) if np.isfinite(row["diverged_from"]) else "–"
+    out["draws"] = str(row["draws"])
+    return out

@@ -1,0 +1,262 @@
+"""The regime analysis: how the best rate moves with pretraining length, and what tuning it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.reporting.figures_regime import Setting, rates_figure, tuned_figure
+from raysweep.reporting.regime import (
+    FLAT,
+    LOCATED,
+    QUICK,
+    UNDETERMINED,
+    VERDICTS,
+    Regime,
+    draws_to_halve,
+    fit_regime,
+    trend_word,
+)
+from raysweep.reporting.section import Drawing, Section
+from raysweep.reporting.section_curves import metrics_of
+from raysweep.reporting.selection import all_keys, cell_means, groups, is_exact
+from raysweep.reporting.style import picked
+from raysweep.reporting.words import counted, interval, number, plain, settings, unit_of
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def regime_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str) -> Section:
+    """Fits, figures and tables of one `regime` entry."""
+    import pandas as pd
+
+    lr, length, metric = options["lr"], options["length"], options["metric"]
+    level = float(options.get("level", 0.95))
+    beside = [other for other in metrics_of({"metrics": options.get("metrics") or []}) if other != metric]
+    directions = {m.name: m.direction for m in workload.metrics}
+    turn = "max" if directions[metric] == "maximize" else "min"
+    keys = [key for key in all_keys(frame, workload, lr, [length, *options.get("by", [])]) if key != length]
+    answers: list[tuple[tuple[Any, ...], Regime]] = []
+    parts: dict[tuple[Any, ...], list[Setting]] = {}
+    for values, rows in groups(frame, keys):
+        exact = is_exact(rows, metric)
+        regime = fit_regime(rows, lr, length, metric, "seed", level, turn=turn, exact=exact, beside=beside)
+        answers.append((values, regime))
+        fixed = {each: fixed_rates(rows, lr, length, each, workload) for each in [metric, *beside]}
+        label = settings(keys[:1], values[:1], workload)
+        parts.setdefault(tuple(values[1:]), []).append(Setting(values[0] if values else "", label, regime, fixed))
+    whole = pd.DataFrame([{**dict(zip(keys, values, strict=True)), **numbers(one)} for values, one in answers])
+
+    shown = [
+        (settings(keys[1:], rest, workload), [lines[k] for k in picked(len(lines), 8)]) for rest, lines in parts.items()
+    ]
+    shown = [shown[k] for k in picked(len(shown), 9)]
+    drawings = [
+        Drawing(
+            f"{name}_rates",
+            f"Best {plain(lr)} for {plain(metric)} against {plain(length)} (as O Fig. 34), with {100 * level:g} % "
+            "intervals; dashed: power law, fitted where every length has an optimum. Triangles: the optimum lies "
+            "beyond the rate shown.",
+            rates_figure(shown, lr, length, workload, level),
+        )
+    ]
+    for each in [metric, *beside]:
+        drawings.append(
+            Drawing(
+                f"{name}_{each}",
+                f"{plain(each).capitalize()} at the {plain(lr)} that is best for {plain(metric)}, against "
+                f"{plain(length)} (as O Fig. 6), with {100 * level:g} % intervals between draws.",
+                tuned_figure(shown, each, length, lr, workload),
+            )
+        )
+    tuned = pd.concat(
+        [
+            one.tuned.assign(metric=metric, **dict(zip(keys, values, strict=True))) for values, one in answers
+        ]
+        + [
+            table.assign(metric=other, **dict(zip(keys, values, strict=True)))
+            for values, one in answers
+            for other, (table, _) in one.beside.items()
+        ],
+        ignore_index=True,
+    )
+    rates = pd.concat(
+        [one.optimum.table.assign(**dict(zip(keys, values, strict=True))) for values, one in answers],
+        ignore_index=True,
+    )
+    return Section(
+        title=f"Regime: how the best {plain(lr)} moves with {plain(length)}",
+        headline=headline(answers, lr, length, metric, beside, workload),
+        paragraphs=paragraphs(answers, keys, lr, length, metric, level, workload),
+        drawings=drawings,
+        shown=[shown_row(values, one, keys, length, metric) for values, one in answers],
+        tables={f"{name}_slopes": whole, f"{name}_rates": rates, f"{name}_tuned": tuned},
+    )
+
+
+def fixed_rates(rows: pd.DataFrame, lr: str, length: str, metric: str, workload: Workload) -> list[tuple[float, Any]]:
+    """The metric over length at up to seven of the rates."""
+    every = np.sort(rows[lr].unique().astype(float))
+    out = []
+    for k in picked(len(every), 7):
+        means = cell_means(rows[rows[lr] == every[k]], length, metric, workload)
+        if len(means.x):
+            out.append((float(every[k]), means))
+    return out
+
+
+def numbers(one: Regime) -> dict[str, Any]:
+    """One setting as a row of the table."""
+    return {
+        "verdict": one.verdict,
+        "slope": one.slope,
+        "low": one.low,
+        "high": one.high,
+        "lengths_located": one.located,
+        "lengths_bounded": one.bounded,
+        "lengths_left_out": one.left_out,
+        "draws": one.draws,
+        "tuned": trend_word(one.trend),
+        "tuned_turn": one.trend.estimate,
+        "tuned_turn_low": one.trend.low,
+        "tuned_turn_high": one.trend.high,
+        **{f"{name}_tuned": trend_word(trend) for name, (_, trend) in one.beside.items()},
+        "note": one.note,
+    }
+
+
+def slope_words(one: Regime) -> str:
+    """The slope with its interval; one-sided where censored lengths leave a side open."""
+    if np.isfinite(one.low) and np.isfinite(one.high) and not np.isfinite(one.slope):
+        return f"between {number(one.low, 2)} and {number(one.high, 2)}"
+    return interval(one.slope, one.low, one.high)
+
+
+def headline(
+    answers: list[tuple[tuple[Any, ...], Regime]],
+    lr: str,
+    length: str,
+    metric: str,
+    beside: list[str],
+    workload: Workload,
+) -> str:
+    """What was found, how sure: one line."""
+    what = f"best {plain(lr)} against {plain(length)}"
+    if len(answers) == 1:
+        one = answers[0][1]
+        text = f"{what}: {one.verdict}" + (f" ({one.note})" if one.note else "")
+        known = slope_words(one)
+        text += f", log-log slope {known} ({100 * one.level:g} %)" if known != "–" else ""
+        text += f"; tuned, {plain(metric)} {tuned_words(one.trend, length, workload)}"
+        for other in beside:
+            text += f", {plain(other)} {tuned_words(one.beside[other][1], length, workload)}"
+        return text
+    words = [one.verdict for _, one in answers]
+    text = f"{what}: " + ", ".join(f"{word} in {words.count(word)}" for word in VERDICTS if word in words)
+    text += f" of {counted(len(answers), 'setting')}"
+    slopes = [one.slope for _, one in answers if np.isfinite(one.slope)]
+    if len(slopes) == 1:
+        text += f" (log-log slope {number(slopes[0], 2)})"
+    elif slopes:
+        text += f" (log-log slopes {number(min(slopes), 2)} to {number(max(slopes), 2)})"
+    for other, trends in [(metric, [one.trend for _, one in answers])] + [
+        (name, [one.beside[name][1] for _, one in answers]) for name in beside
+    ]:
+        said = [trend_word(trend) for trend in trends]
+        counts = [f"{word} in {said.count(word)}" for word in dict.fromkeys(sorted(said, key=said.count, reverse=True))]
+        text += f"; tuned, {plain(other)} " + ", ".join(counts)
+        turns = [trend.estimate for trend in trends if trend.status == LOCATED]
+        if turns:
+            text += f" (turning at {plain(length)} {number(min(turns), 3)} to {number(max(turns), 3)})"
+    return text
+
+
+def tuned_words(trend: Any, length: str, workload: Workload) -> str:
+    """What happens to a metric at the tuned rate, and where it turns."""
+    word = trend_word(trend)
+    if trend.status == LOCATED:
+        unit = unit_of(length, workload)
+        return f"improves up to {plain(length)} {interval(trend.estimate, trend.low, trend.high)}{unit}, then degrades"
+    return "shows no clear change" if trend.status == UNDETERMINED else word
+
+
+def paragraphs(
+    answers: list[tuple[tuple[Any, ...], Regime]],
+    keys: list[str],
+    lr: str,
+    length: str,
+    metric: str,
+    level: float,
+    workload: Workload,
+) -> list[str]:
+    """The rule, the method, and what is missing."""
+    draws = max(one.draws for _, one in answers)
+    text = []
+    moves = slope_moves(answers, keys)
+    if moves:
+        text.append(moves)
+    text.append(
+        f"Rule: the {100 * level:g} % interval of the slope of log {plain(lr)} over log {plain(length)} must lie "
+        f"within ±{FLAT:g} (constant), above 0 (increasing), at or below {QUICK:g} (quickly decreasing), or between "
+        f"{QUICK:g} and 0 (slowly decreasing); else it is undetermined. O §3.4.2 tells slow from quick by what happens "
+        f"to the losses at the tuned rate, which stands beside it; {QUICK:g} is where the damage of a move stays the "
+        "same if curvature grows in proportion to length and the move in proportion to the rate."
+    )
+    text.append(
+        "The slope is least squares with equal weights over the lengths; its interval has the draw as the unit "
+        f"(jackknife over {counted(draws, 'draw')}, Student's t) and holds for every interpolation used. Lengths whose "
+        "optimum is censored enter with their bound, and leave that side of the interval as wide as the bound does."
+    )
+    if draws > 1:
+        text[-1] += f" Half the width takes about {draws_to_halve(draws, level)} draws, or lengths over a wider range."
+    bounded, left_out = sum(one.bounded for _, one in answers), sum(one.left_out for _, one in answers)
+    total = sum(one.located for _, one in answers) + bounded + left_out
+    if bounded or left_out:
+        text.append(
+            f"Of {counted(total, 'length')} in all settings {bounded} have a bound only, and {left_out} do not count "
+            "(optimum undetermined, or length 0 or ∞)."
+        )
+    notes = [(settings(keys, values, workload), one.note) for values, one in answers if one.note]
+    if notes and len(answers) > 1:
+        by_note: dict[str, int] = {}
+        for _, note in notes:
+            by_note[note] = by_note.get(note, 0) + 1
+        text.append("Undetermined: " + "; ".join(f"{note} (in {count})" for note, count in by_note.items()) + ".")
+    return text
+
+
+def slope_moves(answers: list[tuple[tuple[Any, ...], Regime]], keys: list[str]) -> str:
+    """How the slope moves with the other axes."""
+    import pandas as pd
+
+    from raysweep.reporting.movement import movement
+
+    table = pd.DataFrame(
+        [
+            {
+                **dict(zip(keys, values, strict=True)),
+                "status": LOCATED if np.isfinite(one.slope) else UNDETERMINED,
+                "low": one.low,
+                "high": one.high,
+            }
+            for values, one in answers
+        ]
+    )
+    return movement(table, keys, "slope") if keys else ""
+
+
+def shown_row(values: tuple[Any, ...], one: Regime, keys: list[str], length: str, metric: str) -> dict[str, str]:
+    """One setting as ready text."""
+    out = {plain(key): number(value) for key, value in zip(keys, values, strict=True)}
+    out["regime"] = one.verdict
+    out["slope [interval]"] = slope_words(one)
+    out["lengths (located + bounds)"] = f"{one.located} + {one.bounded}"
+    out[f"{plain(metric)}, tuned"] = trend_word(one.trend)
+    out[f"turning at {plain(length)}"] = interval(one.trend.estimate, one.trend.low, one.trend.high)
+    for name, (_, trend) in one.beside.items():
+        out[f"{plain(name)}, tuned"] = trend_word(trend)
+    return out
