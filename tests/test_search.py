@@ -70,8 +70,8 @@ def test_an_optimum_search_closes_in_on_the_best_cell(storage: Path) -> None:
     found = run(storage, options, axes=axes, fixed={"init_scale": 0.1})
     grid = run(storage / "grid", "grid", axes=axes, fixed={"init_scale": 0.1})
     assert len(cells(found)) <= 30
-    best = [sweep.results().groupby(["overlap_angle", "pretrain_length"])[metric].mean().groupby("overlap_angle").idxmax()
-            for sweep in (found, grid)]
+    means = [sweep.results().groupby(["overlap_angle", "pretrain_length"])[metric].mean() for sweep in (found, grid)]
+    best = [mean.groupby("overlap_angle").idxmax() for mean in means]
     assert best[0].tolist() == best[1].tolist()
 
 

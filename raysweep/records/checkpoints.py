@@ -38,6 +38,16 @@ class Entry:
     _files: Files | None = field(repr=False, compare=False, default=None)
     _held: list[bytes] = field(repr=False, compare=False, default_factory=list)
 
+    @property
+    def size(self) -> int:
+        """Bytes of its weights."""
+        return int(self._record["bytes"])
+
+    @property
+    def seconds(self) -> float:
+        """Of an intermediate checkpoint: wall time spent on its stage until then."""
+        return float(self._record.get("seconds", 0.0))
+
     def tensors(self) -> dict[str, np.ndarray]:
         """The tensors, on the CPU. The first call uses the bytes that were verified when the entry was read and lets
         go of them; later ones read and verify again (Damaged if they no longer agree)."""

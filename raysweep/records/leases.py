@@ -154,9 +154,26 @@ def kept(lease: Lease) -> Iterator[Lease]:
         lease.release()
 
 
-def held(files: Files) -> set[str]:
-    """Stages with a lease, live or expired."""
-    return {name.partition(".")[0] for name in files.names(FOLDER)}
+def live(files: Files) -> dict[str, str]:
+    """stage -> who computes it, leaving out leases that have expired at first sight."""
+    found = {}
+    for name in files.names(FOLDER):
+        if name.startswith("."):
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            content = files.read(f"{FOLDER}/{name}")
+            seconds, renewed = _stated(content, 0.0)
+            if time.time() - renewed <= seconds + SKEW:
+                found[name.split(".")[0]] = _holder(content)
+    return found
+
+
+def _holder(content: bytes) -> str:
+    try:
+        plain = json.loads(content)
+        return f"process {plain['process']} on {plain['host']}"
+    except (ValueError, KeyError, TypeError):
+        return "somebody"
 
 
 def _generations(files: Files, stage: str) -> list[int]:

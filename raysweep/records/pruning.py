@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection
+from collections.abc import Collection, Set
 from dataclasses import dataclass
 
 from raysweep.errors import InputError, unknown
@@ -37,14 +37,14 @@ def plan(store: Store, stages: Collection[str] = (), *, referred: bool = False, 
         users = store.users()
     except Damaged as error:
         raise InputError(store.url, f"nothing was pruned, for nobody can say what is needed: {error}") from None
-    published, busy = set(store.stages()), leases.held(store.files)
+    published, busy = set(store.stages()), leases.live(store.files).keys()
     for stage in stages:
         if stage not in published:
             raise unknown(stage, "stage in the store", stage, sorted(published)[:20])
         if stage in users and not referred:
             raise InputError(stage, f"sweep {', '.join(users[stage])} refers to it; --referred prunes it all the same")
         if stage in busy:
-            raise InputError(stage, "is in use at this moment; try again later")
+            raise InputError(stage, f"is in use by {leases.live(store.files).get(stage)}; try again later")
     files = {folder: store.files.names(folder) for folder in ("entries", stage_progress.FOLDER, "damaged")}
 
     def gather(stage: str, kind: str, folder: str, stem: str, record: str | None = None) -> Removal:
@@ -65,8 +65,8 @@ def plan(store: Store, stages: Collection[str] = (), *, referred: bool = False, 
     return found + [removal for removal in _leftovers(store, busy) if not taken.intersection(removal.names)]
 
 
-def _leftovers(store: Store, busy: set[str]) -> list[Removal]:
-    """Weights without a record, and temporary files, of writers that died."""
+def _leftovers(store: Store, busy: Set[str]) -> list[Removal]:
+    """Weights without a record, temporary files and leases of those who died."""
     found = []
     for folder in ("", "entries", stage_progress.FOLDER, leases.FOLDER, "damaged"):
         names = store.files.names(folder)
@@ -74,6 +74,7 @@ def _leftovers(store: Store, busy: set[str]) -> list[Removal]:
         for name in names:
             stage = name.lstrip(".").split(".")[0]
             orphan = name.endswith(".safetensors") and folder != "damaged" and name.rsplit(".", 2)[0] not in records
+            orphan = orphan or folder == leases.FOLDER  # whose holder died, and which nobody took over
             if not (orphan or name.startswith(".")) or stage in busy:
                 continue
             path = f"{folder}/{name}".lstrip("/")

@@ -1,7 +1,8 @@
-"""Intermediate checkpoints of a stage that is being computed, so that whoever comes after a crash goes on from there."""
+"""Intermediate checkpoints of a stage that is being computed: whoever comes after a crash goes on from there."""
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from raysweep.records.store_files import Files
 from raysweep.records.store_format import Damaged
 
 FOLDER = "progress"
+_NAME = re.compile(r"[^.]+\.\d{8}\.[0-9a-f]{8}\.json")
 _KEPT = 2  # the last one, and the one before should that be damaged
 
 
@@ -37,7 +39,7 @@ class Progress:
                 checkpoints.set_aside(self._files, record, self._stage)
                 continue
             if entry is not None:
-                self._before = float(entry._record["seconds"])
+                self._before = entry.seconds
                 return entry
         return None
 
@@ -62,5 +64,5 @@ class Progress:
             checkpoints.remove(self._files, f"{FOLDER}/{name}")
 
     def _records(self) -> list[str]:
-        return [name for name in self._files.names(FOLDER)
-                if name.split(".")[0] == self._stage and name.endswith(".json")]
+        return [name for name in self._files.names(FOLDER) if _NAME.fullmatch(name) and
+                name.split(".")[0] == self._stage]

@@ -85,6 +85,11 @@ class Store:
         except OSError as error:
             raise InputError(self.url, f"the store cannot be read: {error.strerror or error}") from error
 
+    def exists(self) -> bool:
+        """Whether there is a store here (opening one makes none)."""
+        self._ready = self._ready or self._marked()
+        return self._ready
+
     def check(self) -> None:
         """InputError if nothing can be written here: to be asked before any work starts."""
         self._prepare()

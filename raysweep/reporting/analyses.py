@@ -12,6 +12,8 @@ from raysweep.workloads.declaration import Workload
 OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # kind: (required, optional)
     "boundary": (("metric", "x"), ("y", "by", "level", "lines")),
     "inflection": (("metric", "x"), ("by", "level")),
+    "optimum": (("metric", "x"), ("by", "level")),
+    "regime": (("metric", "lr", "length"), ("metrics", "by", "level")),
     "curves": (("x",), ("metric", "metrics", "by")),
     "agreement": ((), ("metrics",)),
     "engines": ((), ("metrics", "reference", "x", "by")),
@@ -23,7 +25,7 @@ def check_analysis(entry: Any, axes: Iterable[str], workload: Workload) -> str |
     """What is wrong with one entry of a space's `analysis`, beginning with the key's path below the entry; None if
     nothing.
 
-    axes: the names that x, y and by may use. A path without a key is empty: the message then begins with the complaint.
+    axes: the names that x, y, lr, length and by may use. A path without a key is empty: the message then begins with the complaint.
     """
     names = list(axes)
     if not isinstance(entry, Mapping) or len(entry) != 1:

@@ -88,7 +88,7 @@ def extreme(table: pd.DataFrame, keys: list[str], metric: str, workload: Workloa
     direction = next(m.direction for m in workload.metrics if m.name == metric)
     if not len(table) or not table["mean"].notna().any():
         return "", 0
-    heavy = heavy_rows(table, metric, workload)
+    heavy = table["no_variance"].to_numpy(bool)
     usable = table[~heavy & table["mean"].notna()]
     if not len(usable):
         return f"{metric}: no cell whose draws have a variance", int(heavy.sum())
@@ -101,15 +101,18 @@ def extreme(table: pd.DataFrame, keys: list[str], metric: str, workload: Workloa
 
 
 def means_table(frame: pd.DataFrame, keys: list[str], metric: str, workload: Workload) -> pd.DataFrame:
-    """Mean, standard error, median, number of draws and closed form of every cell."""
+    """Mean, standard error, median, number of draws and closed form of every cell, and whether its draws are known to
+    have no variance (then only the median means something)."""
     import pandas as pd
 
     good = frame[(frame["status"] == "ok") & np.isfinite(frame[metric].astype(float))]
-    names = [*keys, "mean", "standard_error", "median", "draws"]
+    names = [*keys, "mean", "standard_error", "median", "draws", "no_variance"]
     if not len(good):
         return pd.DataFrame(columns=names)
+    good = good.assign(no_variance=heavy_rows(good, metric, workload))
     grouped = good.groupby(keys, dropna=False)
     table = grouped[metric].agg(mean="mean", standard_error="sem", median="median", draws="count").reset_index()
+    table["no_variance"] = grouped["no_variance"].any().to_numpy()
     if f"{metric}_theory" in good.columns:
         table["theory"] = grouped[f"{metric}_theory"].first().to_numpy()
     return table
