@@ -224,8 +224,7 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
                     driver.compute(folder, place_of_work, books, feed.complete if feed else lambda cell: None, say)
                 else:
                     say(f"{sweep.name}: all {len(books.rows):,} rows are there; nothing to compute")
-                if with_report:
-                    _say_report(sweep, say)
+                written = sweep.report() if with_report else None
         except BaseException as problem:
             stopped = isinstance(problem, KeyboardInterrupt)
             if feed and (warning := feed.mirror.finish("KILLED" if stopped else "FAILED", {}, {})):
@@ -236,11 +235,7 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
             raise
         if feed:
             mirroring.close(feed, sweep, books, say)
+    if written:  # the answer comes last, where it is seen
+        for line in (*written.headline, f"report: {written.directory / 'report.html'}"):
+            say(line)
     return sweep
-
-
-def _say_report(sweep: Sweep, say: Callable[[str], None]) -> None:
-    written = sweep.report()
-    for line in written.headline:
-        say(line)
-    say(f"report: {written.directory / 'report.html'}")

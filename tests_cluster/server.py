@@ -1,8 +1,8 @@
-"""An OpenSSH server on loopback with a key, a port, a home and process numbers of its own.
+"""Two machines on loopback: OpenSSH servers with a key, a port, and each a home and process numbers of its own.
 
 Nothing of the user is touched: not ~/.ssh (the client finds its configuration by a wrapper first on the path), not
 ~/.bashrc (a session gets a home in the test's folder), and no Ray of anybody else. The last one matters, because `ray
-stop`, which `ray up` and `ray down` run, ends every Ray process it can see: the server sees only its own.
+stop`, which `ray up` and `ray down` run, ends every Ray process it can see: a server sees only its own.
 """
 
 from __future__ import annotations
@@ -38,20 +38,15 @@ def which(program: str) -> str | None:
     return shutil.which(program) or shutil.which(program, path="/usr/sbin:/usr/local/sbin:/sbin")
 
 
+HEAD, WORKER = "127.0.0.1", "127.0.0.2"
+
+
 @dataclass(frozen=True)
-class Server:
-    """A running server: how to reach it, and the folders of the test."""
+class Machines:
+    """Two running servers: how to reach them, and the folders of the test."""
 
     folder: Path
-    port: int
-    process: subprocess.Popen[bytes]
-
-    host = "127.0.0.1"
-
-    @property
-    def home(self) -> Path:
-        """The home that sessions get; `~` on the cluster."""
-        return self.folder / "home"
+    servers: list[subprocess.Popen[bytes]]
 
     @property
     def key(self) -> Path:
@@ -61,20 +56,29 @@ class Server:
     def user(self) -> str:
         return getpass.getuser()
 
+    def home(self, host: str) -> Path:
+        """The home that sessions on this host get; `~` there."""
+        return self.folder / host / "home"
+
     def environment(self) -> dict[str, str]:
         """What a client here needs: the wrapper around ssh, and no folder shared with any other Ray."""
-        return {**_plain_environment(), "RAY_TMPDIR": str(_made(self.folder / "client")),
-                "TMPDIR": str(_made(self.folder / "client-tmp")), "HOME": str(_made(self.folder / "client-home")),
+        client = self.folder / "client"
+        return {**_plain_environment(), "HOME": str(_made(client / "home")), "TMPDIR": str(_made(client / "tmp")),
+                "RAY_TMPDIR": str(_ray_folder(self.folder, HEAD)),  # Ray looks for its record at one path on both sides
                 "PATH": f"{self.folder / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
     def processes(self) -> dict[int, str]:
-        """What runs of this test now, other than the server: process number (seen from here) and command line."""
+        """What runs of this test now, other than the servers: process number (seen from here) and command line."""
         return {number: line for number, line in _marked(self.folder).items() if number != os.getpid()}
 
+    def running(self, program: str) -> int:
+        """How many processes of this test have this word in their command line."""
+        return sum(program in line for line in self.processes().values())
+
     def drop_connections(self) -> int:
-        """End every SSH session at once, as a lost network does; returns how many server processes that took."""
+        """End every SSH session at once, as a lost network does; returns how many processes that took."""
         ended = 0
-        for number in _descendants(self.process.pid):
+        for number in [number for process in self.servers for number in _descendants(process.pid)]:
             line = _command_line(number)
             if line.startswith(("sshd: ", "sshd-session: ")) and "[listener]" not in line:
                 os.kill(number, signal.SIGKILL)
@@ -83,30 +87,41 @@ class Server:
 
 
 @contextmanager
-def serve(folder: Path) -> Iterator[Server]:
-    """A server below `folder` (a short path: Ray puts sockets below it), stopped at the end with all it started."""
+def serve(folder: Path) -> Iterator[Machines]:
+    """The machines below `folder` (a short path: Ray puts sockets below it), stopped at the end with all they started."""
+    apart = _own_process_numbers()
+    if not apart:
+        raise RuntimeError("process namespaces are not allowed here, and without them `ray up` would stop every Ray on "
+                           "this machine and two machines could not be told apart; run this as root, or allow them "
+                           "(sysctl kernel.unprivileged_userns_clone=1)")
     port = free_port()
     _write_keys(folder)
-    _write_environment_of_node(folder / "home")
-    (folder / "sshd_config").write_text(_server_configuration(folder, port))
     _write_client(folder, port)
     if os.getuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd wants it; Debian's service would make it
-    apart = _own_process_numbers()
-    if not apart and any("raylet" in line for line in _all_processes().values()):
-        raise RuntimeError("a Ray runs on this machine and process namespaces are not allowed here: "
-                           "`ray up` would stop that Ray. End it first, or run this as root")
-    with (folder / "sshd.log").open("wb") as log:
-        process = subprocess.Popen([*apart, str(which("sshd")), "-D", "-e", "-f", str(folder / "sshd_config")],
-                                   stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-    server = Server(folder, port, process)
+    machines = Machines(folder, [])
     try:
-        until(lambda: _accepts(port) or process.poll() is not None, 20, "the SSH server to listen")
-        if process.poll() is not None:
-            raise RuntimeError(f"sshd did not start: {(folder / 'sshd.log').read_text()}")
-        yield server
+        for host in (HEAD, WORKER):
+            _write_environment_of_node(machines.home(host), folder / "bin")
+            configuration = folder / host / "sshd_config"
+            configuration.write_text(_server_configuration(folder, host, port))
+            with (folder / host / "sshd.log").open("wb") as log:
+                machines.servers.append(subprocess.Popen([*apart, str(which("sshd")), "-D", "-e", "-f", configuration],
+                                                         stdout=log, stderr=log, stdin=subprocess.DEVNULL))
+        for host, process in zip((HEAD, WORKER), machines.servers, strict=True):
+            _wait_for(host, port, process, folder / host / "sshd.log")
+        yield machines
     finally:
-        _stop(server)
+        for process in machines.servers:  # and with it, being number one there, every process it can see
+            process.kill()
+            process.wait()
+        until(lambda: not machines.processes(), 20, "what the sessions started to end")
+
+
+def _wait_for(host: str, port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    until(lambda: _accepts(host, port) or process.poll() is not None, 20, f"the SSH server of {host} to listen")
+    if process.poll() is not None:
+        raise RuntimeError(f"sshd did not start: {log.read_text()}")
 
 
 def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
@@ -131,14 +146,6 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _stop(server: Server) -> None:
-    server.process.kill()
-    server.process.wait()
-    for number in server.processes():  # none where the server had process numbers of its own: they end with it
-        os.kill(number, signal.SIGKILL)
-    until(lambda: not server.processes(), 20, "what the sessions started to end")
-
-
 def _own_process_numbers() -> list[str]:
     """How to start a command that sees only its own processes, and takes them all with it; empty if not allowed."""
     for user in ([], ["--user", "--map-current-user"]):
@@ -153,26 +160,32 @@ def _write_keys(folder: Path) -> None:
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
 
 
-def _server_configuration(folder: Path, port: int) -> str:
-    session = {MARK: str(folder), "HOME": str(folder / "home"), "RAY_TMPDIR": str(_made(folder / "ray")),
+def _server_configuration(folder: Path, host: str, port: int) -> str:
+    session = {MARK: str(folder), "HOME": str(folder / host / "home"), "RAY_TMPDIR": str(_ray_folder(folder, host)),
                **{name: value for name, value in _plain_environment().items() if name.startswith("PIP_")}}
     return "\n".join([
-        "ListenAddress 127.0.0.1", f"Port {port}", f"HostKey {folder / 'host_key'}",
+        f"ListenAddress {host}", f"Port {port}", f"HostKey {folder / 'host_key'}",
         f"AuthorizedKeysFile {folder / 'key.pub'}", "StrictModes no", "PasswordAuthentication no",
         "KbdInteractiveAuthentication no", "PermitRootLogin prohibit-password", "UsePAM no",
-        f"PidFile {folder / 'sshd.pid'}",
+        f"PidFile {folder / host / 'sshd.pid'}",
         "SetEnv " + " ".join(f'"{name}={value}"' for name, value in session.items())]) + "\n"
 
 
+def _ray_folder(folder: Path, host: str) -> Path:
+    return _made(folder / ("r1" if host == HEAD else "r2"))
+
+
 def _write_client(folder: Path, port: int) -> None:
-    """The port can only be set in the SSH configuration, and ssh ignores $HOME when it looks for one."""
-    (folder / "ssh_config").write_text(f"Host 127.0.0.1\n  Port {port}\n")
+    """A wrapper around ssh: the port can only be set in the SSH configuration, and ssh asks the account, not $HOME,
+    where that and `~` are. The head uses it too, to reach the worker."""
+    (folder / "ssh_config").write_text(f"Host 127.0.0.*\n  Port {port}\n")
     wrapper = _made(folder / "bin") / "ssh"
-    wrapper.write_text(f'#!/bin/sh\nexec {which("ssh")} -F {folder / "ssh_config"} "$@"\n')
+    wrapper.write_text("#!/bin/bash\n"
+                       f'exec {which("ssh")} -F {folder / "ssh_config"} "${{@/#\\~\\//$HOME/}}"\n')
     wrapper.chmod(0o755)
 
 
-def _write_environment_of_node(home: Path) -> None:
+def _write_environment_of_node(home: Path, wrappers: Path) -> None:
     """~/raysweep-env with all that raysweep needs but not raysweep: 6 GB of downloads less, the rest is real."""
     environment = home / "raysweep-env"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
@@ -183,7 +196,7 @@ def _write_environment_of_node(home: Path) -> None:
     ray.write_text(f"#!{environment}/bin/python\nimport sys\nfrom ray.scripts.scripts import main\nsys.exit(main())\n")
     ray.chmod(0o755)
     (home / ".bash_profile").write_text("cd\n. ~/.bashrc\n")  # a session starts in the home
-    (home / ".bashrc").touch()
+    (home / ".bashrc").write_text(f'export PATH="{wrappers}:$PATH"\n')
 
 
 def _plain_environment() -> dict[str, str]:
@@ -199,9 +212,9 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def _accepts(port: int) -> bool:
+def _accepts(host: str, port: int) -> bool:
     with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((host, port)) == 0
 
 
 def _all_processes() -> dict[int, str]:

@@ -1,4 +1,4 @@
-"""clusters/README.md, "Your own machines", followed word for word against an SSH server of our own on 127.0.0.1."""
+"""clusters/README.md, "Your own machines", followed word for word against two machines that are SSH servers on loopback."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class Done:
 
 @dataclass
 class Cluster:
-    """A reader with a copy of the repository, a terminal in it, and the server."""
+    """A reader with a copy of the repository, a terminal in it, and two machines."""
 
-    server: server.Server
+    machines: server.Machines
     checkout: Path
     gcs_port: int
     done: dict[str, Done] = field(default_factory=dict)
 
     @property
     def shared(self) -> Path:
-        return self.server.folder / "shared"
+        return self.machines.folder / "shared"
 
     @property
     def storage(self) -> Path:
@@ -53,17 +53,17 @@ class Cluster:
 
     def edited(self, text: str) -> str:
         """What a user puts for the EDIT_ words; the port of Ray too, for another Ray may run on this machine."""
-        for word, value in {"EDIT_HEAD_IP": self.server.host, "EDIT_SSH_USER": self.server.user,
-                            "EDIT_SSH_KEY": str(self.server.key), "EDIT_SHARED_FOLDER": str(self.shared),
+        for word, value in {"EDIT_HEAD_IP": server.HEAD, "worker_ips: []": f"worker_ips: [{server.WORKER}]", "EDIT_SSH_USER": self.machines.user,
+                            "EDIT_SSH_KEY": str(self.machines.key), "EDIT_SHARED_FOLDER": str(self.shared),
                             "--port=6379": f"--port={self.gcs_port}"}.items():
             text = text.replace(word, value)
-        return text
+        return text.replace("$RAY_HEAD_IP:6379", f"$RAY_HEAD_IP:{self.gcs_port}")
 
     def type(self, line: str) -> Done:
         """One line of the README, in a shell of the checkout with its environment activated."""
         started = time.monotonic()
         ended = subprocess.run(["bash", "-c", f"source .venv/bin/activate\n{self.edited(line)}"], cwd=self.checkout,
-                               env=self.server.environment(), text=True, stdout=subprocess.PIPE,
+                               env=self.machines.environment(), text=True, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=300, check=False)
         done = Done(ended.returncode, ended.stdout, time.monotonic() - started)
         print(f"$ {line}   [exit {done.code}, {done.seconds:.1f} s]", file=sys.__stderr__, flush=True)
@@ -79,7 +79,11 @@ class Cluster:
     def raysweep(self, *arguments: str) -> str:
         """The command line on this machine, which sees the shared folder as well."""
         return subprocess.run([sys.executable, "-m", "raysweep.main", *arguments], capture_output=True, text=True,
-                              check=True, cwd=self.checkout, env=self.server.environment()).stdout
+                              check=True, cwd=self.checkout, env=self.machines.environment()).stdout
+
+    def nodes(self) -> str:
+        """What Ray says of its nodes."""
+        return self.type("ray exec my-cluster.yaml 'ray status'").text
 
     def finished(self, sweep: str) -> bool:
         if not (self.storage / sweep / "sweep.json").exists():
@@ -128,7 +132,16 @@ def test_ray_submit_runs_a_packaged_space_on_the_cluster(cluster: Cluster) -> No
     assert "700 of 700 rows" in done.text
     assert "Ray Tune" in done.text
     assert cluster.finished("quickstart")
-    assert (cluster.server.home / "mlflow.db").exists()  # on the head's own disk, as the README has it
+    assert (cluster.machines.home(server.HEAD) / "mlflow.db").exists()  # on the head's own disk, as the README has it
+
+
+def test_the_workers_come_too_with_the_same_wheel(cluster: Cluster) -> None:
+    server.until(lambda: cluster.machines.running("raylet/raylet") == 2, 120, "Ray on the worker")
+    server.until(lambda: f"/{2 * (os.cpu_count() or 1)}.0 CPU" in cluster.nodes(), 60, "the worker to join")
+    installed = [list(cluster.machines.home(host).glob("raysweep-env/lib/python*/site-packages/raysweep*"))
+                 for host in (server.HEAD, server.WORKER)]
+    assert [path.name for path in installed[0]] == [path.name for path in installed[1]]
+    assert f"raysweep-{raysweep.__version__}.dist-info" in [path.name for path in installed[1]]
 
 
 def test_the_cluster_computes_the_rows_of_this_machine(cluster: Cluster, tmp_path: Path) -> None:
@@ -148,7 +161,7 @@ def test_the_cluster_computes_the_rows_of_this_machine(cluster: Cluster, tmp_pat
 def test_the_head_runs_the_wheel_of_exactly_this_version(cluster: Cluster) -> None:
     done = cluster.type("ray exec my-cluster.yaml "
                         "'python -c \"import raysweep; print(raysweep.__version__, raysweep.__file__)\"'")
-    assert f"{raysweep.__version__} {cluster.server.home}/raysweep-env/" in done.text
+    assert f"{raysweep.__version__} {cluster.machines.home(server.HEAD)}/raysweep-env/" in done.text
 
 
 def test_a_copied_file_of_another_version_says_so(cluster: Cluster) -> None:
@@ -185,7 +198,7 @@ def test_a_space_is_also_a_path_on_the_head(cluster: Cluster) -> None:
 
 def test_a_detached_run_survives_the_loss_of_every_ssh_session(cluster: Cluster) -> None:
     cluster.follow(line_with("--tmux", "run transfer_phase_diagram"))
-    assert cluster.server.drop_connections() > 0
+    assert cluster.machines.drop_connections() > 0
     assert not cluster.finished("transfer_phase_diagram")  # it was lost while the sweep ran
     server.until(lambda: cluster.finished("transfer_phase_diagram"), 120, "the detached sweep to finish")
     done = cluster.follow(line_with("status transfer_phase_diagram"))
@@ -195,10 +208,10 @@ def test_a_detached_run_survives_the_loss_of_every_ssh_session(cluster: Cluster)
 def test_a_watched_run_that_lost_its_session_goes_on_with_the_same_command(cluster: Cluster) -> None:
     line = cluster.edited("ray submit my-cluster.yaml raysweep/main.py -- run transfer_phase_diagram --name watched "
                           "--executor ray --no-report --storage EDIT_SHARED_FOLDER/sweeps --tracking-uri none")
-    with subprocess.Popen(["bash", "-c", f"exec {line}"], cwd=cluster.checkout, env=cluster.server.environment(),
+    with subprocess.Popen(["bash", "-c", f"exec {line}"], cwd=cluster.checkout, env=cluster.machines.environment(),
                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as watching:
         server.until((cluster.storage / "watched" / "sweep.json").exists, 60, "the sweep to begin")
-        cluster.server.drop_connections()
+        cluster.machines.drop_connections()
         assert watching.wait(60) != 0
     server.until(lambda: "watched: interrupted" in cluster.raysweep("status", "watched", "--storage",
                                                                     str(cluster.storage)), 60, "its driver to end")
@@ -223,7 +236,7 @@ def test_the_mlflow_server_of_the_cloud_heads_starts_on_loopback_only(cluster: C
 
     def start() -> None:
         subprocess.run(["ray", "exec", "my-cluster.yaml", line], cwd=cluster.checkout, check=True, capture_output=True,
-                       env=cluster.server.environment(), stdin=subprocess.DEVNULL, timeout=60)
+                       env=cluster.machines.environment(), stdin=subprocess.DEVNULL, timeout=60)
 
     def answers() -> bool:
         try:
@@ -234,7 +247,7 @@ def test_the_mlflow_server_of_the_cloud_heads_starts_on_loopback_only(cluster: C
     start()
     server.until(answers, 90, "the MLflow server to answer")
     start()  # as another `ray up` does: it is there already
-    started = [line for line in cluster.server.processes().values()
+    started = [line for line in cluster.machines.processes().values()
                if f"--port {port}" in line and "mlflow server" in line]
     assert len(started) == 1
     listening = subprocess.run(["ss", "-ltnH", f"sport = :{port}"], capture_output=True, text=True, check=False).stdout
@@ -244,12 +257,11 @@ def test_the_mlflow_server_of_the_cloud_heads_starts_on_loopback_only(cluster: C
 def test_ray_down_stops_every_ray_process_and_the_report_is_here(cluster: Cluster) -> None:
     if not cluster.finished("quickstart"):
         cluster.follow(line_with("ray submit", "run quickstart"))
-    assert any("raylet" in line for line in cluster.server.processes().values())
+    assert cluster.machines.running("raylet") > 0
     cluster.follow(line_with("ray rsync-down"))
     assert "<html" in (cluster.checkout / "my-report" / "report.html").read_text()
     cluster.follow(line_with("ray down"))
-    server.until(lambda: not any(name in line for line in cluster.server.processes().values()
-                                 for name in ("raylet", "gcs_server")), 30, "Ray to end")
+    server.until(lambda: not any(map(cluster.machines.running, ("raylet", "gcs_server"))), 30, "Ray to end")
     assert cluster.finished("quickstart")  # the sweeps stay
 
 
@@ -262,7 +274,7 @@ def test_the_slurm_file_runs_a_sweep_on_an_allocation_of_one_node(cluster: Clust
         (folder / name).write_text(f"#!/bin/bash\n{text}\n")
         (folder / name).chmod(0o755)
     text = (REPOSITORY / "clusters" / "slurm.sh").read_text()
-    for word, value in {"EDIT_ENVIRONMENT": f"{cluster.server.home}/raysweep-env", "EDIT_PARTITION": "any",
+    for word, value in {"EDIT_ENVIRONMENT": f"{cluster.machines.home(server.HEAD)}/raysweep-env", "EDIT_PARTITION": "any",
                         "EDIT_STORAGE": str(cluster.storage)}.items():
         text = text.replace(word, value)
     (folder / "my-slurm.sh").write_text(text)
@@ -270,9 +282,9 @@ def test_the_slurm_file_runs_a_sweep_on_an_allocation_of_one_node(cluster: Clust
     told = (f"env PATH={folder}:$PATH SLURM_JOB_ID={job} SLURM_JOB_NODELIST=localhost SLURM_JOB_NUM_NODES=1 "
             f"SLURM_CPUS_PER_TASK=2 bash {folder}/my-slurm.sh run quickstart --name by_slurm --executor ray "
             "--no-report --tracking-uri none")
-    done = subprocess.run(["ssh", "-i", str(cluster.server.key), "-o", "StrictHostKeyChecking=no", "-o",
-                           "UserKnownHostsFile=/dev/null", f"{cluster.server.user}@{cluster.server.host}", told],
-                          env=cluster.server.environment(), text=True, stdout=subprocess.PIPE,
+    done = subprocess.run(["ssh", "-i", str(cluster.machines.key), "-o", "StrictHostKeyChecking=no", "-o",
+                           "UserKnownHostsFile=/dev/null", f"{cluster.machines.user}@{server.HEAD}", told],
+                          env=cluster.machines.environment(), text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=180, check=False)
     assert done.returncode == 0, done.stdout[-4000:]
     assert "700 of 700 rows" in done.stdout
@@ -280,7 +292,7 @@ def test_the_slurm_file_runs_a_sweep_on_an_allocation_of_one_node(cluster: Clust
     assert "token authentication is disabled" not in done.stdout.lower()
     assert cluster.finished("by_slurm")
     assert not Path(f"/tmp/raysweep-{job}").exists()
-    assert not any("raylet" in line for line in cluster.server.processes().values())
+    assert not cluster.machines.running("raylet")
 
 
 def test_every_line_of_the_readme_was_followed(cluster: Cluster, request: pytest.FixtureRequest) -> None:

@@ -36,7 +36,7 @@ class Entry:
     path: str
     _record: dict[str, Any] = field(repr=False, compare=False, default_factory=dict)
     _files: Files | None = field(repr=False, compare=False, default=None)
-    _held: list[bytes] = field(repr=False, compare=False, default_factory=list)
+    _held: list[np.ndarray] = field(repr=False, compare=False, default_factory=list)
 
     @property
     def size(self) -> int:
@@ -49,8 +49,8 @@ class Entry:
         return float(self._record.get("seconds", 0.0))
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """The tensors, on the CPU. The first call uses the bytes that were verified when the entry was read and lets
-        go of them; later ones read and verify again (Damaged if they no longer agree)."""
+        """The tensors, writable, views into one buffer. The first call hands out the bytes that were verified when the
+        entry was read; later ones read and verify again (Damaged if they no longer agree)."""
         content = self._held.pop() if self._held else None
         if content is None:
             assert self._files is not None
@@ -66,10 +66,8 @@ def write(files: Files, record: str, stage: str, tensors: Mapping[str, np.ndarra
     seal(body)
     parts = serialize(tensors)
     weights = f"{record.removesuffix('.json')}.{uuid.uuid4().hex[:12]}.safetensors"
-    digest = Digest(parts)
-    try:
-        files.write(weights, pieces(parts))
-    finally:
+    with Digest() as digest:
+        files.write(weights, map(digest.add, pieces(parts)))
         sha256 = digest.result()
     created = False
     try:
@@ -105,15 +103,25 @@ def read(files: Files, record: str, stage: str) -> Entry | None:
     return Entry(stage, body["meta"], f"{files.root}/{body['weights']}", body, files, [content])
 
 
-def _weights(files: Files, body: Mapping[str, Any]) -> bytes:
+def _weights(files: Files, body: Mapping[str, Any]) -> np.ndarray:
+    """The bytes of the weights that a record names; Damaged if they are not those that were written."""
+    name, size = body["weights"], body["bytes"]
+    content = np.empty(size, np.uint8)
+    view, done = content.data, 0
     try:
-        content = files.read(body["weights"])
+        with Digest() as digest, files.open(name) as stream:
+            for piece in pieces([view]):
+                filled = 0
+                while filled < len(piece[0]) and (count := stream.readinto(piece[0][filled:])):  # type: ignore[attr-defined]
+                    filled += count
+                done += filled
+                digest.add(piece)
+            if done != size or stream.read(1):
+                raise Damaged(f"{name} has {files.size(name):,} bytes where {size:,} were written")
+            if digest.result() != body["pieces_sha256"]:
+                raise Damaged(f"{name} does not match its checksum")
     except FileNotFoundError:
-        raise Damaged(f"{body['weights']} is missing") from None
-    if len(content) != body["bytes"]:
-        raise Damaged(f"{body['weights']} has {len(content):,} bytes where {body['bytes']:,} were written")
-    if Digest([memoryview(content)]).result() != body["pieces_sha256"]:
-        raise Damaged(f"{body['weights']} does not match its checksum")
+        raise Damaged(f"{name} is missing") from None
     return content
 
 

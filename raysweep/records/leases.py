@@ -107,7 +107,7 @@ class Claim:
         now = time.monotonic()
         if self._seen != (generation, content):
             self._seen, self._since = (generation, content), now
-        seconds, renewed = _stated(content, self._seconds)
+        seconds, renewed = _stated(content) or (self._seconds, time.time())
         silent = now - self._since >= seconds or time.time() - renewed > seconds + SKEW
         return content if silent else None
 
@@ -162,7 +162,7 @@ def live(files: Files) -> dict[str, str]:
             continue
         with contextlib.suppress(FileNotFoundError):
             content = files.read(f"{FOLDER}/{name}")
-            seconds, renewed = _stated(content, 0.0)
+            seconds, renewed = _stated(content) or (0.0, time.time() - files.age(f"{FOLDER}/{name}"))
             if time.time() - renewed <= seconds + SKEW:
                 found[name.split(".")[0]] = _holder(content)
     return found
@@ -182,10 +182,10 @@ def _generations(files: Files, stage: str) -> list[int]:
                   if len(parts) == 3 and parts[0] == stage and parts[1].isdigit() and parts[2] == "json")
 
 
-def _stated(content: bytes, seconds: float) -> tuple[float, float]:
-    """Duration and time of the last renewal as a lease states them; ours, and now, where it cannot be read."""
+def _stated(content: bytes) -> tuple[float, float] | None:
+    """Duration and time of the last renewal as a lease states them; None where it cannot be read."""
     try:
         plain: dict[str, Any] = json.loads(content)
         return float(plain["seconds"]), float(plain["renewed"])
     except (ValueError, KeyError, TypeError):
-        return seconds, time.time()
+        return None

@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol, cast
 
 from raysweep.errors import InputError
 from raysweep.records import files
@@ -52,6 +53,9 @@ class Files(Protocol):
 
     def read(self, name: str) -> bytes:
         """A whole file."""
+
+    def open(self, name: str) -> BinaryIO:
+        """A file to be read from its beginning, unbuffered."""
 
     def names(self, folder: str) -> list[str]:
         """Names in a folder, sorted; none if there is no such folder."""
@@ -141,6 +145,9 @@ class LocalFiles:
     def read(self, name: str) -> bytes:
         return (self._folder / name).read_bytes()
 
+    def open(self, name: str) -> BinaryIO:
+        return cast(BinaryIO, open(self._folder / name, "rb", buffering=0))
+
     def names(self, folder: str) -> list[str]:
         try:
             return sorted(os.listdir(self._folder / folder))
@@ -209,6 +216,9 @@ class RemoteFiles:
 
     def read(self, name: str) -> bytes:
         return bytes(self._system.cat_file(f"{self._base}/{name}"))
+
+    def open(self, name: str) -> BinaryIO:
+        return io.BytesIO(self.read(name))
 
     def names(self, folder: str) -> list[str]:
         try:

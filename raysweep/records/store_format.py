@@ -1,7 +1,8 @@
 """Bytes of the stage store: sealed JSON records, and tensors in the safetensors format with a digest over every byte.
 
-Weights are written as they lie in memory, piece by piece, so that publishing a checkpoint needs no second copy of it;
-they are read back by the safetensors library, and so by anybody else's. Nothing is ever unpickled.
+Weights are written as they lie in memory and read into the memory where they stay, piece by piece, while other threads
+hash the pieces: a checkpoint needs no second copy of itself, and a fast disk does not wait for its checksum. Any
+safetensors library reads these files. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ CHUNK = 8 << 20
 """Bytes a piece: what is hashed by one thread, and written by one call."""
 _SEAL = b',"sha256":"'
 _SEALED = len(_SEAL) + 64 + len(b'"}\n')
-_NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "complex64": "C64", "int64": "I64",
-          "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16",
-          "uint8": "U8", "bool": "BOOL"}
+_NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "complex64": "C64", "int64": "I64", "int32": "I32",
+          "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL"}
+_DTYPES = {short: np.dtype(name).newbyteorder("<") for name, short in _NAMES.items()}
 
 
 class Damaged(Exception):
@@ -98,15 +99,16 @@ def _little_endian(name: str, array: np.ndarray) -> np.ndarray:
     return array.astype(array.dtype.newbyteorder("<"), copy=False)
 
 
-def deserialize(content: bytes) -> dict[str, np.ndarray]:
-    """The tensors of a safetensors file; Damaged if it is none."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    try:
-        return dict(load(content))
-    except SafetensorError as error:
-        raise Damaged(f"not a safetensors file ({error})") from None
+def deserialize(content: np.ndarray) -> dict[str, np.ndarray]:
+    """The tensors of a safetensors file (its bytes, uint8), as views into it."""
+    start = 8 + int.from_bytes(content[:8].tobytes(), "little")
+    header: dict[str, Any] = json.loads(content[8:start].tobytes())
+    found = {}
+    for name, described in header.items():
+        first, last = described["data_offsets"]
+        array = content[start + first:start + last].view(_DTYPES[described["dtype"]])
+        found[name] = array.reshape(described["shape"])
+    return found
 
 
 def pieces(parts: Sequence[memoryview]) -> Iterator[list[memoryview]]:
@@ -127,16 +129,27 @@ def pieces(parts: Sequence[memoryview]) -> Iterator[list[memoryview]]:
 
 
 class Digest:
-    """SHA-256 over the SHA-256 of every piece, computed by a few threads while the caller writes them to a disk."""
+    """SHA-256 over the SHA-256 of every piece, computed by a few threads while the caller moves them to or from a
+    disk. A context: its threads end with it."""
 
-    def __init__(self, parts: Sequence[memoryview]) -> None:
+    def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(min(4, os.cpu_count() or 1))
-        self._digests: list[Future[bytes]] = [self._pool.submit(_hash, piece) for piece in pieces(parts)]
+        self._digests: list[Future[bytes]] = []
+
+    def __enter__(self) -> Digest:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def add(self, piece: list[memoryview]) -> list[memoryview]:
+        """The next piece, which must not change from now on; handed back."""
+        self._digests.append(self._pool.submit(_hash, piece))
+        return piece
 
     def result(self) -> str:
-        """Wait for the threads; 64 hexadecimal digits."""
-        with self._pool:
-            return hashlib.sha256(b"".join(digest.result() for digest in self._digests)).hexdigest()
+        """64 hexadecimal digits, once the threads are done."""
+        return hashlib.sha256(b"".join(digest.result() for digest in self._digests)).hexdigest()
 
 
 def _hash(piece: list[memoryview]) -> bytes:

@@ -25,7 +25,8 @@ def check_analysis(entry: Any, axes: Iterable[str], workload: Workload) -> str |
     """What is wrong with one entry of a space's `analysis`, beginning with the key's path below the entry; None if
     nothing.
 
-    axes: the names that x, y, lr, length and by may use. A path without a key is empty: the message then begins with the complaint.
+    axes: the names that x, y, lr, length and by may use. A path without a key is empty: the message then begins with
+    the complaint.
     """
     names = list(axes)
     if not isinstance(entry, Mapping) or len(entry) != 1:

@@ -19,6 +19,7 @@ from raysweep.reporting.style import (
     legend_below,
     legend_right,
     panels,
+    set_bent,
     set_log,
     whole_ticks,
     zero_rule,
@@ -72,8 +73,9 @@ def curves_figure(
         else:
             set_log(panel.xaxis)
         if bent:
-            panel.set_yscale("asinh", linear_width=bent)
-        zero_rule(panel)
+            set_bent(panel.yaxis, ends, bent)
+        if not (bent and np.nanmin(ends) > 0):
+            zero_rule(panel)
         for series in lines:
             shade, means = colour[series.key], series.means
             at = np.where(np.isfinite(means.x), means.x, far)

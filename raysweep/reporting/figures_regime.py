@@ -1,4 +1,4 @@
-"""Figures of the regime: the optimal rate against length (as O Fig. 34), and metrics at the tuned rate (as O Fig. 6)."""
+"""Figures of the regime: the best rate against length (as O Fig. 34), and metrics at the tuned rate (as O Fig. 6)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+GREY = "#555555"  # of legends that explain a kind of mark and not a line
 
 
 @dataclass(frozen=True)
@@ -75,13 +77,13 @@ def rates_figure(
         panel.set_title(title)
     label_panels(axes, axis_label(length, workload), f"best {axis_label(lr, workload)}")
     kinds = [
-        Line2D([], [], color="#555555", marker="o", markersize=5, linestyle="none", label=f"best rate, {100 * level:g} %")
+        Line2D([], [], color=GREY, marker="o", markersize=5, linestyle="none", label=f"best rate, {100 * level:g} %")
     ]
     if fitted:
-        kinds.append(Line2D([], [], color="#555555", linestyle="--", linewidth=1.2, label="power law fitted"))
+        kinds.append(Line2D([], [], color=GREY, linestyle="--", linewidth=1.2, label="power law fitted"))
     if censored:
         kinds.append(
-            Line2D([], [], color="#555555", marker="^", markerfacecolor="none", linestyle="none", label="beyond (censored)")
+            Line2D([], [], color=GREY, marker="^", markerfacecolor="none", linestyle="none", label="beyond (censored)")
         )
     finish(figure, axes, parts, shade, kinds)
     return figure
@@ -137,10 +139,10 @@ def tuned_figure(
             panel.set_yscale("log")
         panel.set_title(title)
     label_panels(axes, axis_label(length, workload), axis_label(metric, workload))
-    kinds = [Line2D([], [], color="#555555", marker="o", markersize=4.5, label="at the tuned rate")]
+    kinds = [Line2D([], [], color=GREY, marker="o", markersize=4.5, label="at the tuned rate")]
     if any_edge:
         kinds.append(
-            Line2D([], [], color="#555555", marker="o", markerfacecolor="white", linestyle="none", label="last rate tried")
+            Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle="none", label="last rate tried")
         )
     if any_fixed:
         kinds.append(Line2D([], [], color="#999999", linestyle="--", linewidth=0.9, label="at a fixed rate"))

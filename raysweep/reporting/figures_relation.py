@@ -9,7 +9,7 @@ import numpy as np
 
 from raysweep.reporting.draws import decades
 from raysweep.reporting.figures_lines import beyond, needs_bending, show_infinity
-from raysweep.reporting.style import colours, legend_below, legend_right, panels, picked, set_log, zero_rule
+from raysweep.reporting.style import colours, legend_below, legend_right, panels, picked, set_bent, set_log, zero_rule
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
@@ -40,12 +40,14 @@ def relation_figure(clouds: list[Cloud], x: str, y: str, workload: Workload) -> 
     finite = np.unique(every[np.isfinite(every)])
     logarithmic = decades(finite)
     far = beyond(finite, logarithmic)
-    bent = needs_bending(np.concatenate([one.y for one in clouds]))
+    heights = np.concatenate([one.y for one in clouds])
+    bent = needs_bending(heights)
     if logarithmic:
         set_log(panel.xaxis)
     if bent:
-        panel.set_yscale("asinh", linear_width=bent)
-    zero_rule(panel)
+        set_bent(panel.yaxis, heights, bent)
+    if not (bent and np.nanmin(heights) > 0):
+        zero_rule(panel)
     for one, shade in zip(clouds, shades, strict=True):
         at = np.where(np.isfinite(one.x), one.x, far)
         for median in (False, True):
@@ -59,7 +61,7 @@ def relation_figure(clouds: list[Cloud], x: str, y: str, workload: Workload) -> 
                     fmt="s" if median else "o",
                     color=shade,
                     markersize=4.5,
-                    elinewidth=1.0,
+                    elinewidth=0.7,
                     markerfacecolor="white" if median else shade,
                 )
     if np.isinf(every).any():

@@ -12,7 +12,7 @@ from raysweep.reporting.joint import Joint, joint, student_coverage
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.section_curves import means_table, metrics_of
 from raysweep.reporting.selection import heavy_rows, parameters_of
-from raysweep.reporting.style import QUALITATIVE, THEORY
+from raysweep.reporting.style import QUALITATIVE, THEORY, set_bent
 from raysweep.reporting.words import axis_label, counted, number, with_error
 from raysweep.workloads.declaration import Workload
 
@@ -63,11 +63,11 @@ def agreement_section(frame: pd.DataFrame, options: Mapping[str, Any], workload:
             )
     text = [
         "The test is one number per metric: every draw's differences to the closed form, in standard deviations of the "
-        "other draws, are averaged over all cells, and Student's t over draws says whether the average is zero; z is "
-        "that t as a normal quantile (beyond 1.96 in 5 % of sweeps if the closed form is right). Deviations of "
-        "opposite sign would cancel in it; the figures would show them. Cells of one draw move together, so the share "
-        "of cells whose 95 % interval holds the closed form describes the sweep and tests nothing. Cells whose draws "
-        "have no variance are left out.",
+        "other draws, are averaged over all cells, and Student's t over draws says whether the average is zero (mean "
+        "difference); z is that t as a normal quantile (beyond 1.96 in 5 % of sweeps if the closed form is right). "
+        "Deviations of opposite sign would cancel in it; the figures would show them. Cells of one draw move together, "
+        "so the share of cells whose 95 % interval holds the closed form describes the sweep and tests nothing. Cells "
+        "whose draws have no variance are left out.",
         *skewed,
         *([f"{'; '.join(without)}."] if without else []),
     ]
@@ -127,13 +127,13 @@ def shown_row(metric: str, table: pd.DataFrame, test: Joint | None, heavy_cells:
     return {
         "metric": metric,
         "cells": f"{len(table):,}",
-        "z, all cells together": f"{test.z:+.2f}" if test else "–",
-        "mean difference (SD of a draw)": with_error(test.mean, test.error) if test else "–",
-        "skewness of draws": number(test.skewness, 2) if test else "–",
-        "cells with it in their 95 % interval": f"{100 * table['inside_95'].mean():.0f} %",
-        "median |difference|": number(difference.median(), 2),
+        "z, all cells": f"{test.z:+.2f}" if test else "–",
+        "mean difference (SD)": with_error(test.mean, test.error) if test else "–",
+        "skewness": number(test.skewness, 2) if test else "–",
+        "in 95 % interval": f"{100 * table['inside_95'].mean():.0f} %",
+        "median |diff.|": number(difference.median(), 2),
         "largest": number(difference.max(), 2),
-        "left out (no variance)": str(heavy_cells),
+        "no variance": str(heavy_cells),
     }
 
 
@@ -174,8 +174,8 @@ def agreement_figure(table: pd.DataFrame, metric: str, workload: Workload) -> Fi
     both = np.concatenate([theory, mean])
     sizes = np.abs(both[both != 0])
     if len(sizes) and sizes.max() > 50 * np.median(sizes):
-        left.set_xscale("asinh", linear_width=float(np.median(sizes)))
-        left.set_yscale("asinh", linear_width=float(np.median(sizes)))
+        for axis in (left.xaxis, left.yaxis):
+            set_bent(axis, both, float(np.median(sizes)))
     left.axline(
         (float(both.min()), float(both.min())),
         (float(both.max()) + 1e-12, float(both.max()) + 1e-12),

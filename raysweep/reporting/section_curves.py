@@ -31,11 +31,23 @@ def one_series(part: pd.DataFrame, x: str, metric: str, workload: Workload, key:
     if not len(means.x):
         return None
     curve = closed_form_curve(part, x, metric, workload)
-    if curve is None:
-        return Series(key, label, means)
+    if curve is None:  # along zipped axes only the grid itself has a closed form
+        return Series(key, label, means, *grid_theory(part, x, metric))
     at = smooth(part, x, workload, 241)
     at_infinity = float(curve(np.array([np.inf]))[0]) if np.isinf(means.x).any() else np.nan
     return Series(key, label, means, at, curve(at), theory_at_infinity=at_infinity)
+
+
+def grid_theory(part: pd.DataFrame, x: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
+    """The rows' own closed form at each finite x; empty without one, or if it is not one number there."""
+    theory = f"{metric}_theory"
+    if theory not in part.columns:
+        return np.empty(0), np.empty(0)
+    known = part[np.isfinite(part[x].astype(float)) & np.isfinite(part[theory].astype(float))]
+    by_x = known.groupby(x)[theory]
+    if not len(known) or (by_x.nunique() > 1).any():
+        return np.empty(0), np.empty(0)
+    return by_x.first().index.to_numpy(float), by_x.first().to_numpy(float)
 
 
 def curves_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str) -> Section:
@@ -66,8 +78,8 @@ def curves_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
         tables[f"{name}_{metric}"] = table
         if panels:
             caption = (
-                f"{metric} against {plain(x)}: mean over ok draws ± one standard error between "
-                "draws; lines: closed form."
+                f"{metric} against {plain(x)}: mean over ok draws ± one standard error between draws"
+                + ("; lines: closed form." if any(len(one.theory) for _, lines in panels for one in lines) else ".")
             )
             drawings.append(Drawing(f"{name}_{metric}", caption, curves_figure(panels, x, metric, workload)))
         best, left_out = extreme(table, [*keys, x], metric, workload)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.reporting.against_theory import add_theory, summary
+from raysweep.reporting.against_theory import add_theory, excluded, summary
 from raysweep.reporting.draws import log_axis
 from raysweep.reporting.figures_lines import Series, curves_figure
 from raysweep.reporting.figures_places import places_figure
@@ -148,9 +148,9 @@ def headline(whole: pd.DataFrame, x: str, metric: str, word: str, workload: Work
         return f"{what}: {interval(row['estimate'], row['low'], row['high'])}{unit} ({100 * level:g} %){beside}"
     text = f"{what}: located in {len(found)} of {counted(len(whole), 'curve')}"
     if len(found):
-        text += f", from {number(found['estimate'].min())} to {number(found['estimate'].max())}{unit}"
-    beside = summary(whole, level)
-    return text + (f"; {beside}" if beside else "")
+        text += f", {number(found['estimate'].min())} to {number(found['estimate'].max())}{unit}"
+    out, among = excluded(whole, whole["theory"].to_numpy(float)) if whole["theory"].notna().any() else (0, 0)
+    return text + (f"; closed form excluded in {out} of {among}" if among else "")
 
 
 def paragraphs(whole: pd.DataFrame, level: float) -> list[str]:
@@ -162,6 +162,9 @@ def paragraphs(whole: pd.DataFrame, level: float) -> list[str]:
         f"Intervals are {100 * level:g} % for each curve on its own, and hold for every interpolation used. "
         f"Method: {methods}."
     ]
+    beside = summary(whole, level)
+    if beside:
+        text.append(beside[0].upper() + beside[1:] + ". Curves that share draws are not as many looks at it.")
     other = whole[whole["status"] != LOCATED]
     if len(other):
         reasons = other.groupby(["status", "note"], sort=False).size()

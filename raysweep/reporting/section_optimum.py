@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.reporting.against_theory import add_theory, summary
-from raysweep.reporting.figures_lines import curves_figure, places_figure
+from raysweep.reporting.figures_lines import curves_figure
+from raysweep.reporting.figures_places import places_figure
 from raysweep.reporting.movement import movement
 from raysweep.reporting.optimum import fit_optimum
 from raysweep.reporting.regime import draws_to_halve

@@ -121,7 +121,7 @@ def set_log(axis: Any) -> None:
 
     def written(value: float, position: int | None) -> str:
         exponent = round(float(np.log10(value))) if value > 0 else 0
-        if 1e-3 <= value <= 1e4 or abs(value / 10.0**exponent - 1) > 1e-6:
+        if 1e-4 <= value <= 1e4 or abs(value / 10.0**exponent - 1) > 1e-6:
             return f"{value:g}"
         return f"$10^{{{exponent}}}$"
 
@@ -129,6 +129,24 @@ def set_log(axis: Any) -> None:
     axis.set_major_locator(Apart())
     axis.set_major_formatter(FuncFormatter(written))
     axis.set_minor_formatter(NullFormatter())
+
+
+def set_bent(axis: Any, values: np.ndarray, width: float) -> None:
+    """An axis for values over decades (linear below `width`): logarithmic if all are positive, else asinh."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    if np.nanmin(values) > 0:
+        set_log(axis)
+        return
+    set_scale = axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale
+    set_scale("asinh", linear_width=width)
+    top = float(np.nanmax(np.abs(values)))
+    powers = np.arange(np.ceil(np.log10(width)), np.floor(np.log10(max(top, width * 10))) + 1)
+    sizes = 10.0 ** powers[:: max(1, -(-len(powers) // 4))]
+    ticks = [*(-sizes[::-1] if np.nanmin(values) < 0 else []), 0.0, *sizes]
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
 
 
 def whole_ticks(axis: Any, values: np.ndarray) -> None:

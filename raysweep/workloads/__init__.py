@@ -7,7 +7,8 @@ from importlib.metadata import entry_points
 
 from raysweep.workloads.declaration import Workload
 
-BUILT_IN = {"linear_spectrum": "raysweep.workloads.linear_spectrum",
+BUILT_IN = {"language": "raysweep.workloads.language",
+            "linear_spectrum": "raysweep.workloads.linear_spectrum",
             "linear_transfer": "raysweep.workloads.linear_transfer"}
 GROUP = "raysweep.workloads"
 

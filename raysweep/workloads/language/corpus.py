@@ -3,7 +3,7 @@
     grammar:D          endless synthetic text at distance D (0 to 1) from grammar:0
     python-source[:N]  the Python files of the running installation, N MB of them
     python-docs[:N]    documentation found there: docstrings, READMEs, package descriptions
-    file:PATTERN       text files, or JSONL with a `text` field; a path, or a pattern with *
+    file:PATTERN       text files, or JSONL with a `text` field; a path, a folder, or a pattern with *
 
 Nothing is downloaded. The digest belongs to the identity of every stage that read the text. Bytes are the tokens.
 """

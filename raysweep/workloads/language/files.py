@@ -10,14 +10,17 @@ from raysweep.workloads.language.corpus import BadText
 
 BLOCK = 2000  # characters; a single text file is cut at blank lines into documents of at least this many
 FIELD = "text"
+SUFFIXES = (".txt", ".md", ".jsonl")  # what is read of a folder
 
 
 def paths(pattern: str) -> list[Path]:
     """The files that a path or pattern means, in order; BadText if there is none."""
+    if not pattern:
+        raise BadText("expected a path after file:")
     expanded = str(Path(pattern).expanduser())
     found = sorted(Path(name) for name in glob.glob(expanded, recursive=True) if Path(name).is_file())
     if Path(expanded).is_dir():
-        found = sorted(path for path in Path(expanded).rglob("*") if path.is_file())
+        found = sorted(path for path in Path(expanded).rglob("*") if path.suffix in SUFFIXES)
     if not found:
         raise BadText(f"expected a text file, no such file: {pattern}")
     return found

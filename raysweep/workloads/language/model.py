@@ -140,6 +140,6 @@ def turn(vectors: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 
 
 def _rotation(length: int, head_width: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    frequencies = ROTARY_BASE ** (-torch.arange(0, head_width, 2, device=like.device, dtype=torch.float32) / head_width)
-    angles = torch.outer(torch.arange(length, device=like.device, dtype=torch.float32), frequencies)
+    frequencies = ROTARY_BASE ** (-torch.arange(0, head_width, 2, device=like.device, dtype=torch.float64) / head_width)
+    angles = torch.outer(torch.arange(length, device=like.device, dtype=torch.float64), frequencies)
     return angles.cos().to(like.dtype), angles.sin().to(like.dtype)

@@ -8,6 +8,7 @@ was finite, and its neighbours never notice.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -22,6 +23,9 @@ FIRST_DECAY, SECOND_DECAY, ADAM_EPSILON, CLIP = 0.9, 0.95, 1e-8, 1.0  # O Table 
 ANNEAL = 0.1  # last share of a wsd length, in which the rate falls to zero
 WARMUP = 0.1
 TRUNK_WARMUP = 50  # steps
+
+# Views of many models' flat rows are strided; torch says so once, and that it is no error.
+warnings.filterwarnings("ignore", message="grad and param do not obey the gradient layout contract")
 
 Batches = Callable[[int], np.ndarray]
 """Step number -> tokens (batch, length + 1) of that step."""
@@ -92,7 +96,7 @@ def train(state: State, recipe: Recipe, batches: Batches, until: int,
         gradient.zero_()
         with mixed_precision(where):
             losses = model.losses(leaves, tokens, shape)
-        losses.sum().backward()  # type: ignore[no-untyped-call]
+        losses.sum().backward()
         watch.losses.append(losses.detach())
         _adamw(state, gradient, losses.detach(), rate * recipe.factor(state.step), relative, decays, recipe)
         if after_step is not None:
@@ -107,7 +111,7 @@ def _adamw(state: State, gradient: Tensor, losses: Tensor, rate: Tensor, relativ
     state.alive &= torch.isfinite(losses) & torch.isfinite(norm)
     state.step += 1
     alive = state.alive.unsqueeze(1)
-    gradient.mul_((recipe.clip / norm.clamp(min=recipe.clip)).unsqueeze(1))
+    gradient.mul_((recipe.clip / (norm + 1e-6)).clamp(max=1).unsqueeze(1))
     if not gradient.is_cuda and bool(state.alive.all()):
         pass  # nothing to mask; on a GPU asking would cost more than masking
     else:
