@@ -15,7 +15,10 @@ import pytest
 
 from raysweep import workloads
 from raysweep.reporting.analyses import check_analysis
+from raysweep.reporting.joint import joint, student_coverage
 from raysweep.reporting.report import write_report
+from raysweep.reporting.section_boundary import displacements
+from raysweep.reporting.section_relation import rank_correlation
 from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
 
 TRANSFER = workloads.get("linear_transfer")
@@ -90,7 +93,9 @@ def test_the_answer_comes_first_with_its_certainty(phase: tuple[Path, list[str],
     _, headline, text = phase
     assert len(headline) == 3
     assert "located in 4 of 4 slices" in headline[0]
-    assert "beyond 1.96" in headline[0]
+    assert "closed form excluded in 0 of 4" in headline[0]
+    assert all(len(line) < 170 for line in headline)  # read at the end of a run, in seconds
+    assert "beyond 1.96" in text
     top = text[: text.index("![")]  # all that stands above the first figure
     for words in (
         "# my-sweep",
@@ -158,7 +163,26 @@ def test_engines_are_paired_by_draw(tmp_path: Path) -> None:
     )
     table = pd.read_csv(tmp_path / "tables" / "engines_differences.csv")
     assert table["median"].tolist() == pytest.approx([0.002, 0.02, 0.2], rel=1e-9)
-    assert "slope 1.00" in report.headline[0]
+    assert "of order 1.00 as finetune lr → 0" in report.headline[0]
+
+
+def test_engines_of_different_depth_are_kept_apart_and_a_constant_difference_is_named(tmp_path: Path) -> None:
+    axes = {"engine": ["limit", "network"], "finetune_lr": [0.001, 0.01, 0.1], "depth": [2, 3]}
+    frame = rows_of(TRANSFER, axes, {"dim": 50}, 6, 0.5)
+    key = frame.set_index(["depth", "seed"]).index
+    step = np.where(frame["depth"] == 2, frame["finetune_lr"], 30 * frame["finetune_lr"] ** 2)
+    for metric, error in (("risk_finetune", step), ("risk_scratch", 0.004)):
+        exact = frame[frame["engine"] == "limit"].groupby(["depth", "seed"])[metric].first()
+        frame[metric] = exact.loc[key].to_numpy() + np.where(frame["engine"] == "network", error, 0.0)
+    lost = (frame["engine"] == "network") & (frame["finetune_lr"] == 0.001) & (frame["seed"] > 0)
+    frame.loc[lost, "status"] = "not_converged"  # one draw of six is left there, and would bend the median
+    options = {"metrics": ["risk_finetune", "risk_scratch"], "by": ["depth"]}
+    report = write_report(frame, space_of("linear_transfer", axes, {}, [{"engines": options}]), tmp_path, sweep="s")
+    assert "risk_finetune: network of order 1.00 to 2.00" in report.headline[0]
+    assert "risk_scratch: network a constant 0.004 off (start at init_scale)" in report.headline[0]
+    table = pd.read_csv(tmp_path / "tables" / "engines_differences.csv")
+    assert sorted(table["finetune_lr"].unique()) == [0.01, 0.1]
+    assert "fewer than half of the draws are ok left out" in (tmp_path / "report.md").read_text(encoding="utf-8")
 
 
 def toy_form(columns: Columns) -> dict[str, np.ndarray]:
@@ -180,6 +204,158 @@ TOY = Workload(
     sources=(),
     closed_form=toy_form,
 )
+
+
+def test_a_named_line_is_held_against_every_slice_beside_the_closed_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workloads, "get", {"toy": TOY}.__getitem__)
+    axes: dict[str, list[Any]] = {"heat": np.linspace(0.3, 5.3, 9).tolist(), "load": [1, 2, 4]}
+    frame = rows_of(TOY, axes, {}, 5, 0.05)
+    entry = {"boundary": {"metric": "gain", "x": "heat", "y": "load", "lines": {"Watt 1785": 2, "nowhere": 99.0}}}
+    report = write_report(frame, space_of("toy", axes, {}, [entry]), tmp_path, sweep="s")
+    assert "Watt 1785 (2 kelvin) excluded in 2 of 3" in report.headline[0]
+    assert "nowhere (99 kelvin) excluded in 3 of 3" in report.headline[0]
+    assert "closed form excluded in 0 of 3" in report.headline[0]
+    zeros = pd.read_csv(tmp_path / "tables" / "boundary_zeros.csv").set_index("load")
+    assert zeros["excluded Watt 1785"].tolist() == [True, False, True]
+    assert zeros.loc[4, "z Watt 1785"] > 1.96 > abs(zeros.loc[2, "z Watt 1785"])
+
+
+def test_slices_that_share_draws_are_one_look_at_the_closed_form() -> None:
+    # Every slice's zero moves by -shift of its draw: together they say no more than one slice.
+    rng = np.random.default_rng(3)
+    beyond = {0.0: 0, 0.05: 0}
+    for bias in beyond:
+        for _ in range(60):
+            shift = rng.standard_normal(10)
+            x, load = np.meshgrid(np.linspace(0, 6, 7), [1.0, 2.0, 3.0])
+            rows = pd.DataFrame({"x": np.tile(x.ravel(), 10), "load": np.tile(load.ravel(), 10)})
+            rows["seed"] = np.repeat(np.arange(10), x.size)
+            rows["value"] = rows["x"] - rows["load"] + 0.05 * shift[rows["seed"]] + bias
+            table = pd.DataFrame({"load": [1.0, 2.0, 3.0], "theory": [1.0, 2.0, 3.0]})
+            moved = displacements(rows, table.assign(status="located", scale="linear"), "x", "load", "value")
+            assert moved.to_numpy() == pytest.approx(np.repeat(-0.05 * shift[:, None] - bias, 3, axis=1))
+            test = joint(moved.to_numpy())
+            assert test is not None
+            beyond[bias] += abs(test.z) > 1.96
+    assert beyond[0.0] <= 8  # 3 expected; 9 or more in 0.3 % of runs
+    assert beyond[0.05] >= 40  # a bias of 3 standard errors
+
+
+def test_the_closed_form_passes_in_95_of_100_sweeps_whatever_cells_share_and_nearly_so_when_draws_are_skewed() -> None:
+    rng = np.random.default_rng(5)
+
+    def passes(values: Any) -> float:
+        tests = [joint(values()) for _ in range(300)]
+        return float(np.mean([abs(test.z) <= 1.96 for test in tests if test is not None]))
+
+    sizes = rng.uniform(0.1, 10, 60)
+    shares = {
+        "independent": passes(lambda: sizes * rng.standard_normal((20, 60))),
+        "one effect a draw": passes(lambda: sizes * rng.standard_normal((20, 1))),
+        "four draws": passes(lambda: sizes * rng.standard_normal((4, 60))),
+        "slices of skewed draws": passes(lambda: np.repeat(rng.chisquare(1, (20, 20)) - 1, 3, axis=1)),
+    }
+    print(shares)
+    assert min(shares[key] for key in ("independent", "one effect a draw", "four draws")) >= 0.91  # 0.95 - 3 sd
+    assert shares["slices of skewed draws"] >= 0.87  # their own standard deviations in the weights give 0.61
+    missed = joint(sizes * (rng.standard_normal((20, 60)) + 0.2))
+    assert missed is not None
+    assert missed.z > 3
+    assert joint(rng.standard_normal((3, 5))) is None
+    assert joint(np.zeros((9, 5))) is None
+
+
+def test_skewed_draws_are_said_to_make_students_intervals_too_narrow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Oracle for the coverage: 20 draws of a chi-squared with one degree of freedom, simulated here.
+    rng = np.random.default_rng(8)
+    values = rng.chisquare(1, (20_000, 20))
+    inside = np.abs(values.mean(axis=1) - 1) <= 2.093 * values.std(axis=1, ddof=1) / np.sqrt(20)
+    assert student_coverage(8**0.5, 20) == pytest.approx(inside.mean(), abs=0.015)
+    assert student_coverage(0.0, 20) == pytest.approx(0.95, abs=0.015)
+    monkeypatch.setattr(workloads, "get", {"toy": TOY}.__getitem__)
+    axes: dict[str, list[Any]] = {"heat": [1.0, 2.0, 3.0], "load": [1, 2]}
+    frame = rows_of(TOY, axes, {}, 40, 0.0)
+    frame["gain"] = frame["gain_theory"] + rng.chisquare(1, len(frame)) - 1
+    write_report(frame, space_of("toy", axes, {}, [{"agreement": {}}]), tmp_path, sweep="s")
+    assert "Student's t is too narrow" in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_relation_is_judged_draw_by_draw_and_infinite_values_are_said(tmp_path: Path) -> None:
+    axes = {"overlap_angle": [10.0, 30.0, 50.0, 70.0], "noise": [0.0, 0.3], "gamma": [0.5]}
+    frame = rows_of(TRANSFER, axes, {"dim": 200}, 8, 0.001)
+    frame["kl_divergence"] = np.where(frame["noise"] == 0, np.inf, frame["overlap_angle"])
+    rng = np.random.default_rng(1)
+    frame["wasserstein_1"] = rng.standard_normal(len(frame))
+    analysis = [
+        {"relation": {"x": "kl_divergence", "y": "transferability_finetune", "by": ["noise"]}},
+        {"relation": {"x": "wasserstein_1", "y": "transferability_finetune"}},
+    ]
+    report = write_report(frame, space_of("linear_transfer", axes, {}, analysis), tmp_path, sweep="s")
+    ranks = pd.read_csv(tmp_path / "tables" / "relation_ranks.csv").set_index("group")
+    assert ranks.loc["σ = 0.3", "rank_correlation"] == pytest.approx(-1)  # transfer falls with the angle
+    assert ranks.loc["σ = 0", "note"] == "kl_divergence does not vary"
+    assert "wasserstein_1 does not predict transferability_finetune" in report.headline[1]
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "infinite in 32 of 64 rows" in text
+
+
+def test_the_interval_of_a_rank_correlation_holds_its_expected_value() -> None:
+    # Oracle: Pearson's correlation of normal pairs is 0.6, so Spearman's is 6/pi asin(0.3) for many cells; here 40 a
+    # draw, where the expected value is (n - 2)/(n + 1) of it plus 3/(n + 1) of Kendall's 2/pi asin(0.6).
+    expected = (38 * 6 / np.pi * np.arcsin(0.3) + 3 * 2 / np.pi * np.arcsin(0.6)) / 41
+    rng = np.random.default_rng(2)
+    held = []
+    for _ in range(150):
+        a, b = rng.standard_normal((2, 6, 40))
+        rows = pd.DataFrame({"seed": np.repeat(np.arange(6), 40), "_cell": np.tile(np.arange(40), 6), "a": a.ravel()})
+        rank = rank_correlation(rows.assign(b=(0.6 * a + 0.8 * b).ravel()), "a", "b")
+        held.append(rank.low <= expected <= rank.high)
+    assert np.mean(held) >= 0.90  # 0.95 - 3 sd
+
+
+def test_the_best_cell_is_none_whose_draws_have_no_variance(tmp_path: Path) -> None:
+    axes = {"gamma": [0.2, 0.5, 1.0, 1.5], "overlap_angle": [20.0]}
+    frame = rows_of(TRANSFER, axes, {"dim": 100, "noise": 0.2}, 8, 0.01)
+    frame.loc[frame["gamma"] == 1.0, "transferability_linear"] = 8909.0
+    entry = {"curves": {"metric": "transferability_linear", "x": "gamma"}}
+    report = write_report(frame, space_of("linear_transfer", axes, {}, [entry]), tmp_path, sweep="s")
+    assert "8909" not in report.headline[0]
+    assert "one standard error" in report.headline[0]
+    assert "1 cell of `transferability_linear` have draws" in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_new_report_removes_what_the_old_one_wrote_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workloads, "get", {"toy": TOY}.__getitem__)
+    axes: dict[str, list[Any]] = {"heat": [1.0, 2.0, 3.0], "load": [1, 2]}
+    frame = rows_of(TOY, axes, {}, 4, 0.05)
+    both = [{"curves": {"metric": "gain", "x": "heat"}}, {"agreement": {}}]
+    first = write_report(frame, space_of("toy", axes, {}, both), tmp_path, sweep="s")
+    foreign = tmp_path / "figures" / "my_own.png"
+    foreign.write_bytes(b"mine")
+    edited = tmp_path / "tables" / "agreement_gain.csv"
+    edited.write_text("edited by hand\n")
+    second = write_report(frame, space_of("toy", axes, {}, both[:1]), tmp_path, sweep="s")
+    gone = set(first.files) - set(second.files) - {edited}
+    assert gone
+    assert not any(path.exists() for path in gone)
+    assert all(path.is_file() for path in [*second.files, foreign, edited])
+
+
+def test_slices_that_say_nothing_share_a_line(tmp_path: Path) -> None:
+    axes = {"overlap_angle": AXES["overlap_angle"], "gamma": [0.4, 1.2, 1.4, 1.6, 1.8]}
+    frame = rows_of(TRANSFER, axes, {"dim": 200}, 8, 0.02)
+    frame.loc[frame["gamma"] > 1, "transferability_finetune"] = 0.0
+    entry = {"boundary": {"metric": "transferability_finetune", "x": "overlap_angle", "y": "gamma"}}
+    write_report(frame, space_of("linear_transfer", axes, {}, [entry]), tmp_path, sweep="s")
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "| 1.2 … 1.8 | undetermined in 4 slices (zero everywhere) |" in text
+    assert len(pd.read_csv(tmp_path / "tables" / "boundary_zeros.csv")) == 5
 
 
 def test_any_workload_gets_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,6 +413,14 @@ def test_a_sweep_without_a_usable_row_still_gets_a_report(tmp_path: Path) -> Non
         ({"inflection": {"metric": "risk_scratch", "x": "gamma", "level": 95}}, "inflection.level: expected a number"),
         ({"curves": {"x": "gamma"}}, "curves.metric: missing"),
         ({"engines": {}}, "engines: expected engine among the axes"),
+        ({"relation": {"x": "gamma", "y": "risk_scratch"}}, "relation.x: unknown metric 'gamma'; known: "),
+        ({"relation": {"x": "risk_linear"}}, "relation.y: missing; expected a metric"),
+        ({"relation": {"x": "risk_linear", "y": "risk_linear"}}, "relation.y: 'risk_linear' is already used as x"),
+        (
+            {"boundary": {"metric": "risk_scratch", "x": "gamma", "lines": {"here": "60"}}},
+            "boundary.lines.here: expected a number, got '60'",
+        ),
+        ({"boundary": {"metric": "risk_scratch", "x": "gamma", "lines": [60]}}, "boundary.lines: expected names"),
         ("boundary", "expected one of boundary, inflection"),
     ],
 )

@@ -88,7 +88,7 @@ class Machines:
 
 @contextmanager
 def serve(folder: Path) -> Iterator[Machines]:
-    """The machines below `folder` (a short path: Ray puts sockets below it), stopped at the end with all they started."""
+    """The machines below `folder` (a short path: Ray has sockets there), stopped at the end with all they started."""
     apart = _own_process_numbers()
     if not apart:
         raise RuntimeError("process namespaces are not allowed here, and without them `ray up` would stop every Ray on "
@@ -102,7 +102,7 @@ def serve(folder: Path) -> Iterator[Machines]:
     machines = Machines(folder, [])
     try:
         for host in (HEAD, WORKER):
-            _write_environment_of_node(machines.home(host), folder / "bin")
+            _write_environment_of_node(machines.home(host), host, folder / "bin")
             configuration = folder / host / "sshd_config"
             configuration.write_text(_server_configuration(folder, host, port))
             with (folder / host / "sshd.log").open("wb") as log:
@@ -177,23 +177,31 @@ def _ray_folder(folder: Path, host: str) -> Path:
 
 def _write_client(folder: Path, port: int) -> None:
     """A wrapper around ssh: the port can only be set in the SSH configuration, and ssh asks the account, not $HOME,
-    where that and `~` are. The head uses it too, to reach the worker."""
+    where that and the `~` before its key are. The head uses it too, to reach the worker."""
     (folder / "ssh_config").write_text(f"Host 127.0.0.*\n  Port {port}\n")
     wrapper = _made(folder / "bin") / "ssh"
-    wrapper.write_text("#!/bin/bash\n"
-                       f'exec {which("ssh")} -F {folder / "ssh_config"} "${{@/#\\~\\//$HOME/}}"\n')
+    wrapper.write_text("\n".join([
+        "#!/bin/bash", 'arguments=("$@")', "for ((n = 1; n < $#; n++)); do",
+        r'  [ "${arguments[n-1]}" = -i ] && arguments[n]="${arguments[n]/#\~\//$HOME/}"', "done",
+        f'exec {which("ssh")} -F {folder / "ssh_config"} "${{arguments[@]}}"', ""]))
     wrapper.chmod(0o755)
 
 
-def _write_environment_of_node(home: Path, wrappers: Path) -> None:
-    """~/raysweep-env with all that raysweep needs but not raysweep: 6 GB of downloads less, the rest is real."""
+def _write_environment_of_node(home: Path, host: str, wrappers: Path) -> None:
+    """~/raysweep-env with all that raysweep needs but not raysweep: 6 GB of downloads less, the rest is real.
+
+    Its `ray start` says the address, for both machines have the same interfaces and Ray would take neither of ours.
+    """
     environment = home / "raysweep-env"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
     here = sysconfig.get_path("purelib")
     there = next(environment.glob("lib/python*/site-packages"))
     (there / "from_the_tests.pth").write_text(f"{here}\n")
     ray = environment / "bin" / "ray"
-    ray.write_text(f"#!{environment}/bin/python\nimport sys\nfrom ray.scripts.scripts import main\nsys.exit(main())\n")
+    ray.write_text("\n".join([
+        f"#!{environment}/bin/python", "import sys", "from ray.scripts.scripts import main",
+        "if sys.argv[1:2] == ['start'] and not any(word.startswith('--node-ip-address') for word in sys.argv):",
+        f"    sys.argv.append('--node-ip-address={host}')", "sys.exit(main())", ""]))
     ray.chmod(0o755)
     (home / ".bash_profile").write_text("cd\n. ~/.bashrc\n")  # a session starts in the home
     (home / ".bashrc").write_text(f'export PATH="{wrappers}:$PATH"\n')

@@ -1,4 +1,4 @@
-"""clusters/README.md, "Your own machines", followed word for word against two machines that are SSH servers on loopback."""
+"""clusters/README.md, "Your own machines", followed word for word; the machines are two SSH servers on loopback."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class Cluster:
 
     def edited(self, text: str) -> str:
         """What a user puts for the EDIT_ words; the port of Ray too, for another Ray may run on this machine."""
-        for word, value in {"EDIT_HEAD_IP": server.HEAD, "worker_ips: []": f"worker_ips: [{server.WORKER}]", "EDIT_SSH_USER": self.machines.user,
+        for word, value in {"EDIT_HEAD_IP": server.HEAD, "worker_ips: []": f"worker_ips: [{server.WORKER}]",
+                            "EDIT_SSH_USER": self.machines.user,
                             "EDIT_SSH_KEY": str(self.machines.key), "EDIT_SHARED_FOLDER": str(self.shared),
                             "--port=6379": f"--port={self.gcs_port}"}.items():
             text = text.replace(word, value)
@@ -261,7 +262,8 @@ def test_ray_down_stops_every_ray_process_and_the_report_is_here(cluster: Cluste
     cluster.follow(line_with("ray rsync-down"))
     assert "<html" in (cluster.checkout / "my-report" / "report.html").read_text()
     cluster.follow(line_with("ray down"))
-    server.until(lambda: not any(map(cluster.machines.running, ("raylet", "gcs_server"))), 30, "Ray to end")
+    server.until(lambda: not cluster.machines.running("gcs_server"), 30, "Ray on the head to end")
+    server.until(lambda: not cluster.machines.running("raylet"), 150, "Ray on the worker to notice")
     assert cluster.finished("quickstart")  # the sweeps stay
 
 
@@ -274,8 +276,8 @@ def test_the_slurm_file_runs_a_sweep_on_an_allocation_of_one_node(cluster: Clust
         (folder / name).write_text(f"#!/bin/bash\n{text}\n")
         (folder / name).chmod(0o755)
     text = (REPOSITORY / "clusters" / "slurm.sh").read_text()
-    for word, value in {"EDIT_ENVIRONMENT": f"{cluster.machines.home(server.HEAD)}/raysweep-env", "EDIT_PARTITION": "any",
-                        "EDIT_STORAGE": str(cluster.storage)}.items():
+    for word, value in {"EDIT_ENVIRONMENT": str(cluster.machines.home(server.HEAD) / "raysweep-env"),
+                        "EDIT_PARTITION": "any", "EDIT_STORAGE": str(cluster.storage)}.items():
         text = text.replace(word, value)
     (folder / "my-slurm.sh").write_text(text)
     job = os.getpid() % 10000

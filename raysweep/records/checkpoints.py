@@ -7,9 +7,11 @@ none. Without its record a checkpoint does not exist, so what a crash leaves beh
 from __future__ import annotations
 
 import contextlib
+import mmap
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from io import RawIOBase
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ import numpy as np
 from raysweep import __version__
 from raysweep.errors import InputError
 from raysweep.records.store_files import Files
-from raysweep.records.store_format import Damaged, Digest, deserialize, pieces, seal, serialize, unseal
+from raysweep.records.store_format import CHUNK, Checksum, Damaged, deserialize, pieces, seal, serialize, unseal
 
 FORMAT = 1
 """Of records and weights; raised whenever a store of this version could no longer be read by the one before."""
@@ -66,14 +68,13 @@ def write(files: Files, record: str, stage: str, tensors: Mapping[str, np.ndarra
     seal(body)
     parts = serialize(tensors)
     weights = f"{record.removesuffix('.json')}.{uuid.uuid4().hex[:12]}.safetensors"
-    with Digest() as digest:
-        files.write(weights, map(digest.add, pieces(parts)))
-        sha256 = digest.result()
+    checksum = Checksum()
+    files.write(weights, (checksum.add(piece).data for piece in pieces(parts)))
     created = False
     try:
         created = files.create(record, seal({
-            **body, "format": FORMAT, "stage": stage, "weights": weights, "bytes": sum(map(len, parts)),
-            "pieces_sha256": sha256, "raysweep": __version__}))
+            **body, "format": FORMAT, "stage": stage, "weights": weights, "bytes": sum(part.size for part in parts),
+            "checksum": checksum.result(), "raysweep": __version__}))
     finally:
         if not created:
             files.remove(weights)
@@ -106,23 +107,32 @@ def read(files: Files, record: str, stage: str) -> Entry | None:
 def _weights(files: Files, body: Mapping[str, Any]) -> np.ndarray:
     """The bytes of the weights that a record names; Damaged if they are not those that were written."""
     name, size = body["weights"], body["bytes"]
-    content = np.empty(size, np.uint8)
-    view, done = content.data, 0
+    content = np.frombuffer(mmap.mmap(-1, max(size, 1)), np.uint8, size)
+    checksum, done = Checksum(), 0
     try:
-        with Digest() as digest, files.open(name) as stream:
-            for piece in pieces([view]):
-                filled = 0
-                while filled < len(piece[0]) and (count := stream.readinto(piece[0][filled:])):  # type: ignore[attr-defined]
-                    filled += count
-                done += filled
-                digest.add(piece)
+        with files.open(name) as stream:
+            while done < size:
+                piece = content[done:done + CHUNK]
+                if not _fill(stream, piece.data):
+                    break
+                done += checksum.add(piece).size
             if done != size or stream.read(1):
                 raise Damaged(f"{name} has {files.size(name):,} bytes where {size:,} were written")
-            if digest.result() != body["pieces_sha256"]:
-                raise Damaged(f"{name} does not match its checksum")
     except FileNotFoundError:
         raise Damaged(f"{name} is missing") from None
+    if checksum.result() != body["checksum"]:
+        raise Damaged(f"{name} does not match its checksum")
     return content
+
+
+def _fill(stream: RawIOBase, view: memoryview) -> bool:
+    """Read as much as the view holds; False if the file ends before."""
+    while len(view):
+        count = stream.readinto(view)
+        if not count:
+            return False
+        view = view[count:]
+    return True
 
 
 def set_aside(files: Files, record: str, stage: str) -> list[str]:

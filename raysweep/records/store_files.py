@@ -24,9 +24,9 @@ import io
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, Protocol, cast
 
 from raysweep.errors import InputError
 from raysweep.records import files
@@ -48,13 +48,13 @@ class Files(Protocol):
     def replace(self, name: str, content: bytes) -> None:
         """Put a file there in one step, whatever was there."""
 
-    def write(self, name: str, chunks: Iterable[Sequence[memoryview]]) -> None:
+    def write(self, name: str, pieces: Iterable[memoryview]) -> None:
         """Stream a large file to a name that nobody else uses; durable on return, half-written after a crash."""
 
     def read(self, name: str) -> bytes:
         """A whole file."""
 
-    def open(self, name: str) -> BinaryIO:
+    def open(self, name: str) -> io.RawIOBase:
         """A file to be read from its beginning, unbuffered."""
 
     def names(self, folder: str) -> list[str]:
@@ -128,15 +128,14 @@ class LocalFiles:
         with writing(self.root):
             files.replace(self._path(name), content)
 
-    def write(self, name: str, chunks: Iterable[Sequence[memoryview]]) -> None:
+    def write(self, name: str, pieces: Iterable[memoryview]) -> None:
         with writing(self.root):
             path = self._path(name)
             try:
                 with open(path, "xb", buffering=0) as stream:
-                    for chunk in chunks:
-                        for view in chunk:
-                            while len(view):
-                                view = view[stream.write(view):]
+                    for piece in pieces:
+                        while len(piece):
+                            piece = piece[stream.write(piece):]
                     os.fsync(stream.fileno())
             except BaseException:
                 path.unlink(missing_ok=True)
@@ -145,8 +144,8 @@ class LocalFiles:
     def read(self, name: str) -> bytes:
         return (self._folder / name).read_bytes()
 
-    def open(self, name: str) -> BinaryIO:
-        return cast(BinaryIO, open(self._folder / name, "rb", buffering=0))
+    def open(self, name: str) -> io.RawIOBase:
+        return cast(io.RawIOBase, open(self._folder / name, "rb", buffering=0))
 
     def names(self, folder: str) -> list[str]:
         try:
@@ -208,17 +207,16 @@ class RemoteFiles:
         with writing(self.root):
             self._system.pipe_file(f"{self._base}/{name}", content)
 
-    def write(self, name: str, chunks: Iterable[Sequence[memoryview]]) -> None:
+    def write(self, name: str, pieces: Iterable[memoryview]) -> None:
         with writing(self.root), self._system.open(f"{self._base}/{name}", "wb") as stream:
-            for chunk in chunks:
-                for view in chunk:
-                    stream.write(view)
+            for piece in pieces:
+                stream.write(piece)
 
     def read(self, name: str) -> bytes:
         return bytes(self._system.cat_file(f"{self._base}/{name}"))
 
-    def open(self, name: str) -> BinaryIO:
-        return io.BytesIO(self.read(name))
+    def open(self, name: str) -> io.RawIOBase:
+        return cast(io.RawIOBase, io.BytesIO(self.read(name)))
 
     def names(self, folder: str) -> list[str]:
         try:

@@ -10,7 +10,7 @@ import numpy as np
 from raysweep.reporting.against_theory import excluded, summary
 from raysweep.reporting.joint import Joint
 from raysweep.reporting.result import LOCATED, UNDETERMINED
-from raysweep.reporting.words import counted, interval, line_label, number, plain, unit_of
+from raysweep.reporting.words import counted, interval, line_label, number, plain, settings, unit_of
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -28,9 +28,10 @@ def quantile_words(frame: pd.DataFrame, level: float) -> str:
 
 
 def headline(
-    whole: pd.DataFrame, x: str, metric: str, lines: Mapping[str, float], workload: Workload, level: float
+    whole: pd.DataFrame, lead: list[str], x: str, metric: str, lines: Mapping[str, float], workload: Workload,
+    level: float,
 ) -> str:
-    """What was found, how sure, theory beside it: one line."""
+    """What was found, how sure, theory beside it: one line. `lead` are the columns that tell slices apart."""
     unit = unit_of(x, workload)
     found = whole[whole["status"] == LOCATED]
     what = f"zero of {metric} in {plain(x)}"
@@ -59,10 +60,21 @@ def headline(
         text += f" (± {number(half, 2)}{unit})"
     against = verdicts(whole, x, lines, workload)
     if against:
-        return f"{text}; {against}"
+        return f"{text}; {against}" + example(found, lead, workload, unit)
     other = whole[whole["status"] != LOCATED]
     words = [f"{word.replace('_', ' ')} in {count}" for word, count in other["status"].value_counts().items()]
     return "; ".join([text, *words])
+
+
+def example(found: pd.DataFrame, lead: list[str], workload: Workload, unit: str) -> str:
+    """The slice in the middle, its zero beside the closed form's; empty without one."""
+    known = found[found["theory"].notna()]
+    if not len(known):
+        return ""
+    row = known.iloc[(len(known) - 1) // 2]
+    where = settings(lead, (row[name] for name in lead), workload)
+    return (f"; at {where}: {interval(row['estimate'], row['low'], row['high'])}{unit}, "
+            f"closed form {number(row['theory'], 4)}{unit}")
 
 
 def verdicts(whole: pd.DataFrame, x: str, lines: Mapping[str, float], workload: Workload) -> str:

@@ -125,7 +125,7 @@ def curves_figure(
                     )
         if np.isinf(every).any():
             show_infinity(panel, finite, far, logarithmic)
-        panel.set_title(title)
+        panel.set_title(in_lines(title, len(axes)))
     label_panels(axes, axis_label(x, workload), axis_label(metric, workload))
     handles = [
         Line2D([], [], color=colour[key], marker="o", markersize=4, linestyle="none", label=labels[key]) for key in keys
@@ -170,6 +170,15 @@ def curves_figure(
         legend_right(last_of_first_row, handles, legend_title)
     legend_below(figure, kinds)
     return figure
+
+
+def in_lines(title: str, panels_beside: int) -> str:
+    """A long title of several settings on two lines, where panels stand side by side."""
+    parts = title.split(", ")
+    if panels_beside == 1 or len(title) < 26 or len(parts) < 2:
+        return title
+    half = (len(parts) + 1) // 2
+    return ", ".join(parts[:half]) + ",\n" + ", ".join(parts[half:])
 
 
 def height_at(place: float, means: CellMeans) -> float:

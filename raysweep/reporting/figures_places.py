@@ -10,6 +10,7 @@ import numpy as np
 from raysweep.reporting.draws import decades, log_axis
 from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED
 from raysweep.reporting.style import (
+    REFERENCE,
     REFERENCES,
     colours,
     legend_below,
@@ -58,7 +59,7 @@ def places_figure(
     if decades(estimates):
         set_log(panel.yaxis)
     for value, dashes in zip((lines or {}).values(), REFERENCES, strict=False):
-        panel.axhline(value, color="#333333", linewidth=1.5, linestyle=dashes, zorder=2.5)
+        panel.axhline(value, color=REFERENCE, linewidth=1.5, linestyle=dashes, zorder=2.5)
     for (_, _, table, fine, expected), shade, shift in zip(parts, shades, nudge, strict=True):
         known = np.isfinite(expected)
         theory |= bool(known.any())
@@ -126,7 +127,9 @@ def places_figure(
         )
     ]
     if theory:
-        kinds.append(Line2D([], [], color="#555555", linewidth=1.4, label="closed form"))
+        at_spots = all(len(part[3]) <= len(spots) for part in parts)
+        look: dict[str, Any] = {"linestyle": "--", "marker": "."} if at_spots else {}
+        kinds.append(Line2D([], [], color="#555555", linewidth=1.4, label="closed form", **look))
     if censored:
         kinds.append(
             Line2D(
@@ -141,7 +144,7 @@ def places_figure(
         )
     for (name, value), dashes in zip((lines or {}).items(), REFERENCES, strict=False):
         kinds.append(
-            Line2D([], [], color="#333333", linewidth=1.5, linestyle=dashes, label=line_label(name, value, x, workload))
+            Line2D([], [], color=REFERENCE, linewidth=1.5, linestyle=dashes, label=line_label(name, value, x, workload))
         )
     legend_below(figure, kinds, 3)
     return figure

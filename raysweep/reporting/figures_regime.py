@@ -45,7 +45,6 @@ def rates_figure(
     shade = shades(parts)
     censored = fitted = False
     for panel, (title, lines) in zip(axes, parts, strict=True):
-        panel.set_xscale("log")
         panel.set_yscale("log")
         for index, setting in enumerate(lines):
             colour, regime = shade[setting.key], setting.regime
@@ -74,6 +73,7 @@ def rates_figure(
                     linestyle="--",
                     linewidth=1.2,
                 )
+        length_axis(panel)
         panel.set_title(title)
     label_panels(axes, axis_label(length, workload), f"best {axis_label(lr, workload)}")
     kinds = [
@@ -100,7 +100,7 @@ def tuned_figure(
 
     figure, axes = panels(len(parts), width=4.4, height=3.6)
     shade = shades(parts)
-    any_edge = any_fixed = False
+    any_censored = any_fixed = False
     for panel, (title, lines) in zip(axes, parts, strict=True):
         heights = []
         for setting in lines:
@@ -112,10 +112,10 @@ def tuned_figure(
             heights.append(mean)
             ends = [mean - table["low"].to_numpy(float), table["high"].to_numpy(float) - mean]
             panel.errorbar(at, mean, yerr=np.maximum(ends, 0), color=colour, marker="o", markersize=4.5, capsize=2.2)
-            edge = table["at_edge"].to_numpy(bool)
-            if edge.any():
-                any_edge = True
-                panel.plot(at[edge], mean[edge], "o", color=colour, markerfacecolor="white", markersize=4.5, zorder=4)
+            censored = table["censored"].to_numpy(bool)
+            if censored.any():
+                any_censored = True
+                panel.plot(at[censored], mean[censored], "o", color=colour, markerfacecolor="white", markersize=4.5, zorder=4)
             if len(lines) == 1:
                 for rate, means in setting.fixed.get(metric, []):
                     use = np.isfinite(means.x) & (means.x > 0)
@@ -133,21 +133,32 @@ def tuned_figure(
                             va="center",
                             annotation_clip=True,
                         )
-        panel.set_xscale("log")
+        length_axis(panel)
         every = np.concatenate(heights) if heights else np.empty(0)
         if decades(every[np.isfinite(every)]):
             panel.set_yscale("log")
         panel.set_title(title)
     label_panels(axes, axis_label(length, workload), axis_label(metric, workload))
     kinds = [Line2D([], [], color=GREY, marker="o", markersize=4.5, label="at the tuned rate")]
-    if any_edge:
+    if any_censored:
         kinds.append(
-            Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle="none", label="last rate tried")
+            Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle="none", label="best rate of the grid (censored)")
         )
     if any_fixed:
         kinds.append(Line2D([], [], color="#999999", linestyle="--", linewidth=0.9, label="at a fixed rate"))
     finish(figure, axes, parts, shade, kinds)
     return figure
+
+
+def length_axis(panel: Any) -> None:
+    """A logarithmic axis with 1, 2 and 5 labelled, which do not run into each other over a decade or two."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    panel.set_xscale("log")
+    low, high = panel.get_xlim()
+    panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 200 else (1.0,)))
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 3)))
+    panel.xaxis.set_minor_formatter(NullFormatter())
 
 
 def shades(parts: Sequence[tuple[str, list[Setting]]]) -> dict[Any, Any]:

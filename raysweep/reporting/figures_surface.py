@@ -14,6 +14,7 @@ from raysweep.reporting.style import (
     DIVERGING,
     FIT,
     MISSING,
+    REFERENCE,
     REFERENCES,
     THEORY,
     label_panels,
@@ -92,7 +93,7 @@ def surface_figure(
             )
             drawn["fit"] = True
         for value, dashes in zip((lines or {}).values(), REFERENCES, strict=False):
-            panel.axvline(value, color="#333333", linewidth=1.3, linestyle=dashes, zorder=2.5)
+            panel.axvline(value, color=REFERENCE, linewidth=1.3, linestyle=dashes, zorder=2.5)
         panel.set_xlim(*limits[0])
         panel.set_ylim(*limits[1])
         panel.set_title(title)
@@ -125,7 +126,7 @@ def surface_figure(
         handles.append(Line2D([], [], color=THEORY, linewidth=2.2, label="closed form's zero"))
     for (name, value), dashes in zip((lines or {}).items(), REFERENCES, strict=False):
         label = line_label(name, value, x, workload)
-        handles.append(Line2D([], [], color="#333333", linewidth=1.3, linestyle=dashes, label=label))
+        handles.append(Line2D([], [], color=REFERENCE, linewidth=1.3, linestyle=dashes, label=label))
     if drawn.get("missing"):
         handles.append(Patch(color=MISSING, label="no usable rows"))
     if handles:

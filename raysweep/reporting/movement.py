@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def movement(table: pd.DataFrame, keys: list[str], place: str) -> str:
+def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
     """A sentence: with each key, everything else fixed, does the place rise or fall from the key's first located value
-    to its last? It counts as rising or falling only where the two intervals do not meet. Empty without such pairs.
+    to its last? It counts as rising or falling only where the two intervals do not meet. No pairs, no sentence.
 
     table: one row per setting with status, low, high and the keys; place: its name in words.
     """
@@ -40,9 +40,9 @@ def movement(table: pd.DataFrame, keys: list[str], place: str) -> str:
         ends = f"{number(table[key].min())} to {number(table[key].max())}"
         parts.append(f"with {plain(key)} ({ends}) it {', '.join(said)} of {total}")
     if not parts:
-        return ""
-    return (
+        return []
+    return [
         f"How the {place} moves, from the first to the last value at which it is located, all else equal: "
         + "; ".join(parts)
         + " settings. A move counts where the two intervals do not meet."
-    )
+    ]

@@ -11,7 +11,7 @@ import numpy as np
 from raysweep.reporting.boundary import overall
 from raysweep.reporting.draws import draw_curves, repeated, usable
 from raysweep.reporting.inflection import Turn, find_turn
-from raysweep.reporting.result import CENSORED_HIGH, LOCATED, MONOTONE, Fit
+from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, Fit
 from raysweep.reporting.selection import groups
 from raysweep.reporting.turning import additive_fit
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NEAR = 2  # grid points on either side of the lowest whose height is taken as it is
+FLATTENED = 0.9  # an edge slope below this share of the slope elsewhere heads for an optimum beyond
 ABOVE_NOISE = 10.0  # heights below this many noise standard deviations are taken as they are too
 
 
@@ -53,8 +54,8 @@ def fit_optimum(
     table also has low_simultaneous and high_simultaneous for all slices at once (Bonferroni). exact: no noise.
 
     located: the curve clearly falls before and rises after. censored_low / censored_high: the optimum lies at or
-    beyond that edge of the grid, or cannot be told from it; `low` or `high` is what is known. monotone: the same, and
-    the curve does not even flatten towards the edge. undetermined: fewer than 5 rates, fewer than 2 draws, or flat
+    beyond that edge of the grid, or cannot be told from it; `low` or `high` is what is known. monotone: the same bounds, but
+    the curve does not flatten towards the edge at all. undetermined: fewer than 5 rates, fewer than 2 draws, or flat
     within the noise. Raises ValueError for an unknown column, level or turn, and for a rate that is not above 0.
     """
     import pandas as pd
@@ -83,7 +84,9 @@ def fit_optimum(
         inside = inside[inside[lr] < limit]
         used += len(inside)
         found = find_optimum(inside, lr, y, seed, level, turn, exact, limit)
-        wide = found if len(slices) == 1 else find_optimum(inside, lr, y, seed, strict, turn, exact, limit)
+        wide = found
+        if len(slices) > 1 and found.turn.status == LOCATED:
+            wide = find_optimum(inside, lr, y, seed, strict, turn, exact, limit)
         partly = part.loc[bad[part.index] & (part[lr] < limit), lr]
         lines.append({**dict(zip(keys, values, strict=True)), **line(found, wide, partly, turn)})
     table = pd.DataFrame(lines)
@@ -148,12 +151,20 @@ def find_optimum(
         method_spread=estimate * float(np.expm1(found.method_spread)),
         method=found.method + ("" if found.method == "none" else f", in log {lr}"),
     )
-    if np.isfinite(limit):
-        if found.status == MONOTONE and found.high == np.inf:  # it does turn: divergence is worse than anything
-            found = replace(found, status=CENSORED_HIGH)
-        if found.status == CENSORED_HIGH:
-            found = replace(found, note="best towards the rate at which most draws diverge")
+    if found.status == MONOTONE and (flattens(u, values, found.high == np.inf) or np.isfinite(limit)):
+        # it heads for an optimum beyond the edge; and a fall that ends in divergence does turn
+        found = replace(found, status=CENSORED_HIGH if found.high == np.inf else CENSORED_LOW)
+    if np.isfinite(limit) and found.status == CENSORED_HIGH:
+        found = replace(found, note="best towards the rate at which most draws diverge")
     return Optimum(found, limit, len(curves.x), len(values))
+
+
+def flattens(u: np.ndarray, values: np.ndarray, upwards: bool) -> bool:
+    """Whether the mean curve is less steep in the third of the rates nearest its better edge than in the rest."""
+    slope = np.diff(additive_fit(values).curve) / np.diff(u)
+    third = max(2, len(u) // 3)
+    near, rest = (slope[-third:], slope[:-third]) if upwards else (slope[:third], slope[third:])
+    return bool(abs(float(near.mean())) < FLATTENED * abs(float(rest.mean())))
 
 
 def without_cliffs(values: np.ndarray) -> np.ndarray:

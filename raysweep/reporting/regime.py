@@ -7,14 +7,14 @@ a quickly decreasing one (both improve). The paper puts no number on slow and qu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.reporting.against_theory import normal_quantile
-from raysweep.reporting.draws import draw_curves, log_axis, standard_error, usable
+from raysweep.reporting.draws import draw_curves, standard_error, usable
 from raysweep.reporting.inflection import FEWEST_POINTS, Turn, find_turn
 from raysweep.reporting.optimum import fit_optimum, without_cliffs
 from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, UNDETERMINED, Fit
@@ -41,7 +41,7 @@ class Regime:
     with a censored optimum leave that side open. located, bounded, left_out: lengths with an optimum, with a bound
     only, and with neither (they do not count). intercept: of log rate at log length 0, for drawing.
     optimum: the fit per length. tuned: one row per length with the metric at the tuned rate (mean, low, high, draws;
-    `rate`, and `at_edge` where the best rate is the last one that was tried). trend: how that runs over the length.
+    `rate`, and `censored` where that is the best of the grid because the optimum is censored). trend: how that runs over the length.
     beside: the same two for other metrics at the same rates.
     """
 
@@ -93,10 +93,11 @@ def fit_regime(
     *,
     turn: str = "min",
     exact: bool = False,
-    beside: Sequence[str] = (),
+    beside: Mapping[str, str] | None = None,
 ) -> Regime:
     """The regime of one setting: rows as for `fit_optimum`, with a column `length`.
 
+    beside: other metrics to follow at the tuned rate, each with its better direction (min or max).
     The slope's interval has the draw as the unit (jackknife over draws, Student's t), because draws share their data
     over rates and lengths; it holds for every interpolation used. A length whose optimum is censored enters with its
     bound, and makes the interval as wide as the bound leaves it; one whose optimum is undetermined is left out and
@@ -141,7 +142,10 @@ def fit_regime(
         optimum=fit,
         tuned=tuned,
         trend=trend,
-        beside={name: at_rates(frame, rates, lr, length, name, seed, level, "min", exact) for name in beside},
+        beside={
+            name: at_rates(frame, rates, lr, length, name, seed, level, better, exact)
+            for name, better in (beside or {}).items()
+        },
         note=note,
     )
 
@@ -230,18 +234,18 @@ class Slopes:
 def tuned_rates(
     fit: Fit, frame: pd.DataFrame, lr: str, length: str, y: str, seed: str, turn: str
 ) -> list[tuple[float, float, bool, float]]:
-    """(length, best rate, whether it is the last one tried, lowest diverging rate) of each length: the fitted optimum,
+    """(length, best rate, whether the optimum is censored, lowest diverging rate) of each length: the fitted optimum,
     or where there is none the best rate of the grid."""
     out = []
     for row in fit.table.to_dict("records"):
-        rate, at_edge = float(row["estimate"]), False
+        rate, censored = float(row["estimate"]), False
         if row["status"] != LOCATED:
             u, values, _ = slice_values(frame, row, lr, length, y, seed, turn)
             if not len(u):
                 continue
             rate = float(np.exp(u[np.argmin(additive_fit(values).curve)]))
-            at_edge = row["status"] in (CENSORED_LOW, CENSORED_HIGH, MONOTONE)
-        out.append((float(row[length]), rate, at_edge, float(row["diverged_from"])))
+            censored = row["status"] in (CENSORED_LOW, CENSORED_HIGH, MONOTONE)
+        out.append((float(row[length]), rate, censored, float(row["diverged_from"])))
     return out
 
 
@@ -281,7 +285,7 @@ def at_rates(
         {
             length: [each[0] for each in rates],
             "rate": [each[1] for each in rates],
-            "at_edge": [each[2] for each in rates],
+            "censored": [each[2] for each in rates],
             "mean": mean,
             "low": mean - half,
             "high": mean + half,
@@ -317,11 +321,6 @@ def trend_word(trend: Turn) -> str:
     if trend.high == np.inf:
         return "improves throughout" if trend.status == MONOTONE else "improves, levelling off"
     return "degrades throughout" if trend.status == MONOTONE else "degrades from the shortest lengths on"
-
-
-def logarithmic_lengths(at: np.ndarray) -> bool:
-    """Whether lengths are drawn on a logarithmic axis."""
-    return bool(log_axis(np.sort(at)) or (len(at) > 1 and at.min() > 0))
 
 
 def draws_to_halve(draws: int, level: float) -> int:

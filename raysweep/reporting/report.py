@@ -105,7 +105,7 @@ def to_markdown(
     """The whole text: question, answer, how sure, set-up; then a section for each analysis."""
 
     def prose(text: str) -> str:
-        return coded(sentence(text), workload)
+        return sentence(coded(text, workload))
 
     lines = [f"# {sweep}", "", f"**Question.** {prose(question(space, workload))}", "", "**Answer.**", ""]
     lines += [f"- {prose(section.headline)}" for section in sections] or [
@@ -150,7 +150,7 @@ def picture(drawing: Drawing, workload: Workload) -> list[str]:
 def sentence(text: str) -> str:
     """Text with a capital (names of columns stay as they are) and a full stop."""
     first = text.split(" ", 1)[0]
-    text = text if "_" in first else text[:1].upper() + text[1:]
+    text = text if "_" in first or "`" in first else text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else text + "."
 
 

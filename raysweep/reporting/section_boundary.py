@@ -16,6 +16,7 @@ from raysweep.reporting.figures_places import places_figure
 from raysweep.reporting.figures_surface import surface_figure
 from raysweep.reporting.interpolation import lagrange
 from raysweep.reporting.joint import joint
+from raysweep.reporting.movement import movement
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.section_curves import one_series
@@ -109,8 +110,8 @@ def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: 
     together = joint(pd.concat(moved, axis=1).to_numpy(float)) if moved else None
     return Section(
         title=f"Boundary: where {metric} changes sign",
-        headline=headline(whole, x, metric, lines, workload, level),
-        paragraphs=paragraphs(whole, x, lines, together, workload, level, notes),
+        headline=headline(whole, lead, x, metric, lines, workload, level),
+        paragraphs=movement(whole, lead, "zero") + paragraphs(whole, x, lines, together, workload, level, notes),
         drawings=drawings,
         shown=[shown_row(run, lead, x, lines) for run in folded(whole.to_dict("records"), lead)],
         tables={f"{name}_zeros": whole},

@@ -169,12 +169,12 @@ def headline(trends: list[Trend], reference: str, x: str, starts: bool) -> str:
             elif all(one.kind == "equal" for one in mine):
                 text = f"equal to {largest}"
             elif all(one.kind in ("constant", "equal") for one in mine):
-                text = f"a constant {largest} off" + (" (starts at init_scale)" if starts else "")
+                text = f"a constant {largest} off" + (" (start at init_scale)" if starts else "")
             else:
                 text = f"within {largest}"
             words.setdefault(text, []).append(engine)
-        said.append(f"{metric} " + ", ".join(f"{' and '.join(names)} {text}" for text, names in words.items()))
-    return f"against {reference}: " + "; ".join(said)
+        said.append(f"{metric}: " + ", ".join(f"{' and '.join(names)} {text}" for text, names in words.items()))
+    return f"difference to {reference}, " + "; ".join(said)
 
 
 def paragraphs(

@@ -12,6 +12,7 @@ from raysweep.reporting.draws import log_axis
 from raysweep.reporting.figures_lines import Series, curves_figure
 from raysweep.reporting.figures_places import places_figure
 from raysweep.reporting.inflection import fit_inflection
+from raysweep.reporting.movement import movement
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.section_boundary import is_number
@@ -52,7 +53,7 @@ def inflection_section(frame: pd.DataFrame, options: Mapping[str, Any], workload
         f"{100 * level:g} % interval; orange ticks: the closed form's own {word}."
     )
     drawings = [Drawing(f"{name}_curves", marked, curves_figure(panels, x, metric, workload))] if panels else []
-    along = next((key for key in keys if is_number(frame, key) and frame[key].nunique() > 1), None)
+    along = next((key for key in keys if is_number(frame, key) and runs_along(whole, keys, key)), None)
     if along:
         others = [key for key in keys if key != along]
         lines = []
@@ -81,11 +82,18 @@ def inflection_section(frame: pd.DataFrame, options: Mapping[str, Any], workload
     return Section(
         title=f"Inflection: where {metric} turns in {plain(x)}",
         headline=headline(whole, x, metric, word, workload, level),
-        paragraphs=paragraphs(whole, level),
+        paragraphs=movement(whole, keys, word) + paragraphs(whole, level),
         drawings=drawings,
         shown=[shown_row(row, keys, x, word) for row in whole.to_dict("records")],
         tables={f"{name}_turns": whole},
     )
+
+
+def runs_along(whole: pd.DataFrame, keys: list[str], key: str) -> bool:
+    """Whether most places belong to a line over that key: several of its values with all other keys the same."""
+    others = [other for other in keys if other != key]
+    sizes = whole.groupby(others, dropna=False)[key].transform("nunique") if others else whole[key].nunique()
+    return bool(np.mean(np.asarray(sizes) > 1) > 0.5)
 
 
 def theory_turn(rows: pd.DataFrame, x: str, metric: str, workload: Workload, turn: str) -> float:

@@ -35,14 +35,15 @@ def optimum_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: W
     keys = all_keys(frame, workload, x, list(options.get("by", [])))
     fit = fit_optimum(frame, x, metric, keys or None, "seed", level, turn=turn, exact=is_exact(frame, metric))
     rows_of = list(groups(frame, keys))
-    expected = [theory_turn(rows, x, metric, workload, turn) for _, rows in rows_of]
+    blind = knows_no_rate(rows_of[0][1], x, metric, workload)
+    expected = [np.nan if blind else theory_turn(rows, x, metric, workload, turn) for _, rows in rows_of]
     whole = add_theory(fit.table, [np.array([e]) if np.isfinite(e) else np.empty(0) for e in expected], level)
 
     caption = (
         f"{plain(metric).capitalize()} against {plain(x)}: mean over draws ± one standard error. Diamonds: the fitted "
         f"optimum with its {100 * level:g} % interval."
     )
-    if knows_no_rate(rows_of[0][1], x, metric, workload):
+    if blind:
         caption += (
             f" Lines: the closed form, which knows no {plain(x)}: what training to convergence in ever smaller "
             "steps gives."
@@ -121,7 +122,7 @@ def headline(whole: pd.DataFrame, x: str, metric: str, workload: Workload, level
 
 def paragraphs(whole: pd.DataFrame, keys: list[str], x: str, draws: int, level: float) -> list[str]:
     """How it moves, how the fits were made, and what happened to the settings without an answer."""
-    text = [moves] if (moves := movement(whole, keys, f"best {plain(x)}")) else []
+    text = movement(whole, keys, f"best {plain(x)}")
     methods = whole["method"].value_counts()
     text.append(
         f"Intervals are {100 * level:g} % for each setting on its own, and hold for every interpolation used. Method: "

@@ -44,7 +44,17 @@ def regime_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
     parts: dict[tuple[Any, ...], list[Setting]] = {}
     for values, rows in groups(frame, keys):
         exact = is_exact(rows, metric)
-        regime = fit_regime(rows, lr, length, metric, "seed", level, turn=turn, exact=exact, beside=beside)
+        regime = fit_regime(
+            rows,
+            lr,
+            length,
+            metric,
+            "seed",
+            level,
+            turn=turn,
+            exact=exact,
+            beside={other: "max" if directions[other] == "maximize" else "min" for other in beside},
+        )
         answers.append((values, regime))
         fixed = {each: fixed_rates(rows, lr, length, each, workload) for each in [metric, *beside]}
         label = settings(keys[:1], values[:1], workload)
@@ -157,6 +167,9 @@ def headline(
         return text
     words = [one.verdict for _, one in answers]
     text = f"{what}: " + ", ".join(f"{word} in {words.count(word)}" for word in VERDICTS if word in words)
+    decreasing = sum(one.verdict == UNDETERMINED and one.high < 0 for _, one in answers)
+    if decreasing:
+        text += f" ({'all' if decreasing == words.count(UNDETERMINED) else decreasing} of these decreasing)"
     text += f" of {counted(len(answers), 'setting')}"
     slopes = [one.slope for _, one in answers if np.isfinite(one.slope)]
     if len(slopes) == 1:
@@ -195,10 +208,7 @@ def paragraphs(
 ) -> list[str]:
     """The rule, the method, and what is missing."""
     draws = max(one.draws for _, one in answers)
-    text = []
-    moves = slope_moves(answers, keys)
-    if moves:
-        text.append(moves)
+    text = slope_moves(answers, keys)
     text.append(
         f"Rule: the {100 * level:g} % interval of the slope of log {plain(lr)} over log {plain(length)} must lie "
         f"within ±{FLAT:g} (constant), above 0 (increasing), at or below {QUICK:g} (quickly decreasing), or between "
@@ -229,7 +239,7 @@ def paragraphs(
     return text
 
 
-def slope_moves(answers: list[tuple[tuple[Any, ...], Regime]], keys: list[str]) -> str:
+def slope_moves(answers: list[tuple[tuple[Any, ...], Regime]], keys: list[str]) -> list[str]:
     """How the slope moves with the other axes."""
     import pandas as pd
 
@@ -246,7 +256,7 @@ def slope_moves(answers: list[tuple[tuple[Any, ...], Regime]], keys: list[str]) 
             for values, one in answers
         ]
     )
-    return movement(table, keys, "slope") if keys else ""
+    return movement(table, keys, "slope")
 
 
 def shown_row(values: tuple[Any, ...], one: Regime, keys: list[str], length: str, metric: str) -> dict[str, str]:

@@ -52,8 +52,8 @@ class CellMeans:
 
 
 def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload) -> CellMeans:
-    """Mean ± standard error at each x over the ok rows; where draws have no variance the median with its quartiles'
-    distance over √n (the centre line of a figure, not a test)."""
+    """Mean ± standard error at each x over the ok rows; where draws have no variance the median, and the order
+    statistics that are one standard error of its rank away (for figures, not a test)."""
     good = part[(part["status"] == "ok") & np.isfinite(part[metric].astype(float))]
     xs = np.sort(good[x].unique().astype(float))
     table = [good.loc[good[x] == at, metric].to_numpy(float) for at in xs]
@@ -62,14 +62,15 @@ def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload) -> C
     centre, low, high = [], [], []
     for values, is_heavy in zip(table, flags, strict=True):
         if is_heavy:
-            first, middle, third = np.quantile(values, [0.25, 0.5, 0.75])
-            half = 1.2533 * (third - first) / 1.349 / np.sqrt(len(values))
+            step = 0.5 / np.sqrt(len(values))
+            below, middle, above = np.quantile(values, [max(0.5 - step, 0), 0.5, min(0.5 + step, 1)])
         else:
             mean, error, _ = standard_error(values[:, None])
             middle, half = mean[0], np.nan_to_num(error[0])
+            below, above = middle - half, middle + half
         centre.append(middle)
-        low.append(middle - half)
-        high.append(middle + half)
+        low.append(below)
+        high.append(above)
     return CellMeans(xs, np.array(centre), np.array(low), np.array(high), flags)
 
 

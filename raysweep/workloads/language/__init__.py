@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
-from raysweep.workloads.language.corpus import FORMS
-from raysweep.workloads.language.shapes import PRESETS, shape_of
+from raysweep.workloads.language.corpus import FORMS, TASK_FORMS
+from raysweep.workloads.language.shapes import PRESETS, shape_of, vocabulary_of
 
 PRETRAIN_SCHEDULES = ("cosine", "constant", "wsd")
 FINETUNE_SCHEDULES = ("cosine", "constant", "constant_warmup")
@@ -19,7 +19,8 @@ PARAMETERS = (
     Parameter("preset", str, "tiny", "width, heads, layers and context of the model; 15m, 30m and 90m as in O Table 3",
               choices=tuple(PRESETS), pretraining=True),
     Parameter("pretrain_length", float, 2.0**18, "tokens of pretraining, a whole number of steps of "
-              "pretrain_batch times context", unit="tokens", minimum=0, open_minimum=True, whole=True, pretraining=True),
+              "pretrain_batch times context", unit="tokens", minimum=0, open_minimum=True, whole=True,
+              pretraining=True),
     Parameter("finetune_lr", float, 1e-3, "peak rate of AdamW on the target, at width 256 (muP)", minimum=0,
               open_minimum=True),
     Parameter("depth", int, 0, "layers; 0 takes the preset's", unit="layers", minimum=0, maximum=200, pretraining=True),
@@ -30,47 +31,51 @@ PARAMETERS = (
     Parameter("context", int, 0, "tokens a sequence; 0 takes the preset's", unit="tokens", minimum=0, maximum=65536,
               pretraining=True),
     Parameter("source", str, "grammar:0", f"text to pretrain on: {FORMS}", pretraining=True),
-    Parameter("target", str, "grammar:0.5", "text to fine-tune on, in the same forms"),
+    Parameter("target", str, "grammar:0.5", f"what to fine-tune on: text in the same forms, or {TASK_FORMS}"),
     Parameter("pretrain_lr", float, 2e-3, "peak rate of AdamW on the source, at width 256 (muP)", minimum=0,
               open_minimum=True, pretraining=True),
-    Parameter("pretrain_schedule", str, "cosine", "cosine to zero and constant: every length its own run; wsd: one trunk "
-              "at constant rate for all lengths, each branching off into a linear decay over its last tenth",
+    Parameter("pretrain_schedule", str, "cosine", "cosine to zero and constant: every length its own run; wsd: one "
+              "trunk at constant rate for all lengths, each branching off into a linear decay over its last tenth",
               choices=PRETRAIN_SCHEDULES, pretraining=True),
     Parameter("pretrain_batch", int, 16, "sequences a step of pretraining", unit="sequences", minimum=1, maximum=65536,
               pretraining=True),
-    Parameter("pretrain_warmup", int, 0, "steps of linear warm-up; 0 takes a tenth of the length (wsd, where lengths share "
-              "it: 50)", unit="steps", minimum=0, maximum=10**7, pretraining=True),
+    Parameter("pretrain_warmup", int, 0, "steps of linear warm-up; 0 takes a tenth of the length (wsd, where lengths "
+              "share it: 50)", unit="steps", minimum=0, maximum=10**7, pretraining=True),
     Parameter("pretrain_weight_decay", float, 0.1, "AdamW's decoupled weight decay on the source", minimum=0,
               pretraining=True),
-    Parameter("noise", float, 0.0, "Gaussian perturbation of the weights after pretraining (before any fine-tuning), in "
-              "units of each tensor's standard deviation at initialization (O eq. 1)", minimum=0),
+    Parameter("noise", float, 0.0, "Gaussian perturbation of the weights after pretraining (before any fine-tuning), "
+              "in units of each tensor's standard deviation at initialization (O eq. 1)", minimum=0),
     Parameter("finetune_steps", int, 50, "steps on the target; 0 for none (the perturbation alone)", unit="steps",
               minimum=0, maximum=10**9),
     Parameter("finetune_batch", int, 16, "sequences a step of fine-tuning", unit="sequences", minimum=1, maximum=65536),
     Parameter("finetune_schedule", str, "cosine", "cosine and constant_warmup warm up for a tenth of the steps",
               choices=FINETUNE_SCHEDULES),
     Parameter("finetune_weight_decay", float, 0.0, "AdamW's decoupled weight decay on the target", minimum=0),
-    Parameter("early_stopping", int, 0, "times the validation loss is looked at while fine-tuning, evenly spaced, the best "
-              "weights being kept; 0 keeps the last", minimum=0, maximum=1000),
+    Parameter("early_stopping", int, 0, "times the validation loss is looked at while fine-tuning, evenly spaced, the "
+              "best weights being kept; 0 keeps the last", minimum=0, maximum=1000),
     Parameter("evaluation_tokens", int, 16384, "tokens of held-out text that each loss is measured on", unit="tokens",
               minimum=1, maximum=10**9),
-    Parameter("sharpness_iterations", int, 0, "Lanczos iterations on the Hessian of the source loss, for sharpness and what "
-              "follows from it; 0 leaves them out", minimum=0, maximum=200),
+    Parameter("sharpness_iterations", int, 0, "Lanczos iterations on the Hessian of the source loss, for sharpness and "
+              "what follows from it; 0 leaves them out", minimum=0, maximum=200),
 )
 
 METRICS = (
     Metric("pretrain_loss", "source loss, held out, before perturbation and fine-tuning", "nats", "minimize"),
     Metric("pretrain_loss_after", "source loss after them", "nats", "minimize"),
     Metric("sensitivity", "pretrain_loss_after - pretrain_loss", "nats", "minimize"),
-    Metric("finetune_loss", "target loss after them, on the test documents (in-domain)", "nats", "minimize"),
+    Metric("finetune_loss", "target loss after them, on the test documents (in-domain); of a task the "
+           "loss of the right class, by length-normalized likelihood", "nats", "minimize"),
     Metric("finetune_loss_validation", "the same on the validation documents, for choosing a rate", "nats", "minimize"),
+    Metric("finetune_accuracy", "share of test examples classified right; NaN where the target is no task",
+           direction="maximize"),
     Metric("finetune_loss_before", "target loss on the test documents before them", "nats", "minimize"),
     Metric("distance_moved", "length of the change of all weights, by noise and fine-tuning"),
     Metric("epochs", "times pretraining went over the source's training text; 0 for endless text"),
     Metric("finetune_epochs", "times fine-tuning went over the target's training text; 0 for endless text"),
     Metric("sharpness", "largest eigenvalue of the Hessian of the source loss at the pretrained weights (O App. D)"),
     Metric("hessian_trace", "trace of it in units of each tensor's initialization, Tr(ΣH) (estimate)"),
-    Metric("quadratic_sensitivity", "sensitivity to the change of weights made, by gradient and Hessian alone (O5)", "nats"),
+    Metric("quadratic_sensitivity", "sensitivity to the change of weights made, by gradient and Hessian alone (O5)",
+           "nats"),
 )
 
 
@@ -92,8 +97,12 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     step = int(parameters["pretrain_batch"]) * shape.context
     length = parameters["pretrain_length"]
     if length % step:
-        return "pretrain_length", (f"expected a whole number of steps of {step:,} tokens (pretrain_batch x context), got "
-                                   f"{length:,.0f}; nearest: {max(1, round(length / step)) * step:,}")
+        return "pretrain_length", (f"expected a whole number of steps of {step:,} tokens (pretrain_batch x context), "
+                                   f"got {length:,.0f}; nearest: {max(1, round(length / step)) * step:,}")
+    if str(parameters["source"]).startswith("task:"):
+        return "source", f"expected text to pretrain on, {FORMS}, got a task"
+    if vocabulary_of(str(parameters["target"])) != shape.vocabulary:
+        return "target", f"expected text of the source's vocabulary, {shape.vocabulary:,} tokens"
     for name in ("source", "target"):
         complaint = corpus.complaint(parameters[name], shape.context)
         if complaint:

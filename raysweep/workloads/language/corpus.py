@@ -3,9 +3,12 @@
     grammar:D          endless synthetic text at distance D (0 to 1) from grammar:0
     python-source[:N]  the Python files of the running installation, N MB of them
     python-docs[:N]    documentation found there: docstrings, READMEs, package descriptions
+    tokens:V:S:PATH    token numbers on disk, mapped (packed.py)
+    task:…             examples to classify, as a target only (tasks.py)
     file:PATTERN       text files, or JSONL with a `text` field; a path, a folder, or a pattern with *
 
-Nothing is downloaded. The digest belongs to the identity of every stage that read the text. Bytes are the tokens.
+Nothing is downloaded. The digest belongs to the identity of every stage that read the text. Bytes are
+the tokens, but for `tokens:`.
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ import numpy as np
 
 from raysweep.workloads import draws
 
-FORMS = "grammar:D (0 to 1), python-source[:MB], python-docs[:MB] or file:PATH (text or .jsonl)"
+FORMS = ("grammar:D (0 to 1), python-source[:MB], python-docs[:MB], file:PATH (text or .jsonl) or "
+         "tokens:VOCABULARY:SEPARATOR:PATH (.npy or uint16)")
+TASK_FORMS = "task:PATH (.jsonl) or task:grammar:D"
 SPLITS = ("train", "validation", "test")
 HELD_OUT = 0.05  # of the documents for validation, and again for test
 SEPARATOR = b"\0"  # between documents
@@ -31,16 +36,21 @@ class BadText(ValueError):
 
 
 class Corpus(Protocol):
-    """Text to sample from. digest: 16 hexadecimal digits that pin it; train_tokens: its length, 0 if endless."""
+    """Text to sample from. digest: 16 hexadecimal digits; train_tokens: 0 if it is endless."""
 
-    digest: str
-    train_tokens: int
+    @property
+    def digest(self) -> str:
+        """Pins the text."""
+
+    @property
+    def train_tokens(self) -> int:
+        """Length to train on."""
 
     def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
-        """Sequences number first … first+count-1 of a stream keyed by (seed, role): uint8, (count, length + 1)."""
+        """Sequences first … first+count-1 of a stream keyed by (seed, role): integers, (count, length + 1)."""
 
     def held_out(self, split: str, count: int, length: int) -> np.ndarray:
-        """Up to `count` sequences of a held-out split, the same for every seed: uint8, (sequences, length + 1)."""
+        """Up to `count` sequences of a held-out split, the same for every seed: integers, (sequences, length + 1)."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +62,14 @@ class Text:
 
     @property
     def train_tokens(self) -> int:
-        """Bytes to train on."""
+        """Tokens to train on."""
         return len(self.splits["train"])
 
     def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
         """Every window once, in an order of its own, epoch after epoch; each epoch cuts its windows elsewhere."""
         tokens = self.splits[split]
         each = (len(tokens) - 1) // length
-        result = np.empty((count, length + 1), np.uint8)
+        result = np.empty((count, length + 1), tokens.dtype)
         for row, number in enumerate(range(first, first + count)):
             epoch, within = divmod(number, each)
             offset, order = _order(self.digest, seed, f"{role}/{split}/{epoch}", len(tokens) - 1 - each * length, each)
@@ -105,10 +115,11 @@ class Mixture:
 
     def sequences(self, seed: int, first: int, count: int, length: int) -> np.ndarray:
         """Training sequences first … first+count-1 of the target's stream: uint8, (count, length + 1)."""
-        own = self.target.sequences("train", seed, "finetune", first, count, length)
+        own = self.target.sequences("train", seed, "finetune", first, count, length)  # int16 from a task
         if self.overlap == 0:
             return own
-        return self._mixed(own, self.source.sequences("train", seed, "overlap", first, count, length), seed, "train", first)
+        other = self.source.sequences("train", seed, "overlap", first, count, length)
+        return self._mixed(own, other, seed, "train", first)
 
     def held_out(self, split: str, count: int, length: int) -> np.ndarray:
         """Held-out sequences of the mixture."""
@@ -120,15 +131,25 @@ class Mixture:
     def _mixed(self, own: np.ndarray, other: np.ndarray, seed: int, split: str, first: int) -> np.ndarray:
         uniform = draws.generator(seed, f"language/overlap/{split}").random(first + len(own))[first:]
         rows = np.flatnonzero(uniform < self.overlap)
-        mixed = own.copy()
+        mixed = own.copy()  # in the type of the target's: a task's has givens, and a source's tokens fit in it
         mixed[rows] = other[rows % len(other)]
         return mixed
+
+
+def given(tokens: np.ndarray) -> np.ndarray:
+    """Tokens that are read and not predicted, int16: t as -1 - t."""
+    return -1 - tokens.astype(np.int16)
 
 
 def load(name: str) -> Corpus:
     """The corpus of that name, kept in memory; BadText says what is wrong with it."""
     kind, _, rest = name.partition(":")
-    if kind == "file":
+    if kind == "tokens":
+        from raysweep.workloads.language import packed
+
+        path = packed.parse(name, rest)[2]
+        return _load(name, ((status := path.stat()).st_size, status.st_mtime_ns) if path.exists() else ())
+    if kind == "file" or (kind == "task" and not rest.startswith("grammar")):
         from raysweep.workloads.language import files
 
         return _load(name, files.signature(rest))
@@ -141,20 +162,29 @@ def _load(name: str, signature: tuple[object, ...]) -> Corpus:
     if kind == "grammar":
         from raysweep.workloads.language import grammar
 
-        return grammar.Grammar(_number(name, rest, 0, 1))
+        return grammar.Grammar(number_after(name, rest, 0, 1))
     if kind in ("python-source", "python-docs"):
         from raysweep.workloads.language import installed
 
-        megabytes = _number(name, rest, 0.1, 1e6) if rest else float("inf")
+        megabytes = number_after(name, rest, 0.1, 1e6) if rest else float("inf")
         return from_documents(installed.documents(kind, megabytes))
     if kind == "file":
         from raysweep.workloads.language import files
 
         return from_documents(files.documents(rest))
+    if kind == "tokens":
+        from raysweep.workloads.language import packed
+
+        return packed.read(name, rest)
+    if kind == "task":
+        from raysweep.workloads.language import tasks
+
+        return tasks.load(name, rest)
     raise BadText(f"expected {FORMS}, got {name!r}")
 
 
-def _number(name: str, text: str, low: float, high: float) -> float:
+def number_after(name: str, text: str, low: float, high: float) -> float:
+    """The number in a name, or BadText."""
     try:
         value = float(text)
     except ValueError:
@@ -171,14 +201,18 @@ def complaint(name: str, context: int) -> str | None:
         if kind in ("python-source", "python-docs"):
             rest = name.partition(":")[2]
             if rest:
-                _number(name, rest, 0.1, 1e6)
+                number_after(name, rest, 0.1, 1e6)
             return None
         corpus = load(name)
     except BadText as error:
         return str(error)
+    from raysweep.workloads.language.tasks import Task
+
+    if isinstance(corpus, Task) and 2 * max(map(len, corpus.labels)) > context:
+        return f"{name}: expected labels of at most {context // 2} tokens, half a context"
     if isinstance(corpus, Text):
         for split, tokens in corpus.splits.items():
             if len(tokens) < context + 1:
-                return (f"{name}: its {split} documents have {len(tokens):,} tokens, expected at least {context + 1:,}, one "
-                        "context and the token after it")
+                return (f"{name}: its {split} documents have {len(tokens):,} tokens, expected at least "
+                        f"{context + 1:,}, one context and the token after it")
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json
 from pathlib import Path
+from typing import Any
 
 from raysweep.workloads.language.corpus import BadText
 
@@ -68,11 +69,30 @@ def _text(path: Path) -> str:
         raise BadText(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def _field(path: Path, number: int, line: str) -> bytes:
+def entries(pattern: str) -> list[tuple[str, dict[str, Any]]]:
+    """Every line of JSONL files as ("file line number", its object); BadText names the line that is none."""
+    read = []
+    for path in paths(pattern):
+        lines = _text(path).splitlines()
+        if not any(line.strip() for line in lines):
+            raise BadText(f"{path}: expected text, the file is empty")
+        read += [_entry(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    return read
+
+
+def _entry(path: Path, number: int, line: str) -> tuple[str, dict[str, Any]]:
+    where = f"{path} line {number}"
     try:
         entry = json.loads(line)
     except ValueError:
-        raise BadText(f"{path} line {number}: expected a JSON object") from None
-    if not isinstance(entry, dict) or not isinstance(entry.get(FIELD), str):
-        raise BadText(f"{path} line {number}: missing field {FIELD!r}, expected a JSON object with a text in it")
+        raise BadText(f"{where}: expected a JSON object") from None
+    if not isinstance(entry, dict):
+        raise BadText(f"{where}: expected a JSON object")
+    return where, entry
+
+
+def _field(path: Path, number: int, line: str) -> bytes:
+    where, entry = _entry(path, number, line)
+    if not isinstance(entry.get(FIELD), str):
+        raise BadText(f"{where}: missing field {FIELD!r}, expected a JSON object with a text in it")
     return str(entry[FIELD]).encode()

@@ -1,12 +1,12 @@
 """Endless text of a synthetic language, with a knob for how far the language is from another one.
 
-Words fall into classes. The class of the next word depends on that of the last one (a sparse Markov chain); within a class
-words follow Zipf's law; each word is spelled with letters and ends with a space. So there is something to learn at
-every scale of training: letters, frequent words, rare words, classes. The entropy rate is known exactly, so that the
-loss has a floor to be held against, and no text is ever seen twice.
+Words fall into classes. The class of the next word depends on that of the last one (a sparse Markov chain); within a
+class words follow Zipf's law; each word is spelled with letters and ends with a space. So there is something to learn
+at every scale of training: letters, frequent words, rare words, classes. The entropy rate is known exactly, so that
+the loss has a floor to be held against, and no text is ever seen twice.
 
-Distance D replaces a share D of the spellings and the same share of the classes' transitions by independent ones; what is
-replaced at a smaller distance stays replaced at a larger one.
+Distance D replaces a share D of the spellings and the same share of the classes' transitions by independent ones; what
+is replaced at a smaller distance stays replaced at a larger one.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import numpy as np
 from raysweep.workloads import draws
 
 VERSION = 1  # raise it when the same distance would give other text
-WORDS, CLASSES, LONGEST = 512, 32, 8
+WORDS, CLASSES, LONGEST = 128, 16, 8
 LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz", np.uint8)
 DOCUMENT = 48  # words
 CHUNK = 2**16  # tokens drawn at a time
-SUCCESSORS = 4  # classes that can follow a class
+SUCCESSORS = 3  # classes that can follow a class
 
 
 class Grammar:

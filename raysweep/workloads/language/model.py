@@ -1,4 +1,4 @@
-"""The model, plainly: a decoder in the style of OLMo (RMSNorm, rotary positions, SwiGLU, no biases, untied head), in muP.
+"""The model, plainly: a decoder like OLMo's (RMSNorm, rotary positions, SwiGLU, no biases, untied head), in muP.
 
 Every weight has a leading axis of models, so that one and many are the same code: models that start from one checkpoint
 train side by side as one batch of matrix products. All weights of a model lie in one flat row, of which the named
@@ -71,10 +71,12 @@ def parts(shape: Shape) -> list[Part]:
 
 def initial(shape: Shape, seed: int) -> np.ndarray:
     """One model's flat row at initialization, float32, drawn per tensor from (seed, its name)."""
-    rows = [np.ones(part.size, np.float32) if part.deviation == 0 else
-            (part.deviation * draws.normal(seed, f"language/initial/{part.name}", *part.shape)).astype(np.float32).ravel()
-            for part in parts(shape)]
-    return np.concatenate(rows)
+    def drawn(part: Part) -> np.ndarray:
+        if part.deviation == 0:
+            return np.ones(part.size)
+        return part.deviation * draws.normal(seed, f"language/initial/{part.name}", *part.shape).ravel()
+
+    return np.concatenate([drawn(part).astype(np.float32) for part in parts(shape)])
 
 
 def named(flat: Tensor, shape: Shape) -> dict[str, Tensor]:
@@ -92,16 +94,26 @@ def per_weight(shape: Shape, values: Mapping[str, float]) -> np.ndarray:
 
 
 def losses(weights: Mapping[str, Tensor], tokens: Tensor, shape: Shape) -> Tensor:
-    """Mean next-token loss in nats of each model, shape (models,), on tokens (batch, length + 1), the same for all."""
-    scores = logits(weights, tokens[:, :-1], shape)
+    """Mean loss in nats of each model, shape (models,), over the tokens to predict of (batch, length + 1)."""
+    each = token_losses(weights, tokens, shape)
+    return each.sum((1, 2)) / (tokens[:, 1:] >= 0).sum()
+
+
+def token_losses(weights: Mapping[str, Tensor], tokens: Tensor, shape: Shape) -> Tensor:
+    """Loss at each token, (models, batch, length), of tokens (batch, length + 1), the same for all models.
+
+    A token t is to be predicted from those before it; -1 - t is t as a given, read and not predicted, its loss 0.
+    """
+    scores = logits(weights, torch.where(tokens < 0, -1 - tokens, tokens)[:, :-1], shape)
     wanted = tokens[:, 1:].reshape(-1).repeat(len(scores))
-    return functional.cross_entropy(scores.reshape(-1, shape.vocabulary), wanted, reduction="none").view(
-        len(scores), -1).mean(1)
+    each = functional.cross_entropy(scores.reshape(-1, shape.vocabulary), wanted.clamp(min=-1), ignore_index=-1,
+                                    reduction="none")
+    return each.view(len(scores), len(tokens), -1)
 
 
 def logits(weights: Mapping[str, Tensor], tokens: Tensor, shape: Shape) -> Tensor:
     """Logits (models, batch · length, vocabulary), float32 or wider, of tokens (batch, length)."""
-    batch, length = tokens.shape
+    length = tokens.shape[1]
     table = weights["embedding"]
     stream = torch.stack([functional.embedding(tokens, one) for one in table]).flatten(1, 2)  # (models, N, width)
     cosine, sine = _rotation(length, shape.head_width, table)

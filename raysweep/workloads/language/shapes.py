@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ BASE_WIDTH = 256
 """The width at which rates and initialization are stated; muP carries them to the others."""
 
 VOCABULARY = 256  # bytes
+_TOKENS = re.compile(r"tokens:(\d+):")  # text of a vocabulary of its own
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,10 @@ class Shape:
     def layer_weights(self) -> int:
         """Number of weights of one layer."""
         return 4 * self.width**2 + 3 * self.width * self.mlp + 2 * self.width
+
+    def kept_bytes(self) -> float:
+        """Memory that a forward pass keeps per token for the backward one, roughly, in float32."""
+        return 4.0 * (self.depth * (20 * self.width + 6 * self.mlp) + 4 * self.vocabulary)
 
     def flops_per_token(self) -> float:
         """Floating-point operations of one training step per token: 6 a weight in a product (forward, and twice that
@@ -63,4 +69,11 @@ def shape_of(parameters: Mapping[str, Any]) -> Shape:
         raise ValueError(f"expected a multiple of the head width {preset.head_width} of preset {parameters['preset']}, "
                          f"got {width}")
     return Shape(depth=int(parameters["depth"]) or preset.depth, width=width, heads=width // preset.head_width,
-                 mlp=round(preset.mlp * width / preset.width), context=int(parameters["context"]) or preset.context)
+                 mlp=round(preset.mlp * width / preset.width), context=int(parameters["context"]) or preset.context,
+                 vocabulary=vocabulary_of(str(parameters["source"])))
+
+
+def vocabulary_of(text: str) -> int:
+    """Number of different tokens that the text of a name has."""
+    found = _TOKENS.match(text)
+    return int(found[1]) if found else VOCABULARY

@@ -1,13 +1,12 @@
-"""Training one model or many side by side: AdamW with clipping, warm-up and a schedule, each model at a rate of its own.
+"""Training one model or many side by side: AdamW with clipping and a schedule, each model at a rate of its own.
 
 Weights, gradient and both moments are flat rows (models, weights), so that a step of the optimizer is a handful of
-operations however many tensors and models there are. A model whose loss or gradient is not finite is frozen where it last
-was finite, and its neighbours never notice.
+operations however many tensors and models there are. A model whose loss or gradient is not finite is frozen where it
+last was finite, and its neighbours never notice.
 """
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,12 +19,13 @@ from raysweep.workloads.language import model
 from raysweep.workloads.language.shapes import Shape
 
 FIRST_DECAY, SECOND_DECAY, ADAM_EPSILON, CLIP = 0.9, 0.95, 1e-8, 1.0  # O Table 3
-ANNEAL = 0.1  # last share of a wsd length, in which the rate falls to zero
-WARMUP = 0.1
-TRUNK_WARMUP = 50  # steps
 
 # Views of many models' flat rows are strided; torch says so once, and that it is no error.
 warnings.filterwarnings("ignore", message="grad and param do not obey the gradient layout contract")
+
+PIECE_BYTES = 8e9
+"""What the backward pass of all models may keep at a time; a larger batch is taken in pieces whose gradients add up. A
+constant, so that no result depends on how much memory a machine has free."""
 
 Batches = Callable[[int], np.ndarray]
 """Step number -> tokens (batch, length + 1) of that step."""
@@ -94,14 +94,23 @@ def train(state: State, recipe: Recipe, batches: Batches, until: int,
     while state.step < until:
         tokens = torch.from_numpy(batches(state.step).astype(np.int64)).to(where, non_blocking=True)
         gradient.zero_()
-        with mixed_precision(where):
-            losses = model.losses(leaves, tokens, shape)
-        losses.sum().backward()
-        watch.losses.append(losses.detach())
-        _adamw(state, gradient, losses.detach(), rate * recipe.factor(state.step), relative, decays, recipe)
+        losses = torch.zeros(len(state.flat), dtype=state.flat.dtype, device=where)
+        predicted = (tokens[:, 1:] >= 0).sum()
+        for piece in tokens.split(_piece(shape, len(state.flat))):
+            with mixed_precision(where):
+                own = model.token_losses(leaves, piece, shape).sum((1, 2)) / predicted
+            own.sum().backward()
+            losses += own.detach()
+        watch.losses.append(losses)
+        _adamw(state, gradient, losses, rate * recipe.factor(state.step), relative, decays, recipe)
         if after_step is not None:
             after_step(state)
     return watch
+
+
+def _piece(shape: Shape, models: int) -> int:
+    """Sequences whose backward pass fits PIECE_BYTES, at least 1."""
+    return max(1, int(PIECE_BYTES / (models * shape.kept_bytes() * shape.context)))
 
 
 @torch.no_grad()
@@ -142,33 +151,3 @@ def evaluate(flat: Tensor, sequences: np.ndarray, shape: Shape, batch: int = 64)
         with mixed_precision(flat.device):
             total += model.losses(weights, part, shape).double() * len(part)
     return (total / len(sequences)).cpu().numpy()
-
-
-def warmed(step: int, warmup: int) -> float:
-    """Linear warm-up, whose first step is not lost: (step+1)/warmup, at most 1."""
-    return min(1.0, (step + 1) / warmup) if warmup else 1.0
-
-
-def schedule(kind: str, steps: int, warmup: int = 0) -> Callable[[int], float]:
-    """Step -> multiple of the peak rate. kind: cosine (to zero), constant (no warm-up), constant_warmup; warmup: steps, 0
-    for a tenth of all."""
-    warm = 0 if kind == "constant" else warmup or math.ceil(WARMUP * steps)
-
-    def factor(step: int) -> float:
-        if kind != "cosine" or step < warm:
-            return warmed(step, warm)
-        return 0.5 * (1 + math.cos(math.pi * (step - warm + 1) / max(1, steps - warm + 1)))
-
-    return factor
-
-
-def trunk_and_anneal(steps: int, warmup: int = 0) -> tuple[int, Callable[[int], float]]:
-    """Where a wsd length leaves the trunk, and its step -> multiple of the peak rate; up to there the same for every
-    length."""
-    branch = steps - math.ceil(ANNEAL * steps)
-    warm = warmup or TRUNK_WARMUP
-
-    def factor(step: int) -> float:
-        return warmed(step, warm) * (1.0 if step < branch else (steps - step) / (steps - branch + 1))
-
-    return branch, factor

@@ -1,0 +1,47 @@
+"""The entry point of the workload: rows, grouped by the checkpoint they start from, and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.workloads.declaration import DIVERGED, OK, Columns
+from raysweep.workloads.language import METRICS, PARAMETERS, finetuning, stages
+from raysweep.workloads.language.shapes import shape_of
+
+if TYPE_CHECKING:
+    from raysweep.records.store import Store
+
+
+def compute(columns: Columns, seeds: np.ndarray, store: Store) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Every metric of every row, float64 (rows,) each, and its status.
+
+    columns: one entry per row of every declared parameter; seeds: (rows,); store: where pretrainings are kept, each
+    computed once. A row whose training met a number that is none is diverged, at the weights before it; so is one whose
+    pretraining did.
+    """
+    rows = [{name: values[index] for name, values in columns.items()} for index in range(len(seeds))]
+    metrics = {metric.name: np.full(len(rows), np.nan) for metric in METRICS}
+    status = np.full(len(rows), OK, dtype=object)
+    for members in _groups(rows, seeds).values():
+        seed = int(seeds[members[0]])
+        entry = stages.pretrained(rows[members[0]], seed, store)
+        base = stages.flat_of(entry.tensors(), shape_of(rows[members[0]]))
+        for batch in _groups([rows[index] for index in members], seeds[members], finetuning.PER_MODEL).values():
+            chosen = [members[index] for index in batch]
+            for index, (found, word) in zip(chosen, finetuning.run(base, [rows[i] for i in chosen], seed), strict=True):
+                for name, value in {**found, "epochs": float(entry.meta["epochs"])}.items():
+                    metrics[name][index] = value
+                status[index] = DIVERGED if entry.meta["diverged"] else word
+    return metrics, status
+
+
+def _groups(rows: list[dict[str, Any]], seeds: np.ndarray, apart: tuple[str, ...] | None = None,
+            ) -> dict[tuple[Any, ...], list[int]]:
+    """Row numbers by seed and by all parameters but `apart`; by those of pretraining if that is None."""
+    names = [p.name for p in PARAMETERS if (p.pretraining if apart is None else p.name not in apart)]
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for index, row in enumerate(rows):
+        found.setdefault((int(seeds[index]), *(row[name] for name in names)), []).append(index)
+    return found

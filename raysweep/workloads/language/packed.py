@@ -1,0 +1,73 @@
+"""Text that a user tokenized before: a flat array of token numbers on disk, mapped and never read whole.
+
+    tokens:VOCABULARY:SEPARATOR:PATH      e.g. tokens:50304:50279:/data/c4.npy
+
+PATH is a one-dimensional .npy of unsigned integers, or raw little-endian uint16 under any other name. SEPARATOR is the
+token that ends a document: the last documents are held out, and no document is cut between splits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+
+from raysweep.workloads.language.corpus import BadText, Text
+
+FORM = "tokens:VOCABULARY:SEPARATOR:PATH"
+HELD_OUT = 0.005  # of the tokens for validation, and again for test: such texts are long
+BLOCKS, BLOCK = 256, 2**16  # what of a text is looked at to know it again
+
+
+def read(name: str, rest: str) -> Text:
+    """The text of a name `tokens:REST`; BadText says what is wrong with it."""
+    vocabulary, separator, path = parse(name, rest)
+    tokens = _map(path)
+    looked = [tokens[start:start + BLOCK] for start in np.linspace(0, max(0, len(tokens) - BLOCK), BLOCKS).astype(int)]
+    largest = max((int(block.max()) for block in looked if len(block)), default=0)
+    if largest >= vocabulary:
+        raise BadText(f"{path}: expected tokens below the vocabulary of {vocabulary:,}, found {largest:,}")
+    digest = hashlib.sha256(f"{len(tokens)}/{tokens.dtype.str}/{separator}".encode())
+    for block in looked:
+        digest.update(np.ascontiguousarray(block).tobytes())
+    test = _document_start(tokens, separator, 1 - HELD_OUT, path)
+    validation = _document_start(tokens[:test], separator, 1 - HELD_OUT, path)
+    return Text(digest.hexdigest()[:16], {"train": tokens[:validation], "validation": tokens[validation:test],
+                                          "test": tokens[test:]})
+
+
+def parse(name: str, rest: str) -> tuple[int, int, Path]:
+    """Vocabulary, separator and path of a name."""
+    parts = rest.split(":", 2)
+    try:
+        vocabulary, separator = int(parts[0]), int(parts[1])
+        path = Path(parts[2]).expanduser()
+    except (ValueError, IndexError):
+        raise BadText(f"expected {FORM}, got {name!r}") from None
+    if not 2 <= vocabulary <= 2**24 or not 0 <= separator < vocabulary:
+        raise BadText(f"expected a vocabulary of 2 to {2**24:,} and a separator in it, got {name!r}")
+    return vocabulary, separator, path
+
+
+def _map(path: Path) -> np.ndarray:
+    try:
+        tokens = (np.load(path, mmap_mode="r", allow_pickle=False) if path.suffix == ".npy" else
+                  np.memmap(path, dtype="<u2", mode="r"))
+    except (OSError, ValueError) as error:
+        raise BadText(f"{path}: cannot be mapped ({error})") from None
+    if tokens.ndim != 1 or tokens.dtype.kind != "u":
+        raise BadText(f"{path}: expected a one-dimensional array of unsigned integers, got {tokens.dtype} "
+                      f"of shape {tokens.shape}")
+    return tokens
+
+
+def _document_start(tokens: np.ndarray, separator: int, share: float, path: Path) -> int:
+    """The first start of a document at or after a share of the tokens, or else the last one before it."""
+    at = int(share * len(tokens))
+    for low, high, which in ((at, len(tokens), 0), (0, at, -1)):
+        ends = np.flatnonzero(tokens[low:high] == separator)
+        ends = ends[low + ends + 1 < len(tokens)]
+        if len(ends):
+            return int(low + ends[which] + 1)
+    raise BadText(f"{path}: expected documents that end with token {separator}, found none to hold out")

@@ -1,0 +1,20 @@
+"""Gaussian noise on the weights, in units of each tensor's deviation at initialization (O §3.3, eq. 1, App. C.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raysweep.workloads import draws
+from raysweep.workloads.language import model
+from raysweep.workloads.language.shapes import Shape
+
+
+def direction(shape: Shape, seed: int) -> np.ndarray:
+    """A draw of noise at strength 1, float32, shape (weights,): N(0, Σ) with Σ the initialization's covariance.
+
+    Gains start at a fixed value, so they have no share in it. Rows of one seed get one direction at several strengths.
+    """
+    rows = [np.zeros(part.size, np.float32) if part.deviation == 0 else
+            (part.deviation * draws.normal(seed, f"language/noise/{part.name}", part.size)).astype(np.float32)
+            for part in model.parts(shape)]
+    return np.concatenate(rows)

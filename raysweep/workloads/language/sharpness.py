@@ -1,0 +1,88 @@
+"""Curvature of the source loss at a checkpoint: largest Hessian eigenvalue, trace, and the quadratic model (O App. D).
+
+All of it through products of the Hessian with vectors, by differentiating twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from raysweep.workloads import draws
+from raysweep.workloads.language import model
+from raysweep.workloads.language.shapes import Shape
+
+SEQUENCES = 64
+"""How many held-out sequences the loss is a mean over; curvature is that of this sample."""
+
+
+class Quadratic:
+    """The loss near one model: its gradient (weights,) and its Hessian as a product. flat: (1, weights)."""
+
+    def __init__(self, flat: Tensor, sequences: np.ndarray, shape: Shape) -> None:
+        self._leaf = flat.detach().clone().requires_grad_()
+        tokens = torch.from_numpy(sequences[:SEQUENCES].astype(np.int64)).to(flat.device)
+        with sdpa_kernel(SDPBackend.MATH):  # the only one that can be differentiated twice
+            loss = model.losses(model.named(self._leaf, shape), tokens, shape)[0]
+            self._gradient, = torch.autograd.grad(loss, self._leaf, create_graph=True)
+        self.gradient = self._gradient.detach()[0]
+
+    def product(self, vector: Tensor) -> Tensor:
+        """Hessian times a vector (weights,)."""
+        with sdpa_kernel(SDPBackend.MATH):
+            result, = torch.autograd.grad(self._gradient, self._leaf, vector[None], retain_graph=True)
+        return result[0].detach()
+
+    def change(self, move: Tensor) -> float:
+        """What the quadratic model says the loss changes by when the weights move by (weights,)."""
+        return float(self.gradient.double() @ move.double() + 0.5 * (move.double() @ self.product(move).double()))
+
+
+def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor, iterations: int) -> float:
+    """By Lanczos with full reorthogonalization from a start vector; a lower bound that rises with iterations."""
+    basis: list[Tensor] = []
+    diagonal: list[float] = []
+    beside: list[float] = []
+    vector = start / start.norm()
+    for _ in range(min(iterations, len(start))):
+        basis.append(vector)
+        image = product(vector)
+        diagonal.append(float(vector @ image))
+        for _ in range(2):
+            for earlier in basis:
+                image = image - (earlier @ image) * earlier
+        length = float(image.norm())
+        if length <= 1e-6 * max(map(abs, diagonal)):
+            break
+        beside.append(length)
+        vector = image / length
+    off = beside[:len(diagonal) - 1]
+    return float(np.linalg.eigvalsh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))[-1])
+
+
+def scaled_trace(product: Callable[[Tensor], Tensor], deviations: Tensor, probes: int, seed: int) -> float:
+    """Tr(ΣH) by Hutchinson's estimate, Σ = diag(deviations²): twice the quadratic model's sensitivity to noise of
+    strength 1 (O Prop. D.1)."""
+    stream = draws.generator(seed, "language/probes")
+    total = 0.0
+    for _ in range(probes):
+        signs = torch.as_tensor(stream.integers(0, 2, len(deviations)) * 2.0 - 1.0, dtype=deviations.dtype,
+                                device=deviations.device)
+        probe = deviations * signs
+        total += float(probe.double() @ product(probe).double()) / probes
+    return total
+
+
+def summary(quadratic: Quadratic, shape: Shape, iterations: int, seed: int) -> dict[str, float]:
+    """The metrics sharpness and hessian_trace."""
+    gradient = quadratic.gradient
+    deviations = torch.as_tensor(model.per_weight(shape, {p.name: p.deviation for p in model.parts(shape)}),
+                                 dtype=gradient.dtype, device=gradient.device)
+    start = torch.as_tensor(draws.normal(seed, "language/lanczos", len(gradient)), dtype=gradient.dtype,
+                            device=gradient.device)
+    return {"sharpness": largest_eigenvalue(quadratic.product, start, iterations),
+            "hessian_trace": scaled_trace(quadratic.product, deviations, iterations, seed)}

@@ -1,0 +1,106 @@
+"""Pretraining, every distinct one once: how the store comes to hold the stages of tree.py."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from raysweep.workloads.language import corpus, model, schedules, training, tree
+from raysweep.workloads.language.shapes import Shape, shape_of
+from raysweep.workloads.language.training import Recipe, State
+
+if TYPE_CHECKING:
+    from raysweep.records.store import Entry, Progress, Store
+
+CHECKPOINT_SECONDS = 60.0  # between two checkpoints of a long pretraining
+FIRST, SECOND = "adamw.first", "adamw.second"
+
+
+def pretrained(parameters: Mapping[str, Any], seed: int, store: Store) -> Entry:
+    """A row's pretraining out of the store, computed if nobody has."""
+    steps = tree.steps_of(parameters)
+    stage = tree.identity(parameters, seed)
+    describe = tree.describe(parameters, seed, "pretrain")
+    kind, warmup = str(parameters["pretrain_schedule"]), int(parameters["pretrain_warmup"])
+    parent: Entry | None = None
+    if kind == "wsd":
+        branch, factor = schedules.trunk_and_anneal(steps, warmup)
+        found = store.fetch(stage)
+        if found is not None:
+            return found
+        parent = _trunk(parameters, seed, store, schedules.trunk_steps(branch))
+    else:
+        factor = schedules.schedule("constant_warmup" if kind == "constant" else kind, steps, warmup)
+    return store.once(stage, lambda progress: _advance(parameters, seed, factor, steps, parent, progress),
+                      describe=describe)
+
+
+def _trunk(parameters: Mapping[str, Any], seed: int, store: Store, grid: list[int]) -> Entry | None:
+    """The trunk at the last step of a grid, its ancestors computed as far as they are missing."""
+    entry, missing = None, []
+    for step in reversed(grid):
+        entry = store.fetch(tree.identity(parameters, seed, step))
+        if entry is not None:
+            break
+        missing.append(step)
+    warm = int(parameters["pretrain_warmup"]) or schedules.TRUNK_WARMUP
+    for step in reversed(missing):
+        def compute(progress: Progress, step: int = step, parent: Entry | None = entry) -> Any:
+            return _advance(parameters, seed, lambda at: schedules.warmed(at, warm), step, parent, progress)
+
+        describe = tree.describe(parameters, seed, "trunk", step)
+        entry = store.once(tree.identity(parameters, seed, step), compute, describe=describe)
+    return entry
+
+
+def _advance(parameters: Mapping[str, Any], seed: int, factor: Any, until: int, parent: Entry | None,
+             progress: Progress) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Train from the last checkpoint of this stage, or else its parent, or else from the start."""
+    shape, batch = shape_of(parameters), int(parameters["pretrain_batch"])
+    text = corpus.load(str(parameters["source"]))
+    start = progress.load() or parent
+    state = restore(start, shape) if start is not None else State.fresh(model.initial(shape, seed)[None])
+    saved = time.monotonic()
+
+    def checkpoint(state: State) -> None:
+        nonlocal saved
+        if time.monotonic() - saved > CHECKPOINT_SECONDS and state.step < until:
+            progress.save(*record(state, shape, batch, text.train_tokens))
+            saved = time.monotonic()
+
+    def batches(step: int) -> np.ndarray:
+        return text.sequences("train", seed, "pretrain", step * batch, batch, shape.context)
+
+    recipe = Recipe(shape, np.array([float(parameters["pretrain_lr"])]), factor,
+                    float(parameters["pretrain_weight_decay"]))
+    training.train(state, recipe, batches, until, checkpoint)
+    return record(state, shape, batch, text.train_tokens)
+
+
+def record(state: State, shape: Shape, batch: int, train_tokens: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """One model in training as the store keeps it: weights by name, both moments, and how far it is in its data."""
+    tensors = {name: view[0].cpu().numpy().copy() for name, view in model.named(state.flat, shape).items()}
+    tensors[FIRST], tensors[SECOND] = state.first[0].cpu().numpy().copy(), state.second[0].cpu().numpy().copy()
+    tokens = state.step * batch * shape.context
+    return tensors, {"step": state.step, "tokens": tokens, "sequences": state.step * batch,
+                     "epochs": tokens / train_tokens if train_tokens else 0.0, "diverged": not bool(state.alive.all())}
+
+
+def restore(entry: Entry, shape: Shape) -> State:
+    """A model in training as it was recorded."""
+    tensors = entry.tensors()
+    state = State.fresh(flat_of(tensors, shape))
+    state.first = torch.as_tensor(tensors[FIRST], device=state.flat.device).clone()[None]
+    state.second = torch.as_tensor(tensors[SECOND], device=state.flat.device).clone()[None]
+    state.step = int(entry.meta["step"])
+    state.alive &= not entry.meta["diverged"]
+    return state
+
+
+def flat_of(tensors: Mapping[str, np.ndarray], shape: Shape) -> np.ndarray:
+    """Named weights as one flat row, shape (1, weights)."""
+    return np.concatenate([np.asarray(tensors[part.name], np.float32).ravel() for part in model.parts(shape)])[None]

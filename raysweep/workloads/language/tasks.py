@@ -1,0 +1,130 @@
+"""Labelled examples for classification: a user's JSONL, or endless ones from two grammars. Imports no torch."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from raysweep.workloads import draws
+from raysweep.workloads.language import files
+from raysweep.workloads.language.corpus import HELD_OUT, SPLITS, BadText, given
+from raysweep.workloads.language.grammar import Grammar
+
+BETWEEN = b"\n= "  # what stands between a text and its label
+TEXT, LABEL = "text", "label"
+TEXT_TOKENS = 40  # of an example of task:grammar:D
+Example = tuple[bytes, int]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Examples to learn from and to be examined on. labels: what each class is called; size: training examples, 0 if
+    endless; draw: (split, seed, role, first, count) -> examples of that stream. Satisfies corpus.Corpus."""
+
+    digest: str
+    labels: tuple[bytes, ...]
+    size: int
+    draw: Callable[[str, int, str, int, int], list[Example]]
+
+    @property
+    def train_tokens(self) -> int:
+        """0: a task is counted in examples."""
+        return 0
+
+    def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
+        """One example a row, int16 (count, length + 1), all but the label's tokens given."""
+        return np.stack([sequence(text, self.labels[truth], length)
+                         for text, truth in self.draw(split, seed, role, first, count)])
+
+    def held_out(self, split: str, count: int, length: int) -> np.ndarray:
+        """Held-out examples with their right labels."""
+        return self.sequences(split, 0, "held out", 0, count, length)
+
+    def questions(self, split: str, count: int, length: int) -> tuple[np.ndarray, np.ndarray]:
+        """Held-out examples with every possible label, int16 (examples, classes, length + 1), and which is right."""
+        examples = self.draw(split, 0, "held out", 0, count)
+        asked = [[sequence(text, label, length) for label in self.labels] for text, _ in examples]
+        return np.array(asked), np.array([truth for _, truth in examples])
+
+
+def sequence(text: bytes, label: bytes, length: int) -> np.ndarray:
+    """One example as tokens (length + 1); the text loses its beginning where it is too long."""
+    answer = np.frombuffer(label, np.uint8).astype(np.int16)
+    room = length + 1 - len(answer) - len(BETWEEN)
+    asked = given(np.frombuffer(text[-room:] + BETWEEN, np.uint8))
+    return np.concatenate([asked, answer, given(np.zeros(length + 1 - len(asked) - len(answer), np.uint8))])
+
+
+def load(name: str, rest: str) -> Task:
+    """The task of a name `task:REST`; BadText says what is wrong with it."""
+    kind, _, distance = rest.partition(":")
+    if kind == "grammar":
+        from raysweep.workloads.language.corpus import number_after
+
+        return of_grammars(number_after(name, distance, 0, 1))
+    return of_file(rest)
+
+
+def of_grammars(distance: float) -> Task:
+    """Is this text of grammar:0 (label a) or of grammar:D (label b)?"""
+    grammars = (Grammar(0.0), Grammar(distance))
+
+    def draw(split: str, seed: int, role: str, first: int, count: int) -> list[Example]:
+        truth = draws.generator(seed, f"language/classes/{role}/{split}").integers(0, 2, first + count)[first:]
+        texts = [grammar.sequences(split, seed, f"task/{role}", first, count, TEXT_TOKENS) for grammar in grammars]
+        return [(texts[which][row].tobytes(), int(which)) for row, which in enumerate(truth)]
+
+    return Task(hashlib.sha256(f"task/{grammars[0].digest}/{grammars[1].digest}".encode()).hexdigest()[:16],
+                (b"a", b"b"), 0, draw)
+
+
+def of_file(path: str) -> Task:
+    """A user's task, split by example. BadText names file and line of what is wrong."""
+    found: dict[bytes, tuple[bytes, bytes]] = {}
+    for where, entry in files.entries(path):
+        fields = []
+        for field in (TEXT, LABEL):
+            value = entry.get(field)
+            if not isinstance(value, str) or not value:
+                raise BadText(f"{where}: missing field {field!r}, expected a JSON object with {TEXT!r} and {LABEL!r}")
+            fields.append(value.encode())
+        found[hashlib.sha256(b"\0".join(fields)).digest()] = (fields[0], fields[1])
+    labels = tuple(sorted({label for _, label in found.values()}))
+    if len(labels) < 2:
+        raise BadText(f"{path}: expected at least two different labels, got {len(labels)}")
+    if len(found) < len(SPLITS):
+        raise BadText(f"{path}: expected at least 3 examples, to train, validate and test on, got {len(found)}")
+    examples = [(text, labels.index(label)) for _, (text, label) in sorted(found.items())]
+    splits = _split(examples)
+    digest = hashlib.sha256(b"".join(sorted(found))).hexdigest()[:16]
+    return Task(digest, labels, len(splits["train"]), _drawing(splits))
+
+
+@functools.lru_cache(maxsize=8)
+def _order(seed: int, role: str, count: int) -> np.ndarray:
+    return draws.generator(seed, f"language/task/{role}").permutation(count)
+
+
+def _split(examples: Sequence[Example]) -> dict[str, list[Example]]:
+    """By place in hash order, as documents are; the held-out share is twice theirs, examples being short."""
+    held = max(1, round(2 * HELD_OUT * len(examples)))
+    return {"test": list(examples[:held]), "validation": list(examples[held:2 * held]),
+            "train": list(examples[2 * held:])}
+
+
+def _drawing(splits: Mapping[str, list[Example]]) -> Callable[[str, int, str, int, int], list[Example]]:
+    def draw(split: str, seed: int, role: str, first: int, count: int) -> list[Example]:
+        own = splits[split]
+        if split != "train":
+            return own[first:first + count]
+        chosen = []
+        for number in range(first, first + count):
+            epoch, within = divmod(number, len(own))
+            chosen.append(own[_order(seed, f"{role}/{epoch}", len(own))[within]])
+        return chosen
+
+    return draw

@@ -1,0 +1,64 @@
+"""The stages that a row's pretraining is made of, and their identities. Imports no torch: dry runs ask here.
+
+cosine and constant: one stage a length. wsd: a chain of trunk stages at constant rate, at steps on a fixed geometric
+grid (so that any two sweeps share them, whatever lengths they ask for), and one stage a length that continues the last
+trunk before its branching point to that point and then anneals. Trunk stages depend on no length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from raysweep.identity import content_id
+from raysweep.workloads.language import WORKLOAD, corpus
+from raysweep.workloads.language.schedules import trunk_and_anneal, trunk_steps
+from raysweep.workloads.language.shapes import shape_of
+
+_RESOLVED = ("preset", "depth", "width", "context", "source")
+
+
+def identity(parameters: Mapping[str, Any], seed: int, trunk_step: int | None = None) -> str:
+    """The id of a row's pretraining, or of the trunk of a wsd one at a step.
+
+    Of the parameters that belong to pretraining, the preset counts by the shape it gives and the text by its digest;
+    the length does not count for a trunk.
+    """
+    wanted = {name: value for name, value in plain(parameters).items() if name not in _RESOLVED}
+    if trunk_step is not None:
+        wanted = {**wanted, "pretrain_length": None, "trunk_step": trunk_step}
+    text = corpus.load(str(parameters["source"])).digest
+    return content_id([WORKLOAD.name, "pretrain", WORKLOAD.identity_version, wanted, asdict(shape_of(parameters)), text,
+                       int(seed), []])
+
+
+def stages(parameters: Mapping[str, Any], seed: int) -> list[tuple[str, str, float]]:
+    """Every stage of a row's pretraining, parents first: (id, name, tokens it trains on beyond its parent)."""
+    shape = shape_of(parameters)
+    tokens = shape.context * int(parameters["pretrain_batch"])
+    steps, done, chain = steps_of(parameters), 0, []
+    if parameters["pretrain_schedule"] == "wsd":
+        for at in trunk_steps(trunk_and_anneal(steps)[0]):
+            chain.append((identity(parameters, seed, at), "trunk", float((at - done) * tokens)))
+            done = at
+    return [*chain, (identity(parameters, seed), "pretrain", float((steps - done) * tokens))]
+
+
+def steps_of(parameters: Mapping[str, Any]) -> int:
+    """Steps of a row's pretraining."""
+    step = shape_of(parameters).context * int(parameters["pretrain_batch"])
+    return round(float(parameters["pretrain_length"]) / step)
+
+
+def plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The pretraining's parameters as plain values of their declared types."""
+    return {p.name: p.coerce(parameters[p.name]) for p in WORKLOAD.parameters if p.pretraining}
+
+
+def describe(parameters: Mapping[str, Any], seed: int, stage: str, step: int | None = None) -> dict[str, Any]:
+    """What a store says of a stage to people."""
+    shown = plain(parameters)
+    if step is not None:
+        shown = {**shown, "pretrain_length": None, "trunk_step": step}
+    return {"workload": WORKLOAD.name, "stage": stage, "parameters": shown, "seed": int(seed)}

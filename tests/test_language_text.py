@@ -1,0 +1,233 @@
+"""Text for the language workload: what is read, how it is split and sampled, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from raysweep.workloads.language import WORKLOAD, corpus, files, installed, tasks
+from raysweep.workloads.language.corpus import BadText, Mixture, from_documents
+from raysweep.workloads.language.grammar import Grammar
+
+
+def documents(count: int, size: int = 300) -> list[bytes]:
+    stream = np.random.default_rng(0)
+    return [f"{number:05d} ".encode() + stream.integers(97, 123, size).astype(np.uint8).tobytes()
+            for number in range(count)]
+
+
+def test_no_document_is_in_two_splits_and_none_is_lost():
+    made = documents(200)
+    text = from_documents([*made, *made[:50]])
+    found = {split: set(tokens.tobytes().split(b"\0")) - {b""} for split, tokens in text.splits.items()}
+    assert set.union(*found.values()) == set(made)
+    assert sum(map(len, found.values())) == len(made)
+    assert len(found["validation"]) == len(found["test"]) == 10
+
+
+def test_digest_pins_the_text_and_not_the_order_it_was_found_in():
+    made = documents(20)
+    assert from_documents(made).digest == from_documents(made[::-1]).digest
+    assert from_documents(made).digest != from_documents([*made[:-1], made[-1] + b"!"]).digest
+
+
+def test_an_epoch_shows_every_window_once_and_the_next_one_in_another_order():
+    text, length = from_documents(documents(40)), 50
+    each = (text.train_tokens - 1) // length
+    first, second = (text.sequences("train", 0, "pretrain", epoch * each, each, length) for epoch in (0, 1))
+    joined = text.splits["train"].tobytes()
+    starts = sorted(joined.index(window.tobytes()) for window in first)
+    assert set(np.diff(starts)) == {length}
+    assert not np.array_equal(first, second)
+    assert not np.array_equal(first, text.sequences("train", 1, "pretrain", 0, each, length))
+
+
+@pytest.mark.parametrize("make", [lambda: from_documents(documents(40)), lambda: Grammar(0.3)])
+def test_a_stream_can_be_entered_anywhere(make):
+    text = make()
+    whole = text.sequences("train", 3, "pretrain", 0, 2500, 64)
+    np.testing.assert_array_equal(text.sequences("train", 3, "pretrain", 1000, 1500, 64), whole[1000:])
+    assert whole.shape == (2500, 65)
+
+
+def test_overlap_takes_that_share_from_the_source_and_more_of_it_keeps_what_was_taken():
+    target, source = Grammar(1.0), Grammar(0.0)
+    count = 2000
+    own = target.sequences("train", 0, "finetune", 0, count, 32)
+    kept = {}
+    for overlap in (0.0, 0.25, 0.75, 1.0):
+        mixed = Mixture(target, source, overlap).sequences(0, 0, count, 32)
+        kept[overlap] = (mixed == own).all(1)
+        assert abs((~kept[overlap]).mean() - overlap) < 5 * np.sqrt(overlap * (1 - overlap) / count) + 1e-12
+    assert (kept[0.75] <= kept[0.25]).all()
+    np.testing.assert_array_equal(Mixture(target, source, 1.0).sequences(0, 0, 9, 32),
+                                  source.sequences("train", 0, "overlap", 0, 9, 32))
+
+
+def test_grammar_entropy_is_that_of_its_text():
+    """The likelihood of sampled text under the chain, by Monte Carlo: agreement within four standard errors."""
+    grammar = Grammar(0.4)
+    text = grammar.text(np.random.default_rng(7), 600_000).tobytes().decode()
+    words = {bytes(row[row > 0]).decode(): index for index, row in enumerate(grammar.spelling)}
+    per_class = grammar.within.shape[1]
+    costs, sizes = [], []
+    for line in text.split("\n")[:-1]:
+        numbers = [words[word + " "] for word in line.split()]
+        for last, now in itertools.pairwise(numbers):
+            costs.append(-np.log(grammar.transition[last // per_class, now // per_class]
+                                 * grammar.within[now // per_class, now % per_class]))
+            sizes.append(grammar.length[now])
+    ratio = np.sum(costs) / np.sum(sizes)
+    residual = np.array(costs) - ratio * np.array(sizes)
+    assert abs(ratio - grammar.entropy()) < 4 * residual.std() / np.sqrt(len(costs)) / np.mean(sizes)
+
+
+def test_grammars_move_apart_with_distance():
+    near, base = Grammar(0.25), Grammar(0.0)
+    changed = [(Grammar(distance).spelling != base.spelling).any(1) for distance in (0.25, 0.5, 1.0)]
+    assert [mask.mean() for mask in changed] == [0.25, 0.5, pytest.approx(1, abs=0.01)]
+    assert (changed[0] <= changed[1]).all()
+    assert (near.transition != base.transition).any(1).mean() == 0.25
+    np.testing.assert_allclose(near.transition.sum(1), 1)
+    np.testing.assert_array_equal(Grammar(0.0).sequences("train", 0, "x", 0, 4, 20),
+                                  base.sequences("train", 0, "x", 0, 4, 20))
+
+
+def test_held_out_text_is_the_same_for_every_seed_and_trained_on_by_none():
+    grammar = Grammar(0.0)
+    held = {window.tobytes() for window in grammar.held_out("test", 100, 64)}
+    trained = {window.tobytes() for seed in range(3) for window in grammar.sequences("train", seed, "x", 0, 500, 64)}
+    assert not held & trained
+    assert len(held) == 100
+
+
+def test_source_and_documentation_of_this_installation():
+    source, docs = corpus.load("python-source:0.5"), corpus.load("python-docs:0.2")
+    assert 0.8 * 0.5e6 < source.train_tokens < 2e6
+    assert b"import" in source.splits["train"].tobytes()
+    assert source.digest != docs.digest
+    assert installed.documentation(Path("x.py"), '"""Hello."""\n\ndef f():\n    r"""There\n    now."""\n') == (
+        "Hello.\n\nThere\n    now.")
+
+
+def test_a_user_s_own_files(tmp_path):
+    (tmp_path / "one.txt").write_text("\n\n".join(f"paragraph {number} " + "x" * 80 for number in range(100)))
+    assert len(files.documents(str(tmp_path / "one.txt"))) >= 10
+    (tmp_path / "lines.jsonl").write_text("\n".join(json.dumps({"text": f"line {n}", "id": n}) for n in range(30)))
+    assert files.documents(str(tmp_path / "lines.jsonl"))[3] == b"line 3"
+    assert len(files.documents(str(tmp_path))) == 31
+    assert corpus.complaint(f"file:{tmp_path}/*.txt", 64) is None
+    before = corpus.load(f"file:{tmp_path}/one.txt").digest
+    (tmp_path / "one.txt").write_text("\n\n".join(f"paragraph {number} " + "y" * 90 for number in range(100)))
+    assert corpus.load(f"file:{tmp_path}/one.txt").digest != before
+
+
+@pytest.mark.parametrize(("name", "content", "words"), [
+    ("empty.txt", b"  \n", "empty"),
+    ("short.txt", b"a\n\nb\n\nc\n\nd", "expected at least 65"),
+    ("latin.txt", b"caf\xe9 " * 500, "UTF-8, byte 3"),
+    ("tasks.jsonl", b'{"text": "a"}\n{"label": 1}\n', "tasks.jsonl line 2: missing field 'text'"),
+    ("broken.jsonl", b'{"text": "a"}\n{"text"\n', "broken.jsonl line 2"),
+    ("absent.txt", None, "no such file"),
+])
+def test_text_that_cannot_be_used_is_refused_in_one_line(call, storage, tmp_path, name, content, words):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    space = tmp_path / "space.yaml"
+    space.write_text(yaml.safe_dump({"name": "bad", "workload": "language", "axes": {"finetune_lr": [1e-3]},
+                                     "fixed": {"source": f"file:{path}"}}))
+    outcome = call("run", space, "--storage", storage, "--executor", "inline", "--tracking-uri", "none", "--no-report")
+    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+    assert outcome.err.startswith("fixed.source:")
+    assert words in outcome.err
+    assert not storage.exists()
+
+
+@pytest.mark.parametrize("name", ["grammar:2", "grammar:", "grammar:x", "python-source:-1", "wikipedia", "file:"])
+def test_names_of_no_text_are_refused(name):
+    assert corpus.complaint(name, 64)
+    with pytest.raises(BadText):
+        corpus.load(name)
+
+
+@pytest.mark.parametrize(("parameters", "key"), [
+    ({"pretrain_length": 1000.0}, "pretrain_length"), ({"width": 33}, "width"), ({"source": "grammar:7"}, "source")])
+def test_a_cell_that_cannot_be_computed_is_refused(parameters, key):
+    defaults = {p.name: p.default for p in WORKLOAD.parameters}
+    assert WORKLOAD.check(defaults) is None
+    refused, message = WORKLOAD.check({**defaults, **parameters})
+    assert refused == key
+    assert "expected" in message
+
+
+def test_an_example_is_its_text_as_given_and_its_label_to_predict():
+    built = tasks.sequence(b"is it?", b"yes", 20)
+    assert built.shape == (21,)
+    assert bytes(built[built >= 0].astype(np.uint8)) == b"yes"
+    assert bytes((-1 - built[built < 0]).astype(np.uint8)).startswith(b"is it?" + tasks.BETWEEN)
+    cut = tasks.sequence(b"a very long text " * 9, b"no", 20)
+    assert cut.shape == (21,)
+    assert bytes(cut[cut >= 0].astype(np.uint8)) == b"no"
+
+
+def test_a_task_s_examples_are_split_and_each_is_seen_once_an_epoch(tmp_path):
+    path = tmp_path / "task.jsonl"
+    path.write_text("\n".join(json.dumps({"text": f"number {n}", "label": "even" if n % 2 == 0 else "odd"})
+                              for n in range(100)))
+    task = corpus.load(f"task:{path}")
+    assert (task.labels, task.size) == ((b"even", b"odd"), 80)
+    splits = {split: set(task.draw(split, 0, "x", 0, 80)) for split in corpus.SPLITS}
+    assert [len(splits[split]) for split in corpus.SPLITS] == [80, 10, 10]
+    assert len(set.union(*splits.values())) == 100
+    asked, truth = task.questions("test", 10, 32)
+    assert asked.shape == (10, 2, 33)
+    assert set(truth) == {0, 1}
+
+
+@pytest.mark.parametrize(("lines", "words"), [
+    (['{"text": "a", "label": "x"}', '{"text": "b"}'], "line 2: missing field 'label'"),
+    (['{"text": "a", "label": "x"}', '{"label": "y"}'], "line 2: missing field 'text'"),
+    (['{"text": "a", "label": "x"}', '{"text": "b", "label": "x"}'], "two different labels"),
+    (['{"text": "a", "label": "x"}', '[]'], "line 2: expected a JSON object"),
+])
+def test_a_task_file_that_is_wrong_is_named_with_its_line(tmp_path, lines, words):
+    path = tmp_path / "task.jsonl"
+    path.write_text("\n".join(lines))
+    defaults = {p.name: p.default for p in WORKLOAD.parameters}
+    key, message = WORKLOAD.check({**defaults, "target": f"task:{path}"})
+    assert key == "target"
+    assert words in message
+    assert str(path) in message
+
+
+@pytest.mark.parametrize("name", ["packed.npy", "packed.bin"])
+def test_tokens_on_disk_are_mapped_and_split_between_documents(tmp_path, name):
+    stream = np.random.default_rng(0)
+    made = [stream.integers(1, 500, stream.integers(50, 150)).astype("<u2") for _ in range(400)]
+    joined = np.concatenate([np.append(document, np.uint16(500)) for document in made])
+    path = tmp_path / name
+    if name.endswith("npy"):
+        np.save(path, joined)
+    else:
+        joined.tofile(path)
+    text = corpus.load(f"tokens:501:500:{path}")
+    np.testing.assert_array_equal(np.concatenate([text.splits[split] for split in corpus.SPLITS]), joined)
+    assert all(tokens[-1] == 500 for tokens in text.splits.values())
+    assert text.sequences("train", 0, "x", 0, 5, 32).dtype == np.uint16
+    assert "below the vocabulary of 400" in str(corpus.complaint(f"tokens:400:3:{path}", 32))
+    assert "documents that end" in str(corpus.complaint(f"tokens:600:550:{path}", 32))
+    assert "cannot be mapped" in str(corpus.complaint(f"tokens:501:500:{path}x", 32))
+    assert "VOCABULARY:SEPARATOR" in str(corpus.complaint("tokens:here", 32))
+
+
+def test_source_and_target_share_a_vocabulary():
+    defaults = {p.name: p.default for p in WORKLOAD.parameters}
+    key, message = WORKLOAD.check({**defaults, "source": "tokens:501:500:/x.npy"})
+    assert key == "target"
+    assert "501" in message

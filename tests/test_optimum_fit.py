@@ -1,0 +1,168 @@
+"""The fit of the optimal rate, held against curves whose optimum is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysweep.reporting import fit_optimum
+
+Curve = Callable[[np.ndarray], np.ndarray]
+
+CURVES: dict[str, Curve] = {  # of the distance to the optimum, the grid of rates being 1 long
+    "parabola": lambda d: 4 * d**2,
+    "steep on the left": lambda d: np.exp(-6 * d) / 6 + d,
+    "steep on the right": lambda d: np.exp(3 * d) / 3 - d,
+    "a wall on the right": lambda d: np.exp(12 * d) / 12 - d,
+    "a cliff on the right": lambda d: 2 * d**2 + 1e4 * np.maximum(d - 0.15, 0) ** 2,
+    "sharp": lambda d: np.where(d < 0, 3.0, 6.0) * np.abs(d) ** 1.5,
+    "flat": lambda d: 8 * np.abs(d) ** 3,
+}
+
+
+def noise_of(kind: str, rng: np.random.Generator, curve: np.ndarray, draws: int, size: float) -> np.ndarray:
+    """Noise (draws, rates) with a large draw effect: independent, in proportion to the height, or an optimum of each
+    draw's own."""
+    own = rng.standard_normal((draws, len(curve)))
+    slope = rng.standard_normal((draws, 1)) * np.linspace(-0.5, 0.5, len(curve))
+    shaped = {"independent": own, "proportional": own * (1 + 3 * (curve - curve.min())), "own": slope + 0.05 * own}
+    return 0.5 * rng.standard_normal((draws, 1)) + size * shaped[kind]
+
+
+def frame_of(rates: np.ndarray, values: np.ndarray, **columns: object) -> pd.DataFrame:
+    draws, points = values.shape
+    return pd.DataFrame(
+        {"lr": np.tile(rates, draws), "seed": np.repeat(np.arange(draws), points), "loss": values.ravel(), **columns}
+    )
+
+
+def test_interval_covers_the_known_optimum() -> None:
+    rng = np.random.default_rng(1)
+    covered: dict[str, list[bool]] = {}
+    widths: list[float] = []
+    for name, curve in CURVES.items():
+        for kind in ("independent", "proportional", "own"):
+            slices: list[pd.DataFrame] = []
+            truth: dict[int, float] = {}
+            for draws in (3, 5, 10):
+                for points in (9, 13, 25):
+                    t, place = np.linspace(0, 1, points), rng.uniform(0.2, 0.8)
+                    mean = curve(t - place)
+                    values = mean + noise_of(kind, rng, mean, draws, rng.choice([0.02, 0.06, 0.2]))
+                    frame = frame_of(10 ** (3 * t - 4), values, length=len(truth))
+                    truth[len(truth)] = place
+                    slices.append(frame.assign(status=np.where(frame["loss"] > 20, "diverged", "ok")))
+            table = fit_optimum(pd.concat(slices), "lr", "loss", "length", "seed").table
+            for row in table[table["status"] == "located"].to_dict("records"):
+                low, high = ((np.log10(row[end]) + 4) / 3 for end in ("low", "high"))
+                holds = bool(low <= truth[row["length"]] <= high)
+                for key in (name, kind):
+                    covered.setdefault(key, []).append(holds)
+                widths.append(high - low)
+    pooled = np.mean([holds for name in CURVES for holds in covered[name]])
+    shares = {name: round(float(np.mean(holds)), 3) for name, holds in covered.items()}
+    print(f"\npooled {pooled:.3f} of {len(widths)} located; median width {np.median(widths):.3f} of the grid;", shares)
+    assert pooled >= 0.92
+    assert min(shares.values()) >= 0.88
+    assert np.median(widths) < 0.2
+    assert len(widths) > 0.6 * len(CURVES) * 3 * 9
+
+
+def test_located_is_rare_where_the_loss_only_falls_or_rises() -> None:
+    rng = np.random.default_rng(2)
+    located = total = 0
+    shapes: tuple[Curve, ...] = (lambda t: -t, lambda t: np.exp(-5 * t), lambda t: t**2)
+    for truth in shapes:
+        for kind in ("independent", "own"):
+            slices = []
+            for index in range(12):
+                t = np.linspace(0, 1, (7, 13, 25)[index % 3])
+                size = rng.choice([0.02, 0.06, 0.2]) * (0.2 if kind == "own" else 1)
+                values = truth(t) + noise_of(kind, rng, truth(t), (3, 5, 10)[index % 3], size)
+                slices.append(frame_of(10 ** (3 * t - 4), values, length=index))
+            table = fit_optimum(pd.concat(slices), "lr", "loss", "length", "seed").table
+            located += int((table["status"] == "located").sum())
+            total += len(table)
+    print(f"\nlocated on {located} of {total} monotone curves")
+    assert located / total < 0.05
+
+
+@pytest.mark.parametrize(("place", "status"), [(-1.5, "censored_high"), (-4.5, "censored_low")])
+def test_an_optimum_at_the_edge_of_the_rates_is_censored(place: float, status: str) -> None:
+    u, rng = np.linspace(-4, -2, 11), np.random.default_rng(3)
+    fit = fit_optimum(
+        frame_of(10**u, (u - place) ** 2 + 0.01 * rng.standard_normal((5, 11))), "lr", "loss", None, "seed"
+    )
+    assert fit.status == status
+    assert np.isnan(fit.estimate)
+    assert fit.low <= 10**place <= fit.high
+
+
+def test_a_straight_fall_is_monotone() -> None:
+    u, rng = np.linspace(-4, -2, 11), np.random.default_rng(3)
+    fit = fit_optimum(frame_of(10**u, -u + 0.01 * rng.standard_normal((5, 11))), "lr", "loss", None, "seed")
+    assert (fit.status, fit.high) == ("monotone", np.inf)
+
+
+def test_rates_at_which_most_draws_diverged_bound_the_grid() -> None:
+    u, rng = np.linspace(-4, -1, 13), np.random.default_rng(4)
+    frame = frame_of(10**u, (u + 1.2) ** 2 + 0.01 * rng.standard_normal((5, 13)), status="ok")
+    high = frame["lr"] > 2e-2
+    frame.loc[high & (frame["seed"] > 0), ["status", "loss"]] = ["diverged", np.nan]
+    frame.loc[high & (frame["seed"] == 0), "loss"] = -100.0  # the one that survived must not decide
+    fit = fit_optimum(frame, "lr", "loss", None, "seed")
+    row = fit.table.iloc[0]
+    assert row["status"] == "censored_high"  # still falling where divergence begins
+    assert row["diverged_from"] == pytest.approx(10 ** u[u > np.log10(2e-2)][0])
+    assert fit.low < row["diverged_from"]
+    assert fit.dropped["diverged"] == int((frame["status"] == "diverged").sum())
+    # a loss of nan or inf without a status means the same
+    bare = frame.drop(columns="status")
+    assert fit_optimum(bare, "lr", "loss", None, "seed").table.iloc[0]["diverged_from"] == row["diverged_from"]
+
+
+def test_a_cliff_towards_divergence_does_not_move_the_optimum() -> None:
+    u, rng = np.linspace(-4, -1, 13), np.random.default_rng(5)
+    smooth = (u + 2.6) ** 2 + 0.01 * rng.standard_normal((6, 13))
+    plain = fit_optimum(frame_of(10**u, smooth), "lr", "loss", None, "seed")
+    cliff = smooth + 1e6 * np.maximum(u + 1.6, 0) ** 2
+    steep = fit_optimum(frame_of(10**u, cliff), "lr", "loss", None, "seed")
+    assert (plain.status, steep.status) == ("located", "located")
+    assert steep.estimate == pytest.approx(plain.estimate, rel=0.05)
+    assert steep.low <= 10**-2.6 <= steep.high
+
+
+def test_slices_a_maximum_and_rates_of_any_size() -> None:
+    rng = np.random.default_rng(6)
+    frames = []
+    for length, place in ((1.0, 30.0), (10.0, 300.0)):  # rates above 1 are rates too
+        rates = np.geomspace(1, 1e4, 17)
+        values = -(np.log(rates / place) ** 2) + 0.02 * rng.standard_normal((5, 17))
+        frames.append(frame_of(rates, values, length=length, depth=2))
+    frame = pd.concat(frames)
+    table = fit_optimum(frame, "lr", "loss", ["length", "depth"], "seed", turn="max").table
+    assert list(table[["length", "depth"]].itertuples(index=False, name=None)) == [(1.0, 2), (10.0, 2)]
+    assert table["status"].tolist() == ["located", "located"]
+    assert (table["low"] <= [30.0, 300.0]).all()
+    assert (table["high"] >= [30.0, 300.0]).all()
+    assert (table["low_simultaneous"] <= table["low"]).all()
+    assert (table["high"] <= table["high_simultaneous"]).all()
+
+
+def test_too_little_to_know_is_undetermined_and_a_wrong_rate_an_error() -> None:
+    u, rng = np.linspace(-4, -1, 13), np.random.default_rng(7)
+    flat = frame_of(10**u, 0.1 * rng.standard_normal((5, 13)))
+    assert fit_optimum(flat, "lr", "loss", None, "seed").status == "undetermined"
+    few = fit_optimum(flat[flat["lr"] < 1e-3], "lr", "loss", None, "seed")
+    assert few.status == "undetermined"
+    assert "too few points" in few.notes[0]
+    gone = fit_optimum(flat.assign(status="diverged"), "lr", "loss", None, "seed")
+    assert gone.status == "undetermined"
+    assert gone.rows == 0
+    with pytest.raises(ValueError, match="lr: expected rates above 0"):
+        fit_optimum(flat.assign(lr=-flat["lr"]), "lr", "loss", None, "seed")
+    with pytest.raises(ValueError, match="no column 'length'"):
+        fit_optimum(flat, "lr", "loss", "length", "seed")
