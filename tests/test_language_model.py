@@ -187,7 +187,7 @@ def test_mup_coordinate_check_outputs_change_alike_at_every_width():
     widths = np.array([32, 64, 128])
     changes, unscaled = [], []
     for width in widths.tolist():
-        shape = shape_of({"preset": "tiny", "width": width, "depth": 2, "context": 16})
+        shape = shape_of({"preset": "tiny", "source": "grammar:0", "width": width, "depth": 2, "context": 16})
         batch = np.random.default_rng(0).integers(97, 123, (8, 17)).astype(np.uint8)
         inputs = torch.tensor(batch[:, :-1].astype(np.int64))
         change = []
@@ -209,7 +209,7 @@ def test_mup_coordinate_check_outputs_change_alike_at_every_width():
 
 
 def test_noise_has_the_initialization_s_deviation_in_every_tensor():
-    shape = shape_of({"preset": "tiny", "width": 0, "depth": 0, "context": 0})
+    shape = shape_of({"preset": "tiny", "source": "grammar:0", "width": 0, "depth": 0, "context": 0})
     noise = torch.tensor(perturbation.direction(shape, 1))[None]
     start = model.named(torch.tensor(model.initial(shape, 0))[None], shape)
     for name, view in model.named(noise, shape).items():

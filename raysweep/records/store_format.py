@@ -17,7 +17,7 @@ import numpy as np
 
 from raysweep.records import ledger
 
-CHUNK = 1 << 20
+CHUNK = 1 << 23
 """Bytes a piece: what is summed, and written, at a time."""
 ROW = 4096
 """Bytes a row of a piece in `checksum`: damage within one row cannot go unseen."""

@@ -55,12 +55,12 @@ def headline(
         )
     text = f"{what}: located in {len(found)} of {counted(len(whole), 'slice')}"
     if len(found):
-        half = ((found["high"] - found["low"]) / 2).median()
         text += f", {number(found['estimate'].min())}{unit} to {number(found['estimate'].max())}{unit}"
-        text += f" (± {number(half, 2)}{unit})"
-    against = verdicts(whole, x, lines, workload)
-    if against:
+    if against := verdicts(whole, x, lines, workload):
         return f"{text}; {against}" + example(found, lead, workload, unit)
+    if len(found):
+        half = ((found["high"] - found["low"]) / 2).median()
+        text += f" (± {number(half, 2)}{unit})"
     other = whole[whole["status"] != LOCATED]
     words = [f"{word.replace('_', ' ')} in {count}" for word, count in other["status"].value_counts().items()]
     return "; ".join([text, *words])
@@ -74,7 +74,7 @@ def example(found: pd.DataFrame, lead: list[str], workload: Workload, unit: str)
     row = known.iloc[(len(known) - 1) // 2]
     where = settings(lead, (row[name] for name in lead), workload)
     return (f"; at {where}: {interval(row['estimate'], row['low'], row['high'])}{unit}, "
-            f"closed form {number(row['theory'], 4)}{unit}")
+            f"theory {number(row['theory'], 4)}{unit}")
 
 
 def verdicts(whole: pd.DataFrame, x: str, lines: Mapping[str, float], workload: Workload) -> str:

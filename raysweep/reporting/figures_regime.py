@@ -115,7 +115,8 @@ def tuned_figure(
             censored = table["censored"].to_numpy(bool)
             if censored.any():
                 any_censored = True
-                panel.plot(at[censored], mean[censored], "o", color=colour, markerfacecolor="white", markersize=4.5, zorder=4)
+                open_circle = {"color": colour, "markerfacecolor": "white", "markersize": 4.5, "zorder": 4}
+                panel.plot(at[censored], mean[censored], "o", **open_circle)
             if len(lines) == 1:
                 for rate, means in setting.fixed.get(metric, []):
                     use = np.isfinite(means.x) & (means.x > 0)
@@ -142,7 +143,15 @@ def tuned_figure(
     kinds = [Line2D([], [], color=GREY, marker="o", markersize=4.5, label="at the tuned rate")]
     if any_censored:
         kinds.append(
-            Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle="none", label="best rate of the grid (censored)")
+            Line2D(
+                [],
+                [],
+                color=GREY,
+                marker="o",
+                markerfacecolor="white",
+                linestyle="none",
+                label="best rate of the grid (optimum censored)",
+            )
         )
     if any_fixed:
         kinds.append(Line2D([], [], color="#999999", linestyle="--", linewidth=0.9, label="at a fixed rate"))

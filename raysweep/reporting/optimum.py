@@ -54,9 +54,10 @@ def fit_optimum(
     table also has low_simultaneous and high_simultaneous for all slices at once (Bonferroni). exact: no noise.
 
     located: the curve clearly falls before and rises after. censored_low / censored_high: the optimum lies at or
-    beyond that edge of the grid, or cannot be told from it; `low` or `high` is what is known. monotone: the same bounds, but
-    the curve does not flatten towards the edge at all. undetermined: fewer than 5 rates, fewer than 2 draws, or flat
-    within the noise. Raises ValueError for an unknown column, level or turn, and for a rate that is not above 0.
+    beyond that edge of the grid, or cannot be told from it; `low` or `high` is what is known. monotone: the same
+    bounds, but the curve does not flatten towards the edge at all. undetermined: fewer than 5 rates, fewer than 2
+    draws, or flat within the noise. Raises ValueError for an unknown column, level or turn, and for a rate that is
+    not above 0.
     """
     import pandas as pd
 
