@@ -216,6 +216,58 @@ def show_spaces() -> None:
         click.echo(f"{name:24} {status.first_comment(path)}")
 
 
+STORE = click.option("--store", "url", metavar="URL",
+                     help="The stage store: a folder, s3://, gs:// … [default: STORAGE/store].")
+
+
+@cli.group("store")
+def store_group() -> None:
+    """What the stages of all sweeps left behind: trained weights, each computed once."""
+
+
+@store_group.command("list")
+@STORAGE
+@STORE
+def store_list(storage: str, url: str | None) -> None:
+    """The stored stages: size, age, which sweeps refer to them, and what is damaged or under way."""
+    from raysweep import store_commands
+
+    click.echo("\n".join(store_commands.overview(store_commands.open_store(storage, url))))
+
+
+@store_group.command("verify")
+@STORAGE
+@STORE
+def store_verify(storage: str, url: str | None) -> None:
+    """Compare every byte with its checksum; damaged stages are set aside (exit code 1)."""
+    from raysweep import store_commands
+
+    lines, well = store_commands.verify(store_commands.open_store(storage, url))
+    click.echo("\n".join(lines))
+    if not well:
+        sys.exit(1)
+
+
+@store_group.command("prune")
+@click.argument("stages", metavar="[STAGE]...", nargs=-1)
+@STORAGE
+@STORE
+@click.option("--referred", is_flag=True, help="Also those of the named STAGEs that a sweep refers to.")
+@click.option("--damaged", is_flag=True, help="Also what was set aside as damaged.")
+@click.option("--dry-run", is_flag=True, help="Say what would go; take nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def store_prune(stages: tuple[str, ...], storage: str, url: str | None, referred: bool, damaged: bool, dry_run: bool,
+                yes: bool) -> None:
+    """Delete stages that no sweep refers to, and leftovers of crashes; or only the STAGEs named."""
+    from raysweep import store_commands
+
+    store = store_commands.open_store(storage, url)
+    if not dry_run and not yes and sys.stdin.isatty():
+        click.echo("\n".join(store_commands.prune(store, stages, referred=referred, damaged=damaged, dry_run=True)))
+        click.confirm("prune these?", abort=True)
+    click.echo("\n".join(store_commands.prune(store, stages, referred=referred, damaged=damaged, dry_run=dry_run)))
+
+
 def _sets(pairs: tuple[str, ...]) -> dict[str, Any]:
     from raysweep import yaml_reader
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import Outcome
 from safetensors.numpy import load_file
 
 from raysweep import store_commands
@@ -650,6 +651,26 @@ def test_damaged_entries_are_kept_until_prune_is_told(local: Store) -> None:
     assert local.files.names("damaged")
     store_commands.prune(local, damaged=True)
     assert local.files.names("damaged") == []
+
+
+def test_the_command_line_lists_verifies_and_prunes(call: Callable[..., Outcome], tmp_path: Path) -> None:
+    missing = call("store", "list", "--storage", tmp_path)
+    assert (missing.code, missing.err.count("\n")) == (2, 1)
+    store = Store(tmp_path / "store")
+    once(store)
+    once(store, "needed")
+    store.refer("sweep", ["needed"])
+    assert "2 stages" in call("store", "list", "--storage", tmp_path).out
+    assert call("store", "verify", "--store", store.url).code == 0
+    assert "1 to prune" in call("store", "prune", "--storage", tmp_path, "--dry-run").out
+    refused = call("store", "prune", "needed", "--storage", tmp_path)
+    assert (refused.code, refused.err.split(":")[0]) == (2, "needed")
+    assert call("store", "prune", "--storage", tmp_path).code == 0
+    assert store.stages() == ["needed"]
+    weight = next((tmp_path / "store" / "entries").glob("*.safetensors"))
+    weight.write_bytes(b"")
+    assert call("store", "verify", "--storage", tmp_path).code == 1
+    assert call("store", "nonsense").code == 2
 
 
 def test_commands_on_a_store_that_is_not_there_make_none(tmp_path: Path) -> None:

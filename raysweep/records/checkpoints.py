@@ -107,6 +107,7 @@ def read(files: Files, record: str, stage: str) -> Entry | None:
 def _weights(files: Files, body: Mapping[str, Any]) -> np.ndarray:
     """The bytes of the weights that a record names; Damaged if they are not those that were written."""
     name, size = body["weights"], body["bytes"]
+    # plain pages: numpy would ask for huge ones, which where this was measured cost more than reading the file
     content = np.frombuffer(mmap.mmap(-1, max(size, 1)), np.uint8, size)
     checksum, done = Checksum(), 0
     try:

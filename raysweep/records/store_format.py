@@ -17,7 +17,7 @@ import numpy as np
 
 from raysweep.records import ledger
 
-CHUNK = 1 << 23
+CHUNK = 1 << 22
 """Bytes a piece: what is summed, and written, at a time."""
 ROW = 4096
 """Bytes a row of a piece in `checksum`: damage within one row cannot go unseen."""
@@ -134,7 +134,7 @@ class Checksum:
     """SHA-256 over the sums, modulo 2**64, of the rows and of the columns of every piece, as a table of 64-bit words.
 
     Any damage within ROW bytes changes the sum of its column or columns for certain; any other accident goes unseen
-    only if all its rows and columns cancel (less than once in 2**64). At 5 GB/s a core, where SHA-256 of the bytes
+    only if all its rows and columns cancel (less than once in 2**64). At 4 to 5 GB/s a core, where SHA-256 of the bytes
     themselves made 1 and CRC-32 2, it does not hold up a disk. It is no protection against forgery: there is no
     adversary here, who could forge the record as well.
     """

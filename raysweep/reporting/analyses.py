@@ -76,9 +76,9 @@ def metrics_complaint(kind: str, options: Mapping[str, Any], workload: Workload)
 
 
 def axes_complaint(kind: str, options: Mapping[str, Any], axes: list[str]) -> str | None:
-    """Whether x, y and by are axes (x and y of a relation are metrics), each used once."""
+    """Whether x, y, lr, length and by are axes (x and y of a relation are metrics), each used once."""
     used: dict[str, str] = {}
-    for key in ("by",) if kind == "relation" else ("x", "y", "by"):
+    for key in ("by",) if kind == "relation" else ("x", "y", "lr", "length", "by"):
         if options.get(key) is None:
             continue
         value = options[key]

@@ -55,7 +55,7 @@ def headline(
         )
     text = f"{what}: located in {len(found)} of {counted(len(whole), 'slice')}"
     if len(found):
-        text += f", {number(found['estimate'].min())}{unit} to {number(found['estimate'].max())}{unit}"
+        text += f", {number(found['estimate'].min(), 3)}{unit} to {number(found['estimate'].max(), 3)}{unit}"
     if against := verdicts(whole, x, lines, workload):
         return f"{text}; {against}" + example(found, lead, workload, unit)
     if len(found):
@@ -73,8 +73,8 @@ def example(found: pd.DataFrame, lead: list[str], workload: Workload, unit: str)
         return ""
     row = known.iloc[(len(known) - 1) // 2]
     where = settings(lead, (row[name] for name in lead), workload)
-    return (f"; at {where}: {interval(row['estimate'], row['low'], row['high'])}{unit}, "
-            f"theory {number(row['theory'], 4)}{unit}")
+    return (f" ({where}: {interval(row['estimate'], row['low'], row['high'])}{unit}, "
+            f"theory {number(row['theory'], 4)}{unit})")
 
 
 def verdicts(whole: pd.DataFrame, x: str, lines: Mapping[str, float], workload: Workload) -> str:
