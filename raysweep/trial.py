@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from raysweep import workloads
+from raysweep.errors import InputError
 from raysweep.records import ledger
 from raysweep.workloads.declaration import FAILED, STATUSES, Columns
 
@@ -82,6 +83,8 @@ def _rows(job: Job, cells: np.ndarray, seeds: np.ndarray, again: bool = True) ->
     columns = {name: values[cells] for name, values in job.columns.items()}
     try:
         metrics, status = compute(job.workload, columns, seeds, job.store)
+    except InputError:  # what was asked cannot be done, of any row: a store that is full, a text that is not there
+        raise
     except Exception:  # whatever a workload raises is data about its rows, not the end of the sweep
         problem = traceback.format_exc()
     else:

@@ -269,3 +269,18 @@ def test_a_batch_taken_in_pieces_gives_the_same_step(monkeypatch):
         training.train(state, Recipe(SMALL, np.array([1e-3, 1e-2]), lambda step: 1.0), tokens, 5)
         ends.append(state.flat)
     torch.testing.assert_close(ends[0], ends[1], rtol=1e-9, atol=1e-9)
+
+
+def test_products_in_bfloat16_start_like_those_in_float32_and_learn(monkeypatch):
+    """What a GPU does, on a CPU: the first loss to the 8 bits of bfloat16, and weights that stay float32."""
+    first = []
+    for enabled in (False, True):
+        monkeypatch.setattr(training, "mixed_precision", lambda where, enabled=enabled: torch.autocast(
+            "cpu", dtype=torch.bfloat16, enabled=enabled))
+        state = State.fresh(flats(1).astype(np.float32).repeat(2, 0))
+        watch = training.train(state, Recipe(SMALL, np.array([1e-3, 3e-3]), lambda step: 1.0), tokens, 60)
+        assert state.flat.dtype == torch.float32
+        assert (watch.last(5) < 0.6 * float(watch.losses[0][0])).all()
+        first.append(float(watch.losses[0][0]))
+    assert first[1] == pytest.approx(first[0], rel=2 / 2**8)
+    assert first[1] != first[0]

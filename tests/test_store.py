@@ -29,7 +29,7 @@ from raysweep.errors import InputError
 from raysweep.records import checkpoints, leases, pruning
 from raysweep.records.store import Progress, Store
 from raysweep.records.store_files import LocalFiles
-from raysweep.records.store_format import CHUNK, Damaged, seal, unseal
+from raysweep.records.store_format import CHUNK, ROW, Damaged, seal, unseal
 
 STAGE = "0123456789abcdef"
 DESCRIBE = {"workload": "language", "parameters": {"depth": 2, "pretrain_length": float("inf")}, "seed": 0}
@@ -382,7 +382,7 @@ def test_damage_of_many_bytes_is_found(local: Store) -> None:
         content = bytearray(sound)
         one, other = (int(at) for at in generator.integers(0, len(content) - 20_000, 2))
         length = int(generator.integers(1, 20_000))
-        match generator.integers(4):
+        match generator.integers(5):
             case 0:  # a lost sector, or many
                 content[one:one + length] = bytes(length)
             case 1:  # blocks that changed places
@@ -390,6 +390,10 @@ def test_damage_of_many_bytes_is_found(local: Store) -> None:
                     content[other:other + length], content[one:one + length])
             case 2:  # a block that landed on another
                 content[one:one + length] = content[other:other + length]
+            case 4:  # disk blocks that changed places
+                one, other = one // ROW * ROW, other // ROW * ROW
+                content[one:one + ROW], content[other:other + ROW] = (
+                    content[other:other + ROW], content[one:one + ROW])
             case 3:  # two flipped bits of equal weight
                 content[one] ^= 128
                 content[one + 8] ^= 128

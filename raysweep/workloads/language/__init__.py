@@ -61,14 +61,15 @@ PARAMETERS = (
 
 METRICS = (
     Metric("pretrain_loss", "source loss, held out, before perturbation and fine-tuning", "nats", "minimize"),
-    Metric("pretrain_loss_after", "source loss after them", "nats", "minimize"),
+    Metric("pretrain_loss_after", "source loss after perturbation and fine-tuning", "nats", "minimize"),
     Metric("sensitivity", "pretrain_loss_after - pretrain_loss", "nats", "minimize"),
-    Metric("finetune_loss", "target loss after them, on the test documents (in-domain); of a task the "
-           "loss of the right class, by length-normalized likelihood", "nats", "minimize"),
+    Metric("finetune_loss", "target loss after perturbation and fine-tuning, on test documents (in-domain); of a "
+           "task the loss of the right class, by length-normalized likelihood", "nats", "minimize"),
     Metric("finetune_loss_validation", "the same on the validation documents, for choosing a rate", "nats", "minimize"),
     Metric("finetune_accuracy", "share of test examples classified right; NaN where the target is no task",
            direction="maximize"),
-    Metric("finetune_loss_before", "target loss on the test documents before them", "nats", "minimize"),
+    Metric("finetune_loss_before", "target loss on test documents before perturbation and fine-tuning", "nats",
+           "minimize"),
     Metric("distance_moved", "length of the change of all weights, by noise and fine-tuning"),
     Metric("epochs", "times pretraining went over the source's training text; 0 for endless text"),
     Metric("finetune_epochs", "times fine-tuning went over the target's training text; 0 for endless text"),

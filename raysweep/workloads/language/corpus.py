@@ -69,13 +69,16 @@ class Text:
         """Every window once, in an order of its own, epoch after epoch; each epoch cuts its windows elsewhere."""
         tokens = self.splits[split]
         each = (len(tokens) - 1) // length
-        result = np.empty((count, length + 1), tokens.dtype)
-        for row, number in enumerate(range(first, first + count)):
-            epoch, within = divmod(number, each)
-            offset, order = _order(self.digest, seed, f"{role}/{split}/{epoch}", len(tokens) - 1 - each * length, each)
-            start = offset + order[within] * length
-            result[row] = tokens[start:start + length + 1]
-        return result
+        slack = len(tokens) - 1 - each * length
+        starts = np.empty(count, np.int64)
+        at = 0
+        while at < count:
+            epoch, within = divmod(first + at, each)
+            offset, order = _order(self.digest, seed, f"{role}/{split}/{epoch}", slack, each)
+            chosen = order[within:within + count - at]
+            starts[at:at + len(chosen)] = offset + chosen * length
+            at += len(chosen)
+        return tokens[starts[:, None] + np.arange(length + 1)]
 
     def held_out(self, split: str, count: int, length: int) -> np.ndarray:
         """Windows spread evenly over the split."""

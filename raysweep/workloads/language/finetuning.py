@@ -138,7 +138,7 @@ def _finetune(flat: Tensor, rows: list[Row], seed: int, shape: Shape, mixture: M
     state = State.fresh(flat, flat.device)
     best = Best(state, validation, _looks(steps, int(parameters["early_stopping"])))
     watch = training.train(state, recipe, batches, steps, best if best.looks else None)
-    last = max(1, steps // 10)
+    last = min(training.REMEMBERED, max(1, steps // 10))
     at_start = np.mean([training.evaluate(flat, batches(step), shape) for step in range(steps - last, steps)], axis=0)
     rose = ~(watch.last(last) <= at_start + RISE)
     return (best.flat if best.looks else state.flat), rose | ~state.alive.cpu().numpy()

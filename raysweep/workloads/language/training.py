@@ -8,6 +8,7 @@ last was finite, and its neighbours never notice.
 from __future__ import annotations
 
 import warnings
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -23,6 +24,7 @@ FIRST_DECAY, SECOND_DECAY, ADAM_EPSILON, CLIP = 0.9, 0.95, 1e-8, 1.0  # O Table 
 # Views of many models' flat rows are strided; torch says so once, and that it is no error.
 warnings.filterwarnings("ignore", message="grad and param do not obey the gradient layout contract")
 
+REMEMBERED = 1000  # steps
 PIECE_BYTES = 8e9
 """What the backward pass of all models may keep at a time; a larger batch is taken in pieces whose gradients add up. A
 constant, so that no result depends on how much memory a machine has free."""
@@ -67,13 +69,13 @@ class Recipe:
 
 @dataclass
 class Watch:
-    """What training tells of itself: the loss of every model at every step."""
+    """What training tells of itself: the loss of every model at each of the last REMEMBERED steps."""
 
-    losses: list[Tensor] = field(default_factory=list)
+    losses: deque[Tensor] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     def last(self, count: int) -> np.ndarray:
         """Mean over the last steps, shape (models,)."""
-        return torch.stack(self.losses[-count:]).double().mean(0).cpu().numpy()
+        return torch.stack(list(self.losses)[-count:]).double().mean(0).cpu().numpy()
 
 
 def train(state: State, recipe: Recipe, batches: Batches, until: int,
