@@ -143,6 +143,8 @@ def test_wsd_lengths_share_their_trunk():
     assert (early, late) == (900, 3600)
     assert all(one(step) == other(step) for step in range(early))
     assert one(999) < 0.02
+    assert one(899) == 1
+    assert one(900) < 1
     assert other(2000) == 1
 
 
@@ -277,7 +279,7 @@ def test_products_in_bfloat16_start_like_those_in_float32_and_learn(monkeypatch)
     for enabled in (False, True):
         monkeypatch.setattr(training, "mixed_precision", lambda where, enabled=enabled: torch.autocast(
             "cpu", dtype=torch.bfloat16, enabled=enabled))
-        state = State.fresh(flats(1).astype(np.float32).repeat(2, 0))
+        state = State.fresh(flats(1, gain=1.0).astype(np.float32).repeat(2, 0))
         watch = training.train(state, Recipe(SMALL, np.array([1e-3, 3e-3]), lambda step: 1.0), tokens, 60)
         assert state.flat.dtype == torch.float32
         assert (watch.last(5) < 0.6 * float(watch.losses[0][0])).all()
