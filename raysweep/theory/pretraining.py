@@ -8,6 +8,8 @@ loses digits.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -119,7 +121,14 @@ def _state(length: ArrayLike, depth: ArrayLike, init_scale: ArrayLike,
 
 
 def _advance(z0: Array, depth: Array, side: Array, total: Array) -> Array:
-    """The z that solves ∫_{z0}^{z} (1 + side·e^-u)^(1-2/L) du = total, by Newton kept inside a bracket."""
+    """The z that solves ∫_{z0}^{z} (1 + side·e^-u)^(1-2/L) du = total."""
+    return _solved(np.stack([z0, depth, side, total]).tobytes())
+
+
+@functools.lru_cache(maxsize=256)  # a report draws one curve after the other over the same pretraining settings
+def _solved(packed: bytes) -> Array:
+    """`_advance`, its four arrays as float64 bytes; by Newton kept inside a bracket."""
+    z0, depth, side, total = np.frombuffer(packed).reshape(4, -1)
     power = 1 - 2 / depth
     low = z0.copy()
     # enough where the integrand is at least 1 (from below with L >= 2, from above with L = 1); widened elsewhere
@@ -141,6 +150,7 @@ def _advance(z0: Array, depth: Array, side: Array, total: Array) -> Array:
         z = following
         if (moved <= 1e-11 * np.maximum(1.0, np.abs(z))).all():  # Newton: the error left is about its square
             break
+    z.setflags(write=False)
     return z
 
 
