@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from pathlib import Path
 
 from raysweep import driver, extension, plan, sweep, workloads
 from raysweep.driver import Options
+from raysweep.mirroring import RUN_PER_CELL_UP_TO
 from raysweep.progress import duration
 from raysweep.space import Space
 
 RAY_START = 15.0  # seconds an empty Ray job takes on two cores
+MIRROR_SECONDS = 0.035  # a run in MLflow's SQLite database
 
 
 def describe(space: Space, name: str | None, storage: str | Path, options: Options, yes: bool) -> list[str]:
@@ -27,7 +30,7 @@ def describe(space: Space, name: str | None, storage: str | Path, options: Optio
     total = len(cells) * len(space.seeds)
     lines = [f"{space.name}: {space.workload}"]
     lines += [f"  {name:18} {_values(values)}" for name, values in space.axes.items()]
-    lines += [f"  {len(cells):,} cells x {len(space.seeds):,} draws = {total:,} rows"
+    lines += [f"  {len(cells):,} cell{_s(cells)} x {len(space.seeds):,} draw{_s(space.seeds)} = {total:,} rows"
               + (f", {len(books.rows):,} of them in the ledger already" if books.rows else "")]
     if "grid" not in space.search:
         lines.append(f"  search {_search(space)}: chooses among these cells; this is its next round")
@@ -37,11 +40,19 @@ def describe(space: Space, name: str | None, storage: str | Path, options: Optio
     busy = min(workers, len(packs))
     seconds = work.seconds / busy + (RAY_START if executor == "ray" else 0)
     place = "this process" if executor == "inline" else f"Ray Tune, {workers} workers (start-up included)"
-    lines.append(f"  {work.rows:,} rows to compute in {len(packs):,} packs of up to {max(map(len, packs)):,} rows")
+    lines.append(f"  {work.rows:,} rows to compute in {len(packs):,} pack{_s(packs)} of up to "
+                 f"{max(map(len, packs)):,} row{_s(max(packs, key=len))}")
+    runs = len(cells) if len(cells) <= RUN_PER_CELL_UP_TO else 0
     lines.append(f"  estimated {duration(seconds)} in {place}; {duration(work.seconds)} of one core")
+    lines.append(f"  beside it: MLflow about {duration(4 + MIRROR_SECONDS * runs)} in the background, the report 5 to "
+                 "30 s (--tracking-uri none and --no-report leave them out)")
     lines.append(f"  estimated memory {max(pack.peak_bytes for pack in packs) / 1e6:,.0f} MB a trial; "
                  f"rows on disk about {work.rows * 700 / 1e6:,.1f} MB")
     return lines
+
+
+def _s(things: Sized) -> str:
+    return "" if len(things) == 1 else "s"
 
 
 def _search(space: Space) -> str:
@@ -51,6 +62,6 @@ def _search(space: Space) -> str:
 
 def _values(values: list[object]) -> str:
     shown = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
-    if len(shown) <= 6:
+    if len(shown) <= 10:
         return ", ".join(shown)
     return f"{shown[0]}, {shown[1]} ... {shown[-1]} ({len(shown)} values)"

@@ -213,7 +213,7 @@ def show_spaces() -> None:
     from raysweep import packaged, status
 
     for name, path in packaged.spaces().items():
-        click.echo(f"{name:24} {status.first_comment(path)}")
+        click.echo(f"{name:33} {status.first_comment(path)}")
 
 
 STORE = click.option("--store", "url", metavar="URL",

@@ -47,6 +47,8 @@ class Progress:
     def line(self) -> str:
         """The state now, in one line."""
         elapsed = max(time.monotonic() - self._started, 1e-9)
+        if not self._rows:
+            return "planning"
         text = f"{self._done:,} of {self._rows:,} rows"
         if not self._done:
             return f"{text}, {duration(elapsed)} so far"

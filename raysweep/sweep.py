@@ -102,7 +102,17 @@ def report(sweeps: list[Sweep], directory: str | Path | None = None) -> Report:
     if frame.empty:
         raise InputError(first.name, "there are no rows to report yet")
     folder = Path(directory) if directory is not None else first.folder / "report"
-    return write_report(frame, first.space.as_dict(), folder, sweep=", ".join(sweep.name for sweep in sweeps))
+    names = ", ".join(sweep.name for sweep in sweeps)
+    return write_report(frame, first.space.as_dict(), folder, sweep=names, notes=_caveats(sweeps))
+
+
+def _caveats(sweeps: list[Sweep]) -> list[str]:
+    """What the closed forms in a report do not describe, each said once."""
+    caveat = sweeps[0].workload.caveat
+    if caveat is None:
+        return []
+    said = (caveat(sweep.cells.parameters(index)) for sweep in sweeps for index in range(len(sweep.cells)))
+    return list(dict.fromkeys(text for text in said if text))[:3]
 
 
 def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None, name: str | None = None,
@@ -207,19 +217,20 @@ def _create(folder: Path, name: str, space: Space, uri: str | None) -> sweep_rec
 
 def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells, uri: str | None, options: Options,
            with_report: bool, say: Callable[[str], None]) -> Sweep:
+    sweep, feed, written = Sweep(folder, record), None, None
     with driver.only_driver(folder, record.sweep):
-        books = driver.Books(space, cells, folder, options)
-        for note in books.notes:
-            say(note)
-        work = books.missing()
-        place_of_work = driver.choose(options, work, space, say)
-        if record.space != space.as_dict():
-            record = replace(record, space=space.as_dict())
-            sweep_record.update(folder, record)
-        sweep = Sweep(folder, record)
-        feed = mirroring.start(uri, sweep, books) if uri else None
         try:
             with driver.stop_on_signals():
+                books = driver.Books(space, cells, folder, options)
+                for note in books.notes:
+                    say(note)
+                work = books.missing()
+                place_of_work = driver.choose(options, work, space, say)
+                if record.space != space.as_dict():
+                    record = replace(record, space=space.as_dict())
+                    sweep_record.update(folder, record)
+                    sweep = Sweep(folder, record)
+                feed = mirroring.start(uri, sweep, books) if uri else None
                 if work.rows:
                     driver.compute(folder, place_of_work, books, feed.complete if feed else lambda cell: None, say)
                 else:

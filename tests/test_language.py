@@ -20,6 +20,7 @@ from raysweep.workloads.language import (  # noqa: E402
     PARAMETERS,
     WORKLOAD,
     classification,
+    finetuning,
     model,
     schedules,
     stages,
@@ -124,6 +125,25 @@ def test_early_stopping_keeps_weights_at_least_as_good_on_validation(store):
             for looks in (0, 5)]
     metrics, _ = compute(table(*rows), np.zeros(2, int), Store(store))
     assert metrics["finetune_loss_validation"][1] <= metrics["finetune_loss_validation"][0]
+
+
+def test_early_stopping_keeps_each_model_s_best_look():
+    losses = iter(np.array([[3.0, 1.0], [2.0, 2.0], [5.0, 0.5]]))
+    state = training.State.fresh(np.zeros((2, 3)))
+    best = finetuning.Best(state, lambda flat: (next(losses), np.zeros(2)), {10, 20, 30})
+    for step in range(1, 31):
+        state.flat = torch.full((2, 3), float(step), dtype=torch.float64)
+        state.step = step
+        best(state)
+    assert best.flat[:, 0].tolist() == [20, 30]
+
+
+def test_a_training_loss_above_its_start_is_divergence_though_every_number_is_finite(store):
+    rows = [{"overlap": 1.0, "finetune_lr": rate, "finetune_steps": 20, "finetune_schedule": "constant",
+             "pretrain_length": 160.0 * STEP} for rate in (1e-5, 0.3)]
+    metrics, status = compute(table(*rows), np.zeros(2, int), Store(store))
+    assert status.tolist() == ["ok", "diverged"]
+    assert np.isfinite(metrics["finetune_loss"]).all()
 
 
 def test_repetition_is_reported_in_epochs(tmp_path):
@@ -245,3 +265,15 @@ def test_what_a_dry_run_asks_imports_no_torch():
             "p = {q.name: q.default for q in WORKLOAD.parameters}; WORKLOAD.check(p); tree.stages(p, 0); "
             "sys.exit(any(name in sys.modules for name in ('torch', 'scipy', 'pandas')))")
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_rows_trained_side_by_side_are_those_trained_in_turn(store):
+    """Stated tolerance, float32: 2e-3 nats after 10 steps, and the same status."""
+    rates = [{"finetune_lr": rate, "noise": noise, "finetune_steps": 10, "early_stopping": 2}
+             for rate, noise in ((3e-4, 0.0), (1e-3, 0.5), (1e7, 0.0), (2e-3, 0.0))]
+    rows = [row(**parameters) for parameters in rates]
+    base = stages.flat_of(stages.pretrained(rows[0], 0, Store(store)).tensors(), shape_of(rows[0]))
+    for fused, alone in zip(finetuning.run(base, rows, 0, size=4), finetuning.run(base, rows, 0, size=1), strict=True):
+        assert fused[1] == alone[1]
+        if alone[1] == "ok":
+            assert fused[0] == pytest.approx(alone[0], abs=2e-3, nan_ok=True)

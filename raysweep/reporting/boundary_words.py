@@ -67,11 +67,13 @@ def headline(
 
 
 def example(found: pd.DataFrame, lead: list[str], workload: Workload, unit: str) -> str:
-    """The slice in the middle, its zero beside the closed form's; empty without one."""
+    """The located slice farthest from the closed form if that is excluded, else the one in the middle; the zero beside
+    the closed form's. Empty without one."""
     known = found[found["theory"].notna()]
     if not len(known):
         return ""
-    row = known.iloc[(len(known) - 1) // 2]
+    outside = known[(known["theory"] < known["low"]) | (known["theory"] > known["high"])]
+    row = outside.loc[outside["z"].abs().idxmax()] if outside["z"].notna().any() else known.iloc[(len(known) - 1) // 2]
     where = settings(lead, (row[name] for name in lead), workload)
     return (f" ({where}: {interval(row['estimate'], row['low'], row['high'])}{unit}, "
             f"theory {number(row['theory'], 4)}{unit})")

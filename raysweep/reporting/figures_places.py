@@ -50,7 +50,8 @@ def places_figure(
     columns = [part[2] for part in parts]
     spots = np.unique(np.concatenate([t[along].to_numpy(float) for t in columns]))
     spots = spots[np.isfinite(spots)]
-    nudge = dodge(spots, len(parts))
+    smooth = any(np.isfinite(part[4]).any() and len(part[3]) > len(spots) for part in parts)
+    nudge = np.zeros(len(parts)) if smooth else dodge(spots, len(parts))  # beside a curve, a shifted point misleads
     estimates = np.concatenate([t.loc[t["status"] == LOCATED, "estimate"].to_numpy(float) for t in columns])
     if log_axis(spots):
         set_log(panel.xaxis)

@@ -61,7 +61,7 @@ def surface_figure(
             set_log(panel.yaxis)
         drawn["missing"] = drawn.get("missing", False) or bool(np.isnan(means).any())
         panel.pcolormesh(edges(xs), edges(ys), means, cmap=DIVERGING, norm=norm, rasterized=True)
-        limits = panel.get_xlim(), panel.get_ylim()
+        limits = (xs[0], xs[-1]) if np.isnan(means).any() else panel.get_xlim(), panel.get_ylim()
         for xs_line, ys_line in branches(at, roots, xs[-1] - xs[0]):
             panel.plot(xs_line, ys_line, color=THEORY, linewidth=2.2, zorder=3)
             drawn["theory"] = True
@@ -119,7 +119,7 @@ def surface_figure(
                 color=FIT,
                 marker="o",
                 markersize=4,
-                label=f"fitted zero, {100 * level:g} % interval of each slice",
+                label=f"fitted zero, {100 * level:g} % interval of each slice (shaded between)",
             )
         )
     if drawn.get("theory"):
@@ -128,7 +128,7 @@ def surface_figure(
         label = line_label(name, value, x, workload)
         handles.append(Line2D([], [], color=REFERENCE, linewidth=1.3, linestyle=dashes, label=label))
     if drawn.get("missing"):
-        handles.append(Patch(color=MISSING, label="no usable rows"))
+        handles.append(Patch(color=MISSING, label="not computed, or no row ok"))
     if handles:
         legend_below(figure, handles)
     return figure

@@ -36,13 +36,13 @@ def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
             continue
         said = [f"{word} in {count}" for word, count in (("rises", rises), ("falls", falls)) if count]
         if open_:
-            said.append(f"not told apart in {open_}")
-        ends = f"{number(table[key].min())} to {number(table[key].max())}"
+            said.append(f"is not told apart in {open_}")
+        ends = f"{number(found[key].min())} to {number(found[key].max())}"
         parts.append(f"with {plain(key)} ({ends}) it {', '.join(said)} of {total}")
     if not parts:
         return []
     return [
-        f"How the {place} moves, from the first to the last value at which it is located, all else equal: "
+        f"Where the {place} ends up, from the first value at which it is located to the last, all else equal: "
         + "; ".join(parts)
-        + " settings. A move counts where the two intervals do not meet."
+        + " settings. A move counts where the two intervals do not meet; what lies between the ends is in the figure."
     ]

@@ -127,6 +127,7 @@ class Workload:
     closed_form: columns -> {metric: array}, the theory beside the metric, or None.
     check: one cell's parameters -> (parameter, complaint) for what no single range can say, or None.
     stored: whether its stages leave artifacts; compute is then given the stage store as a third argument.
+    caveat: one cell's parameters -> what the closed form beside it does not describe, in a sentence, or None.
     heavy_tailed: (metric, columns) -> boolean array: cells whose draws have no finite variance.
     """
 
@@ -142,6 +143,7 @@ class Workload:
     stored: bool = False
     closed_form: Callable[[Columns], dict[str, np.ndarray]] | None = None
     check: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
+    caveat: Callable[[Mapping[str, Any]], str | None] | None = None
     heavy_tailed: Callable[[str, Columns], np.ndarray] | None = None
     by_name: dict[str, Parameter] = field(init=False, repr=False, compare=False)
 

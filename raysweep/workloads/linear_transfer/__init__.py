@@ -82,6 +82,18 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
+def caveat(parameters: Mapping[str, Any]) -> str | None:
+    """Where the closed forms are of another training than the cell's."""
+    if np.isfinite(parameters["finetune_steps"]):
+        return ("The closed forms are those of training to convergence; these runs stop after "
+                f"{parameters['finetune_steps']:.0f} steps, scratch and transfer alike, so a distance to the closed "
+                "form is what the budget leaves undone, not an error of the theory. A network from scratch that has "
+                "hardly left its initialization makes transfer look good.")
+    if parameters["engine"] == "network":
+        return "The closed forms are those of vanishing steps; a finite step moves the end point in proportion."
+    return None
+
+
 def heavy_tailed(metric: str, columns: Columns) -> np.ndarray:
     """Cells whose draws have no finite variance, boolean array.
 
@@ -120,5 +132,6 @@ WORKLOAD = Workload(
     shared=("engine", "dim"),
     closed_form=closed_form,
     check=check,
+    caveat=caveat,
     heavy_tailed=heavy_tailed,
 )
