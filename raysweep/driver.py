@@ -176,10 +176,11 @@ def local_workers(space: Space) -> int:
     return max(1, (os.cpu_count() or 1) // space.resources["cpus_per_trial"])
 
 
-def packing(executor: str, workers: int) -> Packing:
+def packing(executor: str, workers: int, space: Space) -> Packing:
     """How to cut packs: for this executor, this many workers, and the memory of this machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Packing(workers=workers, floor=PACK_FLOOR[executor], memory=memory / 2 / workers)
+    return Packing(workers=workers, floor=PACK_FLOOR[executor], memory=memory / 2 / workers,
+                   whole_groups=bool(space.resources["gpus_per_trial"]))
 
 
 def compute(folder: Path, place: Place, books: Books, on_complete: Callable[[int], None],
@@ -197,7 +198,8 @@ def compute(folder: Path, place: Place, books: Books, on_complete: Callable[[int
             work = books.missing()
             if not work.rows:
                 return []
-            packs = plan.make_packs(books.workload, cells, work.pending, packing(place.executor, place.workers))
+            cut = packing(place.executor, place.workers, space)
+            packs = plan.make_packs(books.workload, cells, work.pending, cut)
             progress.expect(work.rows, work.seconds)
             say(where(place, len(packs), work))
             return packs

@@ -26,7 +26,8 @@ def describe(space: Space, name: str | None, storage: str | Path, options: Optio
     work = books.missing()
     executor = driver.choose_executor(options, work, space)
     workers = 1 if executor == "inline" else options.workers or driver.local_workers(space)
-    packs = plan.make_packs(workloads.get(space.workload), cells, work.pending, driver.packing(executor, workers))
+    packing = driver.packing(executor, workers, space)
+    packs = plan.make_packs(workloads.get(space.workload), cells, work.pending, packing)
     total = len(cells) * len(space.seeds)
     lines = [f"{space.name}: {space.workload}"]
     lines += [f"  {name:18} {_values(values)}" for name, values in space.axes.items()]

@@ -62,6 +62,7 @@ class Packing:
     floor: float
     ceiling: float = 120.0
     memory: float = 4e9
+    whole_groups: bool = False  # rows that share stay together however long they take: on a GPU they train side by side
 
 
 def enumerate_cells(space: Space) -> Cells:
@@ -92,7 +93,8 @@ def make_packs(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray],
     costed = _costs(workload, cells, groups)
     total = sum(seconds for _, _, seconds, _ in costed)
     target = float(np.clip(total / (3 * packing.workers), packing.floor, packing.ceiling))
-    pieces = [piece for group in costed for piece in _split(group, target, packing.memory)]
+    pieces = costed if packing.whole_groups else [piece for group in costed
+                                                  for piece in _split(group, target, packing.memory)]
     packs: list[Pack] = []
     batch: list[tuple[int, np.ndarray, float, float]] = []
     for piece in pieces:

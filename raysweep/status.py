@@ -81,6 +81,10 @@ def delete(found: Sweep, tracking_uri: str | None, storage: Path) -> None:
         except mirror.Unreachable as error:
             raise InputError("--tracking-uri", f"{error}; --tracking-uri none deletes the sweep and leaves its runs "
                                                "in MLflow") from None
+    if found.workload.stored:
+        from raysweep import stored_stages
+
+        stored_stages.release(found.folder, found.record)
     sweep_record.delete(found.folder)
 
 

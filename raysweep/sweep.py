@@ -230,6 +230,10 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
                     record = replace(record, space=space.as_dict())
                     sweep_record.update(folder, record)
                     sweep = Sweep(folder, record)
+                if books.workload.stored and work.rows:
+                    from raysweep import stored_stages
+
+                    stored_stages.claim(folder, record, books, work)
                 feed = mirroring.start(uri, sweep, books) if uri else None
                 if work.rows:
                     driver.compute(folder, place_of_work, books, feed.complete if feed else lambda cell: None, say)

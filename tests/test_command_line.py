@@ -128,7 +128,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(call: Call, space: P
     assert (outcome.code, outcome.err) == (0, "")
     assert "6 cells x 3 draws = 18 rows" in outcome.out
     assert "overlap_angle      30, 60" in outcome.out
-    for word in ("packs", "estimated", "memory", "on disk"):
+    for word in (" pack of", "estimated", "memory", "on disk"):
         assert word in outcome.out
     assert not storage.exists()
 

@@ -127,6 +127,7 @@ class Workload:
     closed_form: columns -> {metric: array}, the theory beside the metric, or None.
     check: one cell's parameters -> (parameter, complaint) for what no single range can say, or None.
     stored: whether its stages leave artifacts; compute is then given the stage store as a third argument.
+    stages: "module:function", (parameters, seed) -> the store's ids of the stages a row needs, for such a workload.
     caveat: one cell's parameters -> what the closed form beside it does not describe, in a sentence, or None.
     heavy_tailed: (metric, columns) -> boolean array: cells whose draws have no finite variance.
     """
@@ -141,6 +142,7 @@ class Workload:
     sources: tuple[str, ...]
     shared: tuple[str, ...] = ()
     stored: bool = False
+    stages: str = ""
     closed_form: Callable[[Columns], dict[str, np.ndarray]] | None = None
     check: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
     caveat: Callable[[Mapping[str, Any]], str | None] | None = None

@@ -122,5 +122,6 @@ WORKLOAD = Workload(
     sources=("raysweep.workloads.language",),
     shared=tuple(parameter.name for parameter in PARAMETERS if parameter.pretraining),
     stored=True,
+    stages="raysweep.workloads.language.tree:stage_ids",
     check=check,
 )

@@ -45,6 +45,11 @@ def stages(parameters: Mapping[str, Any], seed: int) -> list[tuple[str, str, flo
     return [*chain, (identity(parameters, seed), "pretrain", float((steps - done) * tokens))]
 
 
+def stage_ids(parameters: Mapping[str, Any], seed: int) -> list[str]:
+    """The store's ids of every stage of a row's pretraining, parents first."""
+    return [stage for stage, _, _ in stages(parameters, seed)]
+
+
 def steps_of(parameters: Mapping[str, Any]) -> int:
     """Steps of a row's pretraining."""
     step = shape_of(parameters).context * int(parameters["pretrain_batch"])
