@@ -5,5 +5,5 @@ from setuptools import find_packages, setup
 setup(
     packages=[*find_packages(include=["raysweep", "raysweep.*"]), "raysweep.search_spaces"],
     package_dir={"raysweep.search_spaces": "search_spaces"},
-    package_data={"raysweep": ["py.typed"], "raysweep.search_spaces": ["*.yaml"]},
+    package_data={"raysweep": ["py.typed", "theory/THEORY.md"], "raysweep.search_spaces": ["*.yaml"]},
 )
