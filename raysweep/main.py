@@ -143,7 +143,12 @@ def results(sweep_names: tuple[str, ...], kind: str, output: str | None, storage
     from raysweep import sweep
     from raysweep.records import results as table
 
-    frame = pandas.concat([sweep.open_sweep(name, storage).results() for name in sweep_names], ignore_index=True)
+    found = [sweep.open_sweep(name, storage) for name in sweep_names]
+    for entry in found:
+        for path in entry.books().damaged:
+            click.echo(f"{entry.name}: {path.name} is damaged and left out; `raysweep resume {entry.name}` computes "
+                       "its rows again", err=True)
+    frame = pandas.concat([entry.results() for entry in found], ignore_index=True)
     if output is None:
         sys.stdout.buffer.write(table.dump(frame, kind))
     else:
@@ -315,6 +320,9 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(2)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
+        sys.exit(2)
+    except click.exceptions.NoSuchCommand as error:
+        click.echo(str(unknown(error.command_name, "command", error.command_name, sorted(cli.commands))), err=True)
         sys.exit(2)
     except click.UsageError as error:
         parameter = getattr(error, "param", None)

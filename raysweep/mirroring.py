@@ -64,6 +64,7 @@ class Feed:
         self.mirror, self._sweep, self._books = mirror, sweep, books
         self._packed = len(sweep.cells) > RUN_PER_CELL_UP_TO
         self._told: set[int] = set()
+        self.closed = False
 
     def complete(self, index: int) -> None:
         """The last draw of a cell is there."""
@@ -115,5 +116,6 @@ def close(feed: Feed, sweep: Sweep, books: Books, say: Callable[[str], None]) ->
     warning = mirror.finish("KILLED" if books.missing().rows else "FINISHED", artifacts,
                             {"rows": sum(statuses.values()),
                              **{f"rows_{status}": count for status, count in statuses.items()}})
+    feed.closed = True
     if warning:
         say(warning)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from raysweep.space import KEYS, Space, validate
 def read(source: str | Path | Mapping[str, Any], sets: Mapping[str, Any] | None = None) -> Space:
     """A space from a path, the name of a packaged space, or plain data; `sets` maps dotted keys to values."""
     if isinstance(source, Mapping):
-        data: Any = copy.deepcopy(dict(source))
+        data: Any = _plain(dict(source))
     else:
         from raysweep import yaml_reader
 
@@ -31,7 +30,7 @@ def read(source: str | Path | Mapping[str, Any], sets: Mapping[str, Any] | None 
         raise InputError(str(source) if not isinstance(source, Mapping) else "space",
                          f"expected a mapping with the keys {', '.join(KEYS)}")
     for key, value in (sets or {}).items():
-        apply_set(data, key, value)
+        apply_set(data, key, _plain(value))
     return validate(data)
 
 
@@ -77,3 +76,12 @@ def apply_set(data: dict[str, Any], key: str, value: Any) -> None:
                 place = place[part]
         else:
             raise InputError(here, "there is nothing below this key to set")
+
+
+def _plain(value: Any) -> Any:
+    """Plain lists and numbers out of what Python callers have at hand: arrays, tuples, ranges."""
+    if isinstance(value, Mapping):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return [_plain(entry) for entry in value] if isinstance(value, (list, tuple, range)) else value

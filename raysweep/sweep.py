@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from raysweep import driver, extension, mirroring, plan, space_files, workloads
 from raysweep.driver import Options
-from raysweep.errors import InputError
+from raysweep.errors import InputError, unknown
 from raysweep.plan import Cells
 from raysweep.records import files, ledger, sweep_record
 from raysweep.space import Space, plain_name
@@ -125,7 +125,7 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
     keywords replace keys of the space (`seeds=5`), those of axes and fixed one by one. InputError for bad input;
     KeyboardInterrupt once everything finished so far is safe.
     """
-    options = Options(executor, workers, on_code_change)
+    options = _options(executor, workers, on_code_change)
     asked = read(space, set, overrides)
     folder, existing = place(asked, name, storage)
     check_size(asked, yes)
@@ -153,7 +153,7 @@ def resume(name: str, *, storage: str | Path = "sweeps", tracking_uri: str | Non
     found = open_sweep(name, storage)
     uri = mirroring.tracking(tracking_uri, found.record, Path(storage))
     mirroring.check(uri)
-    options = Options(executor, workers, on_code_change, retry_failed=True)
+    options = replace(_options(executor, workers, on_code_change), retry_failed=True)
     return _drive(found.folder, found.record, found.space, found.cells, uri, options, report, say)
 
 
@@ -167,7 +167,13 @@ def sync(name: str, *, storage: str | Path = "sweeps", tracking_uri: str | None 
     mirroring.check(uri)
     with driver.only_driver(found.folder, found.name):
         books = found.books()
-        mirroring.close(mirroring.start(uri, found, books), found, books, say)
+        feed = mirroring.start(uri, found, books)
+        try:
+            with driver.stop_on_signals():
+                mirroring.close(feed, found, books, say)
+        except KeyboardInterrupt:
+            feed.mirror.finish("KILLED", {}, {})
+            raise
     return found
 
 
@@ -180,6 +186,17 @@ def read(space: str | Path | Mapping[str, Any], set: Mapping[str, Any] | None, o
         else:
             changes[key] = value
     return space_files.read(space, changes)
+
+
+def _options(executor: str | None, workers: int | None, on_code_change: str) -> Options:
+    """InputError for what the command line would refuse."""
+    if executor is not None and executor not in driver.EXECUTORS:
+        raise unknown("executor", "executor", executor, driver.EXECUTORS)
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+        raise InputError("workers", f"expected a whole number of at least 1, got {workers!r}")
+    if on_code_change not in driver.ON_CODE_CHANGE:
+        raise unknown("on_code_change", "choice", on_code_change, driver.ON_CODE_CHANGE)
+    return Options(executor, workers, on_code_change)
 
 
 def place(space: Space, name: str | None, storage: str | Path) -> tuple[Path, sweep_record.Record | None]:
@@ -239,17 +256,22 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
                     driver.compute(folder, place_of_work, books, feed.complete if feed else lambda cell: None, say)
                 else:
                     say(f"{sweep.name}: all {len(books.rows):,} rows are there; nothing to compute")
-                written = sweep.report() if with_report else None
+                try:
+                    written = sweep.report() if with_report else None
+                except Exception:  # the rows are there all the same
+                    if feed:
+                        mirroring.close(feed, sweep, books, say)
+                    raise
+                if feed:
+                    mirroring.close(feed, sweep, books, say)
         except BaseException as problem:
             stopped = isinstance(problem, KeyboardInterrupt)
-            if feed and (warning := feed.mirror.finish("KILLED" if stopped else "FAILED", {}, {})):
+            if feed and not feed.closed and (warning := feed.mirror.finish("KILLED" if stopped else "FAILED", {}, {})):
                 say(warning)
             if stopped:
                 say(f"interrupted: {len(sweep.rows()):,} rows are kept; go on with: raysweep resume {sweep.name} "
                     f"--storage {shlex.quote(str(folder.parent))}")
             raise
-        if feed:
-            mirroring.close(feed, sweep, books, say)
     if written:  # the answer comes last, where it is seen
         for line in (*written.headline, f"report: {written.directory / 'report.html'}"):
             say(line)

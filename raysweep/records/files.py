@@ -49,7 +49,10 @@ def why_not_writable(folder: Path) -> str | None:
 
     It tries, in the nearest folder that exists: permission bits say little for root, or of a read-only mount.
     """
-    nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    try:
+        nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    except OSError as error:  # a name that is too long, say
+        return str(error.strerror)
     if not nearest.is_dir():
         return f"{nearest} is not a folder"
     try:

@@ -74,8 +74,8 @@ class Mirror:
         self._ending_since = float("inf")
         self._deadline = float("inf")
         self._ended = False
-        self._thread = threading.Thread(target=self._write, name="raysweep-mirror", daemon=True)
-        self._thread.start()
+        self._over = threading.Event()  # not Thread.join: one that Ctrl-C cut short takes the thread for dead
+        threading.Thread(target=self._run, name="raysweep-mirror", daemon=True).start()
 
     def cell(self, cell_id: str, params: Mapping[str, Any], rows: Sequence[Mapping[str, Any]],
              stage_ids: Sequence[str]) -> None:
@@ -114,18 +114,24 @@ class Mirror:
         """
         paths = {name: Path(path) for name, path in artifacts.items()}
         with self._changed:
-            if self._end is None:
+            if self._end is None or status == "KILLED":  # somebody lost patience with an end that was under way
                 self._end = partial(mirror_runs.close_parent, status=status, artifacts=paths, summary=dict(summary))
                 self._ending_since = time.monotonic()
                 self._deadline = self._ending_since + LAST_SECONDS if status == "KILLED" else float("inf")
             self._changed.notify()
-        self._thread.join(2 * LAST_SECONDS if status == "KILLED" else None)
+        self._over.wait(2 * LAST_SECONDS if status == "KILLED" else None)
         missing = self.pending
         if self._ended and not missing:
             return None
         what = f"{missing} cells not written" if missing else "the sweep's own run not completed"
         cause = f" ({self._error})" if self._error else ""
         return f"mirror incomplete: {what}{cause}; run `raysweep sync {self._sweep}`"
+
+    def _run(self) -> None:
+        try:
+            self._write()
+        finally:
+            self._over.set()
 
     def _write(self) -> None:
         """The thread: one task after the other; one that fails goes to the back and everything waits a moment."""
@@ -186,7 +192,8 @@ class Mirror:
 
 
 def settle(tracking_uri: str, space_name: str, sweep_id: str, status: str = "KILLED") -> bool:
-    """Give the parent run of a sweep whose driver died its status; False if it was not left RUNNING.
+    """Give the parent run of a sweep whose driver died its status, and drop the half of a child it was writing; False
+    if it was not left RUNNING.
 
     Raises Unreachable, as `check` does.
     """
@@ -196,6 +203,7 @@ def settle(tracking_uri: str, space_name: str, sweep_id: str, status: str = "KIL
     client, experiment_id = found
     running = [run for run in mirror_runs.parents(client, experiment_id, sweep_id) if run.info.status == "RUNNING"]
     for run in running:
+        mirror_runs.drop_halves(client, experiment_id, run.info.run_id)
         client.set_terminated(run.info.run_id, status)
     return bool(running)
 

@@ -72,7 +72,20 @@ def settle_children(runs: Runs) -> None:
         if run.info.status in TERMINAL and cell not in runs.children:
             runs.children[cell] = (run.info.run_id, run.data.tags.get("raysweep.rows", ""))
         else:
-            runs.client.delete_run(run.info.run_id)
+            _drop(runs.client, run.info.run_id)
+
+
+def drop_halves(client: MlflowClient, experiment_id: str, parent_id: str) -> None:
+    """Delete the children that somebody was killed over."""
+    for run in _children(client, experiment_id, parent_id):
+        if run.info.status not in TERMINAL:
+            _drop(client, run.info.run_id)
+
+
+def _drop(client: MlflowClient, run_id: str) -> None:
+    """Delete a run; ended first, so that none is left RUNNING even in the trash."""
+    client.set_terminated(run_id, "KILLED")
+    client.delete_run(run_id)
 
 
 def write_cell(runs: Runs, cell_id: str, content: Content) -> None:

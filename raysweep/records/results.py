@@ -22,7 +22,7 @@ def frame(sweep: str, space_workload: str, cells: Cells, seeds: list[int],
     import numpy as np
     import pandas
 
-    found = [(index, rows[key]) for index, cell in enumerate(cells.ids) for seed in seeds
+    found = [(index, rows[key]) for index, cell in enumerate(cells.ids) for seed in sorted(seeds)
              if (key := (cell, seed)) in rows]
     indices = np.asarray([index for index, _ in found], dtype=np.int64)
     listed = [row for _, row in found]

@@ -77,6 +77,8 @@ def write_report(
 
 def all_sections(frame: pd.DataFrame, space: Mapping[str, Any], workload: Workload) -> list[Section]:
     """One section per analysis asked for, made by `KIND_section` of the module `section_KIND`."""
+    import numpy as np
+
     sections = []
     used: dict[str, int] = {}
     for entry in space.get("analysis") or []:
@@ -86,12 +88,23 @@ def all_sections(frame: pd.DataFrame, space: Mapping[str, Any], workload: Worklo
         kind, options = next(iter(entry.items()))
         used[kind] = used.get(kind, 0) + 1
         name = kind if used[kind] == 1 else f"{kind}_{used[kind]}"
-        if not (frame["status"] == "ok").any():
+        good = frame[frame["status"] == "ok"]
+        empty = [metric for metric in asked_metrics(options or {}) if not np.isfinite(good[metric]).any()]
+        if good.empty:
             sections.append(Section(kind.capitalize(), f"{kind}: no row is ok, so there is nothing to analyse"))
+        elif empty:
+            sections.append(Section(kind.capitalize(), f"{kind}: {empty[0]} is finite in no row, so there is nothing "
+                                                       "to analyse"))
         else:
             maker: SectionMaker = getattr(import_module(f"raysweep.reporting.section_{kind}"), f"{kind}_section")
             sections.append(maker(frame, options or {}, workload, name))
     return sections
+
+
+def asked_metrics(options: Mapping[str, Any]) -> list[str]:
+    """The metrics that an analysis names."""
+    listed = options.get("metrics") or []
+    return [name for name in (options.get("metric"), *([listed] if isinstance(listed, str) else listed)) if name]
 
 
 def to_markdown(

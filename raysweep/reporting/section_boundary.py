@@ -212,5 +212,6 @@ def slices_figure(
             )
             if one is not None:
                 series.append(one)
-        panels.append((settings(keys, values, workload), series))
+        if series:
+            panels.append((settings(keys, values, workload), series))
     return curves_figure(panels, x, metric, workload), " (a selection of slices, spread evenly)" if left_out else ""

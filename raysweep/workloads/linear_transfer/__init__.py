@@ -38,7 +38,8 @@ PARAMETERS = (
               pretraining=True),
     Parameter("target_norm", float, 1.0, "norm of the target teacher", minimum=0),
     Parameter("pretrain_start", str, "exact", "network engine: start fine-tuning from the exact partly trained "
-              "state, or pretrain by gradient descent on the population loss from a random start",
+              "state, or pretrain by gradient descent on the population loss from a random start (give it a budget of "
+              "finetune_steps: what is left of the start trains so slowly that linear transfer does not converge)",
               choices=("exact", "descent"), pretraining=True),
     Parameter("distance_samples", int, 0, "samples from source and from target for wasserstein_1; 0 leaves it out",
               minimum=0, maximum=5000),
