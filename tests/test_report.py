@@ -441,3 +441,12 @@ def test_checking_an_analysis_loads_nothing_heavy() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_a_metric_that_is_finite_nowhere_is_said_and_not_a_crash(tmp_path: Path) -> None:
+    axes = {"overlap_angle": [20.0, 50.0, 90.0], "gamma": [1.0]}
+    frame = rows_of(TRANSFER, axes, {"dim": 20}, 3, 0.02).assign(transferability_linear=np.inf)
+    analysis = [{"boundary": {"metric": "transferability_linear", "x": "overlap_angle", "y": "gamma"}}]
+    report = write_report(frame, space_of("linear_transfer", axes, {"dim": 20}, analysis), tmp_path, sweep="endless")
+    assert report.headline == ["boundary: transferability_linear is finite in no row, so there is nothing to analyse"]
+    assert (tmp_path / "report.html").is_file()

@@ -1,0 +1,37 @@
+"""Ctrl-C while the last cells go to MLflow: nothing is left running there, and `sync` writes the rest."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import command, process, small_space
+
+STATUSES = "SELECT status, lifecycle_stage, COUNT(*) FROM runs GROUP BY status, lifecycle_stage"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_end_that_is_cut_short_leaves_no_run_running(number: signal.Signals, storage: Path, tmp_path: Path) -> None:
+    space = small_space(axes={"overlap_angle": list(range(1, 41)), "gamma": [0.2, 0.4, 0.6, 0.8]}, seeds=2)
+    (tmp_path / "space.yaml").write_text(yaml.safe_dump(space, sort_keys=False))
+    driver = subprocess.Popen(
+        command("run", tmp_path / "space.yaml", "--storage", storage, "--executor", "inline", "--no-report"),
+        stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert driver.stderr is not None
+    for line in driver.stderr:
+        if line.startswith("writing the last"):
+            break
+    driver.send_signal(number)
+    told = driver.stderr.read()
+    assert driver.wait(timeout=60) == 130
+    assert "320 rows are kept; go on with: raysweep resume small" in told
+    with sqlite3.connect(storage / "mlflow.db") as database:
+        found = database.execute(STATUSES).fetchall()
+    assert "RUNNING" not in {status for status, _, _ in found}
+    assert process("sync", "small", "--storage", storage).code == 0
+    with sqlite3.connect(storage / "mlflow.db") as database:
+        assert ("FINISHED", "active", 161) in database.execute(STATUSES).fetchall()
