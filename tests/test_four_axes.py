@@ -38,7 +38,8 @@ def test_a_small_version_answers_all_four_questions(call: Callable[..., object],
     text = (tmp_path / "small" / "report" / "report.md").read_text()
     for title in ("## Inflection", "## Regime", "## Boundary", "## Optimum"):
         assert title in text
-    assert text.count("from the first value at which it is located to the last") >= 2  # how each answer moves with the other axes
+    # how each answer moves with the other axes
+    assert text.count("from the first value at which it is located to the last") >= 2
     again = call("run", "four_axes", *(part for each in smaller for part in ("--set", each)), "--storage", tmp_path,
                  "--executor", "inline", "--tracking-uri", "none", "--name", "small", "--no-report")
     assert again.code == 0  # type: ignore[attr-defined]
