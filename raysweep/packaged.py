@@ -26,8 +26,3 @@ def folder() -> Path:
 def spaces() -> dict[str, Path]:
     """Packaged spaces by name (the file's name without .yaml), in alphabetical order."""
     return {path.stem: path for path in sorted(folder().glob("*.yaml"))}
-
-
-def read(name: str) -> str:
-    """The YAML text of a packaged space; KeyError if there is none of that name."""
-    return spaces()[name].read_text(encoding="utf-8")

@@ -89,8 +89,9 @@ def sandbox(sandbox_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session")
 def ray_cluster(sandbox_path: Path) -> Iterator[str]:
     """One Ray of two CPUs for the whole run; its address."""
-    ray = pytest.importorskip("ray")
     import logging
+
+    import ray
 
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = str(sandbox_path)  # its workers are started from this environment

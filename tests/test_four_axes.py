@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from conftest import Outcome
 
 from raysweep import workloads
 from raysweep.reporting import fit_inflection, fit_optimum
@@ -29,12 +30,12 @@ def rows_of(axes: dict[str, list[object]], fixed: dict[str, object], draws: int)
     return frame.assign(**metrics, status=status)
 
 
-def test_a_small_version_answers_all_four_questions(call: Callable[..., object], tmp_path: Path) -> None:
+def test_a_small_version_answers_all_four_questions(call: Callable[..., Outcome], tmp_path: Path) -> None:
     smaller = ["fixed.dim=30", "seeds=6", "axes.depth=[2]", "axes.overlap_angle=[45,75]",
                "axes.finetune_lr={geomspace: [0.002, 0.032, 5]}", "axes.pretrain_length={geomspace: [0.7, 4, 5]}"]
     done = call("run", "four_axes", *(part for each in smaller for part in ("--set", each)), "--storage", tmp_path,
                 "--executor", "inline", "--tracking-uri", "none", "--name", "small")
-    assert done.code == 0, done.err  # type: ignore[attr-defined]
+    assert done.code == 0, done.err
     text = (tmp_path / "small" / "report" / "report.md").read_text()
     for title in ("## Inflection", "## Regime", "## Boundary", "## Optimum"):
         assert title in text
@@ -42,7 +43,7 @@ def test_a_small_version_answers_all_four_questions(call: Callable[..., object],
     assert text.count("from the first value at which it is located to the last") >= 2
     again = call("run", "four_axes", *(part for each in smaller for part in ("--set", each)), "--storage", tmp_path,
                  "--executor", "inline", "--tracking-uri", "none", "--name", "small", "--no-report")
-    assert again.code == 0  # type: ignore[attr-defined]
+    assert again.code == 0
 
 
 def test_the_best_rate_of_the_layers_is_the_best_stopping_time_of_the_flow() -> None:

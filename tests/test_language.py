@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from raysweep.records.store import Store  # noqa: E402
-from raysweep.workloads.declaration import column  # noqa: E402
-from raysweep.workloads.language import (  # noqa: E402
+from raysweep.records.store import Store
+from raysweep.workloads.declaration import column
+from raysweep.workloads.language import (
     PARAMETERS,
     WORKLOAD,
     classification,
@@ -28,9 +27,9 @@ from raysweep.workloads.language import (  # noqa: E402
     training,
     tree,
 )
-from raysweep.workloads.language.compute import compute  # noqa: E402
-from raysweep.workloads.language.grammar import Grammar  # noqa: E402
-from raysweep.workloads.language.shapes import shape_of  # noqa: E402
+from raysweep.workloads.language.compute import compute
+from raysweep.workloads.language.grammar import Grammar
+from raysweep.workloads.language.shapes import shape_of
 
 STEP = 8 * 16  # tokens
 QUICK: dict[str, Any] = {

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from raysweep.workloads.language import fusion, model, perturbation, schedules, sharpness, training  # noqa: E402
-from raysweep.workloads.language.shapes import PRESETS, Shape, shape_of  # noqa: E402
-from raysweep.workloads.language.training import Recipe, State  # noqa: E402
+from raysweep.workloads.language import fusion, model, perturbation, schedules, sharpness, training
+from raysweep.workloads.language.shapes import PRESETS, Shape, shape_of
+from raysweep.workloads.language.training import Recipe, State
 
 SMALL = Shape(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
 

@@ -160,7 +160,10 @@ class Mirror:
                     self._given_up += [task] if task.cell else []
                     continue
                 wait = min(0.25 * 2.0 ** min(failures, 10), 2.0 if ending else LONGEST_WAIT)
-                self._changed.wait_for(lambda: self._end is not None and not ending, wait)  # noqa: B023
+                if ending:
+                    self._changed.wait(wait)
+                else:  # long while the sweep runs, but not once its end is asked for
+                    self._changed.wait_for(lambda: self._end is not None, wait)
         self._complete()
 
     def _complete(self) -> None:

@@ -81,7 +81,7 @@ def open_files(url: str | Path) -> Files:
         raise InputError(text, "expected a plain path or URL for the store (a cache in between hides what others do)")
     if not separator or protocol in ("file", "local"):
         return LocalFiles(Path(rest if separator else text).expanduser().absolute())
-    import fsspec  # type: ignore[import-untyped]
+    import fsspec
 
     try:
         system, path = fsspec.core.url_to_fs(text, use_listings_cache=False)
@@ -232,7 +232,7 @@ class RemoteFiles:
         try:
             return time.time() - float(self._system.modified(f"{self._base}/{name}").timestamp())
         except (NotImplementedError, KeyError, AttributeError):
-            return 0.0
+            return 0.0  # a file system that keeps no times: whatever asks for old files finds none
 
     def move(self, name: str, target: str) -> bool:
         with writing(self.root):

@@ -142,7 +142,10 @@ def lowest(fine: np.ndarray, curves: np.ndarray) -> np.ndarray:
     """Place of the minimum of each curve (..., samples), refined by the parabola through the three lowest samples."""
     index = np.argmin(curves, axis=-1)
     inner = np.clip(index, 1, len(fine) - 2)
-    take = lambda k: np.take_along_axis(curves, k[..., None], axis=-1)[..., 0]  # noqa: E731
+
+    def take(k: np.ndarray) -> np.ndarray:
+        return np.take_along_axis(curves, k[..., None], axis=-1)[..., 0]
+
     x0, x1, x2 = fine[inner - 1], fine[inner], fine[inner + 1]
     y0, y1, y2 = take(inner - 1), take(inner), take(inner + 1)
     top = (x1 - x0) ** 2 * (y1 - y2) - (x1 - x2) ** 2 * (y1 - y0)
