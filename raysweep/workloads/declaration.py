@@ -128,6 +128,8 @@ class Workload:
     check: one cell's parameters -> (parameter, complaint) for what no single range can say, or None.
     stored: whether its stages leave artifacts; compute is then given the stage store as a third argument.
     stages: "module:function", (parameters, seed) -> the store's ids of the stages a row needs, for such a workload.
+    data_parallel: how a gang of workers computes a pack. False: each takes a part of the rows. True: every worker is
+        given all rows, with torch.distributed initialised, and trains one model with the others.
     caveat: one cell's parameters -> what the closed form beside it does not describe, in a sentence, or None.
     heavy_tailed: (metric, columns) -> boolean array: cells whose draws have no finite variance.
     """
@@ -143,6 +145,7 @@ class Workload:
     shared: tuple[str, ...] = ()
     stored: bool = False
     stages: str = ""
+    data_parallel: bool = False
     closed_form: Callable[[Columns], dict[str, np.ndarray]] | None = None
     check: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
     caveat: Callable[[Mapping[str, Any]], str | None] | None = None
