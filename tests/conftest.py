@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,6 +104,35 @@ def ray_cluster(sandbox_path: Path) -> Iterator[str]:
         os.environ["PYTHONPATH"] = before
     yield context.address_info["gcs_address"]
     ray.shutdown()
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """An S3 of this run on the loopback, a process of its own; its endpoint."""
+    serving = subprocess.Popen([sys.executable, TESTS / "s3_server.py"], stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, text=True)
+    assert serving.stdout is not None
+    port = serving.stdout.readline().strip()
+    assert port, "the S3 server did not start"
+    yield f"http://127.0.0.1:{port}"
+    serving.terminate()
+    serving.wait(30)
+
+
+@pytest.fixture
+def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An S3 bucket of this test alone, s3://NAME; its endpoint and keys are in the environment, for this process and
+    for those started here."""
+    import s3fs
+
+    for name, value in {"AWS_ENDPOINT_URL": s3_server, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+                        "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}.items():
+        monkeypatch.setenv(name, value)
+    s3fs.S3FileSystem.clear_instance_cache()  # it keeps the endpoint it was made with
+    bucket = f"test-{uuid.uuid4().hex[:12]}"
+    s3fs.S3FileSystem().mkdir(bucket)
+    yield f"s3://{bucket}"
+    s3fs.S3FileSystem.clear_instance_cache()
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

@@ -1,0 +1,31 @@
+"""An S3 on the loopback, as a process of its own: prints its port, and serves until it is ended.
+
+moto checks `If-None-Match` and stores the object in two steps; requests take turns here, so that a conditional PUT is
+what it is at a real S3, atomic.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+
+def main() -> None:
+    """Serve on a free port."""
+    moto, turn = DomainDispatcherApplication(create_backend_app), threading.Lock()
+
+    def one_at_a_time(environment: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        with turn:
+            return moto(environment, start)
+
+    server = make_server("127.0.0.1", 0, one_at_a_time, threaded=True)
+    print(server.port, flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
