@@ -47,7 +47,7 @@ class Options:
 
 @dataclass
 class Work:
-    """Rows to be computed, as {seed: cell indices}, and what they are estimated to take on one core."""
+    """Rows to be computed, as {seed: cell indices}, and what they are estimated to take on one core (or one GPU)."""
 
     pending: dict[int, np.ndarray]
     seconds: float
@@ -113,7 +113,8 @@ class Books:
         pending = {seed: np.asarray([i for i in cells if (self.cells.ids[i], seed) not in done], dtype=np.int64)
                    for seed in self.space.seeds}
         pending = {seed: indices for seed, indices in pending.items() if len(indices)}
-        return Work(pending, *plan.estimate(self.workload, self.cells, pending))
+        return Work(pending, *plan.estimate(self.workload, self.cells, pending,
+                                          self.space.resources["gpus_per_trial"]))
 
     def is_complete(self, cell: int) -> bool:
         """Whether every draw of a cell is in the ledger."""
@@ -180,7 +181,7 @@ def packing(executor: str, workers: int, space: Space) -> Packing:
     """How to cut packs: for this executor, this many workers, and the memory of this machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Packing(workers=workers, floor=PACK_FLOOR[executor], memory=memory / 2 / workers,
-                   whole_groups=bool(space.resources["gpus_per_trial"]))
+                   gpus=space.resources["gpus_per_trial"])
 
 
 def compute(folder: Path, place: Place, books: Books, on_complete: Callable[[int], None],

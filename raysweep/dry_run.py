@@ -40,11 +40,12 @@ def describe(space: Space, name: str | None, storage: str | Path, options: Optio
         return [*lines, "  nothing to compute"]
     busy = min(workers, len(packs))
     seconds = work.seconds / busy + (RAY_START if executor == "ray" else 0)
+    unit = "GPU" if space.resources["gpus_per_trial"] else "core"
     place = "this process" if executor == "inline" else f"Ray Tune, {workers} workers (start-up included)"
     lines.append(f"  {work.rows:,} rows to compute in {len(packs):,} pack{_s(packs)} of up to "
                  f"{max(map(len, packs)):,} row{_s(max(packs, key=len))}")
     runs = len(cells) if len(cells) <= RUN_PER_CELL_UP_TO else 0
-    lines.append(f"  estimated {duration(seconds)} in {place}; {duration(work.seconds)} of one core")
+    lines.append(f"  estimated {duration(seconds)} in {place}; {duration(work.seconds)} of one {unit}")
     lines.append(f"  beside it: MLflow about {duration(4 + MIRROR_SECONDS * runs)} in the background, the report 5 to "
                  "30 s (--tracking-uri none and --no-report leave them out)")
     lines.append(f"  estimated memory {max(pack.peak_bytes for pack in packs) / 1e6:,.0f} MB a trial; "

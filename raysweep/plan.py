@@ -62,7 +62,7 @@ class Packing:
     floor: float
     ceiling: float = 120.0
     memory: float = 4e9
-    whole_groups: bool = False  # rows that share stay together however long they take: on a GPU they train side by side
+    gpus: float = 0  # of a trial; on one, rows that share stay together however long they take: they train side by side
 
 
 def enumerate_cells(space: Space) -> Cells:
@@ -90,11 +90,11 @@ def _refused(space: Space, cell: Mapping[str, Any], parameter: str, message: str
 def make_packs(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray], packing: Packing) -> list[Pack]:
     """Cut rows ({seed: cell indices}) into packs, costliest first so that the last ones to end are short."""
     groups = [group for seed, indices in rows.items() for group in _groups(workload, cells, seed, indices)]
-    costed = _costs(workload, cells, groups)
+    costed = _costs(workload, cells, groups, packing.gpus)
     total = sum(seconds for _, _, seconds, _ in costed)
     target = float(np.clip(total / (3 * packing.workers), packing.floor, packing.ceiling))
-    pieces = costed if packing.whole_groups else [piece for group in costed
-                                                  for piece in _split(group, target, packing.memory)]
+    pieces = costed if packing.gpus else [piece for group in costed
+                                          for piece in _split(group, target, packing.memory)]
     packs: list[Pack] = []
     batch: list[tuple[int, np.ndarray, float, float]] = []
     for piece in pieces:
@@ -119,7 +119,7 @@ def _groups(workload: Workload, cells: Cells, seed: int, indices: np.ndarray) ->
     return [(seed, np.asarray(members, dtype=np.int64)) for members in keys.values()]
 
 
-def _costs(workload: Workload, cells: Cells, groups: Sequence[tuple[int, np.ndarray]],
+def _costs(workload: Workload, cells: Cells, groups: Sequence[tuple[int, np.ndarray]], gpus: float,
            ) -> list[tuple[int, np.ndarray, float, float]]:
     """Seconds and bytes of each group; equal sets of cells, as a grid repeats for every seed, are asked for once."""
     known: dict[bytes, tuple[float, float]] = {}
@@ -128,7 +128,7 @@ def _costs(workload: Workload, cells: Cells, groups: Sequence[tuple[int, np.ndar
         key = indices.tobytes()
         if key not in known:
             cost = workload.cost(cells.take(indices))
-            known[key] = (cost.seconds, cost.peak_bytes)
+            known[key] = (cost.seconds_with(gpus), cost.peak_bytes)
         result.append((seed, indices, *known[key]))
     return result
 
@@ -165,10 +165,12 @@ def split(pack: Pack, cell_ids: Sequence[str]) -> list[Pack]:
             for cells, seeds in ((pack.cells[:half], pack.seeds[:half]), (pack.cells[half:], pack.seeds[half:]))]
 
 
-def estimate(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray]) -> tuple[float, float]:
-    """Seconds on one core and peak bytes of all rows, from the workload's own estimate."""
+def estimate(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray], gpus: float = 0,
+             ) -> tuple[float, float]:
+    """Seconds on one core, or on one GPU where trials have them, and peak bytes of all rows, from the workload's own
+    estimate."""
     groups = [group for seed, indices in rows.items() for group in _groups(workload, cells, seed, indices)]
-    costed = _costs(workload, cells, groups)
+    costed = _costs(workload, cells, groups, gpus)
     return sum(entry[2] for entry in costed), max((entry[3] for entry in costed), default=0.0)
 
 

@@ -108,10 +108,16 @@ class Metric:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a set of rows that share their costly part takes on one core: seconds and peak bytes."""
+    """What a set of rows that share their costly part takes: seconds on one core and peak bytes; gpu_seconds on one GPU,
+    None where a GPU is of no use."""
 
     seconds: float
     peak_bytes: float
+    gpu_seconds: float | None = None
+
+    def seconds_with(self, gpus: float) -> float:
+        """Seconds in a trial that has so many GPUs (of several only one is counted on)."""
+        return self.seconds if not gpus or self.gpu_seconds is None else self.gpu_seconds
 
 
 @dataclass(frozen=True)

@@ -1,36 +1,101 @@
-"""What rows of one draw cost on one core; importable without torch.
+"""What rows of one draw cost, on one core and on one GPU; importable without torch.
 
-Measured on one core of a 2-core x86 machine (float32, one thread): a step of the tiny preset takes 11 ms for 1024
-tokens. Expect a factor 2, and on a GPU hundreds of times less.
+Core: measured on one of a 2-core x86 machine (float32, one thread), where a step of the tiny preset takes 11 ms for
+1024 tokens. Expect a factor 2.
+
+GPU: an H200 in bfloat16, eager. A step takes the longer of starting its kernels, and of its arithmetic (4e14 flops a
+second, 40 % of the card's peak) plus its memory traffic (3.4e12 bytes a second, 70 % of peak; each value that the
+forward pass keeps is counted once as 4 bytes). The four numbers are set by three that were measured with a 3.1M-weight
+decoder of 4 layers and context 256: 10.1 million tokens a second at 65,536 tokens a step (9.8 by this formula), 3.0
+times the tokens a second of one with 8 models side by side at 16,384 tokens each (2.9), 9.7 times with 27 at 4,096
+(10.7). Other shapes are extrapolated: expect a factor 2 there too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from raysweep.workloads.declaration import Columns, Cost
-from raysweep.workloads.language.shapes import shape_of
+from raysweep.workloads.language.shapes import Shape, shape_of
+
+GPU = "H200"
+PER_MODEL = ("finetune_lr", "noise")
+"""Parameters in which models that train side by side may differ."""
+EVALUATION = 64  # sequences at a time
 
 _FLOPS = 6e10  # products of a wide model
 _PER_VALUE = 9e-10  # seconds to read and write what one token leaves behind in one layer, per coordinate
 _STEP = 2e-3  # seconds of a step's own
 _STEP_VALUE = 1.2e-8  # seconds of the optimizer per weight
 
+_GPU_FLOPS = 4e14
+_GPU_BYTES = 3.4e12
+_GPU_LAUNCH, _GPU_LAUNCH_LAYER = 2e-4, 1.2e-3  # seconds to start a step's kernels
+_GPU_STEP_VALUE = 60  # bytes of the optimizer per weight
+
 
 def of_rows(columns: Columns) -> Cost:
     """Seconds and peak bytes of all rows of one draw, which share their pretraining."""
     first = {name: values[0] for name, values in columns.items()}
     shape = shape_of(first)
-    coordinates = shape.depth * (20 * shape.width + 6 * shape.mlp) + 6 * shape.vocabulary
-    token = shape.flops_per_token() / _FLOPS + coordinates * _PER_VALUE
-    step = _STEP + _STEP_VALUE * shape.weights()
-    batch = int(first["pretrain_batch"])
-    steps = float(first["pretrain_length"]) / (batch * shape.context)
-    tuned = np.asarray(columns["finetune_steps"], float)
-    tokens = tuned * np.asarray(columns["finetune_batch"], float) * shape.context
-    evaluated = np.asarray(columns["evaluation_tokens"], float) * (3.2 + np.asarray(columns["early_stopping"], float))
-    seconds = steps * step + float(first["pretrain_length"]) * token
-    seconds += float((tuned * step + (tokens * 1.05 + evaluated / 3) * token).sum())
-    largest = max(batch, 64, int(np.max(columns["finetune_batch"])))  # 64: of an evaluation
+    before = pretraining(first, float(first["pretrain_length"]))
+    seconds, gpu_seconds = before.seconds, before.gpu_seconds or 0.0
+    for rows, count in _side_by_side(columns):
+        steps, batch = int(rows["finetune_steps"]), int(rows["finetune_batch"])
+        looks = 3 + int(rows["early_stopping"]) if steps else 3  # source, validation and test
+        tokens = steps * batch * shape.context
+        evaluated = float(rows["evaluation_tokens"]) * looks
+        core = token_seconds(shape)
+        seconds += count * (steps * _STEP + steps * _STEP_VALUE * shape.weights()
+                            + (1.05 * tokens + evaluated / 3) * core + 0.2 * evaluated / looks * core / 3)
+        gpu_seconds += 1.05 * steps * gpu_step(shape, batch, count) + _gpu_forward(shape, evaluated, count)
+    curved = 2 * int(first["sharpness_iterations"]) * 2  # Hessian products, each about two steps
+    seconds += curved * EVALUATION * shape.context * token_seconds(shape)
+    gpu_seconds += curved * gpu_step(shape, EVALUATION)
+    largest = max(int(first["pretrain_batch"]), EVALUATION, int(np.max(columns["finetune_batch"])))
     kept = min(8e9, largest * shape.context * shape.kept_bytes())  # 8e9: training.PIECE_BYTES, which needs torch
-    return Cost(seconds, 4e8 + 32.0 * shape.weights() + kept)
+    return Cost(seconds, 4e8 + 32.0 * shape.weights() + kept, gpu_seconds)
+
+
+def pretraining(parameters: Mapping[str, Any], tokens: float) -> Cost:
+    """What so many tokens of a row's pretraining cost: all of it, or the part that one stage does."""
+    shape, batch = shape_of(parameters), int(parameters["pretrain_batch"])
+    steps = tokens / (batch * shape.context)
+    seconds = steps * (_STEP + _STEP_VALUE * shape.weights()) + tokens * token_seconds(shape)
+    kept = min(8e9, batch * shape.context * shape.kept_bytes())
+    return Cost(seconds, 4e8 + 32.0 * shape.weights() + kept, steps * gpu_step(shape, batch))
+
+
+def token_seconds(shape: Shape) -> float:
+    """Seconds a core trains on one token, the step's own apart."""
+    coordinates = shape.depth * (20 * shape.width + 6 * shape.mlp) + 6 * shape.vocabulary
+    return shape.flops_per_token() / _FLOPS + coordinates * _PER_VALUE
+
+
+def gpu_token_seconds(shape: Shape) -> float:
+    """Seconds a GPU trains on one token where it is busy: arithmetic and memory traffic."""
+    return shape.flops_per_token() / _GPU_FLOPS + shape.kept_bytes() / _GPU_BYTES
+
+
+def gpu_step(shape: Shape, batch: int, models: int = 1) -> float:
+    """Seconds of a training step of models side by side, on `batch` sequences each."""
+    busy = batch * shape.context * gpu_token_seconds(shape) + _GPU_STEP_VALUE * shape.weights() / _GPU_BYTES
+    return max(_GPU_LAUNCH + _GPU_LAUNCH_LAYER * shape.depth, models * busy)
+
+
+def _gpu_forward(shape: Shape, tokens: float, models: int) -> float:
+    """Seconds to evaluate models side by side on so many tokens each: a third of training, batch by batch."""
+    return tokens / (EVALUATION * shape.context) * gpu_step(shape, EVALUATION, models) / 3
+
+
+def _side_by_side(columns: Columns) -> list[tuple[dict[str, Any], int]]:
+    """Rows that can train side by side: the first of each such set, and how many it has."""
+    apart = [values for name, values in columns.items() if name not in PER_MODEL]
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for index in range(len(columns["finetune_steps"])):
+        found.setdefault(tuple(values[index] for values in apart), []).append(index)
+    return [({name: values[members[0]] for name, values in columns.items()}, len(members))
+            for members in found.values()]
