@@ -108,8 +108,8 @@ class Metric:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a set of rows that share their costly part takes: seconds on one core and peak bytes; gpu_seconds on one GPU,
-    None where a GPU is of no use."""
+    """What a set of rows that share their costly part takes: seconds on one core and peak bytes; gpu_seconds on one
+    GPU, None where a GPU is of no use."""
 
     seconds: float
     peak_bytes: float
