@@ -27,6 +27,7 @@ from raysweep.progress import Progress, duration
 from raysweep.records import ledger, sweep_record
 from raysweep.search.queue import PackQueue
 from raysweep.space import Space
+from raysweep.time_limit import TimeLimit
 from raysweep.workloads.declaration import FAILED, OK
 
 EXECUTORS = ("ray", "inline")
@@ -43,6 +44,7 @@ class Options:
     workers: int | None = None
     on_code_change: str = "reuse"
     retry_failed: bool = False
+    max_hours: float | None = None
 
 
 @dataclass
@@ -184,14 +186,17 @@ def packing(executor: str, workers: int, space: Space) -> Packing:
                    gpus=space.resources["gpus_per_trial"])
 
 
-def compute(folder: Path, place: Place, books: Books, on_complete: Callable[[int], None],
+def compute(folder: Path, place: Place, books: Books, limit: TimeLimit, on_complete: Callable[[int], None],
             say: Callable[[str], None]) -> None:
-    """Compute what is missing, round by round; `on_complete` is told of every cell whose last draw arrived."""
+    """Compute what is missing, round by round; `on_complete` is told of every cell whose last draw arrived. TimeIsUp if
+    the limit left no time for some packs."""
     space, cells = books.space, books.cells
     for path in books.damaged:
         ledger.set_aside(path)
+    (folder / sweep_record.LOGS).mkdir(exist_ok=True)
     job = trial.Job(
         space.workload, cells.columns, cells.ids, ledger=str((folder / sweep_record.LEDGER).resolve()),
+        logs=str((folder / sweep_record.LOGS).resolve()),
         store=str((folder.parent / sweep_record.STORE).resolve()), attempt=books.attempt,
         code_version=code_version(books.workload), cpus=space.resources["cpus_per_trial"])
     with Progress() as progress:
@@ -206,19 +211,28 @@ def compute(folder: Path, place: Place, books: Books, on_complete: Callable[[int
             return packs
 
         def on_segment(pack: Pack, path: Path) -> None:
-            for cell in books.add(ledger.read_segment(path)):
+            rows = ledger.read_segment(path)
+            for cell in books.add(rows):
                 on_complete(cell)
             progress.advance(len(pack), pack.seconds)
+            limit.learn(sum(row["seconds"] for row in rows), pack.seconds)
+
+        def in_time(pack: Pack) -> bool:  # stages that are stored go on where they stopped: beginning one is no waste
+            return limit.left() > 0 if books.workload.stored else limit.fits(pack.seconds)
+
+        queue = PackQueue(propose, in_time)
 
         if place.executor == "ray":
             from raysweep.executors import ray_tune
 
-            ray_tune.run(PackQueue(propose), job, on_segment, workers=place.workers, resources=space.resources,
+            ray_tune.run(queue, job, on_segment, workers=place.workers, resources=space.resources,
                          scratch=folder / "tune")
         else:
             from raysweep.executors import inline
 
-            inline.run(PackQueue(propose), job, on_segment)
+            inline.run(queue, job, on_segment)
+        if queue.held_back:
+            raise limit.over()
 
 
 def where(place: Place, packs: int, work: Work) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from raysweep import driver, extension, plan, sweep, workloads
 from raysweep.driver import Options
-from raysweep.mirroring import RUN_PER_CELL_UP_TO
+from raysweep.mirroring import default_runs_per
 from raysweep.progress import duration
 from raysweep.space import Space
 
@@ -44,7 +44,7 @@ def describe(space: Space, name: str | None, storage: str | Path, options: Optio
     place = "this process" if executor == "inline" else f"Ray Tune, {workers} workers (start-up included)"
     lines.append(f"  {work.rows:,} rows to compute in {len(packs):,} pack{_s(packs)} of up to "
                  f"{max(map(len, packs)):,} row{_s(max(packs, key=len))}")
-    runs = len(cells) if len(cells) <= RUN_PER_CELL_UP_TO else 0
+    runs = len(cells) if default_runs_per(cells) == "cell" else 0
     lines.append(f"  estimated {duration(seconds)} in {place}; {duration(work.seconds)} of one {unit}")
     lines.append(f"  beside it: MLflow about {duration(4 + MIRROR_SECONDS * runs)} in the background, the report 5 to "
                  "30 s (--tracking-uri none and --no-report leave them out)")

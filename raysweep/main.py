@@ -35,6 +35,8 @@ EXECUTOR = click.option("--executor", type=click.Choice(["ray", "inline"]),
                         help="Ray Tune, or this process [default: this process up to about 20 s of work].")
 ON_CODE_CHANGE = click.option("--on-code-change", type=click.Choice(["reuse", "recompute", "refuse"]), default="reuse",
                               show_default=True, help="What to do with rows that older code computed.")
+MAX_HOURS = click.option("--max-hours", type=click.FloatRange(min=0, min_open=True), metavar="H",
+                         help="Stop in time, resumable: packs that would not end within H hours are not started.")
 NO_REPORT = click.option("--no-report", is_flag=True, help="Leave the report to `raysweep report`.")
 
 
@@ -57,13 +59,16 @@ def cli() -> None:
 @TRACKING
 @WORKERS
 @EXECUTOR
+@MAX_HOURS
+@click.option("--runs-per", type=click.Choice(["cell", "pack", "sweep"]),
+              help="What has a run of its own in MLflow [default: cell; above 5,000 cells packs of 250 cells].")
 @ON_CODE_CHANGE
 @NO_REPORT
 @click.option("--yes", is_flag=True, help="Go ahead with 1,000,000 rows and more.")
 @click.option("--dry-run", is_flag=True, help="Say what would be computed, how long and how large; compute nothing.")
 def run(space: str, sets: tuple[str, ...], name: str | None, storage: str, tracking_uri: str | None,
-        workers: int | None, executor: str | None, on_code_change: str, no_report: bool, yes: bool,
-        dry_run: bool) -> None:
+        workers: int | None, executor: str | None, max_hours: float | None, runs_per: str | None, on_code_change: str,
+        no_report: bool, yes: bool, dry_run: bool) -> None:
     """Run SPACE (a path, or the name of a packaged space) to its end.
 
     A sweep of that name that exists is continued; with more seeds or more values on an axis it is extended.
@@ -77,7 +82,8 @@ def run(space: str, sets: tuple[str, ...], name: str | None, storage: str, track
         click.echo("\n".join(dry.describe(sweep.read(space, changes, {}), name, storage, options, yes)))
         return
     _finish(sweep.run(space, set=changes, name=name, storage=storage, tracking_uri=tracking_uri, workers=workers,
-                      executor=executor, report=not no_report, yes=yes, on_code_change=on_code_change))
+                      executor=executor, max_hours=max_hours, runs_per=runs_per, report=not no_report, yes=yes,
+                      on_code_change=on_code_change))
 
 
 @cli.command()
@@ -86,15 +92,16 @@ def run(space: str, sets: tuple[str, ...], name: str | None, storage: str, track
 @TRACKING
 @WORKERS
 @EXECUTOR
+@MAX_HOURS
 @ON_CODE_CHANGE
 @NO_REPORT
 def resume(sweep_name: str, storage: str, tracking_uri: str | None, workers: int | None, executor: str | None,
-           on_code_change: str, no_report: bool) -> None:
+           max_hours: float | None, on_code_change: str, no_report: bool) -> None:
     """Compute what SWEEP still lacks, and once more what failed."""
     from raysweep import sweep
 
     _finish(sweep.resume(sweep_name, storage=storage, tracking_uri=tracking_uri, workers=workers, executor=executor,
-                         report=not no_report, on_code_change=on_code_change))
+                         max_hours=max_hours, report=not no_report, on_code_change=on_code_change))
 
 
 @cli.command()
@@ -122,12 +129,16 @@ def list_sweeps(storage: str) -> None:
 @click.argument("sweep_name", metavar="SWEEP")
 @STORAGE
 @TRACKING
-def show_status(sweep_name: str, storage: str, tracking_uri: str | None) -> None:
-    """How far SWEEP is, what failed and why, and what to do next."""
+@click.option("--watch", is_flag=True, help="Look again every two seconds until nobody works on it any more.")
+def show_status(sweep_name: str, storage: str, tracking_uri: str | None, watch: bool) -> None:
+    """How far SWEEP is, how fast, what it used, what runs where, what failed and why, and what to do next."""
     from raysweep import status, sweep
 
     found = sweep.open_sweep(sweep_name, storage)
-    click.echo("\n".join(status.details(found, Path(storage))))
+    for lines in status.watch(found, Path(storage)) if watch else [status.details(found, Path(storage))]:
+        if watch and sys.stdout.isatty():
+            click.clear()
+        click.echo("\n".join(lines))
     status.settle(found, tracking_uri, Path(storage))
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from raysweep import plan, yaml_reader
 from raysweep.driver import Books
-from raysweep.errors import InputError
+from raysweep.errors import InputError, unknown
 from raysweep.identity import code_version
+from raysweep.plan import Cells
 from raysweep.records import files, sweep_record
 from raysweep.records import mirror as mirrors
 from raysweep.records.mirror import Mirror
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from raysweep.sweep import Sweep
 
 NOWHERE = "none"
+RUNS_PER = ("cell", "pack", "sweep")
 RUN_PER_CELL_UP_TO = 5000  # cells; at some 30 ms a run, more would outlast the sweep
 CELLS_PER_PACK = 250
 
@@ -42,12 +44,28 @@ def check(uri: str | None) -> None:
         raise InputError("--tracking-uri", str(error)) from None
 
 
+def default_runs_per(cells: Cells) -> str:
+    """What has a run of its own in MLflow, if nobody says."""
+    return "cell" if len(cells) <= RUN_PER_CELL_UP_TO else "pack"
+
+
+def check_runs_per(asked: str | None, record: sweep_record.Record | None) -> None:
+    """InputError for what there is not, and for a change: a sweep mirrored both ways would stand there twice."""
+    if asked is None:
+        return
+    if asked not in RUNS_PER:
+        raise unknown("runs_per", "choice", asked, RUNS_PER)
+    if record is not None and record.runs_per not in (None, asked):
+        raise InputError("--runs-per", f"{record.sweep} is mirrored per {record.runs_per} since it was started; --name "
+                                       "starts another sweep")
+
+
 def start(uri: str, sweep: Sweep, books: Books) -> Feed:
     """The mirror of a sweep, open and writing in the background, told of all that is complete already."""
     folder = sweep.folder.parent.resolve() / "mlflow-artifacts"
     artifacts = folder.as_uri() if uri.startswith("sqlite:") else None  # a server has a place of its own
     mirror = Mirror(uri, artifacts, sweep.space.as_dict(), sweep.name, sweep.record.sweep_id,
-                    code_version(sweep.workload))
+                    code_version(sweep.workload), str(sweep.folder.resolve()))
     feed = Feed(mirror, sweep, books)
     for index in books.complete():
         feed.complete(index)
@@ -55,32 +73,34 @@ def start(uri: str, sweep: Sweep, books: Books) -> Feed:
 
 
 class Feed:
-    """Hands complete cells to the mirror: each as a run of its own or, in a large sweep, in packs of neighbours.
+    """Hands complete cells to the mirror: each as a run of its own, or in packs of neighbours, or none of them.
 
     The packs are of equal positions in the plan, whatever was computed when, so that a replay finds the same ones.
     """
 
     def __init__(self, mirror: Mirror, sweep: Sweep, books: Books) -> None:
         self.mirror, self._sweep, self._books = mirror, sweep, books
-        self._packed = len(sweep.cells) > RUN_PER_CELL_UP_TO
+        self._runs_per = sweep.record.runs_per or default_runs_per(sweep.cells)
         self._told: set[int] = set()
         self.closed = False
 
     def complete(self, index: int) -> None:
         """The last draw of a cell is there."""
-        if not self._packed:
+        if self._runs_per == "cell":
             parameters = self._sweep.cells.parameters(index)
             stages = plan.cell_stages(self._sweep.workload, parameters, self._sweep.space.seeds)
             self.mirror.cell(self._sweep.cells.ids[index], parameters, self._books.of_cell(index),
                              [identity for ids in stages.values() for identity in ids])
             return
         pack = index // CELLS_PER_PACK
-        if pack not in self._told and all(map(self._books.is_complete, self._members(pack))):
+        if self._runs_per == "sweep" or pack in self._told:
+            return
+        if all(map(self._books.is_complete, self._members(pack))):
             self._hand_over(pack)
 
     def rest(self) -> None:
         """The end: packs of which some cells are complete and others, which a search left out, never will be."""
-        for pack in range(len(self._sweep.cells) // CELLS_PER_PACK + 1 if self._packed else 0):
+        for pack in range(len(self._sweep.cells) // CELLS_PER_PACK + 1 if self._runs_per == "pack" else 0):
             if pack not in self._told:
                 self._hand_over(pack)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from raysweep import driver, mirroring, trial
+from raysweep import driver, live, mirroring, trial
 from raysweep import sweep as sweeps
 from raysweep.errors import InputError
 from raysweep.records import ledger, sweep_record
@@ -46,7 +48,9 @@ def details(found: Sweep, storage: Path) -> list[str]:
     counted = ", ".join(f"{count:,} {status}" for status, count in sorted(books.statuses().items()))
     lines = [f"{found.name}: {now}, {done:,} of {done + left:,} rows" + (f" ({counted})" if counted else ""),
              f"  space {found.space.name}, workload {found.space.workload}, started {found.record.created}",
-             f"  mirrored to {found.record.tracking_uri or 'nowhere'}"]
+             f"  mirrored to {found.record.tracking_uri or 'nowhere'}",
+             *live.lines(found.folder, found.space, books, now == "running"),
+             *(live.stages(found.folder, books) if now == "running" else [])]
     for row in found.failures()[:5]:
         reason = row.get("error", "").strip().splitlines()
         lines.append(f"  failed: cell {row['cell']} seed {row['seed']}: {reason[-1] if reason else 'no reason kept'}")
@@ -56,6 +60,20 @@ def details(found: Sweep, storage: Path) -> list[str]:
     if now == "interrupted":
         lines.append(f"  go on with: raysweep resume {found.name} --storage {storage}")
     return lines
+
+
+def watch(found: Sweep, storage: Path, pause: float = 2.0) -> Iterator[list[str]]:
+    """`details` again and again, as soon as they change, until no driver works on the sweep."""
+    before: list[str] = []
+    while True:
+        running = sweep_record.is_running(found.folder)
+        now = details(sweeps.open_sweep(found.name, storage), storage)  # its record anew: it may be extended meanwhile
+        if now != before:
+            yield now
+        if not running:
+            return
+        before = now
+        time.sleep(pause)
 
 
 def settle(found: Sweep, tracking_uri: str | None, storage: Path) -> None:

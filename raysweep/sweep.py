@@ -16,6 +16,7 @@ from raysweep.errors import InputError, unknown
 from raysweep.plan import Cells
 from raysweep.records import files, ledger, sweep_record
 from raysweep.space import Space, plain_name
+from raysweep.time_limit import TimeLimit
 from raysweep.workloads.declaration import FAILED, Workload
 
 if TYPE_CHECKING:
@@ -116,8 +117,9 @@ def _caveats(sweeps: list[Sweep]) -> list[str]:
 
 
 def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None, name: str | None = None,
-        storage: str | Path = "sweeps", tracking_uri: str | None = None, workers: int | None = None,
-        executor: str | None = None, report: bool = True, yes: bool = False, on_code_change: str = "reuse",
+        storage: str | Path = "sweeps", tracking_uri: str | None = None, runs_per: str | None = None,
+        workers: int | None = None, executor: str | None = None, max_hours: float | None = None, report: bool = True,
+        yes: bool = False, on_code_change: str = "reuse",
         say: Callable[[str], None] = driver.to_stderr, **overrides: Any) -> Sweep:
     """Run a space to its end and return the sweep; one that exists already is continued or extended.
 
@@ -125,7 +127,7 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
     keywords replace keys of the space (`seeds=5`), those of axes and fixed one by one. InputError for bad input;
     KeyboardInterrupt once everything finished so far is safe.
     """
-    options = _options(executor, workers, on_code_change)
+    options = _options(executor, workers, on_code_change, max_hours)
     asked = read(space, set, overrides)
     folder, existing = place(asked, name, storage)
     check_size(asked, yes)
@@ -134,8 +136,9 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
     if existing:
         extension.reconcile(existing.space, asked, existing.sweep)
     mirroring.check(uri)
+    mirroring.check_runs_per(runs_per, existing)
     new_storage = not folder.parent.exists()
-    record = existing or _create(folder, name or asked.name, asked, uri)
+    record = existing or _create(folder, name or asked.name, asked, uri, runs_per or mirroring.default_runs_per(cells))
     try:
         return _drive(folder, record, asked, cells, uri, options, report, say)
     except InputError:
@@ -147,13 +150,14 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
 
 
 def resume(name: str, *, storage: str | Path = "sweeps", tracking_uri: str | None = None, workers: int | None = None,
-           executor: str | None = None, report: bool = True, on_code_change: str = "reuse",
+           executor: str | None = None, max_hours: float | None = None, report: bool = True,
+           on_code_change: str = "reuse",
            say: Callable[[str], None] = driver.to_stderr) -> Sweep:
     """Compute what a sweep still lacks, rows that failed included."""
     found = open_sweep(name, storage)
     uri = mirroring.tracking(tracking_uri, found.record, Path(storage))
     mirroring.check(uri)
-    options = replace(_options(executor, workers, on_code_change), retry_failed=True)
+    options = replace(_options(executor, workers, on_code_change, max_hours), retry_failed=True)
     return _drive(found.folder, found.record, found.space, found.cells, uri, options, report, say)
 
 
@@ -188,7 +192,7 @@ def read(space: str | Path | Mapping[str, Any], set: Mapping[str, Any] | None, o
     return space_files.read(space, changes)
 
 
-def _options(executor: str | None, workers: int | None, on_code_change: str) -> Options:
+def _options(executor: str | None, workers: int | None, on_code_change: str, max_hours: float | None) -> Options:
     """InputError for what the command line would refuse."""
     if executor is not None and executor not in driver.EXECUTORS:
         raise unknown("executor", "executor", executor, driver.EXECUTORS)
@@ -196,7 +200,9 @@ def _options(executor: str | None, workers: int | None, on_code_change: str) -> 
         raise InputError("workers", f"expected a whole number of at least 1, got {workers!r}")
     if on_code_change not in driver.ON_CODE_CHANGE:
         raise unknown("on_code_change", "choice", on_code_change, driver.ON_CODE_CHANGE)
-    return Options(executor, workers, on_code_change)
+    if max_hours is not None and not max_hours > 0:
+        raise InputError("max_hours", f"expected hours above 0, got {max_hours!r}")
+    return Options(executor, workers, on_code_change, max_hours=max_hours)
 
 
 def place(space: Space, name: str | None, storage: str | Path) -> tuple[Path, sweep_record.Record | None]:
@@ -221,11 +227,12 @@ def check_size(space: Space, yes: bool) -> None:
                                  f"--yes is needed from {ASK_FROM_ROWS:,} rows on")
 
 
-def _create(folder: Path, name: str, space: Space, uri: str | None) -> sweep_record.Record:
+def _create(folder: Path, name: str, space: Space, uri: str | None, runs_per: str) -> sweep_record.Record:
     from raysweep.records.mirror import without_credentials
 
     try:
-        return sweep_record.create(folder, name, space.as_dict(), without_credentials(uri) if uri else None)
+        return sweep_record.create(folder, name, space.as_dict(), without_credentials(uri) if uri else None,
+                                   runs_per)
     except FileExistsError:
         raise InputError(name, "another driver has just started a sweep of this name") from None
     except OSError as error:
@@ -235,9 +242,10 @@ def _create(folder: Path, name: str, space: Space, uri: str | None) -> sweep_rec
 def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells, uri: str | None, options: Options,
            with_report: bool, say: Callable[[str], None]) -> Sweep:
     sweep, feed, written = Sweep(folder, record), None, None
+    limit = TimeLimit(options.max_hours)
     with driver.only_driver(folder, record.sweep):
         try:
-            with driver.stop_on_signals():
+            with driver.stop_on_signals(), limit.enforced():
                 books = driver.Books(space, cells, folder, options)
                 for note in books.notes:
                     say(note)
@@ -253,7 +261,8 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
                     stored_stages.claim(folder, record, books, work)
                 feed = mirroring.start(uri, sweep, books) if uri else None
                 if work.rows:
-                    driver.compute(folder, place_of_work, books, feed.complete if feed else lambda cell: None, say)
+                    driver.compute(folder, place_of_work, books, limit, feed.complete if feed else lambda cell: None,
+                                   say)
                 else:
                     say(f"{sweep.name}: all {len(books.rows):,} rows are there; nothing to compute")
                 try:
@@ -269,7 +278,8 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
             if feed and not feed.closed and (warning := feed.mirror.finish("KILLED" if stopped else "FAILED", {}, {})):
                 say(warning)
             if stopped:
-                say(f"interrupted: {len(sweep.rows()):,} rows are kept; go on with: raysweep resume {sweep.name} "
+                why = str(problem) or "interrupted"
+                say(f"{why}: {len(sweep.rows()):,} rows are kept; go on with: raysweep resume {sweep.name} "
                     f"--storage {shlex.quote(str(folder.parent))}")
             raise
     if written:  # the answer comes last, where it is seen

@@ -11,6 +11,7 @@ import contextlib
 import gc
 import importlib
 import os
+import socket
 import sys
 import time
 import traceback
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep import workloads
+from raysweep import trial_log, workloads
 from raysweep.errors import InputError
 from raysweep.records import ledger
 from raysweep.workloads.declaration import FAILED, STATUSES, Columns
@@ -31,27 +32,36 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 @dataclass(frozen=True)
 class Job:
-    """What all trials of one sweep share. columns, cell_ids: the table of cells that packs point into; ledger: the
-    folder segments go to; store: where stages are shared; attempt: which try at these rows this is; cpus: cores a
-    trial may use."""
+    """What all trials of one sweep share. columns, cell_ids: the table of cells that packs point into; ledger, logs:
+    the folders segments and logs go to; store: where stages are shared; attempt: which try at these rows this is; cpus:
+    cores a trial may use."""
 
     workload: str
     columns: Columns
     cell_ids: list[str]
     ledger: str
+    logs: str
     store: str
     attempt: int
     code_version: str
     cpus: int
 
 
-def run_pack(job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> Path:
-    """Compute the rows (cells[i], seeds[i]) and publish them; returns the path of their segment."""
+def run_pack(job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray, capture: bool = False) -> Path:
+    """Compute the rows (cells[i], seeds[i]) and publish them; returns the path of their segment. capture: whether what
+    is printed meanwhile goes to the trial's log."""
     path = ledger.segment_path(Path(job.ledger), pack, job.attempt)
     if not path.exists():
-        with threads(job.cpus):
-            ledger.write_segment(path, _rows(job, cells, seeds))
+        log = trial_log.log_path(Path(job.logs), pack, job.attempt)
+        with threads(job.cpus), trial_log.kept(log, pack, len(seeds), capture):
+            ledger.write_segment(path, signed(_rows(job, cells, seeds), pack))
     return path
+
+
+def signed(rows: list[ledger.Row], pack: str) -> list[ledger.Row]:
+    """Rows with where and when they were computed: pack (which names their log), host, finished (s of the epoch)."""
+    origin = {"pack": pack, "host": socket.gethostname(), "finished": round(time.time(), 3)}
+    return [{**row, **origin} for row in rows]
 
 
 def compute(workload_name: str, columns: Columns, seeds: np.ndarray, store: str,
@@ -87,6 +97,7 @@ def _rows(job: Job, cells: np.ndarray, seeds: np.ndarray, again: bool = True) ->
         raise
     except Exception:  # whatever a workload raises is data about its rows, not the end of the sweep
         problem = traceback.format_exc()
+        trial_log.LOGGER.error("%s rows cannot be computed together:\n%s", len(seeds), problem)
     else:
         seconds = (time.perf_counter() - started) / len(seeds)
         lists = {name: values.tolist() for name, values in metrics.items()}

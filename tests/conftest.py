@@ -83,8 +83,13 @@ def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def sandbox(sandbox_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The workload `sandbox`, here and in processes started here; returns the folder that is on the path."""
     monkeypatch.syspath_prepend(str(sandbox_path))
-    monkeypatch.setenv("PYTHONPATH", str(sandbox_path))
+    monkeypatch.setenv("PYTHONPATH", _before(sandbox_path))
     return sandbox_path
+
+
+def _before(folder: Path) -> str:
+    """PYTHONPATH with a folder in front."""
+    return os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 @pytest.fixture(scope="session")
@@ -95,7 +100,7 @@ def ray_cluster(sandbox_path: Path) -> Iterator[str]:
     import ray
 
     before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = str(sandbox_path)  # its workers are started from this environment
+    os.environ["PYTHONPATH"] = _before(sandbox_path)  # its workers are started from this environment
     context = ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
                        configure_logging=False, address="local")
     if before is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -29,6 +30,9 @@ def compute(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray],
             os.kill(os.getpid(), signal.SIGKILL)
         if behaviour == "die":
             os.kill(os.getpid(), signal.SIGKILL)
+        if behaviour == "speak":
+            print("said on stdout")
+            print("said on stderr", file=sys.stderr)
         deadline = time.monotonic() + 120
         while behaviour == "wait" and not (folder / "go").exists():
             if time.monotonic() > deadline:
@@ -58,7 +62,7 @@ WORKLOAD = Workload(
     parameters=(
         Parameter("x", float, 0.0, "a number"),
         Parameter("behaviour", str, "compute", "what happens in the row",
-                  choices=("compute", "raise", "raise_once", "memory", "die_once", "die", "wait")),
+                  choices=("compute", "raise", "raise_once", "memory", "die_once", "die", "wait", "speak")),
         Parameter("folder", str, "/nonexistent", "where marks are left"),
         Parameter("seconds", float, 0.0, "what a row is said to cost", unit="s", minimum=0),
         Parameter("added", float, 7.0, "a parameter of a later release", absent=7.0),

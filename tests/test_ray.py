@@ -43,7 +43,7 @@ def test_rows_are_the_same_on_any_number_of_workers(workers: int, ray_cluster: s
     found = run(storage, space, workers=workers)
     assert len(list((found.folder / "ledger").iterdir())) >= 3
     assert_same_rows(rows(found), rows(run(storage / "inline", space, executor="inline")))
-    assert sorted(path.name for path in found.folder.iterdir()) == ["driver.lock", "ledger", "sweep.json"]
+    assert sorted(path.name for path in found.folder.iterdir()) == ["driver.lock", "ledger", "logs", "sweep.json"]
     recorded = files_of(found.folder / "ledger")
     run(storage, {**space, "seeds": 9}, workers=workers)
     extended = files_of(found.folder / "ledger")
@@ -109,4 +109,5 @@ def test_ctrl_c_on_ray_keeps_what_is_done(ray_cluster: str, sandbox: Path, stora
     assert len(open_sweep("sandy", storage).results()) >= 2
     raysweep.resume("sandy", storage=storage, tracking_uri="none", report=False, executor="ray", say=lambda line: None)
     assert open_sweep("sandy", storage).results()["y"].tolist() == [0, 1, 2]
-    assert sorted(path.name for path in (storage / "sandy").iterdir()) == ["driver.lock", "ledger", "sweep.json"]
+    assert sorted(path.name for path in (storage / "sandy").iterdir()) == ["driver.lock", "ledger", "logs",
+                                                                              "sweep.json"]

@@ -95,7 +95,7 @@ def _trainable(config: dict[str, str], job: trial.Job) -> None:
     from ray import tune
 
     cells, seeds = (np.frombuffer(bytes.fromhex(config[name]), dtype=np.int64) for name in ("cells", "seeds"))
-    trial.run_pack(job, config["pack"], cells, seeds)
+    trial.run_pack(job, config["pack"], cells, seeds, capture=True)
     tune.report({"rows": len(seeds)})
 
 
@@ -131,7 +131,8 @@ def _searcher(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Pat
                         self.lost |= {part.id: times if len(parts) == 1 else 1 for part in parts}
                         source.hand_back(parts)
                         return
-                    ledger.write_segment(path, trial.lost_rows(job, pack.cells, pack.seeds, times))
+                    rows = trial.lost_rows(job, pack.cells, pack.seeds, times)
+                    ledger.write_segment(path, trial.signed(rows, pack.id))
                 on_segment(pack, path)
                 source.done()
             except BaseException as problem:  # Tune would swallow it; the driver must hear of it

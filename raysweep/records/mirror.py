@@ -56,15 +56,15 @@ class Mirror:
 
     tracking_uri: as `check` accepts it. artifact_location: folder or URI of a new experiment's artifacts; a tracking
     server is asked for its own instead. space: the resolved space (`name`, `axes`, `fixed`, `workload` are used).
-    sweep, sweep_id: its name, and the identity by which its runs are found again.
+    sweep, sweep_id: its name, and the identity by which its runs are found again. folder: where it lies, with its logs.
     """
 
     def __init__(self, tracking_uri: str, artifact_location: str | Path | None, space: Mapping[str, Any], sweep: str,
-                 sweep_id: str, code_version: str) -> None:
+                 sweep_id: str, code_version: str, folder: str = "") -> None:
         self._uri, self._sweep = tracking_uri, sweep
         self._axes = list(space.get("axes") or {})
         location = None if artifact_location is None or is_server(tracking_uri) else _location(artifact_location)
-        self._open = partial(_open, tracking_uri, location, dict(space), sweep, sweep_id, code_version)
+        self._open = partial(_open, tracking_uri, location, dict(space), sweep, sweep_id, code_version, folder)
         self._runs: Runs | None = None
         self._tasks: deque[_Task] = deque([_Task(lambda runs: None, cell=False)])  # opens before the first cell comes
         self._given_up: list[_Task] = []
@@ -228,8 +228,8 @@ def _find(tracking_uri: str, space_name: str) -> tuple[Any, str] | None:
 
 
 def _open(tracking_uri: str, location: str | None, space: dict[str, Any], sweep: str, sweep_id: str,
-          code_version: str) -> Runs:
-    return mirror_runs.open_runs(connect(tracking_uri), location, space, sweep, sweep_id, code_version)
+          code_version: str, folder: str) -> Runs:
+    return mirror_runs.open_runs(connect(tracking_uri), location, space, sweep, sweep_id, code_version, folder)
 
 
 def _location(where: str | Path) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from raysweep.workloads.declaration import FAILED, OK
 
-LAYOUT = 2
+LAYOUT = 3
 """Raise it when what is written of the same rows changes: replay then writes every cell anew."""
 LONGEST_PARAM, LONGEST_TAG = 6000, 5000  # MLflow refuses longer ones
 
@@ -69,6 +69,8 @@ def of_cell(cell_id: str, axes: Sequence[str], params: Mapping[str, Any], rows: 
     counts = Counter(str(row["status"]) for row in rows)
     tags = {"raysweep.cell": cell_id, "raysweep.stage_ids": _stages(stage_ids),
             "raysweep.draws": ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))}
+    if logs := _logs(rows):
+        tags["raysweep.logs"] = cut(logs, LONGEST_TAG)
     if not_finite:
         tags["raysweep.not_finite"] = cut(" ".join(not_finite), LONGEST_TAG)
     texts = {name: cut(text(value), LONGEST_PARAM) for name, value in params.items()}
@@ -91,6 +93,8 @@ def of_pack(pack_id: str, axes: Sequence[str],
     counts = Counter(str(row["status"]) for _, _, rows in cells for row in rows)
     tags = {"raysweep.cell": pack_id, "raysweep.cells": str(len(cells)),
             "raysweep.draws": ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))}
+    if logs := _logs([row for _, _, rows in cells for row in rows]):
+        tags["raysweep.logs"] = cut(logs, LONGEST_TAG)
     digest = hashlib.sha256("".join(part.digest for _, part in parts).encode()).hexdigest()[:32]
     return Content(f"cells {cells[0][0]} to {cells[-1][0]}",
                    "FAILED" if any(part.status == "FAILED" for _, part in parts) else "FINISHED",
@@ -125,6 +129,11 @@ def _stages(stage_ids: Sequence[str]) -> str:
         return whole
     kept = whole[: LONGEST_TAG - 40].rpartition(" ")[0]
     return f"{kept} … ({len(stage_ids)} in all)"
+
+
+def _logs(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The logs of the trials that computed these rows, below the folder that the tag raysweep.folder names."""
+    return " ".join(dict.fromkeys(f"logs/{row['pack']}-{row['attempt']}.log" for row in rows if "pack" in row))
 
 
 def _is_number(value: Any) -> bool:

@@ -36,11 +36,11 @@ class Runs:
 
 
 def open_runs(client: MlflowClient, artifact_location: str | None, space: Mapping[str, Any], sweep: str, sweep_id: str,
-              code_version: str) -> Runs:
+              code_version: str, folder: str) -> Runs:
     """The experiment and the parent run, found again or created, RUNNING; its children settled."""
     experiment_id = _experiment(client, str(space["name"]), artifact_location)
     common = {"raysweep.sweep": sweep, "raysweep.sweep_id": sweep_id, "raysweep.code_version": code_version,
-              "mlflow.source.name": "raysweep"}
+              "mlflow.source.name": "raysweep", **({"raysweep.folder": folder} if folder else {})}
     found = parents(client, experiment_id, sweep_id)
     if not found:
         tags = common | {"raysweep.kind": "sweep", "raysweep.workload": str(space.get("workload", ""))}

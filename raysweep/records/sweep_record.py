@@ -24,13 +24,14 @@ from raysweep.space import restore
 FORMAT = 1
 STORE = "store"
 RESERVED = ("mlflow.db", "mlflow-artifacts", STORE)
-FILE, LOCK, LEDGER = "sweep.json", "driver.lock", "ledger"
+FILE, LOCK, LEDGER, LOGS = "sweep.json", "driver.lock", "ledger", "logs"
 
 
 @dataclass(frozen=True)
 class Record:
     """sweep: its name; sweep_id: unique, new for every sweep that is started afresh; space: resolved, as plain data;
-    tracking_uri: where it is mirrored (without credentials), None for nowhere."""
+    tracking_uri: where it is mirrored (without credentials), None for nowhere; runs_per: what has a run there of its
+    own, cell, pack or sweep (None: of a time when their number alone decided)."""
 
     sweep: str
     sweep_id: str
@@ -38,19 +39,22 @@ class Record:
     tracking_uri: str | None
     created: str
     format: int = FORMAT
+    runs_per: str | None = None
 
 
 class Busy(Exception):
     """Another driver holds the sweep."""
 
 
-def create(folder: Path, sweep: str, space: dict[str, Any], tracking_uri: str | None) -> Record:
+def create(folder: Path, sweep: str, space: dict[str, Any], tracking_uri: str | None, runs_per: str) -> Record:
     """Start the record of a new sweep; FileExistsError if there is one."""
-    record = Record(sweep, uuid.uuid4().hex, space, tracking_uri, datetime.now(UTC).isoformat(timespec="seconds"))
+    record = Record(sweep, uuid.uuid4().hex, space, tracking_uri, datetime.now(UTC).isoformat(timespec="seconds"),
+                    runs_per=runs_per)
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, f"{folder.name} in it is a file", str(folder))
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / LEDGER).mkdir(exist_ok=True)
+    for inner in (LEDGER, LOGS):
+        (folder / inner).mkdir(exist_ok=True)
     if not files.publish(folder / FILE, _encode(record)):
         raise FileExistsError(folder / FILE)
     return record
@@ -126,6 +130,11 @@ def is_running(folder: Path) -> bool:
     except OSError:
         return True
     return False
+
+
+def running_since(folder: Path) -> float:
+    """When the driver that holds the sweep took hold of it, in seconds of the epoch."""
+    return (folder / LOCK).stat().st_mtime
 
 
 def delete(folder: Path) -> None:

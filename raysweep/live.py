@@ -1,0 +1,85 @@
+"""How a sweep is getting on, read from its ledger: how fast, what it has used, what it still needs, what runs now.
+
+Nothing here asks the driver anything, so it can be seen from every machine that can read the storage.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from raysweep import plan, trial_log
+from raysweep.driver import Books
+from raysweep.progress import duration
+from raysweep.records import sweep_record
+from raysweep.space import Space
+
+WINDOW = 3600.0  # seconds that the rate is taken over
+_SHOWN = 8  # things under way that are listed
+
+
+def used_and_left(books: Books) -> tuple[float, float | None]:
+    """Seconds of trials so far, and those that the missing rows should take: their estimate, corrected by how the rows
+    that are there compare with theirs (None before there is any)."""
+    missing = books.missing()
+    used = float(np.sum([row["seconds"] for row in books.rows.values()])) if books.rows else 0.0
+    if not missing.rows:
+        return used, 0.0
+    done: dict[int, list[int]] = {}
+    for cell, seed in books.rows:
+        done.setdefault(seed, []).append(books.position[cell])
+    there = {seed: np.asarray(sorted(cells), dtype=np.int64) for seed, cells in done.items()}
+    estimated, _ = plan.estimate(books.workload, books.cells, there)
+    return used, used / estimated * missing.seconds if estimated and used else None
+
+
+def hours(seconds: float, space: Space) -> str:
+    """Seconds of trials in what they cost: GPU-hours, or core-hours where trials have no GPU."""
+    gpus = space.resources["gpus_per_trial"]
+    return f"{seconds * (gpus or space.resources['cpus_per_trial']) / 3600:,.3g} {'GPU' if gpus else 'core'}-hours"
+
+
+def rows_per_second(books: Books, now: float) -> float | None:
+    """Rows that arrived within the last hour, per second since the first of them; None while too few did."""
+    arrived = [row["finished"] for row in books.rows.values() if row.get("finished", 0.0) > now - WINDOW]
+    first = min(arrived, default=now)
+    later = sum(moment > first for moment in arrived)
+    return later / (now - first) if later and now > first else None
+
+
+def lines(folder: Path, space: Space, books: Books, running: bool) -> list[str]:
+    """For `raysweep status`: rate and time left while it runs, what was used and is left, what runs where."""
+    now = time.time()
+    used, left = used_and_left(books)
+    text = f"  used {hours(used, space)}"
+    if left is None:
+        text += ", what is left cannot be told yet"
+    elif left:
+        text += f", about {hours(left, space)} left"
+    found = [text]
+    if not running:
+        return found
+    rate = rows_per_second(books, now)
+    missing = books.missing().rows
+    if rate:
+        found.append(f"  {rate:,.3g} rows/s, at this rate {duration(missing / rate)} left")
+    there = {f"{row['pack']}-{row['attempt']}" for row in books.rows.values() if "pack" in row}
+    under_way = trial_log.under_way(folder / sweep_record.LOGS, there, sweep_record.running_since(folder))
+    found += [f"  under way for {duration(seconds)}: {heading}" for seconds, heading in under_way[:_SHOWN]]
+    if len(under_way) > _SHOWN:
+        found.append(f"  and {len(under_way) - _SHOWN:,} more")
+    return found
+
+
+def stages(folder: Path, books: Books) -> list[str]:
+    """Stages of the store that somebody computes now, for whatever sweep."""
+    if not books.workload.stored:
+        return []
+    from raysweep.records import leases
+    from raysweep.records.store import Store
+
+    store = Store(folder.parent / sweep_record.STORE)
+    return [f"  stage {stage}: computed by {holder}" for stage, holder in sorted(leases.live(store.files).items())
+            ] if store.exists() else []
