@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import re
 import time
 import uuid
@@ -36,9 +37,10 @@ from raysweep.records.store_format import Damaged, seal, unseal
 
 __all__ = ["Damaged", "Entry", "Progress", "Store"]
 
+LOGGER = logging.getLogger("raysweep.store")  # read in the log of the trial
 LEASE_SECONDS = 60.0
 MARKER = "store.json"
-_SLOWEST = 1.0  # seconds between two looks of a waiter
+_SHORTEST, _SLOWEST = 0.01, 1.0  # seconds between two looks of a waiter
 _STAGE = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _SWEEP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
@@ -149,15 +151,18 @@ class Store:
         """
         claim = self._claim(stage)
         seal({"describe": describe})  # a mistake in it is found before the work, not after
-        pause = 0.01
+        pause = _SHORTEST
         while True:
             with contextlib.suppress(Damaged):
                 found = checkpoints.read(self.files, _record(stage), stage)
                 if found is not None:
+                    LOGGER.info("stage %s: read", stage)
                     return found
             self._prepare()
             lease = claim.take()
             if lease is None:
+                if pause == _SHORTEST:
+                    LOGGER.info("stage %s: somebody else computes it; waiting", stage)
                 time.sleep(pause)
                 pause = min(1.5 * pause, _SLOWEST, self.lease_seconds / 4)
                 continue
@@ -166,7 +171,9 @@ class Store:
                 if found is not None:
                     return found
                 progress = Progress(self.files, stage, lease)
+                LOGGER.info("stage %s: computing, start %d", stage, lease.latest())
                 tensors, meta = compute(progress)
+                LOGGER.info("stage %s: computed in %.1f s", stage, progress.seconds())
                 told = {"computed": lease.latest(), "seconds": progress.seconds()}
                 self.publish(stage, tensors, {**meta, **told}, describe)
                 progress.clear()
