@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import yaml
 
-from raysweep.workloads.language import WORKLOAD, corpus, files, installed, tasks
-from raysweep.workloads.language.corpus import BadText, Mixture, from_documents
+from raysweep.workloads.language import WORKLOAD, corpus, files, installed, splitting, tasks
+from raysweep.workloads.language.corpus import Mixture, from_documents
 from raysweep.workloads.language.grammar import Grammar
+from raysweep.workloads.language.splitting import SPLITS, BadText
 
 
 def documents(count: int, size: int = 300) -> list[bytes]:
@@ -182,8 +183,8 @@ def test_a_task_s_examples_are_split_and_each_is_seen_once_an_epoch(tmp_path):
                               for n in range(100)))
     task = corpus.load(f"task:{path}")
     assert (task.labels, task.size) == ((b"even", b"odd"), 80)
-    splits = {split: set(task.draw(split, 0, "x", 0, 80)) for split in corpus.SPLITS}
-    assert [len(splits[split]) for split in corpus.SPLITS] == [80, 10, 10]
+    splits = {split: set(task.draw(split, 0, "x", 0, 80)) for split in SPLITS}
+    assert [len(splits[split]) for split in SPLITS] == [80, 10, 10]
     assert len(set.union(*splits.values())) == 100
     asked, truth = task.questions("test", 10, 32)
     assert asked.shape == (10, 2, 33)
@@ -217,7 +218,7 @@ def test_tokens_on_disk_are_mapped_and_split_between_documents(tmp_path, name):
     else:
         joined.tofile(path)
     text = corpus.load(f"tokens:501:500:{path}")
-    np.testing.assert_array_equal(np.concatenate([text.splits[split] for split in corpus.SPLITS]), joined)
+    np.testing.assert_array_equal(np.concatenate([text.splits[split] for split in SPLITS]), joined)
     assert all(tokens[-1] == 500 for tokens in text.splits.values())
     assert text.sequences("train", 0, "x", 0, 5, 32).dtype == np.uint16
     assert "below the vocabulary of 400" in str(corpus.complaint(f"tokens:400:3:{path}", 32))
@@ -231,3 +232,31 @@ def test_source_and_target_share_a_vocabulary():
     key, message = WORKLOAD.check({**defaults, "source": "tokens:501:500:/x.npy"})
     assert key == "target"
     assert "501" in message
+
+
+def test_what_is_held_out_is_not_nearly_the_same_as_what_is_trained_on():
+    """Copies with a changed line, as packages that bring others along have them, land in training altogether."""
+    stream = np.random.default_rng(1)
+
+    def code(number: int) -> list[bytes]:
+        return [f"def function_{number}_{line}(argument={stream.integers(10**9)}):".encode() for line in range(30)]
+
+    originals = [code(number) for number in range(200)]
+    copies = [[*lines[:12], b"import something_else_altogether", *lines[13:]] for lines in originals[:100]]
+    made = [b"\n".join(lines) for lines in [*originals, *copies]]
+    found = splitting.split(made)
+    assert sorted(itertools.chain(*found.splits.values())) == sorted(made)
+    train = {line for document in found.splits["train"] for line in document.split(b"\n")}
+    for part in ("validation", "test"):
+        assert len(found.splits[part]) >= 3
+        for document in found.splits[part]:
+            own = document.split(b"\n")
+            assert sum(line in train for line in own) <= len(own) / 2
+    moved = 2 * round(splitting.HELD_OUT * len(made)) - sum(len(found.splits[part]) for part in ("validation", "test"))
+    assert moved > 3
+
+
+def test_a_text_of_one_mould_is_split_all_the_same():
+    same = [f"the first line of every document\nand the second one of them\nand then a third\n{number}".encode()
+            for number in range(40)]
+    assert [len(part) for part in splitting.split(same).splits.values()] == [36, 2, 2]

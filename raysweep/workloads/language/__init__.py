@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
-from raysweep.workloads.language.corpus import FORMS, TASK_FORMS
+from raysweep.workloads.language.corpus import BPE_FORM, FORMS, TASK_FORMS
 from raysweep.workloads.language.shapes import PRESETS, shape_of, vocabulary_of
 
 PRETRAIN_SCHEDULES = ("cosine", "constant", "wsd")
@@ -30,7 +30,8 @@ PARAMETERS = (
               maximum=16384, pretraining=True),
     Parameter("context", int, 0, "tokens a sequence; 0 takes the preset's", unit="tokens", minimum=0, maximum=65536,
               pretraining=True),
-    Parameter("source", str, "grammar:0", f"text to pretrain on: {FORMS}", pretraining=True),
+    Parameter("source", str, "grammar:0", f"text to pretrain on: {FORMS}; or {BPE_FORM}, the target "
+              "then being read in these tokens too", pretraining=True),
     Parameter("target", str, "grammar:0.5", f"what to fine-tune on: text in the same forms, or {TASK_FORMS}"),
     Parameter("pretrain_lr", float, 2e-3, "peak rate of AdamW on the source, at width 256 (muP)", minimum=0,
               open_minimum=True, pretraining=True),
@@ -70,6 +71,10 @@ METRICS = (
            direction="maximize"),
     Metric("finetune_loss_before", "target loss on test documents before perturbation and fine-tuning", "nats",
            "minimize"),
+    Metric("pretrain_loss_after_per_byte", "pretrain_loss_after in nats a byte of text instead of a token, so that "
+           "vocabularies compare; NaN where tokens are given", "nats", "minimize"),
+    Metric("finetune_loss_per_byte", "finetune_loss in nats a byte of text; NaN where tokens are given and of a task",
+           "nats", "minimize"),
     Metric("distance_moved", "length of the change of all weights, by noise and fine-tuning"),
     Metric("epochs", "times pretraining went over the source's training text; 0 for endless text"),
     Metric("finetune_epochs", "times fine-tuning went over the target's training text; 0 for endless text"),
@@ -102,10 +107,16 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
                                    f"got {length:,.0f}; nearest: {max(1, round(length / step)) * step:,}")
     if str(parameters["source"]).startswith("task:"):
         return "source", f"expected text to pretrain on, {FORMS}, got a task"
-    if vocabulary_of(str(parameters["target"])) != shape.vocabulary:
+    source, target = str(parameters["source"]), str(parameters["target"])
+    if target.startswith("bpe:"):
+        return "target", ("expected text without bpe:, which stands before the source only: the target is read in the "
+                          "source's tokens")
+    if source.startswith("bpe:") and target.startswith("tokens:"):
+        return "target", "expected text to be read in the source's tokens, got tokens"
+    if not source.startswith("bpe:") and vocabulary_of(target) != shape.vocabulary:
         return "target", f"expected text of the source's vocabulary, {shape.vocabulary:,} tokens"
-    for name in ("source", "target"):
-        complaint = corpus.complaint(parameters[name], shape.context)
+    for name, text in (("source", source), ("target", target)):
+        complaint = corpus.complaint(text, shape.context, source)
         if complaint:
             return name, complaint
     return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.workloads.declaration import DIVERGED, OK, Columns
-from raysweep.workloads.language import METRICS, PARAMETERS, finetuning, stages
+from raysweep.workloads.language import METRICS, PARAMETERS, corpus, finetuning, stages
 from raysweep.workloads.language.shapes import shape_of
 
 if TYPE_CHECKING:
@@ -30,11 +30,26 @@ def compute(columns: Columns, seeds: np.ndarray, store: Store) -> tuple[dict[str
         base = stages.flat_of(entry.tensors(), shape_of(rows[members[0]]))
         for batch in _groups([rows[index] for index in members], seeds[members], finetuning.PER_MODEL).values():
             chosen = [members[index] for index in batch]
+            bytes_per_token = _bytes_per_token(rows[chosen[0]])
             for index, (found, word) in zip(chosen, finetuning.run(base, [rows[i] for i in chosen], seed), strict=True):
-                for name, value in {**found, "epochs": float(entry.meta["epochs"])}.items():
+                for name, value in found.items():
                     metrics[name][index] = value
+                metrics["epochs"][index] = float(entry.meta["epochs"])
+                for name, size in bytes_per_token.items():
+                    metrics[f"{name}_per_byte"][index] = found[name] / size
                 status[index] = DIVERGED if entry.meta["diverged"] else word
     return metrics, status
+
+
+def _bytes_per_token(parameters: dict[str, Any]) -> dict[str, float]:
+    """Of the text that each of two losses is measured on."""
+    shape = shape_of(parameters)
+    source = corpus.load(str(parameters["source"]))
+    target = corpus.Mixture(corpus.load(str(parameters["target"]), str(parameters["source"])), source,
+                            float(parameters["overlap"]))
+    count = max(1, int(parameters["evaluation_tokens"]) // shape.context)
+    return {"pretrain_loss_after": corpus.bytes_per_token(source, "test", count, shape.context),
+            "finetune_loss": corpus.bytes_per_token(target, "test", count, shape.context)}
 
 
 def _groups(rows: list[dict[str, Any]], seeds: np.ndarray, apart: tuple[str, ...] | None = None,

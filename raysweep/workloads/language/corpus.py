@@ -6,33 +6,33 @@
     tokens:V:S:PATH    token numbers on disk, mapped (packed.py)
     task:…             examples to classify, as a target only (tasks.py)
     file:PATTERN       text files, or JSONL with a `text` field; a path, a folder, or a pattern with *
+    bpe:V:TEXT         one of the last three kinds of text in V tokens learned from it, as a source only (bpe.py)
 
-Nothing is downloaded. The digest belongs to the identity of every stage that read the text. Bytes are
-the tokens, but for `tokens:`.
+Nothing is downloaded. The digest belongs to the identity of every stage that read the text. Bytes are the tokens, but
+for `tokens:` and `bpe:`; losses are nats a token, and of a model's metrics those `_per_byte` compare vocabularies.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from raysweep.workloads import draws
+from raysweep.workloads.language.splitting import BadText, Documents, split
+
+if TYPE_CHECKING:
+    from raysweep.workloads.language.bpe import Vocabulary
 
 FORMS = ("grammar:D (0 to 1), python-source[:MB], python-docs[:MB], file:PATH (text or .jsonl) or "
          "tokens:VOCABULARY:SEPARATOR:PATH (.npy or uint16)")
+BPE_FORM = "bpe:VOCABULARY:TEXT (python-source, python-docs or file: in learned tokens)"
 TASK_FORMS = "task:PATH (.jsonl) or task:grammar:D"
-SPLITS = ("train", "validation", "test")
-HELD_OUT = 0.05  # of the documents for validation, and again for test
-SEPARATOR = b"\0"  # between documents
-
-
-class BadText(ValueError):
-    """A text that cannot be used; the message is one line and says where it is wrong."""
+SEPARATOR = b"\0"  # after every document
+BYTES = np.ones(256)
 
 
 class Corpus(Protocol):
@@ -46,6 +46,10 @@ class Corpus(Protocol):
     def train_tokens(self) -> int:
         """Length to train on."""
 
+    @property
+    def token_bytes(self) -> np.ndarray | None:
+        """Bytes of each token of the vocabulary; None if nobody knows."""
+
     def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
         """Sequences first … first+count-1 of a stream keyed by (seed, role): integers, (count, length + 1)."""
 
@@ -58,7 +62,8 @@ class Text:
     """A finite text, split by document."""
 
     digest: str
-    splits: dict[str, np.ndarray]
+    splits: Mapping[str, np.ndarray]
+    token_bytes: np.ndarray | None = None
 
     @property
     def train_tokens(self) -> int:
@@ -95,17 +100,14 @@ def _order(digest: str, seed: int, role: str, slack: int, windows: int) -> tuple
 
 
 def from_documents(documents: Sequence[bytes]) -> Text:
-    """Documents, without repeats, split by the hash of their content: no document is in two splits, and adding one
-    moves only its neighbours in hash order. Needs three at least. BadText otherwise."""
-    hashed = sorted({hashlib.sha256(document).digest(): document for document in documents if document.strip()}.items())
-    if len(hashed) < 3:
-        raise BadText(f"expected at least 3 different documents, to train, validate and test on, got {len(hashed)}")
-    held = max(1, round(HELD_OUT * len(hashed)))
-    bounds = {"test": (0, held), "validation": (held, 2 * held), "train": (2 * held, len(hashed))}
-    digest = hashlib.sha256(b"".join(key for key, _ in hashed)).hexdigest()[:16]
-    splits = {split: np.frombuffer(SEPARATOR.join(document for _, document in hashed[low:high]) + SEPARATOR, np.uint8)
-              for split, (low, high) in bounds.items()}
-    return Text(digest, splits)
+    """Documents as bytes, split (splitting.py); BadText if they are too few."""
+    return of_bytes(split(documents))
+
+
+def of_bytes(documents: Documents) -> Text:
+    """Split documents, the tokens being their bytes and one after each."""
+    return Text(documents.digest, {part: np.frombuffer(SEPARATOR.join(own) + SEPARATOR, np.uint8)
+                                   for part, own in documents.splits.items()}, BYTES)
 
 
 @dataclass(frozen=True)
@@ -116,9 +118,14 @@ class Mixture:
     source: Corpus
     overlap: float
 
+    @property
+    def token_bytes(self) -> np.ndarray | None:
+        """Bytes of each token; None if nobody knows."""
+        return self.target.token_bytes
+
     def sequences(self, seed: int, first: int, count: int, length: int) -> np.ndarray:
-        """Training sequences first … first+count-1 of the target's stream: uint8, (count, length + 1)."""
-        own = self.target.sequences("train", seed, "finetune", first, count, length)  # int16 from a task
+        """Training sequences first … first+count-1 of the target's stream: integers, (count, length + 1)."""
+        own = self.target.sequences("train", seed, "finetune", first, count, length)
         if self.overlap == 0:
             return own
         other = self.source.sequences("train", seed, "overlap", first, count, length)
@@ -139,42 +146,65 @@ class Mixture:
         return mixed
 
 
+def bytes_per_token(text: Corpus | Mixture, part: str, count: int, length: int) -> float:
+    """How many bytes a token of held-out sequences stands for on average; a loss divided by it is in nats a byte. NaN
+    if nobody knows."""
+    if text.token_bytes is None:
+        return float("nan")
+    if (text.token_bytes == 1).all():
+        return 1.0
+    return float(text.token_bytes[text.held_out(part, count, length)[:, 1:]].mean())
+
+
 def given(tokens: np.ndarray) -> np.ndarray:
-    """Tokens that are read and not predicted, int16: t as -1 - t."""
-    return -1 - tokens.astype(np.int16)
+    """Tokens that are read and not predicted, int32: t as -1 - t."""
+    return -1 - tokens.astype(np.int32)
 
 
-def load(name: str) -> Corpus:
-    """The corpus of that name, kept in memory; BadText says what is wrong with it."""
+def load(name: str, source: str = "") -> Corpus:
+    """The corpus of that name, kept in memory; BadText says what is wrong with it.
+
+    source: the name of the source, where this is a target: it is read in its tokens.
+    """
+    source = source if source.startswith("bpe:") and source != name else ""
+    return _load(name, source, (_signature(name), _signature(source)))
+
+
+def _signature(name: str) -> tuple[object, ...]:
+    """What changes when the files do that a text is read from."""
     kind, _, rest = name.partition(":")
+    if kind == "bpe":
+        from raysweep.workloads.language import bpe
+
+        return _signature(bpe.parse(name)[1])
     if kind == "tokens":
         from raysweep.workloads.language import packed
 
         path = packed.parse(name, rest)[2]
-        return _load(name, ((status := path.stat()).st_size, status.st_mtime_ns) if path.exists() else ())
+        return ((status := path.stat()).st_size, status.st_mtime_ns) if path.exists() else ()
     if kind == "file" or (kind == "task" and not rest.startswith("grammar")):
         from raysweep.workloads.language import files
 
-        return _load(name, files.signature(rest))
-    return _load(name, ())
+        return files.signature(rest)
+    return ()
 
 
 @functools.lru_cache(maxsize=4)
-def _load(name: str, signature: tuple[object, ...]) -> Corpus:
+def _load(name: str, source: str, signature: tuple[object, ...]) -> Corpus:
     kind, _, rest = name.partition(":")
+    if kind == "bpe":
+        return _tokenized(*_vocabulary(name, signature[0]))
+    if source:
+        words = _vocabulary(source, signature[1])[1]
+        if kind == "task":
+            from raysweep.workloads.language import tasks
+
+            return tasks.load(name, rest, words.encode)
+        return _tokenized(documents(name), words)
     if kind == "grammar":
         from raysweep.workloads.language import grammar
 
         return grammar.Grammar(number_after(name, rest, 0, 1))
-    if kind in ("python-source", "python-docs"):
-        from raysweep.workloads.language import installed
-
-        megabytes = number_after(name, rest, 0.1, 1e6) if rest else float("inf")
-        return from_documents(installed.documents(kind, megabytes))
-    if kind == "file":
-        from raysweep.workloads.language import files
-
-        return from_documents(files.documents(rest))
     if kind == "tokens":
         from raysweep.workloads.language import packed
 
@@ -183,7 +213,42 @@ def _load(name: str, signature: tuple[object, ...]) -> Corpus:
         from raysweep.workloads.language import tasks
 
         return tasks.load(name, rest)
+    if kind in ("python-source", "python-docs", "file"):
+        return of_bytes(documents(name))
     raise BadText(f"expected {FORMS}, got {name!r}")
+
+
+@functools.lru_cache(maxsize=1)
+def _vocabulary(name: str, signature: object) -> tuple[Documents, Vocabulary]:
+    """The documents of a text `bpe:…`, and the tokens learned from them."""
+    from raysweep.workloads.language import bpe
+
+    size, inner = bpe.parse(name)
+    bpe.needed()
+    own = documents(inner)
+    return own, bpe.vocabulary(size, own, name)
+
+
+def _tokenized(own: Documents, words: Vocabulary) -> Text:
+    from raysweep.workloads.language import bpe
+
+    digest = bpe.digest_of(own, words)
+    return Text(digest, bpe.Tokenized(own, words, digest), words.token_bytes())
+
+
+def documents(name: str) -> Documents:
+    """The split documents of a text that has such: of this installation, or of files."""
+    kind, _, rest = name.partition(":")
+    if kind in ("python-source", "python-docs"):
+        from raysweep.workloads.language import installed
+
+        return split(installed.documents(kind, number_after(name, rest, 0.1, 1e6) if rest else float("inf")))
+    if kind == "file":
+        from raysweep.workloads.language import files
+
+        return split(files.documents(rest))
+    raise BadText(f"expected text with documents to learn tokens from or to read in them, python-source[:MB], "
+                  f"python-docs[:MB] or file:PATH, got {name!r}")
 
 
 def number_after(name: str, text: str, low: float, high: float) -> float:
@@ -197,25 +262,31 @@ def number_after(name: str, text: str, low: float, high: float) -> float:
     return value
 
 
-def complaint(name: str, context: int) -> str | None:
-    """What is wrong with a text for this context, or None. Reads files; of what is built in only the name."""
-    kind = name.partition(":")[0]
+def complaint(name: str, context: int, source: str = "") -> str | None:
+    """What is wrong with a text for this context, or None; source as for `load`. Reads files; of what is built in only
+    the name."""
     try:
+        inner = name
+        if name.startswith("bpe:"):
+            from raysweep.workloads.language import bpe
+
+            inner = bpe.parse(name)[1]
+            bpe.needed()
+        kind, _, rest = inner.partition(":")
         if kind in ("python-source", "python-docs"):
-            rest = name.partition(":")[2]
             if rest:
                 number_after(name, rest, 0.1, 1e6)
             return None
-        corpus = load(name)
+        corpus = load(name, source)
     except BadText as error:
         return str(error)
     from raysweep.workloads.language.tasks import Task
 
-    if isinstance(corpus, Task) and 2 * max(map(len, corpus.labels)) > context:
+    if isinstance(corpus, Task) and 2 * corpus.longest_label() > context:
         return f"{name}: expected labels of at most {context // 2} tokens, half a context"
     if isinstance(corpus, Text):
-        for split, tokens in corpus.splits.items():
-            if len(tokens) < context + 1:
-                return (f"{name}: its {split} documents have {len(tokens):,} tokens, expected at least "
+        for part in corpus.splits:
+            if len(corpus.splits[part]) < context + 1:
+                return (f"{name}: its {part} documents have {len(corpus.splits[part]):,} tokens, expected at least "
                         f"{context + 1:,}, one context and the token after it")
     return None

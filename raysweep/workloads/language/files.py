@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from raysweep.workloads.language.corpus import BadText
+from raysweep.workloads.language.splitting import BadText
 
 BLOCK = 2000  # characters; a single text file is cut at blank lines into documents of at least this many
 FIELD = "text"

@@ -57,8 +57,8 @@ def run(base: np.ndarray, rows: list[Row], seed: int, size: int | None = None) -
     """
     parameters = rows[0]
     shape = shape_of(parameters)
-    mixture = Mixture(corpus.load(str(parameters["target"])), corpus.load(str(parameters["source"])),
-                      float(parameters["overlap"]))
+    source = str(parameters["source"])
+    mixture = Mixture(corpus.load(str(parameters["target"]), source), corpus.load(source), float(parameters["overlap"]))
     count = max(1, int(parameters["evaluation_tokens"]) // shape.context)
     examinations = Examinations(examination(mixture.source, "test", count, shape),
                                 examination(mixture, "validation", count, shape),

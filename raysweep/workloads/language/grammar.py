@@ -30,6 +30,7 @@ class Grammar:
     """The language at a distance from grammar:0. Satisfies corpus.Corpus."""
 
     train_tokens = 0
+    token_bytes = np.ones(256)
 
     def __init__(self, distance: float) -> None:
         self.distance = distance

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from raysweep.workloads.language.corpus import BadText, Text
+from raysweep.workloads.language.corpus import Text
+from raysweep.workloads.language.splitting import BadText
 
 FORM = "tokens:VOCABULARY:SEPARATOR:PATH"
 HELD_OUT = 0.005  # of the tokens for validation, and again for test: such texts are long

@@ -11,7 +11,7 @@ BASE_WIDTH = 256
 """The width at which rates and initialization are stated; muP carries them to the others."""
 
 VOCABULARY = 256  # bytes
-_TOKENS = re.compile(r"tokens:(\d+):")  # text of a vocabulary of its own
+_TOKENS = re.compile(r"(?:tokens|bpe):(\d+):")  # text of a vocabulary of its own
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,21 @@ import numpy as np
 
 from raysweep.workloads import draws
 from raysweep.workloads.language import files
-from raysweep.workloads.language.corpus import HELD_OUT, SPLITS, BadText, given
+from raysweep.workloads.language.corpus import given
 from raysweep.workloads.language.grammar import Grammar
+from raysweep.workloads.language.splitting import HELD_OUT, SPLITS, BadText
 
 BETWEEN = b"\n= "  # what stands between a text and its label
 TEXT, LABEL = "text", "label"
 TEXT_TOKENS = 40  # of an example of task:grammar:D
 Example = tuple[bytes, int]
+Encode = Callable[[bytes], np.ndarray]
+"""UTF-8 -> its tokens, unsigned integers."""
+
+
+def as_bytes(text: bytes) -> np.ndarray:
+    """The tokens where they are bytes, uint8."""
+    return np.frombuffer(text, np.uint8)
 
 
 @dataclass(frozen=True)
@@ -29,15 +37,25 @@ class Task:
     labels: tuple[bytes, ...]
     size: int
     draw: Callable[[str, int, str, int, int], list[Example]]
+    encode: Encode = as_bytes
 
     @property
     def train_tokens(self) -> int:
         """0: a task is counted in examples."""
         return 0
 
+    @property
+    def token_bytes(self) -> None:
+        """None: its loss is that of classes."""
+        return None
+
+    def longest_label(self) -> int:
+        """Tokens of the longest label."""
+        return max(len(self.encode(label)) for label in self.labels)
+
     def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
-        """One example a row, int16 (count, length + 1), all but the label's tokens given."""
-        return np.stack([sequence(text, self.labels[truth], length)
+        """One example a row, int32 (count, length + 1), all but the label's tokens given."""
+        return np.stack([sequence(text, self.labels[truth], length, self.encode)
                          for text, truth in self.draw(split, seed, role, first, count)])
 
     def held_out(self, split: str, count: int, length: int) -> np.ndarray:
@@ -45,31 +63,30 @@ class Task:
         return self.sequences(split, 0, "held out", 0, count, length)
 
     def questions(self, split: str, count: int, length: int) -> tuple[np.ndarray, np.ndarray]:
-        """Held-out examples with every possible label, int16 (examples, classes, length + 1), and which is right."""
+        """Held-out examples with every possible label, int32 (examples, classes, length + 1), and which is right."""
         examples = self.draw(split, 0, "held out", 0, count)
-        asked = [[sequence(text, label, length) for label in self.labels] for text, _ in examples]
+        asked = [[sequence(text, label, length, self.encode) for label in self.labels] for text, _ in examples]
         return np.array(asked), np.array([truth for _, truth in examples])
 
 
-def sequence(text: bytes, label: bytes, length: int) -> np.ndarray:
+def sequence(text: bytes, label: bytes, length: int, encode: Encode = as_bytes) -> np.ndarray:
     """One example as tokens (length + 1); the text loses its beginning where it is too long."""
-    answer = np.frombuffer(label, np.uint8).astype(np.int16)
-    room = length + 1 - len(answer) - len(BETWEEN)
-    asked = given(np.frombuffer(text[-room:] + BETWEEN, np.uint8))
+    answer = encode(label).astype(np.int32)
+    asked = given(np.concatenate([encode(text), encode(BETWEEN)])[-(length + 1 - len(answer)):])
     return np.concatenate([asked, answer, given(np.zeros(length + 1 - len(asked) - len(answer), np.uint8))])
 
 
-def load(name: str, rest: str) -> Task:
-    """The task of a name `task:REST`; BadText says what is wrong with it."""
+def load(name: str, rest: str, encode: Encode = as_bytes) -> Task:
+    """The task of a name `task:REST`, in bytes or in other tokens; BadText says what is wrong with it."""
     kind, _, distance = rest.partition(":")
     if kind == "grammar":
         from raysweep.workloads.language.corpus import number_after
 
-        return of_grammars(number_after(name, distance, 0, 1))
-    return of_file(rest)
+        return of_grammars(number_after(name, distance, 0, 1), encode)
+    return of_file(rest, encode)
 
 
-def of_grammars(distance: float) -> Task:
+def of_grammars(distance: float, encode: Encode = as_bytes) -> Task:
     """Is this text of grammar:0 (label a) or of grammar:D (label b)?"""
     grammars = (Grammar(0.0), Grammar(distance))
 
@@ -79,10 +96,10 @@ def of_grammars(distance: float) -> Task:
         return [(texts[which][row].tobytes(), int(which)) for row, which in enumerate(truth)]
 
     return Task(hashlib.sha256(f"task/{grammars[0].digest}/{grammars[1].digest}".encode()).hexdigest()[:16],
-                (b"a", b"b"), 0, draw)
+                (b"a", b"b"), 0, draw, encode)
 
 
-def of_file(path: str) -> Task:
+def of_file(path: str, encode: Encode = as_bytes) -> Task:
     """A user's task, split by example. BadText names file and line of what is wrong."""
     found: dict[bytes, tuple[bytes, bytes]] = {}
     for where, entry in files.entries(path):
@@ -101,7 +118,7 @@ def of_file(path: str) -> Task:
     examples = [(text, labels.index(label)) for _, (text, label) in sorted(found.items())]
     splits = _split(examples)
     digest = hashlib.sha256(b"".join(sorted(found))).hexdigest()[:16]
-    return Task(digest, labels, len(splits["train"]), _drawing(splits))
+    return Task(digest, labels, len(splits["train"]), _drawing(splits), encode)
 
 
 @functools.lru_cache(maxsize=8)

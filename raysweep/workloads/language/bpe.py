@@ -1,0 +1,158 @@
+"""Text in the tokens of a byte-level BPE that is trained here, on the training documents of the source alone.
+
+    bpe:VOCABULARY:TEXT      e.g. bpe:8192:python-source, bpe:8192:file:/data/*.txt
+
+A model has one vocabulary, so the target is read in the source's tokens too. Nothing is downloaded. The vocabulary
+depends on the training documents and its size only; its digest belongs to the identity of every stage that reads it.
+It is kept as JSON (cache.py), as is the tokenized text, and found again by training where the cache is gone.
+
+Any text can be said: the first 256 tokens are the bytes. The last token ends a document, and no text spells it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from raysweep.workloads.language import cache
+from raysweep.workloads.language.splitting import BadText, Documents
+
+FORM = "bpe:VOCABULARY:TEXT"
+VERSION = 1  # raise it when the same text would give another vocabulary
+SMALLEST, LARGEST = 258, 2**16
+SAMPLE = 16_000_000  # bytes of training documents that the merges are counted on
+TWICE = 2  # times a pair must occur to become a token
+BATCH = 4_000_000  # bytes of text tokenized at a time
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Tokens 0 … size-1, of which the last ends a document."""
+
+    size: int
+    digest: str
+    tokenizer: Any = field(repr=False)
+
+    @property
+    def separator(self) -> int:
+        """The token that ends a document."""
+        return self.size - 1
+
+    def encode(self, text: bytes) -> np.ndarray:
+        """UTF-8 as tokens, uint16, without an end."""
+        return np.array(self.tokenizer.encode(text.decode()).ids, np.uint16)
+
+    def decode(self, tokens: Sequence[int] | np.ndarray) -> str:
+        """The text of tokens; ends are left out, and what is cut within a character becomes �."""
+        return str(self.tokenizer.decode([int(token) for token in tokens if token != self.separator]))
+
+    def join(self, documents: Sequence[bytes]) -> np.ndarray:
+        """Documents one after the other, each with its end, uint16."""
+        found = []
+        for batch in _batches(documents):
+            for one in self.tokenizer.encode_batch_fast([document.decode() for document in batch]):
+                found.append(np.array([*one.ids, self.separator], np.uint16))
+        return np.concatenate(found) if found else np.zeros(0, np.uint16)
+
+    def token_bytes(self) -> np.ndarray:
+        """Bytes of each token (size,), a document's end counting as one, as it does where the tokens are bytes."""
+        letters = [self.tokenizer.id_to_token(token) for token in range(self.size - 1)]  # each stands for a byte
+        return np.array([*map(len, letters), 1], float)
+
+
+class Tokenized(Mapping[str, np.ndarray]):
+    """The splits of a text in tokens, each made when first asked for."""
+
+    def __init__(self, documents: Documents, vocabulary: Vocabulary, digest: str) -> None:
+        self._documents, self._vocabulary, self._digest = documents, vocabulary, digest
+        self._made: dict[str, np.ndarray] = {}
+
+    def __getitem__(self, split: str) -> np.ndarray:
+        if split not in self._made:
+            documents = self._documents.splits[split]
+            self._made[split] = cache.array(f"tokens-{self._digest}-{split}", lambda: self._vocabulary.join(documents))
+        return self._made[split]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._documents.splits)
+
+    def __len__(self) -> int:
+        return len(self._documents.splits)
+
+
+def parse(name: str) -> tuple[int, str]:
+    """Size of the vocabulary and name of the text, of a name `bpe:…`; BadText says what is wrong with it."""
+    size, _, text = name.partition(":")[2].partition(":")
+    if not (size.isascii() and size.isdigit() and text):
+        raise BadText(f"expected {FORM}, got {name!r}")
+    if not SMALLEST <= int(size) <= LARGEST:
+        raise BadText(f"expected a vocabulary of {SMALLEST} to {LARGEST:,} tokens, got {name!r}")
+    return int(size), text
+
+
+def needed() -> None:
+    """BadText if the package that trains is not there."""
+    if importlib.util.find_spec("tokenizers") is None:
+        raise BadText(f"{FORM} needs the package tokenizers: pip install 'raysweep[bpe]'")
+
+
+def vocabulary(size: int, documents: Documents, name: str) -> Vocabulary:
+    """The vocabulary of a text's training documents."""
+    needed()
+    from tokenizers import Tokenizer
+
+    said = cache.text(f"bpe-{VERSION}-{size}-{documents.digest}", lambda: _train(size, documents.splits["train"]))
+    tokenizer = Tokenizer.from_str(said)
+    if tokenizer.get_vocab_size() != size - 1:
+        raise BadText(f"{name}: expected a vocabulary of at most {tokenizer.get_vocab_size() + 1:,} tokens, all that "
+                      f"its training documents give, got {size:,}")
+    learned = json.loads(said)["model"]
+    content = json.dumps([VERSION, size, learned["vocab"], learned["merges"]], sort_keys=True)
+    return Vocabulary(size, hashlib.sha256(content.encode()).hexdigest()[:16], tokenizer)
+
+
+def digest_of(documents: Documents, vocabulary: Vocabulary) -> str:
+    """What pins a text in these tokens."""
+    return hashlib.sha256(f"bpe/{VERSION}/{vocabulary.digest}/{documents.digest}".encode()).hexdigest()[:16]
+
+
+def _train(size: int, documents: Sequence[bytes]) -> str:
+    """A byte-level BPE of size - 1 tokens, as JSON."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=size - 1, min_frequency=TWICE, show_progress=False,
+                                  initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()))
+    tokenizer.train_from_iterator(_sample(documents), trainer)
+    return str(tokenizer.to_str())
+
+
+def _sample(documents: Sequence[bytes]) -> Iterator[str]:
+    """The first documents in hash order, which is a fair sample."""
+    size = 0
+    for document in documents:
+        if size >= SAMPLE:
+            return
+        size += len(document)
+        yield document.decode()
+
+
+def _batches(documents: Sequence[bytes]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    size = 0
+    for document in documents:
+        batch.append(document)
+        size += len(document)
+        if size >= BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
