@@ -84,7 +84,8 @@ def packed_cells(count: int) -> tuple[float, float]:
              "fixed": {"engine": "network", "dim": DIM, "gamma": 0.5, "noise": 0.2, "finetune_lr": 0.02,
                        "finetune_steps": STEPS}}
     code = ("import json, sys, time\nfrom raysweep import sweep\nfrom raysweep.executors import ray_tune\n"
-            "ray_tune.connect(None, {'cpus_per_trial': 1, 'gpus_per_trial': 0})\nstarted = time.perf_counter()\n"
+            "from raysweep.resources import Resources\n"
+            "ray_tune.connect(None, [Resources()])\nstarted = time.perf_counter()\n"
             "sweep.run(json.loads(sys.argv[1]), storage=sys.argv[2], executor=sys.argv[3], report=False, "
             "tracking_uri='none')\n"
             f"print((time.perf_counter() - started) / {count})")

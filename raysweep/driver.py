@@ -115,8 +115,7 @@ class Books:
         pending = {seed: np.asarray([i for i in cells if (self.cells.ids[i], seed) not in done], dtype=np.int64)
                    for seed in self.space.seeds}
         pending = {seed: indices for seed, indices in pending.items() if len(indices)}
-        return Work(pending, *plan.estimate(self.workload, self.cells, pending,
-                                          self.space.resources["gpus_per_trial"]))
+        return Work(pending, *plan.estimate(self.workload, self.cells, pending))
 
     def is_complete(self, cell: int) -> bool:
         """Whether every draw of a cell is in the ledger."""
@@ -148,42 +147,45 @@ class Books:
 
 @dataclass(frozen=True)
 class Place:
-    """Where packs are computed: the executor, how many at a time, and whether the user asked for it."""
+    """Where packs are computed: the executor, how many at a time, whether the user asked for it, and how many workers
+    share the memory of one machine."""
 
     executor: str
     workers: int
     asked: bool
+    beside: int = 1
 
 
-def choose_executor(options: Options, work: Work, space: Space) -> str:
+def choose_executor(options: Options, work: Work, cells: Cells) -> str:
     """Ray, unless the work is so small that it is done here before Ray would have started."""
     if options.executor:
         return options.executor
-    small = work.seconds <= INLINE_UP_TO and not space.resources["gpus_per_trial"] and not options.workers
+    alone = all(needs.gang == 1 and not needs.gpus for needs in cells.needs)
+    small = work.seconds <= INLINE_UP_TO and alone and not options.workers
     return "inline" if small else "ray"
 
 
-def choose(options: Options, work: Work, space: Space, say: Callable[[str], None]) -> Place:
+def choose(options: Options, work: Work, cells: Cells, say: Callable[[str], None]) -> Place:
     """Where to compute; Ray is up afterwards if it is there. InputError if a trial can never fit."""
-    executor = choose_executor(options, work, space)
+    executor = choose_executor(options, work, cells)
     if executor == "inline" or not work.rows:
         return Place("inline", 1, bool(options.executor))
     from raysweep.executors import ray_tune
 
     say("starting Ray")
-    return Place("ray", ray_tune.connect(options.workers, space.resources), True)
+    room = ray_tune.connect(options.workers, cells.needs)
+    return Place("ray", room.trials, True, room.beside)
 
 
-def local_workers(space: Space) -> int:
+def local_workers(cells: Cells) -> int:
     """How many trials this machine can run at a time, as far as one can tell without asking Ray."""
-    return max(1, (os.cpu_count() or 1) // space.resources["cpus_per_trial"])
+    return max(1, *((os.cpu_count() or 1) // needs.cpus for needs in cells.needs))
 
 
-def packing(executor: str, workers: int, space: Space) -> Packing:
-    """How to cut packs: for this executor, this many workers, and the memory of this machine."""
+def packing(place: Place) -> Packing:
+    """How to cut packs: for this executor, this many workers, and the memory of a machine like this one."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Packing(workers=workers, floor=PACK_FLOOR[executor], memory=memory / 2 / workers,
-                   gpus=space.resources["gpus_per_trial"])
+    return Packing(workers=place.workers, floor=PACK_FLOOR[place.executor], memory=memory / 2 / place.beside)
 
 
 def compute(folder: Path, place: Place, books: Books, limit: TimeLimit, on_complete: Callable[[int], None],
@@ -204,8 +206,7 @@ def compute(folder: Path, place: Place, books: Books, limit: TimeLimit, on_compl
             work = books.missing()
             if not work.rows:
                 return []
-            cut = packing(place.executor, place.workers, space)
-            packs = plan.make_packs(books.workload, cells, work.pending, cut)
+            packs = plan.make_packs(books.workload, cells, work.pending, packing(place))
             progress.expect(work.rows, work.seconds)
             say(where(place, len(packs), work))
             return packs
@@ -225,7 +226,7 @@ def compute(folder: Path, place: Place, books: Books, limit: TimeLimit, on_compl
         if place.executor == "ray":
             from raysweep.executors import ray_tune
 
-            ray_tune.run(queue, job, on_segment, workers=place.workers, resources=space.resources,
+            ray_tune.run(queue, job, on_segment, workers=place.workers,
                          scratch=folder / "tune")
         else:
             from raysweep.executors import inline

@@ -8,7 +8,9 @@ from pathlib import Path
 from raysweep import driver, extension, plan, sweep, workloads
 from raysweep.driver import Options
 from raysweep.mirroring import default_runs_per
+from raysweep.plan import Pack
 from raysweep.progress import duration
+from raysweep.resources import Resources
 from raysweep.space import Space
 
 RAY_START = 15.0  # seconds an empty Ray job takes on two cores
@@ -24,9 +26,9 @@ def describe(space: Space, name: str | None, storage: str | Path, options: Optio
         extension.reconcile(record.space, space, record.sweep)
     books = driver.Books(space, cells, folder, options)
     work = books.missing()
-    executor = driver.choose_executor(options, work, space)
-    workers = 1 if executor == "inline" else options.workers or driver.local_workers(space)
-    packing = driver.packing(executor, workers, space)
+    executor = driver.choose_executor(options, work, cells)
+    workers = 1 if executor == "inline" else options.workers or driver.local_workers(cells)
+    packing = driver.packing(driver.Place(executor, workers, True, workers))
     packs = plan.make_packs(workloads.get(space.workload), cells, work.pending, packing)
     total = len(cells) * len(space.seeds)
     lines = [f"{space.name}: {space.workload}"]
@@ -40,10 +42,13 @@ def describe(space: Space, name: str | None, storage: str | Path, options: Optio
         return [*lines, "  nothing to compute"]
     busy = min(workers, len(packs))
     seconds = work.seconds / busy + (RAY_START if executor == "ray" else 0)
-    unit = "GPU" if space.resources["gpus_per_trial"] else "core"
+    unit = "GPU" if any(needs.gpus for needs in cells.needs) else "core"
     place = "this process" if executor == "inline" else f"Ray Tune, {workers} workers (start-up included)"
     lines.append(f"  {work.rows:,} rows to compute in {len(packs):,} pack{_s(packs)} of up to "
                  f"{max(map(len, packs)):,} row{_s(max(packs, key=len))}")
+    if cells.needs != [Resources()]:
+        for needs, own in _by_needs(packs).items():
+            lines.append(f"  {len(own):,} pack{_s(own)} on {needs.words()} each")
     runs = len(cells) if default_runs_per(cells) == "cell" else 0
     lines.append(f"  estimated {duration(seconds)} in {place}; {duration(work.seconds)} of one {unit}")
     lines.append(f"  beside it: MLflow about {duration(4 + MIRROR_SECONDS * runs)} in the background, the report 5 to "
@@ -51,6 +56,13 @@ def describe(space: Space, name: str | None, storage: str | Path, options: Optio
     lines.append(f"  estimated memory {max(pack.peak_bytes for pack in packs) / 1e6:,.0f} MB a trial; "
                  f"rows on disk about {work.rows * 700 / 1e6:,.1f} MB")
     return lines
+
+
+def _by_needs(packs: list[Pack]) -> dict[Resources, list[Pack]]:
+    found: dict[Resources, list[Pack]] = {}
+    for pack in packs:
+        found.setdefault(pack.needs, []).append(pack)
+    return found
 
 
 def _s(things: Sized) -> str:

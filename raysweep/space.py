@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from raysweep import workloads
+from raysweep import resources, workloads
 from raysweep.errors import InputError, shown, unknown
 from raysweep.search import options
 from raysweep.workloads.declaration import Parameter, Workload
@@ -22,7 +22,6 @@ from raysweep.workloads.declaration import Parameter, Workload
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 KEYS = ("name", "description", "workload", "axes", "zip", "exclude", "fixed", "seeds", "search", "resources",
         "analysis")
-RESOURCES = {"gpus_per_trial": 0, "cpus_per_trial": 1}
 MAX_VALUES = 10_000_000  # more cells than this cannot be enumerated, whatever --yes says
 MAX_ON_AXIS = 1_000_000  # checking one by one what takes longer to read than anyone meant to wait
 MAX_END = 1e300  # a span beyond it would overflow
@@ -42,7 +41,7 @@ class Space:
     zip: list[list[str]] = field(default_factory=list)
     exclude: list[dict[str, list[Any]]] = field(default_factory=list)
     search: dict[str, Any] = field(default_factory=lambda: {"grid": {}})
-    resources: dict[str, Any] = field(default_factory=lambda: dict(RESOURCES))
+    resources: dict[str, Any] = field(default_factory=lambda: dict(resources.DEFAULTS))
     analysis: list[dict[str, Any]] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
@@ -100,7 +99,8 @@ def validate(data: Mapping[str, Any]) -> Space:
     space = Space(
         name=name, workload=workload.name, axes=axes, fixed=fixed, seeds=_seeds(data.get("seeds", 1)),
         description=_text(data, "description"), zip=zips, exclude=_exclude(data, axes, workload),
-        search=_search(data, axes, workload), resources=_resources(data), analysis=_analysis(data, axes, workload))
+        search=_search(data, axes, workload), analysis=_analysis(data, axes, workload),
+        resources=resources.check(_mapping(data, "resources"), axes, workload))
     if space.count_upper_bound() > MAX_VALUES:
         raise InputError("axes", f"{space.count_upper_bound():,} cells are more than the {MAX_VALUES:,} that can be "
                                  "planned; take fewer values, or split the space")
@@ -286,17 +286,6 @@ def _search(data: Mapping[str, Any], axes: dict[str, list[Any]], workload: Workl
     if kind not in options.KINDS:
         raise unknown("search", "search", kind, options.KINDS)
     return {kind: options.check(kind, chosen, axes, workload)}
-
-
-def _resources(data: Mapping[str, Any]) -> dict[str, Any]:
-    given = _mapping(data, "resources")
-    for key, value in given.items():
-        if key not in RESOURCES:
-            raise unknown(f"resources.{key}", "resource", key, RESOURCES)
-        least = 1 if key == "cpus_per_trial" else 0
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 1024:
-            raise InputError(f"resources.{key}", f"expected a whole number of at least {least}, got {shown(value)}")
-    return {**RESOURCES, **given}
 
 
 def _analysis(data: Mapping[str, Any], axes: dict[str, list[Any]], workload: Workload) -> list[dict[str, Any]]:

@@ -250,7 +250,7 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
                 for note in books.notes:
                     say(note)
                 work = books.missing()
-                place_of_work = driver.choose(options, work, space, say)
+                place_of_work = driver.choose(options, work, cells, say)
                 if record.space != space.as_dict():
                     record = replace(record, space=space.as_dict())
                     sweep_record.update(folder, record)

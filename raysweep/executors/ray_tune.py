@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ import numpy as np
 
 from raysweep import trial
 from raysweep.errors import InputError
+from raysweep.executors import capacity
 from raysweep.plan import Pack, split
 from raysweep.records import ledger
+from raysweep.resources import Resources
 from raysweep.search.queue import PackQueue
 
 LOST_WORKER_RETRIES = 3
@@ -35,10 +38,19 @@ _ENVIRONMENT = {
 }
 
 
-def connect(workers: int | None, resources: dict[str, int]) -> int:
-    """Join the cluster that RAY_ADDRESS names, or start Ray on this machine; returns how many trials run at once.
+@dataclass(frozen=True)
+class Room:
+    """How many trials run at once on a cluster, and how many workers of them may share the memory of one machine."""
 
-    InputError if a single trial cannot fit: what it asks for and what is there.
+    trials: int
+    beside: int
+
+
+def connect(workers: int | None, needs: Sequence[Resources]) -> Room:
+    """Join the cluster that RAY_ADDRESS names, or start Ray on this machine, and see how many trials of these needs
+    there is room for, counting the machines that an autoscaler may add.
+
+    InputError if some trial can never fit: what it asks for and what is there.
     """
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
@@ -56,26 +68,22 @@ def connect(workers: int | None, resources: dict[str, int]) -> int:
         else:  # never somebody else's cluster that happens to run on this machine
             ray.init(address="local", include_dashboard=False, num_cpus=max(os.cpu_count() or 1, workers or 1),
                      **options)
-    there = ray.cluster_resources()
-    asked = {"CPU": resources["cpus_per_trial"], "GPU": resources["gpus_per_trial"]}
-    fits = [int(there.get(kind, 0) // amount) for kind, amount in asked.items() if amount]
-    for kind, amount in asked.items():
-        if amount > there.get(kind, 0):
+    there = capacity.of_cluster(ray.get_runtime_context().gcs_address, ray.nodes())
+    for need in needs:
+        if not there.trials(need):
             if not joined:
                 ray.shutdown()
-            raise InputError(f"resources.{kind.lower()}s_per_trial",
-                             f"a trial asks for {amount} {kind}, the cluster has {there.get(kind, 0):g}")
-    return min([*fits, workers] if workers else fits)
+            raise there.refuse(need)
+    trials, beside = max(map(there.trials, needs)), max(map(there.beside, needs))
+    return Room(min(trials, workers), min(beside, workers)) if workers else Room(trials, beside)
 
 
 def run(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Path], None], *, workers: int,
-        resources: dict[str, int], scratch: Path) -> None:
+        scratch: Path) -> None:
     """Compute every pack of `source` on the connected cluster; `on_segment` is told of each published segment."""
     from ray import tune
 
-    trainable = tune.with_resources(
-        tune.with_parameters(_trainable, job=job),
-        tune.PlacementGroupFactory([{"CPU": resources["cpus_per_trial"], "GPU": resources["gpus_per_trial"]}]))
+    trainable = tune.with_resources(tune.with_parameters(_trainable, job=job), _placement)
     scratch.mkdir(exist_ok=True)
     problems: list[BaseException] = []
     try:
@@ -91,11 +99,19 @@ def run(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Path], No
         raise problems[0]
 
 
-def _trainable(config: dict[str, str], job: trial.Job) -> None:
+def _placement(config: dict[str, Any]) -> Any:
+    """The placement group of a trial."""
+    from ray import tune
+
+    return tune.PlacementGroupFactory([Resources(**config["needs"]).share])
+
+
+def _trainable(config: dict[str, Any], job: trial.Job) -> None:
     from ray import tune
 
     cells, seeds = (np.frombuffer(bytes.fromhex(config[name]), dtype=np.int64) for name in ("cells", "seeds"))
-    trial.run_pack(job, config["pack"], cells, seeds, capture=True)
+    own = replace(job, cpus=Resources(**config["needs"]).threads)
+    trial.run_pack(own, config["pack"], cells, seeds, capture=True)
     tune.report({"rows": len(seeds)})
 
 
@@ -110,7 +126,7 @@ def _searcher(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Pat
             self.running: dict[str, Pack] = {}
             self.lost: dict[str, int] = {}
 
-        def suggest(self, trial_id: str) -> dict[str, str] | str | None:
+        def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
             if problems:
                 return Searcher.FINISHED
             pack = source.next()
@@ -118,7 +134,7 @@ def _searcher(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Pat
                 return None if source.running else Searcher.FINISHED
             self.running[trial_id] = pack
             return {"pack": pack.id, "cells": pack.cells.astype(np.int64).tobytes().hex(),
-                    "seeds": pack.seeds.astype(np.int64).tobytes().hex()}
+                    "seeds": pack.seeds.astype(np.int64).tobytes().hex(), "needs": asdict(pack.needs)}
 
         def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
             pack = self.running.pop(trial_id)

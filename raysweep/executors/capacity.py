@@ -1,0 +1,117 @@
+"""Which trials fit on a cluster: the machines that are up, and those that its autoscaler may add.
+
+Ray knows only the machines that are up. What an autoscaler may add stands in its configuration: Ray starts the
+autoscaler beside the head with the path of that file on its command line, so a driver on the head (where `ray submit`
+and `ray job submit` run it) can read it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raysweep.errors import InputError
+from raysweep.resources import Resources
+
+Machine = Mapping[str, float]
+"""What a machine has, by Ray's names: CPU, GPU."""
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """up: every machine that is up; more: kinds of machines that may be added, and how many of each; at_most: how many
+    may be added of all kinds together."""
+
+    up: Sequence[Machine]
+    more: Sequence[tuple[Machine, int]] = ()
+    at_most: int = 0
+
+    def trials(self, needs: Resources) -> int:
+        """How many trials run at a time when every machine is up; 0 if not even one ever can."""
+        workers = sum(_fit(machine, needs) for machine in self.up)
+        left = self.at_most
+        for fit, count in sorted(((_fit(machine, needs), count) for machine, count in self.more), reverse=True):
+            added = min(count, left)
+            workers, left = workers + fit * added, left - added
+        return workers // needs.gang
+
+    def beside(self, needs: Resources) -> int:
+        """How many workers of such trials share the memory of one machine."""
+        return max((_fit(machine, needs) for machine in self._kinds()), default=0)
+
+    def _kinds(self) -> list[Machine]:
+        return [*self.up, *(machine for machine, count in self.more if count and self.at_most)]
+
+    def refuse(self, needs: Resources) -> InputError:
+        """Why no trial of these needs can ever run: what it asks for, and what is there."""
+        for kind, amount in needs.total.items():
+            there = sum(machine.get(kind, 0) for machine in self.up)
+            if amount > there and not self.more:
+                return InputError(f"resources.{kind.lower()}s_per_trial",
+                                  f"a trial asks for {amount:g} {kind}, the cluster has {there:g}")
+        share = " and ".join(f"{amount:g} {kind}" for kind, amount in needs.share.items())
+        asked = f"a trial asks for {share} on one machine" if needs.gang == 1 else \
+            f"a trial asks for {needs.gang} workers with {share} each"
+        up = ", ".join(f"{count} x {_words(dict(kind))}" for kind, count in Counter(
+            tuple(machine.items()) for machine in self.up).items())
+        more = ", ".join(f"up to {min(count, self.at_most)} x {_words(machine)}" for machine, count in self.more)
+        kind = "gpus_per_trial" if needs.gpus else "cpus_per_trial"
+        return InputError(f"resources.{kind}", f"{asked}; there is {up or 'no machine'}" +
+                          (f", and the autoscaler may add {more}" if more else ""))
+
+
+def of_cluster(gcs_address: str, nodes: Sequence[Mapping[str, Any]]) -> Capacity:
+    """The capacity of a cluster. gcs_address: Ray's own name for it; nodes: as `ray.nodes()` gives them."""
+    alive = [node["Resources"] for node in nodes if node["Alive"]]
+    machines = [_machine(found) for found in alive]
+    configuration = _configuration(gcs_address)
+    if configuration is None:
+        return Capacity(machines)
+    workers = [machine for machine, found in zip(machines, alive, strict=True) if "node:__internal_head__" not in found]
+    return _with_autoscaler(machines, workers, configuration)
+
+
+def _with_autoscaler(up: list[Machine], workers: list[Machine], configuration: Mapping[str, Any]) -> Capacity:
+    """Machines that are up, the workers among them, and what an autoscaler of this configuration may add to them."""
+    largest = max(up, key=lambda machine: (machine.get("GPU", 0), machine.get("CPU", 0)), default={})
+    most = int(configuration.get("max_workers") or 0)
+    more = []
+    for name, kind in (configuration.get("available_node_types") or {}).items():
+        if name != configuration.get("head_node_type"):
+            # the machines of one's own state no resources: they are taken to be like the largest that is up
+            machine = _machine(kind.get("resources") or {}) or largest
+            count = int(kind.get("max_workers", most)) - workers.count(machine)
+            if count > 0:
+                more.append((machine, count))
+    return Capacity(up, more, max(0, most - len(workers)))
+
+
+def _configuration(gcs_address: str) -> dict[str, Any] | None:
+    """What the autoscaler of this cluster was started with, if it runs on this machine and has a configuration."""
+    import yaml
+
+    for process in Path("/proc").glob("[0-9]*/cmdline"):  # there is none but on Linux, where clusters run
+        with contextlib.suppress(OSError):
+            words = process.read_bytes().decode(errors="replace").split("\0")
+            options = dict(word[2:].split("=", 1) for word in words if word.startswith("--") and "=" in word)
+            if options.get("gcs-address") == gcs_address and "autoscaling-config" in options:
+                found = yaml.safe_load(Path(options["autoscaling-config"]).expanduser().read_text())
+                return found if isinstance(found, dict) else None
+    return None
+
+
+def _machine(resources: Mapping[str, float]) -> Machine:
+    return {kind: float(resources[kind]) for kind in ("CPU", "GPU") if resources.get(kind)}
+
+
+def _fit(machine: Machine, needs: Resources) -> int:
+    """How many workers of such trials fit on a machine."""
+    return int(min(machine.get(kind, 0) / amount for kind, amount in needs.share.items()) + 1e-9)
+
+
+def _words(machine: Machine) -> str:
+    return " and ".join(f"{amount:g} {kind}" for kind, amount in sorted(machine.items(), reverse=True)) or "nothing"
