@@ -14,31 +14,38 @@ from raysweep import plan, trial_log
 from raysweep.driver import Books
 from raysweep.progress import duration
 from raysweep.records import sweep_record
-from raysweep.space import Space
 
 WINDOW = 3600.0  # seconds that the rate is taken over
 _SHOWN = 8  # things under way that are listed
 
 
-def used_and_left(books: Books) -> tuple[float, float | None]:
-    """Seconds of trials so far, and those that the missing rows should take: their estimate, corrected by how the rows
-    that are there compare with theirs (None before there is any)."""
-    missing = books.missing()
-    used = float(np.sum([row["seconds"] for row in books.rows.values()])) if books.rows else 0.0
-    if not missing.rows:
-        return used, 0.0
+def used_and_left(books: Books) -> tuple[str, str | None]:
+    """GPU-hours so far and those that the missing rows should still take (core-hours where no trial has a GPU): their
+    estimate, corrected by how the rows that are there compare with theirs (None before there is any)."""
+    cells, missing = books.cells, books.missing().pending
     done: dict[int, list[int]] = {}
     for cell, seed in books.rows:
         done.setdefault(seed, []).append(books.position[cell])
-    there = {seed: np.asarray(sorted(cells), dtype=np.int64) for seed, cells in done.items()}
-    estimated, _ = plan.estimate(books.workload, books.cells, there)
-    return used, used / estimated * missing.seconds if estimated and used else None
+    there = {seed: np.asarray(sorted(members), dtype=np.int64) for seed, members in done.items()}
+    on_gpus = any(needs.gpus for needs in cells.needs)
+    devices = [needs.gpus if on_gpus else needs.cpus for needs in cells.needs]
+    spent = float(np.sum([row["seconds"] for row in books.rows.values()])) if books.rows else 0.0
+    used = float(np.sum([row["seconds"] * devices[cells.need[books.position[cell]]]
+                         for (cell, _), row in books.rows.items()])) if books.rows else 0.0
+    estimated, _ = plan.estimate(books.workload, cells, there)
+    unit = "GPU-hours" if on_gpus else "core-hours"
+    if missing and not (estimated and spent):
+        return _hours(used, unit), None
+    left = 0.0
+    for number, amount in enumerate(devices):
+        chosen = {seed: indices[cells.need[indices] == number] for seed, indices in missing.items()}
+        alike = {seed: indices for seed, indices in chosen.items() if len(indices)}
+        left += plan.estimate(books.workload, cells, alike)[0] * amount * spent / estimated if alike else 0.0
+    return _hours(used, unit), _hours(left, unit)
 
 
-def hours(seconds: float, space: Space) -> str:
-    """Seconds of trials in what they cost: GPU-hours, or core-hours where trials have no GPU."""
-    gpus = space.resources["gpus_per_trial"]
-    return f"{seconds * (gpus or space.resources['cpus_per_trial']) / 3600:,.3g} {'GPU' if gpus else 'core'}-hours"
+def _hours(seconds: float, unit: str) -> str:
+    return f"{seconds / 3600:,.3g} {unit}"
 
 
 def rows_per_second(books: Books, now: float) -> float | None:
@@ -49,20 +56,16 @@ def rows_per_second(books: Books, now: float) -> float | None:
     return later / (now - first) if later and now > first else None
 
 
-def lines(folder: Path, space: Space, books: Books, running: bool) -> list[str]:
+def lines(folder: Path, books: Books, running: bool) -> list[str]:
     """For `raysweep status`: rate and time left while it runs, what was used and is left, what runs where."""
     now = time.time()
     used, left = used_and_left(books)
-    text = f"  used {hours(used, space)}"
-    if left is None:
-        text += ", what is left cannot be told yet"
-    elif left:
-        text += f", about {hours(left, space)} left"
-    found = [text]
+    missing = books.missing().rows
+    found = [f"  used {used}" + ("" if not missing else f", about {left} left" if left else
+                                 ", what is left cannot be told yet")]
     if not running:
         return found
     rate = rows_per_second(books, now)
-    missing = books.missing().rows
     if rate:
         found.append(f"  {rate:,.3g} rows/s, at this rate {duration(missing / rate)} left")
     there = {f"{row['pack']}-{row['attempt']}" for row in books.rows.values() if "pack" in row}

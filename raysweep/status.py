@@ -49,7 +49,7 @@ def details(found: Sweep, storage: Path) -> list[str]:
     lines = [f"{found.name}: {now}, {done:,} of {done + left:,} rows" + (f" ({counted})" if counted else ""),
              f"  space {found.space.name}, workload {found.space.workload}, started {found.record.created}",
              f"  mirrored to {found.record.tracking_uri or 'nowhere'}",
-             *live.lines(found.folder, found.space, books, now == "running"),
+             *live.lines(found.folder, books, now == "running"),
              *(live.stages(found.folder, books) if now == "running" else [])]
     for row in found.failures()[:5]:
         reason = row.get("error", "").strip().splitlines()

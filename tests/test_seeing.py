@@ -67,6 +67,15 @@ def unfinished(storage: Path) -> str:
     return left.rpartition("-")[0]
 
 
+def test_hours_count_what_each_trial_holds(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
+    asked = {**space(tmp_path, ["compute", "compute", "raise"]), "resources": {"where": [{"x": 1, "cpus_per_trial": 2}]}}
+    found = raysweep.run(asked, storage=storage, tracking_uri="none", executor="inline", report=False,
+                         say=lambda line: None)
+    seconds = found.results()["seconds"]
+    spent = float((seconds * [1, 2, 1]).sum())
+    assert f"  used {spent / 3600:,.3g} core-hours\n" in call("status", "seen", "--storage", storage).out
+
+
 def test_watching_ends_with_the_sweep(running: subprocess.Popen[str], storage: Path, tmp_path: Path) -> None:
     watcher = subprocess.Popen(command("status", "seen", "--storage", storage, "--watch"), stdout=subprocess.PIPE,
                                text=True)
