@@ -1,7 +1,9 @@
 """How many models train side by side as one batch of matrix products: measured where it can pay, one where it cannot.
 
-On a CPU batched small products are slower than separate ones (1.6 to 2.6 times on two cores), so there models take
-turns. On a GPU a small model alone leaves most of it idle; what is fastest there is timed once per shape and kept.
+On a GPU a small model alone leaves most of it idle; what is fastest there is timed once per shape and kept. On a CPU
+models take turns: batched products gain nothing there at the sizes of the packaged spaces (`python -m
+benchmarks.language`; they do for steps of a few hundred tokens), and taking turns keeps every row equal to the last bit
+however rows are packed.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from raysweep.workloads.language.training import Recipe, State
 
 TIMED_STEPS = 3
 MEMORY_SHARE = 0.6  # of what the GPU has free
+GAIN = 0.97  # of the time of one alone, at most; less is within the error of the timing
 
 
 def side_by_side(shape: Shape, batch: int, count: int) -> int:
@@ -27,7 +30,8 @@ def side_by_side(shape: Shape, batch: int, count: int) -> int:
     free, _ = torch.cuda.mem_get_info()
     most = min(count, max(1, int(MEMORY_SHARE * free / model_bytes(shape, batch))))
     candidates = sorted({1, *(2**power for power in range(1, 12) if 2**power < most), most})
-    return min(candidates, key=lambda models: _seconds_per_model(shape, batch, models))
+    alone = GAIN * _seconds_per_model(shape, batch, 1)
+    return min(candidates, key=lambda models: alone if models == 1 else _seconds_per_model(shape, batch, models))
 
 
 def model_bytes(shape: Shape, batch: int) -> float:
@@ -38,6 +42,14 @@ def model_bytes(shape: Shape, batch: int) -> float:
 
 @functools.lru_cache(maxsize=64)
 def _seconds_per_model(shape: Shape, batch: int, models: int) -> float:
+    try:
+        return _timed(shape, batch, models)
+    except torch.cuda.OutOfMemoryError:
+        torch.cuda.empty_cache()
+        return float("inf")
+
+
+def _timed(shape: Shape, batch: int, models: int) -> float:
     state = State.fresh(np.repeat(model.initial(shape, 0)[None], models, 0))
     recipe = Recipe(shape, np.full(models, 1e-4), lambda step: 1.0)
     tokens = np.zeros((batch, shape.context + 1), np.uint8)
