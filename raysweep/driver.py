@@ -7,24 +7,20 @@ are, and the difference is cut into packs.
 from __future__ import annotations
 
 import os
-import signal
-import sys
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from raysweep import plan, search, trial, workloads
-from raysweep.errors import InputError
+from raysweep.errors import Halted, InputError
 from raysweep.identity import code_version
 from raysweep.plan import Cells, Pack, Packing
 from raysweep.progress import Progress, duration
-from raysweep.records import ledger, sweep_record
+from raysweep.records import files, ledger, sweep_record
 from raysweep.search.queue import PackQueue
 from raysweep.space import Space
 from raysweep.time_limit import TimeLimit
@@ -212,7 +208,11 @@ def compute(folder: Path, place: Place, books: Books, limit: TimeLimit, on_compl
             return packs
 
         def on_segment(pack: Pack, path: Path) -> None:
-            rows = ledger.read_segment(path)
+            try:
+                rows = ledger.read_segment(path)
+            except (ledger.Damaged, FileNotFoundError) as error:
+                raise Halted(str(path.parent), f"{path.name} was written there and cannot be read back whole ({error})"
+                             ) from None
             for cell in books.add(rows):
                 on_complete(cell)
             progress.advance(len(pack), pack.seconds)
@@ -223,17 +223,26 @@ def compute(folder: Path, place: Place, books: Books, limit: TimeLimit, on_compl
 
         queue = PackQueue(propose, in_time)
 
-        if place.executor == "ray":
-            from raysweep.executors import ray_tune
+        try:
+            if place.executor == "ray":
+                from raysweep.executors import ray_tune
 
-            ray_tune.run(queue, job, on_segment, workers=place.workers,
-                         scratch=folder / "tune")
-        else:
-            from raysweep.executors import inline
+                ray_tune.run(queue, job, on_segment, workers=place.workers, scratch=folder / "tune")
+            else:
+                from raysweep.executors import inline
 
-            inline.run(queue, job, on_segment)
+                inline.run(queue, job, on_segment)
+        except InputError as error:  # the space was good: it is the place that failed, and may be mended
+            raise error if isinstance(error, Halted) else Halted("", str(error)) from None
         if queue.held_back:
             raise limit.over()
+
+
+def halt(problem: Exception, folder: Path) -> Halted | None:
+    """The one line for an end that is nobody's mistake and can be gone on from; None for any other."""
+    if isinstance(problem, OSError) and problem.errno in files.FULL:
+        return Halted(str(folder), f"there is no room left ({problem.strerror})")
+    return problem if isinstance(problem, Halted) else None
 
 
 def where(place: Place, packs: int, work: Work) -> str:
@@ -256,25 +265,3 @@ def only_driver(folder: Path, sweep: str) -> Iterator[None]:
         except sweep_record.Busy as error:
             raise InputError(sweep, f"is being driven by {error}; one driver at a time") from None
         yield
-
-
-@contextmanager
-def stop_on_signals() -> Iterator[None]:
-    """Let SIGTERM stop the sweep as Ctrl-C does: what is done is kept, and the record is closed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def to_stderr(line: str) -> None:
-    """Where the driver speaks: stderr, so that stdout holds results only."""
-    print(line, file=sys.stderr, flush=True)

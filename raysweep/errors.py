@@ -18,6 +18,11 @@ class InputError(Exception):
         super().__init__(" ".join(text.split()))
 
 
+class Halted(InputError):
+    """A sweep could not go on where it is: a disk is full, a place cannot be written. What is done stays; once that is
+    mended, resuming goes on."""
+
+
 def shown(value: object) -> str:
     """A value as a complaint quotes it: its repr, cut where it would bury the line."""
     return _BRIEF.repr(value)

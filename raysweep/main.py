@@ -18,6 +18,7 @@ try:
     import click
 
     import raysweep
+    from raysweep import stopping, terminal
     from raysweep.errors import InputError, unknown
 except ModuleNotFoundError as missing:
     sys.exit(f"raysweep: {missing.name} is not installed for {sys.executable}; install raysweep there "
@@ -113,7 +114,7 @@ def sync(sweep_name: str, storage: str, tracking_uri: str | None) -> None:
     from raysweep import sweep
 
     found = sweep.sync(sweep_name, storage=storage, tracking_uri=tracking_uri)
-    click.echo(f"{found.name}: mirrored", err=True)
+    terminal.say(f"{found.name}: mirrored")
 
 
 @cli.command("list")
@@ -157,8 +158,8 @@ def results(sweep_names: tuple[str, ...], kind: str, output: str | None, storage
     found = [sweep.open_sweep(name, storage) for name in sweep_names]
     for entry in found:
         for path in entry.books().damaged:
-            click.echo(f"{entry.name}: {path.name} is damaged and left out; `raysweep resume {entry.name}` computes "
-                       "its rows again", err=True)
+            terminal.say(f"{entry.name}: {path.name} is damaged and left out; `raysweep resume {entry.name}` computes "
+                         "its rows again")
     frame = pandas.concat([entry.results() for entry in found], ignore_index=True)
     if output is None:
         sys.stdout.buffer.write(table.dump(frame, kind))
@@ -205,7 +206,7 @@ def delete(sweep_name: str, storage: str, tracking_uri: str | None, yes: bool) -
     if not yes and sys.stdin.isatty():
         click.confirm(f"delete {found.name} ({sum(found.statuses().values()):,} rows)?", abort=True)
     status.delete(found, tracking_uri, Path(storage))
-    click.echo(f"{found.name}: deleted", err=True)
+    terminal.say(f"{found.name}: deleted")
 
 
 @cli.command("workloads")
@@ -301,13 +302,13 @@ def _finish(found: Any) -> None:
     failures = found.failures()
     if not failures:
         return
-    click.echo(f"{found.name}: {len(failures):,} of {sum(found.statuses().values()):,} rows failed", err=True)
+    terminal.say(f"{found.name}: {len(failures):,} of {sum(found.statuses().values()):,} rows failed")
     for row in failures[:10]:
         reason = row.get("error", "").strip().splitlines()
-        click.echo(f"  cell {row['cell']} seed {row['seed']}: {reason[-1] if reason else 'no reason kept'}", err=True)
+        terminal.say(f"  cell {row['cell']} seed {row['seed']}: {reason[-1] if reason else 'no reason kept'}")
     first = failures[0]
-    click.echo(f"look at one with: raysweep debug {found.name} {first['cell']} {first['seed']} "
-               f"--storage {found.folder.parent}", err=True)
+    terminal.say(f"look at one with: raysweep debug {found.name} {first['cell']} {first['seed']} "
+                 f"--storage {found.folder.parent}")
     sys.exit(1)
 
 
@@ -324,25 +325,27 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(f"raysweep: this main.py is of version {VERSION}, the installed package of {raysweep.__version__}; "
                  "use files of one version (reinstall the package, or copy its own main.py)")
     arguments = sys.argv[1:] if arguments is None else arguments
+    terminal.open_streams()
     try:
         cli.main(arguments, prog_name="raysweep", standalone_mode=False)
     except InputError as error:
-        click.echo(str(error), err=True)
+        terminal.say(str(error))
         sys.exit(2)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(2)
     except click.exceptions.NoSuchCommand as error:
-        click.echo(str(unknown(error.command_name, "command", error.command_name, sorted(cli.commands))), err=True)
+        terminal.say(str(unknown(error.command_name, "command", error.command_name, sorted(cli.commands))))
         sys.exit(2)
     except click.UsageError as error:
         parameter = getattr(error, "param", None)
         path = (parameter.opts[0] if parameter is not None and parameter.opts[0].startswith("-")
                 else getattr(error, "option_name", None) or (parameter.human_readable_name if parameter else ""))
-        click.echo(str(InputError(path, error.format_message().removeprefix(f"{path}: "))), err=True)
+        terminal.say(str(InputError(path, error.format_message().removeprefix(f"{path}: "))))
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
-        sys.exit(130)
+        stopping.leave_soon()
+        sys.exit(stopping.INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)

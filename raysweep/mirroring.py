@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from raysweep.plan import Cells
 from raysweep.records import files, sweep_record
 from raysweep.records import mirror as mirrors
 from raysweep.records.mirror import Mirror
+from raysweep.space import Space
 
 if TYPE_CHECKING:
     from raysweep.sweep import Sweep
@@ -34,14 +36,30 @@ def tracking(asked: str | None, record: sweep_record.Record | None, storage: Pat
     return f"sqlite:///{(storage / 'mlflow.db').resolve()}"
 
 
-def check(uri: str | None) -> None:
-    """InputError if there is somewhere to mirror to and it cannot be reached."""
+def check(uri: str | None, record: sweep_record.Record | None, say: Callable[[str], None]) -> None:
+    """InputError if there is somewhere to mirror to and it cannot be reached; only a word about it where the sweep was
+    mirrored there before: it waits for no server, and the mirror is mended later."""
     if uri is None:
         return
     try:
         mirrors.check(uri)
     except mirrors.Unreachable as error:
-        raise InputError("--tracking-uri", str(error)) from None
+        if record is None:
+            raise InputError("--tracking-uri", f"{error} ({NOWHERE} runs without, and `raysweep sync SWEEP` with an "
+                                               "address writes it later)") from None
+        if mirrors.without_credentials(uri) != record.tracking_uri:
+            raise InputError("--tracking-uri", str(error)) from None
+        say(f"--tracking-uri: {error}; going on, and trying again meanwhile; if it stays away: "
+            f"raysweep sync {record.sweep}, later")
+
+
+def remember(folder: Path, record: sweep_record.Record, space: Space, uri: str | None) -> sweep_record.Record:
+    """The record with the space and the address that were asked for now, in its place if they are new."""
+    address = mirrors.without_credentials(uri) if uri else record.tracking_uri
+    current = replace(record, space=space.as_dict(), tracking_uri=address)
+    if current != record:
+        sweep_record.update(folder, current)
+    return current
 
 
 def default_runs_per(cells: Cells) -> str:

@@ -7,6 +7,8 @@ import threading
 import time
 from types import TracebackType
 
+from raysweep import terminal
+
 PLAIN_EVERY = 10.0  # seconds between plain lines
 
 
@@ -58,7 +60,7 @@ class Progress:
 
     def __enter__(self) -> Progress:
         live = sys.stderr.isatty()
-        self._thread = threading.Thread(target=self._show_live if live else self._show_plain, daemon=True)
+        self._thread = threading.Thread(target=self._show_while_it_can if live else self._show_plain, daemon=True)
         self._thread.start()
         return self
 
@@ -67,11 +69,17 @@ class Progress:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
-        print(self.line(), file=sys.stderr, flush=True)
+        terminal.say(self.line())
 
     def _show_plain(self) -> None:
         while not self._stop.wait(PLAIN_EVERY):
-            print(self.line(), file=sys.stderr, flush=True)
+            terminal.say(self.line())
+
+    def _show_while_it_can(self) -> None:
+        try:
+            self._show_live()
+        except OSError:  # the terminal was closed
+            terminal.silence()
 
     def _show_live(self) -> None:
         from rich.console import Console
@@ -84,6 +92,6 @@ class Progress:
             grid.add_row(ProgressBar(self._rows, self._done, width=30), self.line())
             return grid
 
-        with Live(view(), console=Console(stderr=True), transient=True, refresh_per_second=4) as live:
+        with Live(view(), console=Console(stderr=True), transient=True, auto_refresh=False) as live:
             while not self._stop.wait(0.25):
-                live.update(view())
+                live.update(view(), refresh=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep import driver, live, mirroring, trial
+from raysweep import live, mirroring, terminal, trial
 from raysweep import sweep as sweeps
 from raysweep.errors import InputError
 from raysweep.records import ledger, sweep_record
@@ -86,7 +86,7 @@ def settle(found: Sweep, tracking_uri: str | None, storage: Path) -> None:
     try:
         mirror.settle(uri, found.space.name, found.record.sweep_id)
     except mirror.Unreachable as error:  # what there is to see of the sweep has been shown
-        driver.to_stderr(f"--tracking-uri: {error}; the sweep's runs there stay as they are")
+        terminal.say(f"--tracking-uri: {error}; the sweep's runs there stay as they are")
 
 
 def delete(found: Sweep, tracking_uri: str | None, storage: Path) -> None:

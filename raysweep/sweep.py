@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from raysweep import driver, extension, mirroring, plan, space_files, workloads
+from raysweep import driver, extension, mirroring, plan, space_files, stopping, terminal, workloads
 from raysweep.driver import Options
-from raysweep.errors import InputError, unknown
+from raysweep.errors import Halted, InputError, unknown
 from raysweep.plan import Cells
 from raysweep.records import files, ledger, sweep_record
 from raysweep.space import Space, plain_name
@@ -120,7 +120,7 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
         storage: str | Path = "sweeps", tracking_uri: str | None = None, runs_per: str | None = None,
         workers: int | None = None, executor: str | None = None, max_hours: float | None = None, report: bool = True,
         yes: bool = False, on_code_change: str = "reuse",
-        say: Callable[[str], None] = driver.to_stderr, **overrides: Any) -> Sweep:
+        say: Callable[[str], None] = terminal.say, **overrides: Any) -> Sweep:
     """Run a space to its end and return the sweep; one that exists already is continued or extended.
 
     space: a path, the name of a packaged space, or plain data. set: dotted keys to values, as `--set`; further
@@ -135,14 +135,14 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
     cells = plan.enumerate_cells(asked)
     if existing:
         extension.reconcile(existing.space, asked, existing.sweep)
-    mirroring.check(uri)
+    mirroring.check(uri, existing, say)
     mirroring.check_runs_per(runs_per, existing)
     new_storage = not folder.parent.exists()
     record = existing or _create(folder, name or asked.name, asked, uri, runs_per or mirroring.default_runs_per(cells))
     try:
         return _drive(folder, record, asked, cells, uri, options, report, say)
-    except InputError:
-        if existing is None:
+    except InputError as error:
+        if existing is None and not isinstance(error, Halted):
             sweep_record.delete(folder)  # what was asked cannot be done here: nothing half-created stays
             if new_storage:
                 folder.parent.rmdir()
@@ -152,31 +152,37 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
 def resume(name: str, *, storage: str | Path = "sweeps", tracking_uri: str | None = None, workers: int | None = None,
            executor: str | None = None, max_hours: float | None = None, report: bool = True,
            on_code_change: str = "reuse",
-           say: Callable[[str], None] = driver.to_stderr) -> Sweep:
+           say: Callable[[str], None] = terminal.say) -> Sweep:
     """Compute what a sweep still lacks, rows that failed included."""
     found = open_sweep(name, storage)
     uri = mirroring.tracking(tracking_uri, found.record, Path(storage))
-    mirroring.check(uri)
+    mirroring.check(uri, found.record, say)
     options = replace(_options(executor, workers, on_code_change, max_hours), retry_failed=True)
     return _drive(found.folder, found.record, found.space, found.cells, uri, options, report, say)
 
 
 def sync(name: str, *, storage: str | Path = "sweeps", tracking_uri: str | None = None,
-         say: Callable[[str], None] = driver.to_stderr) -> Sweep:
+         say: Callable[[str], None] = terminal.say) -> Sweep:
     """Replay a sweep's ledger into MLflow; what is there already is left alone."""
     found = open_sweep(name, storage)
     uri = mirroring.tracking(tracking_uri, found.record, Path(storage))
     if uri is None:
         raise InputError("--tracking-uri", f"{name} is mirrored nowhere; say where to")
-    mirroring.check(uri)
-    with driver.only_driver(found.folder, found.name):
+    mirroring.check(uri, None, say)
+    feed: mirroring.Feed | None = None
+
+    def close() -> None:
+        if feed is not None:
+            feed.mirror.finish("KILLED", {}, {})
+
+    with driver.only_driver(found.folder, found.name), stopping.on_signals(close):
+        found = Sweep(found.folder, mirroring.remember(found.folder, found.record, found.space, uri))
         books = found.books()
         feed = mirroring.start(uri, found, books)
         try:
-            with driver.stop_on_signals():
-                mirroring.close(feed, found, books, say)
+            mirroring.close(feed, found, books, say)
         except KeyboardInterrupt:
-            feed.mirror.finish("KILLED", {}, {})
+            close()
             raise
     return found
 
@@ -236,25 +242,40 @@ def _create(folder: Path, name: str, space: Space, uri: str | None, runs_per: st
     except FileExistsError:
         raise InputError(name, "another driver has just started a sweep of this name") from None
     except OSError as error:
+        sweep_record.abandon(folder)
         raise InputError("--storage", f"{folder.parent} cannot be written: {error.strerror}") from None
 
 
 def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells, uri: str | None, options: Options,
            with_report: bool, say: Callable[[str], None]) -> Sweep:
-    sweep, feed, written = Sweep(folder, record), None, None
+    sweep, written = Sweep(folder, record), None
+    books: driver.Books | None = None
+    feed: mirroring.Feed | None = None
+
+    def close(status: Literal["KILLED", "FAILED"]) -> None:
+        """Close the record in MLflow."""
+        if feed and not feed.closed and (warning := feed.mirror.finish(status, {}, {})):
+            say(warning)
+
+    def kept() -> str:
+        return f"{len(books.rows if books else sweep.rows()):,} rows are kept; go on with: raysweep resume " \
+               f"{sweep.name} --storage {shlex.quote(str(folder.parent))}"
+
+    def interrupted(why: str = "interrupted") -> None:
+        close("KILLED")
+        say(f"{why}: {kept()}")
+
     limit = TimeLimit(options.max_hours)
-    with driver.only_driver(folder, record.sweep):
+    with driver.only_driver(folder, record.sweep), stopping.on_signals(interrupted) as listen:
         try:
-            with driver.stop_on_signals(), limit.enforced():
+            with limit.enforced():
                 books = driver.Books(space, cells, folder, options)
                 for note in books.notes:
                     say(note)
                 work = books.missing()
                 place_of_work = driver.choose(options, work, cells, say)
-                if record.space != space.as_dict():
-                    record = replace(record, space=space.as_dict())
-                    sweep_record.update(folder, record)
-                    sweep = Sweep(folder, record)
+                listen()
+                sweep = Sweep(folder, mirroring.remember(folder, record, space, uri))
                 if books.workload.stored and work.rows:
                     from raysweep import stored_stages
 
@@ -273,14 +294,17 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
                     raise
                 if feed:
                     mirroring.close(feed, sweep, books, say)
-        except BaseException as problem:
-            stopped = isinstance(problem, KeyboardInterrupt)
-            if feed and not feed.closed and (warning := feed.mirror.finish("KILLED" if stopped else "FAILED", {}, {})):
-                say(warning)
-            if stopped:
-                why = str(problem) or "interrupted"
-                say(f"{why}: {len(sweep.rows()):,} rows are kept; go on with: raysweep resume {sweep.name} "
-                    f"--storage {shlex.quote(str(folder.parent))}")
+        except SystemExit:  # while Ray starts, SIGTERM is Ray's
+            interrupted()
+            raise KeyboardInterrupt from None
+        except KeyboardInterrupt as stop:
+            interrupted(str(stop) or "interrupted")
+            raise
+        except Exception as problem:
+            halt = driver.halt(problem, folder)
+            close("KILLED" if halt else "FAILED")
+            if halt:
+                raise Halted("", f"{halt}; {kept()}") from problem
             raise
     if written:  # the answer comes last, where it is seen
         for line in (*written.headline, f"report: {written.directory / 'report.html'}"):

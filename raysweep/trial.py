@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from raysweep import trial_log, workloads
-from raysweep.errors import InputError
+from raysweep.errors import Halted, InputError
 from raysweep.records import ledger
 from raysweep.workloads.declaration import FAILED, STATUSES, Columns
 
@@ -48,13 +48,17 @@ class Job:
 
 
 def run_pack(job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray, capture: bool = False) -> Path:
-    """Compute the rows (cells[i], seeds[i]) and publish them; returns the path of their segment. capture: whether what
-    is printed meanwhile goes to the trial's log."""
+    """Compute the rows (cells[i], seeds[i]) and publish them; returns the path of their segment. Halted if they cannot
+    be written. capture: whether what is printed meanwhile goes to the trial's log."""
     path = ledger.segment_path(Path(job.ledger), pack, job.attempt)
     if not path.exists():
         log = trial_log.log_path(Path(job.logs), pack, job.attempt)
         with threads(job.cpus), trial_log.kept(log, pack, len(seeds), capture):
-            ledger.write_segment(path, signed(_rows(job, cells, seeds), pack))
+            rows = _rows(job, cells, seeds)
+            try:
+                ledger.write_segment(path, signed(rows, pack))
+            except OSError as error:
+                raise Halted(job.ledger, f"the ledger cannot be written ({error.strerror})") from None
     return path
 
 

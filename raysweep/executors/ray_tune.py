@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from raysweep import trial
-from raysweep.errors import InputError
+from raysweep.errors import Halted, InputError
 from raysweep.executors import capacity
 from raysweep.plan import Pack, split
 from raysweep.records import ledger
@@ -27,6 +28,8 @@ from raysweep.search.queue import PackQueue
 LOST_WORKER_RETRIES = 3
 """A worker that dies may not be the fault of its rows: the pack is tried again, then in halves, and a single row so
 many times."""
+LOST_NODE_RETRIES = 20
+"""A node that goes is the fault of none of its rows: a pack that was on it is tried again as it is, so often."""
 
 _ENVIRONMENT = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
@@ -111,8 +114,19 @@ def _trainable(config: dict[str, Any], job: trial.Job) -> None:
 
     cells, seeds = (np.frombuffer(bytes.fromhex(config[name]), dtype=np.int64) for name in ("cells", "seeds"))
     own = replace(job, cpus=Resources(**config["needs"]).threads)
-    trial.run_pack(own, config["pack"], cells, seeds, capture=True)
-    tune.report({"rows": len(seeds)})
+    try:
+        trial.run_pack(own, config["pack"], cells, seeds, capture=True)
+    except InputError as error:  # no fault of the rows, nor of this worker: the driver is to end
+        tune.report({"rows": 0, "halted": str(error)})
+    else:
+        tune.report({"rows": len(seeds)})
+
+
+def _dead_nodes() -> set[str]:
+    """Nodes that the cluster had and lost."""
+    import ray
+
+    return {node["NodeID"] for node in ray.nodes() if not node["Alive"]}
 
 
 def _searcher(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Path], None],
@@ -123,7 +137,8 @@ def _searcher(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Pat
     class PackSearcher(Searcher):
         def __init__(self) -> None:
             super().__init__(metric="rows", mode="max")
-            self.running: dict[str, Pack] = {}
+            self.running: dict[str, tuple[Pack, set[str]]] = {}
+            self.moved: Counter[str] = Counter()
             self.lost: dict[str, int] = {}
 
         def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
@@ -132,15 +147,21 @@ def _searcher(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Pat
             pack = source.next()
             if pack is None:  # a running pack may yet come back or start a round, so the end is when none runs
                 return None if source.running else Searcher.FINISHED
-            self.running[trial_id] = pack
+            self.running[trial_id] = pack, _dead_nodes()
             return {"pack": pack.id, "cells": pack.cells.astype(np.int64).tobytes().hex(),
                     "seeds": pack.seeds.astype(np.int64).tobytes().hex(), "needs": asdict(pack.needs)}
 
         def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-            pack = self.running.pop(trial_id)
+            pack, dead = self.running.pop(trial_id)
             try:
+                if result and "halted" in result:
+                    raise Halted("", result["halted"])
                 path = ledger.segment_path(Path(job.ledger), pack.id, job.attempt)
                 if not path.exists():  # it may be there even if the worker died right after
+                    if _dead_nodes() - dead and self.moved[pack.id] < LOST_NODE_RETRIES:
+                        self.moved[pack.id] += 1
+                        source.hand_back([pack])
+                        return
                     times = self.lost.get(pack.id, 0) + 1
                     parts = split(pack, job.cell_ids) if times > 1 else [pack]  # one row may have felled it
                     if times <= LOST_WORKER_RETRIES or len(parts) > 1:
@@ -151,7 +172,7 @@ def _searcher(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Pat
                     ledger.write_segment(path, trial.signed(rows, pack.id))
                 on_segment(pack, path)
                 source.done()
-            except BaseException as problem:  # Tune would swallow it; the driver must hear of it
+            except Exception as problem:  # Tune would swallow it; the driver must hear of it
                 problems.append(problem)
 
         def __reduce__(self) -> tuple[type, tuple[str]]:

@@ -11,6 +11,8 @@ from pathlib import Path
 _UMASK = os.umask(0)  # it can only be read by setting it
 os.umask(_UMASK)
 _MODE = 0o666 & ~_UMASK
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a write fails with where there is no room."""
 
 
 def publish(path: Path, content: bytes) -> bool:

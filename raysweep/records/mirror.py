@@ -9,10 +9,11 @@ and the runs: one per cell, or per pack of cells where a run for each would be t
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -198,24 +199,37 @@ def settle(tracking_uri: str, space_name: str, sweep_id: str, status: str = "KIL
     """Give the parent run of a sweep whose driver died its status, and drop the half of a child it was writing; False
     if it was not left RUNNING.
 
-    Raises Unreachable, as `check` does.
+    Raises Unreachable, as `check` does, or if it is lost on the way.
     """
-    found = _find(tracking_uri, space_name)
-    if found is None:
-        return False
-    client, experiment_id = found
-    running = [run for run in mirror_runs.parents(client, experiment_id, sweep_id) if run.info.status == "RUNNING"]
-    for run in running:
-        mirror_runs.drop_halves(client, experiment_id, run.info.run_id)
-        client.set_terminated(run.info.run_id, status)
-    return bool(running)
+    with _reaching(tracking_uri):
+        found = _find(tracking_uri, space_name)
+        if found is None:
+            return False
+        client, experiment_id = found
+        running = [run for run in mirror_runs.parents(client, experiment_id, sweep_id) if run.info.status == "RUNNING"]
+        for run in running:
+            mirror_runs.drop_halves(client, experiment_id, run.info.run_id)
+            client.set_terminated(run.info.run_id, status)
+        return bool(running)
 
 
 def forget(tracking_uri: str, space_name: str, sweep_id: str) -> None:
     """Delete a sweep's parent and children from MLflow (as MLflow deletes: `mlflow gc` purges). Raises Unreachable."""
-    found = _find(tracking_uri, space_name)
-    if found is not None:
-        mirror_runs.delete_sweep(found[0], found[1], sweep_id)
+    with _reaching(tracking_uri):
+        found = _find(tracking_uri, space_name)
+        if found is not None:
+            mirror_runs.delete_sweep(found[0], found[1], sweep_id)
+
+
+@contextlib.contextmanager
+def _reaching(tracking_uri: str) -> Iterator[None]:
+    """What MLflow, its database or its server come up with, as one line without credentials."""
+    try:
+        yield
+    except Unreachable:
+        raise
+    except Exception as error:
+        raise Unreachable(f"cannot use {tracking_uri}: {reason(error)}") from None
 
 
 def _find(tracking_uri: str, space_name: str) -> tuple[Any, str] | None:

@@ -42,16 +42,18 @@ def open_runs(client: MlflowClient, artifact_location: str | None, space: Mappin
     common = {"raysweep.sweep": sweep, "raysweep.sweep_id": sweep_id, "raysweep.code_version": code_version,
               "mlflow.source.name": "raysweep", **({"raysweep.folder": folder} if folder else {})}
     found = parents(client, experiment_id, sweep_id)
+    fixed = {name: cut(text(value), LONGEST_PARAM) for name, value in dict(space.get("fixed") or {}).items()}
     if not found:
         tags = common | {"raysweep.kind": "sweep", "raysweep.workload": str(space.get("workload", ""))}
         parent = client.create_run(experiment_id, run_name=sweep, tags=tags)
-        fixed = {name: cut(text(value), LONGEST_PARAM) for name, value in dict(space.get("fixed") or {}).items()}
         _log(client, parent.info.run_id, [], fixed, {})
         return Runs(client, experiment_id, parent.info.run_id, common)
     for double in found[1:]:  # a create that was sent twice because its answer was lost
         _delete_tree(client, double)
     parent_id = found[0].info.run_id
     client.update_run(parent_id, status="RUNNING")
+    if not found[0].data.params:  # whoever created it was killed before these were written
+        _log(client, parent_id, [], fixed, {})
     client.set_tag(parent_id, "raysweep.code_version", code_version)
     runs = Runs(client, experiment_id, parent_id, common)
     settle_children(runs)
@@ -161,9 +163,11 @@ def _children(client: MlflowClient, experiment_id: str, parent_id: str) -> list[
 
 
 def _delete_tree(client: MlflowClient, parent: Run) -> None:
-    for child in _children(client, parent.info.experiment_id, parent.info.run_id):
-        client.delete_run(child.info.run_id)
-    client.delete_run(parent.info.run_id)
+    for run in (*_children(client, parent.info.experiment_id, parent.info.run_id), parent):
+        if run.info.status in TERMINAL:
+            client.delete_run(run.info.run_id)
+        else:
+            _drop(client, run.info.run_id)
 
 
 def _log(client: MlflowClient, run_id: str, metrics: list[tuple[str, float, int]], params: Mapping[str, str],

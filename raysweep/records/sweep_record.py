@@ -60,6 +60,14 @@ def create(folder: Path, sweep: str, space: dict[str, Any], tracking_uri: str | 
     return record
 
 
+def abandon(folder: Path) -> None:
+    """Take away the empty folders of a record that could not be written."""
+    with contextlib.suppress(OSError):
+        (folder / LEDGER).rmdir()
+        folder.rmdir()
+        folder.parent.rmdir()
+
+
 def update(folder: Path, record: Record) -> None:
     """Replace the record, in one step."""
     files.replace(folder / FILE, _encode(record))

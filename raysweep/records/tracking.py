@@ -148,6 +148,8 @@ def _check_sqlite(tracking_uri: str) -> None:
         with contextlib.closing(sqlite3.connect(address, uri=True, timeout=PATIENCE)) as db:
             tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return  # somebody writes: it is there, and whoever writes to it next will wait
         raise Unreachable(f"{path}: {error}") from None
     if tables and "experiments" not in tables:
         raise Unreachable(f"{path} is a database of something else, not of MLflow")
