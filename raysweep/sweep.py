@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from raysweep.reporting.report import Report
 
 ASK_FROM_ROWS = 1_000_000
+COUNT_AGAIN_UP_TO = 20_000  # rows; of more, those that trials published last are not worth the seconds when told to end
 
 class Sweep:
     """A sweep in a storage directory. Nothing is computed by looking at it."""
@@ -258,7 +259,8 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
             say(warning)
 
     def kept() -> str:
-        return f"{len(books.rows if books else sweep.rows()):,} rows are kept; go on with: raysweep resume " \
+        rows = books.rows if books and len(books.rows) > COUNT_AGAIN_UP_TO else sweep.rows()
+        return f"{len(rows):,} rows are kept; go on with: raysweep resume " \
                f"{sweep.name} --storage {shlex.quote(str(folder.parent))}"
 
     def interrupted(why: str = "interrupted") -> None:

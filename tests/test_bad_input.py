@@ -336,7 +336,7 @@ def test_a_tracking_uri_that_cannot_be_reached_is_refused(uri: str, call: Call, 
     file.write_text(space())
     outcome = call("run", file, "--storage", storage, "--tracking-uri", uri, "--no-report")
     refused(outcome, "--tracking-uri: ")
-    assert outcome.err.count("--tracking-uri") == 1
+    assert outcome.err.count("--tracking-uri: ") == 1
     assert not storage.exists()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sqlite3
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,11 @@ def test_an_end_that_is_cut_short_leaves_no_run_running(number: signal.Signals, 
     for line in driver.stderr:
         if line.startswith("writing the last"):
             break
+    deadline = time.monotonic() + 60
+    while not (storage / "mlflow.db").exists():  # importing MLflow alone may take as long as an interrupted mirror has
+        assert time.monotonic() < deadline
+        assert driver.poll() is None
+        time.sleep(0.01)  # between two looks
     driver.send_signal(number)
     told = driver.stderr.read()
     assert driver.wait(timeout=60) == 130

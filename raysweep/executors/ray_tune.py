@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -69,8 +70,13 @@ def connect(workers: int | None, needs: Sequence[Resources]) -> Room:
             except ConnectionError as error:
                 raise InputError("RAY_ADDRESS", f"{os.environ['RAY_ADDRESS']} cannot be joined: {error}") from None
         else:  # never somebody else's cluster that happens to run on this machine
-            ray.init(address="local", include_dashboard=False, num_cpus=max(os.cpu_count() or 1, workers or 1),
-                     **options)
+            # a terminal that is closed hangs up on all it has started: Ray's processes inherit that they do not hear it
+            heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+            try:
+                ray.init(address="local", include_dashboard=False, num_cpus=max(os.cpu_count() or 1, workers or 1),
+                         **options)
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, heard)
     there = capacity.of_cluster(ray.get_runtime_context().gcs_address, ray.nodes())
     for need in needs:
         if not there.trials(need):
