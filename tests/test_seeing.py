@@ -68,7 +68,8 @@ def unfinished(storage: Path) -> str:
 
 
 def test_hours_count_what_each_trial_holds(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
-    asked = {**space(tmp_path, ["compute", "compute", "raise"]), "resources": {"where": [{"x": 1, "cpus_per_trial": 2}]}}
+    asked = {**space(tmp_path, ["compute", "compute", "raise"]),
+             "resources": {"where": [{"x": 1, "cpus_per_trial": 2}]}}
     found = raysweep.run(asked, storage=storage, tracking_uri="none", executor="inline", report=False,
                          say=lambda line: None)
     seconds = found.results()["seconds"]
