@@ -58,6 +58,9 @@ PARAMETERS = (
               minimum=1, maximum=10**9),
     Parameter("sharpness_iterations", int, 0, "Lanczos iterations on the Hessian of the source loss, for sharpness and "
               "what follows from it; 0 leaves them out", minimum=0, maximum=200),
+    Parameter("pretrain_dropout", float, 0.0, "dropout of embedding, attention and residual additions on the source; O "
+              "has 0.1", minimum=0, maximum=0.9, pretraining=True, absent=0.0),
+    Parameter("finetune_dropout", float, 0.0, "the same on the target", minimum=0, maximum=0.9, absent=0.0),
 )
 
 METRICS = (
@@ -124,8 +127,9 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
 
 WORKLOAD = Workload(
     name="language",
-    summary="overtraining of small language models: noise or fine-tuning after pretraining (paper O)",
-    identity_version=1,
+    summary="overtraining of small language models: noise or fine-tuning after pretraining (paper O); diverged: a loss "
+            "that is no number, or training that ends above where it started by more than batches vary",
+    identity_version=2,
     parameters=PARAMETERS,
     metrics=METRICS,
     compute="raysweep.workloads.language.compute:compute",
@@ -133,6 +137,7 @@ WORKLOAD = Workload(
     sources=("raysweep.workloads.language",),
     shared=tuple(parameter.name for parameter in PARAMETERS if parameter.pretraining),
     stored=True,
+    data_parallel=True,
     stages="raysweep.workloads.language.tree:stage_ids",
     check=check,
 )

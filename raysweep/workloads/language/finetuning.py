@@ -11,7 +11,16 @@ import torch
 from torch import Tensor
 
 from raysweep.workloads.declaration import DIVERGED, OK
-from raysweep.workloads.language import classification, corpus, fusion, perturbation, schedules, sharpness, training
+from raysweep.workloads.language import (
+    classification,
+    corpus,
+    fusion,
+    parallel,
+    perturbation,
+    schedules,
+    sharpness,
+    training,
+)
 from raysweep.workloads.language.corpus import Corpus, Mixture
 from raysweep.workloads.language.shapes import Shape, shape_of
 from raysweep.workloads.language.tasks import Task
@@ -20,7 +29,6 @@ from raysweep.workloads.language.training import Recipe, State
 PER_MODEL = ("finetune_lr", "noise")
 """Parameters in which models that train side by side may differ."""
 
-RISE = 1e-3  # nats: a training loss that ends further than this above its start has diverged
 Row = Mapping[str, Any]
 Examination = Callable[[Tensor], tuple[np.ndarray, np.ndarray]]
 """Models (models, weights) -> their loss and their accuracy (NaN where there is none), (models,) each."""
@@ -74,9 +82,12 @@ def run(base: np.ndarray, rows: list[Row], seed: int, size: int | None = None) -
     noise = perturbation.direction(shape, seed) if any(float(row["noise"]) for row in rows) else None
     if size is None:
         size = fusion.side_by_side(shape, int(parameters["finetune_batch"]), len(rows)) if steps_of(rows[0]) else 1
+        size = int(parallel.of_first(size))
     results: list[tuple[dict[str, float], str]] = []
+    begun: dict[float, np.ndarray] = {}
     for first in range(0, len(rows), size):
-        flat, own = _together(start, rows[first:first + size], seed, shape, mixture, examinations, noise, before)
+        flat, own = _together(start, rows[first:first + size], seed, shape, mixture, examinations, noise, before,
+                                begun)
         if quadratic is not None:
             for (metrics, _), moved in zip(own, flat - start, strict=True):
                 metrics["quadratic_sensitivity"] = quadratic.change(moved)
@@ -97,7 +108,7 @@ def _epochs(parameters: Row, shape: Shape, mixture: Mixture) -> float:
 
 
 def _together(start: Tensor, rows: list[Row], seed: int, shape: Shape, mixture: Mixture, examinations: Examinations,
-              noise: np.ndarray | None, before: Mapping[str, float],
+              noise: np.ndarray | None, before: Mapping[str, float], begun: dict[float, np.ndarray],
               ) -> tuple[Tensor, list[tuple[dict[str, float], str]]]:
     """Rows as one batch of models: where they ended, metrics and status."""
     flat = start.repeat(len(rows), 1)
@@ -106,7 +117,7 @@ def _together(start: Tensor, rows: list[Row], seed: int, shape: Shape, mixture: 
         flat += strength * torch.as_tensor(noise, device=flat.device)
     diverged = np.zeros(len(rows), bool)
     if steps_of(rows[0]):
-        flat, diverged = _finetune(flat, rows, seed, shape, mixture, examinations.validation)
+        flat, diverged = _finetune(flat, rows, seed, shape, mixture, examinations.validation, begun)
     loss, accuracy = examinations.test(flat)
     measured = {"pretrain_loss_after": examinations.source(flat)[0],
                 "finetune_loss": loss,
@@ -123,24 +134,29 @@ def _together(start: Tensor, rows: list[Row], seed: int, shape: Shape, mixture: 
 
 
 def _finetune(flat: Tensor, rows: list[Row], seed: int, shape: Shape, mixture: Mixture, validation: Examination,
-              ) -> tuple[Tensor, np.ndarray]:
+              begun: dict[float, np.ndarray]) -> tuple[Tensor, np.ndarray]:
     """The models after fine-tuning, and which of them diverged: a loss or gradient that is no number, or a training
-    loss over the last tenth of the steps above what the same batches cost at the start."""
+    loss that ended above where it started (training.rose), wherever early stopping would have it end. begun: losses at
+    the start by noise, filled as needed."""
     parameters, steps = rows[0], steps_of(rows[0])
     batch = int(parameters["finetune_batch"])
     recipe = Recipe(shape, np.array([float(row["finetune_lr"]) for row in rows]),
                     schedules.schedule(str(parameters["finetune_schedule"]), steps),
-                    float(parameters["finetune_weight_decay"]))
+                    float(parameters["finetune_weight_decay"]), dropout=float(parameters["finetune_dropout"]),
+                    seed=seed, role="finetune")
 
     def batches(step: int) -> np.ndarray:
         return mixture.sequences(seed, step * batch, batch, shape.context)
 
     state = State.fresh(flat, flat.device)
     best = Best(state, validation, _looks(steps, int(parameters["early_stopping"])))
-    watch = training.train(state, recipe, batches, steps, best if best.looks else None)
-    last = min(training.REMEMBERED, max(1, steps // 10))
-    at_start = np.mean([training.evaluate(flat, batches(step), shape) for step in range(steps - last, steps)], axis=0)
-    rose = ~(watch.last(last) <= at_start + RISE)
+    training.train(state, recipe, batches, steps, best if best.looks else None)
+    seen = range(max(0, steps - training.LOOKED), steps)
+    for index, row in enumerate(rows):  # rows of one noise start alike
+        if float(row["noise"]) not in begun:
+            begun[float(row["noise"])] = training.losses_on(flat[index:index + 1], batches, seen, shape)
+    rose = training.rose(np.concatenate([begun[float(row["noise"])] for row in rows], 1),
+                         training.losses_on(state.flat, batches, seen, shape))
     return (best.flat if best.looks else state.flat), rose | ~state.alive.cpu().numpy()
 
 

@@ -35,7 +35,7 @@ def pretrained(parameters: Mapping[str, Any], seed: int, store: Store) -> Entry:
         parent = _trunk(parameters, seed, store, schedules.trunk_steps(branch))
     else:
         factor = schedules.schedule("constant_warmup" if kind == "constant" else kind, steps, warmup)
-    return store.once(stage, lambda progress: _advance(parameters, seed, factor, steps, parent, progress),
+    return store.once(stage, lambda progress: _advance(parameters, seed, factor, steps, parent, progress, last=True),
                       describe=describe)
 
 
@@ -58,8 +58,9 @@ def _trunk(parameters: Mapping[str, Any], seed: int, store: Store, grid: list[in
 
 
 def _advance(parameters: Mapping[str, Any], seed: int, factor: Any, until: int, parent: Entry | None,
-             progress: Progress) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Train from the last checkpoint of this stage, or else its parent, or else from the start."""
+             progress: Progress, last: bool = False) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Train from the last checkpoint of this stage, or else its parent, or else from the start. Where a pretraining
+    ends (last), it is held against where it began: training that made the model worse is divergence."""
     shape, batch = shape_of(parameters), int(parameters["pretrain_batch"])
     text = corpus.load(str(parameters["source"]))
     start = progress.load() or parent
@@ -76,18 +77,25 @@ def _advance(parameters: Mapping[str, Any], seed: int, factor: Any, until: int, 
         return text.sequences("train", seed, "pretrain", step * batch, batch, shape.context)
 
     recipe = Recipe(shape, np.array([float(parameters["pretrain_lr"])]), factor,
-                    float(parameters["pretrain_weight_decay"]))
+                    float(parameters["pretrain_weight_decay"]), dropout=float(parameters["pretrain_dropout"]),
+                    seed=seed, role="pretrain")
     training.train(state, recipe, batches, until, checkpoint)
-    return record(state, shape, batch, text.train_tokens)
+    tensors, meta = record(state, shape, batch, text.train_tokens)
+    if last:
+        seen = range(max(0, until - training.LOOKED), until)
+        initial = State.fresh(model.initial(shape, seed)[None]).flat
+        begun, ended = (training.losses_on(flat, batches, seen, shape) for flat in (initial, state.flat))
+        meta["diverged"] |= bool(training.rose(begun, ended)[0])
+    return tensors, meta
 
 
 def record(state: State, shape: Shape, batch: int, train_tokens: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """One model in training as the store keeps it: weights by name, both moments, and how far it is in its data."""
     tensors = {name: view[0].cpu().numpy().copy() for name, view in model.named(state.flat, shape).items()}
     tensors[FIRST], tensors[SECOND] = state.first[0].cpu().numpy().copy(), state.second[0].cpu().numpy().copy()
-    tokens = state.step * batch * shape.context
+    tokens, frozen = state.step * batch * shape.context, not bool(state.alive.all())
     return tensors, {"step": state.step, "tokens": tokens, "sequences": state.step * batch,
-                     "epochs": tokens / train_tokens if train_tokens else 0.0, "diverged": not bool(state.alive.all())}
+                     "epochs": tokens / train_tokens if train_tokens else 0.0, "frozen": frozen, "diverged": frozen}
 
 
 def restore(entry: Entry, shape: Shape) -> State:
@@ -97,7 +105,7 @@ def restore(entry: Entry, shape: Shape) -> State:
     state.first = torch.as_tensor(tensors[FIRST], device=state.flat.device).clone()[None]
     state.second = torch.as_tensor(tensors[SECOND], device=state.flat.device).clone()[None]
     state.step = int(entry.meta["step"])
-    state.alive &= not entry.meta["diverged"]
+    state.alive &= not entry.meta["frozen"]
     return state
 
 

@@ -7,16 +7,18 @@ last was finite, and its neighbours never notice.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from raysweep.workloads.language import model
+from raysweep.workloads.language import model, parallel
+from raysweep.workloads.language.dropout import Dropout
 from raysweep.workloads.language.shapes import Shape
 
 FIRST_DECAY, SECOND_DECAY, ADAM_EPSILON, CLIP = 0.9, 0.95, 1e-8, 1.0  # O Table 3
@@ -25,6 +27,8 @@ FIRST_DECAY, SECOND_DECAY, ADAM_EPSILON, CLIP = 0.9, 0.95, 1e-8, 1.0  # O Table 
 warnings.filterwarnings("ignore", message="grad and param do not obey the gradient layout contract")
 
 REMEMBERED = 1000  # steps
+LOOKED = 10  # training batches on which start and end are compared
+RISE = 1e-3  # nats
 PIECE_BYTES = 8e9
 """What the backward pass of all models may keep at a time; a larger batch is taken in pieces whose gradients add up. A
 constant, so that no result depends on how much memory a machine has free."""
@@ -58,13 +62,17 @@ class State:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train. rates: the peak rate of each model; factor: step -> multiple of it; decay: AdamW's, decoupled."""
+    """How to train. rates: the peak rate of each model; factor: step -> multiple of it; decay: AdamW's, decoupled;
+    dropout: the share that is dropped, by masks that (seed, role) stand for."""
 
     shape: Shape
     rates: np.ndarray
     factor: Callable[[int], float]
     decay: float = 0.0
     clip: float = CLIP
+    dropout: float = 0.0
+    seed: int = 0
+    role: str = ""
 
 
 @dataclass
@@ -80,39 +88,62 @@ class Watch:
 
 def train(state: State, recipe: Recipe, batches: Batches, until: int,
           after_step: Callable[[State], None] | None = None) -> Watch:
-    """Take steps until state.step == until, in place."""
+    """Take steps until state.step == until, in place.
+
+    In a gang every worker calls this with the same arguments, takes its share of each batch, and adds its gradient and
+    losses to those of the others, once a step; the states stay equal to the last bit. The batch, and so the result, is
+    that of one worker but for the order in which float32 numbers are added.
+    """
     shape, where = recipe.shape, state.flat.device
-    gradient = torch.zeros_like(state.flat)
-    leaves = model.named(state.flat, shape)
+    # gradient and losses lie side by side, so that workers need one sum a step
+    both = state.flat.new_zeros(state.flat.numel() + len(state.flat))
+    gradient, losses = both[:state.flat.numel()].view_as(state.flat), both[state.flat.numel():]
+    weights = model.named(state.flat, shape)
     slots = model.named(gradient, shape)
-    for name, leaf in leaves.items():
-        leaves[name] = leaf.detach().requires_grad_()
-        leaves[name].grad = slots[name]
+    for name, leaf in weights.items():
+        weights[name] = leaf.detach().requires_grad_()
+        weights[name].grad = slots[name]
     pieces = model.parts(shape)
     rate = torch.as_tensor(recipe.rates, dtype=state.flat.dtype, device=where).unsqueeze(1)
     relative = torch.as_tensor(model.per_weight(shape, {p.name: p.rate for p in pieces}), device=where)
     decays = torch.as_tensor(model.per_weight(shape, {p.name: float(p.decays) for p in pieces}), device=where)
     watch = Watch()
     while state.step < until:
-        tokens = torch.from_numpy(batches(state.step).astype(np.int64)).to(where, non_blocking=True)
-        gradient.zero_()
-        losses = torch.zeros(len(state.flat), dtype=state.flat.dtype, device=where)
-        predicted = (tokens[:, 1:] >= 0).sum()
+        batch = batches(state.step)
+        predicted = int((batch[:, 1:] >= 0).sum())
+        own, first = parallel.share(batch)
+        tokens = on_device(own, where)
+        dropout = Dropout.of_step(recipe.dropout, recipe.seed, recipe.role, state.step, shape.depth) if (
+            recipe.dropout) else None
+        both.zero_()
         for piece in tokens.split(_piece(shape, len(state.flat))):
             with mixed_precision(where):
-                own = model.token_losses(leaves, piece, shape).sum((1, 2)) / predicted
-            own.sum().backward()
-            losses += own.detach()
-        watch.losses.append(losses)
+                part = model.loss_sums(weights, piece, shape, dropout and dropout.at(first)) / predicted
+            part.sum().backward()
+            losses += part.detach()
+            first += len(piece)
+        parallel.add_up(both)
+        watch.losses.append(losses.clone())
         _adamw(state, gradient, losses, rate * recipe.factor(state.step), relative, decays, recipe)
         if after_step is not None:
             after_step(state)
     return watch
 
 
+def on_device(sequences: np.ndarray, where: torch.device) -> Tensor:
+    """Sequences of tokens as int64 on a device. To a GPU they travel in the type they have, while it works on."""
+    narrow = sequences.astype(np.int32) if sequences.dtype.kind == "u" and sequences.itemsize > 1 else sequences
+    tokens = torch.from_numpy(np.ascontiguousarray(narrow))
+    if where.type == "cuda":
+        tokens = tokens.pin_memory()
+    return tokens.to(where, non_blocking=True).long()
+
+
 def _piece(shape: Shape, models: int) -> int:
-    """Sequences whose backward pass fits PIECE_BYTES, at least 1."""
-    return max(1, int(PIECE_BYTES / (models * shape.kept_bytes() * shape.context)))
+    """Sequences whose backward pass fits PIECE_BYTES, at least 1. Logits are not counted: there are never many
+    (head.py)."""
+    kept = shape.kept_bytes() - 16 * shape.vocabulary
+    return max(1, int(PIECE_BYTES / (models * kept * shape.context)))
 
 
 @torch.no_grad()
@@ -121,21 +152,19 @@ def _adamw(state: State, gradient: Tensor, losses: Tensor, rate: Tensor, relativ
     norm = gradient.norm(dim=1)
     state.alive &= torch.isfinite(losses) & torch.isfinite(norm)
     state.step += 1
-    alive = state.alive.unsqueeze(1)
     gradient.mul_((recipe.clip / (norm + 1e-6)).clamp(max=1).unsqueeze(1))
-    if not gradient.is_cuda and bool(state.alive.all()):
-        pass  # nothing to mask; on a GPU asking would cost more than masking
-    else:
-        gradient.copy_(torch.where(alive, gradient, torch.zeros_like(gradient)))
-        rate = torch.where(alive, rate, torch.zeros_like(rate))
+    if gradient.is_cuda or not bool(state.alive.all()):  # on a GPU asking would cost more than masking
+        dead = ~state.alive.unsqueeze(1)
+        gradient.masked_fill_(dead, 0.0)
+        rate = rate.masked_fill(dead, 0.0)
+    first, second = 1 - FIRST_DECAY**state.step, math.sqrt(1 - SECOND_DECAY**state.step)
     state.first.lerp_(gradient, 1 - FIRST_DECAY)
     state.second.mul_(SECOND_DECAY).addcmul_(gradient, gradient, value=1 - SECOND_DECAY)
-    scale = relative * rate
-    root = (state.second / (1 - SECOND_DECAY**state.step)).sqrt_().add_(ADAM_EPSILON)
+    root = state.second.sqrt().add_(ADAM_EPSILON * second)  # the root of the corrected moment, times `second`
     if recipe.decay:
         # decay follows the stated rate, not the tensor's: muP keeps the two apart, or narrow models would decay faster
-        state.flat.mul_(1 - rate * decays * recipe.decay)
-    state.flat.sub_(scale * (state.first / (1 - FIRST_DECAY**state.step)) / root)
+        state.flat.mul_(torch.addcmul(torch.ones_like(decays), decays, -recipe.decay * rate))
+    state.flat.addcdiv_((state.first * relative).mul_(rate * (second / first)), root, value=-1)
 
 
 def mixed_precision(where: torch.device) -> torch.autocast:
@@ -145,11 +174,31 @@ def mixed_precision(where: torch.device) -> torch.autocast:
 
 @torch.no_grad()
 def evaluate(flat: Tensor, sequences: np.ndarray, shape: Shape, batch: int = 64) -> np.ndarray:
-    """Mean loss of each model in nats a token, float64 (models,), on sequences (count, length + 1)."""
+    """Mean loss of each model in nats a token, float64 (models,), on sequences (count, length + 1).
+
+    Shared out over workers like training, and added up in float64.
+    """
     weights = model.named(flat, shape)
+    own, _ = parallel.share(sequences)
     total = torch.zeros(len(flat), dtype=torch.float64, device=flat.device)
-    for start in range(0, len(sequences), batch):
-        part = torch.from_numpy(sequences[start:start + batch].astype(np.int64)).to(flat.device)
+    for start in range(0, len(own), batch):
         with mixed_precision(flat.device):
-            total += model.losses(weights, part, shape).double() * len(part)
-    return (total / len(sequences)).cpu().numpy()
+            total += model.loss_sums(weights, on_device(own[start:start + batch], flat.device), shape).double()
+    return parallel.add_up(total).cpu().numpy() / float((sequences[:, 1:] >= 0).sum())
+
+
+def losses_on(flat: Tensor, batches: Batches, steps: Iterable[int], shape: Shape) -> np.ndarray:
+    """Loss of each model on the training batches of these steps, without dropout, float64 (steps, models)."""
+    return np.stack([evaluate(flat, batches(step), shape) for step in steps])
+
+
+def rose(begun: np.ndarray, ended: np.ndarray) -> np.ndarray:
+    """Whether the training loss of each model ended above where it started, boolean (models,).
+
+    begun, ended: losses (batches, models) of the weights at the start and at the end on the same training batches, the
+    last LOOKED, so that what the choice of text does cancels. Above means by more than the loss at the start varies
+    from batch to batch (its standard deviation over these) and by more than RISE: less is a run that wanders about its
+    floor. A loss that is no number is above.
+    """
+    margin = np.maximum(RISE, begun.std(0, ddof=1) if len(begun) > 1 else 0.0)
+    return np.asarray(~((ended - begun).mean(0) <= margin))

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from raysweep.identity import content_id
+from raysweep.workloads.declaration import Parameter
 from raysweep.workloads.language import WORKLOAD, corpus
 from raysweep.workloads.language.schedules import trunk_and_anneal, trunk_steps
 from raysweep.workloads.language.shapes import shape_of
@@ -25,7 +26,8 @@ def identity(parameters: Mapping[str, Any], seed: int, trunk_step: int | None = 
     Of the parameters that belong to pretraining, the preset counts by the shape it gives and the text by its digest;
     the length does not count for a trunk.
     """
-    wanted = {name: value for name, value in plain(parameters).items() if name not in _RESOLVED}
+    wanted = {name: value for name, value in plain(parameters).items()
+              if name not in _RESOLVED and not _says_nothing(WORKLOAD.by_name[name], value)}
     if trunk_step is not None:
         wanted = {**wanted, "pretrain_length": None, "trunk_step": trunk_step}
     text = corpus.load(str(parameters["source"])).digest
@@ -59,6 +61,11 @@ def steps_of(parameters: Mapping[str, Any]) -> int:
 def plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The pretraining's parameters as plain values of their declared types."""
     return {p.name: p.coerce(parameters[p.name]) for p in WORKLOAD.parameters if p.pretraining}
+
+
+def _says_nothing(parameter: Parameter, value: Any) -> bool:
+    """Whether a parameter that was added later is as if it did not exist."""
+    return parameter.late and bool(value == parameter.absent)
 
 
 def describe(parameters: Mapping[str, Any], seed: int, stage: str, step: int | None = None) -> dict[str, Any]:

@@ -1,0 +1,71 @@
+"""Dropout whose masks are a function of (seed, step, place, sequence, position, coordinate) and of nothing else.
+
+So a mask does not depend on which worker holds a sequence, on how a batch is cut into pieces, on the models beside it
+(all that train side by side share it) or on whether training was interrupted. A place's keys come from the house's own
+draws; from there a few integer operations on the device: row and column numbers are hashed by themselves (the 32-bit
+finalizer `lowbias32` of C. Wellons), combined, and mixed once more.
+
+Places as in O Table 3: the embedding, the attention's probabilities, and what either half of a layer adds to the
+residual stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from raysweep.workloads import draws
+
+EMBEDDING = 0
+IN_LAYER = ATTENTION, ATTENTION_OUT, MLP_OUT = 1, 2, 3
+_FIRST, _SECOND = 0x7FEB352D, 0x846CA68B  # lowbias32's
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """Masks of one step. rate: share that is dropped; keys: two 32-bit words a place; first: the number in its batch of
+    the first sequence at hand."""
+
+    rate: float
+    keys: tuple[tuple[int, int], ...]
+    first: int = 0
+
+    @classmethod
+    def of_step(cls, rate: float, seed: int, role: str, step: int, depth: int) -> Dropout:
+        """Of one step of a training that (seed, role) stand for, of a model with `depth` layers."""
+        stream = draws.generator(seed, f"language/dropout/{role}/{step}")
+        keys = stream.integers(0, 2**32, (1 + len(IN_LAYER) * depth, 2)).tolist()
+        return cls(rate, tuple((int(row), int(column)) for row, column in keys))
+
+    def at(self, sequence: int) -> Dropout:
+        """The same masks for sequences that start at this number of the batch."""
+        return replace(self, first=sequence)
+
+    def applied(self, values: Tensor, layer: int, place: int, rows_each: int) -> Tensor:
+        """Values (models, rows, columns) or (models, …, rows, columns), of which `rows_each` rows in a row belong to
+        one sequence, with a share set to zero and the others scaled up."""
+        rows = values[0].numel() // values.shape[-1]
+        kept = self.kept(layer, place, self.first * rows_each, rows, values.shape[-1], values.device)
+        return torch.where(kept.view(values.shape[1:]), values * (1 / (1 - self.rate)), values.new_zeros(()))
+
+    def kept(self, layer: int, place: int, first: int, rows: int, columns: int, device: torch.device) -> Tensor:
+        """Which entries of rows first … first + rows - 1 stay, boolean (rows, columns)."""
+        row_key, column_key = self.keys[place + len(IN_LAYER) * layer if place else EMBEDDING]
+        row = _hashed(torch.arange(first, first + rows, device=device), row_key)
+        word = row.unsqueeze(1) ^ _hashed(torch.arange(columns, device=device), column_key)
+        word.mul_(_FIRST)  # 32-bit words wrap around
+        word ^= word >> 15
+        word.mul_(_SECOND - 2**32)
+        return word >= round(self.rate * 2**32) - 2**31
+
+
+def _hashed(numbers: Tensor, key: int) -> Tensor:
+    """Numbers (int64) as well-mixed 32-bit words."""
+    mask = 2**32 - 1
+    word = (numbers ^ key) & mask
+    word = ((word ^ (word >> 16)) * _FIRST) & mask
+    word = ((word ^ (word >> 15)) * _SECOND) & mask  # a product beyond 63 bits wraps, which its lower 32 never notice
+    word = word ^ (word >> 16)
+    return (word - ((word >> 31) << 32)).to(torch.int32)

@@ -1,0 +1,77 @@
+"""What the workers of test_language_parallel.py do: python -m tests.language_gang FOLDER RANK WORKERS JOB..."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from raysweep.records.store import Store
+from raysweep.workloads.declaration import column
+from raysweep.workloads.language import PARAMETERS, model, training
+from raysweep.workloads.language.compute import compute
+from raysweep.workloads.language.shapes import Shape
+from raysweep.workloads.language.training import Recipe, State
+
+SMALL = Shape(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
+RATES = np.array([1e-4, 3e-4, 1e30])  # the last diverges at once
+KEPT = (1, 5, 20)  # steps after which the weights are kept
+QUICK: dict[str, Any] = {
+    "width": 16, "depth": 1, "context": 16, "pretrain_batch": 5, "finetune_batch": 7, "pretrain_length": 40.0 * 5 * 16,
+    "finetune_steps": 12, "evaluation_tokens": 528, "finetune_dropout": 0.1, "pretrain_dropout": 0.1}
+ROWS: tuple[dict[str, Any], ...] = (
+    {"finetune_lr": 2e-4}, {"finetune_lr": 5e-4, "noise": 0.5}, {"noise": 1.0, "finetune_steps": 0},
+    {"finetune_lr": 2e-4, "early_stopping": 3, "finetune_schedule": "constant"}, {"finetune_lr": 1e7},
+    {"target": "task:grammar:0.5", "context": 64, "pretrain_length": 10.0 * 5 * 64},
+    {"pretrain_schedule": "wsd"}, {"pretrain_lr": 1e6})
+
+
+def tokens(step: int, batch: int = 5) -> np.ndarray:
+    """A batch that two workers cannot share out evenly, with tokens that are given in its first sequence."""
+    stream = np.random.default_rng(step)
+    rows = (stream.integers(0, 20, (batch, 1)) + 3 * np.arange(SMALL.context + 1)) % 20
+    rows[0, :6] = -1 - rows[0, :6]
+    return rows.astype(np.int16)
+
+
+def train(kind: str, models: int = len(RATES), jolt: float = 0.0) -> dict[str, np.ndarray]:
+    """Several models side by side, with dropout. jolt: relative change of every weight before, up or down."""
+    start = np.stack([3 * model.initial(SMALL, 0).astype(np.float64)] * models).astype(kind)
+    start *= 1 + np.asarray(jolt * np.random.default_rng(0).choice([-1, 1], start.shape), kind)
+    state = State.fresh(start)
+    recipe = Recipe(SMALL, RATES[:models], lambda step: 1.0, 0.1, dropout=0.1, seed=3, role="test")
+    found = {}
+    for step in KEPT:
+        watch = training.train(state, recipe, tokens, step)
+        found[f"weights {step}"], found[f"losses {step}"] = state.flat.numpy().copy(), watch.last(100)
+    held_out = np.concatenate([tokens(1000 + number) for number in range(15)])
+    return {**found, "alive": state.alive.numpy(), "start": start, "evaluation": training.evaluate(state.flat, held_out, SMALL)}
+
+
+def rows(store: Path) -> dict[str, np.ndarray]:
+    """Whole rows, pretraining and all."""
+    defaults = {p.name: p.default for p in PARAMETERS} | QUICK
+    columns = {p.name: column(p, [(defaults | row)[p.name] for row in ROWS]) for p in PARAMETERS}
+    metrics, status = compute(columns, np.zeros(len(ROWS), int), Store(store))
+    return {**metrics, "status": status.astype(str)}
+
+
+def main(folder: Path, rank: int, workers: int, jobs: list[str]) -> None:
+    """Each job's results as FOLDER/JOB.RANK.npz."""
+    torch.set_num_threads(1)
+    if workers > 1:
+        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank,
+                                             world_size=workers)
+    for job in jobs:
+        found = rows(folder / f"store.{rank}") if job == "rows" else train(job)
+        np.savez(folder / f"{job}.{rank}.npz", **found)
+    if workers > 1:
+        torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), json.loads(sys.argv[4]))
