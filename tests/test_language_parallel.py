@@ -65,8 +65,8 @@ def test_two_workers_train_as_one_but_for_rounding(one, two, kind):
         for index in range(2):
             alone, apart, shared = (found[f"weights {step}"][index] for found in (one[kind], jolted, two[0][kind]))
             assert np.linalg.norm(shared - alone) <= 3 * np.linalg.norm(apart - alone), (step, index)
-        np.testing.assert_allclose(two[0][kind][f"losses {step}"][:2], one[kind][f"losses {step}"][:2], rtol=1e-3)
-    np.testing.assert_allclose(two[0][kind]["evaluation"][:2], one[kind]["evaluation"][:2], rtol=1e-3)
+        np.testing.assert_allclose(two[0][kind][f"losses {step}"][:2], one[kind][f"losses {step}"][:2], rtol=1e-2)
+    np.testing.assert_allclose(two[0][kind]["evaluation"][:2], one[kind]["evaluation"][:2], rtol=1e-2)
     assert two[0][kind]["alive"].tolist() == [True, True, False]
 
 
