@@ -61,12 +61,11 @@ def test_two_workers_train_as_one_but_for_rounding(one, two, kind):
     is measured: every weight of the one worker's start is moved by one unit in the last place, up or down. Stated
     tolerance: 3 times the distance that comes of it, after 1, 5 and 20 steps (measured: below 1)."""
     jolted = language_gang.train(kind, jolt=float(np.finfo(kind).eps))
-    for step in KEPT:
+    for name in ("evaluation", *(f"{what} {step}" for what in ("weights", "losses") for step in KEPT)):
         for index in range(2):
-            alone, apart, shared = (found[f"weights {step}"][index] for found in (one[kind], jolted, two[0][kind]))
-            assert np.linalg.norm(shared - alone) <= 3 * np.linalg.norm(apart - alone), (step, index)
-        np.testing.assert_allclose(two[0][kind][f"losses {step}"][:2], one[kind][f"losses {step}"][:2], rtol=1e-2)
-    np.testing.assert_allclose(two[0][kind]["evaluation"][:2], one[kind]["evaluation"][:2], rtol=1e-2)
+            alone, apart, shared = (found[name][index] for found in (one[kind], jolted, two[0][kind]))
+            allowed = 3 * np.linalg.norm(apart - alone) + 10 * np.finfo(kind).eps * np.linalg.norm(alone)
+            assert np.linalg.norm(shared - alone) <= allowed, (name, index)
     assert two[0][kind]["alive"].tolist() == [True, True, False]
 
 
