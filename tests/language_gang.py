@@ -49,7 +49,8 @@ def train(kind: str, models: int = len(RATES), jolt: float = 0.0) -> dict[str, n
         watch = training.train(state, recipe, tokens, step)
         found[f"weights {step}"], found[f"losses {step}"] = state.flat.numpy().copy(), watch.last(100)
     held_out = np.concatenate([tokens(1000 + number) for number in range(15)])
-    return {**found, "alive": state.alive.numpy(), "start": start, "evaluation": training.evaluate(state.flat, held_out, SMALL)}
+    return {**found, "alive": state.alive.numpy(), "start": start,
+            "evaluation": training.evaluate(state.flat, held_out, SMALL)}
 
 
 def rows(store: Path) -> dict[str, np.ndarray]:
