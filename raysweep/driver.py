@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from raysweep.search.queue import PackQueue
 from raysweep.space import Space
 from raysweep.time_limit import TimeLimit
 from raysweep.workloads.declaration import FAILED, OK
+
+if TYPE_CHECKING:
+    from raysweep.stored_stages import Sharing
 
 EXECUTORS = ("ray", "inline")
 ON_CODE_CHANGE = ("reuse", "recompute", "refuse")
@@ -184,8 +188,8 @@ def packing(place: Place) -> Packing:
     return Packing(workers=place.workers, floor=PACK_FLOOR[place.executor], memory=memory / 2 / place.beside)
 
 
-def compute(folder: Path, place: Place, books: Books, limit: TimeLimit, on_complete: Callable[[int], None],
-            say: Callable[[str], None]) -> None:
+def compute(folder: Path, place: Place, books: Books, sharing: Sharing, limit: TimeLimit,
+            on_complete: Callable[[int], None], say: Callable[[str], None]) -> None:
     """Compute what is missing, round by round; `on_complete` is told of every cell whose last draw arrived. TimeIsUp if
     the limit left no time for some packs."""
     space, cells = books.space, books.cells
@@ -195,13 +199,14 @@ def compute(folder: Path, place: Place, books: Books, limit: TimeLimit, on_compl
     job = trial.Job(
         space.workload, cells.columns, cells.ids, ledger=str((folder / sweep_record.LEDGER).resolve()),
         logs=str((folder / sweep_record.LOGS).resolve()),
-        store=str((folder.parent / sweep_record.STORE).resolve()), attempt=books.attempt,
+        store=sharing.url, sweep=sharing.user, attempt=books.attempt,
         code_version=code_version(books.workload), cpus=space.resources["cpus_per_trial"])
     with Progress() as progress:
         def propose() -> list[Pack]:
             work = books.missing()
             if not work.rows:
                 return []
+            sharing.claim(work)
             packs = plan.make_packs(books.workload, cells, work.pending, packing(place))
             progress.expect(work.rows, work.seconds)
             say(where(place, len(packs), work))

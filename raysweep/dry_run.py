@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sized
+from dataclasses import replace
 from pathlib import Path
 
-from raysweep import driver, extension, plan, sweep, workloads
+from raysweep import driver, extension, plan, stage_tree, stored_stages, sweep, workloads
 from raysweep.driver import Options
 from raysweep.mirroring import default_runs_per
 from raysweep.plan import Pack
 from raysweep.progress import duration
+from raysweep.records.store import Store
 from raysweep.resources import Resources
 from raysweep.space import Space
 
@@ -17,8 +19,9 @@ RAY_START = 15.0  # seconds an empty Ray job takes on two cores
 MIRROR_SECONDS = 0.035  # a run in MLflow's SQLite database
 
 
-def describe(space: Space, name: str | None, storage: str | Path, options: Options, yes: bool) -> list[str]:
-    """Lines for the terminal: the question, cells, packs, draws, what is there already, time and memory."""
+def describe(space: Space, name: str | None, storage: str | Path, options: Options, yes: bool,
+             store: str | None = None) -> list[str]:
+    """Lines for the terminal: the question, cells, packs, draws, what is there already, stages, time and memory."""
     folder, record = sweep.place(space, name, storage)
     sweep.check_size(space, yes)
     cells = plan.enumerate_cells(space)
@@ -38,8 +41,16 @@ def describe(space: Space, name: str | None, storage: str | Path, options: Optio
     if "grid" not in space.search:
         lines.append(f"  search {_search(space)}: chooses among these cells; this is its next round")
     lines += [f"  note: {note}" for note in books.notes]
+    stored_stages.check_asked(store, books.workload)
     if not work.rows:
         return [*lines, "  nothing to compute"]
+    if books.workload.stored:
+        kept = Store(store or stored_stages.address(folder, record))
+        tree = stage_tree.build(books, work, kept, options.on_code_change == "recompute")
+        if tree.older:
+            lines.append(f"  note: {stored_stages.code_note(books.workload, tree.older, options.on_code_change)}")
+        lines += [f"  {line}" for line in stage_tree.lines(tree, kept)]
+        work = replace(work, seconds=tree.seconds)
     busy = min(workers, len(packs))
     seconds = work.seconds / busy + (RAY_START if executor == "ray" else 0)
     unit = "GPU" if any(needs.gpus for needs in cells.needs) else "core"

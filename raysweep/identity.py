@@ -53,11 +53,15 @@ def cell_id(workload: Workload, parameters: Mapping[str, Any]) -> str:
 
 def stage_ids(workload: Workload, parameters: Mapping[str, Any], seed: int) -> dict[str, str]:
     """The stages of one row, parents first: pretrain (shared by rows that agree in it) and finetune."""
-    version = workload.identity_version
-    pretrain = content_id([workload.name, "pretrain", version, _identifying(workload, parameters, True), seed, []])
-    finetune = content_id([workload.name, "finetune", version, _identifying(workload, parameters, False), seed,
-                           [pretrain]])
-    return {"pretrain": pretrain, "finetune": finetune}
+    pretrain = content_id([workload.name, "pretrain", workload.identity_version,
+                           _identifying(workload, parameters, True), seed, []])
+    return {"pretrain": pretrain, "finetune": finetune_id(workload, parameters, seed, pretrain)}
+
+
+def finetune_id(workload: Workload, parameters: Mapping[str, Any], seed: int, parent: str) -> str:
+    """What a row does with the stage it starts from."""
+    return content_id([workload.name, "finetune", workload.identity_version,
+                       _identifying(workload, parameters, False), seed, [parent]])
 
 
 def source_files(workload: Workload) -> list[Path]:

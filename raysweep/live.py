@@ -76,13 +76,13 @@ def lines(folder: Path, books: Books, running: bool) -> list[str]:
     return found
 
 
-def stages(folder: Path, books: Books) -> list[str]:
+def stages(store_url: str, books: Books) -> list[str]:
     """Stages of the store that somebody computes now, for whatever sweep."""
     if not books.workload.stored:
         return []
     from raysweep.records import leases
     from raysweep.records.store import Store
 
-    store = Store(folder.parent / sweep_record.STORE)
+    store = Store(store_url)
     return [f"  stage {stage}: computed by {holder}" for stage, holder in sorted(leases.live(store.files).items())
             ] if store.exists() else []

@@ -35,9 +35,11 @@ WORKERS = click.option("--workers", type=click.IntRange(min=1), metavar="N",
 EXECUTOR = click.option("--executor", type=click.Choice(["ray", "inline"]),
                         help="Ray Tune, or this process [default: this process up to about 20 s of work].")
 ON_CODE_CHANGE = click.option("--on-code-change", type=click.Choice(["reuse", "recompute", "refuse"]), default="reuse",
-                              show_default=True, help="What to do with rows that older code computed.")
+                              show_default=True, help="What to do with rows and stages that older code computed.")
 MAX_HOURS = click.option("--max-hours", type=click.FloatRange(min=0, min_open=True), metavar="H",
                          help="Stop in time, resumable: packs that would not end within H hours are not started.")
+STORE = click.option("--store", metavar="URL",
+                     help="The stage store: a folder, s3://, gs:// … [default: STORAGE/store].")
 NO_REPORT = click.option("--no-report", is_flag=True, help="Leave the report to `raysweep report`.")
 
 
@@ -57,6 +59,7 @@ def cli() -> None:
                    "Example: --set axes.depth=[1,2,5]")
 @click.option("--name", metavar="N", help="Name of the sweep [default: the space's name].")
 @STORAGE
+@STORE
 @TRACKING
 @WORKERS
 @EXECUTOR
@@ -67,9 +70,9 @@ def cli() -> None:
 @NO_REPORT
 @click.option("--yes", is_flag=True, help="Go ahead with 1,000,000 rows and more.")
 @click.option("--dry-run", is_flag=True, help="Say what would be computed, how long and how large; compute nothing.")
-def run(space: str, sets: tuple[str, ...], name: str | None, storage: str, tracking_uri: str | None,
-        workers: int | None, executor: str | None, max_hours: float | None, runs_per: str | None, on_code_change: str,
-        no_report: bool, yes: bool, dry_run: bool) -> None:
+def run(space: str, sets: tuple[str, ...], name: str | None, storage: str, store: str | None,
+        tracking_uri: str | None, workers: int | None, executor: str | None, max_hours: float | None,
+        runs_per: str | None, on_code_change: str, no_report: bool, yes: bool, dry_run: bool) -> None:
     """Run SPACE (a path, or the name of a packaged space) to its end.
 
     A sweep of that name that exists is continued; with more seeds or more values on an axis it is extended.
@@ -80,29 +83,30 @@ def run(space: str, sets: tuple[str, ...], name: str | None, storage: str, track
     changes = _sets(sets)
     if dry_run:
         options = sweep.Options(executor, workers, on_code_change)
-        click.echo("\n".join(dry.describe(sweep.read(space, changes, {}), name, storage, options, yes)))
+        click.echo("\n".join(dry.describe(sweep.read(space, changes, {}), name, storage, options, yes, store)))
         return
-    _finish(sweep.run(space, set=changes, name=name, storage=storage, tracking_uri=tracking_uri, workers=workers,
-                      executor=executor, max_hours=max_hours, runs_per=runs_per, report=not no_report, yes=yes,
-                      on_code_change=on_code_change))
+    _finish(sweep.run(space, set=changes, name=name, storage=storage, store=store, tracking_uri=tracking_uri,
+                      workers=workers, executor=executor, max_hours=max_hours, runs_per=runs_per, report=not no_report,
+                      yes=yes, on_code_change=on_code_change))
 
 
 @cli.command()
 @click.argument("sweep_name", metavar="SWEEP")
 @STORAGE
+@STORE
 @TRACKING
 @WORKERS
 @EXECUTOR
 @MAX_HOURS
 @ON_CODE_CHANGE
 @NO_REPORT
-def resume(sweep_name: str, storage: str, tracking_uri: str | None, workers: int | None, executor: str | None,
-           max_hours: float | None, on_code_change: str, no_report: bool) -> None:
+def resume(sweep_name: str, storage: str, store: str | None, tracking_uri: str | None, workers: int | None,
+           executor: str | None, max_hours: float | None, on_code_change: str, no_report: bool) -> None:
     """Compute what SWEEP still lacks, and once more what failed."""
     from raysweep import sweep
 
-    _finish(sweep.resume(sweep_name, storage=storage, tracking_uri=tracking_uri, workers=workers, executor=executor,
-                         max_hours=max_hours, report=not no_report, on_code_change=on_code_change))
+    _finish(sweep.resume(sweep_name, storage=storage, store=store, tracking_uri=tracking_uri, workers=workers,
+                         executor=executor, max_hours=max_hours, report=not no_report, on_code_change=on_code_change))
 
 
 @cli.command()
@@ -233,10 +237,6 @@ def show_spaces() -> None:
         click.echo(f"{name:33} {status.first_comment(path)}")
 
 
-STORE = click.option("--store", "url", metavar="URL",
-                     help="The stage store: a folder, s3://, gs:// … [default: STORAGE/store].")
-
-
 @cli.group("store")
 def store_group() -> None:
     """What the stages of all sweeps left behind: trained weights, each computed once."""
@@ -245,21 +245,21 @@ def store_group() -> None:
 @store_group.command("list")
 @STORAGE
 @STORE
-def store_list(storage: str, url: str | None) -> None:
+def store_list(storage: str, store: str | None) -> None:
     """The stored stages: size, age, which sweeps refer to them, and what is damaged or under way."""
     from raysweep import store_commands
 
-    click.echo("\n".join(store_commands.overview(store_commands.open_store(storage, url))))
+    click.echo("\n".join(store_commands.overview(store_commands.open_store(storage, store))))
 
 
 @store_group.command("verify")
 @STORAGE
 @STORE
-def store_verify(storage: str, url: str | None) -> None:
+def store_verify(storage: str, store: str | None) -> None:
     """Compare every byte with its checksum; damaged stages are set aside (exit code 1)."""
     from raysweep import store_commands
 
-    lines, well = store_commands.verify(store_commands.open_store(storage, url))
+    lines, well = store_commands.verify(store_commands.open_store(storage, store))
     click.echo("\n".join(lines))
     if not well:
         sys.exit(1)
@@ -273,16 +273,16 @@ def store_verify(storage: str, url: str | None) -> None:
 @click.option("--damaged", is_flag=True, help="Also what was set aside as damaged.")
 @click.option("--dry-run", is_flag=True, help="Say what would go; take nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def store_prune(stages: tuple[str, ...], storage: str, url: str | None, referred: bool, damaged: bool, dry_run: bool,
+def store_prune(stages: tuple[str, ...], storage: str, store: str | None, referred: bool, damaged: bool, dry_run: bool,
                 yes: bool) -> None:
     """Delete stages that no sweep refers to, and leftovers of crashes; or only the STAGEs named."""
     from raysweep import store_commands
 
-    store = store_commands.open_store(storage, url)
+    found = store_commands.open_store(storage, store)
     if not dry_run and not yes and sys.stdin.isatty():
-        click.echo("\n".join(store_commands.prune(store, stages, referred=referred, damaged=damaged, dry_run=True)))
+        click.echo("\n".join(store_commands.prune(found, stages, referred=referred, damaged=damaged, dry_run=True)))
         click.confirm("prune these?", abort=True)
-    click.echo("\n".join(store_commands.prune(store, stages, referred=referred, damaged=damaged, dry_run=dry_run)))
+    click.echo("\n".join(store_commands.prune(found, stages, referred=referred, damaged=damaged, dry_run=dry_run)))
 
 
 def _sets(pairs: tuple[str, ...]) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def remember(folder: Path, record: sweep_record.Record, space: Space, uri: str |
     """The record with the space and the address that were asked for now, in its place if they are new."""
     address = mirrors.without_credentials(uri) if uri else record.tracking_uri
     current = replace(record, space=space.as_dict(), tracking_uri=address)
-    if current != record:
+    if current != sweep_record.load(folder):
         sweep_record.update(folder, current)
     return current
 
@@ -99,6 +99,7 @@ class Feed:
     def __init__(self, mirror: Mirror, sweep: Sweep, books: Books) -> None:
         self.mirror, self._sweep, self._books = mirror, sweep, books
         self._runs_per = sweep.record.runs_per or default_runs_per(sweep.cells)
+        self._stages = plan.cell_stages(sweep.workload, sweep.cells, sweep.space.seeds)
         self._told: set[int] = set()
         self.closed = False
 
@@ -106,9 +107,8 @@ class Feed:
         """The last draw of a cell is there."""
         if self._runs_per == "cell":
             parameters = self._sweep.cells.parameters(index)
-            stages = plan.cell_stages(self._sweep.workload, parameters, self._sweep.space.seeds)
             self.mirror.cell(self._sweep.cells.ids[index], parameters, self._books.of_cell(index),
-                             [identity for ids in stages.values() for identity in ids])
+                             self._stages(index))
             return
         pack = index // CELLS_PER_PACK
         if self._runs_per == "sweep" or pack in self._told:

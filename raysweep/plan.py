@@ -7,7 +7,7 @@ once; packs are made large enough to drown the cost of starting a trial and smal
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,12 @@ import numpy as np
 
 from raysweep import resources, workloads
 from raysweep.errors import InputError
-from raysweep.identity import cell_id, content_id, stage_ids
+from raysweep.identity import cell_id, content_id, finetune_id, stage_ids
 from raysweep.resources import Resources
 from raysweep.space import Space
-from raysweep.workloads.declaration import Workload, column
+from raysweep.workloads.declaration import Stage, Workload, column
+
+CUTTING_HELPS = 0.9  # a finer cut is worth its starts only if its packs peak at less than this of the coarser ones
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Packing:
 
 _Costed = tuple[int, np.ndarray, float, float]
 """Rows of one seed: the seed, their cells, seconds and peak bytes."""
+_Ask = Callable[[np.ndarray], tuple[float, float]]
+"""Cells of one draw -> seconds and peak bytes."""
 
 
 def enumerate_cells(space: Space) -> Cells:
@@ -101,28 +105,30 @@ def make_packs(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray],
     """Cut rows ({seed: cell indices}) into packs of equal needs: the largest trials first, which wait longest for their
     place, and of these the costliest, so that the last ones to end are short."""
     groups = [group for seed, indices in rows.items() for group in _groups(workload, cells, seed, indices)]
-    costed = _costs(workload, cells, groups)
+    ask = _asking(workload, cells)
+    costed = [(seed, indices, *ask(indices)) for seed, indices in groups]
     total = sum(seconds for _, _, seconds, _ in costed)
     target = float(np.clip(total / (3 * packing.workers), packing.floor, packing.ceiling))
     packs: list[Pack] = []
     for number, needs in enumerate(cells.needs):
         own = [group for group in costed if cells.need[group[1][0]] == number]
-        packs += _packs(cells, needs, own, target, packing)
+        packs += _packs(cells, needs, own, ask, target, packing)
     return sorted(packs, key=lambda pack: (-pack.needs.gpus, -pack.needs.cpus, -pack.seconds))
 
 
-def _packs(cells: Cells, needs: Resources, groups: Sequence[_Costed], target: float, packing: Packing) -> list[Pack]:
-    """Groups of equal needs, cut and gathered into packs of about `target` seconds."""
-    # on a GPU rows that share train side by side: there they stay together however long they take
-    pieces = groups if needs.gpus else [piece for group in groups for piece in _split(group, target, packing.memory)]
+def _packs(cells: Cells, needs: Resources, groups: Sequence[_Costed], ask: _Ask, target: float, packing: Packing,
+           ) -> list[Pack]:
+    """Groups of equal needs, cut and gathered into packs of about `target` seconds; what was cut stays apart."""
     packs: list[Pack] = []
     batch: list[_Costed] = []
-    for piece in pieces:
-        seconds = sum(entry[2] for entry in batch)
-        if batch and (seconds + piece[2] > 1.25 * target or seconds >= target):
-            packs.append(_pack(cells, needs, batch))
-            batch = []
-        batch.append(piece)
+    for group in groups:
+        # on a GPU rows that share train side by side: there they stay together however long they take
+        for number, piece in enumerate([group] if needs.gpus else _split(group, ask, target, packing.memory)):
+            seconds = sum(entry[2] for entry in batch)
+            if batch and (number or seconds + piece[2] > 1.25 * target or seconds >= target):
+                packs.append(_pack(cells, needs, batch))
+                batch = []
+            batch.append(piece)
     if batch:
         packs.append(_pack(cells, needs, batch))
     return packs
@@ -139,28 +145,39 @@ def _groups(workload: Workload, cells: Cells, seed: int, indices: np.ndarray) ->
     return [(seed, np.asarray(members, dtype=np.int64)) for members in keys.values()]
 
 
-def _costs(workload: Workload, cells: Cells, groups: Sequence[tuple[int, np.ndarray]],
-           ) -> list[_Costed]:
-    """Seconds and bytes of each group; equal sets of cells, as a grid repeats for every seed, are asked for once."""
+def _asking(workload: Workload, cells: Cells) -> _Ask:
+    """Cells of one draw -> their seconds and peak bytes; equal sets, as a grid repeats for every seed, are asked for
+    once."""
     known: dict[bytes, tuple[float, float]] = {}
-    result = []
-    for seed, indices in groups:
+
+    def ask(indices: np.ndarray) -> tuple[float, float]:
         key = indices.tobytes()
         if key not in known:
             cost = workload.cost(cells.take(indices))
             known[key] = (cost.seconds_with(cells.needs[cells.need[indices[0]]].gpus), cost.peak_bytes)
-        result.append((seed, indices, *known[key]))
-    return result
+        return known[key]
+
+    return ask
 
 
-def _split(group: _Costed, target: float, memory: float) -> Iterable[_Costed]:
-    """A group that alone would outlast a pack or the memory, in equal runs of rows."""
+def _split(group: _Costed, ask: _Ask, target: float, memory: float) -> Iterable[_Costed]:
+    """A group that alone would outlast a pack or the memory, in equal runs of rows.
+
+    What a run of them peaks at is asked for again: memory may grow with the rows, or be that of what they share, which
+    no cutting makes less.
+    """
     seed, indices, seconds, peak = group
-    parts = min(len(indices), max(1, int(seconds // (1.5 * target)) + 1 if seconds > 1.5 * target else 1,
-                                  int(np.ceil(peak / memory))))
-    for part in np.array_split(indices, parts):
-        share = len(part) / len(indices)
-        yield seed, part, seconds * share, peak * share
+    runs = np.array_split(indices, min(len(indices), int(seconds // (1.5 * target)) + 1))
+    peaks = [ask(run)[1] for run in runs] if len(runs) > 1 else [peak]
+    while max(peaks) > memory and len(runs) < len(indices):
+        count = max(len(runs) + 1, int(np.ceil(len(runs) * min(max(peaks) / memory, len(indices)))))
+        finer = np.array_split(indices, min(len(indices), count))
+        less = [ask(run)[1] for run in finer]
+        if max(less) > CUTTING_HELPS * max(peaks):
+            break
+        runs, peaks = finer, less
+    for run, most in zip(runs, peaks, strict=True):
+        yield seed, run, seconds * len(run) / len(indices), most
 
 
 def _pack(cells: Cells, needs: Resources, batch: Sequence[_Costed]) -> Pack:
@@ -188,14 +205,42 @@ def estimate(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray]) -
     """Seconds on one core, or on one GPU where trials have them, and peak bytes of all rows, from the workload's own
     estimate."""
     groups = [group for seed, indices in rows.items() for group in _groups(workload, cells, seed, indices)]
-    costed = _costs(workload, cells, groups)
-    return sum(entry[2] for entry in costed), max((entry[3] for entry in costed), default=0.0)
+    ask = _asking(workload, cells)
+    costed = [ask(indices) for _, indices in groups]
+    return sum(seconds for seconds, _ in costed), max((peak for _, peak in costed), default=0.0)
 
 
-def cell_stages(workload: Workload, parameters: Mapping[str, Any], seeds: Iterable[int]) -> dict[str, list[str]]:
-    """{stage: its ids, one per seed} of one cell: what it is made of, for the record."""
-    per_seed = [stage_ids(workload, parameters, seed) for seed in seeds]
-    return {stage: [ids[stage] for ids in per_seed] for stage in per_seed[0]} if per_seed else {}
+def stored_stages(workload: Workload, cells: Cells) -> Callable[[int, int], list[Stage]]:
+    """(cell, seed) -> the stages that row needs out of the store, parents first; rows that agree in their pretraining
+    are asked for once."""
+    pretraining = [p.name for p in workload.parameters if p.pretraining]
+    known: dict[tuple[Any, ...], list[Stage]] = {}
+
+    def of_row(cell: int, seed: int) -> list[Stage]:
+        key = (seed, *(cells.columns[name][cell] for name in pretraining))
+        if key not in known:
+            known[key] = workload.stages_of(cells.parameters(cell), seed)
+        return known[key]
+
+    return of_row
+
+
+def cell_stages(workload: Workload, cells: Cells, seeds: Iterable[int]) -> Callable[[int], list[str]]:
+    """cell -> the ids of the stages it is made of, for the record: those of the store where its workload keeps stages
+    there, else the pretrainings; then the fine-tunings, one per seed."""
+    seeds, stored = list(seeds), stored_stages(workload, cells)
+
+    def of_cell(cell: int) -> list[str]:
+        parameters = cells.parameters(cell)
+        if not workload.stored:
+            per_seed = [stage_ids(workload, parameters, seed) for seed in seeds]
+            return [ids[stage] for stage in per_seed[0] for ids in per_seed] if per_seed else []
+        chains = [[stage.id for stage in stored(cell, seed)] for seed in seeds]
+        return [*(stage for chain in chains for stage in chain),
+                *(finetune_id(workload, parameters, seed, chain[-1])
+                  for seed, chain in zip(seeds, chains, strict=True))]
+
+    return of_cell
 
 
 def plan_record(space: Space, cells: Cells) -> dict[str, Any]:

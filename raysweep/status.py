@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep import live, mirroring, terminal, trial
+from raysweep import live, mirroring, stored_stages, terminal, trial
 from raysweep import sweep as sweeps
 from raysweep.errors import InputError
 from raysweep.records import ledger, sweep_record
@@ -50,7 +50,9 @@ def details(found: Sweep, storage: Path) -> list[str]:
              f"  space {found.space.name}, workload {found.space.workload}, started {found.record.created}",
              f"  mirrored to {found.record.tracking_uri or 'nowhere'}",
              *live.lines(found.folder, books, now == "running"),
-             *(live.stages(found.folder, books) if now == "running" else [])]
+             *(live.stages(stored_stages.address(found.folder, found.record), books) if now == "running" else [])]
+    if found.workload.stored:
+        lines.append(f"  {stored_stages.of_sweep(found.folder, found.record)}")
     for row in found.failures()[:5]:
         reason = row.get("error", "").strip().splitlines()
         lines.append(f"  failed: cell {row['cell']} seed {row['seed']}: {reason[-1] if reason else 'no reason kept'}")
@@ -103,8 +105,6 @@ def delete(found: Sweep, tracking_uri: str | None, storage: Path) -> None:
             raise InputError("--tracking-uri", f"{error}; --tracking-uri none deletes the sweep and leaves its runs "
                                                "in MLflow") from None
     if found.workload.stored:
-        from raysweep import stored_stages
-
         stored_stages.release(found.folder, found.record)
     sweep_record.delete(found.folder)
 
@@ -119,7 +119,8 @@ def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
     indices = np.asarray(matches)
     with trial.threads(found.space.resources["cpus_per_trial"]):
         metrics, status = trial.compute(found.space.workload, found.cells.take(indices), np.asarray([chosen]),
-                                        str((found.folder.parent / sweep_record.STORE).resolve()))
+                                        stored_stages.address(found.folder, found.record),
+                                        stored_stages.user(found.record))
     parameters = {name: ledger.encode(value) if isinstance(value, float) else value
                   for name, value in found.cells.parameters(matches[0]).items()}
     return {"cell": found.cells.ids[matches[0]], "seed": chosen, "status": str(status[0]), "parameters": parameters,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -44,9 +43,8 @@ def overview(store: Store) -> list[str]:
                      f"{', '.join(users.get(stage, ['no sweep'])):24} {description(record['describe'])}"
                      + (f"  (started {computed} times: a lease expired)" if computed > 1 else ""))
     working = leases.live(store.files)
-    unfinished = Counter(name.split(".")[0] for name in store.files.names(stage_progress.FOLDER)
-                         if name.endswith(".json") and not name.startswith("."))
-    lines += [f"{stage:18} unfinished: {unfinished[stage]} intermediate checkpoints, "
+    unfinished = stage_progress.unfinished(store.files)
+    lines += [f"{stage:18} unfinished: {unfinished.get(stage, 'no checkpoint yet')}; "
               f"{'computed by ' + working[stage] if stage in working else 'nobody works on it now'}"
               for stage in sorted(unfinished.keys() | working.keys())]
     aside = [name for name in store.files.names("damaged") if name.endswith(".json")]

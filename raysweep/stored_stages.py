@@ -1,41 +1,168 @@
-"""Which stages of the store a sweep needs: said before any work, so that pruning leaves them alone."""
+"""The stages that a sweep shares through the store: where they lie, which it needs, and what became of them."""
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from raysweep import plan
 from raysweep.driver import Books, Work
+from raysweep.errors import InputError
+from raysweep.identity import code_version
 from raysweep.records import sweep_record
 from raysweep.records.store import Store
+from raysweep.records.store_format import Damaged
 from raysweep.records.sweep_record import Record
+from raysweep.workloads.declaration import Workload
 
 
-def claim(folder: Path, record: Record, books: Books, work: Work) -> None:
-    """Refer to every stage that the missing rows need; InputError if the store cannot be written."""
-    if not books.workload.stored:
-        return
-    store = Store(folder.parent / sweep_record.STORE)
-    store.check()
-    module, _, function = books.workload.stages.partition(":")
-    stages = getattr(importlib.import_module(module), function)
-    pretraining = [p.name for p in books.workload.parameters if p.pretraining]
-    needed: dict[tuple[object, ...], list[str]] = {}
-    for seed, indices in work.pending.items():
-        for index in indices.tolist():
-            parameters = books.cells.parameters(index)
-            key = (seed, *(parameters[name] for name in pretraining))
-            if key not in needed:
-                needed[key] = stages(parameters, seed)
-    store.refer(_user(record), {stage for ids in needed.values() for stage in ids})
+def address(folder: Path, record: Record | None) -> str:
+    """Where the stages of the sweep in this folder are shared: where it was told, else in the storage it lies in."""
+    if record is not None and record.store is not None:
+        return record.store
+    return str((folder.parent / sweep_record.STORE).resolve())
+
+
+def absolute(url: str) -> str:
+    """An address as a sweep remembers it: a folder by its whole path, for it may be resumed from elsewhere."""
+    return url if "://" in url or "::" in url else str(Path(url).expanduser().absolute())
+
+
+def placed(record: Record, url: str | None) -> Record:
+    """The record of a sweep that shares its stages there from now on; as it is without an address."""
+    return record if url is None else replace(record, store=absolute(url))
+
+
+def check_asked(url: str | None, workload: Workload) -> None:
+    """InputError for a store that the workload has no use for."""
+    if url is not None and not workload.stored:
+        raise InputError("--store", f"workload {workload.name} leaves no stages to store; leave it out")
+
+
+def user(record: Record) -> str:
+    """The name under which a sweep refers to its stages."""
+    return f"{record.sweep}-{record.sweep_id[:8]}"
+
+
+class Sharing:
+    """How a sweep shares its stages while it runs; InputError if its store is none that can be read."""
+
+    def __init__(self, folder: Path, record: Record, books: Books, on_code_change: str, say: Callable[[str], None],
+                 ) -> None:
+        self.url, self.user = address(folder, record), user(record)
+        self._books, self._on_code_change, self._say = books, on_code_change, say
+        self._store = Store(self.url) if books.workload.stored else None
+        self._before: dict[str, str] = {}  # stage that was needed -> the weights it had then, if it was there
+        self._told = False
+
+    def claim(self, work: Work) -> None:
+        """Before any of this work is done: refer to every stage it needs, and do with those of other code as was said.
+
+        InputError if the store cannot be written, or if stages of other code are refused.
+        """
+        if self._store is None:
+            return
+        self._store.check()
+        needed = chains(self._books, work)
+        found = records(self._store, needed)
+        older = of_other_code(self._books.workload, found)
+        if older:
+            note = code_note(self._books.workload, len(older), self._on_code_change)
+            if not self._told:
+                self._say(note)
+            self._told = True
+        self._store.refer(self.user, needed)
+        self._before = {stage: found[stage]["weights"] if stage in found else "" for stage in needed} | self._before
+        if self._on_code_change == "recompute":
+            for stage in older:
+                self._store.supersede(stage)
+
+    def account(self) -> str | None:
+        """In words, what became of the stages that this run needed; None if it needed none."""
+        if self._store is None or not self._before:
+            return None
+        return in_words(self._store, self.user, self._before)
+
+
+def chains(books: Books, work: Work) -> set[str]:
+    """The id of every stage that missing rows need."""
+    stages = plan.stored_stages(books.workload, books.cells)
+    return {stage.id for seed, indices in work.pending.items() for index in indices.tolist()
+            for stage in stages(index, seed)}
+
+
+def records(store: Store, stages: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """What the store says of those that are published, their weights unread."""
+    looked = ((stage, store.look(stage)) for stage in sorted(set(stages).intersection(store.stages())))
+    return {stage: record for stage, record in looked if record is not None}
+
+
+def of_other_code(workload: Workload, found: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """Those of the published stages that were computed while the workload's source was another."""
+    current = code_version(workload)
+    return {stage for stage, record in found.items() if record["meta"].get("code_version", current) != current}
+
+
+def code_note(workload: Workload, count: int, on_code_change: str) -> str:
+    """What is done with stages of other code; InputError if they are refused."""
+    said = f"the code of {workload.name} changed since {count:,} of the stages in the store were computed"
+    if on_code_change == "refuse":
+        raise InputError("--on-code-change", f"{said}; reuse takes them, recompute replaces them")
+    return f"{said}, its identity_version did not: " + (
+        "computing them again" if on_code_change == "recompute" else
+        "reusing them (--on-code-change recompute replaces them)")
 
 
 def release(folder: Path, record: Record) -> None:
     """A sweep is gone: it needs no stage any more."""
-    store = Store(folder.parent / sweep_record.STORE)
+    store = Store(address(folder, record))
     if store.exists():
-        store.forget(_user(record))
+        store.forget(user(record))
 
 
-def _user(record: Record) -> str:
-    return f"{record.sweep}-{record.sweep_id[:8]}"
+@dataclass(frozen=True)
+class Account:
+    """What became of the stages of a sweep. distinct: how many it needs; computed: by this sweep; reused: found in the
+    store; again: computations of its own that were started again after an expired lease; missing: not there (yet)."""
+
+    distinct: int
+    computed: int
+    reused: int
+    again: int
+    missing: int
+
+    def __str__(self) -> str:
+        words = f"stages: {self.distinct:,} distinct, {self.computed:,} computed, {self.reused:,} reused, " \
+                f"{self.again:,} computed twice"
+        return words + (" (after an expired lease)" if self.again else "") + (
+            f", {self.missing:,} not in the store" if self.missing else "")
+
+
+def account(store: Store, own: str, before: Mapping[str, str]) -> Account:
+    """What became of some stages for the sweep `own`. before: each of them with the weights that it had, or ""."""
+    found = records(store, before)
+    mine = [record for stage, record in found.items()
+            if record["meta"].get("sweep") == own and record["weights"] != before[stage]]
+    return Account(len(before), len(mine), len(found) - len(mine),
+                   sum(int(record["meta"].get("computed", 1)) - 1 for record in mine), len(before) - len(found))
+
+
+def in_words(store: Store, own: str, before: Mapping[str, str]) -> str:
+    """The same as a line, also where the store cannot be asked."""
+    try:
+        return str(account(store, own, before))
+    except InputError as error:
+        return f"stages: {error}"
+
+
+def of_sweep(folder: Path, record: Record) -> str:
+    """What became of all stages that a sweep ever needed, as a line."""
+    try:
+        store = Store(address(folder, record))
+        return in_words(store, user(record), dict.fromkeys(store.referred(user(record)), ""))
+    except InputError as error:
+        return f"stages: {error}"
+    except Damaged as error:
+        return f"stages: a reference in {address(folder, record)} is damaged: {error}"

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from raysweep import driver, extension, mirroring, plan, space_files, stopping, terminal, workloads
+from raysweep import driver, extension, mirroring, plan, space_files, stopping, stored_stages, terminal, workloads
 from raysweep.driver import Options
 from raysweep.errors import Halted, InputError, unknown
 from raysweep.plan import Cells
@@ -105,7 +105,7 @@ def report(sweeps: list[Sweep], directory: str | Path | None = None) -> Report:
         raise InputError(first.name, "there are no rows to report yet")
     folder = Path(directory) if directory is not None else first.folder / "report"
     names = ", ".join(sweep.name for sweep in sweeps)
-    return write_report(frame, first.space.as_dict(), folder, sweep=names, notes=_caveats(sweeps))
+    return write_report(frame, first.space.as_dict(), folder, sweep=names, notes=[*_caveats(sweeps), *_stages(sweeps)])
 
 
 def _caveats(sweeps: list[Sweep]) -> list[str]:
@@ -117,16 +117,23 @@ def _caveats(sweeps: list[Sweep]) -> list[str]:
     return list(dict.fromkeys(text for text in said if text))[:3]
 
 
+def _stages(sweeps: list[Sweep]) -> list[str]:
+    """What became of the stored stages of each, where there are any."""
+    return [f"{sweep.name}: {stored_stages.of_sweep(sweep.folder, sweep.record)}" for sweep in sweeps
+            if sweep.workload.stored]
+
+
 def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None, name: str | None = None,
-        storage: str | Path = "sweeps", tracking_uri: str | None = None, runs_per: str | None = None,
-        workers: int | None = None, executor: str | None = None, max_hours: float | None = None, report: bool = True,
-        yes: bool = False, on_code_change: str = "reuse",
+        storage: str | Path = "sweeps", store: str | None = None, tracking_uri: str | None = None,
+        runs_per: str | None = None, workers: int | None = None, executor: str | None = None,
+        max_hours: float | None = None, report: bool = True, yes: bool = False, on_code_change: str = "reuse",
         say: Callable[[str], None] = terminal.say, **overrides: Any) -> Sweep:
     """Run a space to its end and return the sweep; one that exists already is continued or extended.
 
     space: a path, the name of a packaged space, or plain data. set: dotted keys to values, as `--set`; further
-    keywords replace keys of the space (`seeds=5`), those of axes and fixed one by one. InputError for bad input;
-    KeyboardInterrupt once everything finished so far is safe.
+    keywords replace keys of the space (`seeds=5`), those of axes and fixed one by one. store: where stages are shared,
+    None for where this sweep had them before, or STORAGE/store. InputError for bad input; KeyboardInterrupt once
+    everything finished so far is safe.
     """
     options = _options(executor, workers, on_code_change, max_hours)
     asked = read(space, set, overrides)
@@ -138,8 +145,10 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
         extension.reconcile(existing.space, asked, existing.sweep)
     mirroring.check(uri, existing, say)
     mirroring.check_runs_per(runs_per, existing)
+    stored_stages.check_asked(store, workloads.get(asked.workload))
     new_storage = not folder.parent.exists()
     record = existing or _create(folder, name or asked.name, asked, uri, runs_per or mirroring.default_runs_per(cells))
+    record = stored_stages.placed(record, store)
     try:
         return _drive(folder, record, asked, cells, uri, options, report, say)
     except InputError as error:
@@ -150,16 +159,17 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
         raise
 
 
-def resume(name: str, *, storage: str | Path = "sweeps", tracking_uri: str | None = None, workers: int | None = None,
-           executor: str | None = None, max_hours: float | None = None, report: bool = True,
-           on_code_change: str = "reuse",
-           say: Callable[[str], None] = terminal.say) -> Sweep:
+def resume(name: str, *, storage: str | Path = "sweeps", store: str | None = None, tracking_uri: str | None = None,
+           workers: int | None = None, executor: str | None = None, max_hours: float | None = None, report: bool = True,
+           on_code_change: str = "reuse", say: Callable[[str], None] = terminal.say) -> Sweep:
     """Compute what a sweep still lacks, rows that failed included."""
     found = open_sweep(name, storage)
     uri = mirroring.tracking(tracking_uri, found.record, Path(storage))
     mirroring.check(uri, found.record, say)
     options = replace(_options(executor, workers, on_code_change, max_hours), retry_failed=True)
-    return _drive(found.folder, found.record, found.space, found.cells, uri, options, report, say)
+    stored_stages.check_asked(store, found.workload)
+    record = stored_stages.placed(found.record, store)
+    return _drive(found.folder, record, found.space, found.cells, uri, options, report, say)
 
 
 def sync(name: str, *, storage: str | Path = "sweeps", tracking_uri: str | None = None,
@@ -276,16 +286,15 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
                     say(note)
                 work = books.missing()
                 place_of_work = driver.choose(options, work, cells, say)
+                sharing = stored_stages.Sharing(folder, record, books, options.on_code_change, say)
+                if work.rows:
+                    sharing.claim(work)
                 listen()
                 sweep = Sweep(folder, mirroring.remember(folder, record, space, uri))
-                if books.workload.stored and work.rows:
-                    from raysweep import stored_stages
-
-                    stored_stages.claim(folder, record, books, work)
                 feed = mirroring.start(uri, sweep, books) if uri else None
                 if work.rows:
-                    driver.compute(folder, place_of_work, books, limit, feed.complete if feed else lambda cell: None,
-                                   say)
+                    driver.compute(folder, place_of_work, books, sharing, limit,
+                                   feed.complete if feed else lambda cell: None, say)
                 else:
                     say(f"{sweep.name}: all {len(books.rows):,} rows are there; nothing to compute")
                 try:
@@ -308,6 +317,8 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
             if halt:
                 raise Halted("", f"{halt}; {kept()}") from problem
             raise
+    if account := sharing.account():
+        say(account)
     if written:  # the answer comes last, where it is seen
         for line in (*written.headline, f"report: {written.directory / 'report.html'}"):
             say(line)

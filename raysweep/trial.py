@@ -24,6 +24,7 @@ import numpy as np
 
 from raysweep import trial_log, workloads
 from raysweep.errors import Halted, InputError
+from raysweep.identity import code_version
 from raysweep.records import ledger
 from raysweep.workloads.declaration import FAILED, STATUSES, Columns
 
@@ -33,8 +34,8 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 @dataclass(frozen=True)
 class Job:
     """What all trials of one sweep share. columns, cell_ids: the table of cells that packs point into; ledger, logs:
-    the folders segments and logs go to; store: where stages are shared; attempt: which try at these rows this is; cpus:
-    cores a trial may use."""
+    the folders segments and logs go to; store: where stages are shared; sweep: the name under which it refers to them;
+    attempt: which try at these rows this is; cpus: cores a trial may use."""
 
     workload: str
     columns: Columns
@@ -42,6 +43,7 @@ class Job:
     ledger: str
     logs: str
     store: str
+    sweep: str
     attempt: int
     code_version: str
     cpus: int
@@ -68,11 +70,11 @@ def signed(rows: list[ledger.Row], pack: str) -> list[ledger.Row]:
     return [{**row, **origin} for row in rows]
 
 
-def compute(workload_name: str, columns: Columns, seeds: np.ndarray, store: str,
+def compute(workload_name: str, columns: Columns, seeds: np.ndarray, store: str, sweep: str = "",
             ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Metrics (closed forms included, as NAME_theory) and status of a table of rows, by its workload.
 
-    store: where the stages of a workload that keeps them are shared.
+    store: where the stages of a workload that keeps them are shared; sweep: who computes those that are not there.
     """
     workload = workloads.get(workload_name)
     module, _, function = workload.compute.partition(":")
@@ -80,7 +82,7 @@ def compute(workload_name: str, columns: Columns, seeds: np.ndarray, store: str,
     if workload.stored:
         from raysweep.records.store import Store
 
-        arguments.append(Store(store))
+        arguments.append(Store(store, provenance={"sweep": sweep, "code_version": code_version(workload)}))
     metrics, status = getattr(importlib.import_module(module), function)(*arguments)
     if workload.closed_form is not None:
         metrics = {**metrics, **{f"{name}_theory": values for name, values in workload.closed_form(columns).items()}}
@@ -96,7 +98,7 @@ def _rows(job: Job, cells: np.ndarray, seeds: np.ndarray, again: bool = True) ->
     started = time.perf_counter()
     columns = {name: values[cells] for name, values in job.columns.items()}
     try:
-        metrics, status = compute(job.workload, columns, seeds, job.store)
+        metrics, status = compute(job.workload, columns, seeds, job.store, job.sweep)
     except InputError:  # what was asked cannot be done, of any row: a store that is full, a text that is not there
         raise
     except Exception:  # whatever a workload raises is data about its rows, not the end of the sweep

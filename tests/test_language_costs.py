@@ -46,10 +46,11 @@ def test_pretraining_in_parts_costs_what_it_costs_whole():
 
 
 def test_the_space_for_one_gpu_fits_into_half_an_hour_on_it():
-    asked = space_files.read("overtraining_language")
-    cells = plan.enumerate_cells(asked)
-    pending = {seed: np.arange(len(cells)) for seed in asked.seeds}
-    workload = workloads.get(asked.workload)
-    on_gpu, _ = plan.estimate(workload, cells, pending, gpus=1)
-    assert 60 < on_gpu < 1800 / 2  # half of it is for reading the text and starting up
-    assert plan.estimate(workload, cells, pending)[0] > 100 * on_gpu
+    def seconds(gpus: int) -> float:
+        asked = space_files.read("overtraining_language", {"resources.gpus_per_trial": gpus})
+        cells = plan.enumerate_cells(asked)
+        pending = {seed: np.arange(len(cells)) for seed in asked.seeds}
+        return plan.estimate(workloads.get(asked.workload), cells, pending)[0]
+
+    assert 60 < seconds(1) < 1800 / 2  # half of it is for reading the text and starting up
+    assert seconds(0) > 100 * seconds(1)

@@ -136,8 +136,8 @@ def _fill(stream: RawIOBase, view: memoryview) -> bool:
     return True
 
 
-def set_aside(files: Files, record: str, stage: str) -> list[str]:
-    """Rename a damaged record and all weights that may be its own into `damaged/`; the names they have there.
+def set_aside(files: Files, record: str, stage: str, where: str = "damaged") -> list[str]:
+    """Rename a record and all weights that may be its own into a folder of their own; the names they have there.
 
     The record goes first: from then on the checkpoint does not exist. Only the holder of the stage's lease calls this.
     """
@@ -147,7 +147,7 @@ def set_aside(files: Files, record: str, stage: str) -> list[str]:
     moved = [name, *(found for found in files.names(folder)
                      if found.startswith(f"{stem}.") and found.endswith(".safetensors"))]
     return [target for found in moved
-            if files.move(f"{folder}/{found}", target := f"damaged/{stem}.{mark}{found.removeprefix(stem)}")]
+            if files.move(f"{folder}/{found}", target := f"{where}/{stem}.{mark}{found.removeprefix(stem)}")]
 
 
 def remove(files: Files, record: str) -> int:

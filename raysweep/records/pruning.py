@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from raysweep.errors import InputError, unknown
 from raysweep.records import checkpoints, leases, stage_progress
 from raysweep.records.leases import Claim
-from raysweep.records.store import Store
+from raysweep.records.store import SUPERSEDED, Store
 from raysweep.records.store_format import Damaged
 
 LEFTOVER_AGE = 3600.0
 """Seconds after which a file that no record names is nobody's upload any more."""
+ASIDE = ("damaged", SUPERSEDED)
 
 
 @dataclass(frozen=True)
 class Removal:
-    """One thing that pruning takes away. stage: whose it is; kind: stage, progress, damaged or leftover; names: its
-    files, the record first."""
+    """One thing that pruning takes away. stage: whose it is; kind: stage, progress, damaged, superseded or leftover;
+    names: its files, the record first."""
 
     stage: str
     kind: str
@@ -29,7 +30,7 @@ class Removal:
 
 def plan(store: Store, stages: Collection[str] = (), *, referred: bool = False, damaged: bool = False) -> list[Removal]:
     """What would go: published stages that no sweep refers to, intermediate checkpoints of such stages, and leftovers
-    of crashes; with `damaged` also what was set aside. Stages with a lease are left alone.
+    of crashes; with `damaged` also what was set aside (as superseded, too). Stages with a lease are left alone.
 
     stages: only these, instead of all; one that a sweep refers to is an InputError unless `referred`.
     """
@@ -45,7 +46,7 @@ def plan(store: Store, stages: Collection[str] = (), *, referred: bool = False, 
             raise InputError(stage, f"sweep {', '.join(users[stage])} refers to it; --referred prunes it all the same")
         if stage in busy:
             raise InputError(stage, f"is in use by {leases.live(store.files).get(stage)}; try again later")
-    files = {folder: store.files.names(folder) for folder in ("entries", stage_progress.FOLDER, "damaged")}
+    files = {folder: store.files.names(folder) for folder in ("entries", stage_progress.FOLDER, *ASIDE)}
 
     def gather(stage: str, kind: str, folder: str, stem: str, record: str | None = None) -> Removal:
         names = [f"{folder}/{name}" for name in files[folder] if name.startswith(f"{stem}.")]
@@ -59,8 +60,8 @@ def plan(store: Store, stages: Collection[str] = (), *, referred: bool = False, 
     unfinished = {name.split(".")[0] for name in files[stage_progress.FOLDER]} - {""} - users.keys() - busy
     found += [gather(stage, "progress", stage_progress.FOLDER, stage) for stage in sorted(unfinished)]
     if damaged:
-        found += [Removal(name.split(".")[0], "damaged", (f"damaged/{name}",), _size(store, f"damaged/{name}"))
-                  for name in files["damaged"]]
+        found += [Removal(name.split(".")[0], folder, (f"{folder}/{name}",), _size(store, f"{folder}/{name}"))
+                  for folder in ASIDE for name in files[folder]]
     taken = {name for removal in found for name in removal.names}
     return found + [removal for removal in _leftovers(store, busy) if not taken.intersection(removal.names)]
 
@@ -68,12 +69,12 @@ def plan(store: Store, stages: Collection[str] = (), *, referred: bool = False, 
 def _leftovers(store: Store, busy: Set[str]) -> list[Removal]:
     """Weights without a record, temporary files and leases of those who died."""
     found = []
-    for folder in ("", "entries", stage_progress.FOLDER, leases.FOLDER, "damaged"):
+    for folder in ("", "entries", stage_progress.FOLDER, leases.FOLDER, *ASIDE):
         names = store.files.names(folder)
         records = {name.removesuffix(".json") for name in names if name.endswith(".json")}
         for name in names:
             stage = name.lstrip(".").split(".")[0]
-            orphan = name.endswith(".safetensors") and folder != "damaged" and name.rsplit(".", 2)[0] not in records
+            orphan = name.endswith(".safetensors") and folder not in ASIDE and name.rsplit(".", 2)[0] not in records
             orphan = orphan or folder == leases.FOLDER  # whose holder died, and which nobody took over
             if not (orphan or name.startswith(".")) or stage in busy:
                 continue

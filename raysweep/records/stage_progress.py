@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import re
 import time
 import uuid
@@ -16,9 +18,28 @@ from raysweep.records.leases import Lease
 from raysweep.records.store_files import Files
 from raysweep.records.store_format import Damaged
 
+LOGGER = logging.getLogger("raysweep.store")  # read in the log of the trial
 FOLDER = "progress"
 _NAME = re.compile(r"[^.]+\.\d{8}\.[0-9a-f]{8}\.json")
 _KEPT = 2  # the last one, and the one before should that be damaged
+
+
+def unfinished(files: Files) -> dict[str, str]:
+    """stage -> how far its last intermediate checkpoint is, in words; weights are not read."""
+    found = {}
+    for name in files.names(FOLDER):
+        if _NAME.fullmatch(name):
+            stage = name.split(".")[0]
+            with contextlib.suppress(Damaged):
+                record = checkpoints.look(files, f"{FOLDER}/{name}", stage)
+                if record is not None:  # names are sorted: the last one counts
+                    found[stage] = f"{reached(record['meta'])}, after {record.get('seconds', 0):.0f} s of computing"
+    return found
+
+
+def reached(meta: Mapping[str, Any]) -> str:
+    """How far a checkpoint is, as far as its meta says."""
+    return f"step {meta['step']:,}" if isinstance(meta.get("step"), int) else "an intermediate checkpoint"
 
 
 class Progress:
@@ -40,6 +61,7 @@ class Progress:
                 continue
             if entry is not None:
                 self._before = entry.seconds
+                LOGGER.info("stage %s: going on from %s", self._stage, reached(entry.meta))
                 return entry
         return None
 

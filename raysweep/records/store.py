@@ -7,6 +7,7 @@
     STORE/leases/                          who computes what now (leases.py)
     STORE/refs/SWEEP/HASH.json             stages that a sweep refers to, which pruning therefore leaves alone
     STORE/damaged/                         what did not agree with its checksum, set aside
+    STORE/superseded/                      what other code computed and was told to be computed again, set aside
 
 A store lies in a local folder or on any file system of fsspec; store_files.py says what each of them guarantees. Writes
 raise InputError, one line, where the store is read-only or full.
@@ -40,6 +41,7 @@ __all__ = ["Damaged", "Entry", "Progress", "Store"]
 LOGGER = logging.getLogger("raysweep.store")  # read in the log of the trial
 LEASE_SECONDS = 60.0
 MARKER = "store.json"
+SUPERSEDED = "superseded"
 _SHORTEST, _SLOWEST = 0.01, 1.0  # seconds between two looks of a waiter
 _STAGE = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _SWEEP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -50,12 +52,15 @@ Computed = tuple[Mapping[str, np.ndarray], dict[str, Any]]
 class Store:
     """A store at a path or URL. Opening it reads its format (InputError if it is of another version, or no store) and
     creates nothing. It can be pickled and used by threads. A lease lasts `lease_seconds` beyond its last renewal.
+    `provenance` (which sweep, which code) is added to the meta of every stage computed through it.
     """
 
-    def __init__(self, url: str | Path, lease_seconds: float = LEASE_SECONDS) -> None:
+    def __init__(self, url: str | Path, lease_seconds: float = LEASE_SECONDS,
+                 provenance: Mapping[str, str] | None = None) -> None:
         self.files = open_files(url)
         self.url = self.files.root
         self.lease_seconds = lease_seconds
+        self.provenance = dict(provenance or {})
         self._ready = self._marked()
 
     def _marked(self) -> bool:
@@ -104,6 +109,14 @@ class Store:
             self.files.create(MARKER, _marker())
             self._ready = self._marked()
 
+    def supersede(self, stage: str) -> bool:
+        """Set a published stage aside, so that it is computed again; False if it is not there, or somebody is at it."""
+        lease = self._claim(stage).take()
+        if lease is None:
+            return False
+        with leases.kept(lease):
+            return bool(checkpoints.set_aside(self.files, _record(stage), stage, SUPERSEDED))
+
     def look(self, stage: str) -> dict[str, Any] | None:
         """What the record of a stage says (meta, describe, bytes, published), its weights unread; None if it is not
         published, or its record damaged. For dry runs and lists."""
@@ -147,7 +160,8 @@ class Store:
 
         `describe` (workload, parameters, seed) is kept for `raysweep store list`. The meta of the entry gains
         `computed`, how often the computation was started because the lease of the one before had expired (1 if never),
-        and `seconds`, what it took over all of them. What compute raises goes to its caller; the next in line tries.
+        `seconds`, what it took over all of them, and the provenance. What compute raises goes to its caller; the next
+        in line tries.
         """
         claim = self._claim(stage)
         seal({"describe": describe})  # a mistake in it is found before the work, not after
@@ -174,7 +188,7 @@ class Store:
                 LOGGER.info("stage %s: computing, start %d", stage, lease.latest())
                 tensors, meta = compute(progress)
                 LOGGER.info("stage %s: computed in %.1f s", stage, progress.seconds())
-                told = {"computed": lease.latest(), "seconds": progress.seconds()}
+                told = {"computed": lease.latest(), "seconds": progress.seconds(), **self.provenance}
                 self.publish(stage, tensors, {**meta, **told}, describe)
                 progress.clear()
                 return self._just_published(stage)
@@ -210,10 +224,17 @@ class Store:
         for name in self._names(folder):
             self.files.remove(f"{folder}/{name}")
 
+    def referred(self, sweep: str) -> set[str]:
+        """The stages that a sweep said it needs; Damaged if a reference cannot be read."""
+        return {stage for stage, users in self._references_of([sweep]).items() if users}
+
     def users(self) -> dict[str, list[str]]:
         """stage -> sweeps that refer to it; Damaged if a reference cannot be read (then nobody can say)."""
+        return self._references_of(self._names("refs"))
+
+    def _references_of(self, sweeps: Iterable[str]) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for sweep in self._names("refs"):
+        for sweep in sweeps:
             for name in self._names(f"refs/{sweep}"):
                 if name.startswith("."):
                     continue

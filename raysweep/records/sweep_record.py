@@ -31,7 +31,8 @@ FILE, LOCK, LEDGER, LOGS = "sweep.json", "driver.lock", "ledger", "logs"
 class Record:
     """sweep: its name; sweep_id: unique, new for every sweep that is started afresh; space: resolved, as plain data;
     tracking_uri: where it is mirrored (without credentials), None for nowhere; runs_per: what has a run there of its
-    own, cell, pack or sweep (None: of a time when their number alone decided)."""
+    own, cell, pack or sweep (None: of a time when their number alone decided); store: where its stages are shared, None
+    for the storage's own."""
 
     sweep: str
     sweep_id: str
@@ -40,6 +41,7 @@ class Record:
     created: str
     format: int = FORMAT
     runs_per: str | None = None
+    store: str | None = None
 
 
 class Busy(Exception):

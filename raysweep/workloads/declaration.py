@@ -7,6 +7,7 @@ metrics come out, what a row costs, and which closed form it is held against.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -121,6 +122,16 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """A stage that a row needs out of the store. id: its identity there; kind: what it is called (trunk, pretrain …);
+    cost: what it takes itself, its parents being there."""
+
+    id: str
+    kind: str
+    cost: Cost
+
+
+@dataclass(frozen=True)
 class Workload:
     """The declaration of a workload.
 
@@ -133,7 +144,8 @@ class Workload:
     closed_form: columns -> {metric: array}, the theory beside the metric, or None.
     check: one cell's parameters -> (parameter, complaint) for what no single range can say, or None.
     stored: whether its stages leave artifacts; compute is then given the stage store as a third argument.
-    stages: "module:function", (parameters, seed) -> the store's ids of the stages a row needs, for such a workload.
+    stages: "module:function", (parameters, seed) -> the stages a row needs (list[Stage], parents first), for such a
+        workload; `cost` of a row counts all of them.
     data_parallel: how a gang of workers computes a pack. False: each takes a part of the rows. True: every worker is
         given all rows, with torch.distributed initialised, and trains one model with the others.
     caveat: one cell's parameters -> what the closed form beside it does not describe, in a sentence, or None.
@@ -160,6 +172,14 @@ class Workload:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {parameter.name: parameter for parameter in self.parameters})
+
+    def stages_of(self, parameters: Mapping[str, Any], seed: int) -> list[Stage]:
+        """The stored stages of a row, parents first; none where nothing is stored."""
+        if not self.stored:
+            return []
+        module, _, function = self.stages.partition(":")
+        found: list[Stage] = getattr(importlib.import_module(module), function)(parameters, seed)
+        return found
 
     def metric_names(self) -> list[str]:
         """Every metric column a row carries, the closed forms (`_theory`) last."""

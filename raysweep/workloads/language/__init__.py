@@ -138,6 +138,6 @@ WORKLOAD = Workload(
     shared=tuple(parameter.name for parameter in PARAMETERS if parameter.pretraining),
     stored=True,
     data_parallel=True,
-    stages="raysweep.workloads.language.tree:stage_ids",
+    stages="raysweep.workloads.language.tree:needed",
     check=check,
 )

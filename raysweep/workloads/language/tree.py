@@ -12,8 +12,8 @@ from dataclasses import asdict
 from typing import Any
 
 from raysweep.identity import content_id
-from raysweep.workloads.declaration import Parameter
-from raysweep.workloads.language import WORKLOAD, corpus
+from raysweep.workloads.declaration import Parameter, Stage
+from raysweep.workloads.language import WORKLOAD, corpus, costs
 from raysweep.workloads.language.schedules import trunk_and_anneal, trunk_steps
 from raysweep.workloads.language.shapes import shape_of
 
@@ -47,9 +47,11 @@ def stages(parameters: Mapping[str, Any], seed: int) -> list[tuple[str, str, flo
     return [*chain, (identity(parameters, seed), "pretrain", float((steps - done) * tokens))]
 
 
-def stage_ids(parameters: Mapping[str, Any], seed: int) -> list[str]:
-    """The store's ids of every stage of a row's pretraining, parents first."""
-    return [stage for stage, _, _ in stages(parameters, seed)]
+def needed(parameters: Mapping[str, Any], seed: int) -> list[Stage]:
+    """The stages of a row's pretraining as the plan knows them, parents first."""
+    chain = stages(parameters, seed)
+    return [Stage(stage, "anneal" if name == "pretrain" and len(chain) > 1 else name,
+                  costs.pretraining(parameters, tokens)) for stage, name, tokens in chain]
 
 
 def steps_of(parameters: Mapping[str, Any]) -> int:
