@@ -145,6 +145,42 @@ def test_a_training_loss_above_its_start_is_divergence_though_every_number_is_fi
     assert np.isfinite(metrics["finetune_loss"]).all()
 
 
+def test_a_run_that_wanders_about_its_floor_is_no_divergence_and_one_that_rises_is(store):
+    """Fine-tuned on the source itself: nothing to gain, at small rates nothing lost, at large ones what was learned."""
+    rows = [{"overlap": 1.0, "finetune_lr": rate, "finetune_steps": 30, "finetune_schedule": schedule,
+             "pretrain_length": 160.0 * STEP} for rate, schedule in (
+                 (1e-5, "constant"), (1e-4, "constant"), (3e-4, "cosine"), (5e-4, "constant"), (3e-2, "constant"))]
+    metrics, status = compute(table(*rows), np.zeros(len(rows), int), Store(store))
+    assert status.tolist() == ["ok"] * 4 + ["diverged"]
+    assert metrics["sensitivity"][4] > 0.3
+
+
+def test_a_rise_counts_where_batches_do_not_explain_it():
+    stream = np.random.default_rng(0)
+    begun = 3 + 0.1 * stream.standard_normal((10, 5))
+    rise = np.array([-1.0, 0.02, 0.2, 3.0, np.nan])
+    assert training.rose(begun, begun + rise).tolist() == [False, False, True, True, True]
+    unpaired = begun + 0.3 * (stream.random((10, 5)) - 0.5) + np.array([0, 0, 1, 1, 1])
+    assert training.rose(begun, unpaired).tolist() == [False, False, True, True, True]
+    one = np.array([[2.0, 2.0]])  # a single batch: nothing varies
+    assert training.rose(one, one + [0.5 * training.RISE, 2 * training.RISE]).tolist() == [False, True]
+
+
+def test_a_pretraining_that_ends_above_its_start_is_published_and_its_rows_are_diverged(tmp_path):
+    """Finite all along (2), or until a number is none (1e30); trained, perturbed or looked at with Hessians."""
+    rows = [{"pretrain_lr": rate, **then} for rate in (2.0, 1e30, 2e-3) for then in (
+        {}, {"noise": 1.0, "finetune_steps": 0}, {"finetune_steps": 0, "sharpness_iterations": 4})]
+    metrics, status = compute(table(*rows), np.zeros(len(rows), int), Store(tmp_path))
+    assert status.tolist() == ["diverged"] * 6 + ["ok"] * 3
+    assert len(Store(tmp_path).stages()) == 3
+    assert np.isfinite(metrics["pretrain_loss"][:3]).all()
+    assert metrics["pretrain_loss"][0] > 6.5  # it began at 6.4
+    before = files(tmp_path)
+    _, again = compute(table(*rows), np.zeros(len(rows), int), Store(tmp_path))
+    assert again.tolist() == status.tolist()
+    assert files(tmp_path) == before
+
+
 def test_repetition_is_reported_in_epochs(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("\n\n".join(f"the number {number} is followed by {number + 1}" for number in range(600)))

@@ -43,7 +43,8 @@ class Quadratic:
 
 
 def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor, iterations: int) -> float:
-    """By Lanczos with full reorthogonalization from a start vector; a lower bound that rises with iterations."""
+    """By Lanczos with full reorthogonalization from a start vector; a lower bound that rises with iterations. NaN where
+    the Hessian is not finite, as that of a model that diverged."""
     basis: list[Tensor] = []
     diagonal: list[float] = []
     beside: list[float] = []
@@ -52,10 +53,14 @@ def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor, itera
         basis.append(vector)
         image = product(vector)
         diagonal.append(float(vector @ image))
+        if not np.isfinite(diagonal[-1]):
+            return float("nan")
         for _ in range(2):
             for earlier in basis:
                 image = image - (earlier @ image) * earlier
         length = float(image.norm())
+        if not np.isfinite(length):
+            return float("nan")
         if length <= 1e-6 * max(map(abs, diagonal)):
             break
         beside.append(length)
