@@ -163,7 +163,7 @@ def test_a_rise_counts_where_batches_do_not_explain_it():
     unpaired = begun + 0.3 * (stream.random((10, 5)) - 0.5) + np.array([0, 0, 1, 1, 1])
     assert training.rose(begun, unpaired).tolist() == [False, False, True, True, True]
     one = np.array([[2.0, 2.0]])  # a single batch: nothing varies
-    assert training.rose(one, one + [0.5 * training.RISE, 2 * training.RISE]).tolist() == [False, True]
+    assert training.rose(one, one + training.RISE * np.array([0.5, 2])).tolist() == [False, True]
 
 
 def test_a_pretraining_that_ends_above_its_start_is_published_and_its_rows_are_diverged(tmp_path):
