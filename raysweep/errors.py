@@ -6,16 +6,25 @@ import difflib
 import reprlib
 from collections.abc import Iterable
 
+from raysweep.redaction import redact
+
 _BRIEF = reprlib.Repr()
 _BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxlong, _BRIEF.maxother = 2, 80, 80, 80
 
 
 class InputError(Exception):
-    """Bad input. `str(error)` is one line, "key.path: what was expected"; the command line exits with 2."""
+    """Bad input. `str(error)` is one line, "key.path: what was expected"; the command line exits with 2.
+
+    Whatever it quotes, it is printable text (no control characters for the terminal) and without credentials.
+    """
 
     def __init__(self, path: str, message: str) -> None:
         text = f"{path}: {message}" if path else message
-        super().__init__(" ".join(text.split()))
+        super().__init__(redact("".join(map(_visible, " ".join(text.split())))))
+
+
+def _visible(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()
 
 
 class Halted(InputError):

@@ -319,6 +319,15 @@ def _writing(target: str, action: Callable[[], Any]) -> Any:
         raise InputError(target, f"cannot be written: {error.strerror or error}") from None
 
 
+def _traceback_without_credentials(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """What Python prints of an error that nobody expected; it may quote an address with a password."""
+    import traceback
+
+    from raysweep.redaction import redact
+
+    sys.stderr.write(redact("".join(traceback.format_exception(kind, error, trace))))
+
+
 def main(arguments: list[str] | None = None) -> None:
     """The command `raysweep`: exit codes 0 done, 1 some rows failed, 2 bad input, 130 interrupted and resumable."""
     if raysweep.__version__ != VERSION:
@@ -326,7 +335,11 @@ def main(arguments: list[str] | None = None) -> None:
                  "use files of one version (reinstall the package, or copy its own main.py)")
     arguments = sys.argv[1:] if arguments is None else arguments
     terminal.open_streams()
+    sys.excepthook = _traceback_without_credentials
     try:
+        for argument in arguments:
+            if "\0" in argument:  # from a caller in Python: no shell can say it, and no file is called so
+                raise InputError(argument.partition("=")[0], "expected a text without NUL characters")
         cli.main(arguments, prog_name="raysweep", standalone_mode=False)
     except InputError as error:
         terminal.say(str(error))

@@ -16,6 +16,7 @@ from raysweep.plan import Cells
 from raysweep.records import files, sweep_record
 from raysweep.records import mirror as mirrors
 from raysweep.records.mirror import Mirror
+from raysweep.redaction import without_credentials
 from raysweep.space import Space
 
 if TYPE_CHECKING:
@@ -43,11 +44,13 @@ def check(uri: str | None, record: sweep_record.Record | None, say: Callable[[st
         return
     try:
         mirrors.check(uri)
+    except mirrors.NotLetIn as error:  # a server that stays away is waited for, a wrong password is not
+        raise InputError("--tracking-uri", str(error)) from None
     except mirrors.Unreachable as error:
         if record is None:
             raise InputError("--tracking-uri", f"{error} ({NOWHERE} runs without, and `raysweep sync SWEEP` with an "
                                                "address writes it later)") from None
-        if mirrors.without_credentials(uri) != record.tracking_uri:
+        if without_credentials(uri) != record.tracking_uri:
             raise InputError("--tracking-uri", str(error)) from None
         say(f"--tracking-uri: {error}; going on, and trying again meanwhile; if it stays away: "
             f"raysweep sync {record.sweep}, later")
@@ -55,7 +58,7 @@ def check(uri: str | None, record: sweep_record.Record | None, say: Callable[[st
 
 def remember(folder: Path, record: sweep_record.Record, space: Space, uri: str | None) -> sweep_record.Record:
     """The record with the space and the address that were asked for now, in its place if they are new."""
-    address = mirrors.without_credentials(uri) if uri else record.tracking_uri
+    address = without_credentials(uri) if uri else record.tracking_uri
     current = replace(record, space=space.as_dict(), tracking_uri=address)
     if current != sweep_record.load(folder):
         sweep_record.update(folder, current)

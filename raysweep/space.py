@@ -16,6 +16,7 @@ from typing import Any
 
 from raysweep import resources, workloads
 from raysweep.errors import InputError, shown, unknown
+from raysweep.redaction import has_password
 from raysweep.search import options
 from raysweep.workloads.declaration import Parameter, Workload
 
@@ -76,6 +77,7 @@ class Space:
 
 def validate(data: Mapping[str, Any]) -> Space:
     """A Space from plain data; InputError for the first thing that is wrong."""
+    _no_password(data, "")
     for key in data:
         if key not in KEYS:
             raise unknown(str(key), "key", key, KEYS)
@@ -117,6 +119,26 @@ def restore(record: Mapping[str, Any]) -> Space:
     absent = {p.name: p.absent for p in workload.parameters if p.late and p.name not in _mapping(record, "axes")}
     space = validate({**record, "fixed": {**absent, **fixed}, "analysis": []})
     return replace(space, analysis=record.get("analysis") or [])
+
+
+def _no_password(value: Any, path: str, seen: set[int] | None = None) -> None:
+    """A space is kept, mirrored and shown in reports; InputError if a password stands in it."""
+    seen = set() if seen is None else seen
+    if isinstance(value, (Mapping, list)):
+        if id(value) in seen:  # YAML's aliases can name one list a billion times
+            return
+        seen.add(id(value))
+    if isinstance(value, str) and has_password(value):
+        raise InputError(path, "an address with a password cannot stand in a space, which is recorded and shown; give "
+                               "credentials by the environment")
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            _no_password(str(key), path, seen)
+            _no_password(entry, f"{path}.{key}".removeprefix("."), seen)
+    elif isinstance(value, list):
+        for index, entry in enumerate(value):
+            if isinstance(entry, (str, Mapping, list)):
+                _no_password(entry, f"{path}[{index}]", seen)
 
 
 def _name(data: Mapping[str, Any]) -> str:

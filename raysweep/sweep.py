@@ -15,6 +15,7 @@ from raysweep.driver import Options
 from raysweep.errors import Halted, InputError, unknown
 from raysweep.plan import Cells
 from raysweep.records import files, ledger, sweep_record
+from raysweep.redaction import without_credentials
 from raysweep.space import Space, plain_name
 from raysweep.time_limit import TimeLimit
 from raysweep.workloads.declaration import FAILED, Workload
@@ -245,8 +246,6 @@ def check_size(space: Space, yes: bool) -> None:
 
 
 def _create(folder: Path, name: str, space: Space, uri: str | None, runs_per: str) -> sweep_record.Record:
-    from raysweep.records.mirror import without_credentials
-
     try:
         return sweep_record.create(folder, name, space.as_dict(), without_credentials(uri) if uri else None,
                                    runs_per)

@@ -26,6 +26,7 @@ from raysweep import trial_log, workloads
 from raysweep.errors import Halted, InputError
 from raysweep.identity import code_version
 from raysweep.records import ledger
+from raysweep.redaction import redact
 from raysweep.workloads.declaration import FAILED, STATUSES, Columns
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -102,7 +103,7 @@ def _rows(job: Job, cells: np.ndarray, seeds: np.ndarray, again: bool = True) ->
     except InputError:  # what was asked cannot be done, of any row: a store that is full, a text that is not there
         raise
     except Exception:  # whatever a workload raises is data about its rows, not the end of the sweep
-        problem = traceback.format_exc()
+        problem = redact(traceback.format_exc())  # it may quote an address with a password; rows are kept and shown
         trial_log.LOGGER.error("%s rows cannot be computed together:\n%s", len(seeds), problem)
     else:
         seconds = (time.perf_counter() - started) / len(seeds)

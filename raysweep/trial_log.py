@@ -7,6 +7,7 @@ again adds to it.
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import os
 import socket
@@ -15,9 +16,24 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from raysweep.redaction import redact
+
 LOGGER = logging.getLogger("raysweep")
 _FORMAT = "%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s"
 _CLOCKS = 5.0  # seconds that the clocks of two machines may be apart
+
+
+class _WithoutCredentials(io.TextIOWrapper):
+    """Text as it is kept: what a workload prints may quote an address with a password."""
+
+    def write(self, text: str) -> int:
+        return super().write(redact(text))
+
+
+def _opened(path: Path) -> io.TextIOWrapper:
+    """The log, to be added to; OSError if it is a link that would have something else added to."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    return _WithoutCredentials(os.fdopen(descriptor, "wb"), line_buffering=True)
 
 
 def log_path(folder: Path, pack: str, attempt: int) -> Path:
@@ -32,7 +48,7 @@ def kept(path: Path, pack: str, rows: int, capture: bool) -> Iterator[None]:
     A log that cannot be written (a disk that is full) is no reason to lose a trial.
     """
     try:
-        stream = path.open("a", buffering=1)
+        stream = _opened(path)
     except OSError as error:
         LOGGER.warning("no log of pack %s: %s", pack, error)
         yield

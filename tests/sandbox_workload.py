@@ -30,6 +30,9 @@ def compute(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray],
             os.kill(os.getpid(), signal.SIGKILL)
         if behaviour == "die":
             os.kill(os.getpid(), signal.SIGKILL)
+        if behaviour == "quote":
+            print(os.environ["QUOTED"])
+            raise ConnectionError(f"cannot reach {os.environ['QUOTED']}")
         if behaviour == "speak":
             print("said on stdout")
             print("said on stderr", file=sys.stderr)
@@ -62,7 +65,7 @@ WORKLOAD = Workload(
     parameters=(
         Parameter("x", float, 0.0, "a number"),
         Parameter("behaviour", str, "compute", "what happens in the row",
-                  choices=("compute", "raise", "raise_once", "memory", "die_once", "die", "wait", "speak")),
+                  choices=("compute", "quote", "raise", "raise_once", "memory", "die_once", "die", "wait", "speak")),
         Parameter("folder", str, "/nonexistent", "where marks are left"),
         Parameter("seconds", float, 0.0, "what a row is said to cost", unit="s", minimum=0),
         Parameter("added", float, 7.0, "a parameter of a later release", absent=7.0),

@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from raysweep.records import mirror, tracking
+from raysweep.redaction import without_credentials
 
 SPACE = {"name": "mirror-test", "workload": "linear_transfer", "axes": {"overlap_angle": [4.5, 45.0], "depth": [2]},
          "fixed": {"dim": 100, "pretrain_length": math.inf}}
@@ -356,10 +357,10 @@ def test_check_refuses_what_cannot_be_reached_in_one_line_without_credentials(tm
 
 
 def test_an_address_can_be_kept_without_its_credentials() -> None:
-    assert mirror.without_credentials("https://ada:pw@host:5000/x") == "https://host:5000/x"
+    assert without_credentials("https://ada:pw@host:5000/x") == "https://host:5000/x"
     for query in ("password=x&sslmode=require", "sslmode=require&password=x"):
-        assert mirror.without_credentials(f"postgresql://host/db?{query}") == "postgresql://host/db?sslmode=require"
-    assert mirror.without_credentials("sqlite:////a/b@c.db") == "sqlite:////a/b@c.db"
+        assert without_credentials(f"postgresql://host/db?{query}") == "postgresql://host/db?sslmode=require"
+    assert without_credentials("sqlite:////a/b@c.db") == "sqlite:////a/b@c.db"
 
 
 def test_a_server_killed_in_mid_sweep_costs_a_warning_and_replay_completes(

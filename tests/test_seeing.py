@@ -14,6 +14,7 @@ from mlflow.tracking import MlflowClient
 
 import raysweep
 from raysweep import plan
+from raysweep.resources import Resources
 from raysweep.search.queue import PackQueue
 from raysweep.time_limit import TimeLimit
 from tests.conftest import QUIET, Outcome, command
@@ -110,7 +111,7 @@ def test_hours_are_above_nothing(hours: object, file: Path, storage: Path, call:
 
 
 def test_a_pack_that_would_not_end_in_time_leaves_its_turn_to_a_shorter_one() -> None:
-    packs = [plan.Pack(name, *2 * (plan.np.zeros(1, int),), seconds, 0.0) for name, seconds in
+    packs = [plan.Pack(name, *2 * (plan.np.zeros(1, int),), seconds, 0.0, Resources()) for name, seconds in
              [("first", 10), ("long", 3600), ("short", 5)]]
     limit = TimeLimit(0.5)
     queue = PackQueue(lambda: packs, lambda pack: limit.fits(pack.seconds))

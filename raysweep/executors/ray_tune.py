@@ -20,7 +20,7 @@ import numpy as np
 
 from raysweep import trial
 from raysweep.errors import Halted, InputError
-from raysweep.executors import capacity
+from raysweep.executors import capacity, local_ray
 from raysweep.plan import Pack, split
 from raysweep.records import ledger
 from raysweep.resources import Resources
@@ -73,8 +73,7 @@ def connect(workers: int | None, needs: Sequence[Resources]) -> Room:
             # a terminal that is closed hangs up on all it has started: Ray's processes inherit that they do not hear it
             heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
             try:
-                ray.init(address="local", include_dashboard=False, num_cpus=max(os.cpu_count() or 1, workers or 1),
-                         **options)
+                local_ray.start(max(os.cpu_count() or 1, workers or 1), **options)
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, heard)
     there = capacity.of_cluster(ray.get_runtime_context().gcs_address, ray.nodes())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from raysweep.errors import InputError
 from raysweep.records.store_files import Files
 from raysweep.records.store_format import CHUNK, Checksum, Damaged, deserialize, pieces, seal, serialize, unseal
 
+_WEIGHTS = re.compile(r"[a-z]+/[\w.-]+\.safetensors")
 FORMAT = 1
 """Of records and weights; raised whenever a store of this version could no longer be read by the one before."""
 
@@ -106,7 +108,15 @@ def read(files: Files, record: str, stage: str) -> Entry | None:
 
 def _weights(files: Files, body: Mapping[str, Any]) -> np.ndarray:
     """The bytes of the weights that a record names; Damaged if they are not those that were written."""
-    name, size = body["weights"], body["bytes"]
+    name, size = body.get("weights"), body.get("bytes")
+    if not isinstance(name, str) or not _WEIGHTS.fullmatch(name) or not isinstance(size, int):
+        raise Damaged("its record names no weights of the store")
+    try:
+        there = files.size(name)
+    except FileNotFoundError:
+        raise Damaged(f"{name} is missing") from None
+    if there != size:
+        raise Damaged(f"{name} has {there:,} bytes where {size:,} were written")
     # plain pages: numpy would ask for huge ones, which where this was measured cost more than reading the file
     content = np.frombuffer(mmap.mmap(-1, max(size, 1)), np.uint8, size)
     checksum, done = Checksum(), 0

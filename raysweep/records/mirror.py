@@ -22,18 +22,9 @@ from typing import Any, Literal
 from raysweep.records import mirror_runs
 from raysweep.records.mirror_content import of_cell, of_pack
 from raysweep.records.mirror_runs import Runs
-from raysweep.records.tracking import (
-    Unreachable,
-    check,
-    connect,
-    is_absent,
-    is_server,
-    mask,
-    reason,
-    without_credentials,
-)
+from raysweep.records.tracking import NotLetIn, Unreachable, check, connect, is_absent, is_server, reason
 
-__all__ = ["Mirror", "Unreachable", "check", "forget", "mask", "settle", "without_credentials"]
+__all__ = ["Mirror", "NotLetIn", "Unreachable", "check", "forget", "settle"]
 
 LONGEST_WAIT = 30.0
 """Seconds between two attempts while the sweep runs, at most."""

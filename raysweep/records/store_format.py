@@ -101,14 +101,17 @@ def _little_endian(name: str, array: np.ndarray) -> np.ndarray:
 
 
 def deserialize(content: np.ndarray) -> dict[str, np.ndarray]:
-    """The tensors of a safetensors file (its bytes, uint8), as views into it."""
+    """The tensors of a safetensors file (its bytes, uint8), as views into it; Damaged if it is none."""
     start = 8 + int.from_bytes(content[:8].tobytes(), "little")
-    header: dict[str, Any] = json.loads(content[8:start].tobytes())
     found = {}
-    for name, described in header.items():
-        first, last = described["data_offsets"]
-        array = content[start + first:start + last].view(_DTYPES[described["dtype"]])
-        found[name] = array.reshape(described["shape"])
+    try:
+        header: dict[str, Any] = json.loads(content[8:start].tobytes())
+        for name, described in header.items():
+            first, last = described["data_offsets"]
+            array = content[start + first:start + last].view(_DTYPES[described["dtype"]])
+            found[name] = array.reshape(described["shape"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise Damaged(f"not safetensors ({error})") from None
     return found
 
 

@@ -7,6 +7,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import shutil
 import socket
 import time
@@ -19,12 +20,13 @@ from typing import Any
 
 from raysweep.errors import InputError, unknown
 from raysweep.records import files, ledger
-from raysweep.space import restore
+from raysweep.space import plain_name, restore
 
 FORMAT = 1
 STORE = "store"
 RESERVED = ("mlflow.db", "mlflow-artifacts", STORE)
 FILE, LOCK, LEDGER, LOGS = "sweep.json", "driver.lock", "ledger", "logs"
+INSIDE = (FILE, LOCK, LEDGER, LOGS, "report", "tune")
 
 
 @dataclass(frozen=True)
@@ -77,25 +79,38 @@ def update(folder: Path, record: Record) -> None:
 
 def load(folder: Path) -> Record | None:
     """The record of a sweep, or None if there is no such sweep; InputError if it cannot be understood."""
+    for path in (folder, *(folder / inner for inner in INSIDE)):  # a name is a folder of this storage, not a way out
+        if path.is_symlink():
+            raise InputError(str(path), "is a link; expected to lie in the storage itself")
     try:
-        text = (folder / FILE).read_text()
+        text = (folder / FILE).read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except UnicodeDecodeError:
+        raise InputError(str(folder / FILE), "not the record of a sweep (not UTF-8)") from None
     try:
         plain = json.loads(text)
         if plain["format"] != FORMAT:
             raise InputError("format", f"{plain['format']} where this version reads {FORMAT}")
         plain["space"] = restore(_decode(plain["space"])).as_dict()
+        plain_name(plain["sweep"], "sweep")  # what follows from both are names of files and filters of searches
+        if not re.fullmatch(r"[0-9a-f]{32}", plain["sweep_id"]):
+            raise InputError("sweep_id", "expected 32 hexadecimal digits")
+        if not isinstance(plain["tracking_uri"], (str, type(None))):
+            raise InputError("tracking_uri", "expected a text or null")
         return Record(**plain)
     except InputError as error:
         raise InputError(str(folder / FILE), f"not the record of a sweep that can be read here ({error})") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(str(folder / FILE), f"not the record of a sweep ({error})") from None
 
 
 def sweeps(storage: Path) -> list[str]:
-    """Names of the sweeps in a storage directory."""
-    return sorted(path.parent.name for path in storage.glob(f"*/{FILE}"))
+    """Names of the sweeps in a storage directory; InputError if it cannot be read."""
+    try:
+        return sorted(path.parent.name for path in storage.glob(f"*/{FILE}"))
+    except OSError as error:
+        raise InputError("--storage", f"{storage} cannot be read ({error.strerror})") from None
 
 
 def find(storage: Path, name: str) -> Path:

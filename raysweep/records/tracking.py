@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from raysweep.errors import InputError
 from raysweep.records.files import why_not_writable
+from raysweep.redaction import redact
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -33,20 +34,11 @@ class Unreachable(InputError):
     """The tracking URI cannot be reached or created; one line, without credentials."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("", mask(message))  # whoever asked for the address knows by which key
+        super().__init__("", message)  # whoever asked for the address knows by which key
 
 
-def mask(text: str) -> str:
-    """The text with user:password of every URI, and passwords in query strings, replaced by stars."""
-    text = re.sub(r"(?<=://)[^\s/][^\s'\"]*@", "***@", text)
-    return re.sub(r"(?i)\b(password|passwd|pwd|token|secret)=[^&\s'\"]+", r"\1=***", text)
-
-
-def without_credentials(tracking_uri: str) -> str:
-    """The address without user and password, fit to be kept in a record (give them again by
-    MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD)."""
-    bare = re.sub(r"(?<=://)[^\s/]*@", "", tracking_uri)
-    return re.sub(r"(?i)(?<=[?&])(password|passwd|pwd|token|secret)=[^&]*&?", "", bare).rstrip("?&")
+class NotLetIn(Unreachable):
+    """The server knows no such user with such a password."""
 
 
 def reason(error: BaseException) -> str:
@@ -54,7 +46,7 @@ def reason(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     first = lines[0] if lines else type(error).__name__
     first = first.partition(" with exception ")[0]  # after which MLflow quotes urllib3 at length
-    return mask(first)[:300]
+    return redact(first)[:300]
 
 
 def check(tracking_uri: str) -> None:
@@ -156,9 +148,9 @@ def _check_sqlite(tracking_uri: str) -> None:
 
 
 def _check_server(tracking_uri: str) -> None:
-    """Anything that answers on /health or on MLflow's API counts, a refusal for want of credentials included."""
+    """An answer of MLflow's API counts, or of /health; not a refusal of the user and password."""
     base = tracking_uri.rstrip("/")
-    for page in ("/health", "/api/2.0/mlflow/experiments/get?experiment_id=0"):
+    for page in ("/api/2.0/mlflow/experiments/get?experiment_id=0", "/health"):
         try:
             status = _get(base + page)
         except (ValueError, http.client.InvalidURL):  # whose text may quote half of a password
@@ -166,7 +158,10 @@ def _check_server(tracking_uri: str) -> None:
         except (OSError, http.client.HTTPException) as error:
             cause = getattr(error, "reason", error)
             raise Unreachable(f"cannot reach {tracking_uri}: {cause or type(error).__name__}") from None
-        if status < 300 or status in (401, 403):
+        if status == 401:
+            raise NotLetIn(f"{tracking_uri} does not let this user in; expected MLFLOW_TRACKING_USERNAME and "
+                              "MLFLOW_TRACKING_PASSWORD (or MLFLOW_TRACKING_TOKEN) that it knows")
+        if status < 300 or status == 403:  # known, and not allowed to see just this experiment
             return
     raise Unreachable(f"{tracking_uri} answers (HTTP {status}), but not as an MLflow server")
 
@@ -177,9 +172,12 @@ def _get(url: str) -> int:
     request = urllib.request.Request(urlunsplit(parts._replace(netloc=host)))
     user = parts.username or os.environ.get("MLFLOW_TRACKING_USERNAME")
     password = parts.password or os.environ.get("MLFLOW_TRACKING_PASSWORD") or ""
+    bearer = os.environ.get("MLFLOW_TRACKING_TOKEN")
     if user:
         token = base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
-        request.add_header("Authorization", f"Basic {token}")
+        request.add_unredirected_header("Authorization", f"Basic {token}")  # not to where a redirection leads
+    elif bearer:
+        request.add_unredirected_header("Authorization", f"Bearer {bearer}")
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return int(answer.status)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from raysweep.errors import shown
 from raysweep.workloads.declaration import Workload
 
 OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # kind: (required, optional)
@@ -37,7 +38,7 @@ def check_analysis(entry: Any, axes: Iterable[str], workload: Workload) -> str |
     if options is None:
         options = {}
     if not isinstance(options, Mapping):
-        return f"{kind}: expected options as keys and values, got {options!r}"
+        return f"{kind}: expected options as keys and values, got {shown(options)}"
     required, optional = OPTIONS[kind]
     known = [*required, *optional]
     for key in options:
@@ -66,7 +67,8 @@ def metrics_complaint(kind: str, options: Mapping[str, Any], workload: Workload)
         value = options[key]
         listed = isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value) and value
         if not (isinstance(value, str) or (key == "metrics" and listed)):
-            return f"{kind}.{key}: expected {'a list of metrics' if key == 'metrics' else 'a metric'}, got {value!r}"
+            wanted = "a list of metrics" if key == "metrics" else "a metric"
+            return f"{kind}.{key}: expected {wanted}, got {shown(value)}"
         for name in [value] if isinstance(value, str) else value:
             if name not in known:
                 return f"{kind}.{key}: unknown metric {name!r}; known: {', '.join(known)}{nearest(name, known)}"
@@ -83,18 +85,18 @@ def axes_complaint(kind: str, options: Mapping[str, Any], axes: list[str]) -> st
             continue
         value = options[key]
         if key == "by" and not isinstance(value, (list, tuple)):
-            return f"{kind}.by: expected a list of axes, got {value!r}"
+            return f"{kind}.by: expected a list of axes, got {shown(value)}"
         for name in [value] if key != "by" else value:
             if not isinstance(name, str) or name not in axes:
                 there = ", ".join(axes) if axes else "none"
-                return f"{kind}.{key}: expected one of the axes ({there}), got {name!r}{nearest(name, axes)}"
+                return f"{kind}.{key}: expected one of the axes ({there}), got {shown(name)}{nearest(name, axes)}"
             if name in used:
                 return f"{kind}.{key}: {name!r} is already used as {used[name]}"
             used[name] = key
     if kind == "engines":
         reference = options.get("reference", "limit")
         if not isinstance(reference, str):
-            return f"engines.reference: expected the name of an engine, got {reference!r}"
+            return f"engines.reference: expected the name of an engine, got {shown(reference)}"
         if "engine" not in axes:
             return "engines: expected engine among the axes, to compare engines"
     return None
@@ -104,7 +106,7 @@ def level_complaint(kind: str, options: Mapping[str, Any]) -> str | None:
     """Whether the level is a probability."""
     level = options.get("level", 0.95)
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0.5 <= level < 1:
-        return f"{kind}.level: expected a number from 0.5 to below 1, got {level!r}"
+        return f"{kind}.level: expected a number from 0.5 to below 1, got {shown(level)}"
     return None
 
 
@@ -114,10 +116,10 @@ def lines_complaint(kind: str, options: Mapping[str, Any]) -> str | None:
     if lines is None:
         return None
     if not isinstance(lines, Mapping) or not lines:
-        return f"{kind}.lines: expected names and places like {{'F Thm 3.9': 60}}, got {lines!r}"
+        return f"{kind}.lines: expected names and places like {{'F Thm 3.9': 60}}, got {shown(lines)}"
     for name, value in lines.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-            return f"{kind}.lines.{name}: expected a number, got {value!r}"
+            return f"{kind}.lines.{name}: expected a number, got {shown(value)}"
     return None
 
 

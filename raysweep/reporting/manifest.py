@@ -15,6 +15,8 @@ OWN = re.compile(r"(figures|tables)/[\w.-]+\.(png|svg|csv)")
 def record(home: Path, files: Iterable[Path]) -> None:
     """Note which files this report wrote, with their digests."""
     written = {path.relative_to(home).as_posix(): digest(path) for path in files}
+    if (home / NAME).is_symlink():
+        (home / NAME).unlink()
     (home / NAME).write_text(json.dumps(written, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 

@@ -50,29 +50,36 @@ def write_report(
     if {"cell", "seed"} <= set(frame.columns):
         frame = frame.drop_duplicates(["cell", "seed"])  # sweeps may share cells
     home = Path(directory)
-    (home / "figures").mkdir(parents=True, exist_ok=True)
-    (home / "tables").mkdir(exist_ok=True)
+    for folder in (home / "figures", home / "tables"):
+        _free(folder).mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
     with styled():
         sections = all_sections(frame, space, workload)
         for section in sections:
             for drawing in section.drawings:
                 for ending in ("png", "svg"):
-                    path = home / "figures" / f"{drawing.name}.{ending}"
+                    path = _free(home / "figures" / f"{drawing.name}.{ending}")
                     drawing.figure.savefig(path, metadata={"Date": None} if ending == "svg" else None)
                     files.append(path)
     for section in sections:
         for name, table in section.tables.items():
-            path = home / "tables" / f"{name}.csv"
+            path = _free(home / "tables" / f"{name}.csv")
             table.to_csv(path, index=False)
             files.append(path)
     markdown = to_markdown(frame, space, workload, sections, sweep, notes)
     for name, text in (("report.md", markdown), ("report.html", to_html(markdown, f"raysweep: {sweep}", home))):
-        (home / name).write_text(text, encoding="utf-8")
+        _free(home / name).write_text(text, encoding="utf-8")
         files.append(home / name)
     manifest.remove_stale(home, files)
     manifest.record(home, files)
     return Report(home, [section.headline for section in sections], files)
+
+
+def _free(path: Path) -> Path:
+    """The path, and no link there that would have something written elsewhere."""
+    if path.is_symlink():
+        path.unlink()
+    return path
 
 
 def all_sections(frame: pd.DataFrame, space: Mapping[str, Any], workload: Workload) -> list[Section]:

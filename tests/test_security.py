@@ -1,0 +1,335 @@
+"""Nothing that lies in a storage or a space is ever executed, and no name leads out of its folder."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from conftest import QUIET, Outcome, files_of, small_space
+from test_bad_input import refused
+
+import raysweep
+from raysweep.errors import InputError
+from raysweep.records import checkpoints
+from raysweep.records.store import Store
+from raysweep.records.store_format import Damaged, seal
+
+Call = Callable[..., Outcome]
+
+UNPICKLERS = {"pickle", "_pickle", "cPickle", "dill", "joblib", "cloudpickle", "shelve", "marshal", "jsonpickle"}
+BUILTINS = {"eval", "exec", "compile", "__import__"}
+CALLS = {("yaml", name) for name in ("load", "load_all", "full_load", "full_load_all", "unsafe_load", "unsafe_load_all",
+                                     "Loader", "FullLoader", "UnsafeLoader", "CLoader")}
+CALLS |= {("os", "system"), ("os", "popen"), ("pandas", "read_pickle"), ("pd", "read_pickle"), ("pandas", "eval"),
+          ("pd", "eval"), ("subprocess", "getoutput")}
+MUST_SAY = {("torch", "load"): ("weights_only", True), ("np", "load"): ("allow_pickle", False),
+            ("numpy", "load"): ("allow_pickle", False)}
+
+
+def executes(source: str) -> Iterator[str]:
+    """Whatever in a module could execute what it reads, as words with line numbers."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+            yield from (f"{node.lineno}: import {name}" for name in names if name.split(".")[0] in UNPICKLERS)
+        of_name = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        if of_name and (node.value.id, node.attr) in CALLS:
+            yield f"{node.lineno}: {node.value.id}.{node.attr}"
+        if not isinstance(node, ast.Call):
+            continue
+        said = {word.arg: word.value.value for word in node.keywords
+                if word.arg and isinstance(word.value, ast.Constant)}
+        if isinstance(node.func, ast.Name) and node.func.id in BUILTINS:
+            yield f"{node.lineno}: {node.func.id}"
+        if said.get("allow_pickle") or said.get("shell"):
+            yield f"{node.lineno}: allow_pickle or shell"
+        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+            called = (node.func.value.id, node.func.attr)
+            if called in MUST_SAY and said.get(MUST_SAY[called][0]) is not MUST_SAY[called][1]:
+                yield f"{node.lineno}: {'.'.join(called)} without {MUST_SAY[called][0]}"
+
+
+def test_no_module_can_execute_what_it_reads() -> None:
+    package = Path(raysweep.__file__).parent
+    modules = [*package.rglob("*.py"), package.parent / "setup.py"]
+    assert len(modules) > 100
+    assert {str(path): found for path in modules if (found := list(executes(path.read_text())))} == {}
+
+
+@pytest.mark.parametrize("line", [
+    "import pickle", "from dill import loads", "import joblib.memory", "eval('1')", "yaml.load(text, Loader=x)",
+    "yaml.UnsafeLoader", "torch.load(path)", "torch.load(path, weights_only=False)", "np.load(path)",
+    "np.load(path, allow_pickle=True)", "pd.read_pickle(path)", "os.system(line)", "subprocess.run(line, shell=True)"])
+def test_the_search_for_such_a_module_is_awake(line: str) -> None:
+    assert len(list(executes(line))) >= 1
+    assert not list(executes("np.load(p, allow_pickle=False); torch.load(p, weights_only=True); re.compile(p)"))
+
+
+class Canary:
+    """Unpickled, it leaves a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+@pytest.fixture
+def canary(tmp_path: Path) -> Iterator[Path]:
+    """A file that must not come to be; what is pickled here would make it."""
+    path = tmp_path / "executed"
+    pickle.loads(pickle.dumps(Canary(path)))
+    assert path.exists()  # it does what it is feared for
+    path.unlink()
+    yield path
+    assert not path.exists()
+
+
+@pytest.fixture
+def small(call: Call, storage: Path, tmp_path: Path) -> Path:
+    """The folder of a finished sweep."""
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(small_space()))
+    assert call("run", tmp_path / "small.yaml", "--storage", storage, *QUIET).code == 0
+    return storage / "small"
+
+
+def tags(path: Path) -> list[str]:
+    """YAML that asks PyYAML's unsafe loaders to execute."""
+    return [f"!!python/object/apply:os.system ['touch {path}']", f"!!python/object/apply:pathlib.Path.touch [{path}]",
+            "!!python/name:os.system", "!!python/object/new:os.system [x]", "!!python/module:os"]
+
+
+def test_a_space_is_plain_data(call: Call, canary: Path, tmp_path: Path, storage: Path) -> None:
+    for tag in tags(canary):
+        (tmp_path / "evil.yaml").write_text(f"name: evil\nworkload: linear_transfer\naxes: {tag}\n")
+        refused(call("run", tmp_path / "evil.yaml", "--storage", storage), f"{tmp_path / 'evil.yaml'}: line 3")
+        refused(call("run", "quickstart", "--set", f"axes.depth={tag}", "--storage", storage), "--set axes.depth: ")
+    (tmp_path / "pickled.yaml").write_bytes(pickle.dumps(Canary(canary)))
+    refused(call("run", tmp_path / "pickled.yaml", "--storage", storage), f"{tmp_path / 'pickled.yaml'}: ")
+    assert not storage.exists()
+
+
+def test_a_pickle_for_a_record_is_one_line(call: Call, canary: Path, small: Path) -> None:
+    (small / "sweep.json").write_bytes(pickle.dumps(Canary(canary)))
+    for words in (["status"], ["resume"], ["results"], ["report"], ["sync"], ["delete"], ["debug"]):
+        arguments = [*words, "small", *(["abc"] if words == ["debug"] else []), "--storage", small.parent]
+        refused(call(*arguments), f"{small / 'sweep.json'}: not the record of a sweep")
+    listed = call("list", "--storage", small.parent)
+    assert (listed.code, listed.out.count("\n")) == (0, 1)
+
+
+@pytest.mark.parametrize("change", [
+    {"sweep": "../small"}, {"sweep": None}, {"sweep_id": "x' or tags.`a` = 'b"}, {"sweep_id": 3}, {"tracking_uri": [1]},
+    {"format": "!!python"}, {"space": []}, {"space": None}, {"created": None, "more": 1}])
+def test_a_record_with_a_strange_value_is_one_line(call: Call, small: Path, change: dict[str, Any]) -> None:
+    plain = json.loads((small / "sweep.json").read_text())
+    (small / "sweep.json").write_text(json.dumps({**plain, **change}))
+    refused(call("results", "small", "--storage", small.parent), f"{small / 'sweep.json'}: not the record of a sweep")
+
+
+def test_a_pickle_in_the_ledger_is_damage_and_computed_again(call: Call, canary: Path, small: Path) -> None:
+    before = call("results", "small", "--storage", small.parent).out
+    for path in list((small / "ledger").iterdir()):
+        path.write_bytes(pickle.dumps(Canary(canary)))
+    (small / "ledger" / "more.jsonl").write_bytes(pickle.dumps(Canary(canary), protocol=0))
+    status = call("status", "small", "--storage", small.parent)
+    assert status.code == 0
+    assert "damaged segment" in status.out
+    assert call("resume", "small", "--storage", small.parent, *QUIET).code == 0
+    after = call("results", "small", "--storage", small.parent).out
+    assert len(after.splitlines()) == len(before.splitlines()) == 19
+
+
+def test_pickles_in_the_store_are_damage_or_one_line(call: Call, canary: Path, tmp_path: Path) -> None:
+    evil = pickle.dumps(Canary(canary))
+    store = Store(tmp_path / "store")
+    for stage in ("record", "weights", "forged", "elsewhere"):
+        assert store.publish(stage, {"w": np.zeros(3)}, {"a": 1})
+    entries = tmp_path / "store" / "entries"
+    (entries / "record.json").write_bytes(evil)
+    next(entries.glob("weights.*.safetensors")).write_bytes(evil)
+    weights = next(entries.glob("forged.*.safetensors"))  # a record and a checksum that agree with it
+    weights.write_bytes(evil)
+    checksum = checkpoints.Checksum()
+    checksum.add(np.frombuffer(evil, np.uint8))
+    body = {"meta": {}, "describe": {}, "published": "", "format": 1, "bytes": len(evil), "raysweep": "0"}
+    (entries / "forged.json").write_bytes(seal(
+        {**body, "stage": "forged", "weights": f"entries/{weights.name}", "checksum": checksum.result()}))
+    (tmp_path / "secret").write_text("not for the store")
+    (entries / "elsewhere.json").write_bytes(seal(
+        {**body, "stage": "elsewhere", "weights": "../secret", "bytes": 17, "checksum": "0" * 64}))
+    forged = store.fetch("forged")
+    assert forged is not None
+    with pytest.raises(Damaged, match="not safetensors"):
+        forged.tensors()
+    for stage in ("record", "weights", "elsewhere"):
+        assert store.fetch(stage) is None
+    assert (tmp_path / "secret").read_text() == "not for the store"
+    (tmp_path / "store" / "refs" / "s").mkdir(parents=True)
+    (tmp_path / "store" / "refs" / "s" / "r.json").write_bytes(evil)
+    refused(call("store", "list", "--store", tmp_path / "store"), f"{tmp_path / 'store'}: a reference is damaged")
+    (tmp_path / "store" / "store.json").write_bytes(evil)
+    refused(call("store", "verify", "--store", tmp_path / "store"), f"{tmp_path / 'store'}: store.json cannot be read")
+
+
+def test_an_array_of_objects_is_no_text(canary: Path, tmp_path: Path) -> None:
+    from raysweep.workloads.language import packed
+    from raysweep.workloads.language.corpus import BadText
+
+    path = tmp_path / "tokens.npy"
+    np.save(path, np.array([Canary(canary)], dtype=object), allow_pickle=True)
+    with pytest.raises(BadText, match="cannot be mapped") as raised:
+        packed.read("tokens", f"300:0:{path}")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_pickle_for_the_mlflow_database_is_one_line(call: Call, canary: Path, storage: Path, tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(small_space()))
+    storage.mkdir()
+    (storage / "mlflow.db").write_bytes(pickle.dumps(Canary(canary)) * 20)
+    refused(call("run", tmp_path / "small.yaml", "--storage", storage), "--tracking-uri: ", "not a database")
+
+
+def test_what_lies_where_tune_works_is_not_read(call: Call, canary: Path, small: Path, ray_cluster: str) -> None:
+    evil = pickle.dumps(Canary(canary))
+    for name in ("tune/tuner.pkl", "tune/trainable.pkl", "tune/searcher-state-1.pkl", "tuner.pkl", "trainable.pkl",
+                 "tune/search_gen_state-1.json", "tune/experiment_state-1.json"):
+        path = small / "tune" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(evil)
+    for path in (small / "ledger").iterdir():
+        path.unlink()
+    done = call("resume", "small", "--executor", "ray", "--storage", small.parent, *QUIET)
+    assert done.code == 0, done.err
+    assert not (small / "tune").exists()
+
+
+BAD_NAMES = ["..", "../small", "/small", "a/b", "a\\b", "a\0b", "", " ", ".hidden", "-x", "x" * 65, "a\u2215b",
+             "a\uff0fb", "a\u2028b", "a\nb", "~root", "$HOME", "\u202egnp", "a\x1b[2Jb"]
+RESERVED = ["store", "mlflow.db", "mlflow-artifacts"]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES + RESERVED)
+def test_a_new_name_cannot_leave_the_storage(name: str, call: Call, storage: Path, tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(small_space()))
+    refused(call("run", tmp_path / "small.yaml", f"--name={name}", "--storage", storage, *QUIET), "--name: ")
+    (tmp_path / "named.yaml").write_text(yaml.safe_dump(small_space(name=name)))
+    refused(call("run", tmp_path / "named.yaml", "--storage", storage, *QUIET), "name: ")
+    with pytest.raises(InputError):
+        raysweep.run(small_space(), name=name, storage=storage)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["named.yaml", "small.yaml"]
+
+
+@pytest.mark.parametrize("name", [name for name in BAD_NAMES if not name.startswith("-")] + ["../outside", *RESERVED])
+def test_the_name_of_a_sweep_finds_nothing_outside_the_storage(name: str, call: Call, small: Path,
+                                                              tmp_path: Path) -> None:
+    small.rename(tmp_path / "outside")  # a whole sweep beside the storage
+    assert call("run", tmp_path / "small.yaml", "--name", "other", "--storage", small.parent, *QUIET).code == 0
+    before = files_of(tmp_path)
+    for command in ("status", "resume", "results", "report", "sync", "delete"):
+        outcome = call(command, name, "--storage", small.parent)
+        assert outcome.code == 2, (command, outcome)
+        assert outcome.err.count("\n") == 1
+        assert outcome.err.rstrip("\n").isprintable()
+    assert call("debug", "other", name, "--storage", small.parent).code == 2
+    assert files_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("stage", ["../../outside", "/etc/passwd", "a/b", "..", "a\0b", "*"])
+def test_the_name_of_a_stage_finds_nothing_outside_the_store(stage: str, call: Call, tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    store.publish("one", {"w": np.zeros(3)}, {})
+    (tmp_path / "outside.json").write_text("{}")
+    before = files_of(tmp_path)
+    refused(call("store", "prune", stage, "--yes", "--store", tmp_path / "store"), "")
+    for action in (store.fetch, store.look, lambda name: store.publish(name, {}, {}),
+                   lambda name: store.refer("s", [name])):
+        with pytest.raises(ValueError, match="expected a stage id"):
+            action(stage)
+    with pytest.raises(ValueError, match="expected a plain name"):
+        store.refer(stage, ["one"])
+    assert files_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("inner", ["", "sweep.json", "driver.lock", "ledger", "logs", "report", "tune"])
+def test_a_link_in_the_storage_does_not_lead_out_of_it(inner: str, call: Call, small: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    path = small / inner if inner else small
+    if path.exists():
+        path.rename(outside)
+    else:
+        outside.mkdir()
+        (outside / "report.html").write_text("mine")
+    path.symlink_to(outside)
+    before = files_of(outside) if outside.is_dir() else {"": outside.read_bytes()}
+    for words in (*([command, "small"] for command in ("status", "resume", "results", "report", "sync", "delete")),
+                  ["run", str(tmp_path / "small.yaml")]):
+        refused(call(*words, "--storage", small.parent), f"{path}: is a link")
+    assert (files_of(outside) if outside.is_dir() else {"": outside.read_bytes()}) == before
+
+
+def test_a_report_and_a_log_write_over_no_link(call: Call, small: Path, tmp_path: Path) -> None:
+    target = tmp_path / "precious"
+    target.write_text("mine")
+    (small / "report").mkdir()
+    for name in ("report.html", "report.md", ".report-files.json"):
+        (small / "report" / name).symlink_to(target)
+    (tmp_path / "folder").mkdir()
+    (small / "report" / "figures").symlink_to(tmp_path / "folder")
+    assert call("report", "small", "--storage", small.parent).code == 0
+    for path in list((small / "logs").iterdir()):
+        path.unlink()
+        path.symlink_to(target)
+    for path in (small / "ledger").iterdir():
+        path.unlink()
+    assert call("resume", "small", "--storage", small.parent, *QUIET).code == 0
+    assert target.read_text() == "mine"
+    assert not list((tmp_path / "folder").iterdir())
+    (small / "report" / ".report-files.json").write_text(json.dumps(
+        {name: hashlib.sha256(b"mine").hexdigest() for name in ("../../../precious", str(target), "figures/../../x")}))
+    assert call("report", "small", "--storage", small.parent).code == 0
+    assert target.read_text() == "mine"
+
+
+def test_a_path_that_no_file_can_have_is_one_line(call: Call, small: Path, tmp_path: Path) -> None:
+    for words in (["results", "small", "-o", str(tmp_path / "a\0b")], ["report", "small", "-o", str(tmp_path / "a\0b")],
+                  ["results", "small", "-o", str(tmp_path)], ["results", "small", "-o", str(tmp_path / ("x" * 300))]):
+        refused(call(*words, "--storage", small.parent), "")
+    for storage in (str(tmp_path / "a\0b"), str(tmp_path / ("x" * 300))):
+        for words in (["run", str(tmp_path / "small.yaml"), *QUIET], ["status", "small"], ["store", "list"]):
+            refused(call(*words, "--storage", storage), "")
+        listed = call("list", "--storage", storage)
+        assert listed.code in (0, 2)
+        assert "Traceback" not in listed.err
+    refused(call("run", "a\0b.yaml"), "")
+    assert os.listdir(tmp_path) == sorted(["small.yaml", "storage"], key=os.listdir(tmp_path).index)
+
+
+def test_a_report_shows_the_words_of_a_space_as_words(call: Call, storage: Path, tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script> <img src=x onerror=alert(1)> [a](javascript:alert(1)) ![b](http://example.org/x.png)"
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(small_space(description=evil)))
+    assert call("run", tmp_path / "small.yaml", "--storage", storage, "--tracking-uri", "none").code == 0
+    page = (storage / "small" / "report" / "report.html").read_text()
+    assert "<script" not in page.lower()
+    assert "<img src=x" not in page
+    assert 'href="javascript' not in page
+
+
+def test_a_billion_laughs_are_one_line_and_soon(call: Call, tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
+    for where in ("", "axes:", "fixed:", "seeds:", "exclude:", "analysis:", "analysis: [{boundary: {lines: *a11}}]"):
+        text = "name: x\nworkload: linear_transfer\n" + "\n".join(
+            [*lines, where] if "[" in where else [where, *(f"  {line}" if where else line for line in lines)])
+        (tmp_path / "laughs.yaml").write_text(text)
+        refused(call("run", tmp_path / "laughs.yaml", *QUIET), "")
