@@ -15,7 +15,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,16 +50,22 @@ class Job:
     cpus: int
 
 
-def run_pack(job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray, capture: bool = False) -> Path:
+class WorkerLost(Exception):
+    """A process that computed a part of this trial died: nothing is known of its rows, or held against them."""
+
+
+def run_pack(job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray, capture: bool = False,
+             by: Callable[[Job, str, np.ndarray, np.ndarray], list[ledger.Row]] | None = None) -> Path:
     """Compute the rows (cells[i], seeds[i]) and publish them; returns the path of their segment. Halted if they cannot
-    be written. capture: whether what is printed meanwhile goes to the trial's log."""
+    be written. capture: whether what is printed meanwhile goes to the trial's log; by: who computes them, if not this
+    process."""
     path = ledger.segment_path(Path(job.ledger), pack, job.attempt)
     if not path.exists():
         log = trial_log.log_path(Path(job.logs), pack, job.attempt)
         with threads(job.cpus), trial_log.kept(log, pack, len(seeds), capture):
-            rows = _rows(job, cells, seeds)
+            found = by(job, pack, cells, seeds) if by else rows(job, cells, seeds)
             try:
-                ledger.write_segment(path, signed(rows, pack))
+                ledger.write_segment(path, signed(found, pack))
             except OSError as error:
                 raise Halted(job.ledger, f"the ledger cannot be written ({error.strerror})") from None
     return path
@@ -72,10 +78,11 @@ def signed(rows: list[ledger.Row], pack: str) -> list[ledger.Row]:
 
 
 def compute(workload_name: str, columns: Columns, seeds: np.ndarray, store: str, sweep: str = "",
-            ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+            view: Callable[[Any], Any] | None = None) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Metrics (closed forms included, as NAME_theory) and status of a table of rows, by its workload.
 
-    store: where the stages of a workload that keeps them are shared; sweep: who computes those that are not there.
+    store: where the stages of a workload that keeps them are shared; sweep: who computes those that are not there;
+    view: what the workload is given in place of that store.
     """
     workload = workloads.get(workload_name)
     module, _, function = workload.compute.partition(":")
@@ -83,7 +90,8 @@ def compute(workload_name: str, columns: Columns, seeds: np.ndarray, store: str,
     if workload.stored:
         from raysweep.records.store import Store
 
-        arguments.append(Store(store, provenance={"sweep": sweep, "code_version": code_version(workload)}))
+        stages = Store(store, provenance={"sweep": sweep, "code_version": code_version(workload)})
+        arguments.append(view(stages) if view else stages)
     metrics, status = getattr(importlib.import_module(module), function)(*arguments)
     if workload.closed_form is not None:
         metrics = {**metrics, **{f"{name}_theory": values for name, values in workload.closed_form(columns).items()}}
@@ -95,27 +103,36 @@ def compute(workload_name: str, columns: Columns, seeds: np.ndarray, store: str,
     return metrics, status
 
 
-def _rows(job: Job, cells: np.ndarray, seeds: np.ndarray, again: bool = True) -> list[ledger.Row]:
+def attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any], Any] | None = None,
+            ) -> list[ledger.Row]:
+    """Rows computed together; whatever their workload raises is not caught. view: as in `compute`."""
     started = time.perf_counter()
     columns = {name: values[cells] for name, values in job.columns.items()}
+    metrics, status = compute(job.workload, columns, seeds, job.store, job.sweep, view)
+    seconds = (time.perf_counter() - started) / len(seeds)
+    lists = {name: values.tolist() for name, values in metrics.items()}
+    return [_row(job, int(cell), int(seed), str(status[i]), seconds, {name: v[i] for name, v in lists.items()})
+            for i, (cell, seed) in enumerate(zip(cells, seeds, strict=True))]
+
+
+def rows(job: Job, cells: np.ndarray, seeds: np.ndarray,
+         attempt: Callable[[Job, np.ndarray, np.ndarray], list[ledger.Row]] = attempt,
+         again: bool = True) -> list[ledger.Row]:
+    """Rows by attempts at all of them, at halves, and at single ones; what cannot be computed is recorded as failed."""
+    started = time.perf_counter()
     try:
-        metrics, status = compute(job.workload, columns, seeds, job.store, job.sweep)
-    except InputError:  # what was asked cannot be done, of any row: a store that is full, a text that is not there
+        return attempt(job, cells, seeds)
+    except (InputError, WorkerLost):  # of no row's making: a store that is full, a text that is not there, a kill
         raise
     except Exception:  # whatever a workload raises is data about its rows, not the end of the sweep
         problem = redact(traceback.format_exc())  # it may quote an address with a password; rows are kept and shown
         trial_log.LOGGER.error("%s rows cannot be computed together:\n%s", len(seeds), problem)
-    else:
-        seconds = (time.perf_counter() - started) / len(seeds)
-        lists = {name: values.tolist() for name, values in metrics.items()}
-        return [_row(job, int(cell), int(seed), str(status[i]), seconds, {name: v[i] for name, v in lists.items()})
-                for i, (cell, seed) in enumerate(zip(cells, seeds, strict=True))]
     _free_memory()
     if len(seeds) > 1:
         half = len(seeds) // 2
-        return [*_rows(job, cells[:half], seeds[:half]), *_rows(job, cells[half:], seeds[half:])]
+        return [*rows(job, cells[:half], seeds[:half], attempt), *rows(job, cells[half:], seeds[half:], attempt)]
     if again:
-        return _rows(job, cells, seeds, again=False)
+        return rows(job, cells, seeds, attempt, again=False)
     row = _row(job, int(cells[0]), int(seeds[0]), FAILED, time.perf_counter() - started, {})
     return [{**row, "error": problem}]
 

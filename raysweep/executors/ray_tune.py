@@ -6,6 +6,7 @@ it. Tune's own loggers, result files and checkpoints are off; resuming reads the
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import shutil
@@ -108,19 +109,25 @@ def run(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Path], No
 
 
 def _placement(config: dict[str, Any]) -> Any:
-    """The placement group of a trial."""
+    """The placement group of a trial: itself, or for a gang nothing for itself and a bundle for every worker."""
     from ray import tune
 
-    return tune.PlacementGroupFactory([Resources(**config["needs"]).share])
+    needs = Resources(**config["needs"])
+    return tune.PlacementGroupFactory([{}] * (needs.gang > 1) + [needs.share] * needs.gang)
 
 
 def _trainable(config: dict[str, Any], job: trial.Job) -> None:
     from ray import tune
 
     cells, seeds = (np.frombuffer(bytes.fromhex(config[name]), dtype=np.int64) for name in ("cells", "seeds"))
-    own = replace(job, cpus=Resources(**config["needs"]).threads)
+    needs = Resources(**config["needs"])
+    by = None
+    if needs.gang > 1:
+        from raysweep.executors import gang
+
+        by = functools.partial(gang.rows, needs)
     try:
-        trial.run_pack(own, config["pack"], cells, seeds, capture=True)
+        trial.run_pack(replace(job, cpus=needs.threads), config["pack"], cells, seeds, capture=True, by=by)
     except InputError as error:  # no fault of the rows, nor of this worker: the driver is to end
         tune.report({"rows": 0, "halted": str(error)})
     else:

@@ -1,0 +1,237 @@
+"""A trial of several workers: a gang inside the trial's own placement group, so that Tune sees all that it holds.
+
+The group has one bundle a worker and is given out whole or not at all: gangs cannot wait for each other. The trial
+itself takes nothing and sits beside the first worker. The workers compute a part of the rows each; those of a workload
+that is data-parallel meet in torch.distributed (NCCL between GPUs, else gloo) and train together. When one dies, the
+gang is over and the pack is tried again as a lost one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import struct
+import traceback
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ray
+from ray.exceptions import RayActorError
+from ray.util.placement_group import PlacementGroup
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from raysweep import trial, trial_log, workloads
+from raysweep.errors import InputError
+from raysweep.records import ledger
+from raysweep.resources import Resources
+from raysweep.workloads.declaration import Columns, Workload
+
+MEETING = 300.0  # seconds for all workers to start and find each other
+GRACE = 15.0  # seconds for the others to end by themselves when one has failed
+_AS_LONG_AS_IT_TAKES = timedelta(days=30)  # whether a worker lives is known from Ray; one may wait long for a stage
+_ROWS, _FAILED, _INPUT = "rows", "failed", "input"
+
+
+class Worker:
+    """One process of a gang: rank 0 is the first."""
+
+    def __init__(self, rank: int, needs: Resources) -> None:
+        self._rank, self._needs = rank, needs
+        self._store: Any = None
+
+    def invite(self) -> tuple[str, int]:
+        """Of the first worker: open the place where all meet; its address."""
+        from torch.distributed import TCPStore
+
+        here = ray.util.get_node_ip_address()
+        self._store = TCPStore(here, 0, self._needs.gang, True, timedelta(seconds=MEETING), wait_for_workers=False)
+        return here, self._store.port
+
+    def meet(self, address: str, port: int) -> None:
+        """Join the others there, once they have left where they met before."""
+        import torch
+        import torch.distributed as dist
+
+        self._leave()
+        if interface := _interface(ray.util.get_node_ip_address()):  # gloo would look up the host's name: 127.0.1.1
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
+        if self._rank:
+            self._store = dist.TCPStore(address, port, self._needs.gang, False, timedelta(seconds=MEETING))
+        cuda = bool(self._needs.gpus) and torch.cuda.is_available()
+        dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo", store=self._store, rank=self._rank,
+                                world_size=self._needs.gang, timeout=_AS_LONG_AS_IT_TAKES)
+
+    def compute(self, job: trial.Job, log: str, pack: str, seeds: np.ndarray, together: bool) -> tuple[str, Any]:
+        """The rows of a job whose cells are its rows, in order: (rows, them), or how it failed and why."""
+        cells = np.arange(len(seeds))
+        with trial.threads(job.cpus), trial_log.kept(Path(log), pack, len(seeds), capture=True):
+            try:
+                if not together:
+                    return _ROWS, trial.rows(job, cells, seeds)
+                rows = trial.attempt(job, cells, seeds, self._stages(job))
+                return _ROWS, rows if self._rank == 0 else []
+            except InputError as error:
+                self._leave()  # the others, who wait for this one, then end as well
+                return _INPUT, str(error)
+            except Exception:
+                self._leave()
+                return _FAILED, traceback.format_exc()
+
+    def _stages(self, job: trial.Job) -> Any:
+        from raysweep.executors.gang_stages import GangStages
+        from raysweep.records.store import Store
+
+        return GangStages(None if self._rank else Store(job.store))
+
+    def _leave(self) -> None:
+        import torch.distributed as dist
+
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+class Gang:
+    """The workers of this trial, kept for the packs that come after."""
+
+    def __init__(self, needs: Resources, group: PlacementGroup) -> None:
+        self.needs, self._group = needs, group
+        self._workers: list[Any] = []
+        self._met = False
+
+    def rows(self, job: trial.Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[ledger.Row]:
+        """The rows of a pack. WorkerLost if a worker died."""
+        workload = workloads.get(job.workload)
+        log = str(trial_log.log_path(Path(job.logs), pack, job.attempt))
+        if workload.data_parallel:
+            return trial.rows(job, cells, seeds, lambda job, cells, seeds: self._together(job, log, pack, cells, seeds))
+        columns = {name: values[cells] for name, values in job.columns.items()}
+        parts = shares(workload, columns, seeds, self.needs.gang)
+        self._start()
+        found = self._ask([(job, log, pack, cells[part], seeds[part]) for part in parts], together=False)
+        rows: list[Any] = [None] * len(seeds)
+        for part, own in zip(parts, found, strict=True):
+            for index, row in zip(part.tolist(), own, strict=True):
+                rows[index] = row
+        return rows
+
+    def _together(self, job: trial.Job, log: str, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[ledger.Row]:
+        self._start()
+        if not self._met:
+            address, port = self._answers([self._workers[0].invite.remote()], MEETING)[0]
+            self._answers([worker.meet.remote(address, port) for worker in self._workers], MEETING)
+            self._met = True
+        return self._ask([(job, log, pack, cells, seeds)] * self.needs.gang, together=True)[0]
+
+    def _start(self) -> None:
+        if self._workers:
+            return
+        actor, share = ray.remote(Worker), self.needs.share
+        self._workers = [actor.options(
+            num_cpus=share["CPU"], num_gpus=share.get("GPU", 0), max_restarts=0, max_task_retries=0,
+            scheduling_strategy=PlacementGroupSchedulingStrategy(self._group, rank)).remote(rank, self.needs)
+            for rank in range(self.needs.gang)]
+
+    def _ask(self, work: list[tuple[trial.Job, str, str, np.ndarray, np.ndarray]], together: bool) -> list[Any]:
+        """What each worker makes of its work: its rows. What one of them raised, if any did."""
+        calls = []
+        for rank, (worker, (job, log, pack, cells, seeds)) in enumerate(zip(self._workers, work, strict=False)):
+            columns = {name: values[cells] for name, values in job.columns.items()}
+            own = replace(job, columns=columns, cell_ids=[job.cell_ids[cell] for cell in cells.tolist()],
+                          cpus=self.needs.threads)
+            calls.append(worker.compute.remote(own, f"{log}.worker{rank}", pack, seeds, together))
+        answers, waiting, failed = {}, list(calls), None
+        while waiting:
+            ready, waiting = ray.wait(waiting, timeout=GRACE if failed else None)
+            if not ready:
+                break
+            word, answer = answers[ready[0]] = self._answer(ready[0])
+            failed = failed or (None if word == _ROWS else (calls.index(ready[0]), word, answer))
+        if failed is None:
+            return [answers[call][1] for call in calls]
+        rank, word, answer = failed
+        self._met = False
+        if waiting:
+            self.end()
+        if word == _INPUT:
+            raise InputError("", answer)
+        raise RuntimeError(f"worker {rank} of {self.needs.gang}:\n{answer}")
+
+    def _answers(self, calls: list[Any], seconds: float) -> list[Any]:
+        ready, waiting = ray.wait(calls, num_returns=len(calls), timeout=seconds)
+        found = {call: self._answer(call) for call in ready}
+        if waiting:
+            self.end()
+            raise trial.WorkerLost(f"{len(waiting)} of {len(calls)} workers did not come within {seconds:g} s")
+        return [found[call] for call in calls]
+
+    def _answer(self, call: Any) -> Any:
+        try:
+            return ray.get(call)
+        except RayActorError as error:
+            self.end()
+            raise trial.WorkerLost(f"a worker of the gang died: {error}") from None
+
+    def end(self) -> None:
+        """Take every worker down; the next pack starts new ones."""
+        for worker in self._workers:
+            with contextlib.suppress(Exception):
+                ray.kill(worker)
+        self._workers, self._met = [], False
+
+
+_gang: Gang | None = None  # of this process: Tune runs one trial after another in it, in one placement group
+
+
+def rows(needs: Resources, job: trial.Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[ledger.Row]:
+    """The rows of a pack by the gang of this trial, which stays for the next."""
+    global _gang
+    group = ray.util.get_current_placement_group()
+    if group is None:
+        raise RuntimeError("a gang lives in the placement group of a trial, and there is none here")
+    if _gang is None or _gang.needs != needs:
+        _gang = Gang(needs, group)
+    return _gang.rows(job, pack, cells, seeds)
+
+
+def shares(workload: Workload, columns: Columns, seeds: np.ndarray, count: int) -> list[np.ndarray]:
+    """Row numbers for each of `count` workers (fewer if there are not so many rows), about equal in cost.
+
+    Rows that share their costly part stay together; only where there are too few such groups they are halved.
+    """
+    keys = [seeds, *(columns[name] for name in workload.shared)]
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for index in range(len(seeds)):
+        found.setdefault(tuple(values[index] for values in keys), []).append(index)
+    groups = [(_seconds(workload, columns, members), members) for members in found.values()]
+    while len(groups) < min(count, len(seeds)):
+        seconds, members = max((group for group in groups if len(group[1]) > 1), key=lambda group: group[0])
+        groups.remove((seconds, members))
+        half = len(members) // 2
+        groups += [(_seconds(workload, columns, part), part) for part in (members[:half], members[half:])]
+    parts: list[list[int]] = [[] for _ in range(min(count, len(seeds)))]
+    loads = [0.0] * len(parts)
+    for seconds, members in sorted(groups, key=lambda group: -group[0]):
+        least = min(range(len(parts)), key=lambda part: (loads[part], len(parts[part])))
+        parts[least] += members
+        loads[least] += seconds
+    return [np.asarray(sorted(part), dtype=np.int64) for part in parts]
+
+
+def _seconds(workload: Workload, columns: Columns, members: list[int]) -> float:
+    return workload.cost({name: values[members] for name, values in columns.items()}).seconds
+
+
+def _interface(address: str) -> str | None:
+    """The network interface that has this IPv4 address; None where that cannot be said."""
+    for _, name in socket.if_nameindex():
+        with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            get_address = 0x8915  # SIOCGIFADDR of Linux
+            answer = fcntl.ioctl(probe.fileno(), get_address, struct.pack("256s", name.encode()[:15]))
+            if socket.inet_ntoa(answer[20:24]) == address:
+                return name
+    return None

@@ -1,0 +1,128 @@
+"""The stage store as a gang sees it: its first worker alone reads, takes leases and publishes, and tells the others.
+
+Every worker makes the same calls in the same order. What the first one reads goes to the others by broadcast, so that
+none depends on when a shared file system shows it a new file. Needs torch.distributed, initialised; bytes travel as
+they lie in the store and nothing is pickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from raysweep.records import leases
+from raysweep.records.store import Computed, Store
+from raysweep.records.store_format import CHUNK, deserialize, pieces, seal, serialize, unseal
+
+
+@dataclass(frozen=True)
+class SharedEntry:
+    """A checkpoint that all workers hold; as `checkpoints.Entry`."""
+
+    stage: str
+    meta: dict[str, Any]
+    seconds: float
+    _content: np.ndarray = field(repr=False, compare=False)
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """The tensors, writable, anew each time."""
+        return deserialize(self._content.copy())
+
+
+class GangStages:
+    """What a workload needs of the store. store: that of the first worker; None on the others."""
+
+    def __init__(self, store: Store | None) -> None:
+        self._store = store
+
+    def fetch(self, stage: str) -> SharedEntry | None:
+        """A published stage, or None if there is none."""
+        return _share(self._store.fetch(stage) if self._store else None)
+
+    def once(self, stage: str, compute: Callable[[Any], Computed], *, describe: dict[str, Any]) -> SharedEntry:
+        """As `Store.once`: if the first worker gets the lease, all compute together and it publishes."""
+        if self._store is None:
+            while _broadcast({"compute": None})["compute"]:
+                compute(_Following())
+            found = _share(None)
+        else:
+            def lead(progress: Any) -> Computed:
+                _broadcast({"compute": True})
+                own = _Leading(progress)
+                result = compute(own)
+                if own.lost:
+                    raise leases.Lost(stage)
+                return result
+
+            entry = self._store.once(stage, lead, describe=describe)
+            _broadcast({"compute": False})
+            found = _share(entry)
+        assert found is not None
+        return found
+
+
+class _Leading:
+    """Intermediate checkpoints for the first worker. A lease that is lost ends its saving, not its part in the work:
+    the others could not be told in the middle of a step."""
+
+    def __init__(self, progress: Any) -> None:
+        self._progress, self.lost = progress, False
+
+    def load(self) -> SharedEntry | None:
+        return _share(self._progress.load())
+
+    def save(self, tensors: Any, meta: dict[str, Any]) -> None:
+        if not self.lost:
+            try:
+                self._progress.save(tensors, meta)
+            except leases.Lost:
+                self.lost = True
+
+    def seconds(self) -> float:
+        return float(self._progress.seconds())
+
+
+class _Following:
+    """Intermediate checkpoints for the others: they begin where the first worker does, and save nothing."""
+
+    def load(self) -> SharedEntry | None:
+        return _share(None)
+
+    def save(self, tensors: Any, meta: dict[str, Any]) -> None:
+        pass
+
+    def seconds(self) -> float:
+        return 0.0
+
+
+def _share(entry: Any) -> SharedEntry | None:
+    """What the first worker holds (None if it holds none), on every worker."""
+    parts = serialize(entry.tensors()) if entry is not None else []
+    told = _broadcast({"stage": None} if entry is None else {
+        "stage": entry.stage, "meta": entry.meta, "seconds": entry.seconds, "bytes": sum(part.size for part in parts)})
+    if told["stage"] is None:
+        return None
+    content = np.empty(told["bytes"], np.uint8)
+    own = pieces(parts)
+    for start in range(0, len(content), CHUNK):
+        piece = content[start:start + CHUNK]
+        if parts:
+            piece[:] = next(own)
+        dist.broadcast(torch.from_numpy(piece), 0)
+    return SharedEntry(told["stage"], told["meta"], told["seconds"], content)
+
+
+def _broadcast(body: dict[str, Any]) -> dict[str, Any]:
+    """Plain data of the first worker, on every worker; that of the others is of no account."""
+    content = np.frombuffer(bytearray(seal(body)), np.uint8)
+    size = torch.tensor([len(content)])
+    dist.broadcast(size, 0)
+    if dist.get_rank():
+        content = np.empty(int(size), np.uint8)
+    dist.broadcast(torch.from_numpy(content), 0)
+    return unseal(content.tobytes())
