@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import ray
-from ray.exceptions import RayActorError
+from ray.exceptions import GetTimeoutError, RayActorError
 from ray.util.placement_group import PlacementGroup
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -34,7 +34,7 @@ from raysweep.workloads.declaration import Columns, Workload
 MEETING = 300.0  # seconds for all workers to start and find each other
 GRACE = 15.0  # seconds for the others to end by themselves when one has failed
 _AS_LONG_AS_IT_TAKES = timedelta(days=30)  # whether a worker lives is known from Ray; one may wait long for a stage
-_ROWS, _FAILED, _INPUT = "rows", "failed", "input"
+_ROWS, _FAILED, _INPUT, _LOST = "rows", "failed", "input", "lost"
 
 
 class Worker:
@@ -122,8 +122,8 @@ class Gang:
     def _together(self, job: trial.Job, log: str, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[ledger.Row]:
         self._start()
         if not self._met:
-            address, port = self._answers([self._workers[0].invite.remote()], MEETING)[0]
-            self._answers([worker.meet.remote(address, port) for worker in self._workers], MEETING)
+            address, port = self._answers([self._workers[0].invite.remote()])[0]
+            self._answers([worker.meet.remote(address, port) for worker in self._workers])
             self._met = True
         return self._ask([(job, log, pack, cells, seeds)] * self.needs.gang, together=True)[0]
 
@@ -144,37 +144,37 @@ class Gang:
             own = replace(job, columns=columns, cell_ids=[job.cell_ids[cell] for cell in cells.tolist()],
                           cpus=self.needs.threads)
             calls.append(worker.compute.remote(own, f"{log}.worker{rank}", pack, seeds, together))
-        answers, waiting, failed = {}, list(calls), None
+        answers: dict[Any, tuple[str, Any]] = {}
+        waiting = list(calls)
         while waiting:
+            failed = [word for word, _ in answers.values() if word != _ROWS]
             ready, waiting = ray.wait(waiting, timeout=GRACE if failed else None)
-            if not ready:
+            if not ready:  # they wait for the one that failed
                 break
-            word, answer = answers[ready[0]] = self._answer(ready[0])
-            failed = failed or (None if word == _ROWS else (calls.index(ready[0]), word, answer))
-        if failed is None:
-            return [answers[call][1] for call in calls]
-        rank, word, answer = failed
+            answers[ready[0]] = _answer(ready[0])
+        told = [(f"worker {rank} of {len(calls)}", *answers[call])
+                for rank, call in enumerate(calls) if call in answers]
+        bad = [entry for entry in told if entry[1] != _ROWS]
+        if not bad:
+            return [answer for _, _, answer in told]
         self._met = False
-        if waiting:
+        if waiting or any(word == _LOST for _, word, _ in bad):
             self.end()
-        if word == _INPUT:
-            raise InputError("", answer)
-        raise RuntimeError(f"worker {rank} of {self.needs.gang}:\n{answer}")
+        for who, word, answer in bad:
+            if word == _LOST:
+                raise trial.WorkerLost(f"{who} died: {answer}")
+        for _, word, answer in bad:
+            if word == _INPUT:
+                raise InputError("", answer)
+        raise RuntimeError("\n".join(f"{who}: {answer}" for who, _, answer in bad))
 
-    def _answers(self, calls: list[Any], seconds: float) -> list[Any]:
-        ready, waiting = ray.wait(calls, num_returns=len(calls), timeout=seconds)
-        found = {call: self._answer(call) for call in ready}
-        if waiting:
-            self.end()
-            raise trial.WorkerLost(f"{len(waiting)} of {len(calls)} workers did not come within {seconds:g} s")
-        return [found[call] for call in calls]
-
-    def _answer(self, call: Any) -> Any:
+    def _answers(self, calls: list[Any]) -> list[Any]:
+        """What each returns, while all workers are to find each other; WorkerLost if one does not come."""
         try:
-            return ray.get(call)
-        except RayActorError as error:
+            return list(ray.get(calls, timeout=MEETING))
+        except (RayActorError, GetTimeoutError) as error:
             self.end()
-            raise trial.WorkerLost(f"a worker of the gang died: {error}") from None
+            raise trial.WorkerLost(f"the workers could not all meet within {MEETING:g} s: {error}") from None
 
     def end(self) -> None:
         """Take every worker down; the next pack starts new ones."""
@@ -182,6 +182,14 @@ class Gang:
             with contextlib.suppress(Exception):
                 ray.kill(worker)
         self._workers, self._met = [], False
+
+
+def _answer(call: Any) -> tuple[str, Any]:
+    try:
+        word, answer = ray.get(call)
+    except RayActorError as error:
+        return _LOST, str(error)
+    return word, answer
 
 
 _gang: Gang | None = None  # of this process: Tune runs one trial after another in it, in one placement group
