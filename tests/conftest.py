@@ -72,13 +72,16 @@ def storage(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that, on the path, brings the workload `sandbox` by entry point, as another package would."""
+    """A folder that, on the path, brings the workloads `sandbox` and `together` by entry point, as another package
+    would."""
     folder = tmp_path_factory.mktemp("site")
-    (folder / "sandbox_workload.py").write_text((TESTS / "sandbox_workload.py").read_text())
+    for module in ("sandbox_workload.py", "gang_workload.py"):
+        (folder / module).write_text((TESTS / module).read_text())
     information = folder / "raysweep_sandbox-1.0.dist-info"
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: raysweep-sandbox\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text("[raysweep.workloads]\nsandbox = sandbox_workload:WORKLOAD\n")
+    (information / "entry_points.txt").write_text(
+        "[raysweep.workloads]\nsandbox = sandbox_workload:WORKLOAD\ntogether = gang_workload:WORKLOAD\n")
     return folder
 
 
