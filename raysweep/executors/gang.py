@@ -73,7 +73,9 @@ class Worker:
             try:
                 if not together:
                     return _ROWS, trial.rows(job, cells, seeds)
-                rows = trial.attempt(job, cells, seeds, self._stages(job))
+                from raysweep.executors.gang_stages import GangStages
+
+                rows = trial.attempt(job, cells, seeds, GangStages)
                 return _ROWS, rows if self._rank == 0 else []
             except InputError as error:
                 self._leave()  # the others, who wait for this one, then end as well
@@ -81,12 +83,6 @@ class Worker:
             except Exception:
                 self._leave()
                 return _FAILED, traceback.format_exc()
-
-    def _stages(self, job: trial.Job) -> Any:
-        from raysweep.executors.gang_stages import GangStages
-        from raysweep.records.store import Store
-
-        return GangStages(None if self._rank else Store(job.store))
 
     def _leave(self) -> None:
         import torch.distributed as dist

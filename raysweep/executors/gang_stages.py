@@ -35,10 +35,10 @@ class SharedEntry:
 
 
 class GangStages:
-    """What a workload needs of the store. store: that of the first worker; None on the others."""
+    """What a workload needs of the store."""
 
-    def __init__(self, store: Store | None) -> None:
-        self._store = store
+    def __init__(self, store: Store) -> None:
+        self._store = store if dist.get_rank() == 0 else None
 
     def fetch(self, stage: str) -> SharedEntry | None:
         """A published stage, or None if there is none."""
