@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from raysweep.identity import content_id
-from raysweep.workloads.declaration import OK, Columns, Cost, Metric, Parameter, Workload
+from raysweep.workloads.declaration import OK, Columns, Cost, Metric, Parameter, Stage, Workload
 
 STEPS, TERMS = 4, 12
 
@@ -26,7 +26,7 @@ def compute(columns: Columns, seeds: np.ndarray, store: Any) -> tuple[dict[str, 
     y = np.empty(len(seeds))
     for index in range(len(seeds)):
         row = {name: values[index] for name, values in columns.items()}
-        stage = stage_ids(row, int(seeds[index]))[0]
+        stage = stages(row, int(seeds[index]))[0].id
         found = store.fetch(stage) or store.once(stage, lambda progress, row=row, seed=int(seeds[index]): _learn(
             row, seed, progress), describe={})
         y[index] = found.tensors()["total"][0]
@@ -63,9 +63,9 @@ def _first(mark: Path) -> bool:
     return True
 
 
-def stage_ids(row: Mapping[str, Any], seed: int) -> list[str]:
+def stages(row: Mapping[str, Any], seed: int) -> list[Stage]:
     """One stage a row."""
-    return [content_id([str(row["behaviour"]), float(row["x"]), seed])]
+    return [Stage(content_id([str(row["behaviour"]), float(row["x"]), seed]), "sum", Cost(float(row["seconds"]), 1.0))]
 
 
 WORKLOAD = Workload(
@@ -84,6 +84,6 @@ WORKLOAD = Workload(
     cost=lambda columns: Cost(float(np.sum(columns["seconds"])), 1.0),
     sources=("gang_workload",),
     stored=True,
-    stages="gang_workload:stage_ids",
+    stages="gang_workload:stages",
     data_parallel=True,
 )
