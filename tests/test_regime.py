@@ -15,6 +15,9 @@ from raysweep.reporting.analyses import check_analysis
 from raysweep.reporting.regime import draws_to_halve, fit_regime, trend_word, verdict
 from raysweep.reporting.report import write_report
 from raysweep.reporting.result import UNDETERMINED
+from raysweep.reporting.section_optimum import optimum_section
+from raysweep.reporting.section_regime import regime_section
+from raysweep.reporting.selection import with_choice
 
 LENGTHS = np.geomspace(1, 100, 5)
 SHAPES = {
@@ -228,3 +231,26 @@ def test_a_report_says_the_best_rate_and_the_regime(tmp_path: Path) -> None:
 def test_what_is_wrong_with_an_entry_is_said(entry: Any, message: str) -> None:
     complaint = check_analysis(entry, ["finetune_lr", "depth", "gamma"], workloads.get("linear_transfer"))
     assert str(complaint).startswith(message)
+
+
+def test_settings_without_a_choice_of_rate_are_left_out_of_optimum_and_regime(tmp_path: Path) -> None:
+    """Rows that are only perturbed have a rate as a parameter and nothing to choose: one setting is left, not three."""
+    workload = workloads.get("language")
+    rows = []
+    for length in (1024.0, 2048.0, 4096.0, 8192.0):
+        for rate in (1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2):
+            rows += [(length, rate, 50, 0.0, seed) for seed in range(3)]
+        rows += [(length, 1e-3, 0, noise, seed) for noise in (0.5, 1.0) for seed in range(3)]
+    frame = pd.DataFrame(rows, columns=["pretrain_length", "finetune_lr", "finetune_steps", "noise", "seed"])
+    frame["status"] = "ok"
+    frame["finetune_loss_validation"] = np.log(frame["finetune_lr"] / 4e-3) ** 2 + 0.01 * frame["seed"] + frame["noise"]
+    regime = regime_section(frame, {"metric": "finetune_loss_validation", "lr": "finetune_lr",
+                                    "length": "pretrain_length", "by": ["noise"]}, workload, "regime")
+    assert len(regime.shown) == 1
+    assert "of 3 settings" not in regime.headline
+    optimum = optimum_section(frame, {"metric": "finetune_loss_validation", "x": "finetune_lr",
+                                      "by": ["pretrain_length", "noise"]}, workload, "optimum")
+    assert len(optimum.shown) == 4
+    assert all(row["noise"] == "0" or row["noise"] == 0 for row in optimum.shown)
+    perturbed = frame[frame["noise"] > 0]
+    assert len(with_choice(perturbed, "finetune_lr", ["noise"])) == len(perturbed)

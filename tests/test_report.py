@@ -19,6 +19,7 @@ from raysweep.reporting.joint import joint, student_coverage
 from raysweep.reporting.report import write_report
 from raysweep.reporting.section_boundary import displacements
 from raysweep.reporting.section_relation import rank_correlation
+from raysweep.reporting.theory_lines import turning_point
 from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
 
 TRANSFER = workloads.get("linear_transfer")
@@ -450,3 +451,9 @@ def test_a_metric_that_is_finite_nowhere_is_said_and_not_a_crash(tmp_path: Path)
     report = write_report(frame, space_of("linear_transfer", axes, {"dim": 20}, analysis), tmp_path, sweep="endless")
     assert report.headline == ["boundary: transferability_linear is finite in no row, so there is nothing to analyse"]
     assert (tmp_path / "report.html").is_file()
+
+
+def test_a_closed_form_that_is_known_nowhere_turns_nowhere() -> None:
+    assert np.isnan(turning_point(lambda x: np.full(len(x), np.nan), 1.0, 10.0, "min", True))
+    known_in_part = turning_point(lambda x: np.where(x < 6, (x - 3) ** 2, np.nan), 1.0, 10.0, "min", False)
+    assert known_in_part == pytest.approx(3.0, abs=1e-3)

@@ -17,7 +17,7 @@ from raysweep.reporting.result import LOCATED
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.section_boundary import is_number
 from raysweep.reporting.section_inflection import panels_of, theory_turn
-from raysweep.reporting.selection import all_keys, groups, is_exact
+from raysweep.reporting.selection import all_keys, groups, is_exact, with_choice
 from raysweep.reporting.style import picked
 from raysweep.reporting.theory_lines import closed_form_curve
 from raysweep.reporting.words import counted, interval, number, plain, settings, unit_of
@@ -33,6 +33,7 @@ def optimum_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: W
     direction = next(m.direction for m in workload.metrics if m.name == metric)
     turn = "max" if direction == "maximize" else "min"
     keys = all_keys(frame, workload, x, list(options.get("by", [])))
+    frame = with_choice(frame, x, keys)
     fit = fit_optimum(frame, x, metric, keys or None, "seed", level, turn=turn, exact=is_exact(frame, metric))
     rows_of = list(groups(frame, keys))
     blind = knows_no_rate(rows_of[0][1], x, metric, workload)

@@ -21,7 +21,7 @@ from raysweep.reporting.regime import (
 )
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.section_curves import metrics_of
-from raysweep.reporting.selection import all_keys, cell_means, groups, is_exact
+from raysweep.reporting.selection import all_keys, cell_means, groups, is_exact, with_choice
 from raysweep.reporting.style import picked
 from raysweep.reporting.words import counted, interval, number, plain, settings, unit_of
 from raysweep.workloads.declaration import Workload
@@ -40,6 +40,7 @@ def regime_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
     directions = {m.name: m.direction for m in workload.metrics}
     turn = "max" if directions[metric] == "maximize" else "min"
     keys = [key for key in all_keys(frame, workload, lr, [length, *options.get("by", [])]) if key != length]
+    frame = with_choice(frame, lr, keys)
     answers: list[tuple[tuple[Any, ...], Regime]] = []
     parts: dict[tuple[Any, ...], list[Setting]] = {}
     for values, rows in groups(frame, keys):

@@ -40,6 +40,15 @@ def groups(frame: pd.DataFrame, keys: list[str]) -> Iterator[tuple[tuple[Any, ..
     yield from frame.groupby(keys, sort=True, dropna=False)
 
 
+def with_choice(frame: pd.DataFrame, x: str, keys: list[str]) -> pd.DataFrame:
+    """The rows of settings in which x takes more than one value; all rows if there is no such setting. Cells that are
+    only perturbed have a rate as a parameter, and no choice of it."""
+    if not keys:
+        return frame
+    chosen = frame[frame.groupby(keys, dropna=False)[x].transform("nunique") > 1]
+    return chosen if len(chosen) else frame
+
+
 @dataclass(frozen=True)
 class CellMeans:
     """One metric over one axis: centre with its interval's ends; `median` where draws have no variance."""
