@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,13 @@ import torch
 
 from raysweep.records.store import Store
 from raysweep.workloads.declaration import column
-from raysweep.workloads.language import PARAMETERS, model, training
+from raysweep.workloads.language import PARAMETERS, model, sharding, training
 from raysweep.workloads.language.compute import compute
 from raysweep.workloads.language.shapes import Shape
 from raysweep.workloads.language.training import Recipe, State
 
 SMALL = Shape(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
+DEEP = Shape(depth=10, width=16, heads=2, mlp=24, context=12, vocabulary=20)
 RATES = np.array([1e-4, 3e-4, 1e30])  # the last diverges at once
 KEPT = (1, 5, 20)  # steps after which the weights are kept
 QUICK: dict[str, Any] = {
@@ -61,6 +64,44 @@ def rows(store: Path) -> dict[str, np.ndarray]:
     return {**metrics, "status": status.astype(str)}
 
 
+class Gathered:
+    """Counts the weights that are gathered at a time: it stands before torch's own gathering."""
+
+    def __init__(self) -> None:
+        self.held = self.peak = 0
+        self._gather = torch.distributed.all_gather_into_tensor
+        torch.distributed.all_gather_into_tensor = self
+
+    def __call__(self, whole: torch.Tensor, own: torch.Tensor) -> None:
+        self._gather(whole, own)
+        self.held += whole.numel()
+        self.peak = max(self.peak, self.held)
+        weakref.finalize(whole.untyped_storage(), self._gone, whole.numel())
+
+    def _gone(self, count: int) -> None:
+        self.held -= count
+
+
+def spread() -> dict[str, np.ndarray]:
+    """One model, each worker holding a share of it; what they hold of it at a time."""
+    gathered = Gathered()
+    start = sharding.of_row(3 * model.initial(DEEP, 0), DEEP)
+    state = State.fresh(sharding.row(start, DEEP, torch.distributed.is_initialized())[None])
+    training.train(state, deep_recipe(), deep_tokens, 6)
+    counts = {"held": state.flat.numel(), "gathered": gathered.peak, "left": gathered.held}
+    return {**sharding.tensors(state.flat, DEEP), **{name: np.array(count) for name, count in counts.items()},
+            "evaluation": training.evaluate(state.flat, deep_tokens(99), DEEP),
+            "norm": sharding.norm(state.flat, DEEP).numpy()}
+
+
+def deep_recipe() -> Recipe:
+    return Recipe(DEEP, np.array([1e-4]), lambda step: 1.0, 0.1, dropout=0.1, seed=3, role="test")
+
+
+def deep_tokens(step: int) -> np.ndarray:
+    return tokens(step)
+
+
 def main(folder: Path, rank: int, workers: int, jobs: list[str]) -> None:
     """Each job's results as FOLDER/JOB.RANK.npz."""
     torch.set_num_threads(1)
@@ -68,7 +109,11 @@ def main(folder: Path, rank: int, workers: int, jobs: list[str]) -> None:
         torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank,
                                              world_size=workers)
     for job in jobs:
-        found = rows(folder / f"store.{rank}") if job == "rows" else train(job)
+        os.environ[sharding.VARIABLE] = "always" if job.startswith("spread") else "never"
+        if job.endswith("rows"):
+            found = rows(folder / f"{job}.store.{rank}")
+        else:
+            found = spread() if job == "spread" else train(job)
         np.savez(folder / f"{job}.{rank}.npz", **found)
     if workers > 1:
         torch.distributed.destroy_process_group()

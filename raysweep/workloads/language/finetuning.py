@@ -18,6 +18,7 @@ from raysweep.workloads.language import (
     parallel,
     perturbation,
     schedules,
+    sharding,
     sharpness,
     training,
 )
@@ -71,15 +72,22 @@ def run(base: np.ndarray, rows: list[Row], seed: int, size: int | None = None) -
     examinations = Examinations(examination(mixture.source, "test", count, shape),
                                 examination(mixture, "validation", count, shape),
                                 examination(mixture, "test", count, shape))
-    start = torch.as_tensor(base, device=training.device())
+    spread = sharding.wanted(shape)
+    start = torch.as_tensor(sharding.row(sharding.of_row(base[0], shape), shape, spread)[None],
+                            device=training.device())
     before = {"pretrain_loss": float(examinations.source(start)[0][0]),
               "finetune_loss_before": float(examinations.test(start)[0][0]),
               "finetune_epochs": _epochs(parameters, shape, mixture)}
     quadratic = None
     if int(parameters["sharpness_iterations"]):
+        if spread:
+            raise NotImplementedError("curvature is measured of models that fit one GPU: set sharpness_iterations to 0")
         quadratic = sharpness.Quadratic(start, mixture.source.held_out("test", count, shape.context), shape)
         before |= sharpness.summary(quadratic, shape, int(parameters["sharpness_iterations"]), seed)
-    noise = perturbation.direction(shape, seed) if any(float(row["noise"]) for row in rows) else None
+    noise = None
+    if any(float(row["noise"]) for row in rows):
+        noise = sharding.row(lambda part: perturbation.drawn(part, seed), shape, spread)
+    size = 1 if spread else size
     if size is None:
         size = fusion.side_by_side(shape, int(parameters["finetune_batch"]), len(rows)) if steps_of(rows[0]) else 1
         size = int(parallel.of_first(size))
@@ -123,7 +131,7 @@ def _together(start: Tensor, rows: list[Row], seed: int, shape: Shape, mixture: 
                 "finetune_loss": loss,
                 "finetune_accuracy": accuracy,
                 "finetune_loss_validation": examinations.validation(flat)[0],
-                "distance_moved": (flat - start).double().norm(dim=1).cpu().numpy()}
+                "distance_moved": sharding.norm((flat - start).double(), shape).cpu().numpy()}
     results = []
     for index in range(len(rows)):
         metrics = {**before, **{name: float(values[index]) for name, values in measured.items()}}

@@ -14,7 +14,7 @@ import time
 import numpy as np
 import torch
 
-from raysweep.workloads.language import model, training
+from raysweep.workloads.language import model, parallel, training
 from raysweep.workloads.language.shapes import Shape
 from raysweep.workloads.language.training import Recipe, State
 
@@ -27,7 +27,7 @@ def side_by_side(shape: Shape, batch: int, count: int) -> int:
     """Models to train together, of `count` that wait, each on `batch` sequences a step."""
     if count == 1 or training.device().type == "cpu":
         return 1
-    free, _ = torch.cuda.mem_get_info()
+    free = parallel.least(torch.cuda.mem_get_info()[0])
     most = min(count, max(1, int(MEMORY_SHARE * free / model_bytes(shape, batch))))
     candidates = sorted({1, *(2**power for power in range(1, 12) if 2**power < most), most})
     alone = GAIN * _seconds_per_model(shape, batch, 1)

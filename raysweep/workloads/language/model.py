@@ -76,12 +76,14 @@ def parts(shape: Shape) -> list[Part]:
 
 def initial(shape: Shape, seed: int) -> np.ndarray:
     """One model's flat row at initialization, float32, drawn per tensor from (seed, its name)."""
-    def drawn(part: Part) -> np.ndarray:
-        if part.deviation == 0:
-            return np.ones(part.size)
-        return part.deviation * draws.normal(seed, f"language/initial/{part.name}", *part.shape).ravel()
+    return np.concatenate([drawn(part, seed).astype(np.float32) for part in parts(shape)])
 
-    return np.concatenate([drawn(part).astype(np.float32) for part in parts(shape)])
+
+def drawn(part: Part, seed: int) -> np.ndarray:
+    """One tensor at initialization, flat."""
+    if part.deviation == 0:
+        return np.ones(part.size)
+    return part.deviation * draws.normal(seed, f"language/initial/{part.name}", *part.shape).ravel()
 
 
 def named(flat: Tensor, shape: Shape) -> dict[str, Tensor]:

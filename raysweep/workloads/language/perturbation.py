@@ -14,7 +14,11 @@ def direction(shape: Shape, seed: int) -> np.ndarray:
 
     Gains start at a fixed value, so they have no share in it. Rows of one seed get one direction at several strengths.
     """
-    rows = [np.zeros(part.size, np.float32) if part.deviation == 0 else
-            (part.deviation * draws.normal(seed, f"language/noise/{part.name}", part.size)).astype(np.float32)
-            for part in model.parts(shape)]
-    return np.concatenate(rows)
+    return np.concatenate([drawn(part, seed) for part in model.parts(shape)])
+
+
+def drawn(part: model.Part, seed: int) -> np.ndarray:
+    """One tensor's share in it, float32, flat."""
+    if part.deviation == 0:
+        return np.zeros(part.size, np.float32)
+    return (part.deviation * draws.normal(seed, f"language/noise/{part.name}", part.size)).astype(np.float32)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from raysweep.workloads.language import corpus, model, schedules, training, tree
+from raysweep.workloads.language import corpus, model, parallel, schedules, sharding, training, tree
 from raysweep.workloads.language.shapes import Shape, shape_of
 from raysweep.workloads.language.training import Recipe, State
 
@@ -64,12 +64,16 @@ def _advance(parameters: Mapping[str, Any], seed: int, factor: Any, until: int, 
     shape, batch = shape_of(parameters), int(parameters["pretrain_batch"])
     text = corpus.load(str(parameters["source"]))
     start = progress.load() or parent
-    state = restore(start, shape) if start is not None else State.fresh(model.initial(shape, seed)[None])
+    spread = sharding.wanted(shape)
+    state = restore(start, shape, spread) if start is not None else _initial(shape, seed, spread)
     saved = time.monotonic()
 
     def checkpoint(state: State) -> None:
         nonlocal saved
-        if time.monotonic() - saved > CHECKPOINT_SECONDS and state.step < until:
+        due = time.monotonic() - saved > CHECKPOINT_SECONDS
+        if spread:  # all gather what is saved
+            due = bool(parallel.of_first(due))
+        if due and state.step < until:
             progress.save(*record(state, shape, batch, text.train_tokens))
             saved = time.monotonic()
 
@@ -83,30 +87,37 @@ def _advance(parameters: Mapping[str, Any], seed: int, factor: Any, until: int, 
     tensors, meta = record(state, shape, batch, text.train_tokens)
     if last:
         seen = range(max(0, until - training.LOOKED), until)
-        initial = State.fresh(model.initial(shape, seed)[None]).flat
-        begun, ended = (training.losses_on(flat, batches, seen, shape) for flat in (initial, state.flat))
+        ended = training.losses_on(state.flat, batches, seen, shape)
+        begun = training.losses_on(_initial(shape, seed, spread).flat, batches, seen, shape)
         meta["diverged"] |= bool(training.rose(begun, ended)[0])
     return tensors, meta
 
 
 def record(state: State, shape: Shape, batch: int, train_tokens: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """One model in training as the store keeps it: weights by name, both moments, and how far it is in its data."""
-    tensors = {name: view[0].cpu().numpy().copy() for name, view in model.named(state.flat, shape).items()}
-    tensors[FIRST], tensors[SECOND] = state.first[0].cpu().numpy().copy(), state.second[0].cpu().numpy().copy()
+    """One model in training as the store keeps it: weights by name, both moments, and how far it is in its data. Of a
+    model that is spread over workers, the first has the tensors and the others none."""
+    tensors = sharding.tensors(state.flat, shape)
+    for name, moment in ((FIRST, state.first), (SECOND, state.second)):
+        found = [values.ravel() for values in sharding.tensors(moment, shape).values()]
+        tensors |= {name: np.concatenate(found)} if found else {}
     tokens, frozen = state.step * batch * shape.context, not bool(state.alive.all())
     return tensors, {"step": state.step, "tokens": tokens, "sequences": state.step * batch,
                      "epochs": tokens / train_tokens if train_tokens else 0.0, "frozen": frozen, "diverged": frozen}
 
 
-def restore(entry: Entry, shape: Shape) -> State:
-    """A model in training as it was recorded."""
+def restore(entry: Entry, shape: Shape, spread: bool = False) -> State:
+    """A model in training as it was recorded; spread: this worker's share of it."""
     tensors = entry.tensors()
-    state = State.fresh(flat_of(tensors, shape))
-    state.first = torch.as_tensor(tensors[FIRST], device=state.flat.device).clone()[None]
-    state.second = torch.as_tensor(tensors[SECOND], device=state.flat.device).clone()[None]
+    state = State.fresh(sharding.row(lambda part: tensors[part.name], shape, spread)[None])
+    moments = (sharding.row(sharding.of_row(tensors[name], shape), shape, spread) for name in (FIRST, SECOND))
+    state.first, state.second = (torch.as_tensor(moment, device=state.flat.device)[None] for moment in moments)
     state.step = int(entry.meta["step"])
     state.alive &= not entry.meta["frozen"]
     return state
+
+
+def _initial(shape: Shape, seed: int, spread: bool) -> State:
+    return State.fresh(sharding.row(lambda part: model.drawn(part, seed), shape, spread)[None])
 
 
 def flat_of(tensors: Mapping[str, np.ndarray], shape: Shape) -> np.ndarray:

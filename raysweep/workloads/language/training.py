@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysweep.workloads.language import model, parallel
+from raysweep.workloads.language import model, parallel, sharding
 from raysweep.workloads.language.dropout import Dropout
 from raysweep.workloads.language.shapes import Shape
 
@@ -44,7 +44,8 @@ def device() -> torch.device:
 
 @dataclass
 class State:
-    """Models in training. flat, first, second: (models, weights); alive: (models,); step: how many were taken."""
+    """Models in training. flat, first, second: (models, weights), or a share of that (sharding.py); alive: (models,);
+    step: how many were taken."""
 
     flat: Tensor
     first: Tensor
@@ -98,15 +99,11 @@ def train(state: State, recipe: Recipe, batches: Batches, until: int,
     # gradient and losses lie side by side, so that workers need one sum a step
     both = state.flat.new_zeros(state.flat.numel() + len(state.flat))
     gradient, losses = both[:state.flat.numel()].view_as(state.flat), both[state.flat.numel():]
-    weights = model.named(state.flat, shape)
-    slots = model.named(gradient, shape)
-    for name, leaf in weights.items():
-        weights[name] = leaf.detach().requires_grad_()
-        weights[name].grad = slots[name]
-    pieces = model.parts(shape)
+    spread = sharding.is_share(state.flat, shape)
+    weights = sharding.weights(state.flat, shape, gradient)
     rate = torch.as_tensor(recipe.rates, dtype=state.flat.dtype, device=where).unsqueeze(1)
-    relative = torch.as_tensor(model.per_weight(shape, {p.name: p.rate for p in pieces}), device=where)
-    decays = torch.as_tensor(model.per_weight(shape, {p.name: float(p.decays) for p in pieces}), device=where)
+    relative, decays = (torch.as_tensor(sharding.row(of, shape, spread), device=where) for of in (
+        lambda part: np.full(part.size, part.rate), lambda part: np.full(part.size, float(part.decays))))
     watch = Watch()
     while state.step < until:
         batch = batches(state.step)
@@ -116,13 +113,13 @@ def train(state: State, recipe: Recipe, batches: Batches, until: int,
         dropout = Dropout.of_step(recipe.dropout, recipe.seed, recipe.role, state.step, shape.depth) if (
             recipe.dropout) else None
         both.zero_()
-        for piece in tokens.split(_piece(shape, len(state.flat))):
+        for piece in tokens.split(_piece(shape, len(state.flat), spread)):
             with mixed_precision(where):
                 part = model.loss_sums(weights, piece, shape, dropout and dropout.at(first)) / predicted
             part.sum().backward()
             losses += part.detach()
             first += len(piece)
-        parallel.add_up(both)
+        parallel.add_up(losses if spread else both)  # a spread model's gradient is added up as it is computed
         watch.losses.append(losses.clone())
         _adamw(state, gradient, losses, rate * recipe.factor(state.step), relative, decays, recipe)
         if after_step is not None:
@@ -139,17 +136,19 @@ def on_device(sequences: np.ndarray, where: torch.device) -> Tensor:
     return tokens.to(where, non_blocking=True).long()
 
 
-def _piece(shape: Shape, models: int) -> int:
+def _piece(shape: Shape, models: int, spread: bool = False) -> int:
     """Sequences whose backward pass fits PIECE_BYTES, at least 1. Logits are not counted: there are never many
     (head.py)."""
     kept = shape.kept_bytes() - 16 * shape.vocabulary
+    if spread:  # what lies between layers, and one layer's own
+        kept = kept / shape.depth + 4.0 * shape.depth * shape.width
     return max(1, int(PIECE_BYTES / (models * kept * shape.context)))
 
 
 @torch.no_grad()
 def _adamw(state: State, gradient: Tensor, losses: Tensor, rate: Tensor, relative: Tensor, decays: Tensor,
            recipe: Recipe) -> None:
-    norm = gradient.norm(dim=1)
+    norm = sharding.norm(gradient, recipe.shape)
     state.alive &= torch.isfinite(losses) & torch.isfinite(norm)
     state.step += 1
     gradient.mul_((recipe.clip / (norm + 1e-6)).clamp(max=1).unsqueeze(1))
@@ -178,7 +177,7 @@ def evaluate(flat: Tensor, sequences: np.ndarray, shape: Shape, batch: int = 64)
 
     Shared out over workers like training, and added up in float64.
     """
-    weights = model.named(flat, shape)
+    weights = sharding.weights(flat, shape)
     own, _ = parallel.share(sequences)
     total = torch.zeros(len(flat), dtype=torch.float64, device=flat.device)
     for start in range(0, len(own), batch):

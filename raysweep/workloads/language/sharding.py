@@ -1,0 +1,197 @@
+"""A model that does not fit one GPU, spread over the workers of a gang (ZeRO-3, Rajbhandari et al. 2020; FSDP).
+
+Each worker holds a share of every unit (embedding, each layer, head): of its weights, its gradient and both of AdamW's
+moments. In the forward pass a unit is gathered where it is needed and let go; a layer is computed again in the backward
+pass, gathered a second time, and its gradient is added up and shared out. So beyond its share a worker never holds more
+than a unit. The result is that of the whole model but for the order of sums.
+
+A row of weights is whole or a share, told apart by its length; a share is the concatenation of the unit's, each unit
+padded to a multiple of the workers. Shared out is what AdamW and the norm need, which go weight by weight.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, distributed
+from torch.utils.checkpoint import checkpoint
+
+from raysweep.workloads.language import model, parallel
+from raysweep.workloads.language.model import Part
+from raysweep.workloads.language.shapes import Shape
+
+VARIABLE = "RAYSWEEP_SHARDING"
+"""Environment: always, never, or (unset) where a model and its training do not fit the GPU."""
+BYTES = 32  # a weight in training: itself, its gradient, two moments, and what AdamW computes with
+MEMORY_SHARE = 0.9  # of a GPU
+
+OfPart = Callable[[Part], np.ndarray]
+"""A tensor of a model -> its values, of any shape."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is gathered at a time. parts: its tensors; size: their weights; each: how many a worker holds of them; at:
+    where those begin in its row."""
+
+    name: str
+    parts: tuple[Part, ...]
+    size: int
+    each: int
+    at: int
+
+
+def wanted(shape: Shape) -> bool:
+    """Whether a model of this shape is to be spread over the workers there are."""
+    if parallel.workers() == 1:
+        return False
+    said = os.environ.get(VARIABLE, "")
+    spread = said == "always"
+    if said not in ("always", "never") and torch.cuda.is_available():
+        spread = shape.weights() * BYTES > MEMORY_SHARE * torch.cuda.get_device_properties().total_memory
+    return bool(parallel.of_first(spread))
+
+
+def units(shape: Shape) -> tuple[Unit, ...]:
+    """The units of a model, in the order of its row."""
+    return _units(shape, parallel.workers())
+
+
+@functools.lru_cache(maxsize=16)
+def _units(shape: Shape, workers: int) -> tuple[Unit, ...]:
+    found: dict[str, list[Part]] = {}
+    for part in model.parts(shape):
+        found.setdefault(model.place_of(part.name)[0], []).append(part)
+    units, at = [], 0
+    for name, parts in found.items():
+        size = sum(part.size for part in parts)
+        units.append(Unit(name, tuple(parts), size, -(-size // workers), at))
+        at += units[-1].each
+    return tuple(units)
+
+
+def is_share(rows: Tensor, shape: Shape) -> bool:
+    """Whether rows (models, …) are this worker's share of the weights."""
+    return rows.shape[1] != shape.weights()
+
+
+def row(of: OfPart, shape: Shape, share: bool) -> np.ndarray:
+    """Values of every weight as a row, float32: whole, or this worker's share, for which a unit is held at a time."""
+    if not share:
+        return np.concatenate([np.asarray(of(part), np.float32).ravel() for part in model.parts(shape)])
+    own = np.zeros(sum(unit.each for unit in units(shape)), np.float32)
+    for unit in units(shape):
+        values = np.concatenate([np.asarray(of(part), np.float32).ravel() for part in unit.parts])
+        values = values[parallel.rank() * unit.each:][:unit.each]
+        own[unit.at:unit.at + len(values)] = values
+    return own
+
+
+def of_row(whole: np.ndarray, shape: Shape) -> OfPart:
+    """A tensor's values out of a whole row (weights,)."""
+    at = np.cumsum([0] + [part.size for part in model.parts(shape)])
+    starts = {part.name: int(start) for part, start in zip(model.parts(shape), at, strict=False)}
+    return lambda part: whole[starts[part.name]:starts[part.name] + part.size]
+
+
+def norm(rows: Tensor, shape: Shape) -> Tensor:
+    """Length of each row over all workers, (models,)."""
+    own = rows.norm(dim=1)
+    return parallel.add_up(own.square()).sqrt() if is_share(rows, shape) else own
+
+
+def tensors(rows: Tensor, shape: Shape) -> dict[str, np.ndarray]:
+    """The named tensors of the first model, in the host's memory; of one that is spread, on the first worker (and none
+    on the others), gathered unit by unit."""
+    if not is_share(rows, shape):
+        return {name: view[0].cpu().numpy().copy() for name, view in model.named(rows, shape).items()}
+    found: dict[str, np.ndarray] = {}
+    for unit in units(shape):
+        whole = _gathered(rows[0, unit.at:unit.at + unit.each])
+        if parallel.rank() == 0:
+            found |= {part.name: view[0].cpu().numpy().copy()
+                      for part, view in zip(unit.parts, _views(whole, unit).values(), strict=True)}
+    return found
+
+
+def weights(rows: Tensor, shape: Shape, gradient: Tensor | None = None) -> model.Weights:
+    """What the model computes with, out of rows (models, …); with a gradient of that shape, leaves that add to it."""
+    if is_share(rows, shape):
+        return Shards(rows, shape, gradient)
+    views = model.named(rows, shape)
+    if gradient is None:
+        return views
+    slots = model.named(gradient, shape)
+    return {name: _leaf(view, slots[name]) for name, view in views.items()}
+
+
+class Shards:
+    """One model's weights as this worker's share (1, …). Satisfies model.Units. All workers must ask for the same units
+    in the same order."""
+
+    def __init__(self, rows: Tensor, shape: Shape, gradient: Tensor | None) -> None:
+        if len(rows) != 1:
+            raise ValueError(f"expected one model, got {len(rows)}: spread models train in turn")
+        self._units = {unit.name: unit for unit in units(shape)}
+        self._own = {}
+        for unit in self._units.values():
+            part = slice(unit.at, unit.at + unit.each)
+            own = rows[0, part]
+            self._own[unit.name] = own if gradient is None else _leaf(own, gradient[0, part])
+
+    def applied(self, unit: str, compute: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+        """compute(the unit's tensors, *inputs); a layer is computed again in the backward pass."""
+        def run(own: Tensor, *inputs: Tensor) -> Tensor:
+            whole: Tensor = _Gather.apply(own)
+            return compute(_views(whole, self._units[unit]), *inputs)
+
+        if torch.is_grad_enabled() and unit not in (model.EMBEDDING, model.HEAD):
+            found: Tensor = checkpoint(run, self._own[unit], *inputs, use_reentrant=False, preserve_rng_state=False)
+            return found
+        return run(self._own[unit], *inputs)
+
+
+def _leaf(view: Tensor, slot: Tensor) -> Tensor:
+    leaf = view.detach().requires_grad_()
+    leaf.grad = slot
+    return leaf
+
+
+def _views(whole: Tensor, unit: Unit) -> dict[str, Tensor]:
+    views, at = {}, 0
+    for part in unit.parts:
+        views[model.place_of(part.name)[1]] = whole[at:at + part.size].view(1, *part.shape)
+        at += part.size
+    return views
+
+
+def _gathered(own: Tensor) -> Tensor:
+    whole = own.new_empty(len(own) * parallel.workers())
+    distributed.all_gather_into_tensor(whole, own.contiguous())
+    return whole
+
+
+class _Gather(torch.autograd.Function):
+    """A unit from the shares of all; its gradient, added up, back to the shares."""
+
+    @staticmethod
+    def forward(context: Any, own: Tensor) -> Tensor:
+        """All of the unit, from this worker's share of it."""
+        return _gathered(own)
+
+    @staticmethod
+    def backward(context: Any, above: Tensor) -> Tensor:
+        """This worker's share of the sum over workers."""
+        each = len(above) // parallel.workers()
+        if above.is_cuda:
+            own = above.new_empty(each)
+            distributed.reduce_scatter_tensor(own, above.contiguous())
+            return own
+        # not every gloo can scatter sums
+        return parallel.add_up(above.clone())[parallel.rank() * each:][:each].clone()
