@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,43 @@ def train(kind: str, models: int = len(RATES), jolt: float = 0.0) -> dict[str, n
             "evaluation": training.evaluate(state.flat, held_out, SMALL)}
 
 
-def rows(store: Path) -> dict[str, np.ndarray]:
+class FromStart:
+    """No intermediate checkpoints."""
+
+    def load(self) -> None:
+        """None there."""
+
+    def save(self, tensors: Any, meta: Any) -> None:
+        """Not kept."""
+
+
+class FirstPublishes:
+    """A store in which all compute and the first worker publishes."""
+
+    def __init__(self, folder: Path, rank: int) -> None:
+        self._store, self._rank = Store(folder), rank
+
+    def fetch(self, stage: str) -> Any:
+        """As Store.fetch."""
+        return self._store.fetch(stage)
+
+    def once(self, stage: str, compute: Callable[[Any], Any], *, describe: dict[str, Any]) -> Any:
+        """As Store.once, with nobody else about."""
+        found = self._store.fetch(stage)
+        if found is None:
+            tensors, meta = compute(FromStart())
+            if self._rank == 0:
+                self._store.publish(stage, tensors, meta, describe)
+            torch.distributed.barrier()
+            found = self._store.fetch(stage)
+        return found
+
+
+def rows(store: Any) -> dict[str, np.ndarray]:
     """Whole rows, pretraining and all."""
     defaults = {p.name: p.default for p in PARAMETERS} | QUICK
     columns = {p.name: column(p, [(defaults | row)[p.name] for row in ROWS]) for p in PARAMETERS}
-    metrics, status = compute(columns, np.zeros(len(ROWS), int), Store(store))
+    metrics, status = compute(columns, np.zeros(len(ROWS), int), store)
     return {**metrics, "status": status.astype(str)}
 
 
@@ -85,21 +118,16 @@ class Gathered:
 def spread() -> dict[str, np.ndarray]:
     """One model, each worker holding a share of it; what they hold of it at a time."""
     gathered = Gathered()
-    start = sharding.of_row(3 * model.initial(DEEP, 0), DEEP)
-    state = State.fresh(sharding.row(start, DEEP, torch.distributed.is_initialized())[None])
-    training.train(state, deep_recipe(), deep_tokens, 6)
-    counts = {"held": state.flat.numel(), "gathered": gathered.peak, "left": gathered.held}
-    return {**sharding.tensors(state.flat, DEEP), **{name: np.array(count) for name, count in counts.items()},
-            "evaluation": training.evaluate(state.flat, deep_tokens(99), DEEP),
+    own = sharding.row(lambda part: 2 * model.drawn(part, 0), DEEP, torch.distributed.is_initialized())
+    state = State.fresh(own[None].astype(np.float64))
+    training.train(state, Recipe(DEEP, np.array([1e-4]), lambda step: 1.0, 0.1, dropout=0.1, seed=3, role="test"),
+                   tokens, 6)
+    counts = {"held": state.flat.numel(), "moments": state.first.numel() + state.second.numel(),
+              "gathered": gathered.peak}
+    found = sharding.tensors(state.flat, DEEP)
+    return {**found, **{name: np.array(count) for name, count in counts.items()},
+            "evaluation": training.evaluate(state.flat, tokens(99), DEEP),
             "norm": sharding.norm(state.flat, DEEP).numpy()}
-
-
-def deep_recipe() -> Recipe:
-    return Recipe(DEEP, np.array([1e-4]), lambda step: 1.0, 0.1, dropout=0.1, seed=3, role="test")
-
-
-def deep_tokens(step: int) -> np.ndarray:
-    return tokens(step)
 
 
 def main(folder: Path, rank: int, workers: int, jobs: list[str]) -> None:
@@ -111,7 +139,7 @@ def main(folder: Path, rank: int, workers: int, jobs: list[str]) -> None:
     for job in jobs:
         os.environ[sharding.VARIABLE] = "always" if job.startswith("spread") else "never"
         if job.endswith("rows"):
-            found = rows(folder / f"{job}.store.{rank}")
+            found = rows(FirstPublishes(folder / f"{job}.store", rank))
         else:
             found = spread() if job == "spread" else train(job)
         np.savez(folder / f"{job}.{rank}.npz", **found)
