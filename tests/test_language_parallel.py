@@ -113,11 +113,11 @@ def test_a_model_is_spread_where_its_training_does_not_fit_the_gpu_and_never_alo
     monkeypatch.delenv(sharding.VARIABLE, raising=False)
     monkeypatch.setattr(parallel, "of_first", lambda value: value)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    memory = 0.0
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda: SimpleNamespace(total_memory=memory))
+    gpu = SimpleNamespace(total_memory=0.0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda: gpu)
     assert not sharding.wanted(shape)  # one worker
     monkeypatch.setattr(parallel, "workers", lambda: 2)
-    for memory, spread in ((16 * shape.weights(), True), (100 * shape.weights(), False)):
+    for gpu.total_memory, spread in ((16.0 * shape.weights(), True), (100.0 * shape.weights(), False)):
         assert sharding.wanted(shape) == spread
         for said in ("always", "never"):
             monkeypatch.setenv(sharding.VARIABLE, said)
