@@ -209,7 +209,7 @@ def compute(folder: Path, place: Place, books: Books, sharing: Sharing, limit: T
             sharing.claim(work)
             packs = plan.make_packs(books.workload, cells, work.pending, packing(place))
             progress.expect(work.rows, work.seconds)
-            say(where(place, len(packs), work))
+            say(where(place, packs, work))
             return packs
 
         def on_segment(pack: Pack, path: Path) -> None:
@@ -250,15 +250,22 @@ def halt(problem: Exception, folder: Path) -> Halted | None:
     return problem if isinstance(problem, Halted) else None
 
 
-def where(place: Place, packs: int, work: Work) -> str:
+def where(place: Place, packs: list[Pack], work: Work) -> str:
     """One line: how many rows, where they are computed, how long that should take."""
-    size = f"{work.rows:,} rows in {packs:,} pack{'s' if packs != 1 else ''}"
+    size = f"{work.rows:,} rows in {len(packs):,} pack{'s' if len(packs) != 1 else ''}"
     if place.executor == "inline":
         hint = "" if place.asked else "; --executor ray for Ray Tune"
         return f"{size}, in this process, estimated {duration(work.seconds)}{hint}"
-    seconds = work.seconds / max(min(place.workers, packs), 1)
-    return f"{size}, Ray Tune with {place.workers} worker{'s' if place.workers != 1 else ''}, estimated " \
-           f"{duration(seconds)}"
+    return f"{size}, Ray Tune with {place.workers} trial{'s' if place.workers != 1 else ''} at a time, estimated " \
+           f"{duration(wall_seconds(packs, place.workers, work.seconds))}"
+
+
+def wall_seconds(packs: list[Pack], trials: int, seconds: float) -> float:
+    """How long packs take, so many trials at a time of which some may be gangs; seconds: all of them on one core or
+    GPU."""
+    alone = sum(pack.seconds for pack in packs)
+    shared = sum(pack.seconds / pack.needs.gang for pack in packs)
+    return seconds * (shared / alone if alone else 1.0) / max(min(trials, len(packs)), 1)
 
 
 @contextmanager

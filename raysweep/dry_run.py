@@ -51,10 +51,10 @@ def describe(space: Space, name: str | None, storage: str | Path, options: Optio
             lines.append(f"  note: {stored_stages.code_note(books.workload, tree.older, options.on_code_change)}")
         lines += [f"  {line}" for line in stage_tree.lines(tree, kept)]
         work = replace(work, seconds=tree.seconds)
-    busy = min(workers, len(packs))
-    seconds = work.seconds / busy + (RAY_START if executor == "ray" else 0)
+    seconds = driver.wall_seconds(packs, workers, work.seconds) + (RAY_START if executor == "ray" else 0)
     unit = "GPU" if any(needs.gpus for needs in cells.needs) else "core"
-    place = "this process" if executor == "inline" else f"Ray Tune, {workers} workers (start-up included)"
+    place = "this process" if executor == "inline" else \
+        f"Ray Tune, {workers} trial{'s' if workers != 1 else ''} at a time (start-up included)"
     lines.append(f"  {work.rows:,} rows to compute in {len(packs):,} pack{_s(packs)} of up to "
                  f"{max(map(len, packs)):,} row{_s(max(packs, key=len))}")
     if cells.needs != [Resources()]:

@@ -24,6 +24,7 @@ from raysweep.errors import InputError
 from raysweep.executors import capacity
 from raysweep.executors.capacity import Capacity
 from raysweep.records import ledger
+from raysweep.records.store import Store
 from raysweep.resources import Resources
 from raysweep.sweep import Sweep, open_sweep
 
@@ -92,6 +93,24 @@ def test_workers_that_train_together_give_the_rows_of_one_and_go_on_where_a_dead
     assert "ArithmeticError: x = 2 cannot be computed" in error
     assert (tmp_path / "die_once-1-1").exists()  # killed after two steps were saved
     assert (tmp_path / "die_once-1-1.steps").read_text().split() == ["1", "2", "3", "4"]  # and taken up there
+
+
+@pytest.mark.slow
+def test_a_language_model_trained_by_two_workers_gives_the_rows_of_one(ray_cluster: str, storage: Path) -> None:
+    """Stated tolerance, float32, as in test_language_parallel.py: 2e-3 nats (measured: 1.3e-4)."""
+    asked = {"name": "tiny", "workload": "language", "resources": {"gang": 2},
+             "axes": {"pretrain_length": [8192, 16384], "finetune_lr": [1e-3, 3e-3]},
+             "fixed": {"depth": 1, "width": 32, "context": 64, "pretrain_batch": 8, "pretrain_schedule": "wsd",
+                       "pretrain_warmup": 4, "finetune_steps": 6, "finetune_batch": 5, "evaluation_tokens": 2048}}
+    one = run(storage / "one", asked, executor="inline").results()
+    two = run(storage / "two", asked).results()
+    for name in ("pretrain_loss", "pretrain_loss_after", "sensitivity", "finetune_loss", "finetune_loss_before"):
+        np.testing.assert_allclose(two[name], one[name], atol=2e-3, rtol=0, err_msg=name)
+        assert len(set(one[name])) >= 2
+    assert two["status"].tolist() == one["status"].tolist() == ["ok"] * 4
+    stages = [Store(folder / "store").stages() for folder in (storage / "one", storage / "two")]
+    assert stages[0] == stages[1]
+    assert len(stages[0]) >= 3  # a trunk that both lengths share, and what branches off
 
 
 def test_resources_that_depend_on_the_cell(ray_cluster: str, storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,6 +226,33 @@ def test_what_an_autoscaler_may_add_counts_once() -> None:
     words = str(nothing_yet.refuse(Resources(32, 32, 32)))
     assert words == ("resources.gpus_per_trial: a trial asks for 32 workers with 1 CPU and 1 GPU each; there is "
                      "1 x 6 CPU, and the autoscaler may add up to 3 x 4 GPU and 8 CPU, up to 1 x 8 GPU and 96 CPU")
+
+
+def test_what_kuberay_may_add(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of clusters/kubernetes.yaml, by Ray's own reading of it; only the API server is a stand-in."""
+    from ray.autoscaler._private.kuberay.node_provider import KubernetesHttpApiClient
+
+    job = next(yaml.safe_load_all((Path(__file__).parents[1] / "clusters" / "kubernetes.yaml").read_text()))
+    asked = []
+
+    def get(client: Any, path: str) -> dict[str, Any]:
+        asked.append((client._namespace, path))
+        return {"metadata": {"name": "sweep-x7", "namespace": "science"}, "spec": job["spec"]["rayClusterSpec"]}
+
+    monkeypatch.setattr(KubernetesHttpApiClient, "get", get)
+    (tmp_path / "namespace").write_text("science")
+    monkeypatch.setattr(capacity, "_NAMESPACE", tmp_path / "namespace")
+    head = {"NodeID": "1", "Alive": True, "Resources": {"node:__internal_head__": 1.0, "memory": 1e9}}
+    assert capacity.of_cluster("nowhere:1", [head]).trials(Resources(1, 1, 1)) == 0
+    monkeypatch.setenv("RAY_CLUSTER_NAME", "sweep-x7")
+    there = capacity.of_cluster("nowhere:1", [head])
+    assert asked == [("science", "rayclusters/sweep-x7")]
+    most = job["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["maxReplicas"]
+    assert there.trials(Resources(1, 1, 1)) == most
+    assert there.trials(Resources(most, most, most)) == 1
+    assert there.trials(Resources(2, 2, 1)) == 0  # one GPU a machine
+    monkeypatch.setattr(KubernetesHttpApiClient, "get", lambda client, path: {}["forbidden"])
+    assert capacity.of_cluster("nowhere:1", [head]).trials(Resources(1, 1, 1)) == 0
 
 
 def test_a_gang_that_can_never_fit_is_refused_before_anything_starts(

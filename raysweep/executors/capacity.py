@@ -1,13 +1,14 @@
 """Which trials fit on a cluster: the machines that are up, and those that its autoscaler may add.
 
-Ray knows only the machines that are up. What an autoscaler may add stands in its configuration: Ray starts the
-autoscaler beside the head with the path of that file on its command line, so a driver on the head (where `ray submit`
-and `ray job submit` run it) can read it.
+Ray knows only the machines that are up. What an autoscaler may add stands in its configuration, and a driver on the
+head (where `ray submit` and `ray job submit` run it) can read that: Ray starts the autoscaler there with the path of a
+file on its command line, and with KubeRay it is the RayCluster itself, which the head's service account may look at.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from typing import Any
 
 from raysweep.errors import InputError
 from raysweep.resources import Resources
+
+_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 Machine = Mapping[str, float]
 """What a machine has, by Ray's names: CPU, GPU."""
@@ -68,7 +71,7 @@ def of_cluster(gcs_address: str, nodes: Sequence[Mapping[str, Any]]) -> Capacity
     """The capacity of a cluster. gcs_address: Ray's own name for it; nodes: as `ray.nodes()` gives them."""
     alive = [node["Resources"] for node in nodes if node["Alive"]]
     machines = [_machine(found) for found in alive]
-    configuration = _configuration(gcs_address)
+    configuration = _of_process(gcs_address) or _of_kubernetes()
     if configuration is None:
         return Capacity(machines)
     workers = [machine for machine, found in zip(machines, alive, strict=True) if "node:__internal_head__" not in found]
@@ -90,18 +93,35 @@ def _with_autoscaler(up: list[Machine], workers: list[Machine], configuration: M
     return Capacity(up, more, max(0, most - len(workers)))
 
 
-def _configuration(gcs_address: str) -> dict[str, Any] | None:
+def _of_process(gcs_address: str) -> dict[str, Any] | None:
     """What the autoscaler of this cluster was started with, if it runs on this machine and has a configuration."""
     import yaml
 
     for process in Path("/proc").glob("[0-9]*/cmdline"):  # there is none but on Linux, where clusters run
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, yaml.YAMLError):
             words = process.read_bytes().decode(errors="replace").split("\0")
             options = dict(word[2:].split("=", 1) for word in words if word.startswith("--") and "=" in word)
             if options.get("gcs-address") == gcs_address and "autoscaling-config" in options:
                 found = yaml.safe_load(Path(options["autoscaling-config"]).expanduser().read_text())
                 return found if isinstance(found, dict) else None
     return None
+
+
+def _of_kubernetes() -> dict[str, Any] | None:
+    """What Ray's autoscaler makes of the RayCluster that this pod belongs to; None elsewhere, or if it may not look."""
+    cluster = os.environ.get("RAY_CLUSTER_NAME")  # KubeRay sets it in every pod of a cluster
+    if not cluster or not _NAMESPACE.exists():
+        return None
+    try:
+        from ray.autoscaler._private.kuberay import autoscaling_config, node_provider
+
+        api = node_provider.KubernetesHttpApiClient(namespace=_NAMESPACE.read_text().strip())
+        found = api.get(f"rayclusters/{cluster}")
+        if not found["spec"].get("enableInTreeAutoscaling"):
+            return None
+        return dict(autoscaling_config._derive_autoscaling_config_from_ray_cr(found))
+    except Exception:  # whatever the API server, its certificates or Ray's own reader have against it: go by what is up
+        return None
 
 
 def _machine(resources: Mapping[str, float]) -> Machine:

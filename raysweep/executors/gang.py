@@ -103,6 +103,7 @@ class Gang:
         """The rows of a pack. WorkerLost if a worker died."""
         workload = workloads.get(job.workload)
         log = str(trial_log.log_path(Path(job.logs), pack, job.attempt))
+        trial_log.LOGGER.info("by %s workers, whose logs are beside this one (.worker0, ...)", self.needs.gang)
         if workload.data_parallel:
             return trial.rows(job, cells, seeds, lambda job, cells, seeds: self._together(job, log, pack, cells, seeds))
         columns = {name: values[cells] for name, values in job.columns.items()}
