@@ -68,15 +68,12 @@ class Store:
         try:
             content = self.files.read(MARKER)
         except FileNotFoundError:
-            strange = [name for name in self._names("") if not name.startswith(".")]
+            strange = [name for name in self.files.names("") if not name.startswith(".")]
             if MARKER in strange:  # created this moment
                 return self._marked()
             if strange:
                 raise InputError(self.url, f"is not a store: it has no {MARKER}, but {strange[0]}") from None
             return False
-        except Exception as error:  # every file system has its own
-            raise InputError(self.url, f"the store cannot be read: {getattr(error, 'strerror', None) or error}"
-                             ) from error
         try:
             found = json.loads(content)["format"]
         except (ValueError, KeyError, TypeError):
@@ -85,12 +82,6 @@ class Store:
             raise InputError(self.url, f"the store was written by another version of raysweep (format {found}; this "
                                        f"version reads and writes {FORMAT}); use another store")
         return True
-
-    def _names(self, folder: str) -> list[str]:
-        try:
-            return self.files.names(folder)
-        except OSError as error:
-            raise InputError(self.url, f"the store cannot be read: {error.strerror or error}") from error
 
     def exists(self) -> bool:
         """Whether there is a store here (opening one makes none)."""
@@ -207,7 +198,7 @@ class Store:
 
     def stages(self) -> list[str]:
         """The published stages, sorted (their records unread)."""
-        return [name.removesuffix(".json") for name in self._names("entries")
+        return [name.removesuffix(".json") for name in self.files.names("entries")
                 if name.endswith(".json") and _STAGE.fullmatch(name.removesuffix(".json"))]
 
     def refer(self, sweep: str, stages: Iterable[str]) -> None:
@@ -221,7 +212,7 @@ class Store:
     def forget(self, sweep: str) -> None:
         """A sweep needs nothing any more (it was deleted)."""
         folder = _references(sweep)
-        for name in self._names(folder):
+        for name in self.files.names(folder):
             self.files.remove(f"{folder}/{name}")
 
     def referred(self, sweep: str) -> set[str]:
@@ -230,12 +221,12 @@ class Store:
 
     def users(self) -> dict[str, list[str]]:
         """stage -> sweeps that refer to it; Damaged if a reference cannot be read (then nobody can say)."""
-        return self._references_of(self._names("refs"))
+        return self._references_of(self.files.names("refs"))
 
     def _references_of(self, sweeps: Iterable[str]) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
         for sweep in sweeps:
-            for name in self._names(f"refs/{sweep}"):
+            for name in self.files.names(f"refs/{sweep}"):
                 if name.startswith("."):
                     continue
                 try:

@@ -12,8 +12,8 @@ What each place guarantees about `create`, on which "published exactly once" res
   a moment. The price is a stage computed twice, never a damaged one.
 
 Credentials and endpoints are fsspec's own configuration (FSSPEC_S3_ENDPOINT_URL, ~/.config/fsspec/*.json, AWS_*, …).
-Reading raises OSError as it comes, FileNotFoundError for what is not there; writing raises InputError, one line, where
-the place is read-only, full or out of reach.
+Reading raises FileNotFoundError for what is not there; reading and writing raise InputError, one line, where the place
+is read-only, full or out of reach.
 """
 
 from __future__ import annotations
@@ -104,6 +104,29 @@ def writing(root: str) -> Iterator[None]:
         raise InputError(root, f"the store cannot be written: {error.strerror or error}") from error
 
 
+@contextlib.contextmanager
+def reading(root: str) -> Iterator[None]:
+    """The same for reading; what is not there is for the caller."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise InputError(root, f"the store cannot be read: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def _as_system_errors() -> Iterator[None]:
+    """What the client of a remote file system raises (botocore, aiohttp and google have errors of their own), as
+    OSError."""
+    try:
+        yield
+    except (OSError, InputError):
+        raise
+    except Exception as error:
+        raise OSError(f"{type(error).__name__}: {error}") from error
+
+
 def _found(place: Files, name: str) -> bytes | None:
     try:
         return place.read(name)
@@ -142,14 +165,17 @@ class LocalFiles:
                 raise
 
     def read(self, name: str) -> bytes:
-        return (self._folder / name).read_bytes()
+        with reading(self.root):
+            return (self._folder / name).read_bytes()
 
     def open(self, name: str) -> io.RawIOBase:
-        return cast(io.RawIOBase, open(self._folder / name, "rb", buffering=0))
+        with reading(self.root):
+            return cast(io.RawIOBase, open(self._folder / name, "rb", buffering=0))
 
     def names(self, folder: str) -> list[str]:
         try:
-            return sorted(os.listdir(self._folder / folder))
+            with reading(self.root):
+                return sorted(os.listdir(self._folder / folder))
         except FileNotFoundError:
             return []
 
@@ -190,7 +216,8 @@ class RemoteFiles:
         with writing(self.root), _MEMORY if self._memory else contextlib.nullcontext():
             for last in (False, False, True):
                 try:
-                    self._system.pipe_file(path, content, mode="create")
+                    with _as_system_errors():
+                        self._system.pipe_file(path, content, mode="create")
                 except OSError as error:
                     # There already; or two requests met and neither won (S3 says 409: try again); or the first one
                     # won, its answer was lost, and the client's own repetition met what it had put there.
@@ -204,29 +231,32 @@ class RemoteFiles:
         raise AssertionError("the last attempt returns or raises")
 
     def replace(self, name: str, content: bytes) -> None:
-        with writing(self.root):
+        with writing(self.root), _as_system_errors():
             self._system.pipe_file(f"{self._base}/{name}", content)
 
     def write(self, name: str, pieces: Iterable[memoryview]) -> None:
-        with writing(self.root), self._system.open(f"{self._base}/{name}", "wb") as stream:
+        with writing(self.root), _as_system_errors(), self._system.open(f"{self._base}/{name}", "wb") as stream:
             for piece in pieces:
                 stream.write(piece)
 
     def read(self, name: str) -> bytes:
-        return bytes(self._system.cat_file(f"{self._base}/{name}"))
+        with reading(self.root), _as_system_errors():
+            return bytes(self._system.cat_file(f"{self._base}/{name}"))
 
     def open(self, name: str) -> io.RawIOBase:
         return cast(io.RawIOBase, io.BytesIO(self.read(name)))
 
     def names(self, folder: str) -> list[str]:
         try:
-            found = self._system.ls(f"{self._base}/{folder}".rstrip("/"), detail=False)
+            with reading(self.root), _as_system_errors():
+                found = self._system.ls(f"{self._base}/{folder}".rstrip("/"), detail=False)
         except FileNotFoundError:
             return []
         return sorted({str(path).rstrip("/").rpartition("/")[2] for path in found} - {""})
 
     def size(self, name: str) -> int:
-        return int(self._system.info(f"{self._base}/{name}")["size"])
+        with reading(self.root), _as_system_errors():
+            return int(self._system.info(f"{self._base}/{name}")["size"])
 
     def age(self, name: str) -> float:
         try:
@@ -235,7 +265,7 @@ class RemoteFiles:
             return 0.0  # a file system that keeps no times: whatever asks for old files finds none
 
     def move(self, name: str, target: str) -> bool:
-        with writing(self.root):
+        with writing(self.root), _as_system_errors():
             try:
                 self._system.mv(f"{self._base}/{name}", f"{self._base}/{target}")
             except FileNotFoundError:
@@ -243,5 +273,5 @@ class RemoteFiles:
             return True
 
     def remove(self, name: str) -> None:
-        with writing(self.root), contextlib.suppress(FileNotFoundError):
+        with writing(self.root), contextlib.suppress(FileNotFoundError), _as_system_errors():
             self._system.rm_file(f"{self._base}/{name}")
