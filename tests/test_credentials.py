@@ -241,8 +241,22 @@ def descendants(root: int) -> set[int]:
     return found
 
 
+LINUX = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="asks Linux what listens where")
+
+
+@LINUX
+def test_where_a_gang_meets_is_open_on_one_address_only() -> None:
+    from raysweep.executors.gang import Worker
+    from raysweep.resources import Resources
+
+    before = listening({os.getpid()})
+    worker = Worker(0, Resources(gang=2))
+    address, _ = worker.invite()
+    assert listening({os.getpid()}) - before == {socket.inet_aton(address)[::-1].hex().upper()}
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="asks Linux what listens where")
+@LINUX
 def test_a_local_ray_listens_on_loopback_behind_a_token_of_this_user(sandbox: Path, storage: Path,
                                                                      tmp_path: Path) -> None:
     (tmp_path / "sandy.yaml").write_text(yaml.safe_dump(

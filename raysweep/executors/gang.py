@@ -49,8 +49,11 @@ class Worker:
         from torch.distributed import TCPStore
 
         here = ray.util.get_node_ip_address()
-        self._store = TCPStore(here, 0, self._needs.gang, True, timedelta(seconds=MEETING), wait_for_workers=False)
-        return here, self._store.port
+        with socket.create_server((here, 0)) as door:  # one of its own would be open on every interface
+            port = door.getsockname()[1]
+            self._store = TCPStore(here, port, self._needs.gang, True, timedelta(seconds=MEETING),
+                                   wait_for_workers=False, master_listen_fd=door.detach())
+        return here, port
 
     def meet(self, address: str, port: int) -> None:
         """Join the others there, once they have left where they met before."""
