@@ -13,6 +13,7 @@ from raysweep.errors import InputError
 from raysweep.identity import code_version
 from raysweep.records import sweep_record
 from raysweep.records.store import Store
+from raysweep.records.store_files import open_files
 from raysweep.records.store_format import Damaged
 from raysweep.records.sweep_record import Record
 from raysweep.workloads.declaration import Workload
@@ -36,9 +37,11 @@ def placed(record: Record, url: str | None) -> Record:
 
 
 def check_asked(url: str | None, workload: Workload) -> None:
-    """InputError for a store that the workload has no use for."""
+    """InputError for a store that the workload has no use for, or an address that can be none."""
     if url is not None and not workload.stored:
         raise InputError("--store", f"workload {workload.name} leaves no stages to store; leave it out")
+    if url is not None:
+        open_files(url)
 
 
 def user(record: Record) -> str:

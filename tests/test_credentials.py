@@ -92,6 +92,13 @@ def test_a_space_cannot_hold_a_password(change: dict[str, Any], storage: Path, t
     assert not storage.exists()
 
 
+def test_the_address_of_a_store_holds_no_password(storage: Path, call: Any) -> None:
+    for words in (("store", "list"), ("run", "overtraining_language_tiny", "--storage", storage, *QUIET)):
+        outcome = call(*words, "--store", f"s3://key:{PASSWORD}@bucket/store")
+        refused(outcome, "s3://***@bucket/store: ", "by the environment")
+    assert not storage.exists()
+
+
 def test_a_redirection_does_not_carry_the_password_elsewhere(storage: Path, tmp_path: Path,
                                                             monkeypatch: pytest.MonkeyPatch) -> None:
     from raysweep.records import tracking

@@ -130,7 +130,7 @@ def test_a_pickle_for_a_record_is_one_line(call: Call, canary: Path, small: Path
 
 @pytest.mark.parametrize("change", [
     {"sweep": "../small"}, {"sweep": None}, {"sweep_id": "x' or tags.`a` = 'b"}, {"sweep_id": 3}, {"tracking_uri": [1]},
-    {"format": "!!python"}, {"space": []}, {"space": None}, {"created": None, "more": 1}])
+    {"store": 3}, {"format": "!!python"}, {"space": []}, {"space": None}, {"created": None, "more": 1}])
 def test_a_record_with_a_strange_value_is_one_line(call: Call, small: Path, change: dict[str, Any]) -> None:
     plain = json.loads((small / "sweep.json").read_text())
     (small / "sweep.json").write_text(json.dumps({**plain, **change}))

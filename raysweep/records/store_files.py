@@ -30,6 +30,7 @@ from typing import Any, Protocol, cast
 
 from raysweep.errors import InputError
 from raysweep.records import files
+from raysweep.redaction import has_password
 
 _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -76,6 +77,9 @@ class Files(Protocol):
 def open_files(url: str | Path) -> Files:
     """The files below a path or URL; InputError if no file system goes by that name. Creates nothing."""
     text = os.fspath(url)
+    if has_password(text):
+        raise InputError(text, "the address of a store is recorded and shown; give its credentials by the environment "
+                               "(AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, FSSPEC_…)")
     protocol, separator, rest = text.partition("://")
     if "::" in text:
         raise InputError(text, "expected a plain path or URL for the store (a cache in between hides what others do)")

@@ -96,8 +96,9 @@ def load(folder: Path) -> Record | None:
         plain_name(plain["sweep"], "sweep")  # what follows from both are names of files and filters of searches
         if not re.fullmatch(r"[0-9a-f]{32}", plain["sweep_id"]):
             raise InputError("sweep_id", "expected 32 hexadecimal digits")
-        if not isinstance(plain["tracking_uri"], (str, type(None))):
-            raise InputError("tracking_uri", "expected a text or null")
+        for key in ("tracking_uri", "store", "runs_per"):
+            if not isinstance(plain.get(key), (str, type(None))):
+                raise InputError(key, "expected a text or null")
         return Record(**plain)
     except InputError as error:
         raise InputError(str(folder / FILE), f"not the record of a sweep that can be read here ({error})") from None
