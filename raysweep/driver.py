@@ -174,6 +174,8 @@ def choose(options: Options, work: Work, cells: Cells, say: Callable[[str], None
 
     say("starting Ray")
     room = ray_tune.connect(options.workers, cells.needs)
+    if room.now < room.trials:
+        say(f"{room.now} of {room.trials} trials at a time fit the machines that are up; others are yet to come")
     return Place("ray", room.trials, True, room.beside)
 
 

@@ -228,6 +228,14 @@ def test_what_an_autoscaler_may_add_counts_once() -> None:
                      "1 x 6 CPU, and the autoscaler may add up to 3 x 4 GPU and 8 CPU, up to 1 x 8 GPU and 96 CPU")
 
 
+def test_machines_of_ones_own_that_are_still_starting() -> None:
+    own = {"head_node_type": "local.cluster.node", "max_workers": 2,  # as Ray writes it for the provider `local`
+           "available_node_types": {"local.cluster.node": {"resources": {}, "min_workers": 2, "max_workers": 2}}}
+    there = capacity._with_autoscaler([TWO_CORES], [], own)
+    assert there.trials(Resources(0, 2, 1)) == 3
+    assert there.trials(Resources(0, 3, 1)) == 0
+
+
 def test_what_kuberay_may_add(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Of clusters/kubernetes.yaml, by Ray's own reading of it; only the API server is a stand-in."""
     from ray.autoscaler._private.kuberay.node_provider import KubernetesHttpApiClient
@@ -314,7 +322,7 @@ def growing_cluster(tmp_path_factory: pytest.TempPathFactory, sandbox_path: Path
 
 def on(cluster: dict[str, str], *arguments: str | Path) -> Outcome:
     done = subprocess.run(command("run", *arguments, *QUIET, "--executor", "ray"), env=cluster, check=False,
-                          capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
+                          capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=240)
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
@@ -330,6 +338,7 @@ def test_machines_that_are_not_up_yet_are_counted_on_and_waited_for(
     asked = sandbox_space("together", tmp_path, ["compute"] * 2, seeds=2)
     done = on(growing_cluster, written(tmp_path, asked), "--storage", storage)
     assert done.code == 0, done.err
+    assert "0 of 1 trials at a time fit the machines that are up; others are yet to come" in done.err
     table = open_sweep("sandy", storage).results()  # the workers of each trial were on two machines: each holds one
     assert table["y"].tolist() == [4 * 78 * (x + seed) for x in (0, 1) for seed in (0, 1)]
     assert set(table["workers"]) == {2}

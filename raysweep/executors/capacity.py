@@ -83,13 +83,12 @@ def _with_autoscaler(up: list[Machine], workers: list[Machine], configuration: M
     largest = max(up, key=lambda machine: (machine.get("GPU", 0), machine.get("CPU", 0)), default={})
     most = int(configuration.get("max_workers") or 0)
     more = []
-    for name, kind in (configuration.get("available_node_types") or {}).items():
-        if name != configuration.get("head_node_type"):
-            # the machines of one's own state no resources: they are taken to be like the largest that is up
-            machine = _machine(kind.get("resources") or {}) or largest
-            count = int(kind.get("max_workers", most)) - workers.count(machine)
-            if count > 0:
-                more.append((machine, count))
+    for kind in (configuration.get("available_node_types") or {}).values():
+        # the machines of one's own state no resources: they are taken to be like the largest that is up
+        machine = _machine(kind.get("resources") or {}) or largest
+        count = int(kind.get("max_workers", most)) - workers.count(machine)
+        if count > 0:
+            more.append((machine, count))
     return Capacity(up, more, max(0, most - len(workers)))
 
 

@@ -45,9 +45,11 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Room:
-    """How many trials run at once on a cluster, and how many workers of them may share the memory of one machine."""
+    """How many trials run at once on a cluster, how many of them on machines that are up now, and how many workers of
+    them may share the memory of one machine."""
 
     trials: int
+    now: int
     beside: int
 
 
@@ -83,8 +85,9 @@ def connect(workers: int | None, needs: Sequence[Resources]) -> Room:
             if not joined:
                 ray.shutdown()
             raise there.refuse(need)
-    trials, beside = max(map(there.trials, needs)), max(map(there.beside, needs))
-    return Room(min(trials, workers), min(beside, workers)) if workers else Room(trials, beside)
+    counts = (max(map(count, needs)) for count in (there.trials, capacity.Capacity(there.up).trials,
+                                                       there.beside))
+    return Room(*(min(count, workers or count) for count in counts))
 
 
 def run(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Path], None], *, workers: int,
