@@ -7,6 +7,7 @@ are, and the difference is cut into packs.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,7 +22,8 @@ from raysweep.errors import Halted, InputError
 from raysweep.identity import code_version
 from raysweep.plan import Cells, Pack, Packing
 from raysweep.progress import Progress, duration
-from raysweep.records import files, ledger, sweep_record
+from raysweep.records import compaction, driver_lock, files, ledger, paths, sweep_record
+from raysweep.records.paths import AnyPath
 from raysweep.search.queue import PackQueue
 from raysweep.space import Space
 from raysweep.time_limit import TimeLimit
@@ -64,7 +66,7 @@ class Work:
 class Books:
     """What is known of a sweep while it runs: its plan, every row in the ledger, and what is to be replaced."""
 
-    def __init__(self, space: Space, cells: Cells, folder: Path, options: Options = Options()) -> None:
+    def __init__(self, space: Space, cells: Cells, folder: AnyPath, options: Options = Options()) -> None:
         self.space, self.cells = space, cells
         self.workload = workloads.get(space.workload)
         contents = ledger.read(folder / sweep_record.LEDGER) if folder.is_dir() else ledger.Contents()
@@ -190,17 +192,18 @@ def packing(place: Place) -> Packing:
     return Packing(workers=place.workers, floor=PACK_FLOOR[place.executor], memory=memory / 2 / place.beside)
 
 
-def compute(folder: Path, place: Place, books: Books, sharing: Sharing, limit: TimeLimit,
+def compute(folder: AnyPath, place: Place, books: Books, sharing: Sharing, limit: TimeLimit,
             on_complete: Callable[[int], None], say: Callable[[str], None]) -> None:
     """Compute what is missing, round by round; `on_complete` is told of every cell whose last draw arrived. TimeIsUp if
     the limit left no time for some packs."""
     space, cells = books.space, books.cells
     for path in books.damaged:
         ledger.set_aside(path)
-    (folder / sweep_record.LOGS).mkdir(exist_ok=True)
+    if isinstance(folder, Path):
+        (folder / sweep_record.LOGS).mkdir(exist_ok=True)
     job = trial.Job(
-        space.workload, cells.columns, cells.ids, ledger=str((folder / sweep_record.LEDGER).resolve()),
-        logs=str((folder / sweep_record.LOGS).resolve()),
+        space.workload, cells.columns, cells.ids, ledger=paths.absolute(folder / sweep_record.LEDGER),
+        logs=paths.absolute(folder / sweep_record.LOGS),
         store=sharing.url, sweep=sharing.user, attempt=books.attempt,
         code_version=code_version(books.workload), cpus=space.resources["cpus_per_trial"])
     with Progress() as progress:
@@ -214,7 +217,7 @@ def compute(folder: Path, place: Place, books: Books, sharing: Sharing, limit: T
             say(where(place, packs, work))
             return packs
 
-        def on_segment(pack: Pack, path: Path) -> None:
+        def on_segment(pack: Pack, path: AnyPath) -> None:
             try:
                 rows = ledger.read_segment(path)
             except (ledger.Damaged, FileNotFoundError) as error:
@@ -234,7 +237,8 @@ def compute(folder: Path, place: Place, books: Books, sharing: Sharing, limit: T
             if place.executor == "ray":
                 from raysweep.executors import ray_tune
 
-                ray_tune.run(queue, job, on_segment, workers=place.workers, scratch=folder / "tune")
+                scratch = folder / "tune" if isinstance(folder, Path) else Path(tempfile.mkdtemp())
+                ray_tune.run(queue, job, on_segment, workers=place.workers, scratch=scratch)
             else:
                 from raysweep.executors import inline
 
@@ -245,11 +249,19 @@ def compute(folder: Path, place: Place, books: Books, sharing: Sharing, limit: T
             raise limit.over()
 
 
-def halt(problem: Exception, folder: Path) -> Halted | None:
+def halt(problem: Exception, folder: AnyPath) -> Halted | None:
     """The one line for an end that is nobody's mistake and can be gone on from; None for any other."""
     if isinstance(problem, OSError) and problem.errno in files.FULL:
         return Halted(str(folder), f"there is no room left ({problem.strerror})")
     return problem if isinstance(problem, Halted) else None
+
+
+def tidy(folder: AnyPath, still_ours: Callable[[], None], say: Callable[[str], None]) -> None:
+    """Merge the ledger's segments where they are many; a ledger that cannot be tidied is as good as before."""
+    try:
+        compaction.compact(folder / sweep_record.LEDGER, still_ours)
+    except (OSError, ledger.Damaged) as error:
+        say(f"the segments of the ledger are left as they are: {error}")
 
 
 def where(place: Place, packs: list[Pack], work: Work) -> str:
@@ -270,12 +282,22 @@ def wall_seconds(packs: list[Pack], trials: int, seconds: float) -> float:
     return seconds * (shared / alone if alone else 1.0) / max(min(trials, len(packs)), 1)
 
 
+class Taken(Halted):
+    """Somebody else drives the sweep."""
+
+
 @contextmanager
-def only_driver(folder: Path, sweep: str) -> Iterator[None]:
-    """Hold a sweep while it is worked on; InputError says who else does."""
+def only_driver(folder: AnyPath, sweep: str, say: Callable[[str], None]) -> Iterator[Callable[[], None]]:
+    """Hold a sweep while it is worked on; Taken says who else does. Gives a check that raises it once it was taken."""
+    def check() -> None:
+        try:
+            still_held()
+        except driver_lock.Busy as error:
+            raise Taken(sweep, f"is being driven by {error}; one driver at a time") from None
+
     with ExitStack() as stack:
         try:
-            stack.enter_context(sweep_record.driver_lock(folder))
-        except sweep_record.Busy as error:
-            raise InputError(sweep, f"is being driven by {error}; one driver at a time") from None
-        yield
+            still_held = stack.enter_context(driver_lock.held(folder, lambda line: say(f"{sweep}: {line}")))
+        except driver_lock.Busy as error:
+            raise Taken(sweep, f"is being driven by {error}; one driver at a time") from None
+        yield check

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sized
 from dataclasses import replace
-from pathlib import Path
 
 from raysweep import driver, extension, plan, stage_tree, stored_stages, sweep, workloads
 from raysweep.driver import Options
 from raysweep.mirroring import default_runs_per
 from raysweep.plan import Pack
 from raysweep.progress import duration
+from raysweep.records.paths import AnyPath
 from raysweep.records.store import Store
 from raysweep.resources import Resources
 from raysweep.space import Space
@@ -19,7 +19,7 @@ RAY_START = 15.0  # seconds an empty Ray job takes on two cores
 MIRROR_SECONDS = 0.035  # a run in MLflow's SQLite database
 
 
-def describe(space: Space, name: str | None, storage: str | Path, options: Options, yes: bool,
+def describe(space: Space, name: str | None, storage: str | AnyPath, options: Options, yes: bool,
              store: str | None = None) -> list[str]:
     """Lines for the terminal: the question, cells, packs, draws, what is there already, stages, time and memory."""
     folder, record = sweep.place(space, name, storage)

@@ -6,14 +6,14 @@ Nothing here asks the driver anything, so it can be seen from every machine that
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import numpy as np
 
 from raysweep import plan, trial_log
 from raysweep.driver import Books
 from raysweep.progress import duration
-from raysweep.records import sweep_record
+from raysweep.records import driver_lock, sweep_record
+from raysweep.records.paths import AnyPath
 
 WINDOW = 3600.0  # seconds that the rate is taken over
 _SHOWN = 8  # things under way that are listed
@@ -56,7 +56,7 @@ def rows_per_second(books: Books, now: float) -> float | None:
     return later / (now - first) if later and now > first else None
 
 
-def lines(folder: Path, books: Books, running: bool) -> list[str]:
+def lines(folder: AnyPath, books: Books, running: bool) -> list[str]:
     """For `raysweep status`: rate and time left while it runs, what was used and is left, what runs where."""
     now = time.time()
     used, left = used_and_left(books)
@@ -69,7 +69,7 @@ def lines(folder: Path, books: Books, running: bool) -> list[str]:
     if rate:
         found.append(f"  {rate:,.3g} rows/s, at this rate {duration(missing / rate)} left")
     there = {f"{row['pack']}-{row['attempt']}" for row in books.rows.values() if "pack" in row}
-    under_way = trial_log.under_way(folder / sweep_record.LOGS, there, sweep_record.running_since(folder))
+    under_way = trial_log.under_way(folder / sweep_record.LOGS, there, driver_lock.held_since(folder))
     found += [f"  under way for {duration(seconds)}: {heading}" for seconds, heading in under_way[:_SHOWN]]
     if len(under_way) > _SHOWN:
         found.append(f"  and {len(under_way) - _SHOWN:,} more")

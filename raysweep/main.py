@@ -11,7 +11,6 @@ if __name__ == "__main__":  # as a script, Python puts this file's own folder fi
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 try:
@@ -27,9 +26,10 @@ except ModuleNotFoundError as missing:
 VERSION = "0.1.0"  # of this file: a copy may meet another version of the package
 
 STORAGE = click.option("--storage", default="sweeps", show_default=True, metavar="DIR",
-                       help="Folder that holds the sweeps.")
+                       help="Folder that holds the sweeps, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX.")
 TRACKING = click.option("--tracking-uri", metavar="URI|none",
-                        help="MLflow to mirror into [default: sqlite database STORAGE/mlflow.db].")
+                        help="MLflow to mirror into [default: sqlite database STORAGE/mlflow.db; ./mlflow.db of this "
+                             "machine where STORAGE is a bucket].")
 WORKERS = click.option("--workers", type=click.IntRange(min=1), metavar="N",
                        help="Trials at a time on Ray [default: as many as fit].")
 EXECUTOR = click.option("--executor", type=click.Choice(["ray", "inline"]),
@@ -126,8 +126,9 @@ def sync(sweep_name: str, storage: str, tracking_uri: str | None) -> None:
 def list_sweeps(storage: str) -> None:
     """The sweeps in the storage, one a line."""
     from raysweep import status
+    from raysweep.records import paths
 
-    click.echo("\n".join(status.overview(Path(storage))))
+    click.echo("\n".join(status.overview(paths.storage(storage))))
 
 
 @cli.command("status")
@@ -140,11 +141,11 @@ def show_status(sweep_name: str, storage: str, tracking_uri: str | None, watch: 
     from raysweep import status, sweep
 
     found = sweep.open_sweep(sweep_name, storage)
-    for lines in status.watch(found, Path(storage)) if watch else [status.details(found, Path(storage))]:
+    for lines in status.watch(found) if watch else [status.details(found)]:
         if watch and sys.stdout.isatty():
             click.clear()
         click.echo("\n".join(lines))
-    status.settle(found, tracking_uri, Path(storage))
+    status.settle(found, tracking_uri)
 
 
 @cli.command()
@@ -157,6 +158,7 @@ def results(sweep_names: tuple[str, ...], kind: str, output: str | None, storage
     import pandas
 
     from raysweep import sweep
+    from raysweep.records import paths
     from raysweep.records import results as table
 
     found = [sweep.open_sweep(name, storage) for name in sweep_names]
@@ -168,7 +170,7 @@ def results(sweep_names: tuple[str, ...], kind: str, output: str | None, storage
     if output is None:
         sys.stdout.buffer.write(table.dump(frame, kind))
     else:
-        _writing(output, lambda: table.write(frame, kind, Path(output)))
+        _writing(output, lambda: table.write(frame, kind, paths.locate(output)))
 
 
 @cli.command()
@@ -209,7 +211,7 @@ def delete(sweep_name: str, storage: str, tracking_uri: str | None, yes: bool) -
     found = sweep.open_sweep(sweep_name, storage)
     if not yes and sys.stdin.isatty():
         click.confirm(f"delete {found.name} ({sum(found.statuses().values()):,} rows)?", abort=True)
-    status.delete(found, tracking_uri, Path(storage))
+    status.delete(found, tracking_uri)
     terminal.say(f"{found.name}: deleted")
 
 

@@ -13,9 +13,10 @@ from raysweep.driver import Books
 from raysweep.errors import InputError, unknown
 from raysweep.identity import code_version
 from raysweep.plan import Cells
-from raysweep.records import files, sweep_record
+from raysweep.records import files, paths, sweep_record
 from raysweep.records import mirror as mirrors
 from raysweep.records.mirror import Mirror
+from raysweep.records.paths import AnyPath
 from raysweep.redaction import without_credentials
 from raysweep.space import Space
 
@@ -23,18 +24,31 @@ if TYPE_CHECKING:
     from raysweep.sweep import Sweep
 
 NOWHERE = "none"
+OF_DRIVER = "sqlite:///mlflow.db"
+"""Where a sweep in a bucket is mirrored unless asked otherwise: in the working directory of whoever drives it."""
 RUNS_PER = ("cell", "pack", "sweep")
 RUN_PER_CELL_UP_TO = 5000  # cells; at some 30 ms a run, more would outlast the sweep
 CELLS_PER_PACK = 250
 
 
-def tracking(asked: str | None, record: sweep_record.Record | None, storage: Path) -> str | None:
-    """Where to mirror: as asked, else as before, else a database in the storage; None for nowhere."""
+def tracking(asked: str | None, record: sweep_record.Record | None, storage: AnyPath) -> str | None:
+    """Where to mirror: as asked, else as before, else a database in the storage; None for nowhere.
+
+    A bucket holds no database: it is ./mlflow.db then, of whatever machine drives the sweep, and whole there, because
+    a mirror is replayed from the ledger.
+    """
     if asked is not None:
         return None if asked == NOWHERE else asked
-    if record is not None:
+    if record is not None and record.tracking_uri != OF_DRIVER:
         return record.tracking_uri
-    return f"sqlite:///{(storage / 'mlflow.db').resolve()}"
+    return f"sqlite:///{((storage if isinstance(storage, Path) else Path()) / 'mlflow.db').resolve()}"
+
+
+def recorded(uri: str | None, storage: AnyPath) -> str | None:
+    """What a sweep's record keeps of a tracking URI: no credentials, and no folder of a machine that is one of many."""
+    if not isinstance(storage, Path) and uri == tracking(None, None, storage):
+        return OF_DRIVER
+    return without_credentials(uri) if uri else None
 
 
 def check(uri: str | None, record: sweep_record.Record | None, say: Callable[[str], None]) -> None:
@@ -50,15 +64,15 @@ def check(uri: str | None, record: sweep_record.Record | None, say: Callable[[st
         if record is None:
             raise InputError("--tracking-uri", f"{error} ({NOWHERE} runs without, and `raysweep sync SWEEP` with an "
                                                "address writes it later)") from None
-        if without_credentials(uri) != record.tracking_uri:
+        if record.tracking_uri not in (without_credentials(uri), OF_DRIVER):
             raise InputError("--tracking-uri", str(error)) from None
         say(f"--tracking-uri: {error}; going on, and trying again meanwhile; if it stays away: "
             f"raysweep sync {record.sweep}, later")
 
 
-def remember(folder: Path, record: sweep_record.Record, space: Space, uri: str | None) -> sweep_record.Record:
+def remember(folder: AnyPath, record: sweep_record.Record, space: Space, uri: str | None) -> sweep_record.Record:
     """The record with the space and the address that were asked for now, in its place if they are new."""
-    address = without_credentials(uri) if uri else record.tracking_uri
+    address = recorded(uri, folder.parent) if uri else record.tracking_uri
     current = replace(record, space=space.as_dict(), tracking_uri=address)
     if current != sweep_record.load(folder):
         sweep_record.update(folder, current)
@@ -83,10 +97,12 @@ def check_runs_per(asked: str | None, record: sweep_record.Record | None) -> Non
 
 def start(uri: str, sweep: Sweep, books: Books) -> Feed:
     """The mirror of a sweep, open and writing in the background, told of all that is complete already."""
-    folder = sweep.folder.parent.resolve() / "mlflow-artifacts"
-    artifacts = folder.as_uri() if uri.startswith("sqlite:") else None  # a server has a place of its own
+    storage = sweep.folder.parent if isinstance(sweep.folder, Path) else Path()
+    artifacts = None  # a server has a place of its own
+    if uri.startswith("sqlite:"):
+        artifacts = (storage.resolve() / "mlflow-artifacts").as_uri()
     mirror = Mirror(uri, artifacts, sweep.space.as_dict(), sweep.name, sweep.record.sweep_id,
-                    code_version(sweep.workload), str(sweep.folder.resolve()))
+                    code_version(sweep.workload), paths.absolute(sweep.folder))
     feed = Feed(mirror, sweep, books)
     for index in books.complete():
         feed.complete(index)
@@ -145,18 +161,17 @@ def close(feed: Feed, sweep: Sweep, books: Books, say: Callable[[str], None]) ->
     written = {"space.yaml": yaml_reader.dump(sweep.space.as_dict()).encode(),
                "plan.json": json.dumps(plan.plan_record(sweep.space, sweep.cells), indent=1).encode(),
                "results.csv": results.dump(sweep.results(), "csv")}
-    artifacts: dict[str, Path] = {}
     for name, content in written.items():
-        artifacts[name] = sweep.folder / name
-        files.replace(artifacts[name], content)
-    report = sweep.folder / "report"
-    artifacts |= {name: path for name, path in (("report", report), ("figures", report / "figures")) if path.is_dir()}
+        files.replace(sweep.folder / name, content)
     if (waiting := mirror.pending) > 20:
         say(f"writing the last {waiting:,} cells to MLflow")
     statuses = books.statuses()
-    warning = mirror.finish("KILLED" if books.missing().rows else "FINISHED", artifacts,
-                            {"rows": sum(statuses.values()),
-                             **{f"rows_{status}": count for status, count in statuses.items()}})
+    summary = {"rows": sum(statuses.values()), **{f"rows_{status}": count for status, count in statuses.items()}}
+    with paths.copied(sweep.folder, (*written, "report")) as home:
+        artifacts = {name: home / name for name in (*written, "report")}
+        artifacts["figures"] = artifacts["report"] / "figures"
+        artifacts = {name: path for name, path in artifacts.items() if path.exists()}
+        warning = mirror.finish("KILLED" if books.missing().rows else "FINISHED", artifacts, summary)
     feed.closed = True
     if warning:
         say(warning)

@@ -12,12 +12,13 @@ import numpy as np
 from raysweep import live, mirroring, stored_stages, terminal, trial
 from raysweep import sweep as sweeps
 from raysweep.errors import InputError
-from raysweep.records import ledger, sweep_record
+from raysweep.records import driver_lock, ledger, sweep_record
+from raysweep.records.paths import AnyPath
 from raysweep.sweep import Sweep
 from raysweep.workloads.declaration import Workload
 
 
-def overview(storage: Path) -> list[str]:
+def overview(storage: AnyPath) -> list[str]:
     """A line a sweep: name, workload, rows, state, when it was started."""
     lines = []
     for name in sweep_record.sweeps(storage):
@@ -35,12 +36,12 @@ def overview(storage: Path) -> list[str]:
 
 def state(found: Sweep, left: int) -> str:
     """running, finished or interrupted."""
-    if sweep_record.is_running(found.folder):
+    if driver_lock.is_held(found.folder):
         return "running"
     return "interrupted" if left else "finished"
 
 
-def details(found: Sweep, storage: Path) -> list[str]:
+def details(found: Sweep) -> list[str]:
     """Rows by status, the first failures with their reason, damaged segments, where the report is, what to do next."""
     books = found.books()
     done, left = len(books.rows), books.missing().rows
@@ -60,16 +61,17 @@ def details(found: Sweep, storage: Path) -> list[str]:
     if (found.folder / "report" / "report.html").exists():
         lines.append(f"  report: {found.folder / 'report' / 'report.html'}")
     if now == "interrupted":
-        lines.append(f"  go on with: raysweep resume {found.name} --storage {storage}")
+        lines.append(f"  go on with: raysweep resume {found.name} --storage {found.folder.parent}")
     return lines
 
 
-def watch(found: Sweep, storage: Path, pause: float = 2.0) -> Iterator[list[str]]:
+def watch(found: Sweep, pause: float = 2.0) -> Iterator[list[str]]:
     """`details` again and again, as soon as they change, until no driver works on the sweep."""
     before: list[str] = []
     while True:
-        running = sweep_record.is_running(found.folder)
-        now = details(sweeps.open_sweep(found.name, storage), storage)  # its record anew: it may be extended meanwhile
+        running = driver_lock.is_held(found.folder)
+        found = sweeps.open_sweep(found.name, found.folder.parent)  # its record anew: it may be extended meanwhile
+        now = details(found)
         if now != before:
             yield now
         if not running:
@@ -78,10 +80,10 @@ def watch(found: Sweep, storage: Path, pause: float = 2.0) -> Iterator[list[str]
         time.sleep(pause)
 
 
-def settle(found: Sweep, tracking_uri: str | None, storage: Path) -> None:
+def settle(found: Sweep, tracking_uri: str | None) -> None:
     """Close the parent run that a driver left open when it died; nothing happens while one is running."""
-    uri = mirroring.tracking(tracking_uri, found.record, storage)
-    if uri is None or sweep_record.is_running(found.folder):
+    uri = mirroring.tracking(tracking_uri, found.record, found.folder.parent)
+    if uri is None or driver_lock.is_held(found.folder):
         return
     from raysweep.records import mirror
 
@@ -91,11 +93,11 @@ def settle(found: Sweep, tracking_uri: str | None, storage: Path) -> None:
         terminal.say(f"--tracking-uri: {error}; the sweep's runs there stay as they are")
 
 
-def delete(found: Sweep, tracking_uri: str | None, storage: Path) -> None:
+def delete(found: Sweep, tracking_uri: str | None) -> None:
     """Remove a sweep and its runs; InputError while a driver works on it."""
-    if sweep_record.is_running(found.folder):
+    if driver_lock.is_held(found.folder):
         raise InputError(found.name, "is running; stop it first")
-    uri = mirroring.tracking(tracking_uri, found.record, storage)
+    uri = mirroring.tracking(tracking_uri, found.record, found.folder.parent)
     if uri is not None:
         from raysweep.records import mirror
 

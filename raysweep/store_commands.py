@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 from raysweep.errors import InputError
-from raysweep.records import checkpoints, leases, pruning, stage_progress
+from raysweep.records import checkpoints, leases, paths, pruning, stage_progress
+from raysweep.records.paths import AnyPath
 from raysweep.records.pruning import Removal
 from raysweep.records.store import Store
 from raysweep.records.store_format import Damaged
@@ -16,9 +16,9 @@ FOLDER = "store"
 _DESCRIPTION = 100  # columns
 
 
-def open_store(storage: str | Path, url: str | None = None) -> Store:
+def open_store(storage: str | AnyPath, url: str | None = None) -> Store:
     """The store at `url`, or STORAGE/store; InputError if there is none."""
-    store = Store(url or Path(storage) / FOLDER)
+    store = Store(url or paths.storage(storage) / FOLDER)
     if not store.exists():
         raise InputError(store.url, "there is no store yet; a sweep whose workload stores its stages makes one")
     return store

@@ -11,7 +11,8 @@ from raysweep import plan
 from raysweep.driver import Books, Work
 from raysweep.errors import InputError
 from raysweep.identity import code_version
-from raysweep.records import sweep_record
+from raysweep.records import paths, sweep_record
+from raysweep.records.paths import AnyPath
 from raysweep.records.store import Store
 from raysweep.records.store_files import open_files
 from raysweep.records.store_format import Damaged
@@ -19,11 +20,11 @@ from raysweep.records.sweep_record import Record
 from raysweep.workloads.declaration import Workload
 
 
-def address(folder: Path, record: Record | None) -> str:
+def address(folder: AnyPath, record: Record | None) -> str:
     """Where the stages of the sweep in this folder are shared: where it was told, else in the storage it lies in."""
     if record is not None and record.store is not None:
         return record.store
-    return str((folder.parent / sweep_record.STORE).resolve())
+    return paths.absolute(folder.parent / sweep_record.STORE)
 
 
 def absolute(url: str) -> str:
@@ -52,7 +53,7 @@ def user(record: Record) -> str:
 class Sharing:
     """How a sweep shares its stages while it runs; InputError if its store is none that can be read."""
 
-    def __init__(self, folder: Path, record: Record, books: Books, on_code_change: str, say: Callable[[str], None],
+    def __init__(self, folder: AnyPath, record: Record, books: Books, on_code_change: str, say: Callable[[str], None],
                  ) -> None:
         self.url, self.user = address(folder, record), user(record)
         self._books, self._on_code_change, self._say = books, on_code_change, say
@@ -118,7 +119,7 @@ def code_note(workload: Workload, count: int, on_code_change: str) -> str:
         "reusing them (--on-code-change recompute replaces them)")
 
 
-def release(folder: Path, record: Record) -> None:
+def release(folder: AnyPath, record: Record) -> None:
     """A sweep is gone: it needs no stage any more."""
     store = Store(address(folder, record))
     if store.exists():
@@ -160,7 +161,7 @@ def in_words(store: Store, own: str, before: Mapping[str, str]) -> str:
         return f"stages: {error}"
 
 
-def of_sweep(folder: Path, record: Record) -> str:
+def of_sweep(folder: AnyPath, record: Record) -> str:
     """What became of all stages that a sweep ever needed, as a line."""
     try:
         store = Store(address(folder, record))

@@ -14,8 +14,9 @@ from raysweep import driver, extension, mirroring, plan, space_files, stopping, 
 from raysweep.driver import Options
 from raysweep.errors import Halted, InputError, unknown
 from raysweep.plan import Cells
-from raysweep.records import files, ledger, sweep_record
-from raysweep.redaction import without_credentials
+from raysweep.records import ledger, paths, sweep_record
+from raysweep.records.files import why_not_writable
+from raysweep.records.paths import AnyPath
 from raysweep.space import Space, plain_name
 from raysweep.time_limit import TimeLimit
 from raysweep.workloads.declaration import FAILED, Workload
@@ -31,7 +32,7 @@ COUNT_AGAIN_UP_TO = 20_000  # rows; of more, those that trials published last ar
 class Sweep:
     """A sweep in a storage directory. Nothing is computed by looking at it."""
 
-    def __init__(self, folder: Path, record: sweep_record.Record) -> None:
+    def __init__(self, folder: AnyPath, record: sweep_record.Record) -> None:
         self.folder, self.record = folder, record
 
     @property
@@ -72,7 +73,7 @@ class Sweep:
 
         return results.frame(self.name, self.space.workload, self.cells, self.space.seeds, self.rows())
 
-    def report(self, directory: str | Path | None = None) -> Report:
+    def report(self, directory: str | AnyPath | None = None) -> Report:
         """Fit, draw and write the report; by default into the sweep's own folder."""
         return report([self], directory)
 
@@ -81,16 +82,16 @@ class Sweep:
         return [row for row in self.rows().values() if row["status"] == FAILED]
 
 
-def open_sweep(name: str, storage: str | Path = "sweeps") -> Sweep:
+def open_sweep(name: str, storage: str | AnyPath = "sweeps") -> Sweep:
     """A sweep by name; InputError if there is none."""
-    folder = sweep_record.find(Path(storage), name)
+    folder = sweep_record.find(paths.storage(storage), name)
     record = sweep_record.load(folder)
     if record is None:
         raise InputError(name, f"no such sweep in {storage}")
     return Sweep(folder, record)
 
 
-def report(sweeps: list[Sweep], directory: str | Path | None = None) -> Report:
+def report(sweeps: list[Sweep], directory: str | AnyPath | None = None) -> Report:
     """One report over one or several sweeps of one workload; InputError if there is nothing to report."""
     import pandas
 
@@ -104,9 +105,13 @@ def report(sweeps: list[Sweep], directory: str | Path | None = None) -> Report:
     frame = pandas.concat([sweep.results() for sweep in sweeps], ignore_index=True)
     if frame.empty:
         raise InputError(first.name, "there are no rows to report yet")
-    folder = Path(directory) if directory is not None else first.folder / "report"
+    folder = paths.locate(directory) if directory is not None else first.folder / "report"
     names = ", ".join(sweep.name for sweep in sweeps)
-    return write_report(frame, first.space.as_dict(), folder, sweep=names, notes=[*_caveats(sweeps), *_stages(sweeps)])
+    notes = [*_caveats(sweeps), *_stages(sweeps)]
+    with paths.workplace(folder) as home:
+        written = write_report(frame, first.space.as_dict(), home, sweep=names, notes=notes)
+    files = [folder / Path(str(path)).relative_to(home).as_posix() for path in written.files]
+    return replace(written, directory=folder, files=files)
 
 
 def _caveats(sweeps: list[Sweep]) -> list[str]:
@@ -125,7 +130,7 @@ def _stages(sweeps: list[Sweep]) -> list[str]:
 
 
 def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None, name: str | None = None,
-        storage: str | Path = "sweeps", store: str | None = None, tracking_uri: str | None = None,
+        storage: str | AnyPath = "sweeps", store: str | None = None, tracking_uri: str | None = None,
         runs_per: str | None = None, workers: int | None = None, executor: str | None = None,
         max_hours: float | None = None, report: bool = True, yes: bool = False, on_code_change: str = "reuse",
         say: Callable[[str], None] = terminal.say, **overrides: Any) -> Sweep:
@@ -140,14 +145,14 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
     asked = read(space, set, overrides)
     folder, existing = place(asked, name, storage)
     check_size(asked, yes)
-    uri = mirroring.tracking(tracking_uri, existing, Path(storage))
+    uri = mirroring.tracking(tracking_uri, existing, folder.parent)
     cells = plan.enumerate_cells(asked)
     if existing:
         extension.reconcile(existing.space, asked, existing.sweep)
     mirroring.check(uri, existing, say)
     mirroring.check_runs_per(runs_per, existing)
     stored_stages.check_asked(store, workloads.get(asked.workload))
-    new_storage = not folder.parent.exists()
+    new_storage = isinstance(folder, Path) and not folder.parent.exists()
     record = existing or _create(folder, name or asked.name, asked, uri, runs_per or mirroring.default_runs_per(cells))
     record = stored_stages.placed(record, store)
     try:
@@ -155,17 +160,17 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
     except InputError as error:
         if existing is None and not isinstance(error, Halted):
             sweep_record.delete(folder)  # what was asked cannot be done here: nothing half-created stays
-            if new_storage:
+            if new_storage and isinstance(folder, Path):
                 folder.parent.rmdir()
         raise
 
 
-def resume(name: str, *, storage: str | Path = "sweeps", store: str | None = None, tracking_uri: str | None = None,
+def resume(name: str, *, storage: str | AnyPath = "sweeps", store: str | None = None, tracking_uri: str | None = None,
            workers: int | None = None, executor: str | None = None, max_hours: float | None = None, report: bool = True,
            on_code_change: str = "reuse", say: Callable[[str], None] = terminal.say) -> Sweep:
     """Compute what a sweep still lacks, rows that failed included."""
     found = open_sweep(name, storage)
-    uri = mirroring.tracking(tracking_uri, found.record, Path(storage))
+    uri = mirroring.tracking(tracking_uri, found.record, found.folder.parent)
     mirroring.check(uri, found.record, say)
     options = replace(_options(executor, workers, on_code_change, max_hours), retry_failed=True)
     stored_stages.check_asked(store, found.workload)
@@ -173,11 +178,11 @@ def resume(name: str, *, storage: str | Path = "sweeps", store: str | None = Non
     return _drive(found.folder, record, found.space, found.cells, uri, options, report, say)
 
 
-def sync(name: str, *, storage: str | Path = "sweeps", tracking_uri: str | None = None,
+def sync(name: str, *, storage: str | AnyPath = "sweeps", tracking_uri: str | None = None,
          say: Callable[[str], None] = terminal.say) -> Sweep:
     """Replay a sweep's ledger into MLflow; what is there already is left alone."""
     found = open_sweep(name, storage)
-    uri = mirroring.tracking(tracking_uri, found.record, Path(storage))
+    uri = mirroring.tracking(tracking_uri, found.record, found.folder.parent)
     if uri is None:
         raise InputError("--tracking-uri", f"{name} is mirrored nowhere; say where to")
     mirroring.check(uri, None, say)
@@ -187,7 +192,7 @@ def sync(name: str, *, storage: str | Path = "sweeps", tracking_uri: str | None 
         if feed is not None:
             feed.mirror.finish("KILLED", {}, {})
 
-    with driver.only_driver(found.folder, found.name), stopping.on_signals(close):
+    with driver.only_driver(found.folder, found.name, say), stopping.on_signals(close):
         found = Sweep(found.folder, mirroring.remember(found.folder, found.record, found.space, uri))
         books = found.books()
         feed = mirroring.start(uri, found, books)
@@ -223,13 +228,13 @@ def _options(executor: str | None, workers: int | None, on_code_change: str, max
     return Options(executor, workers, on_code_change, max_hours=max_hours)
 
 
-def place(space: Space, name: str | None, storage: str | Path) -> tuple[Path, sweep_record.Record | None]:
+def place(space: Space, name: str | None, storage: str | AnyPath) -> tuple[AnyPath, sweep_record.Record | None]:
     """The folder of the sweep, and its record if it exists."""
     sweep = plain_name(name, "--name") if name is not None else space.name
     if sweep in sweep_record.RESERVED:
         raise InputError("--name" if name else "name", f"{sweep} is a name that the storage uses itself")
-    storage = Path(storage)
-    if reason := files.why_not_writable(storage):
+    storage = paths.storage(storage)
+    if reason := why_not_writable(storage):
         raise InputError("--storage", f"{storage} cannot be written ({reason})")
     folder = storage / sweep
     return folder, sweep_record.load(folder)
@@ -245,9 +250,9 @@ def check_size(space: Space, yes: bool) -> None:
                                  f"--yes is needed from {ASK_FROM_ROWS:,} rows on")
 
 
-def _create(folder: Path, name: str, space: Space, uri: str | None, runs_per: str) -> sweep_record.Record:
+def _create(folder: AnyPath, name: str, space: Space, uri: str | None, runs_per: str) -> sweep_record.Record:
     try:
-        return sweep_record.create(folder, name, space.as_dict(), without_credentials(uri) if uri else None,
+        return sweep_record.create(folder, name, space.as_dict(), mirroring.recorded(uri, folder.parent),
                                    runs_per)
     except FileExistsError:
         raise InputError(name, "another driver has just started a sweep of this name") from None
@@ -256,7 +261,7 @@ def _create(folder: Path, name: str, space: Space, uri: str | None, runs_per: st
         raise InputError("--storage", f"{folder.parent} cannot be written: {error.strerror}") from None
 
 
-def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells, uri: str | None, options: Options,
+def _drive(folder: AnyPath, record: sweep_record.Record, space: Space, cells: Cells, uri: str | None, options: Options,
            with_report: bool, say: Callable[[str], None]) -> Sweep:
     sweep, written = Sweep(folder, record), None
     books: driver.Books | None = None
@@ -277,7 +282,12 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
         say(f"{why}: {kept()}")
 
     limit = TimeLimit(options.max_hours)
-    with driver.only_driver(folder, record.sweep), stopping.on_signals(interrupted) as listen:
+    with driver.only_driver(folder, record.sweep, say) as still_ours, stopping.on_signals(interrupted) as listen:
+        def on_complete(cell: int) -> None:
+            still_ours()
+            if feed:
+                feed.complete(cell)
+
         try:
             with limit.enforced():
                 books = driver.Books(space, cells, folder, options)
@@ -291,9 +301,10 @@ def _drive(folder: Path, record: sweep_record.Record, space: Space, cells: Cells
                 listen()
                 sweep = Sweep(folder, mirroring.remember(folder, record, space, uri))
                 feed = mirroring.start(uri, sweep, books) if uri else None
+                driver.tidy(folder, still_ours, say)
                 if work.rows:
-                    driver.compute(folder, place_of_work, books, sharing, limit,
-                                   feed.complete if feed else lambda cell: None, say)
+                    driver.compute(folder, place_of_work, books, sharing, limit, on_complete, say)
+                    driver.tidy(folder, still_ours, say)
                 else:
                     say(f"{sweep.name}: all {len(books.rows):,} rows are there; nothing to compute")
                 try:

@@ -17,7 +17,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,8 @@ import numpy as np
 from raysweep import trial_log, workloads
 from raysweep.errors import Halted, InputError
 from raysweep.identity import code_version
-from raysweep.records import ledger
+from raysweep.records import ledger, paths
+from raysweep.records.paths import AnyPath
 from raysweep.redaction import redact
 from raysweep.workloads.declaration import FAILED, STATUSES, Columns
 
@@ -55,13 +55,13 @@ class WorkerLost(Exception):
 
 
 def run_pack(job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray, capture: bool = False,
-             by: Callable[[Job, str, np.ndarray, np.ndarray], list[ledger.Row]] | None = None) -> Path:
+             by: Callable[[Job, str, np.ndarray, np.ndarray], list[ledger.Row]] | None = None) -> AnyPath:
     """Compute the rows (cells[i], seeds[i]) and publish them; returns the path of their segment. Halted if they cannot
     be written. capture: whether what is printed meanwhile goes to the trial's log; by: who computes them, if not this
     process."""
-    path = ledger.segment_path(Path(job.ledger), pack, job.attempt)
+    path = ledger.segment_path(paths.locate(job.ledger), pack, job.attempt)
     if not path.exists():
-        log = trial_log.log_path(Path(job.logs), pack, job.attempt)
+        log = trial_log.log_path(paths.locate(job.logs), pack, job.attempt)
         with threads(job.cpus), trial_log.kept(log, pack, len(seeds), capture):
             found = by(job, pack, cells, seeds) if by else rows(job, cells, seeds)
             try:

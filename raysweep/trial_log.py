@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from raysweep.records import paths
+from raysweep.records.paths import AnyPath
 from raysweep.redaction import redact
 
 LOGGER = logging.getLogger("raysweep")
@@ -36,17 +38,23 @@ def _opened(path: Path) -> io.TextIOWrapper:
     return _WithoutCredentials(os.fdopen(descriptor, "wb"), line_buffering=True)
 
 
-def log_path(folder: Path, pack: str, attempt: int) -> Path:
+def log_path(folder: AnyPath, pack: str, attempt: int) -> AnyPath:
     """Where the trial of a pack keeps its log."""
     return folder / f"{pack}-{attempt}.log"
 
 
 @contextlib.contextmanager
-def kept(path: Path, pack: str, rows: int, capture: bool) -> Iterator[None]:
+def kept(path: AnyPath, pack: str, rows: int, capture: bool) -> Iterator[None]:
     """Keep what is logged meanwhile to the logger `raysweep`, and, with `capture`, all that goes to stdout and stderr.
 
     A log that cannot be written (a disk that is full) is no reason to lose a trial.
     """
+    with paths.growing(path) as own, _kept(own, pack, rows, capture):
+        yield
+
+
+@contextlib.contextmanager
+def _kept(path: Path, pack: str, rows: int, capture: bool) -> Iterator[None]:
     try:
         stream = _opened(path)
     except OSError as error:
@@ -87,7 +95,7 @@ def heading(pack: str, rows: int) -> str:
     return f"pack {pack} of {rows:,} row{'' if rows == 1 else 's'} on {socket.gethostname()}, process {os.getpid()}"
 
 
-def under_way(folder: Path, finished: set[str], since: float) -> list[tuple[float, str]]:
+def under_way(folder: AnyPath, finished: set[str], since: float) -> list[tuple[float, str]]:
     """Packs that have begun since that moment (seconds of the epoch) and whose rows are not there yet: how many seconds
     ago, and their heading. finished: names of logs (PACK-ATTEMPT) of packs whose rows are there."""
     found = []

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from raysweep import trial
 from raysweep.plan import Pack
+from raysweep.records.paths import AnyPath
 from raysweep.search.queue import PackQueue
 
 
-def run(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Path], None]) -> None:
+def run(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, AnyPath], None]) -> None:
     """Compute every pack of `source`; `on_segment` is told the path of each published segment."""
     while (pack := source.next()) is not None:
         on_segment(pack, trial.run_pack(job, pack.id, pack.cells, pack.seeds))

@@ -23,7 +23,8 @@ from raysweep import trial
 from raysweep.errors import Halted, InputError
 from raysweep.executors import capacity, local_ray
 from raysweep.plan import Pack, split
-from raysweep.records import ledger
+from raysweep.records import ledger, paths
+from raysweep.records.paths import AnyPath
 from raysweep.resources import Resources
 from raysweep.search.queue import PackQueue
 
@@ -90,7 +91,7 @@ def connect(workers: int | None, needs: Sequence[Resources]) -> Room:
     return Room(*(min(count, workers or count) for count in counts))
 
 
-def run(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Path], None], *, workers: int,
+def run(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, AnyPath], None], *, workers: int,
         scratch: Path) -> None:
     """Compute every pack of `source` on the connected cluster; `on_segment` is told of each published segment."""
     from ray import tune
@@ -144,7 +145,7 @@ def _dead_nodes() -> set[str]:
     return {node["NodeID"] for node in ray.nodes() if not node["Alive"]}
 
 
-def _searcher(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Path], None],
+def _searcher(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, AnyPath], None],
               problems: list[BaseException]) -> Any:
     """A Tune Searcher over the queue of packs. (Made here because its base class needs Ray.)"""
     from ray.tune.search import Searcher
@@ -171,7 +172,7 @@ def _searcher(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Pat
             try:
                 if result and "halted" in result:
                     raise Halted("", result["halted"])
-                path = ledger.segment_path(Path(job.ledger), pack.id, job.attempt)
+                path = ledger.segment_path(paths.locate(job.ledger), pack.id, job.attempt)
                 if not path.exists():  # it may be there even if the worker died right after
                     if _dead_nodes() - dead and self.moved[pack.id] < LOST_NODE_RETRIES:
                         self.moved[pack.id] += 1

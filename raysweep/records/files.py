@@ -1,4 +1,7 @@
-"""Files that are whole or absent: published in one step, never half-written, never overwritten by accident."""
+"""Files that are whole or absent: published in one step, never half-written, never overwritten by accident.
+
+A path is a local one or one in a bucket (paths.py); what is said here holds for both. Writing raises OSError.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,12 @@ import contextlib
 import errno
 import os
 import tempfile
+import uuid
+from collections.abc import Sequence
 from pathlib import Path
+
+from raysweep.records import objects
+from raysweep.records.paths import AnyPath, first_line
 
 _UMASK = os.umask(0)  # it can only be read by setting it
 os.umask(_UMASK)
@@ -15,8 +23,10 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a write fails with where there is no room."""
 
 
-def publish(path: Path, content: bytes) -> bool:
+def publish(path: AnyPath, content: bytes) -> bool:
     """Create `path` with this content, atomically and durably. False, and nothing changed, if it is there already."""
+    if not isinstance(path, Path):
+        return objects.create(path.fs, path.path, content)
     temporary = _write_beside(path, content)
     try:
         os.link(temporary, path)
@@ -35,8 +45,11 @@ def publish(path: Path, content: bytes) -> bool:
     return True
 
 
-def replace(path: Path, content: bytes) -> None:
+def replace(path: AnyPath, content: bytes) -> None:
     """Put this content at `path` atomically and durably, whatever was there."""
+    if not isinstance(path, Path):
+        objects.replace(path.fs, path.path, content)
+        return
     temporary = _write_beside(path, content)
     try:
         os.replace(temporary, path)
@@ -46,11 +59,28 @@ def replace(path: Path, content: bytes) -> None:
     _sync_folder(path.parent)
 
 
-def why_not_writable(folder: Path) -> str | None:
+def remove(paths: Sequence[AnyPath]) -> None:
+    """Delete files of one folder, those that are there."""
+    for path in paths:
+        if isinstance(path, Path):
+            path.unlink(missing_ok=True)
+    if remote := [path for path in paths if not isinstance(path, Path)]:
+        remote[0].fs.rm([path.path for path in remote])  # a thousand in one request
+
+
+def why_not_writable(folder: AnyPath) -> str | None:
     """Why nothing could be created in a folder that may not be there yet, or None if it could. Leaves nothing.
 
     It tries, in the nearest folder that exists: permission bits say little for root, or of a read-only mount.
     """
+    if not isinstance(folder, Path):
+        probe = folder / f".probe-{uuid.uuid4().hex}"
+        try:
+            objects.create(probe.fs, probe.path, b"")
+            probe.unlink()
+        except OSError as error:
+            return error.strerror or first_line(error)
+        return None
     try:
         nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     except OSError as error:  # a name that is too long, say

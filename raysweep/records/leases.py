@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import socket
 import threading
@@ -42,7 +43,9 @@ class Lease:
         self.stage, self.generation, self.seconds = stage, generation, seconds
         self.lost = False
         self._files, self._beat, self._lock = files, 0, threading.Lock()
-        self._who = {"token": uuid.uuid4().hex, "host": socket.gethostname(), "process": os.getpid()}
+        self._renewed = time.time()
+        self._who = {"token": uuid.uuid4().hex, "host": socket.gethostname(), "process": os.getpid(),
+                     "since": time.time()}
 
     @property
     def name(self) -> str:
@@ -60,7 +63,14 @@ class Lease:
             if self.lost:
                 raise Lost(self.stage)
             self._beat += 1
+            asked = time.time()
             self._files.replace(self.name, self.content())
+            self._renewed = asked
+
+    def check(self) -> None:
+        """Lost if the lease is; asks only where it may have expired meanwhile, the holder having been held up."""
+        if self.lost or abs(time.time() - self._renewed) > self.seconds:
+            self.renew()
 
     def latest(self) -> int:
         """How often the stage was started by now: beyond `generation` if the lease expired and was taken over."""
@@ -164,11 +174,46 @@ def live(files: Files) -> dict[str, str]:
             content = files.read(f"{FOLDER}/{name}")
             seconds, renewed = _stated(content) or (0.0, time.time() - files.age(f"{FOLDER}/{name}"))
             if time.time() - renewed <= seconds + SKEW:
-                found[name.split(".")[0]] = _holder(content)
+                found[name.split(".")[0]] = holder(content)
     return found
 
 
-def _holder(content: bytes) -> str:
+def latest(files: Files, stage: str) -> bytes | None:
+    """What the lease of a stage says that counts now; None if nobody holds one."""
+    for generation in reversed(_generations(files, stage)):
+        with contextlib.suppress(FileNotFoundError):
+            return files.read(f"{FOLDER}/{stage}.{generation}.json")
+    return None
+
+
+def silence(files: Files, stage: str) -> float:
+    """Seconds since the holder of a stage was last heard of, by the kinder of its clock and that of the file system;
+    infinity if nobody holds it."""
+    for generation in reversed(_generations(files, stage)):
+        name = f"{FOLDER}/{stage}.{generation}.json"
+        with contextlib.suppress(FileNotFoundError):
+            stated = _stated(files.read(name))
+            age = files.age(name)
+            return min(age, time.time() - stated[1]) if stated else age
+    return math.inf
+
+
+def since(content: bytes) -> float:
+    """When the holder took a lease, in seconds of the epoch by its own clock; 0 where it cannot be read."""
+    try:
+        return float(json.loads(content)["since"])
+    except (ValueError, KeyError, TypeError):
+        return 0.0
+
+
+def duration(content: bytes, default: float) -> float:
+    """Seconds that a lease lasts beyond its last renewal."""
+    stated = _stated(content)
+    return stated[0] if stated else default
+
+
+def holder(content: bytes) -> str:
+    """Who wrote a lease."""
     try:
         plain = json.loads(content)
         return f"process {plain['process']} on {plain['host']}"

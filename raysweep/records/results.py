@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysweep import workloads
 from raysweep.plan import Cells
 from raysweep.records import ledger
+from raysweep.records.paths import AnyPath
 
 if TYPE_CHECKING:
     import pandas
@@ -57,7 +57,7 @@ def dump(table: pandas.DataFrame, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def write(table: pandas.DataFrame, kind: str, path: Path) -> None:
+def write(table: pandas.DataFrame, kind: str, path: AnyPath) -> None:
     """Put a table into a file, whole or not at all."""
     from raysweep.records import files
 

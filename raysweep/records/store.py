@@ -23,7 +23,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from raysweep.errors import InputError
 from raysweep.identity import content_id
 from raysweep.records import checkpoints, leases
 from raysweep.records.checkpoints import FORMAT, Entry
+from raysweep.records.paths import AnyPath
 from raysweep.records.stage_progress import Progress
 from raysweep.records.store_files import open_files
 from raysweep.records.store_format import Damaged, seal, unseal
@@ -55,7 +55,7 @@ class Store:
     `provenance` (which sweep, which code) is added to the meta of every stage computed through it.
     """
 
-    def __init__(self, url: str | Path, lease_seconds: float = LEASE_SECONDS,
+    def __init__(self, url: str | AnyPath, lease_seconds: float = LEASE_SECONDS,
                  provenance: Mapping[str, str] | None = None) -> None:
         self.files = open_files(url)
         self.url = self.files.root

@@ -29,7 +29,9 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from raysweep.errors import InputError
-from raysweep.records import files
+from raysweep.records import files, objects
+from raysweep.records.objects import as_system_errors
+from raysweep.records.paths import AnyPath
 from raysweep.redaction import has_password
 
 _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -74,9 +76,9 @@ class Files(Protocol):
         """Delete a file if it is there."""
 
 
-def open_files(url: str | Path) -> Files:
+def open_files(url: str | AnyPath) -> Files:
     """The files below a path or URL; InputError if no file system goes by that name. Creates nothing."""
-    text = os.fspath(url)
+    text = str(url)
     if has_password(text):
         raise InputError(text, "the address of a store is recorded and shown; give its credentials by the environment "
                                "(AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, FSSPEC_…)")
@@ -117,18 +119,6 @@ def reading(root: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise InputError(root, f"the store cannot be read: {error.strerror or error}") from error
-
-
-@contextlib.contextmanager
-def _as_system_errors() -> Iterator[None]:
-    """What the client of a remote file system raises (botocore, aiohttp and google have errors of their own), as
-    OSError."""
-    try:
-        yield
-    except (OSError, InputError):
-        raise
-    except Exception as error:
-        raise OSError(f"{type(error).__name__}: {error}") from error
 
 
 def _found(place: Files, name: str) -> bytes | None:
@@ -216,35 +206,20 @@ class RemoteFiles:
         self._memory, self._exclusive = protocol == "memory", protocol in _EXCLUSIVE
 
     def create(self, name: str, content: bytes) -> bool:
-        path = f"{self._base}/{name}"
         with writing(self.root), _MEMORY if self._memory else contextlib.nullcontext():
-            for last in (False, False, True):
-                try:
-                    with _as_system_errors():
-                        self._system.pipe_file(path, content, mode="create")
-                except OSError as error:
-                    # There already; or two requests met and neither won (S3 says 409: try again); or the first one
-                    # won, its answer was lost, and the client's own repetition met what it had put there.
-                    found = _found(self, name)
-                    if found is not None:
-                        return found == content
-                    if last or error.errno not in (errno.EBUSY, errno.EIO):
-                        raise
-                else:
-                    return self._exclusive or _found(self, name) == content
-        raise AssertionError("the last attempt returns or raises")
+            return objects.create(self._system, f"{self._base}/{name}", content, self._exclusive)
 
     def replace(self, name: str, content: bytes) -> None:
-        with writing(self.root), _as_system_errors():
-            self._system.pipe_file(f"{self._base}/{name}", content)
+        with writing(self.root):
+            objects.replace(self._system, f"{self._base}/{name}", content)
 
     def write(self, name: str, pieces: Iterable[memoryview]) -> None:
-        with writing(self.root), _as_system_errors(), self._system.open(f"{self._base}/{name}", "wb") as stream:
+        with writing(self.root), as_system_errors(), self._system.open(f"{self._base}/{name}", "wb") as stream:
             for piece in pieces:
                 stream.write(piece)
 
     def read(self, name: str) -> bytes:
-        with reading(self.root), _as_system_errors():
+        with reading(self.root), as_system_errors():
             return bytes(self._system.cat_file(f"{self._base}/{name}"))
 
     def open(self, name: str) -> io.RawIOBase:
@@ -252,14 +227,14 @@ class RemoteFiles:
 
     def names(self, folder: str) -> list[str]:
         try:
-            with reading(self.root), _as_system_errors():
+            with reading(self.root), as_system_errors():
                 found = self._system.ls(f"{self._base}/{folder}".rstrip("/"), detail=False)
         except FileNotFoundError:
             return []
         return sorted({str(path).rstrip("/").rpartition("/")[2] for path in found} - {""})
 
     def size(self, name: str) -> int:
-        with reading(self.root), _as_system_errors():
+        with reading(self.root), as_system_errors():
             return int(self._system.info(f"{self._base}/{name}")["size"])
 
     def age(self, name: str) -> float:
@@ -269,7 +244,7 @@ class RemoteFiles:
             return 0.0  # a file system that keeps no times: whatever asks for old files finds none
 
     def move(self, name: str, target: str) -> bool:
-        with writing(self.root), _as_system_errors():
+        with writing(self.root), as_system_errors():
             try:
                 self._system.mv(f"{self._base}/{name}", f"{self._base}/{target}")
             except FileNotFoundError:
@@ -277,5 +252,5 @@ class RemoteFiles:
             return True
 
     def remove(self, name: str) -> None:
-        with writing(self.root), contextlib.suppress(FileNotFoundError), _as_system_errors():
+        with writing(self.root), contextlib.suppress(FileNotFoundError), as_system_errors():
             self._system.rm_file(f"{self._base}/{name}")

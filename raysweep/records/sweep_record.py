@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
-import os
 import re
-import shutil
-import socket
-import time
 import uuid
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from raysweep.errors import InputError, unknown
-from raysweep.records import files, ledger
+from raysweep.records import driver_lock, files, ledger, paths
+from raysweep.records.paths import AnyPath
 from raysweep.space import plain_name, restore
 
 FORMAT = 1
 STORE = "store"
 RESERVED = ("mlflow.db", "mlflow-artifacts", STORE)
-FILE, LOCK, LEDGER, LOGS = "sweep.json", "driver.lock", "ledger", "logs"
-INSIDE = (FILE, LOCK, LEDGER, LOGS, "report", "tune")
+FILE, LEDGER, LOGS = "sweep.json", "ledger", "logs"
+INSIDE = (FILE, driver_lock.FILE, LEDGER, LOGS, "report", "tune")
 
 
 @dataclass(frozen=True)
@@ -46,41 +41,40 @@ class Record:
     store: str | None = None
 
 
-class Busy(Exception):
-    """Another driver holds the sweep."""
-
-
-def create(folder: Path, sweep: str, space: dict[str, Any], tracking_uri: str | None, runs_per: str) -> Record:
+def create(folder: AnyPath, sweep: str, space: dict[str, Any], tracking_uri: str | None, runs_per: str) -> Record:
     """Start the record of a new sweep; FileExistsError if there is one."""
     record = Record(sweep, uuid.uuid4().hex, space, tracking_uri, datetime.now(UTC).isoformat(timespec="seconds"),
                     runs_per=runs_per)
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, f"{folder.name} in it is a file", str(folder))
-    folder.mkdir(parents=True, exist_ok=True)
-    for inner in (LEDGER, LOGS):
-        (folder / inner).mkdir(exist_ok=True)
+    if isinstance(folder, Path):  # a bucket has no folders
+        if folder.exists() and not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, f"{folder.name} in it is a file", str(folder))
+        folder.mkdir(parents=True, exist_ok=True)
+        for inner in (LEDGER, LOGS):
+            (folder / inner).mkdir(exist_ok=True)
     if not files.publish(folder / FILE, _encode(record)):
         raise FileExistsError(folder / FILE)
     return record
 
 
-def abandon(folder: Path) -> None:
+def abandon(folder: AnyPath) -> None:
     """Take away the empty folders of a record that could not be written."""
+    if not isinstance(folder, Path):
+        return
     with contextlib.suppress(OSError):
         (folder / LEDGER).rmdir()
         folder.rmdir()
         folder.parent.rmdir()
 
 
-def update(folder: Path, record: Record) -> None:
+def update(folder: AnyPath, record: Record) -> None:
     """Replace the record, in one step."""
     files.replace(folder / FILE, _encode(record))
 
 
-def load(folder: Path) -> Record | None:
+def load(folder: AnyPath) -> Record | None:
     """The record of a sweep, or None if there is no such sweep; InputError if it cannot be understood."""
     for path in (folder, *(folder / inner for inner in INSIDE)):  # a name is a folder of this storage, not a way out
-        if path.is_symlink():
+        if isinstance(path, Path) and path.is_symlink():
             raise InputError(str(path), "is a link; expected to lie in the storage itself")
     try:
         text = (folder / FILE).read_text(encoding="utf-8")
@@ -106,7 +100,7 @@ def load(folder: Path) -> Record | None:
         raise InputError(str(folder / FILE), f"not the record of a sweep ({error})") from None
 
 
-def sweeps(storage: Path) -> list[str]:
+def sweeps(storage: AnyPath) -> list[str]:
     """Names of the sweeps in a storage directory; InputError if it cannot be read."""
     try:
         return sorted(path.parent.name for path in storage.glob(f"*/{FILE}"))
@@ -114,7 +108,7 @@ def sweeps(storage: Path) -> list[str]:
         raise InputError("--storage", f"{storage} cannot be read ({error.strerror})") from None
 
 
-def find(storage: Path, name: str) -> Path:
+def find(storage: AnyPath, name: str) -> AnyPath:
     """The folder of a sweep; InputError names the nearest if there is none. '-' and '_' may stand for each other."""
     known = sweeps(storage)
     alike = [entry for entry in known if entry.replace("-", "_") == name.replace("-", "_")]
@@ -126,47 +120,10 @@ def find(storage: Path, name: str) -> Path:
     return storage / chosen
 
 
-@contextlib.contextmanager
-def driver_lock(folder: Path) -> Iterator[None]:
-    """Be the only driver of a sweep; Busy says who is. The lock goes with the process, however it ends."""
-    with open(folder / LOCK, "a+") as stream:
-        for last in (False, False, False, True):  # `is_running` holds it too, for a moment
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError:
-                if last:
-                    stream.seek(0)
-                    raise Busy(stream.read().strip() or "another process") from None
-                time.sleep(0.02)
-        stream.truncate(0)
-        stream.write(f"process {os.getpid()} on {socket.gethostname()}")
-        stream.flush()
-        yield
-        stream.truncate(0)
-
-
-def is_running(folder: Path) -> bool:
-    """Whether a driver holds the sweep now."""
-    try:
-        with open(folder / LOCK) as stream:
-            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
-
-
-def running_since(folder: Path) -> float:
-    """When the driver that holds the sweep took hold of it, in seconds of the epoch."""
-    return (folder / LOCK).stat().st_mtime
-
-
-def delete(folder: Path) -> None:
+def delete(folder: AnyPath) -> None:
     """Remove a sweep: its record first, so that a deletion cut short leaves no half sweep behind."""
     (folder / FILE).unlink()
-    shutil.rmtree(folder)
+    paths.remove_tree(folder)
 
 
 def _encode(record: Record) -> bytes:

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raysweep.records.paths import AnyPath
 from raysweep.reporting import manifest
 from raysweep.reporting.analyses import check_analysis
 from raysweep.reporting.html import to_html
@@ -27,9 +28,9 @@ SectionMaker = Callable[["pd.DataFrame", Mapping[str, Any], Workload, str], Sect
 class Report:
     """Where a report was written. headline: a line per analysis, what was found and how sure."""
 
-    directory: Path
+    directory: AnyPath
     headline: list[str]
-    files: list[Path]
+    files: Sequence[AnyPath]
 
 
 def write_report(
