@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.reporting.additive import additive_fit
 from raysweep.reporting.boundary import overall
 from raysweep.reporting.draws import draw_curves, repeated, usable
-from raysweep.reporting.inflection import Turn, find_turn
+from raysweep.reporting.inflection import more_columns
 from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, Fit
 from raysweep.reporting.selection import groups
-from raysweep.reporting.turning import additive_fit
+from raysweep.reporting.turn import Turn, find_turn, in_units_of_x
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +85,7 @@ def fit_optimum(
         inside = rows.loc[part.index.intersection(rows.index)]
         inside = inside[inside[lr] < limit]
         used += len(inside)
-        found = find_optimum(inside, lr, y, seed, level, turn, exact, limit)
+        found = find_optimum(inside, lr, y, seed, level, turn, exact, limit, advise=True)
         wide = found
         if len(slices) > 1 and found.turn.status == LOCATED:
             wide = find_optimum(inside, lr, y, seed, strict, turn, exact, limit)
@@ -132,7 +133,15 @@ def divergence(rates: np.ndarray, bad: np.ndarray) -> float:
 
 
 def find_optimum(
-    rows: pd.DataFrame, lr: str, y: str, seed: str, level: float, turn: str, exact: bool, limit: float
+    rows: pd.DataFrame,
+    lr: str,
+    y: str,
+    seed: str,
+    level: float,
+    turn: str,
+    exact: bool,
+    limit: float,
+    advise: bool = False,
 ) -> Optimum:
     """The optimum of the usable rows of one slice, all of rates below `limit`."""
     curves = draw_curves(rows, lr, y, seed)
@@ -142,15 +151,9 @@ def find_optimum(
         return Optimum(found, limit, 0, 0)
     first = float(curves.x[0])
     u = np.log(curves.x / first)  # starts at 0, so that it is not taken to the logarithm once more
-    found = find_turn(u, without_cliffs(values), level, exact)
-    estimate = first * float(np.exp(found.estimate))
+    found = find_turn(u, without_cliffs(values), level, exact, advise)
     found = replace(
-        found,
-        estimate=estimate,
-        low=first * float(np.exp(found.low)) if np.isfinite(found.low) else found.low,
-        high=first * float(np.exp(found.high)) if np.isfinite(found.high) else found.high,
-        method_spread=estimate * float(np.expm1(found.method_spread)),
-        method=found.method + ("" if found.method == "none" else f", in log {lr}"),
+        in_units_of_x(found, first), method=found.method + ("" if found.method == "none" else f", in log {lr}")
     )
     if found.status == MONOTONE and (flattens(u, values, found.high == np.inf) or np.isfinite(limit)):
         # it heads for an optimum beyond the edge; and a fall that ends in divergence does turn
@@ -216,4 +219,5 @@ def line(found: Optimum, wide: Optimum, partly: pd.Series, turn: str) -> dict[st
         "turn": turn,
         "method": one.method,
         "note": note,
+        **more_columns(one),
     }

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.reporting.additive import additive_fit
 from raysweep.reporting.draws import standard_error
-from raysweep.reporting.inflection import FEWEST_POINTS, Turn, find_turn
 from raysweep.reporting.optimum import fit_optimum, without_cliffs
 from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, UNDETERMINED, Fit
 from raysweep.reporting.slope import Slopes, slice_values
-from raysweep.reporting.turning import additive_fit
+from raysweep.reporting.turn import FEWEST_POINTS, Turn, find_turn
 from raysweep.reporting.zero import t_quantile
 
 if TYPE_CHECKING:

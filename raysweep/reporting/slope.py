@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.reporting.additive import additive_fit
 from raysweep.reporting.against_theory import normal_quantile
 from raysweep.reporting.draws import draw_curves, usable
 from raysweep.reporting.optimum import without_cliffs
+from raysweep.reporting.places import all_places
 from raysweep.reporting.result import LOCATED, Fit
-from raysweep.reporting.turning import additive_fit, all_places
 from raysweep.reporting.zero import t_quantile
 
 if TYPE_CHECKING:

@@ -1,0 +1,83 @@
+"""What would make the interval of a turning point half as wide: more draws, or more points around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+TIMES = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
+HALF = 0.5
+NEARLY = 1.1  # this close to half, more points alone are said to do
+
+
+@dataclass(frozen=True)
+class More:
+    """draws: how many draws in all (today's number where more do not help); points: how many more values of x, between
+    `low` and `high` in the units of x, with the spacing there halved (0 where they are not needed). enough: whether
+    both together are expected to halve the interval."""
+
+    draws: int
+    points: int
+    low: float
+    high: float
+    enough: bool
+
+
+def more_for_half(
+    u: np.ndarray,
+    index: int,
+    draws: int,
+    width: float,
+    open_ends: tuple[float, float],
+    ends: Callable[[float], tuple[float, float]],
+    noise_ends: Callable[[float], tuple[float, float]],
+    least: float,
+) -> More:
+    """What halves the `width` of an interval that holds both what the grid leaves open (`open_ends`, in proportion to
+    the spacing around the lowest point `index`) and what noise makes of it: ends(k) is all of the interval with k times
+    the draws, noise_ends(k) the part of noise.
+
+    More draws where they are enough by themselves, else two points that halve the spacing beside the lowest one, and
+    as many draws as that then takes. least: fewer than so many times the draws are never said to be enough (noise that
+    happens to deepen the minimum makes the interval, and what is expected of more draws, too narrow).
+    """
+    wanted = HALF * width
+
+    def fewest(low_high: Callable[[float], tuple[float, float]], at_least: float) -> float:
+        for times in (1.0, *(times for times in TIMES if times >= least)):
+            low, high = low_high(times)
+            if high - low <= wanted * (at_least if times == 1.0 else 1.0):
+                return times
+        return np.inf
+
+    times = fewest(ends, 1.0)
+    if np.isfinite(times):
+        return More(int(np.ceil(times * draws)), 0, np.nan, np.nan, True)
+    first, last = max(index - 1, 0), min(index + 1, len(u) - 1)
+    middle = float(u[index])
+    finer = [middle + HALF * (end - middle) for end in open_ends]
+
+    def with_points(times: float) -> tuple[float, float]:
+        low, high = noise_ends(times)
+        return min(low, finer[0]), max(high, finer[1])
+
+    times = fewest(with_points, NEARLY)
+    enough = bool(np.isfinite(times))
+    return More(
+        int(np.ceil(times * draws)) if enough else draws, last - first, float(u[first]), float(u[last]), enough
+    )
+
+
+def halving_words(draws: int, more: More, x: str, show: Callable[[float], str]) -> str:
+    """The advice in words: "4 times the draws (36 more) would halve it". show: writes a value of x."""
+    seeds = f"{more.draws / draws:.2g} times the draws ({more.draws - draws} more)"
+    if not more.points:
+        return f"{seeds} would halve it"
+    where = f"{more.points} more values of {x} between {show(more.low)} and {show(more.high)}"
+    if not more.enough:
+        return f"more draws alone would not halve it, nor would {where}: it takes both, many of each"
+    if more.draws == draws:
+        return f"more draws would not halve it, {where} would"
+    return f"{where} and {seeds} would halve it"

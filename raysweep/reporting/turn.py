@@ -1,0 +1,234 @@
+"""Where one noisy curve turns: whether it falls and then rises, where between the two, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from raysweep.reporting.additive import Additive, additive_fit, rise, rise_quantile, smooth_within_draws
+from raysweep.reporting.broken_power_law import REJECTED, fit_broken_power_law
+from raysweep.reporting.grid_range import convex_range, curvatures, uneven_range, unresolved
+from raysweep.reporting.halving import More, more_for_half
+from raysweep.reporting.places import all_places, resampled_places, slope_interval
+from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, UNDETERMINED
+from raysweep.reporting.signs import independent_points, t_quantile
+
+FEWEST_POINTS = 5
+FLATTENED = 0.5  # an edge slope below this share of the slope elsewhere heads for a turn
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The answer for one curve, in the units of x."""
+
+    status: str
+    estimate: float
+    low: float
+    high: float
+    method_spread: float
+    method: str
+    note: str = ""
+    more: More | None = None  # what would halve the interval, if asked for
+
+
+def find_turn(
+    x: np.ndarray, values: np.ndarray, level: float, exact: bool = False, advise: bool = False
+) -> Turn:
+    """The minimum of the mean of values[draw, point] over x. advise: also say what would halve the interval."""
+    answer = Turn(UNDETERMINED, np.nan, np.nan, np.nan, np.nan, "none")
+    draws = len(values)
+    if len(x) < FEWEST_POINTS:
+        return replace(answer, note=f"too few points: {len(x)}, at least {FEWEST_POINTS} are needed")
+    if draws < 2 and not exact:
+        return replace(answer, note=f"too few draws: {draws}")
+    logarithmic = even_in_log(x)
+    u = np.log(x) if logarithmic else x
+    fit = additive_fit(values)
+    quiet = exact or not fit.variance > 1e-24 * float(np.nanmax(np.abs(values))) ** 2
+    found = without_noise(u, fit) if quiet else with_noise(u, values, fit, level, advise)
+    found = replace(found, method=found.method + (", in log x" if logarithmic else ""))
+    return in_units_of_x(found) if logarithmic else found
+
+
+def in_units_of_x(found: Turn, unit: float = 1.0) -> Turn:
+    """A turn found in log(x / unit), in x."""
+
+    def back(place: float) -> float:
+        return unit * float(np.exp(place)) if np.isfinite(place) else float(place)
+
+    more = found.more
+    return replace(
+        found,
+        estimate=back(found.estimate),
+        low=back(found.low),
+        high=back(found.high),
+        method_spread=back(found.estimate) * float(np.expm1(found.method_spread)),
+        more=more and replace(more, low=back(more.low), high=back(more.high)),
+    )
+
+
+def even_in_log(x: np.ndarray) -> bool:
+    """Whether sorted x is positive and spread more evenly in log x than in x."""
+    if len(x) < 3 or not x[0] > 0:
+        return False
+    plain, logarithmic = np.diff(x), np.diff(np.log(x))
+    return bool(logarithmic.std() / logarithmic.mean() < plain.std() / plain.mean())
+
+
+def without_noise(u: np.ndarray, fit: Additive) -> Turn:
+    """Curves that carry no noise: only the interpolation is uncertain."""
+    curve = fit.curve
+    answer = Turn(UNDETERMINED, np.nan, np.nan, np.nan, np.nan, "exact values; Akima and cubic interpolation")
+    if np.ptp(curve) <= 1e-12 * max(float(np.abs(curve).max()), 1e-300):
+        return replace(answer, note="flat")
+    index = int(np.argmin(curve))
+    if index in (0, len(u) - 1):
+        return at_edge(answer, u, curve, index, u[index])
+    where = [float(place[0]) for place in all_places(u, curve[None])]
+    low, high, coarse = grid_ends(u, curve[None], fit, index, False, where)
+    if low <= u[0] or high >= u[-1]:
+        return reaches_edge(answer, u, low, high)
+    return replace(
+        answer,
+        status=LOCATED,
+        estimate=float(np.mean(where[:2])),
+        low=low,
+        high=high,
+        method_spread=high - low,
+        note=COARSE_NOTE if coarse else "",
+    )
+
+
+COARSE_NOTE = "the grid is coarse for this curve: the interval allows for any shape between the points"
+
+
+def grid_ends(
+    u: np.ndarray,
+    values: np.ndarray,
+    fit: Additive,
+    index: int,
+    smooth: bool,
+    where: list[float],
+    times: float = 1.0,
+) -> tuple[float, float, bool]:
+    """(low, high) of what would be open if the mean curve were known at the grid points, and whether the grid is too
+    coarse to interpolate: the places `where` of the interpolations, what unevenness around the lowest point allows, any
+    convex shape if coarse. times: what `times` as many draws would tell of the shape."""
+    around = curvatures(u, values, fit, index, smooth)
+    coarse = unresolved(around, times)
+    ends = [*where, *uneven_range(u, fit.curve, index, around, times)]
+    if coarse:
+        ends += convex_range(u, fit.curve, index)
+    return min(ends), max(ends), coarse
+
+
+def with_noise(u: np.ndarray, values: np.ndarray, fit: Additive, level: float, advise: bool) -> Turn:
+    """The general case: is there a fall and then a rise, and where between them is the turn?"""
+    smooth = smooth_within_draws(fit) and np.isfinite(values).all(axis=1).sum() >= 2
+    method = (
+        "per draw: Student's t on the slope" if smooth else "additive: pooled-variance resampling, draw effect removed"
+    ) + "; Akima and cubic interpolation"
+    answer = Turn(UNDETERMINED, np.nan, np.nan, np.nan, np.nan, method)
+    index = int(np.argmin(fit.curve))
+    fall, climb = clear_changes(values, fit, index, level, smooth)
+    if not fall and not climb:
+        return replace(answer, note="flat within the noise")
+    where = [float(place[0]) for place in all_places(u, fit.curve[None])]
+    estimate = float(np.mean(where[:2]))
+    if fall and climb:
+        count = np.isfinite(values).sum(axis=0)
+        law = fit_broken_power_law(u, fit.curve, fit.variance / count, fit.degrees)
+        if law is not None:
+            fits = law.p_value >= REJECTED
+            answer = replace(answer, method=method + (" and a broken power law" if fits else ""))
+            where += [law.place] if fits else []
+
+    def noise_ends(times: float) -> tuple[float, float]:
+        """The interval for noise alone, with `times` as many draws."""
+        if smooth:
+            low, high = slope_interval(u, values, estimate, level, times)
+            return low - (estimate - min(where)), high + (max(where) - estimate)
+        resampled = resampled_places(u, fit, np.random.default_rng(20240229), times)
+        tail = (1 - level) / 2
+        return (
+            min(float(np.quantile(each, tail)) for each in resampled),
+            max(float(np.quantile(each, 1 - tail)) for each in resampled),
+        )
+
+    def ends(times: float) -> tuple[float, float]:
+        """The interval with `times` as many draws."""
+        open_low, open_high, _ = grid_ends(u, values, fit, index, smooth, where, times)
+        noise_low, noise_high = noise_ends(times)
+        return min(noise_low, open_low), max(noise_high, open_high)
+
+    open_low, open_high, coarse = grid_ends(u, values, fit, index, smooth, where)
+    noise_low, noise_high = noise_ends(1.0)
+    low, high = max(min(noise_low, open_low), u[0]), min(max(noise_high, open_high), u[-1])
+    if fall and climb and u[0] < low and high < u[-1]:
+        return replace(
+            answer,
+            status=LOCATED,
+            estimate=estimate,
+            low=low,
+            high=high,
+            method_spread=max(where) - min(where) if not coarse else open_high - open_low,
+            note=COARSE_NOTE if coarse else "",
+            more=more_for_half(
+                u, index, len(values), high - low, (open_low, open_high), ends, noise_ends, 1.0 if smooth else 4.0
+            )
+            if advise
+            else None,
+        )
+    if fall and climb:
+        return reaches_edge(answer, u, low, high)
+    # A one-sided answer claims no more than the grid shows: the bound is the grid point outside the interval's end.
+    if fall:
+        return at_edge(answer, u, fit.curve, len(u) - 1, u[u <= low].max())
+    return at_edge(answer, u, fit.curve, 0, u[u >= high].min())
+
+
+def reaches_edge(answer: Turn, u: np.ndarray, low: float, high: float) -> Turn:
+    """The curve turns, but the interval reaches an edge."""
+    if low <= u[0] and high >= u[-1]:
+        return replace(answer, low=-np.inf, high=np.inf, note="the interval covers the whole grid")
+    if low <= u[0]:
+        return replace(answer, status=CENSORED_LOW, low=-np.inf, high=high, note="the interval reaches the lower edge")
+    return replace(answer, status=CENSORED_HIGH, low=low, high=np.inf, note="the interval reaches the upper edge")
+
+
+def clear_changes(values: np.ndarray, fit: Additive, index: int, level: float, smooth: bool) -> tuple[bool, bool]:
+    """(whether the curve clearly falls up to its lowest point, whether it clearly rises from there on)."""
+    if smooth:  # the draw is the unit: differences to the lowest point, for all points looked at
+        complete = values[np.isfinite(values).all(axis=1)]
+        difference = complete - complete[:, index][:, None]
+        error = difference.std(axis=0, ddof=1) / np.sqrt(len(complete))
+        looks = max(4.0, 2 * independent_points(np.delete(difference, index, axis=1)))
+        quantile = t_quantile(1 - 2 * (1 - level) / looks, len(complete) - 1)
+        clear = difference.mean(axis=0) > quantile * error
+        return bool(clear[:index].any()), bool(clear[index + 1 :].any())
+    quantile = rise_quantile(values.shape[1], fit.degrees, level)
+    clear = []
+    for part in (np.arange(index, -1, -1), np.arange(index, values.shape[1])):
+        count = np.isfinite(values[:, part]).sum(axis=0)
+        share = fit.degrees * count.sum() / np.isfinite(values).sum()
+        variance = max(fit.variance, float(np.nansum(fit.residual[:, part] ** 2) / share))  # noise may grow along x
+        clear.append(bool(rise(fit.curve[part] * np.sqrt(count / variance)) > quantile))
+    return clear[0], clear[1]
+
+
+def at_edge(answer: Turn, u: np.ndarray, curve: np.ndarray, edge: int, bound: float) -> Turn:
+    """The curve is best towards one edge: monotone if it is not flattening there, else censored."""
+    third = max(2, len(u) // 3)
+    slope = np.diff(curve) / np.diff(u)
+    near = slope[-third:] if edge else slope[:third]
+    rest = slope[:-third] if edge else slope[third:]
+    words = ("falls", "upper") if edge else ("rises", "lower")
+    low, high = (float(bound), np.inf) if edge else (-np.inf, float(bound))
+    at_rim = int(np.argmin(curve)) == edge
+    if at_rim and abs(float(np.mean(near))) > FLATTENED * abs(float(np.mean(rest))):
+        return replace(answer, status=MONOTONE, note=f"{words[0]} throughout", low=low, high=high)
+    status = CENSORED_HIGH if edge else CENSORED_LOW
+    return replace(
+        answer, status=status, note=f"best towards the {words[1]} edge, no clear turn inside", low=low, high=high
+    )
