@@ -15,6 +15,7 @@ OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # kind: (requir
     "inflection": (("metric", "x"), ("by", "level")),
     "optimum": (("metric", "x"), ("by", "level")),
     "regime": (("metric", "lr", "length"), ("metrics", "by", "level")),
+    "trend": (("metric", "x"), ("by", "level")),
     "curves": (("x",), ("metric", "metrics", "by")),
     "agreement": ((), ("metrics",)),
     "engines": ((), ("metrics", "reference", "x", "by")),

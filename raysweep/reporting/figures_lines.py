@@ -11,6 +11,7 @@ import numpy as np
 from raysweep.reporting.draws import log_axis
 from raysweep.reporting.selection import CellMeans
 from raysweep.reporting.style import (
+    BASE,
     FIT,
     THEORY,
     colours,
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Series:
-    """One line of a panel. marks: places to show, each (x, low, high, closed form's x or NaN)."""
+    """One line of a panel. marks: places to show, each (x, low, high, closed form's x or NaN). base: the same metric of
+    the base model, before anything was done to it."""
 
     key: Any
     label: str
@@ -42,6 +44,7 @@ class Series:
     theory: np.ndarray = field(default_factory=lambda: np.empty(0))
     marks: Sequence[tuple[float, float, float, float]] = ()
     theory_at_infinity: float = np.nan
+    base: CellMeans | None = None
 
 
 def curves_figure(
@@ -76,8 +79,12 @@ def curves_figure(
             set_bent(panel.yaxis, ends, bent)
         if not (bent and np.nanmin(ends) > 0):
             zero_rule(panel)
+        bases: list[np.ndarray] = []
         for series in lines:
             shade, means = colour[series.key], series.means
+            if series.base is not None and not any(np.array_equal(series.base.centre, seen) for seen in bases):
+                bases.append(series.base.centre)  # most often the lines share their base model
+                panel.plot(*finite_line(series.base), **BASE, zorder=2)
             at = np.where(np.isfinite(means.x), means.x, far)
             panel.plot(series.theory_x, series.theory, color=shade, linewidth=1.4, alpha=0.85, zorder=2)
             if np.isfinite(series.theory_at_infinity):
@@ -146,6 +153,8 @@ def curves_figure(
         )
     if any_theory:
         kinds.append(Line2D([], [], color="#555555", linewidth=1.4, label="closed form"))
+    if any(s.base is not None for _, lines in parts for s in lines):
+        kinds.append(Line2D([], [], **BASE, label="base model"))
     if any_mark:
         kinds.append(
             Line2D(
@@ -170,6 +179,12 @@ def curves_figure(
         legend_right(last_of_first_row, handles, legend_title)
     legend_below(figure, kinds)
     return figure
+
+
+def finite_line(means: CellMeans) -> tuple[np.ndarray, np.ndarray]:
+    """The means at finite x."""
+    finite = np.isfinite(means.x)
+    return means.x[finite], means.centre[finite]
 
 
 def in_lines(title: str, panels_beside: int) -> str:

@@ -12,7 +12,7 @@ from raysweep.reporting.draws import decades
 from raysweep.reporting.regime import Regime
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.selection import CellMeans
-from raysweep.reporting.style import colours, label_panels, legend_below, legend_right, panels
+from raysweep.reporting.style import BASE, colours, label_panels, legend_below, legend_right, panels
 from raysweep.reporting.words import axis_label, number
 from raysweep.workloads.declaration import Workload
 
@@ -24,12 +24,14 @@ GREY = "#555555"  # of legends that explain a kind of mark and not a line
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of the other axes: a line. fixed: the metrics at fixed rates, by metric (rate, means over length)."""
+    """One setting of the other axes: a line. fixed: the metrics at fixed rates, by metric (rate, means over length).
+    base: the metrics of the base model, by metric."""
 
     key: Any
     label: str
     regime: Regime
     fixed: dict[str, list[tuple[float, CellMeans]]]
+    base: dict[str, CellMeans | None]
 
 
 def rates_figure(
@@ -92,7 +94,8 @@ def rates_figure(
 def tuned_figure(
     parts: Sequence[tuple[str, list[Setting]]], metric: str, length: str, lr: str, workload: Workload
 ) -> Figure:
-    """A metric at the tuned rate against length (solid), and at fixed rates (dashed, as in O Fig. 7), a panel a part.
+    """A metric at the tuned rate against length (solid), at fixed rates (thin, as in O Fig. 7) and of the base model
+    (dashed, as in O Fig. 6), a panel a part.
 
     Fixed rates are shown where a panel has one line.
     """
@@ -100,7 +103,7 @@ def tuned_figure(
 
     figure, axes = panels(len(parts), width=4.4, height=3.6)
     shade = shades(parts)
-    any_censored = any_fixed = False
+    any_censored = any_fixed = any_base = False
     for panel, (title, lines) in zip(axes, parts, strict=True):
         heights = []
         for setting in lines:
@@ -117,11 +120,17 @@ def tuned_figure(
                 any_censored = True
                 open_circle = {"color": colour, "markerfacecolor": "white", "markersize": 4.5, "zorder": 4}
                 panel.plot(at[censored], mean[censored], "o", **open_circle)
+            base = setting.base.get(metric)
+            if base is not None:
+                use = np.isfinite(base.x) & (base.x > 0)
+                panel.plot(base.x[use], base.centre[use], **BASE, zorder=2)
+                heights.append(base.centre[use])
+                any_base = True
             if len(lines) == 1:
                 for rate, means in setting.fixed.get(metric, []):
                     use = np.isfinite(means.x) & (means.x > 0)
                     any_fixed = True
-                    panel.plot(means.x[use], means.centre[use], "--", color="#999999", linewidth=0.9, zorder=1)
+                    panel.plot(means.x[use], means.centre[use], ":", color="#888888", linewidth=1.1, zorder=1)
                     heights.append(means.centre[use])
                     if use.any():
                         panel.annotate(
@@ -154,7 +163,9 @@ def tuned_figure(
             )
         )
     if any_fixed:
-        kinds.append(Line2D([], [], color="#999999", linestyle="--", linewidth=0.9, label="at a fixed rate"))
+        kinds.append(Line2D([], [], color="#888888", linestyle=":", linewidth=1.1, label="at a fixed rate"))
+    if any_base:
+        kinds.append(Line2D([], [], **BASE, label="base model"))
     finish(figure, axes, parts, shade, kinds)
     return figure
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -45,12 +46,14 @@ def more_for_half(
     """
     wanted = HALF * width
 
-    def fewest(low_high: Callable[[float], tuple[float, float]], at_least: float) -> float:
-        for times in (1.0, *(times for times in TIMES if times >= least)):
+    def fewest(low_high: Callable[[float], tuple[float, float]], slack: float) -> float:
+        def done(times: float) -> bool:
             low, high = low_high(times)
-            if high - low <= wanted * (at_least if times == 1.0 else 1.0):
-                return times
-        return np.inf
+            return high - low <= wanted * (slack if times == 1.0 else 1.0)
+
+        every = [1.0, *(times for times in TIMES if times >= least)]
+        first = bisect_left(every, True, key=done)  # widths fall with the draws
+        return every[first] if first < len(every) else np.inf
 
     times = fewest(ends, 1.0)
     if np.isfinite(times):

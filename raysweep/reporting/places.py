@@ -15,7 +15,7 @@ import numpy as np
 from raysweep.reporting.additive import Additive
 from raysweep.reporting.signs import t_quantile
 
-RESAMPLES = 800
+RESAMPLES, FEWER = 800, 200  # for an interval, and for a guess at what an interval would be
 POWER = 1.5
 FINE = 24  # samples per cell on which a minimum is sought
 
@@ -65,9 +65,10 @@ def resampled_places(
     u: np.ndarray, fit: Additive, rng: np.random.Generator, times: float = 1.0
 ) -> list[np.ndarray]:
     """Where resampled curves have their minimum, one array per interpolation, with `times` as many draws."""
-    noise = rng.standard_normal((RESAMPLES, len(u))) / np.sqrt(times)
+    count = RESAMPLES if times == 1.0 else FEWER
+    noise = rng.standard_normal((count, len(u))) / np.sqrt(times)
     degrees = fit.degrees * times
-    scale = np.sqrt(degrees / rng.chisquare(degrees, RESAMPLES))[:, None]  # the variance is itself uncertain
+    scale = np.sqrt(degrees / rng.chisquare(degrees, count))[:, None]  # the variance is itself uncertain
     return all_places(u, fit.curve + scale * (noise @ fit.factor.T))
 
 

@@ -188,6 +188,7 @@ def question(space: Mapping[str, Any], workload: Workload) -> str:
             {
                 "boundary": f"where does {metric} change sign in {plain(str(x))}",
                 "inflection": f"where does {metric} turn in {plain(str(x))}",
+                "trend": f"does {metric} rise or fall with {plain(str(x))}",
                 "curves": f"how do the metrics run over {plain(str(x))}",
                 "agreement": "does the experiment agree with the closed form",
                 "engines": "do the engines agree on the same draws",

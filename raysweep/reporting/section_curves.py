@@ -9,7 +9,7 @@ import numpy as np
 
 from raysweep.reporting.figures_lines import Series, curves_figure
 from raysweep.reporting.section import Drawing, Section
-from raysweep.reporting.selection import all_keys, cell_means, groups, heavy_rows
+from raysweep.reporting.selection import CellMeans, all_keys, cell_means, groups, heavy_rows
 from raysweep.reporting.style import picked
 from raysweep.reporting.theory_lines import closed_form_curve, smooth
 from raysweep.reporting.words import counted, plain, setting, settings, with_error
@@ -31,11 +31,27 @@ def one_series(part: pd.DataFrame, x: str, metric: str, workload: Workload, key:
     if not len(means.x):
         return None
     curve = closed_form_curve(part, x, metric, workload)
+    base = base_means(part, x, metric, workload)
     if curve is None:  # along zipped axes only the grid itself has a closed form
-        return Series(key, label, means, *grid_theory(part, x, metric))
+        return Series(key, label, means, *grid_theory(part, x, metric), base=base)
     at = smooth(part, x, workload, 241)
     at_infinity = float(curve(np.array([np.inf]))[0]) if np.isinf(means.x).any() else np.nan
-    return Series(key, label, means, at, curve(at), theory_at_infinity=at_infinity)
+    return Series(key, label, means, at, curve(at), theory_at_infinity=at_infinity, base=base)
+
+
+def base_metric(metric: str, workload: Workload) -> str:
+    """What METRIC_after was for the base model, before anything was done to it: METRIC; empty if there is none."""
+    before = metric.removesuffix("_after")
+    return before if before != metric and any(before == known.name for known in workload.metrics) else ""
+
+
+def base_means(part: pd.DataFrame, x: str, metric: str, workload: Workload) -> CellMeans | None:
+    """The base model's own metric over x."""
+    before = base_metric(metric, workload)
+    if not before or before not in part.columns:
+        return None
+    means = cell_means(part, x, before, workload)
+    return means if len(means.x) else None
 
 
 def grid_theory(part: pd.DataFrame, x: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
@@ -79,7 +95,8 @@ def curves_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
         if panels:
             caption = (
                 f"{metric} against {plain(x)}: mean over ok draws ± one standard error between draws"
-                + ("; lines: closed form." if any(len(one.theory) for _, lines in panels for one in lines) else ".")
+                + ("; lines: closed form" if any(len(one.theory) for _, lines in panels for one in lines) else "")
+                + ("; dashed: base model." if any(one.base for _, lines in panels for one in lines) else ".")
             )
             drawings.append(Drawing(f"{name}_{metric}", caption, curves_figure(panels, x, metric, workload)))
         best, left_out = extreme(table, [*keys, x], metric, workload)

@@ -16,7 +16,7 @@ from raysweep.reporting.movement import movement
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.section_boundary import is_number
-from raysweep.reporting.section_curves import one_series
+from raysweep.reporting.section_curves import base_metric, one_series
 from raysweep.reporting.selection import all_keys, groups, is_exact
 from raysweep.reporting.style import picked
 from raysweep.reporting.theory_lines import closed_form_curve, turning_point
@@ -51,6 +51,7 @@ def inflection_section(frame: pd.DataFrame, options: Mapping[str, Any], workload
         f"{metric} against {plain(x)}: mean over draws ± one standard error over the closed "
         f"form. Diamonds: fitted {word} with its "
         f"{100 * level:g} % interval; orange ticks: the closed form's own {word}."
+        + (" Dashed: the base model." if base_metric(metric, workload) else "")
     )
     drawings = [Drawing(f"{name}_curves", marked, curves_figure(panels, x, metric, workload))] if panels else []
     along = next((key for key in keys if is_number(frame, key) and runs_along(whole, keys, key)), None)

@@ -20,7 +20,7 @@ from raysweep.reporting.regime import (
     trend_word,
 )
 from raysweep.reporting.section import Drawing, Section
-from raysweep.reporting.section_curves import metrics_of
+from raysweep.reporting.section_curves import base_means, base_metric, metrics_of
 from raysweep.reporting.selection import all_keys, cell_means, groups, is_exact, with_choice
 from raysweep.reporting.style import picked
 from raysweep.reporting.words import counted, interval, number, plain, settings, unit_of
@@ -58,8 +58,9 @@ def regime_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
         )
         answers.append((values, regime))
         fixed = {each: fixed_rates(rows, lr, length, each, workload) for each in [metric, *beside]}
+        base = {each: base_means(rows, length, each, workload) for each in [metric, *beside]}
         label = settings(keys[:1], values[:1], workload)
-        parts.setdefault(tuple(values[1:]), []).append(Setting(values[0] if values else "", label, regime, fixed))
+        parts.setdefault(tuple(values[1:]), []).append(Setting(values[0] if values else "", label, regime, fixed, base))
     whole = pd.DataFrame([{**dict(zip(keys, values, strict=True)), **numbers(one)} for values, one in answers])
 
     shown = [
@@ -80,7 +81,8 @@ def regime_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
             Drawing(
                 f"{name}_{each}",
                 f"{plain(each).capitalize()} at the {plain(lr)} that is best for {plain(metric)}, against "
-                f"{plain(length)} (as O Fig. 6), with {100 * level:g} % intervals between draws.",
+                f"{plain(length)} (as O Fig. 6), with {100 * level:g} % intervals between draws"
+                + ("; dashed: the base model." if base_metric(each, workload) else "."),
                 tuned_figure(shown, each, length, lr, workload),
             )
         )

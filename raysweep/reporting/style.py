@@ -16,6 +16,7 @@ FIT = "#111111"  # what was measured and fitted
 THEORY = "#D55E00"  # vermilion of the Okabe-Ito palette
 QUALITATIVE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D31", "#000000")
 DIVERGING = "RdBu"  # blue: positive; told apart in the common kinds of colour blindness
+BASE: dict[str, Any] = {"color": "#333333", "linestyle": (0, (4, 2)), "linewidth": 1.3}  # the base model, as in O
 MISSING = "#D9D9D9"
 REFERENCE = "#D81B60"  # a named constant to hold results against; seen on every map and line
 REFERENCES = ((0, (6, 3)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)))  # dashes of named reference lines
