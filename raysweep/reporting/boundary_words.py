@@ -9,6 +9,7 @@ import numpy as np
 
 from raysweep.reporting.against_theory import excluded, summary
 from raysweep.reporting.joint import Joint
+from raysweep.reporting.place_words import moving, not_located, unlocated_words
 from raysweep.reporting.result import LOCATED, UNDETERMINED
 from raysweep.reporting.words import counted, interval, line_label, number, plain, settings, unit_of
 from raysweep.workloads.declaration import Workload
@@ -47,15 +48,11 @@ def headline(
                 outside = not row["low"] <= value <= row["high"]
                 beside += f"; {line_label(name, value, x, workload)} {'excluded' if outside else 'not excluded'}"
             return f"{what}: {interval(row['estimate'], row['low'], row['high'])}{unit} ({100 * level:g} %){beside}"
-        known = interval(row["estimate"], row["low"], row["high"])
-        return (
-            f"{what}: {row['status']}"
-            + (f", {known}{unit}" if known != "–" else "")
-            + (f" ({row['note']})" if row["note"] else "")
-        )
+        return f"{what}: {unlocated_words(row, unit)}"
     text = f"{what}: located in {len(found)} of {counted(len(whole), 'slice')}"
     if len(found):
         text += f", {number(found['estimate'].min(), 3)}{unit} to {number(found['estimate'].max(), 3)}{unit}"
+    text += moving(whole, lead)
     if against := verdicts(whole, x, lines, workload):
         return f"{text}; {against}" + example(found, lead, workload, unit)
     if len(found):
@@ -122,17 +119,7 @@ def paragraphs(
         f"{scales} of {counted(len(whole), 'slice')} (sign: zero of the median, where draws have no variance; no z "
         f"then)."
     )
-    other = whole[whole["status"] != LOCATED]
-    if len(other):
-        reasons = other.groupby(["status", "note"], sort=False).size()
-        text.append(
-            "Not located: "
-            + "; ".join(
-                f"{status.replace('_', ' ')} in {count}" + (f" ({note})" if note else "")
-                for (status, note), count in reasons.items()
-            )
-            + "."
-        )
+    text += not_located(whole)
     if whole["z"].notna().any():
         text.append(
             "z is the distance to the closed form in units of the slice's own error; |z| is beyond "

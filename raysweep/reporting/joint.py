@@ -14,10 +14,10 @@ import numpy as np
 FEWEST = 4  # draws; a standard deviation of two others says nothing
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Joint:
-    """mean ± error over draws of each draw's average over cells; z: the t-value as the normal quantile of its
-    probability, so that 1.96 means the same for any number of draws. skewness: of one draw's value in a cell, the
+    """mean ± error over draws of each draw's average over cells, `averages`; z: the t-value as the normal quantile of
+    its probability, so that 1.96 means the same for any number of draws. skewness: of one draw's value in a cell, the
     median over cells (NaN below 8 draws)."""
 
     mean: float
@@ -25,6 +25,7 @@ class Joint:
     z: float
     draws: int
     skewness: float
+    averages: np.ndarray
 
 
 def joint(differences: np.ndarray) -> Joint | None:
@@ -48,10 +49,12 @@ def joint(differences: np.ndarray) -> Joint | None:
     scaled = scaled[:, np.isfinite(scaled).any(axis=0)]
     if not scaled.size:
         return None
-    test = over_draws(row_means(scaled))
+    averages = row_means(scaled)
+    test = over_draws(averages)
     if test is None:
         return None
-    return Joint(*test, skewness=typical_skewness(np.where(known, differences, np.nan)))
+    averages = averages[np.isfinite(averages)]
+    return Joint(*test, skewness=typical_skewness(np.where(known, differences, np.nan)), averages=averages)
 
 
 def over_draws(values: np.ndarray) -> tuple[float, float, float, int] | None:

@@ -161,7 +161,7 @@ def to_markdown(
 def picture(drawing: Drawing, workload: Workload) -> list[str]:
     """A figure and its caption in Markdown."""
     return [
-        f"![{drawing.caption}](figures/{drawing.name}.png)",
+        f"![{plain(drawing.name)}](figures/{drawing.name}.png)",
         "",
         f"*{coded(drawing.caption, workload)}*",
         "",

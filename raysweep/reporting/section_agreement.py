@@ -51,14 +51,14 @@ def agreement_section(frame: pd.DataFrame, options: Mapping[str, Any], workload:
             skewed.append(skewed_sentence(metric, test, table))
         heavy_cells = frame[heavy].groupby(keys, dropna=False).ngroups if heavy.any() else 0
         shown.append(shown_row(metric, table, test, heavy_cells))
-        if np.isfinite(table["z"]).any():
+        if test is not None:
             drawings.append(
                 Drawing(
                     f"{name}_{metric}",
                     f"{metric}: mean over draws ± one standard error of every cell against the closed form (left), "
-                    "and the distances in standard errors with what Student's t expects of independent, unskewed "
-                    "cells (right).",
-                    agreement_figure(table, metric, workload),
+                    "and what the test is made of (right): every draw's distance from the closed form, averaged over "
+                    "all cells, with their mean and its 95 % interval. Cells of one draw move together, draws do not.",
+                    agreement_figure(table, test, metric, workload),
                 )
             )
     text = [
@@ -151,10 +151,11 @@ def scored(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(z=z, inside_95=inside.astype(bool))
 
 
-def agreement_figure(table: pd.DataFrame, metric: str, workload: Workload) -> Figure:
-    """The diagonal, and the histogram of z."""
+def agreement_figure(table: pd.DataFrame, test: Joint, metric: str, workload: Workload) -> Figure:
+    """The diagonal, and the draws' averages that the test is about."""
     from matplotlib.figure import Figure
-    from scipy.stats import t as student
+
+    from raysweep.reporting.signs import t_quantile
 
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -188,22 +189,16 @@ def agreement_figure(table: pd.DataFrame, metric: str, workload: Workload) -> Fi
     left.set_ylabel("mean over draws ± standard error")
     left.set_title(axis_label(metric, workload))
     left.legend(loc="upper left")
-    z = table["z"][np.isfinite(table["z"])].to_numpy()
-    reach = float(min(max(4.0, np.max(np.abs(z)) * 1.05), 12.0))
-    right.hist(
-        np.clip(z, -reach, reach),
-        bins=np.linspace(-reach, reach, 41),
-        density=True,
-        color=QUALITATIVE[4],
-        edgecolor="white",
-        linewidth=0.4,
-        label=counted(len(z), "cell"),
-    )
-    at = np.linspace(-reach, reach, 300)
-    draws = int(table["draws"].median())
-    right.plot(at, student.pdf(at, draws - 1), color=THEORY, label=f"Student's t, {draws} draws")
-    right.set_xlabel("z = (mean - closed form) / standard error")
-    right.set_ylabel("density")
-    right.set_ylim(0, right.get_ylim()[1] * 1.3)  # room for the legend above the data
-    right.legend(loc="upper right", ncols=2)
+    order = np.arange(1, test.draws + 1)
+    half = t_quantile(0.95, test.draws - 1) * test.error
+    right.axhline(0, color=THEORY, linewidth=1.3, label="closed form")
+    right.plot(order, np.sort(test.averages), "o", color=QUALITATIVE[0], markersize=4, label="draws, in order")
+    right.axhspan(test.mean - half, test.mean + half, color=QUALITATIVE[4], alpha=0.3, linewidth=0, label="mean, 95 %")
+    right.axhline(test.mean, color=QUALITATIVE[0], linewidth=1.1)
+    right.set_xticks([])
+    right.set_xlabel(counted(test.draws, "draw"))
+    right.set_ylabel("distance from the closed form (SD of a draw)")
+    reach = 1.35 * max(float(np.abs(test.averages).max()), half)
+    right.set_ylim(-reach, reach)  # room for the legend above the data
+    right.legend(loc="upper left", ncols=3)
     return figure

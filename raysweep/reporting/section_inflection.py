@@ -10,9 +10,9 @@ import numpy as np
 from raysweep.reporting.against_theory import add_theory, excluded, summary
 from raysweep.reporting.draws import log_axis
 from raysweep.reporting.figures_lines import Series, curves_figure
-from raysweep.reporting.figures_places import places_figure
 from raysweep.reporting.inflection import fit_inflection
 from raysweep.reporting.movement import movement
+from raysweep.reporting.place_words import advice_cell, halving, line_drawing, moving, not_located, unlocated_words
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.section_boundary import is_number
@@ -56,34 +56,15 @@ def inflection_section(frame: pd.DataFrame, options: Mapping[str, Any], workload
     drawings = [Drawing(f"{name}_curves", marked, curves_figure(panels, x, metric, workload))] if panels else []
     along = next((key for key in keys if is_number(frame, key) and runs_along(whole, keys, key)), None)
     if along:
-        others = [key for key in keys if key != along]
-        lines = []
-        combinations = list(groups(whole, others))
-        for index in picked(len(combinations), 8):
-            values, table = combinations[index]
-            key = values[0] if len(values) == 1 else settings(others, values, workload)
-            lines.append(
-                (
-                    key,
-                    settings(others, values, workload),
-                    table,
-                    table[along].to_numpy(float),
-                    table["theory"].to_numpy(float),
-                )
-            )
+        caption = f"The {word} of {metric} in {plain(x)} against {plain(along)}, with {100 * level:g} % intervals"
+        caption += "; triangles: it lies beyond the bound shown."
         drawings.insert(
-            0,
-            Drawing(
-                f"{name}_line",
-                f"The {word} of {metric} in {plain(x)} against {plain(along)}, with {100 * level:g} % "
-                f"intervals.",
-                places_figure(lines, x, along, workload, level, f"{word} of {metric}"),
-            ),
+            0, line_drawing(whole, keys, along, x, workload, level, f"{word} of {metric}", f"{name}_line", caption)
         )
     return Section(
         title=f"Inflection: where {metric} turns in {plain(x)}",
-        headline=headline(whole, x, metric, word, workload, level),
-        paragraphs=movement(whole, keys, word) + paragraphs(whole, level),
+        headline=headline(whole, keys, x, metric, word, workload, level),
+        paragraphs=movement(whole, keys, word) + paragraphs(whole, level) + halving(whole, x, workload),
         drawings=drawings,
         shown=[shown_row(row, keys, x, word) for row in whole.to_dict("records")],
         tables={f"{name}_turns": whole},
@@ -135,7 +116,9 @@ def panels_of(
     ]
 
 
-def headline(whole: pd.DataFrame, x: str, metric: str, word: str, workload: Workload, level: float) -> str:
+def headline(
+    whole: pd.DataFrame, keys: list[str], x: str, metric: str, word: str, workload: Workload, level: float
+) -> str:
     """What was found, how sure, theory beside it: one line."""
     unit = unit_of(x, workload)
     found = whole[whole["status"] == LOCATED]
@@ -143,12 +126,7 @@ def headline(whole: pd.DataFrame, x: str, metric: str, word: str, workload: Work
     if len(whole) == 1:
         row = whole.iloc[0]
         if row["status"] != LOCATED:
-            known = interval(row["estimate"], row["low"], row["high"])
-            return (
-                f"{what}: {row['status']}"
-                + (f", {known}{unit}" if known != "–" else "")
-                + (f" ({row['note']})" if row["note"] else "")
-            )
+            return f"{what}: {unlocated_words(row, unit)}"
         beside = (
             f"; closed form {number(row['theory'], 5)}{unit} (z = {row['z']:+.2g})"
             if np.isfinite(row["theory"])
@@ -159,7 +137,7 @@ def headline(whole: pd.DataFrame, x: str, metric: str, word: str, workload: Work
     if len(found):
         text += f", {number(found['estimate'].min())} to {number(found['estimate'].max())}{unit}"
     out, among = excluded(whole, whole["theory"].to_numpy(float)) if whole["theory"].notna().any() else (0, 0)
-    return text + (f"; closed form excluded in {out} of {among}" if among else "")
+    return text + moving(whole, keys) + (f"; closed form excluded in {out} of {among}" if among else "")
 
 
 def paragraphs(whole: pd.DataFrame, level: float) -> list[str]:
@@ -174,18 +152,7 @@ def paragraphs(whole: pd.DataFrame, level: float) -> list[str]:
     beside = summary(whole, level)
     if beside:
         text.append(beside[0].upper() + beside[1:] + ". Curves that share draws are not as many looks at it.")
-    other = whole[whole["status"] != LOCATED]
-    if len(other):
-        reasons = other.groupby(["status", "note"], sort=False).size()
-        text.append(
-            "Not located: "
-            + "; ".join(
-                f"{status.replace('_', ' ')} in {count}" + (f" ({note})" if note else "")
-                for (status, note), count in reasons.items()
-            )
-            + "."
-        )
-    return text
+    return text + not_located(whole)
 
 
 def shown_row(row: Mapping[str, Any], keys: list[str], x: str, word: str) -> dict[str, str]:
@@ -196,4 +163,5 @@ def shown_row(row: Mapping[str, Any], keys: list[str], x: str, word: str) -> dic
     out["closed form"] = number(row["theory"], 4)
     out["z"] = "–" if not np.isfinite(row["z"]) else f"{row['z']:+.2f}"
     out["draws"] = str(row["draws"])
+    out["half the interval takes"] = advice_cell(row)
     return out

@@ -9,18 +9,16 @@ import numpy as np
 
 from raysweep.reporting.against_theory import add_theory, summary
 from raysweep.reporting.figures_lines import curves_figure
-from raysweep.reporting.figures_places import places_figure
 from raysweep.reporting.movement import movement
 from raysweep.reporting.optimum import fit_optimum
-from raysweep.reporting.regime import draws_to_halve
+from raysweep.reporting.place_words import advice_cell, halving, line_drawing, moving, not_located, unlocated_words
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.section_boundary import is_number
 from raysweep.reporting.section_inflection import panels_of, theory_turn
 from raysweep.reporting.selection import all_keys, groups, is_exact, with_choice
-from raysweep.reporting.style import picked
 from raysweep.reporting.theory_lines import closed_form_curve
-from raysweep.reporting.words import counted, interval, number, plain, settings, unit_of
+from raysweep.reporting.words import counted, interval, number, plain, unit_of
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -53,27 +51,16 @@ def optimum_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: W
     drawings = [Drawing(f"{name}_curves", caption, curves_figure(panels, x, metric, workload))] if panels else []
     along = next((key for key in keys if is_number(frame, key) and frame[key].nunique() > 1), None)
     if along:
-        lines = []
-        others = [key for key in keys if key != along]
-        combinations = list(groups(whole, others))
-        for index in picked(len(combinations), 8):
-            values, table = combinations[index]
-            key = values[0] if len(values) == 1 else settings(others, values, workload)
-            label = settings(others, values, workload)
-            lines.append((key, label, table, table[along].to_numpy(float), table["theory"].to_numpy(float)))
-        drawings.insert(
-            0,
-            Drawing(
-                f"{name}_line",
-                f"The {plain(x)} at which {plain(metric)} is best, against {plain(along)}, with {100 * level:g} % "
-                "intervals; triangles: the optimum lies beyond the rate shown.",
-                places_figure(lines, x, along, workload, level, f"optimum of {plain(metric)}"),
-            ),
+        caption = (
+            f"The {plain(x)} at which {plain(metric)} is best, against {plain(along)}, with {100 * level:g} % "
+            "intervals; triangles: the optimum lies beyond the rate shown."
         )
+        place = f"optimum of {plain(metric)}"
+        drawings.insert(0, line_drawing(whole, keys, along, x, workload, level, place, f"{name}_line", caption))
     return Section(
         title=f"Optimum: the best {plain(x)} for {plain(metric)}",
-        headline=headline(whole, x, metric, workload, level),
-        paragraphs=paragraphs(whole, keys, x, fit.draws, level),
+        headline=headline(whole, keys, x, metric, workload, level),
+        paragraphs=paragraphs(whole, keys, x, level) + halving(whole, x, workload),
         drawings=drawings,
         shown=[shown_row(row, keys, x) for row in whole.to_dict("records")],
         tables={f"{name}_optima": whole},
@@ -90,7 +77,7 @@ def knows_no_rate(rows: pd.DataFrame, x: str, metric: str, workload: Workload) -
     return bool(ends[0] == ends[1])
 
 
-def headline(whole: pd.DataFrame, x: str, metric: str, workload: Workload, level: float) -> str:
+def headline(whole: pd.DataFrame, keys: list[str], x: str, metric: str, workload: Workload, level: float) -> str:
     """What was found, how sure: one line."""
     unit = unit_of(x, workload)
     what = f"best {plain(x)} for {plain(metric)}"
@@ -99,11 +86,7 @@ def headline(whole: pd.DataFrame, x: str, metric: str, workload: Workload, level
         known = interval(row["estimate"], row["low"], row["high"])
         if row["status"] == LOCATED:
             return f"{what}: {known}{unit} ({100 * level:g} %)"
-        return (
-            f"{what}: {row['status'].replace('_', ' ')}"
-            + (f", {known}{unit}" if known != "–" else "")
-            + (f" ({row['note']})" if row["note"] else "")
-        )
+        return f"{what}: {unlocated_words(row, unit)}"
     found = whole[whole["status"] == LOCATED]
     text = f"{what}: located in {len(found)} of {counted(len(whole), 'setting')}"
     if len(found):
@@ -118,10 +101,10 @@ def headline(whole: pd.DataFrame, x: str, metric: str, workload: Workload, level
             f"{word.replace('_', ' ')} in {count}" for word, count in other["status"].value_counts().items()
         )
     beside = summary(whole, level)
-    return text + (f"; {beside}" if beside else "")
+    return text + moving(whole, keys) + (f"; {beside}" if beside else "")
 
 
-def paragraphs(whole: pd.DataFrame, keys: list[str], x: str, draws: int, level: float) -> list[str]:
+def paragraphs(whole: pd.DataFrame, keys: list[str], x: str, level: float) -> list[str]:
     """How it moves, how the fits were made, and what happened to the settings without an answer."""
     text = movement(whole, keys, f"best {plain(x)}")
     methods = whole["method"].value_counts()
@@ -130,29 +113,13 @@ def paragraphs(whole: pd.DataFrame, keys: list[str], x: str, draws: int, level: 
         + "; ".join(f"{word} ({counted(int(count), 'setting')})" for word, count in methods.items() if word != "none")
         + "."
     )
-    if draws > 1:
-        text[-1] += (
-            f" Half the width takes about {draws_to_halve(draws, level)} draws instead of {draws}, where noise and not "
-            f"the spacing of the rates sets it."
-        )
     bounded = whole[np.isfinite(whole["diverged_from"])]
     if len(bounded):
         text.append(
             f"Most draws diverged from some rate on in {counted(len(bounded), 'setting')} (the lowest: "
             f"{number(bounded['diverged_from'].min(), 3)}): no row from there on enters a fit."
         )
-    other = whole[whole["status"] != LOCATED]
-    if len(other):
-        reasons = other.groupby(["status", "note"], sort=False).size()
-        text.append(
-            "Not located: "
-            + "; ".join(
-                f"{status.replace('_', ' ')} in {count}" + (f" ({note})" if note else "")
-                for (status, note), count in reasons.items()
-            )
-            + "."
-        )
-    return text
+    return text + not_located(whole)
 
 
 def shown_row(row: Mapping[str, Any], keys: list[str], x: str) -> dict[str, str]:
@@ -164,4 +131,5 @@ def shown_row(row: Mapping[str, Any], keys: list[str], x: str) -> dict[str, str]
         out["closed form"] = number(row["theory"], 4)
     out["diverged from"] = number(row["diverged_from"], 3) if np.isfinite(row["diverged_from"]) else "–"
     out["draws"] = str(row["draws"])
+    out["half the interval takes"] = advice_cell(row)
     return out

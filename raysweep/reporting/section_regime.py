@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.reporting.figures_regime import Setting, rates_figure, tuned_figure
+from raysweep.reporting.movement import movement, movement_words
 from raysweep.reporting.regime import (
     FLAT,
     LOCATED,
@@ -103,7 +104,7 @@ def regime_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
     )
     return Section(
         title=f"Regime: how the best {plain(lr)} moves with {plain(length)}",
-        headline=headline(answers, lr, length, metric, beside, workload),
+        headline=headline(answers, keys, lr, length, metric, beside, workload),
         paragraphs=paragraphs(answers, keys, lr, length, metric, level, workload),
         drawings=drawings,
         shown=[shown_row(values, one, keys, length, metric) for values, one in answers],
@@ -151,6 +152,7 @@ def slope_words(one: Regime) -> str:
 
 def headline(
     answers: list[tuple[tuple[Any, ...], Regime]],
+    keys: list[str],
     lr: str,
     length: str,
     metric: str,
@@ -179,6 +181,8 @@ def headline(
         text += f" (log-log slope {number(slopes[0], 2)})"
     elif slopes:
         text += f" (log-log slopes {number(min(slopes), 2)} to {number(max(slopes), 2)})"
+    if moved := movement_words(slope_table(answers, keys), keys):
+        text += f"; the slope {moved}"
     for other, trends in [(metric, [one.trend for _, one in answers])] + [
         (name, [one.beside[name][1] for _, one in answers]) for name in beside
     ]:
@@ -211,7 +215,7 @@ def paragraphs(
 ) -> list[str]:
     """The rule, the method, and what is missing."""
     draws = max(one.draws for _, one in answers)
-    text = slope_moves(answers, keys)
+    text = movement(slope_table(answers, keys), keys, "slope")
     text.append(
         f"Rule: the {100 * level:g} % interval of the slope of log {plain(lr)} over log {plain(length)} must lie "
         f"within ±{FLAT:g} (constant), above 0 (increasing), at or below {QUICK:g} (quickly decreasing), or between "
@@ -242,13 +246,11 @@ def paragraphs(
     return text
 
 
-def slope_moves(answers: list[tuple[tuple[Any, ...], Regime]], keys: list[str]) -> list[str]:
-    """How the slope moves with the other axes."""
+def slope_table(answers: list[tuple[tuple[Any, ...], Regime]], keys: list[str]) -> pd.DataFrame:
+    """The slopes as places that may move with the other axes."""
     import pandas as pd
 
-    from raysweep.reporting.movement import movement
-
-    table = pd.DataFrame(
+    return pd.DataFrame(
         [
             {
                 **dict(zip(keys, values, strict=True)),
@@ -259,7 +261,6 @@ def slope_moves(answers: list[tuple[tuple[Any, ...], Regime]], keys: list[str]) 
             for values, one in answers
         ]
     )
-    return movement(table, keys, "slope")
 
 
 def shown_row(values: tuple[Any, ...], one: Regime, keys: list[str], length: str, metric: str) -> dict[str, str]:
