@@ -79,9 +79,10 @@ def lines_of(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 
 def worst(table: pd.DataFrame) -> pd.Series:
-    """The curve (family and turn) with the lowest coverage with 9 points or more, of those located 20 times."""
+    """The curve (family and turn) with the lowest coverage with 9 points or more, of those located often enough."""
     lines = lines_of(table[table["turn"].notna() & (table["points"] >= 9)], ["family", "turn"])
-    lines = lines[lines["curves"] * lines["located"] >= 20]
+    found = lines["curves"] * lines["located"]
+    lines = lines[found >= min(20, found.max())]
     return lines.loc[lines["coverage"].idxmin()]
 
 

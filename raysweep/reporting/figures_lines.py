@@ -77,7 +77,7 @@ def curves_figure(
             set_log(panel.xaxis)
         if bent:
             set_bent(panel.yaxis, ends, bent)
-        if not (bent and np.nanmin(ends) > 0):
+        if not np.nanmin(ends) > 0:
             zero_rule(panel)
         bases: list[np.ndarray] = []
         for series in lines:
@@ -87,6 +87,8 @@ def curves_figure(
                 panel.plot(*finite_line(series.base), **BASE, zorder=2)
             at = np.where(np.isfinite(means.x), means.x, far)
             panel.plot(series.theory_x, series.theory, color=shade, linewidth=1.4, alpha=0.85, zorder=2)
+            if not len(series.theory):  # what belongs together must be seen without a closed form, too
+                panel.plot(*finite_line(means), color=shade, linewidth=0.9, alpha=0.6, zorder=2)
             if np.isfinite(series.theory_at_infinity):
                 panel.plot([far], [series.theory_at_infinity], marker="_", markersize=15, color=shade, zorder=2)
             for heavy, marker in ((False, "o"), (True, "s")):

@@ -12,7 +12,7 @@ from raysweep.reporting.draws import decades
 from raysweep.reporting.regime import Regime
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.selection import CellMeans
-from raysweep.reporting.style import BASE, colours, label_panels, legend_below, legend_right, panels
+from raysweep.reporting.style import BASE, colours, label_panels, legend_below, legend_right, panels, set_log
 from raysweep.reporting.words import axis_label, number
 from raysweep.workloads.declaration import Workload
 
@@ -47,7 +47,7 @@ def rates_figure(
     shade = shades(parts)
     censored = fitted = False
     for panel, (title, lines) in zip(axes, parts, strict=True):
-        panel.set_yscale("log")
+        set_log(panel.yaxis)
         for index, setting in enumerate(lines):
             colour, regime = shade[setting.key], setting.regime
             table = regime.optimum.table
@@ -75,7 +75,7 @@ def rates_figure(
                     linestyle="--",
                     linewidth=1.2,
                 )
-        length_axis(panel)
+        set_log(panel.xaxis)
         panel.set_title(title)
     label_panels(axes, axis_label(length, workload), f"best {axis_label(lr, workload)}")
     kinds = [
@@ -105,7 +105,8 @@ def tuned_figure(
     shade = shades(parts)
     any_censored = any_fixed = any_base = False
     for panel, (title, lines) in zip(axes, parts, strict=True):
-        heights = []
+        heights: list[np.ndarray] = []
+        line_ends: list[tuple[float, float, float]] = []
         for setting in lines:
             regime, colour = setting.regime, shade[setting.key]
             table = regime.beside[metric][0] if metric in regime.beside else regime.tuned
@@ -133,20 +134,17 @@ def tuned_figure(
                     panel.plot(means.x[use], means.centre[use], ":", color="#888888", linewidth=1.1, zorder=1)
                     heights.append(means.centre[use])
                     if use.any():
-                        panel.annotate(
-                            number(rate, 2),
-                            (means.x[use][-1], means.centre[use][-1]),
-                            xytext=(3, 0),
-                            textcoords="offset points",
-                            fontsize=6.5,
-                            color="#777777",
-                            va="center",
-                            annotation_clip=True,
-                        )
-        length_axis(panel)
+                        line_ends.append((rate, float(means.x[use][-1]), float(means.centre[use][-1])))
+        seen = np.concatenate(heights) if heights else np.zeros(1)
+        for rate, right, height in apart(line_ends, float(np.nanmax(seen) - np.nanmin(seen))):
+            panel.annotate(
+                number(rate, 2), (right, height), xytext=(3, 0), textcoords="offset points", fontsize=6.5,
+                color="#777777", va="center", annotation_clip=True,
+            )
+        set_log(panel.xaxis)
         every = np.concatenate(heights) if heights else np.empty(0)
         if decades(every[np.isfinite(every)]):
-            panel.set_yscale("log")
+            set_log(panel.yaxis)
         panel.set_title(title)
     label_panels(axes, axis_label(length, workload), axis_label(metric, workload))
     kinds = [Line2D([], [], color=GREY, marker="o", markersize=4.5, label="at the tuned rate")]
@@ -170,15 +168,13 @@ def tuned_figure(
     return figure
 
 
-def length_axis(panel: Any) -> None:
-    """A logarithmic axis with 1, 2 and 5 labelled, which do not run into each other over a decade or two."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    panel.set_xscale("log")
-    low, high = panel.get_xlim()
-    panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 200 else (1.0,)))
-    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 3)))
-    panel.xaxis.set_minor_formatter(NullFormatter())
+def apart(ends: list[tuple[float, float, float]], span: float) -> list[tuple[float, float, float]]:
+    """Of (rate, x, height) those whose labels do not run into an earlier one's, from the highest down."""
+    kept: list[tuple[float, float, float]] = []
+    for end in sorted(ends, key=lambda each: -each[2]):
+        if all(abs(end[2] - other[2]) > 0.035 * span for other in kept):
+            kept.append(end)
+    return kept
 
 
 def shades(parts: Sequence[tuple[str, list[Setting]]]) -> dict[Any, Any]:

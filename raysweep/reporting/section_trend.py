@@ -9,7 +9,7 @@ import numpy as np
 
 from raysweep.reporting.figures_lines import curves_figure
 from raysweep.reporting.section import Drawing, Section
-from raysweep.reporting.section_curves import base_metric
+from raysweep.reporting.section_curves import base_metric, grid_theory
 from raysweep.reporting.section_inflection import panels_of
 from raysweep.reporting.selection import all_keys, groups
 from raysweep.reporting.trend import FALLS, RISES, UNCLEAR, fit_trend, holm, trend_verdict
@@ -40,6 +40,7 @@ def trend_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wor
         trend_verdict(slope, p, level) for slope, p in zip(whole["slope"], whole["p_holm"], strict=True)
     ]
     whole["throughout"] = (whole["status"] != UNCLEAR) & (whole["p_against_holm"] > 1 - level)
+    whole["closed_form"] = [theory_words(rows, x, metric) for _, rows in rows_of]
     panels = panels_of(rows_of, whole, keys, x, metric, workload)
     caption = f"{metric} against {plain(x)}: mean over draws ± one standard error; lines: closed form, where known."
     if base_metric(metric, workload):
@@ -80,7 +81,22 @@ def headline(whole: pd.DataFrame, metric: str, x: str, level: float) -> str:
     if unclear:
         parts.append(f"shows no clear trend in {unclear}")
     every = counted(len(whole), "setting")
-    return f"{metric} {', '.join(parts)} of {every} with {plain(x)} (p < {1 - level:.2g}, Holm)"
+    text = f"{metric} {', '.join(parts)} of {every} with {plain(x)} (p < {1 - level:.2g}, Holm)"
+    known = whole["closed_form"].value_counts()
+    listed = ", ".join(f"{words} in {count}" for words, count in known.items() if words)
+    return text + (f"; closed form: {listed}" if listed else "")
+
+
+def theory_words(rows: pd.DataFrame, x: str, metric: str) -> str:
+    """What the closed form does at the same x; empty without one."""
+    _, theory = grid_theory(rows, x, metric)
+    if len(theory) < 2 or not np.ptp(theory) > 0:
+        return ""
+    steps = np.diff(theory) / np.ptp(theory)
+    rises, falls = bool((steps > 1e-6).any()), bool((steps < -1e-6).any())
+    if not (rises and falls):
+        return "rises throughout" if rises else "falls throughout"
+    return "rises, falls in between" if theory[-1] > theory[0] else "falls, rises in between"
 
 
 def throughout_words(row: Any) -> str:
@@ -116,5 +132,6 @@ def shown_row(row: Mapping[str, Any], keys: list[str]) -> dict[str, str]:
     out["p"] = number(row["p_value"], 2)
     out["p, Holm"] = number(row["p_holm"], 2)
     out["p of no step against it"] = number(row["p_against"], 2)
+    out["closed form"] = row["closed_form"] or "–"
     out["draws"] = str(row["draws"])
     return out

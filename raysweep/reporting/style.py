@@ -122,8 +122,11 @@ def set_log(axis: Any) -> None:
             return super().tick_values(vmin, vmax)
 
     def written(value: float, position: int | None) -> str:
+        for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+            if value >= size and value >= 1e4:  # 50k, 100k, 1M: of tokens, most often
+                return f"{value / size:g}{letter}"
         exponent = round(float(np.log10(value))) if value > 0 else 0
-        if 1e-4 <= value <= 1e4 or abs(value / 10.0**exponent - 1) > 1e-6:
+        if value >= 1e-4 or abs(value / 10.0**exponent - 1) > 1e-6:
             return f"{value:g}"
         return f"$10^{{{exponent}}}$"
 
