@@ -9,7 +9,7 @@ import numpy as np
 
 from raysweep.reporting.against_theory import excluded, summary
 from raysweep.reporting.joint import Joint
-from raysweep.reporting.place_words import moving, not_located, unlocated_words
+from raysweep.reporting.place_words import moving, not_located, others_words, unlocated_words
 from raysweep.reporting.result import LOCATED, UNDETERMINED
 from raysweep.reporting.words import counted, interval, line_label, number, plain, settings, unit_of
 from raysweep.workloads.declaration import Workload
@@ -52,15 +52,15 @@ def headline(
     text = f"{what}: located in {len(found)} of {counted(len(whole), 'slice')}"
     if len(found):
         text += f", {number(found['estimate'].min(), 3)}{unit} to {number(found['estimate'].max(), 3)}{unit}"
+    else:
+        text += others_words(whole)
     text += moving(whole, lead)
     if against := verdicts(whole, x, lines, workload):
         return f"{text}; {against}" + example(found, lead, workload, unit)
     if len(found):
         half = ((found["high"] - found["low"]) / 2).median()
         text += f" (± {number(half, 2)}{unit})"
-    other = whole[whole["status"] != LOCATED]
-    words = [f"{word.replace('_', ' ')} in {count}" for word, count in other["status"].value_counts().items()]
-    return "; ".join([text, *words])
+    return text + (others_words(whole) if len(found) else "")
 
 
 def example(found: pd.DataFrame, lead: list[str], workload: Workload, unit: str) -> str:

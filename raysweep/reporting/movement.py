@@ -90,9 +90,12 @@ def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
 
 
 def movement_words(table: pd.DataFrame, keys: list[str]) -> str:
-    """The same in short, for a line that has said what the place is: "falls with overlap angle (23 of 29), ..."."""
+    """The same in short, for a line that has said what the place is: "falls with overlap angle (in 23 of 29), ...".
+    Only of what was compared in several settings."""
     parts = []
     for move in moves(table, keys):
+        if move.total < 2:
+            continue
         count, word = max((move.falls, "falls"), (move.rises, "rises"))
         other = min(move.falls, move.rises)
         if count:

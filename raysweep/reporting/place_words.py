@@ -37,6 +37,17 @@ def not_located(whole: pd.DataFrame) -> list[str]:
     ]
 
 
+def others_words(whole: pd.DataFrame) -> str:
+    """How many settings have which other answer, ready to append to a line; with the reason where none is located."""
+    other = whole[whole["status"] != LOCATED]
+    parts = []
+    for status, rows in other.groupby("status", sort=False):
+        notes = rows["note"][rows["note"] != ""]
+        why = f" ({notes.mode()[0]})" if len(other) == len(whole) and len(notes) else ""
+        parts.append(f"{str(status).replace('_', ' ')} in {len(rows)}{why}")
+    return "; " + ", ".join(parts) if parts else ""
+
+
 def unlocated_words(row: Mapping[str, Any], unit: str) -> str:
     """One setting without a located place: its status, what is known, and why."""
     known = interval(row["estimate"], row["low"], row["high"])

@@ -12,7 +12,15 @@ from raysweep.reporting.draws import log_axis
 from raysweep.reporting.figures_lines import Series, curves_figure
 from raysweep.reporting.inflection import fit_inflection
 from raysweep.reporting.movement import movement
-from raysweep.reporting.place_words import advice_cell, halving, line_drawing, moving, not_located, unlocated_words
+from raysweep.reporting.place_words import (
+    advice_cell,
+    halving,
+    line_drawing,
+    moving,
+    not_located,
+    others_words,
+    unlocated_words,
+)
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.section_boundary import is_number
@@ -137,6 +145,7 @@ def headline(
     if len(found):
         text += f", {number(found['estimate'].min())} to {number(found['estimate'].max())}{unit}"
     out, among = excluded(whole, whole["theory"].to_numpy(float)) if whole["theory"].notna().any() else (0, 0)
+    text += others_words(whole)
     return text + moving(whole, keys) + (f"; closed form excluded in {out} of {among}" if among else "")
 
 

@@ -11,7 +11,15 @@ from raysweep.reporting.against_theory import add_theory, summary
 from raysweep.reporting.figures_lines import curves_figure
 from raysweep.reporting.movement import movement
 from raysweep.reporting.optimum import fit_optimum
-from raysweep.reporting.place_words import advice_cell, halving, line_drawing, moving, not_located, unlocated_words
+from raysweep.reporting.place_words import (
+    advice_cell,
+    halving,
+    line_drawing,
+    moving,
+    not_located,
+    others_words,
+    unlocated_words,
+)
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.section_boundary import is_number
@@ -95,11 +103,7 @@ def headline(whole: pd.DataFrame, keys: list[str], x: str, metric: str, workload
             f", from {number(found['estimate'].min(), 3)} to {number(found['estimate'].max(), 3)}{unit} (median "
             f"interval: a factor {number(factor, 3)} either way, {100 * level:g} %)"
         )
-    other = whole[whole["status"] != LOCATED]
-    if len(other):
-        text += "; " + ", ".join(
-            f"{word.replace('_', ' ')} in {count}" for word, count in other["status"].value_counts().items()
-        )
+    text += others_words(whole)
     beside = summary(whole, level)
     return text + moving(whole, keys) + (f"; {beside}" if beside else "")
 

@@ -176,6 +176,9 @@ def headline(
     if decreasing:
         text += f" ({'all' if decreasing == words.count(UNDETERMINED) else decreasing} of these decreasing)"
     text += f" of {counted(len(answers), 'setting')}"
+    notes = [one.note for _, one in answers if one.note]
+    if notes and words.count(UNDETERMINED) == len(words):
+        text += f" ({max(set(notes), key=notes.count)})"
     slopes = [one.slope for _, one in answers if np.isfinite(one.slope)]
     if len(slopes) == 1:
         text += f" (log-log slope {number(slopes[0], 2)})"
