@@ -11,7 +11,7 @@ export RAY_USAGE_STATS_ENABLED := 0
 export MLFLOW_DISABLE_TELEMETRY := true
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast test-cluster lint wheel bench clean
+.PHONY: help venv demo test test-fast test-cluster chaos lint wheel bench clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -37,6 +37,9 @@ test-fast: $(STAMP) ## the tests under ten seconds each
 test-cluster: $(STAMP) ## ray up, ray submit and ray down for real, against an SSH server on 127.0.0.1
 	$(BIN)/python -m pytest tests_cluster
 
+chaos: $(STAMP) ## disturb small sweeps for a quarter of an hour; the result is reports/reliability.md (CHAOS="--seed 2")
+	$(BIN)/python -m chaos --report reports/reliability.md $(CHAOS)
+
 lint: $(STAMP) ## ruff and mypy
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m mypy
@@ -51,4 +54,4 @@ bench: $(STAMP) ## the benchmark table of the README
 
 clean: ## remove the environment, caches and builds (sweeps stay)
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .benchmarks
-	find raysweep tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find raysweep tests benchmarks chaos -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,226 @@
+"""`python -m chaos`: disturb small sweeps, resume them, and hold what came out against undisturbed ones."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chaos.faults import DAMAGES, LIVES, Disturbance, Server, choices
+from chaos.sweeps import KINDS, Sweep, Table, compare, environment, kinds, site
+
+
+@dataclass
+class Tally:
+    """What happened. injected: (sweep, fault) -> times; differences: what `compare` found; complaints: everything else
+    that was not as it should be, in words; repairs: orderly resumes that did not finish a sweep."""
+
+    injected: Counter[tuple[str, str]] = field(default_factory=Counter)
+    differences: Counter[str] = field(default_factory=Counter)
+    complaints: list[str] = field(default_factory=list)
+    sweeps: Counter[str] = field(default_factory=Counter)
+    rows: int = 0
+    runs: int = 0
+    drivers: int = 0
+    repairs: int = 0
+
+    @property
+    def faults(self) -> int:
+        """How many faults were injected."""
+        return sum(self.injected.values())
+
+    @property
+    def well(self) -> bool:
+        """Whether everything came out as it should."""
+        return not self.differences and not self.complaints and not self.repairs
+
+
+class Chaos:
+    """The places that disturbed sweeps share: a room, a tracking server, a Ray, and what they should come out as."""
+
+    def __init__(self, room: Path, dice: random.Random, say: Callable[[str], None]) -> None:
+        self.room, self.dice, self.say = room, dice, say
+        self.kinds, self.tally = kinds(room), Tally()
+        self.env = environment(site(room))
+        self.server: Server | None = None
+        self.raylet: int | None = None
+        self._expected: dict[str, tuple[Table, float, int]] = {}
+        self._number = 0
+
+    def _sweep(self, kind: str) -> Sweep:
+        self._number += 1
+        return Sweep(self.kinds[kind], self.room / f"{self._number}-{kind}", self.env,
+                     self.server.uri if kind == "server" and self.server else None)
+
+    def expected(self, kind: str) -> tuple[Table, float, int]:
+        """What an undisturbed sweep comes out as, the seconds it takes and the segments it writes."""
+        if kind not in self._expected:
+            sweep = self._sweep(kind)
+            code, seconds = sweep.finish("run")
+            assert code == 0, f"undisturbed, {kind} ended with {code}:\n{sweep.log.read_text()}"
+            self._expected[kind] = self._table(sweep), seconds, sweep.segments()
+            self.say(f"{kind}: undisturbed {seconds:.1f} s, {len(self._expected[kind][0].rows)} rows")
+        return self._expected[kind]
+
+    def _table(self, sweep: Sweep) -> Table:
+        return sweep.table(self.server.database if sweep.server and self.server else None)
+
+    def disturb(self, kind: str, faults: int) -> None:
+        """One sweep, so many faults, one orderly end; its differences go to the tally."""
+        expected, seconds, segments = self.expected(kind)
+        sweep, before = self._sweep(kind), self.tally.faults
+        happened: list[str] = []
+        while self.tally.faults - before < faults and len(happened) < 3 * faults:
+            name = self.dice.choice(choices(kind))
+            word = "resume" if sweep.exists and self.dice.random() < 0.7 else "run"
+            by_segments = self.dice.random() < 0.6
+            life = Disturbance(sweep, self.dice, self.dice.uniform(0, 0.5 if by_segments else seconds),
+                               self.dice.randrange(segments // 2 + 1) if by_segments else None, word, self.server,
+                               self.raylet)
+            try:
+                injected = LIVES[name](life) if name in LIVES else DAMAGES[name](life)
+            except (AssertionError, subprocess.TimeoutExpired) as problem:
+                self._complain(sweep, f"{name}: {problem}")
+                injected = True
+            self.tally.drivers += name in LIVES
+            self.tally.injected[kind, name] += injected
+            happened.append(name if injected else f"({name})")
+        self._end(sweep)
+        differences = compare(self._table(sweep), expected, self.kinds[kind].tolerance)
+        self.tally.differences += differences
+        self.tally.sweeps[kind] += 1
+        self.tally.rows += len(expected.rows)
+        self.tally.runs += len(expected.children) + 1
+        self.say(f"{kind}: {', '.join(happened)}: {dict(differences) or 'as undisturbed'}")
+        if differences:
+            self.say(f"kept for inspection: {sweep.storage}")
+        else:
+            shutil.rmtree(sweep.storage)
+
+    def _end(self, sweep: Sweep) -> None:
+        """An orderly end: one resume; where the server is another machine's, it is back only a day later."""
+        words = ["resume", "sync"] if sweep.server else ["resume"]
+        if not sweep.exists:
+            words[0] = "run"
+        for word in words:
+            if self.server and sweep.server:
+                self.server.kill() if word == "resume" else self.server.start()
+            code, _ = sweep.finish(word)
+            self.tally.drivers += 1
+            if code != 0:
+                self.tally.repairs += 1
+                self._complain(sweep, f"an orderly {word} ended with {code}")
+
+    def _complain(self, sweep: Sweep, what: str) -> None:
+        self.tally.complaints.append(f"{sweep.kind.name}: {what}")
+        said = "\n    ".join(sweep.log.read_text(errors="replace").splitlines()[-30:])
+        self.say(f"COMPLAINT {self.tally.complaints[-1]}\n    {said}")
+
+
+@contextmanager
+def chaos(seed: int, wanted: list[str], say: Callable[[str], None]) -> Iterator[Chaos]:
+    """A room with what the wanted kinds of sweeps need; all of it is gone afterwards."""
+    room = Path(tempfile.mkdtemp(prefix="raysweep-chaos-"))
+    world = Chaos(room, random.Random(seed), say)
+    try:
+        if "server" in wanted:
+            world.server = Server(room, world.env)
+            world.server.start()
+        if "ray" in wanted:
+            world.env["RAY_ADDRESS"], world.raylet = _start_ray(world.env)
+        yield world
+    finally:
+        if world.server:
+            world.server.kill()
+        if world.raylet is not None:
+            import ray
+
+            ray.shutdown()
+        if world.tally.well:
+            shutil.rmtree(room, ignore_errors=True)
+
+
+def _start_ray(env: dict[str, str]) -> tuple[str, int]:
+    """A Ray of two CPUs that outlives the drivers: its address, and the process whose children run the trials."""
+    import logging
+
+    import ray
+
+    os.environ.update(env)
+    context = ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
+                       configure_logging=False, address="local")
+    listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True,
+                            check=True).stdout
+    raylet = next(int(line.split()[0]) for line in listed.splitlines() if "/raylet/raylet " in line)
+    return context.address_info["gcs_address"], raylet
+
+
+def main() -> None:
+    """The long run: exit code 0 if nothing was lost, doubled, orphaned or in need of a hand."""
+    parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--faults", type=int, default=60, help="stop after so many")
+    parser.add_argument("--minutes", type=float, default=15.0, help="start no further sweep after so many")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--report", type=Path, help="write the result there, as Markdown")
+    asked = parser.parse_args()
+    started = time.monotonic()
+    with chaos(asked.seed, asked.kinds, lambda line: print(line, flush=True)) as world:
+        number = 0
+        while world.tally.faults < asked.faults and time.monotonic() - started < 60 * asked.minutes:
+            world.disturb(asked.kinds[number % len(asked.kinds)], world.dice.randint(3, 5))
+            number += 1
+        text = report(world.tally, asked, time.monotonic() - started)
+    print(text)
+    if asked.report:
+        asked.report.write_text(text)
+    sys.exit(not world.tally.well)
+
+
+def report(tally: Tally, asked: argparse.Namespace, seconds: float) -> str:
+    """The result as Markdown."""
+    of = tally.differences
+    totals = {"faults injected": tally.faults, "rows lost": of["lost rows"], "rows doubled or strange":
+              of["doubled"] + of["strange rows"], "rows with another value": of["changed rows"],
+              "cells missing in MLflow": of["lost runs"], "runs strange or with other metrics":
+              of["strange runs"] + of["changed runs"], "orphan runs (RUNNING, half, or without their sweep)":
+              of["orphans"] + of["parents amiss"], "manual repairs": tally.repairs,
+              "ends not as they should be": len(tally.complaints)}
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("ray", "mlflow", "torch", "numpy"))
+    lines = ["# What faults leave behind", "",
+             "Small sweeps are disturbed at random moments, resumed, and held against the same sweep left alone: every "
+             "column of every row but `seconds` (exactly; in `mirror`, where packs are cut otherwise after a fault, to "
+             "1e-9), and in MLflow one finished run a cell with the same metrics. `chaos/` is the program.", "",
+             f"    make chaos CHAOS=\"--seed {asked.seed} --faults {asked.faults} --minutes {asked.minutes:g} "
+             f"--kinds {' '.join(asked.kinds)}\"", "",
+             f"{sum(tally.sweeps.values())} sweeps ({tally.rows:,} rows, {tally.runs:,} runs in MLflow), "
+             f"{tally.drivers} lives of drivers, {seconds / 60:.0f} minutes on {os.cpu_count()} cores; "
+             f"{platform.system()}, Python {platform.python_version()}, {versions}.", "", "| | |", "|:---|---:|",
+             *(f"| {name} | {count} |" for name, count in totals.items()), "",
+             f"| fault | {' | '.join(asked.kinds)} |", f"|:---|{'---:|' * len(asked.kinds)}"]
+    for name in (*LIVES, *DAMAGES):
+        counts = [tally.injected[kind, name] for kind in asked.kinds]
+        if any(counts):
+            lines.append(f"| {name} | {' | '.join(str(count or '') for count in counts)} |")
+    lines += ["", "`rows`: 24 packs in this process, mirrored into SQLite; `ray`: the same on Ray with two workers; "
+              "`server`: the same, mirrored to an MLflow server that stays away at the end until `raysweep sync`; "
+              "`mirror`: 32 cells of linear_transfer, most of whose time goes to MLflow; `language`: pretrainings kept "
+              "in the stage store and fine-tuned."]
+    lines += ["", *(f"- {text}" for text in tally.complaints)] if tally.complaints else []
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()
