@@ -139,7 +139,9 @@ def chaos(seed: int, wanted: list[str], say: Callable[[str], None]) -> Iterator[
             world.server = Server(room, world.env)
             world.server.start()
         if "ray" in wanted:
-            world.env["RAY_ADDRESS"], world.raylet = _start_ray(world.env)
+            address, world.raylet = _start_ray(world.env)
+            world.env |= {"RAY_ADDRESS": address, **{name: value for name, value in os.environ.items()
+                                                     if name.startswith("RAY_AUTH")}}  # which Ray has just set
         yield world
     finally:
         if world.server:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 EXECUTORS = ("ray", "inline")
 ON_CODE_CHANGE = ("reuse", "recompute", "refuse")
+SCRATCH = "tune"  # what Ray Tune writes and nobody reads
 INLINE_UP_TO = 20.0  # estimated seconds of one core below which starting Ray (about 15 s) does not pay
 PACK_FLOOR = {"ray": 2.0, "inline": 0.5}  # seconds; a new trial costs Ray 0.1 to 2 s, this process nothing
 
@@ -237,7 +238,7 @@ def compute(folder: AnyPath, place: Place, books: Books, sharing: Sharing, limit
             if place.executor == "ray":
                 from raysweep.executors import ray_tune
 
-                scratch = folder / "tune" if isinstance(folder, Path) else Path(tempfile.mkdtemp())
+                scratch = Path(tempfile.mkdtemp(prefix="raysweep-tune-"))  # not on the disk of the rows: it may be full
                 ray_tune.run(queue, job, on_segment, workers=place.workers, scratch=scratch)
             else:
                 from raysweep.executors import inline
@@ -247,6 +248,13 @@ def compute(folder: AnyPath, place: Place, books: Books, sharing: Sharing, limit
             raise error if isinstance(error, Halted) else Halted("", str(error)) from None
         if queue.held_back:
             raise limit.over()
+
+
+def clear_leftovers(folder: AnyPath) -> None:
+    """Take away what a driver that was killed left half-written. (In a bucket there is nothing like that.)"""
+    if isinstance(folder, Path):
+        for path in (*folder.glob(".*.part"), *(folder / sweep_record.LEDGER).glob(".*.part")):
+            path.unlink(missing_ok=True)
 
 
 def halt(problem: Exception, folder: AnyPath) -> Halted | None:

@@ -291,6 +291,7 @@ def _drive(folder: AnyPath, record: sweep_record.Record, space: Space, cells: Ce
         try:
             with limit.enforced():
                 books = driver.Books(space, cells, folder, options)
+                driver.clear_leftovers(folder)
                 for note in books.notes:
                     say(note)
                 work = books.missing()

@@ -343,7 +343,7 @@ def assert_goes_on(storage: Path, folder: Path, call: Call) -> None:
     assert [row["y"] for row in undisturbed] == [1, 2, 3, 4, 5, 6]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_sweep_says_how_to_go_on_and_does(
         number: int, waiting: subprocess.Popen[str], storage: Path, tmp_path: Path, call: Call) -> None:
     waiting.send_signal(number)

@@ -82,7 +82,7 @@ def connect(tracking_uri: str) -> MlflowClient:
     not set them; no global tracking URI and no active run.
     """
     defaults = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-                "MLFLOW_LOGGING_LEVEL": "ERROR", "GIT_PYTHON_REFRESH": "quiet"}
+                "MLFLOW_LOGGING_LEVEL": "CRITICAL", "GIT_PYTHON_REFRESH": "quiet"}
     if is_server(tracking_uri):  # the retrying is ours (MLflow's own would hold a call for four minutes)
         defaults |= {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
     for name, value in defaults.items():

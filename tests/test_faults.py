@@ -1,0 +1,423 @@
+"""Whatever goes wrong around a sweep, it ends, after `raysweep resume` where needed, as if nothing had.
+
+Real processes, real kills, a real MLflow server, a real full disk. Beside these: test_sweep (kill -9, Ctrl-C, SIGTERM,
+SIGHUP, two drivers, rows that fail), test_ray (a worker that dies), test_ledger and test_store (damage),
+test_interrupted_mirror, test_mirror, and test_chaos, where it all happens at random moments.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import QUIET, Outcome, assert_same_rows, command, files_of, process, small_space
+from test_mirror import Server, template  # noqa: F401  (a fixture)
+
+import raysweep
+from raysweep import driver
+from raysweep.records import mirror
+from raysweep.sweep import open_sweep
+
+Call = Callable[..., Outcome]
+PATIENCE = 120.0  # seconds until a test gives up waiting for a condition
+
+
+def until(condition: Callable[[], bool], alive: subprocess.Popen[str] | None = None) -> None:
+    """Wait for it, as long as the driver lives."""
+    deadline = time.monotonic() + PATIENCE
+    pause = threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, "never happened"
+        if alive is not None and alive.poll() is not None:
+            pytest.fail(f"the driver ended: {alive.communicate()}")
+        pause.wait(0.02)
+
+
+def waiting_space(folder: Path, computed: int = 2, waiting: int = 2) -> dict[str, Any]:
+    """So many rows, and then so many that wait for the file `go`, each a pack alone."""
+    behaviour = ["compute"] * computed + ["wait"] * waiting
+    return {"name": "sandy", "workload": "sandbox", "axes": {"x": list(range(len(behaviour))), "behaviour": behaviour},
+            "zip": [["x", "behaviour"]], "fixed": {"folder": str(folder), "seconds": 200}}
+
+
+@pytest.fixture
+def drive(tmp_path: Path, storage: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts drivers of `sandy`, processes in sessions of their own, that have computed two rows and wait in others."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*options: str | Path, before: tuple[str, ...] = (), space: dict[str, Any] | None = None,
+              **streams: Any) -> subprocess.Popen[str]:
+        (tmp_path / "space.yaml").write_text(yaml.safe_dump(space or waiting_space(tmp_path), sort_keys=False))
+        arguments = command("run", tmp_path / "space.yaml", "--storage", storage, "--no-report", *options)
+        started.append(subprocess.Popen([*before, *arguments], **{
+            "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
+            "start_new_session": True, **streams}))
+        until(lambda: len(segments(storage)) >= 2, started[-1])
+        return started[-1]
+
+    yield start
+    for driven in started:
+        if driven.poll() is None:
+            os.killpg(driven.pid, signal.SIGKILL)
+        driven.communicate()
+
+
+INLINE = ("--executor", "inline", "--tracking-uri", "none")
+
+
+def segments(storage: Path, name: str = "sandy") -> list[Path]:
+    return list((storage / name / "ledger").glob("*.jsonl"))
+
+
+def values(storage: Path) -> list[float]:
+    table = open_sweep("sandy", storage).results()
+    assert set(table["status"]) <= {"ok"}
+    return table["y"].tolist()
+
+
+def run_statuses(database: Path) -> dict[str, Counter[str]]:
+    """How many runs have which status in MLflow, by the kind that their tag says; half ones included."""
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        found = db.execute("SELECT t.value, r.status, COUNT(*) FROM runs r JOIN tags t ON t.run_uuid = r.run_uuid AND "
+                           "t.key = 'raysweep.kind' WHERE r.lifecycle_stage = 'active' GROUP BY t.value, r.status")
+        statuses: dict[str, Counter[str]] = {}
+        for kind, status, count in found:
+            statuses.setdefault(kind, Counter())[status] = count
+        assert db.execute("SELECT COUNT(*) FROM runs WHERE status = 'RUNNING'").fetchone() == (0,)
+    return statuses
+
+
+# Told to end, and not told
+
+
+def test_a_driver_under_nohup_outlives_its_terminal(sandbox: Path, drive: Callable[..., Any], storage: Path,
+                                                    tmp_path: Path) -> None:
+    driven = drive(*INLINE, before=("nohup",))
+    driven.send_signal(signal.SIGHUP)
+    (tmp_path / "go").touch()
+    _, err = driven.communicate(timeout=PATIENCE)
+    assert driven.returncode == 0, err
+    assert values(storage) == [0, 1, 2, 3]
+
+
+STUCK = """
+import hashlib, sys, threading
+from raysweep import stopping
+stopping.PATIENCE, stopping.DEADLINE = 0.2, 1.0
+with stopping.on_signals(lambda: print("closed", flush=True)):
+    print("ready", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)  # minutes in which Python runs no handler
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_call_that_takes_minutes_does_not_hold_up_the_end(number: int) -> None:
+    stuck = subprocess.Popen([sys.executable, "-c", STUCK], stdout=subprocess.PIPE, text=True)
+    assert stuck.stdout is not None
+    assert stuck.stdout.readline() == "ready\n"
+    stuck.send_signal(number)
+    out, _ = stuck.communicate(timeout=PATIENCE)
+    assert (stuck.returncode, out) == (130, "closed\n")
+
+
+def test_many_signals_end_a_driver_once(sandbox: Path, drive: Callable[..., Any], storage: Path) -> None:
+    driven = drive(*INLINE)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGTERM, signal.SIGTERM):
+        with contextlib.suppress(ProcessLookupError):
+            driven.send_signal(number)
+    _, err = driven.communicate(timeout=PATIENCE)
+    assert driven.returncode == 130, err
+    assert err.count("2 rows are kept; go on with: raysweep resume sandy") == 1
+    assert "Traceback" not in err
+
+
+@pytest.mark.slow
+def test_a_spot_notice_ends_a_driver_on_ray_in_time_and_nothing_is_left_running(
+        sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path) -> None:
+    driven = drive("--executor", "ray", "--workers", "2")
+    until((storage / "mlflow.db").exists, driven)
+    driven.send_signal(signal.SIGTERM)
+    told = time.monotonic()
+    _, err = driven.communicate(timeout=PATIENCE)
+    assert driven.returncode == 130, err
+    assert time.monotonic() - told < 25
+    assert "2 rows are kept; go on with: raysweep resume sandy" in err
+    (tmp_path / "go").touch()
+    assert process("resume", "sandy", "--storage", storage, "--executor", "inline", "--no-report").code == 0
+    assert values(storage) == [0, 1, 2, 3]
+    assert run_statuses(storage / "mlflow.db") == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
+    assert sorted(path.name for path in (storage / "sandy").iterdir() if path.is_dir()) == ["ledger", "logs"]
+
+
+def in_session(session: int) -> list[int]:
+    """Processes of a session, but for those that only wait to be buried."""
+    listed = subprocess.run(["ps", "-o", "pid=,stat=", "-s", str(session)], capture_output=True, text=True).stdout
+    return [int(line.split()[0]) for line in listed.splitlines() if not line.split()[1].startswith("Z")]
+
+
+@pytest.mark.slow
+def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(sandbox: Path, drive: Callable[..., Any],
+                                                                storage: Path, tmp_path: Path) -> None:
+    driven = drive("--executor", "ray", "--workers", "2", "--tracking-uri", "none")
+    assert len(in_session(driven.pid)) > 3
+    driven.kill()
+    driven.communicate(timeout=PATIENCE)
+    until(lambda: not in_session(driven.pid))
+    (tmp_path / "go").touch()
+    assert process("resume", "sandy", "--storage", storage, *QUIET, "--executor", "inline").code == 0
+    assert values(storage) == [0, 1, 2, 3]
+    assert sorted(path.name for path in (storage / "sandy").iterdir() if path.is_dir()) == ["ledger", "logs"]
+
+
+# A terminal that is gone
+
+
+@pytest.mark.parametrize("how", ["pipe", "terminal", "closed from the start"])
+def test_a_driver_that_nobody_listens_to_goes_on(how: str, sandbox: Path, drive: Callable[..., Any], storage: Path,
+                                                 tmp_path: Path) -> None:
+    if how == "closed from the start":
+        driven = drive(*INLINE, before=("sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh"))
+    elif how == "pipe":
+        driven = drive(*INLINE)
+        driven.stdout.close()
+        driven.stderr.close()
+        driven.stdout = driven.stderr = None
+    else:
+        ours, theirs = pty.openpty()  # not the controlling terminal of that session: no SIGHUP, only EIO
+        driven = drive(*INLINE, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        os.close(ours)
+    (tmp_path / "go").touch()
+    assert driven.wait(timeout=PATIENCE) == 0
+    assert values(storage) == [0, 1, 2, 3]
+
+
+# MLflow away
+
+
+@pytest.fixture
+def server(tmp_path: Path, template: Path) -> Iterator[Server]:  # noqa: F811
+    running = Server(tmp_path, template)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.kill()
+
+
+@pytest.mark.slow
+def test_a_server_that_goes_and_comes_back_has_every_run_once(
+        server: Server, sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path, call: Call,
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed in mid-run and restarted; then away for a whole extension of the sweep, and back later."""
+    driven = drive("--executor", "inline", "--tracking-uri", server.uri)
+    server.kill()
+    server.start()
+    (tmp_path / "go").touch()
+    _, err = driven.communicate(timeout=PATIENCE)
+    assert driven.returncode == 0, err
+    assert "mirror incomplete" not in err
+    database = server.room / "server.db"
+    assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
+
+    server.kill()
+    monkeypatch.setattr(mirror, "PATIENCE", 1.0)
+    extended = call("run", tmp_path / "space.yaml", "--set", "seeds=2", "--storage", storage, "--no-report")
+    assert extended.code == 0
+    assert extended.err.startswith("--tracking-uri: cannot reach http://127.0.0.1")
+    assert "raysweep sync sandy" in extended.err.splitlines()[0]
+    assert "mirror incomplete" in extended.err.splitlines()[-1]
+    assert call("resume", "sandy", "--storage", storage, "--no-report").code == 0
+    assert call("sync", "sandy", "--storage", storage).code == 2
+
+    server.start()
+    assert call("sync", "sandy", "--storage", storage).code == 0
+    assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        draws = db.execute("SELECT l.value FROM latest_metrics l JOIN runs r ON r.run_uuid = l.run_uuid "
+                           "WHERE l.key = 'draws_ok' AND r.lifecycle_stage = 'active'").fetchall()
+    assert draws == [(2.0,)] * 4
+    assert values(storage) == [0, 1, 1, 2, 2, 3, 3, 4]
+
+
+def test_a_new_sweep_waits_for_no_server_but_says_how_to_do_without(call: Call, storage: Path, tmp_path: Path) -> None:
+    (tmp_path / "space.yaml").write_text(yaml.safe_dump(small_space(), sort_keys=False))
+    refused = call("run", tmp_path / "space.yaml", "--storage", storage, "--tracking-uri", "http://127.0.0.1:9")
+    assert refused.code == 2
+    assert refused.err.count("\n") == 1
+    assert "none runs without" in refused.err
+    assert "raysweep sync" in refused.err
+    assert not storage.exists()
+
+
+def test_a_sweep_mirrored_nowhere_is_mirrored_later_and_from_then_on(call: Call, storage: Path, tmp_path: Path,
+                                                                     template: Path) -> None:  # noqa: F811
+    (tmp_path / "space.yaml").write_text(yaml.safe_dump(small_space(), sort_keys=False))
+    assert call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET).code == 0
+    assert call("sync", "small", "--storage", storage).code == 2  # where to?
+    uri = f"sqlite:///{template}"
+    assert call("sync", "small", "--storage", storage, "--tracking-uri", uri).code == 0
+    assert open_sweep("small", storage).record.tracking_uri == uri
+    assert call("resume", "small", "--storage", storage, *QUIET).code == 0  # `none` is for this once
+    assert open_sweep("small", storage).record.tracking_uri == uri
+    assert call("run", tmp_path / "space.yaml", "--set", "axes.gamma=[0.3, 0.5, 0.7, 1.0]", "--storage", storage,
+                "--no-report").code == 0
+    assert run_statuses(template) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 8}}
+    assert not (storage / "mlflow.db").exists()
+    call("delete", "small", "--storage", storage)
+
+
+def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(
+        call: Call, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "space.yaml").write_text(yaml.safe_dump(small_space(), sort_keys=False))
+    assert call("run", tmp_path / "space.yaml", "--set", "seeds=1", "--storage", storage, "--no-report").code == 0
+    monkeypatch.setattr(mirror, "PATIENCE", 1.0)
+    with contextlib.closing(sqlite3.connect(storage / "mlflow.db", isolation_level=None)) as db:
+        db.execute("BEGIN EXCLUSIVE")
+        outcome = call("run", tmp_path / "space.yaml", "--storage", storage, "--no-report")
+        assert outcome.code == 0, outcome
+        assert "mirror incomplete: 6 cells not written" in outcome.err
+        assert "raysweep sync small" in outcome.err
+        told = call("status", "small", "--storage", storage)
+        assert (told.code, told.err.count("\n")) == (0, 1)  # one line: what is there cannot be settled now
+        db.execute("ROLLBACK")
+    assert call("sync", "small", "--storage", storage).code == 0
+    assert run_statuses(storage / "mlflow.db") == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 6}}
+
+
+# A disk that is full
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", disk], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip("only root may mount a small disk")
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+@pytest.mark.parametrize("executor", ["inline", "ray"])
+def test_a_full_disk_ends_a_sweep_in_one_line_and_room_lets_it_go_on(
+        executor: str, request: pytest.FixtureRequest, call: Call, small_disk: Path, tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    if executor == "ray":
+        request.getfixturevalue("ray_cluster")
+    monkeypatch.setitem(driver.PACK_FLOOR, executor, 1e-9)
+    storage = small_disk / "storage"
+    space = small_space(axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 0.8, 1.0]}, seeds=40)
+    expected = raysweep.run(space, storage=tmp_path / "roomy", tracking_uri="none", executor=executor, report=False,
+                            say=lambda line: None)
+    (tmp_path / "space.yaml").write_text(yaml.safe_dump(space, sort_keys=False))
+    size = sum(len(content) for content in files_of(expected.folder / "ledger").values())
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(2**20 - size // 2 - 40_000))
+    arguments = ["--storage", storage, *QUIET, "--executor", executor]
+
+    outcome = call("run", tmp_path / "space.yaml", *arguments)
+    assert outcome.code == 2, outcome
+    assert "Traceback" not in outcome.err
+    last = outcome.err.splitlines()[-1]
+    assert last.startswith(str(storage / "small"))
+    assert "No space left on device" in last
+    assert "rows are kept; go on with: raysweep resume small" in last
+    kept = len(open_sweep("small", storage).results())
+    assert f"{kept:,} rows are kept" in last
+    assert 0 < kept < 320
+
+    filler.unlink()
+    assert call("resume", "small", *arguments).code == 0
+    assert_same_rows(open_sweep("small", storage).results().to_dict("records"), expected.results().to_dict("records"))
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+from raysweep.main import main
+main(sys.argv[2:])
+"""
+
+
+@pytest.mark.slow
+def test_a_store_that_is_full_in_a_new_sweep_costs_nothing_that_is_there(storage: Path, tmp_path: Path) -> None:
+    space = {"name": "words", "workload": "language", "axes": {"pretrain_length": [8192, 16384]}, "seeds": 1,
+             "fixed": {"preset": "tiny", "source": "grammar:0", "target": "grammar:0.5", "finetune_steps": 2,
+                       "evaluation_tokens": 1024}}
+    (tmp_path / "space.yaml").write_text(yaml.safe_dump(space, sort_keys=False))
+    arguments = ["--storage", str(storage), *QUIET, "--executor", "inline"]
+    done = subprocess.run([sys.executable, "-c", LIMITED, "100000", "run", str(tmp_path / "space.yaml"), *arguments],
+                          capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 2, done
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"{storage}/store: the store is full")
+    assert "go on with: raysweep resume words" in last
+    resumed = process("resume", "words", *arguments)
+    assert resumed.code == 0, resumed
+    assert open_sweep("words", storage).results()["status"].tolist() == ["ok", "ok"]
+
+
+# Nodes
+
+
+@pytest.mark.slow
+def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(sandbox: Path, drive: Callable[..., Any],
+                                                                 storage: Path, tmp_path: Path) -> None:
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        doomed = cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        space = waiting_space(tmp_path, 2, 4)
+        driven = drive("--executor", "ray", "--tracking-uri", "none", space=space,
+                       env={**os.environ, "RAY_ADDRESS": cluster.address})
+        logs = storage / "sandy" / "logs"
+        until(lambda: len(list(logs.glob("*.log"))) == 4, driven)  # two rows are there, two wait, one on each node
+        cluster.remove_node(doomed, allow_graceful=False)
+        until(lambda: sum(path.read_text().count("INFO pack ") for path in logs.glob("*.log")) == 4
+              and not on_node(doomed), driven)
+        (tmp_path / "go").touch()
+        _, err = driven.communicate(timeout=PATIENCE)
+        assert driven.returncode == 0, err
+        assert values(storage) == [0, 1, 2, 3, 4, 5]
+    finally:
+        cluster.shutdown()
+
+
+def on_node(node: Any) -> bool:
+    """Whether any process of a node is alive."""
+    return any(process.poll() is None for entries in node.all_processes.values() for process in
+               (entry.process for entry in entries))
+
+
+# What a killed driver leaves lying
+
+
+def test_leftovers_of_a_killed_driver_are_cleared_away(call: Call, storage: Path, tmp_path: Path) -> None:
+    (tmp_path / "space.yaml").write_text(yaml.safe_dump(small_space(), sort_keys=False))
+    assert call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET).code == 0
+    before = files_of(storage)
+    folder = storage / "small"
+    (folder / ".sweep.json.abc.part").write_bytes(b"{")
+    (folder / "ledger" / ".p-1.jsonl.abc.part").write_bytes(b'{"cell": ')
+    (folder / "tune" / "tune").mkdir(parents=True)
+    (folder / "tune" / "tune" / "searcher-state.pkl").write_bytes(b"never to be read")
+    assert call("resume", "small", "--storage", storage, *QUIET).code == 0
+    assert files_of(storage) == before
+
