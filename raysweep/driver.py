@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 EXECUTORS = ("ray", "inline")
 ON_CODE_CHANGE = ("reuse", "recompute", "refuse")
-SCRATCH = "tune"  # what Ray Tune writes and nobody reads
 INLINE_UP_TO = 20.0  # estimated seconds of one core below which starting Ray (about 15 s) does not pay
 PACK_FLOOR = {"ray": 2.0, "inline": 0.5}  # seconds; a new trial costs Ray 0.1 to 2 s, this process nothing
 
