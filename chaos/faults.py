@@ -20,7 +20,7 @@ from pathlib import Path
 from chaos.sweeps import PATIENCE, Sweep
 
 TOLD_TO_END = 20.0  # seconds a driver may take to end after SIGTERM or SIGHUP
-LOCKED = 8.0  # seconds the database stays locked: longer than SQLite waits for it
+LOCKED = (5.0, 24.0)  # seconds the database stays locked; MLflow waits 20 s for it
 
 
 class Server:
@@ -173,7 +173,7 @@ def _database_locked(life: Disturbance) -> bool:
             db.execute("BEGIN EXCLUSIVE")
             injected = process.poll() is None
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(LOCKED)
+                process.wait(life.dice.choice(LOCKED))
             db.execute("ROLLBACK")
     _undisturbed_end(life, process)
     return injected
