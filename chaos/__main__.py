@@ -8,6 +8,7 @@ import os
 import platform
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -85,9 +86,10 @@ class Chaos:
         while self.tally.faults - before < faults and len(happened) < 3 * faults:
             name = self.dice.choice(choices(kind))
             word = "resume" if sweep.exists and self.dice.random() < 0.7 else "run"
-            by_segments = self.dice.random() < 0.6
-            life = Disturbance(sweep, self.dice, self.dice.uniform(0, 0.5 if by_segments else seconds),
-                               self.dice.randrange(segments // 2 + 1) if by_segments else None, word, self.server,
+            by_segments = self.dice.random() < 0.75 and segments > 3
+            life = Disturbance(sweep, self.dice, self.dice.uniform(0, 0.5) if by_segments else
+                               self.dice.uniform(0.1, 0.9) * seconds,
+                               self.dice.randrange(segments // 3 + 1) if by_segments else None, word, self.server,
                                self.raylet)
             try:
                 injected = LIVES[name](life) if name in LIVES else DAMAGES[name](life)
@@ -178,6 +180,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--report", type=Path, help="write the result there, as Markdown")
     asked = parser.parse_args()
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, drivers would inherit that they do not hear it
     started = time.monotonic()
     with chaos(asked.seed, asked.kinds, lambda line: print(line, flush=True)) as world:
         number = 0

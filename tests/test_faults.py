@@ -390,7 +390,7 @@ def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(sandbox: Path, 
         cluster.wait_for_nodes()
         space = waiting_space(tmp_path, 2, 4)
         driven = drive("--executor", "ray", "--tracking-uri", "none", space=space,
-                       env={**os.environ, "RAY_ADDRESS": cluster.address})
+                       env={**os.environ, "RAY_ADDRESS": cluster.address}, stderr=None)
         logs = storage / "sandy" / "logs"
         until(lambda: len(list(logs.glob("*.log"))) == 4, driven)  # two rows are there, two wait, one on each node
         cluster.remove_node(doomed, allow_graceful=False)
