@@ -180,7 +180,8 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--report", type=Path, help="write the result there, as Markdown")
     asked = parser.parse_args()
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, drivers would inherit that they do not hear it
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup and in the background, drivers would inherit that they
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # do not hear these
     started = time.monotonic()
     with chaos(asked.seed, asked.kinds, lambda line: print(line, flush=True)) as world:
         number = 0
