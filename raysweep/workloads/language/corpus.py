@@ -33,6 +33,7 @@ BPE_FORM = "bpe:VOCABULARY:TEXT (python-source, python-docs or file: in learned 
 TASK_FORMS = "task:PATH (.jsonl) or task:grammar:D"
 SEPARATOR = b"\0"  # after every document
 BYTES = np.ones(256)
+SMALL = 5  # MB of what is built in that are read to see whether they will do; more will
 
 
 class Corpus(Protocol):
@@ -242,13 +243,18 @@ def documents(name: str) -> Documents:
     if kind in ("python-source", "python-docs"):
         from raysweep.workloads.language import installed
 
-        return split(installed.documents(kind, number_after(name, rest, 0.1, 1e6) if rest else float("inf")))
-    if kind == "file":
+        found = installed.documents(kind, number_after(name, rest, 0.1, 1e6) if rest else float("inf"))
+    elif kind == "file":
         from raysweep.workloads.language import files
 
-        return split(files.documents(rest))
-    raise BadText(f"expected text with documents to learn tokens from or to read in them, python-source[:MB], "
-                  f"python-docs[:MB] or file:PATH, got {name!r}")
+        found = files.documents(rest)
+    else:
+        raise BadText(f"expected text with documents to learn tokens from or to read in them, python-source[:MB], "
+                      f"python-docs[:MB] or file:PATH, got {name!r}")
+    try:
+        return split(found)
+    except BadText as error:
+        raise BadText(f"{name}: {error}") from None
 
 
 def number_after(name: str, text: str, low: float, high: float) -> float:
@@ -263,8 +269,8 @@ def number_after(name: str, text: str, low: float, high: float) -> float:
 
 
 def complaint(name: str, context: int, source: str = "") -> str | None:
-    """What is wrong with a text for this context, or None; source as for `load`. Reads files; of what is built in only
-    the name."""
+    """What is wrong with a text for this context, or None; source as for `load`. Reads the text, but for what is built
+    in and not small."""
     try:
         inner = name
         if name.startswith("bpe:"):
@@ -273,9 +279,8 @@ def complaint(name: str, context: int, source: str = "") -> str | None:
             inner = bpe.parse(name)[1]
             bpe.needed()
         kind, _, rest = inner.partition(":")
-        if kind in ("python-source", "python-docs"):
-            if rest:
-                number_after(name, rest, 0.1, 1e6)
+        large = kind in ("python-source", "python-docs") and (not rest or number_after(name, rest, 0.1, 1e6) > SMALL)
+        if large:
             return None
         corpus = load(name, source)
     except BadText as error:

@@ -18,14 +18,17 @@ from raysweep.workloads.language.splitting import BadText
 
 FORM = "tokens:VOCABULARY:SEPARATOR:PATH"
 HELD_OUT = 0.005  # of the tokens for validation, and again for test: such texts are long
-BLOCKS, BLOCK = 256, 2**16  # what of a text is looked at to know it again
+WHOLE = 2**29  # tokens; a text of up to so many is looked at whole, to check it and to know it again
+BLOCKS, BLOCK = 256, 2**16  # what is looked at of a longer one
 
 
 def read(name: str, rest: str) -> Text:
     """The text of a name `tokens:REST`; BadText says what is wrong with it."""
     vocabulary, separator, path = parse(name, rest)
     tokens = _map(path)
-    looked = [tokens[start:start + BLOCK] for start in np.linspace(0, max(0, len(tokens) - BLOCK), BLOCKS).astype(int)]
+    starts = (np.arange(0, len(tokens), BLOCK) if len(tokens) <= WHOLE else
+              np.linspace(0, len(tokens) - BLOCK, BLOCKS).astype(int))
+    looked = [tokens[start:start + BLOCK] for start in starts]
     largest = max((int(block.max()) for block in looked if len(block)), default=0)
     if largest >= vocabulary:
         raise BadText(f"{path}: expected tokens below the vocabulary of {vocabulary:,}, found {largest:,}")
