@@ -57,8 +57,6 @@ CASES: dict[str, tuple[dict[str, Any], Callable[[Path], Any] | None, str, tuple[
                               "fixed.source: ", ("no such file", "{here}")),
     "no path": ({"source": "file:"}, None, "fixed.source: ", ("path",)),
     "an unknown text": ({"source": "wikipedia"}, None, "fixed.source: ", ("'wikipedia'", "python-source")),
-    "a little of what is installed": ({"source": "python-source:0.1", "context": 8192}, None, "fixed.source: ",
-                                      ("at least 8,193",)),
     "a grammar that is too far": ({"target": "grammar:1.5"}, None, "fixed.target: ", ("0 to 1",)),
     "a length that is no whole number of steps": ({"pretrain_length": 10_000}, None, "fixed.pretrain_length: ",
                                                   ("1,024", "10,240")),

@@ -112,6 +112,7 @@ def test_source_and_documentation_of_this_installation():
     assert 0.8 * 0.5e6 < source.train_tokens < 2e6
     assert b"import" in source.splits["train"].tobytes()
     assert source.digest != docs.digest
+    assert "at least 1,000,001" in str(corpus.complaint("python-docs:0.2", 10**6))  # before anything is computed
     assert installed.documentation(Path("x.py"), '"""Hello."""\n\ndef f():\n    r"""There\n    now."""\n') == (
         "Hello.\n\nThere\n    now.")
 
