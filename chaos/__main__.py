@@ -136,6 +136,9 @@ def chaos(seed: int, wanted: list[str], say: Callable[[str], None]) -> Iterator[
     """A room with what the wanted kinds of sweeps need; all of it is gone afterwards."""
     room = Path(tempfile.mkdtemp(prefix="raysweep-chaos-"))
     world = Chaos(room, random.Random(seed), say)
+    # under nohup and in the background, drivers would inherit that they do not hear these
+    before = {number: signal.signal(number, handler) for number, handler in
+              ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler))}
     try:
         if "server" in wanted:
             world.server = Server(room, world.env)
@@ -152,6 +155,8 @@ def chaos(seed: int, wanted: list[str], say: Callable[[str], None]) -> Iterator[
             import ray
 
             ray.shutdown()
+        for number, handler in before.items():
+            signal.signal(number, handler)
         if world.tally.well:
             shutil.rmtree(room, ignore_errors=True)
 
@@ -180,8 +185,6 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--report", type=Path, help="write the result there, as Markdown")
     asked = parser.parse_args()
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup and in the background, drivers would inherit that they
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # do not hear these
     started = time.monotonic()
     with chaos(asked.seed, asked.kinds, lambda line: print(line, flush=True)) as world:
         number = 0

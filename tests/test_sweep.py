@@ -302,7 +302,13 @@ def waiting_space(folder: Path) -> dict[str, Any]:
 
 def start(*arguments: str | Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, start_new_session=True)
+                            stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=hear)
+
+
+def hear() -> None:
+    """Undo what nohup or a shell's background would have a driver inherit from these tests."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def until(condition: Callable[[], bool], driver: subprocess.Popen[str]) -> None:

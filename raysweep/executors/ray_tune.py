@@ -11,7 +11,6 @@ import logging
 import os
 import shutil
 import signal
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,20 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from raysweep import trial
+from raysweep import terminal, trial
 from raysweep.errors import Halted, InputError
 from raysweep.executors import capacity, local_ray
+from raysweep.executors.losses import NODE_RETRIES, WORKER_RETRIES, Losses
 from raysweep.plan import Pack, split
 from raysweep.records import ledger, paths
 from raysweep.records.paths import AnyPath
 from raysweep.resources import Resources
 from raysweep.search.queue import PackQueue
-
-LOST_WORKER_RETRIES = 3
-"""A worker that dies may not be the fault of its rows: the pack is tried again, then in halves, and a single row so
-many times."""
-LOST_NODE_RETRIES = 20
-"""A node that goes is the fault of none of its rows: a pack that was on it is tried again as it is, so often."""
 
 _ENVIRONMENT = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
@@ -67,6 +61,7 @@ def connect(workers: int | None, needs: Sequence[Resources]) -> Room:
     joined = ray.is_initialized()
     if not joined:
         logging.getLogger("ray").setLevel(logging.ERROR)
+        logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # tracebacks of workers that are tried again
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
         if os.environ.get("RAY_ADDRESS"):
             try:
@@ -139,7 +134,7 @@ def _trainable(config: dict[str, Any], job: trial.Job) -> None:
 
 
 def _dead_nodes() -> set[str]:
-    """Nodes that the cluster had and lost."""
+    """Machines that the cluster had and lost."""
     import ray
 
     return {node["NodeID"] for node in ray.nodes() if not node["Alive"]}
@@ -153,9 +148,8 @@ def _searcher(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Any
     class PackSearcher(Searcher):
         def __init__(self) -> None:
             super().__init__(metric="rows", mode="max")
-            self.running: dict[str, tuple[Pack, set[str]]] = {}
-            self.moved: Counter[str] = Counter()
-            self.lost: dict[str, int] = {}
+            self.running: dict[str, Pack] = {}
+            self.losses = Losses()
 
         def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
             if problems:
@@ -163,28 +157,27 @@ def _searcher(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Any
             pack = source.next()
             if pack is None:  # a running pack may yet come back or start a round, so the end is when none runs
                 return None if source.running else Searcher.FINISHED
-            self.running[trial_id] = pack, _dead_nodes()
+            self.running[trial_id] = pack
+            self.losses.begin(pack.id, _dead_nodes())
             return {"pack": pack.id, "cells": pack.cells.astype(np.int64).tobytes().hex(),
                     "seeds": pack.seeds.astype(np.int64).tobytes().hex(), "needs": asdict(pack.needs)}
 
         def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-            pack, dead = self.running.pop(trial_id)
+            pack = self.running.pop(trial_id)
             try:
                 if result and "halted" in result:
                     raise Halted("", result["halted"])
                 path = ledger.segment_path(paths.locate(job.ledger), pack.id, job.attempt)
                 if not path.exists():  # it may be there even if the worker died right after
-                    if _dead_nodes() - dead and self.moved[pack.id] < LOST_NODE_RETRIES:
-                        self.moved[pack.id] += 1
-                        source.hand_back([pack])
-                        return
-                    times = self.lost.get(pack.id, 0) + 1
-                    parts = split(pack, job.cell_ids) if times > 1 else [pack]  # one row may have felled it
-                    if times <= LOST_WORKER_RETRIES or len(parts) > 1:
-                        self.lost |= {part.id: times if len(parts) == 1 else 1 for part in parts}
+                    own, machines = self.losses.count(pack.id, _dead_nodes())
+                    parts = split(pack, job.cell_ids) if own > 1 else [pack]  # one row may have felled it
+                    if machines <= NODE_RETRIES and (own <= WORKER_RETRIES or len(parts) > 1):
+                        rows_of_it = f"{len(pack):,} row{'s' * (len(pack) > 1)}"
+                        terminal.say(f"lost a worker; trying its pack of {rows_of_it} again")
+                        self.losses.halve(pack.id, [part.id for part in parts])
                         source.hand_back(parts)
                         return
-                    rows = trial.lost_rows(job, pack.cells, pack.seeds, times)
+                    rows = trial.lost_rows(job, pack.cells, pack.seeds, own + machines)
                     ledger.write_segment(path, trial.signed(rows, pack.id))
                 on_segment(pack, path)
                 source.done()

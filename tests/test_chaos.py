@@ -1,0 +1,16 @@
+"""A small sweep disturbed at random moments comes out as if it had been left alone. `make chaos` does more of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from chaos.__main__ import chaos
+
+
+@pytest.mark.slow
+def test_what_is_disturbed_comes_out_as_what_is_left_alone() -> None:
+    said: list[str] = []
+    with chaos(3, ["rows"], said.append) as world:
+        world.disturb("rows", 4)
+    assert world.tally.faults >= 3, said
+    assert world.tally.well, said
