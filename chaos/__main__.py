@@ -78,13 +78,13 @@ class Chaos:
     def _table(self, sweep: Sweep) -> Table:
         return sweep.table(self.server.database if sweep.server and self.server else None)
 
-    def disturb(self, kind: str, faults: int) -> None:
-        """One sweep, so many faults, one orderly end; its differences go to the tally."""
+    def disturb(self, kind: str, faults: int, without: tuple[str, ...] = ()) -> None:
+        """One sweep, so many faults (but for some), one orderly end; its differences go to the tally."""
         expected, seconds, segments = self.expected(kind)
         sweep, before = self._sweep(kind), self.tally.faults
         happened: list[str] = []
         while self.tally.faults - before < faults and len(happened) < 3 * faults:
-            name = self.dice.choice(choices(kind))
+            name = self.dice.choice([name for name in choices(kind) if name not in without])
             word = "resume" if sweep.exists and self.dice.random() < 0.7 else "run"
             by_segments = self.dice.random() < 0.75 and segments > 3
             life = Disturbance(sweep, self.dice, self.dice.uniform(0, 0.5) if by_segments else
