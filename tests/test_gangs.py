@@ -57,9 +57,22 @@ def written(tmp_path: Path, asked: dict[str, Any]) -> Path:
     return path
 
 
+@pytest.fixture
+def deadline() -> Iterator[None]:
+    """A sweep that waits for ever fails its test instead."""
+    def late(number: int, frame: Any) -> None:
+        raise TimeoutError("the sweep does not end")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(240)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
 def test_six_gangs_of_two_on_two_cores_end_with_the_rows_of_one_worker(
         ray_cluster: str, storage: Path, tmp_path: Path, call: Callable[..., Outcome],
-        monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch: pytest.MonkeyPatch, deadline: None) -> None:
     monkeypatch.setattr(driver, "packing", lambda place: plan.Packing(workers=2, floor=1e-6))  # six packs
     asked = small_space(axes=GRID, seeds=12, resources={"gang": 2})
     outcome = call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--executor", "ray")
@@ -74,7 +87,7 @@ def test_six_gangs_of_two_on_two_cores_end_with_the_rows_of_one_worker(
 
 
 def test_a_worker_of_a_gang_killed_in_mid_pack_costs_no_row(ray_cluster: str, sandbox: Path, storage: Path,
-                                                            tmp_path: Path) -> None:
+                                                            tmp_path: Path, deadline: None) -> None:
     table = run(storage, sandbox_space("sandbox", tmp_path, ["compute", "die_once"])).results()
     assert table["status"].tolist() == ["ok"] * 2
     assert table["y"].tolist() == [0, 1]
@@ -82,7 +95,7 @@ def test_a_worker_of_a_gang_killed_in_mid_pack_costs_no_row(ray_cluster: str, sa
 
 
 def test_workers_that_train_together_give_the_rows_of_one_and_go_on_where_a_dead_one_stopped(
-        ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path) -> None:
+        ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, deadline: None) -> None:
     sweep = run(storage, sandbox_space("together", tmp_path, ["compute", "die_once", "raise"], seeds=[1]))
     table = sweep.results()
     assert table["status"].tolist() == ["ok", "ok", "failed"]
@@ -96,7 +109,8 @@ def test_workers_that_train_together_give_the_rows_of_one_and_go_on_where_a_dead
 
 
 @pytest.mark.slow
-def test_a_language_model_trained_by_two_workers_gives_the_rows_of_one(ray_cluster: str, storage: Path) -> None:
+def test_a_language_model_trained_by_two_workers_gives_the_rows_of_one(ray_cluster: str, storage: Path,
+                                                                        deadline: None) -> None:
     """Stated tolerance, float32, as in test_language_parallel.py: 2e-3 nats (measured: 1.3e-4)."""
     asked = {"name": "tiny", "workload": "language", "resources": {"gang": 2},
              "axes": {"pretrain_length": [8192, 16384], "finetune_lr": [1e-3, 3e-3]},
@@ -113,7 +127,8 @@ def test_a_language_model_trained_by_two_workers_gives_the_rows_of_one(ray_clust
     assert len(stages[0]) >= 3  # a trunk that both lengths share, and what branches off
 
 
-def test_resources_that_depend_on_the_cell(ray_cluster: str, storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resources_that_depend_on_the_cell(ray_cluster: str, storage: Path, monkeypatch: pytest.MonkeyPatch,
+                                           deadline: None) -> None:
     monkeypatch.setitem(driver.PACK_FLOOR, "ray", 1e-4)
     asked = small_space(axes=GRID, seeds=6, resources={"where": [{"depth": 3, "gang": 2}]})
     found = run(storage, asked)

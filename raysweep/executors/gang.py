@@ -13,6 +13,7 @@ import fcntl
 import os
 import socket
 import struct
+import time
 import traceback
 from dataclasses import replace
 from datetime import timedelta
@@ -112,11 +113,14 @@ class Gang:
         columns = {name: values[cells] for name, values in job.columns.items()}
         parts = shares(workload, columns, seeds, self.needs.gang)
         self._start()
+        started = time.perf_counter()
         found = self._ask([(job, log, pack, cells[part], seeds[part]) for part in parts], together=False)
+        # a row's seconds are its share of the time that its trial, with all that it held, was busy
+        share = (time.perf_counter() - started) / max(sum(row["seconds"] for own in found for row in own), 1e-9)
         rows: list[Any] = [None] * len(seeds)
         for part, own in zip(parts, found, strict=True):
             for index, row in zip(part.tolist(), own, strict=True):
-                rows[index] = row
+                rows[index] = {**row, "seconds": row["seconds"] * share}
         return rows
 
     def _together(self, job: trial.Job, log: str, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[ledger.Row]:
