@@ -40,7 +40,8 @@ def _learn(row: Mapping[str, Any], seed: int, progress: Any) -> tuple[dict[str, 
     total, step = (begun.tensors()["total"], int(begun.meta["step"])) if begun else (np.zeros(1), 0)
     mark = Path(row["folder"]) / f"{row['behaviour']}-{row['x']:g}-{seed}"
     while step < STEPS:
-        if rank == last and step == 2 and row["behaviour"] == "die_once" and _first(mark):
+        if rank == last and step == 2 and row["behaviour"] == "die_twice" and any(
+                _first(mark.with_suffix(f".death{number}")) for number in (1, 2)):
             os.kill(os.getpid(), signal.SIGKILL)
         if rank == last and row["behaviour"] == "raise":
             raise ArithmeticError(f"x = {row['x']:g} cannot be computed")
@@ -74,7 +75,7 @@ WORKLOAD = Workload(
     identity_version=1,
     parameters=(
         Parameter("x", float, 0.0, "a number", pretraining=True),
-        Parameter("behaviour", str, "compute", "what happens in the row", choices=("compute", "raise", "die_once"),
+        Parameter("behaviour", str, "compute", "what happens in the row", choices=("compute", "raise", "die_twice"),
                   pretraining=True),
         Parameter("folder", str, "/nonexistent", "where marks are left"),
         Parameter("seconds", float, 0.0, "what a row is said to cost", unit="s", minimum=0),

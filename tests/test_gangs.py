@@ -94,9 +94,9 @@ def test_a_worker_of_a_gang_killed_in_mid_pack_costs_no_row(ray_cluster: str, sa
     assert list(tmp_path.glob("die_once-*"))
 
 
-def test_workers_that_train_together_give_the_rows_of_one_and_go_on_where_a_dead_one_stopped(
+def test_workers_that_train_together_give_the_rows_of_one_and_go_on_where_dead_ones_stopped(
         ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, deadline: None) -> None:
-    sweep = run(storage, sandbox_space("together", tmp_path, ["compute", "die_once", "raise"], seeds=[1]))
+    sweep = run(storage, sandbox_space("together", tmp_path, ["compute", "die_twice", "raise"], seeds=[1]))
     table = sweep.results()
     assert table["status"].tolist() == ["ok", "ok", "failed"]
     assert table["y"].tolist()[:2] == [4 * 78 * (x + 1) for x in (0, 1)]
@@ -104,8 +104,8 @@ def test_workers_that_train_together_give_the_rows_of_one_and_go_on_where_a_dead
     error = sweep.failures()[0]["error"]  # what the second worker raised; the first one, waiting for it, did not hang
     assert "worker 1 of 2" in error
     assert "ArithmeticError: x = 2 cannot be computed" in error
-    assert (tmp_path / "die_once-1-1").exists()  # killed after two steps were saved
-    assert (tmp_path / "die_once-1-1.steps").read_text().split() == ["1", "2", "3", "4"]  # and taken up there
+    assert (tmp_path / "die_twice-1-1.death2").exists()  # a worker, each time after two steps were saved: no fault of
+    assert (tmp_path / "die_twice-1-1.steps").read_text().split() == ["1", "2", "3", "4"]  # the row, and taken up there
 
 
 @pytest.mark.slow
