@@ -239,16 +239,21 @@ def _held_forever(url: str, flag: str) -> None:
 
 
 @pytest.fixture
-def killed(tmp_path: Path) -> Callable[[], Store]:
-    """A store whose STAGE was under way, its lease one second, when the process computing it was killed."""
-    def kill() -> Store:
+def killed(tmp_path: Path) -> Callable[..., Store]:
+    """A store whose STAGE was under way, its lease one second, when the process computing it was killed; as it looks
+    from another machine, which cannot see that it is dead, or from this one."""
+    def kill(elsewhere: bool = True) -> Store:
         holder = CONTEXT.Process(target=_held_forever, args=(str(tmp_path / "store"), str(tmp_path / "flag")))
         holder.start()
         until((tmp_path / "flag").exists)
         assert holder.pid is not None
         os.kill(holder.pid, signal.SIGKILL)
         holder.join(PATIENCE)
-        return Store(tmp_path / "store", lease_seconds=20.0)
+        store = Store(tmp_path / "store", lease_seconds=20.0)
+        if elsewhere:
+            name = f"leases/{STAGE}.1.json"
+            store.files.replace(name, json.dumps({**json.loads(store.files.read(name)), "life": None}).encode())
+        return store
 
     return kill
 
@@ -273,6 +278,15 @@ def test_a_killed_holder_is_succeeded_from_its_last_checkpoint_and_that_is_count
     assert store.files.names("leases") == store.files.names("progress") == []
     assert any("started 2 times" in line for line in store_commands.overview(store))
     assert once(store).meta["computed"] == 2  # and nobody computes it again
+
+
+def test_a_holder_that_died_on_this_machine_is_succeeded_at_once(killed: Callable[..., Store]) -> None:
+    store = killed(elsewhere=False)
+    lease = leases.Claim(store.files, STAGE, 20.0).take()
+    assert lease is not None
+    assert lease.generation == 2
+    assert leases.Claim(store.files, STAGE, 20.0).take() is None  # whoever took over is alive
+    lease.release()
 
 
 def test_of_many_who_wait_for_a_killed_holder_one_takes_over(killed: Callable[[], Store]) -> None:

@@ -3,8 +3,9 @@
 A lease is a small file `leases/STAGE.GENERATION.json` that its holder rewrites every third of its duration. Whoever
 waits takes it for expired once its bytes have not changed for that duration on the *waiter's own* clock, so hosts need
 not agree on the time; only a lease whose stated time is older than its duration by SKEW as well is expired at first
-sight. Taking over is the conditional creation of the next generation, so one waiter wins; the holder of an older
-generation finds out when it renews. The highest generation is the one that counts.
+sight, and one whose holder was a process of this very machine and is no more. Taking over is the conditional creation
+of the next generation, so one waiter wins; the holder of an older generation finds out when it renews. The highest
+generation is the one that counts.
 
 A holder that was only held up (a suspended machine, a store out of reach) may thus compute beside its successor until
 it renews. What is published first is what both then read.
@@ -24,6 +25,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from raysweep.errors import InputError
+from raysweep.records import processes
 from raysweep.records.store_files import Files
 
 FOLDER = "leases"
@@ -45,7 +47,7 @@ class Lease:
         self._files, self._beat, self._lock = files, 0, threading.Lock()
         self._renewed = time.time()
         self._who = {"token": uuid.uuid4().hex, "host": socket.gethostname(), "process": os.getpid(),
-                     "since": time.time()}
+                     "since": time.time(), "life": processes.life(os.getpid())}
 
     @property
     def name(self) -> str:
@@ -119,7 +121,7 @@ class Claim:
             self._seen, self._since = (generation, content), now
         seconds, renewed = _stated(content) or (self._seconds, time.time())
         silent = now - self._since >= seconds or time.time() - renewed > seconds + SKEW
-        return content if silent else None
+        return content if silent or _is_dead(content) else None
 
     def _stands(self, lease: Lease, expired: bytes | None) -> bool:
         """Whether the world is still as it was when the lease was created: nobody above, the expired one below.
@@ -173,7 +175,7 @@ def live(files: Files) -> dict[str, str]:
         with contextlib.suppress(FileNotFoundError):
             content = files.read(f"{FOLDER}/{name}")
             seconds, renewed = _stated(content) or (0.0, time.time() - files.age(f"{FOLDER}/{name}"))
-            if time.time() - renewed <= seconds + SKEW:
+            if time.time() - renewed <= seconds + SKEW and not _is_dead(content):
                 found[name.split(".")[0]] = holder(content)
     return found
 
@@ -210,6 +212,15 @@ def duration(content: bytes, default: float) -> float:
     """Seconds that a lease lasts beyond its last renewal."""
     stated = _stated(content)
     return stated[0] if stated else default
+
+
+def _is_dead(content: bytes) -> bool:
+    """Whether a lease is of a process of this machine that is no more."""
+    try:
+        plain = json.loads(content)
+        return processes.is_dead(int(plain["process"]), plain["life"])
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 def holder(content: bytes) -> str:
