@@ -108,6 +108,16 @@ def test_workers_that_train_together_give_the_rows_of_one_and_go_on_where_dead_o
     assert (tmp_path / "die_twice-1-1.steps").read_text().split() == ["1", "2", "3", "4"]  # the row, and taken up there
 
 
+def test_workers_meet_at_the_address_of_their_machine_and_no_other(ray_cluster: str) -> None:
+    from raysweep.executors.gang import Worker
+
+    first = Worker(0, Resources(0, 2, 2))
+    here, port = first.invite()
+    socket.create_connection((here, port), timeout=10).close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", port), timeout=10)
+
+
 @pytest.mark.slow
 def test_a_language_model_trained_by_two_workers_gives_the_rows_of_one(ray_cluster: str, storage: Path,
                                                                         deadline: None) -> None:

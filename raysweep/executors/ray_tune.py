@@ -67,7 +67,8 @@ def connect(workers: int | None, needs: Sequence[Resources]) -> Room:
             try:
                 ray.init(**options)
             except ConnectionError as error:
-                raise InputError("RAY_ADDRESS", f"{os.environ['RAY_ADDRESS']} cannot be joined: {error}") from None
+                raise InputError("RAY_ADDRESS", f"{os.environ['RAY_ADDRESS']} cannot be joined: {error} (a cluster "
+                                                "that asks for a token wants RAY_AUTH_MODE=token here too)") from None
         else:  # never somebody else's cluster that happens to run on this machine
             # a terminal that is closed hangs up on all it has started: Ray's processes inherit that they do not hear it
             heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
@@ -81,8 +82,8 @@ def connect(workers: int | None, needs: Sequence[Resources]) -> Room:
             if not joined:
                 ray.shutdown()
             raise there.refuse(need)
-    counts = (max(map(count, needs)) for count in (there.trials, capacity.Capacity(there.up).trials,
-                                                       there.beside))
+    up = capacity.Capacity(there.up)
+    counts = (max(map(count, needs)) for count in (there.trials, up.trials, there.beside))
     return Room(*(min(count, workers or count) for count in counts))
 
 
