@@ -1,0 +1,128 @@
+"""What sharing stages costs and saves, and checkpoints against the disk: `python -m benchmarks.stages`.
+
+A sweep of two lengths x 27 rates of the tiny preset, its two pretrainings shared by all rates, is held against a bare
+loop over its distinct stages in a process like it: the same training functions called one after the other, without
+plan, trial, ledger and store. Both are measured in seconds of the processor, all threads (one computes), from after the
+imports to the end, and take turns; the least of each counts, since another process on the machine only ever adds. The
+plain grid, which pretrains for every row, is not run: its cost is the fine-tuning as measured, and each pretraining, as
+measured, once for each of its rows.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROUNDS = 2
+RATES = 27
+SPACE: dict[str, Any] = {
+    "name": "stages", "workload": "language",
+    "axes": {"pretrain_length": [2**18, 2**19], "finetune_lr": {"geomspace": [3e-4, 3e-2, RATES]}},
+    "fixed": {"preset": "tiny", "finetune_steps": 4, "evaluation_tokens": 1024}}
+MEGABYTES = 256
+ALLOWED = 1.05  # of the bare loop
+DISK = 0.5  # of its own speed
+
+
+def _timed(action: Callable[[], object]) -> float:
+    started = time.process_time()
+    action()
+    return time.process_time() - started
+
+
+def whole_sweep(folder: str) -> dict[str, float]:
+    """Seconds of the sweep, stages that were computed, and distinct stages."""
+    from raysweep import plan, stored_stages, sweep
+    from raysweep.records.store import Store
+    from raysweep.workloads.language import compute  # noqa: F401 (imports are no part of what is timed)
+
+    total = _timed(lambda: sweep.run(SPACE, storage=folder, executor="inline", report=False, tracking_uri="none",
+                                     say=lambda line: None))
+    found = sweep.open_sweep("stages", folder)
+    stages = plan.stored_stages(found.workload, found.cells)
+    distinct = {stage.id for cell in range(len(found.cells)) for stage in stages(cell, 0)}
+    records = stored_stages.records(Store(f"{folder}/store"), Store(f"{folder}/store").stages())
+    return {"seconds": total, "distinct": len(distinct),
+            "computed": sum(record["meta"]["computed"] for record in records.values())}
+
+
+def bare_loop(folder: str) -> dict[str, float]:
+    """Seconds of the distinct pretrainings, of the fine-tunings, and of the pretrainings once for each row."""
+    import torch
+
+    from raysweep import plan
+    from raysweep.space import validate
+    from raysweep.workloads.language import corpus, finetuning, model, schedules, training, tree
+    from raysweep.workloads.language.shapes import shape_of
+
+    torch.set_num_threads(1)
+    cells = plan.enumerate_cells(validate(SPACE))
+    found = {"pretraining": 0.0, "finetuning": 0.0, "again": 0.0}
+    for length in SPACE["axes"]["pretrain_length"]:
+        rows = [cells.parameters(index) for index in np.flatnonzero(cells.columns["pretrain_length"] == length)]
+        first = rows[0]
+        shape, batch, steps = shape_of(first), int(first["pretrain_batch"]), tree.steps_of(first)
+        text = corpus.load(str(first["source"]))
+        state = training.State.fresh(model.initial(shape, 0)[None])
+        recipe = training.Recipe(shape, np.array([float(first["pretrain_lr"])]), schedules.schedule("cosine", steps),
+                                 float(first["pretrain_weight_decay"]))
+
+        def batches(step: int, text: Any = text, batch: int = batch, shape: Any = shape) -> np.ndarray:
+            return text.sequences("train", 0, "pretrain", step * batch, batch, shape.context)
+
+        spent = _timed(lambda s=state, r=recipe, b=batches, n=steps: training.train(s, r, b, n))
+        found["pretraining"] += spent
+        found["again"] += spent * len(rows)
+        found["finetuning"] += _timed(lambda s=state, r=rows: finetuning.run(s.flat.numpy(), r, 0))
+    return found
+
+
+def measure() -> dict[str, float]:
+    """Both in processes of their own, in turn; the least of each."""
+    best: dict[str, float] = {}
+    for number in range(ROUNDS):
+        for which in ("whole_sweep", "bare_loop")[:: 1 if number % 2 else -1]:
+            with tempfile.TemporaryDirectory(prefix="raysweep-bench-") as folder:
+                done = subprocess.run([sys.executable, "-m", "benchmarks.stages", which, folder], check=True,
+                                      capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+            for name, value in json.loads(done.stdout).items():
+                best[name] = min(value, best.get(name, value))
+    return best
+
+
+def rows() -> list[tuple[str, str, str]]:
+    """What was measured, as rows of the benchmark table."""
+    from benchmarks import store_speed
+
+    found = measure()
+    bare, count = found["pretraining"] + found["finetuning"], len(SPACE["axes"]["pretrain_length"]) * RATES
+    plain = found["again"] + found["finetuning"]
+    with tempfile.TemporaryDirectory(prefix="raysweep-bench-") as folder:
+        disk = store_speed.measure(folder, MEGABYTES)
+    return [
+        (f"stages computed for {count} rows of language (2 lengths x {RATES} rates)", f"{found['computed']:.0f}",
+         f"as many as are distinct = {found['distinct']:.0f}"),
+        ("processor time of that sweep against a bare loop over its distinct stages",
+         f"{found['seconds']:.1f} s = {found['seconds'] / bare:.3f} x", f"{ALLOWED} x"),
+        ("the same as a plain grid that pretrains for every row (from what each stage took)",
+         f"{plain:,.0f} s = {plain / found['seconds']:.1f} x", "at least 10 x"),
+        *((f"checkpoint of {MEGABYTES} MB, {verb}: through the store / the same bytes raw",
+           f"{disk[ours]:,.0f} / {disk[raw]:,.0f} MB/s = {disk[verb]:.2f} x", f"at least {DISK} x")
+          for verb, ours, raw in (("write", "publish", "raw_write"), ("read", "fetch", "raw_read"))),
+    ]
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3:
+        print(json.dumps({"whole_sweep": whole_sweep, "bare_loop": bare_loop}[sys.argv[1]](sys.argv[2])))
+    else:
+        for row in rows():
+            print("| " + " | ".join(row) + " |")
