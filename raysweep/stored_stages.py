@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -124,6 +125,14 @@ def release(folder: AnyPath, record: Record) -> None:
     store = Store(address(folder, record))
     if store.exists():
         store.forget(user(record))
+
+
+def withdraw(folder: AnyPath, record: Record, new_storage: bool) -> None:
+    """A sweep could not even begin: it leaves no reference, and no store in a storage that was made for it."""
+    with contextlib.suppress(InputError):
+        release(folder, record)
+        if new_storage and record.store is None:
+            Store(address(folder, record)).discard(folder_too=True)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -159,9 +160,11 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
         return _drive(folder, record, asked, cells, uri, options, report, say)
     except InputError as error:
         if existing is None and not isinstance(error, Halted):
+            stored_stages.withdraw(folder, record, new_storage)
             sweep_record.delete(folder)  # what was asked cannot be done here: nothing half-created stays
             if new_storage and isinstance(folder, Path):
-                folder.parent.rmdir()
+                with contextlib.suppress(OSError):  # it holds what others put there meanwhile
+                    folder.parent.rmdir()
         raise
 
 

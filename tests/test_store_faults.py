@@ -17,6 +17,7 @@ import yaml
 from conftest import QUIET, Outcome, assert_same_rows, command
 
 from raysweep import sweep
+from raysweep.errors import InputError
 from raysweep.records.store import Store
 from raysweep.records.store_format import seal, unseal
 
@@ -159,6 +160,37 @@ def test_a_read_only_store_is_named_before_any_work(call: Call, space: Path, sto
         assert one_line(outcome, "read-only").startswith(f"{tmp_path}/place/store: ")
         assert outcome.err.count("\n") == 1
     assert not storage.exists()
+
+
+def test_a_store_without_room_for_anything_is_named_before_any_work(call: Call, space: Path, storage: Path,
+                                                                    tmp_path: Path) -> None:
+    """One page of a disk: enough for the file that makes it a store, which is taken away again."""
+    with disk(tmp_path / "place", "-o", f"size={resource.getpagesize()}"):
+        outcome = call("run", space, "--storage", storage, "--store", tmp_path / "place" / "store", *QUIET)
+        assert one_line(outcome, "the store is full").startswith(f"{tmp_path}/place/store: ")
+        assert outcome.err.count("\n") == 1
+        assert list((tmp_path / "place").iterdir()) == []
+    assert not storage.exists()
+
+
+def test_a_sweep_that_cannot_begin_leaves_no_store_behind(call: Call, space: Path, storage: Path,
+                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused after its stages were claimed: by the mirror, say."""
+    from raysweep import mirroring
+
+    def refuse(*arguments: Any) -> Any:
+        raise InputError("--tracking-uri", "not today")
+
+    monkeypatch.setattr(mirroring, "start", refuse)
+    one_line(call("run", space, "--storage", storage, "--no-report"), "not today")
+    assert not storage.exists()
+    monkeypatch.undo()
+    assert call("run", space, "--storage", storage, *QUIET).code == 0
+    before = set(Store(storage / "store").users())
+    monkeypatch.setattr(mirroring, "start", refuse)
+    other = call("run", space, "--name", "other", "--set", "seeds=2", "--storage", storage, "--no-report")
+    one_line(other, "not today")
+    assert set(Store(storage / "store").users()) == before
 
 
 def test_a_sweep_whose_store_turns_read_only_keeps_its_rows_and_goes_on_when_mended(

@@ -42,6 +42,7 @@ LOGGER = logging.getLogger("raysweep.store")  # read in the log of the trial
 LEASE_SECONDS = 60.0
 MARKER = "store.json"
 SUPERSEDED = "superseded"
+FOLDERS = ("entries", "progress", "leases", "refs", "damaged", SUPERSEDED)
 _SHORTEST, _SLOWEST = 0.01, 1.0  # seconds between two looks of a waiter
 _STAGE = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _SWEEP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -89,11 +90,24 @@ class Store:
         return self._ready
 
     def check(self) -> None:
-        """InputError if nothing can be written here: to be asked before any work starts."""
-        self._prepare()
-        probe = f".probe.{uuid.uuid4().hex}"
-        self.files.replace(probe, bytes(4096))
-        self.files.remove(probe)
+        """InputError, and nothing left behind, if nothing can be written here: to be asked before any work starts."""
+        was_there, probe = self._ready, f".probe.{uuid.uuid4().hex}"
+        try:
+            self._prepare()
+            self.files.replace(probe, bytes(4096))
+            self.files.remove(probe)
+        except InputError:
+            if not was_there:
+                self.discard()
+            raise
+
+    def discard(self, folder_too: bool = False) -> None:
+        """Take back the beginning of a store in which nothing was ever put; any other stays as it is. folder_too: also
+        if its folder was there when it was opened."""
+        with contextlib.suppress(InputError):
+            if not any(self.files.names(folder) for folder in FOLDERS if folder != "refs"):
+                self.files.leave(MARKER, folder_too)
+                self._ready = False
 
     def _prepare(self) -> None:
         if not self._ready:

@@ -75,6 +75,10 @@ class Files(Protocol):
     def remove(self, name: str) -> None:
         """Delete a file if it is there."""
 
+    def leave(self, name: str, root_too: bool) -> None:
+        """Take back a beginning: delete this file, and the folders that are empty then; the root if it was not there
+        when it was opened, or root_too."""
+
 
 def open_files(url: str | AnyPath) -> Files:
     """The files below a path or URL; InputError if no file system goes by that name. Creates nothing."""
@@ -134,6 +138,7 @@ class LocalFiles:
     def __init__(self, root: Path) -> None:
         self.root = str(root)
         self._folder = root
+        self._was_there = root.exists()
 
     def create(self, name: str, content: bytes) -> bool:
         with writing(self.root):
@@ -190,6 +195,13 @@ class LocalFiles:
     def remove(self, name: str) -> None:
         with writing(self.root):
             (self._folder / name).unlink(missing_ok=True)
+
+    def leave(self, name: str, root_too: bool) -> None:
+        self.remove(name)
+        folders = sorted((path for path in self._folder.rglob("*") if path.is_dir()), reverse=True)
+        for folder in [*folders, self._folder] if root_too or not self._was_there else folders:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
     def _path(self, name: str) -> Path:
         path = self._folder / name
@@ -254,3 +266,6 @@ class RemoteFiles:
     def remove(self, name: str) -> None:
         with writing(self.root), contextlib.suppress(FileNotFoundError), as_system_errors():
             self._system.rm_file(f"{self._base}/{name}")
+
+    def leave(self, name: str, root_too: bool) -> None:
+        self.remove(name)
