@@ -110,7 +110,7 @@ def measure() -> dict[str, float]:
         for which in ("whole_sweep", "bare_loop")[:: 1 if number % 2 else -1]:
             with tempfile.TemporaryDirectory(prefix="raysweep-bench-") as folder:
                 done = subprocess.run([sys.executable, "-m", "benchmarks.stages", which, folder], check=True,
-                                      capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+                                      stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
             for name, value in json.loads(done.stdout).items():
                 best[name] = min(value, best.get(name, value))
     return best

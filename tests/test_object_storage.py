@@ -23,6 +23,7 @@ from raysweep import driver
 from raysweep.errors import InputError
 from raysweep.records import compaction, driver_lock, ledger, paths
 from raysweep.records.ledger import Row
+from raysweep.records.store_files import open_files
 
 Call = Callable[..., Outcome]
 LEASE = 4.0
@@ -157,6 +158,10 @@ def test_a_killed_driver_is_succeeded_once_its_lease_has_expired(waiting: subpro
     os.killpg(waiting.pid, signal.SIGKILL)
     waiting.wait(PATIENCE)
     assert any("leases/driver" in name for name in objects(s3))  # it could not give it back
+    files = open_files(f"{s3}/small")
+    (lease,) = (f"leases/{name}" for name in files.names("leases"))
+    elsewhere = {**json.loads(files.read(lease)), "machine": "another"}  # where nobody here can see that it died
+    files.replace(lease, json.dumps(elsewhere).encode())
     (tmp_path / "go").touch()
     resumed = call("resume", "small", "--storage", s3, "--no-report")
     assert resumed.code == 0, resumed
