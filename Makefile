@@ -11,7 +11,7 @@ export RAY_USAGE_STATS_ENABLED := 0
 export MLFLOW_DISABLE_TELEMETRY := true
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast test-cluster chaos lint wheel bench clean
+.PHONY: help venv demo test test-fast test-cluster chaos lint wheel bench bench-size clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -51,6 +51,9 @@ wheel: $(STAMP) ## dist/: the wheel of this version and the tested versions of t
 
 bench: $(STAMP) ## the benchmark table of the README
 	$(BIN)/python -m benchmarks
+
+bench-size: $(STAMP) ## how cost grows from 100 to 100,000 cells (some five minutes, most of them MLflow's)
+	$(BIN)/python -m benchmarks.size
 
 clean: ## remove the environment, caches and builds (sweeps stay)
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .benchmarks

@@ -143,7 +143,7 @@ def test_every_command_works_on_a_bucket_as_on_a_folder(call: Call, s3: str, spa
 def test_a_second_driver_is_refused_and_the_first_goes_on(waiting: subprocess.Popen[str], call: Call, s3: str,
                                                           tmp_path: Path) -> None:
     assert "small: running, 3 of 6 rows" in call("status", "small", "--storage", s3).out
-    refused = call("resume", "small", "--storage", s3, *QUIET)
+    refused = call("resume", "small", "--storage", s3, *QUIET, "--executor", "inline")
     assert refused.code == 2
     assert f"small: is being driven by process {waiting.pid} on " in refused.err
     refused = call("delete", "small", "--storage", s3, "--yes")
@@ -163,7 +163,7 @@ def test_a_killed_driver_is_succeeded_once_its_lease_has_expired(waiting: subpro
     elsewhere = {**json.loads(files.read(lease)), "life": None}  # where nobody can see that it died
     files.replace(lease, json.dumps(elsewhere).encode())
     (tmp_path / "go").touch()
-    resumed = call("resume", "small", "--storage", s3, "--no-report")
+    resumed = call("resume", "small", "--storage", s3, "--no-report", "--executor", "inline")
     assert resumed.code == 0, resumed
     assert f"small: process {waiting.pid} on " in resumed.err
     assert "watching whether it still does" in resumed.err
