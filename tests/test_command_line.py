@@ -139,7 +139,8 @@ def test_a_run_speaks_on_stderr_in_plain_lines(call: Call, space: Path, storage:
     assert "18 of 18 rows" in outcome.err
     assert "\r" not in outcome.err
     assert "\x1b" not in outcome.err
-    assert sorted(path.name for path in (storage / "small").iterdir()) == ["driver.lock", "ledger", "logs", "sweep.json"]
+    there = sorted(path.name for path in (storage / "small").iterdir())
+    assert there == ["driver.lock", "ledger", "logs", "sweep.json"]
 
 
 def test_a_run_from_anywhere_puts_its_sweeps_beside_it(tmp_path: Path, space: Path) -> None:
