@@ -9,8 +9,8 @@ import numpy as np
 
 from raysweep.reporting.additive import Additive
 
-COARSE = 3.0  # curvatures that differ by more make a grid too coarse
-POWERS, UNEVEN = (1.5, 2.0), 3.0
+COARSE, BEYOND = 3.0, 2.0  # curvatures that differ by more, by so many standard errors, make a grid too coarse
+POWERS, CORNER, UNEVEN = (1.5, 2.0), 1.0, 3.0
 EDGE_POWERS, EDGE_UNEVEN = (1.0, 1.5, 2.0, 3.0), 4.0
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def unresolved(around: Curvatures | None, times: float = 1.0) -> bool:
     if around is None:
         return False
     contrast, error = around.contrast(COARSE)
-    return bool(contrast > 3 * error / np.sqrt(times))
+    return bool(contrast > BEYOND * error / np.sqrt(times))
 
 
 def unevenness(around: Curvatures | None, times: float = 1.0) -> float:
@@ -96,16 +96,18 @@ def uneven_range(
     u: np.ndarray, curve: np.ndarray, index: int, around: Curvatures | None, times: float = 1.0
 ) -> tuple[float, float]:
     """Where a curve through the lowest grid point and its two neighbours has its minimum, if around it the curve is a
-    power (POWERS) of the distance, steeper on one side than on the other by as much as the curvatures around it allow.
-    Next to an edge, where nothing is known of the curve on one side, more is allowed."""
+    power (POWERS) of the distance, steeper on one side than on the other by as much as the curvatures around it allow;
+    where they allow three times and more, it may as well have a corner. Next to an edge, where nothing is known of the
+    curve on one side, more is allowed."""
     if not 0 < index < len(u) - 1:
         return float(u[index]), float(u[index])
     beside_edge = index in (1, len(u) - 2)
     ratio = EDGE_UNEVEN if beside_edge else unevenness(around, times)
+    powers = EDGE_POWERS if beside_edge else POWERS if ratio < UNEVEN else (CORNER, *POWERS)
     drops = curve[index - 1] - curve[index], curve[index + 1] - curve[index]
     found = [
         power_place(u[index - 1 : index + 2], drops, power, each)
-        for power in (EDGE_POWERS if beside_edge else POWERS)
+        for power in powers
         for each in (1 / ratio, 1.0, ratio)
     ]
     return min(found), max(found)

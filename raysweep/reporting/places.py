@@ -17,7 +17,7 @@ from raysweep.reporting.signs import t_quantile
 
 RESAMPLES, FEWER = 800, 200  # for an interval, and for a guess at what an interval would be
 POWER = 1.5
-FINE = 24  # samples per cell on which a minimum is sought
+FINE = 12  # samples per cell on which a minimum is sought
 
 
 def interpolants(u: np.ndarray, curves: np.ndarray, order: int = 0) -> tuple[np.ndarray, list[np.ndarray]]:
