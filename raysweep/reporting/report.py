@@ -99,7 +99,8 @@ def all_sections(frame: pd.DataFrame, space: Mapping[str, Any], workload: Worklo
         good = frame[frame["status"] == "ok"]
         empty = [metric for metric in asked_metrics(options or {}) if not np.isfinite(good[metric]).any()]
         if good.empty:
-            sections.append(Section(kind.capitalize(), f"{kind}: no row is ok, so there is nothing to analyse"))
+            why = f"{kind}: no row is ok ({states(frame)}), so there is nothing to analyse"
+            sections.append(Section(kind.capitalize(), why))
         elif empty:
             sections.append(Section(kind.capitalize(), f"{kind}: {empty[0]} is finite in no row, so there is nothing "
                                                        "to analyse"))
@@ -107,6 +108,12 @@ def all_sections(frame: pd.DataFrame, space: Mapping[str, Any], workload: Worklo
             maker: SectionMaker = getattr(import_module(f"raysweep.reporting.section_{kind}"), f"{kind}_section")
             sections.append(maker(frame, options or {}, workload, name))
     return sections
+
+
+def states(frame: pd.DataFrame) -> str:
+    """How many rows ended in which way."""
+    counts = frame["status"].value_counts()
+    return ", ".join(f"{count:,} {str(word).replace('_', ' ')}" for word, count in counts.items()) or "there is none"
 
 
 def asked_metrics(options: Mapping[str, Any]) -> list[str]:

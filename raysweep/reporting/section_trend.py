@@ -12,7 +12,7 @@ from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.section_curves import base_metric, grid_theory
 from raysweep.reporting.section_inflection import panels_of
 from raysweep.reporting.selection import all_keys, groups
-from raysweep.reporting.trend import FALLS, RISES, UNCLEAR, fit_trend, holm, trend_verdict
+from raysweep.reporting.trend import FALLS, RISES, UNCLEAR, UNTESTED, fit_trend, holm, trend_verdict
 from raysweep.reporting.words import counted, interval, number, plain
 from raysweep.workloads.declaration import Workload
 
@@ -39,7 +39,7 @@ def trend_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wor
     whole["status"] = [
         trend_verdict(slope, p, level) for slope, p in zip(whole["slope"], whole["p_holm"], strict=True)
     ]
-    whole["throughout"] = (whole["status"] != UNCLEAR) & (whole["p_against_holm"] > 1 - level)
+    whole["throughout"] = whole["status"].isin([RISES, FALLS]) & (whole["p_against_holm"] > 1 - level)
     whole["closed_form"] = [theory_words(rows, x, metric) for _, rows in rows_of]
     panels = panels_of(rows_of, whole, keys, x, metric, workload)
     caption = f"{metric} against {plain(x)}: mean over draws ± one standard error; lines: closed form, where known."
@@ -80,6 +80,9 @@ def headline(whole: pd.DataFrame, metric: str, x: str, level: float) -> str:
     unclear = int((whole["status"] == UNCLEAR).sum())
     if unclear:
         parts.append(f"shows no clear trend in {unclear}")
+    untested = whole[whole["status"] == UNTESTED]
+    if len(untested):
+        parts.append(f"cannot be tested in {len(untested)} ({untested['note'].iloc[0] or 'draws do not differ'})")
     every = counted(len(whole), "setting")
     text = f"{metric} {', '.join(parts)} of {every} with {plain(x)} (p < {1 - level:.2g}, Holm)"
     known = whole["closed_form"].value_counts()

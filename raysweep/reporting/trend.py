@@ -14,7 +14,7 @@ from raysweep.reporting.signs import independent_points, t_quantile
 if TYPE_CHECKING:
     import pandas as pd
 
-RISES, FALLS, UNCLEAR = "rises", "falls", "no clear trend"
+RISES, FALLS, UNCLEAR, UNTESTED = "rises", "falls", "no clear trend", "not tested"
 FEWEST_POINTS = 3
 SIMULATED = 4000
 
@@ -125,7 +125,9 @@ def holm(p_values: np.ndarray) -> np.ndarray:
 
 
 def trend_verdict(slope: float, p_value: float, level: float) -> str:
-    """rises, falls, or no clear trend."""
+    """rises, falls, no clear trend, or not tested."""
+    if not np.isfinite(p_value):
+        return UNTESTED
     if not p_value <= 1 - level:
         return UNCLEAR
     return RISES if slope > 0 else FALLS

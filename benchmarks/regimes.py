@@ -1,0 +1,81 @@
+"""How often `fit_regime` names the right regime, on optima that move by a known power of the length."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.curves import TURNING
+from raysweep.reporting.regime import fit_regime, verdict
+
+SLOPES = (0.3, 0.05, 0.0, -0.05, -0.25, -0.4, -0.6, -0.9)
+SHAPES = ("parabola", "sum of powers", "slow fall, wall", "uneven parabola", "cusp")
+LENGTHS = np.geomspace(1, 100, 6)
+DECADES = 4.0  # of rates
+
+
+def rows_of(slope: float, shape: str, seeds: int, rates: int, size: float, shared: float, seed: int) -> pd.DataFrame:
+    """Rows over length and rate; `shared` of the noise's variance is one draw's at all lengths."""
+    rng = np.random.default_rng([seed, SHAPES.index(shape), seeds, rates])
+    t = np.linspace(0, 1, rates)
+    common, level = rng.standard_normal((seeds, rates)), rng.standard_normal((seeds, 1))
+    centre = rng.uniform(0.42, 0.58)
+    parts = []
+    for length in LENGTHS:
+        turn = centre + slope * np.log10(length / 10) / DECADES
+        curve = TURNING[shape](t - turn)
+        noise = np.sqrt(shared) * common + np.sqrt(1 - shared) * rng.standard_normal((seeds, rates))
+        values = curve / np.ptp(curve) + level + size * noise
+        parts.append(
+            pd.DataFrame(
+                {
+                    "rate": np.tile(10 ** (DECADES * t - 5), seeds),
+                    "length": length,
+                    "seed": np.repeat(np.arange(seeds), rates),
+                    "loss": values.ravel(),
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def judged(slope: float, repeat: int) -> dict[str, Any]:
+    """What is said of one simulated sweep."""
+    rng = np.random.default_rng([repeat, SLOPES.index(slope)])
+    seeds, rates = int(rng.choice([3, 5, 10])), int(rng.choice([9, 13, 27]))
+    size, shape = float(rng.choice([0.003, 0.01, 0.03])), str(rng.choice(SHAPES))
+    rows = rows_of(slope, shape, seeds, rates, size, float(rng.choice([0.0, 0.6])), repeat)
+    found = fit_regime(rows, "rate", "length", "loss", "seed")
+    return {
+        "slope": slope,
+        "regime": verdict(slope, slope),
+        "said": found.verdict,
+        "covers": found.low <= slope <= found.high,
+        "width": found.high - found.low,
+    }
+
+
+def regime_table(repeats: int) -> pd.DataFrame:
+    """For each true slope: how often the right regime was named, a wrong one, none; the interval's coverage, width."""
+    with ProcessPoolExecutor() as pool:
+        each = pool.map(judged, [slope for slope in SLOPES for _ in range(repeats)], list(range(repeats)) * len(SLOPES))
+        table = pd.DataFrame(list(each))
+    rows = []
+    for slope, part in table.groupby("slope", sort=False):
+        right, none = part["said"] == part["regime"], part["said"] == "undetermined"
+        rows.append(
+            {
+                "true slope": slope,
+                "regime": part["regime"].iloc[0],
+                "sweeps": len(part),
+                "right": right.mean(),
+                "undetermined": none.mean(),
+                "wrong": (~right & ~none).mean(),
+                "coverage": part["covers"].mean(),
+                "median width": part["width"].median(),
+            }
+        )
+    return pd.DataFrame(rows)
