@@ -12,12 +12,13 @@ import pytest
 
 from raysweep import workloads
 from raysweep.reporting.analyses import check_analysis
-from raysweep.reporting.regime import draws_to_halve, fit_regime, trend_word, verdict
+from raysweep.reporting.regime import draws_to_halve, fit_regime, verdict
 from raysweep.reporting.report import write_report
 from raysweep.reporting.result import UNDETERMINED
 from raysweep.reporting.section_optimum import optimum_section
 from raysweep.reporting.section_regime import regime_section
 from raysweep.reporting.selection import with_choice
+from raysweep.reporting.tuned import trend_word
 
 LENGTHS = np.geomspace(1, 100, 5)
 SHAPES = {

@@ -7,18 +7,17 @@ a quickly decreasing one (both improve). The paper puts no number on slow and qu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.reporting.additive import additive_fit
-from raysweep.reporting.draws import standard_error
-from raysweep.reporting.optimum import fit_optimum, without_cliffs
-from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, UNDETERMINED, Fit
-from raysweep.reporting.slope import Slopes, slice_values
-from raysweep.reporting.turn import FEWEST_POINTS, Turn, find_turn
+from raysweep.reporting.optimum import fit_optimum
+from raysweep.reporting.result import LOCATED, UNDETERMINED, Fit
+from raysweep.reporting.slope import Slopes
+from raysweep.reporting.tuned import at_rates, tuned_rates
+from raysweep.reporting.turn import Turn
 from raysweep.reporting.zero import t_quantile
 
 if TYPE_CHECKING:
@@ -149,98 +148,6 @@ def fit_regime(
         },
         note=note,
     )
-
-
-def tuned_rates(
-    fit: Fit, frame: pd.DataFrame, lr: str, length: str, y: str, seed: str, turn: str
-) -> list[tuple[float, float, bool, float]]:
-    """(length, best rate, whether the optimum is censored, lowest diverging rate) of each length: the fitted optimum,
-    or where there is none the best rate of the grid."""
-    out = []
-    for row in fit.table.to_dict("records"):
-        rate, censored = float(row["estimate"]), False
-        if row["status"] != LOCATED:
-            u, values, _ = slice_values(frame, row, lr, length, y, seed, turn)
-            if not len(u):
-                continue
-            rate = float(np.exp(u[np.argmin(additive_fit(values).curve)]))
-            censored = row["status"] in (CENSORED_LOW, CENSORED_HIGH, MONOTONE)
-        out.append((float(row[length]), rate, censored, float(row["diverged_from"])))
-    return out
-
-
-def at_rates(
-    frame: pd.DataFrame,
-    rates: Sequence[tuple[float, float, bool, float]],
-    lr: str,
-    length: str,
-    y: str,
-    seed: str,
-    level: float,
-    turn: str,
-    exact: bool,
-) -> tuple[pd.DataFrame, Turn]:
-    """The metric at each length's tuned rate, every draw interpolated in log rate, and how it runs over the length."""
-    import pandas as pd
-    from scipy.interpolate import Akima1DInterpolator
-
-    sign = 1.0 if turn == "min" else -1.0
-    names = np.sort(frame[seed].unique())
-    values = np.full((len(names), len(rates)), np.nan)
-    for column, (place, rate, _, limit) in enumerate(rates):
-        row = {length: place, "diverged_from": limit}
-        u, own, seeds = slice_values(frame, row, lr, length, y, seed, turn)
-        if not len(u):
-            continue
-        bent = without_cliffs(own)
-        for draw, name in zip(bent, seeds, strict=True):
-            known = np.isfinite(draw)
-            at = np.searchsorted(names, name)
-            if known.sum() > 2 and u[known][0] - 1e-9 <= np.log(rate) <= u[known][-1] + 1e-9:
-                curve = Akima1DInterpolator(u[known], draw[known], method="makima")
-                values[at, column] = float(curve(np.clip(np.log(rate), u[known][0], u[known][-1])))
-    mean, error, count = standard_error(sign * values)
-    half = np.array([0.0 if exact else t_quantile(level, int(n) - 1) for n in count]) * error
-    table = pd.DataFrame(
-        {
-            length: [each[0] for each in rates],
-            "rate": [each[1] for each in rates],
-            "censored": [each[2] for each in rates],
-            "mean": mean,
-            "low": mean - half,
-            "high": mean + half,
-            "draws": count,
-        }
-    )
-    at = table[length].to_numpy(float)
-    use = np.isfinite(at) & (at > 0) & (count > 0)
-    return table, trend_of(at[use], values[:, use], level, exact)
-
-
-def trend_of(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> Turn:
-    """The turn of values[draw, length] to be minimized; with few lengths only the first against the last."""
-    if len(at) >= FEWEST_POINTS or len(at) < 2:
-        return find_turn(at, values, level, exact)
-    nothing = Turn(UNDETERMINED, np.nan, np.nan, np.nan, np.nan, "first against last length, Student's t")
-    mean, error, count = standard_error((values[:, -1] - values[:, 0])[:, None])
-    if not count[0] > (0 if exact else 1):
-        return nothing
-    half = 0.0 if exact else t_quantile(level, int(count[0]) - 1) * float(error[0])
-    if abs(float(mean[0])) <= half:
-        return nothing
-    low, high = (float(at[-1]), np.inf) if mean[0] < 0 else (-np.inf, float(at[0]))
-    return Turn(MONOTONE, np.nan, low, high, np.nan, nothing.method)
-
-
-def trend_word(trend: Turn) -> str:
-    """What happens to a metric as the length grows, in a word or two."""
-    if trend.status == LOCATED:
-        return "improves, then degrades"
-    if trend.status == UNDETERMINED:
-        return "no clear change"
-    if trend.high == np.inf:
-        return "improves throughout" if trend.status == MONOTONE else "improves, levelling off"
-    return "degrades throughout" if trend.status == MONOTONE else "degrades from the shortest lengths on"
 
 
 def draws_to_halve(draws: int, level: float) -> int:
