@@ -228,3 +228,14 @@ def test_the_declaration_imports_no_tokenizers(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     assert WORKLOAD.check({p.name: p.default for p in WORKLOAD.parameters}) is None
+
+
+def test_stages_know_other_tokens_of_the_same_text_and_number(lines, tmp_path, monkeypatch):
+    """As another release of what trains them might give."""
+    base = {p.name: p.default for p in PARAMETERS} | {"source": f"bpe:300:file:{lines}"}
+    first = tree.identity(base, 0)
+    monkeypatch.setattr(bpe, "SAMPLE", 2000)
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "other"))
+    corpus._load.cache_clear()
+    corpus._vocabulary.cache_clear()
+    assert tree.identity(base, 0) != first
