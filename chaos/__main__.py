@@ -1,9 +1,13 @@
-"""`python -m chaos`: disturb small sweeps, resume them, and hold what came out against undisturbed ones."""
+"""`python -m chaos`: disturb small sweeps, resume them, and hold what came out against undisturbed ones.
+
+Every kind of sweep has a process of its own, so that they get in each other's way as on a machine that is used.
+"""
 
 from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import multiprocessing
 import os
 import platform
 import random
@@ -36,6 +40,14 @@ class Tally:
     runs: int = 0
     drivers: int = 0
     repairs: int = 0
+
+    def add(self, other: Tally) -> None:
+        """What happened elsewhere."""
+        for name in ("injected", "differences", "sweeps"):
+            getattr(self, name).update(getattr(other, name))
+        self.complaints += other.complaints
+        for name in ("rows", "runs", "drivers", "repairs"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     @property
     def faults(self) -> int:
@@ -167,7 +179,8 @@ def _start_ray(env: dict[str, str]) -> tuple[str, int]:
 
     import ray
 
-    os.environ.update(env)
+    # a machine that is busy otherwise is not to be taken for dead
+    os.environ.update({**env, "RAY_health_check_failure_threshold": "60", "RAY_health_check_timeout_ms": "30000"})
     context = ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
                        configure_logging=False, address="local")
     listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True,
@@ -181,21 +194,42 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", type=int, default=60, help="stop after so many")
-    parser.add_argument("--minutes", type=float, default=15.0, help="start no further sweep after so many")
+    parser.add_argument("--minutes", type=float, default=13.0, help="start no further sweep after so many")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--report", type=Path, help="write the result there, as Markdown")
     asked = parser.parse_args()
     started = time.monotonic()
-    with chaos(asked.seed, asked.kinds, lambda line: print(line, flush=True)) as world:
-        number = 0
-        while world.tally.faults < asked.faults and time.monotonic() - started < 60 * asked.minutes:
-            world.disturb(asked.kinds[number % len(asked.kinds)], world.dice.randint(3, 5))
-            number += 1
-        text = report(world.tally, asked, time.monotonic() - started)
+    processes = multiprocessing.get_context("spawn")
+    told: multiprocessing.Queue[Tally] = processes.Queue()
+    share = -(-asked.faults // len(asked.kinds))
+    working = [processes.Process(target=_work, args=(asked.seed, kind, share, asked.minutes, told))
+               for kind in asked.kinds]
+    for process in working:
+        process.start()
+    tally = Tally()
+    for _ in working:
+        tally.add(told.get())
+    for process in working:
+        process.join()
+    text = report(tally, asked, time.monotonic() - started)
     print(text)
     if asked.report:
         asked.report.write_text(text)
-    sys.exit(not world.tally.well)
+    sys.exit(not tally.well)
+
+
+def _work(seed: int, kind: str, faults: int, minutes: float, told: multiprocessing.Queue[Tally]) -> None:
+    """One kind of sweep, in a process of its own; what became of it is put into `told`."""
+    started, tally = time.monotonic(), Tally()
+    try:
+        with chaos(seed, [kind], lambda line: print(line, flush=True)) as world:
+            tally = world.tally
+            while tally.faults < faults and time.monotonic() - started < 60 * minutes:
+                world.disturb(kind, world.dice.randint(3, 5))
+    except Exception as problem:
+        tally.complaints.append(f"{kind}: chaos itself ended: {problem}")
+    finally:
+        told.put(tally)
 
 
 def report(tally: Tally, asked: argparse.Namespace, seconds: float) -> str:
