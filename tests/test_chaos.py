@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.__main__ import chaos
+from chaos.world import chaos
 
 
 @pytest.mark.slow
