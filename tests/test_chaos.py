@@ -11,6 +11,6 @@ from chaos.world import chaos
 def test_what_is_disturbed_comes_out_as_what_is_left_alone() -> None:
     said: list[str] = []
     with chaos(3, ["rows"], said.append) as world:
-        world.disturb("rows", 4, without=("database locked",))  # which takes half a minute
-    assert world.tally.faults >= 3, said
+        world.disturb("rows", 3, without=("database locked",))  # which takes half a minute
+    assert world.tally.faults >= 2, said
     assert world.tally.well, said

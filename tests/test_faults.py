@@ -149,8 +149,8 @@ def test_many_signals_end_a_driver_once(sandbox: Path, drive: Callable[..., Any]
 
 @pytest.mark.slow
 def test_a_spot_notice_ends_a_driver_on_ray_in_time_and_nothing_is_left_running(
-        sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path) -> None:
-    driven = drive("--executor", "ray", "--workers", "2")
+        ray_cluster: str, sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path) -> None:
+    driven = drive("--executor", "ray", "--workers", "2", env={**os.environ, "RAY_ADDRESS": ray_cluster})
     until((storage / "mlflow.db").exists, driven)
     driven.send_signal(signal.SIGTERM)
     told = time.monotonic()
