@@ -139,7 +139,7 @@ def _trials(raylet: int | None) -> list[int]:
     """Processes of trials among the children of a raylet."""
     listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(raylet)], capture_output=True, text=True,
                             check=False).stdout
-    return [int(line.split()[0]) for line in listed.splitlines() if "ray::" in line and "IDLE" not in line]
+    return [int(line.split()[0]) for line in listed.splitlines() if "ray::ImplicitFunc" in line]  # no agent of Ray
 
 
 def _terminal_gone(life: Disturbance) -> bool:
