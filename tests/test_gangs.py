@@ -299,8 +299,8 @@ def test_a_gang_that_can_never_fit_is_refused_before_anything_starts(
 
 @pytest.fixture(scope="module")
 def growing_cluster(tmp_path_factory: pytest.TempPathFactory, sandbox_path: Path) -> Iterator[dict[str, str]]:
-    """A Ray whose head computes nothing and whose autoscaler may add two machines of one core: the environment that
-    leads there. The machines are processes, by Ray's own provider for such tests."""
+    """A Ray whose head computes nothing and whose autoscaler may add two machines of one core and one GPU: the
+    environment that leads there. The machines are processes, by Ray's own provider for such tests, the GPUs a claim."""
     folder = tmp_path_factory.mktemp("growing")
     with socket.socket() as free:
         free.bind(("", 0))
@@ -317,7 +317,7 @@ def growing_cluster(tmp_path_factory: pytest.TempPathFactory, sandbox_path: Path
                      "disable_launch_config_check": True},
         "available_node_types": {
             "ray.head.default": {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0},
-            "worker": {"resources": {"CPU": 1}, "node_config": {}, "min_workers": 0, "max_workers": 2}}}))
+            "worker": {"resources": {"CPU": 1, "GPU": 1}, "node_config": {}, "min_workers": 0, "max_workers": 2}}}))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(sandbox_path), os.environ.get("PYTHONPATH", "")]),
                    "RAY_ADDRESS": address, "RAY_AUTH_MODE": "disabled"}
     temporary = Path(f"/tmp/ray-growing-{os.getpid()}")  # short: Ray opens sockets below it
@@ -354,13 +354,14 @@ def on(cluster: dict[str, str], *arguments: str | Path) -> Outcome:
 @pytest.mark.slow
 def test_machines_that_are_not_up_yet_are_counted_on_and_waited_for(
         growing_cluster: dict[str, str], sandbox: Path, storage: Path, tmp_path: Path) -> None:
-    three = written(tmp_path, sandbox_space("together", tmp_path, ["compute"], name="three", resources={"gang": 3}))
+    three = written(tmp_path, sandbox_space("together", tmp_path, ["compute"], name="three",
+                                            resources={"gpus_per_trial": 3}))
     refused = on(growing_cluster, three, "--storage", storage)
     assert refused.code == 2
     assert refused.err.splitlines()[-1] == (
-        "resources.cpus_per_trial: a trial asks for 3 workers with 1 CPU each; there is 1 x nothing, and the "
-        "autoscaler may add up to 2 x 1 CPU")
-    asked = sandbox_space("together", tmp_path, ["compute"] * 2, seeds=2)
+        "resources.gpus_per_trial: a trial asks for 3 workers with 1 CPU and 1 GPU each; there is 1 x nothing, and the "
+        "autoscaler may add up to 2 x 1 GPU and 1 CPU")
+    asked = sandbox_space("together", tmp_path, ["compute"] * 2, seeds=2, resources={"gpus_per_trial": 2})
     done = on(growing_cluster, written(tmp_path, asked), "--storage", storage)
     assert done.code == 0, done.err
     assert "0 of 1 trials at a time fit the machines that are up; others are yet to come" in done.err

@@ -82,11 +82,17 @@ class Worker:
                 rows = trial.attempt(job, cells, seeds, GangStages)
                 return _ROWS, rows if self._rank == 0 else []
             except InputError as error:
-                self._leave()  # the others, who wait for this one, then end as well
+                self._forsake()
                 return _INPUT, str(error)
             except Exception:
-                self._leave()
+                self._forsake()
                 return _FAILED, traceback.format_exc()
+
+    def _forsake(self) -> None:
+        """Having failed, let the others know who wait for this one: they end as well, and give back their leases. On
+        GPUs leaving could itself wait for them; there the gang is taken down."""
+        if not self._needs.gpus:
+            self._leave()
 
     def _leave(self) -> None:
         import torch.distributed as dist
@@ -162,7 +168,7 @@ class Gang:
         if not bad:
             return [answer for _, _, answer in told]
         self._met = False
-        if waiting or any(word == _LOST for _, word, _ in bad):
+        if waiting or self.needs.gpus or any(word == _LOST for _, word, _ in bad):
             self.end()
         for who, word, answer in bad:
             if word == _LOST:
