@@ -72,6 +72,9 @@ class Nowhere:
     def load(self) -> None:
         """No checkpoint to go on from."""
 
+    def save(self, tensors: Any, meta: Any) -> None:
+        """No checkpoint is kept (one a minute would be, on a machine this slow)."""
+
 
 def bare_loop(folder: str) -> dict[str, float]:
     """Seconds of the distinct pretrainings, of the fine-tunings, and of the pretrainings once for each row."""
