@@ -272,7 +272,7 @@ def store_verify(storage: str, store: str | None) -> None:
 @STORAGE
 @STORE
 @click.option("--referred", is_flag=True, help="Also those of the named STAGEs that a sweep refers to.")
-@click.option("--damaged", is_flag=True, help="Also what was set aside as damaged.")
+@click.option("--damaged", is_flag=True, help="Also what was set aside as damaged or superseded.")
 @click.option("--dry-run", is_flag=True, help="Say what would go; take nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def store_prune(stages: tuple[str, ...], storage: str, store: str | None, referred: bool, damaged: bool, dry_run: bool,

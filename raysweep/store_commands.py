@@ -9,7 +9,7 @@ from raysweep.errors import InputError
 from raysweep.records import checkpoints, leases, paths, pruning, stage_progress
 from raysweep.records.paths import AnyPath
 from raysweep.records.pruning import Removal
-from raysweep.records.store import Store
+from raysweep.records.store import SUPERSEDED, Store
 from raysweep.records.store_format import Damaged
 
 FOLDER = "store"
@@ -49,10 +49,12 @@ def overview(store: Store) -> list[str]:
               for stage in sorted(unfinished.keys() | working.keys())]
     aside = [name for name in store.files.names("damaged") if name.endswith(".json")]
     lines += [f"{name.split('.')[0]:18} set aside as damaged: damaged/{name}" for name in aside]
+    older = [name for name in store.files.names(SUPERSEDED) if name.endswith(".json")]
     count = len(store.stages())
     lines.append(f"{store.url}: {count:,} stage{'' if count == 1 else 's'}, {size(total)}, {unused:,} used by no sweep"
                  + (f", {doubled:,} computations started again after an expired lease" if doubled else "")
-                 + (f", {len(aside):,} set aside as damaged" if aside else ""))
+                 + (f", {len(aside):,} set aside as damaged" if aside else "")
+                 + (f", {len(older):,} as superseded" if older else ""))
     return lines
 
 

@@ -249,6 +249,7 @@ def test_stages_of_other_code_can_be_computed_again(older: Path, call: Call, spa
     assert len(after) == 8
     assert not set(after.items()) & set(before.items())
     assert len(list((older / "store" / "superseded").iterdir())) == 8  # kept until prune is told
+    assert "4 as superseded" in call("store", "list", "--storage", older).out
     call("store", "prune", "--storage", older, "--damaged", "--yes")
     assert list((older / "store" / "superseded").iterdir()) == []
 
