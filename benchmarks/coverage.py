@@ -2,7 +2,7 @@
 
     python -m benchmarks.coverage > raysweep/reporting/COVERAGE.md
 
-takes some four minutes on two idle cores. The same numbers everywhere: every family has a random seed of its own.
+takes a few minutes on two idle cores. The same numbers everywhere: every family has a random seed of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from raysweep.reporting import fit_inflection, fit_optimum
 
 OCTAVES = 8.0  # the grids of lengths and rates are as long as O's 4B to 128B tokens and a half more
 LEVEL = 0.95
-LOWEST, REGIMES = 6, 60  # curves measured again; sweeps of each slope
+LOWEST, REGIMES = 6, 20  # curves measured again; sweeps of each slope
 
 
 def frame_of(one: Sample, name: str) -> pd.DataFrame:
@@ -171,4 +171,4 @@ def document(repeats: int, repeats_again: int) -> str:
 
 
 if __name__ == "__main__":
-    print(document(2, 12))
+    print(document(1, 6))
