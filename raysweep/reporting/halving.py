@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 TIMES = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
-HALF = 0.5
+HALF, MANY = 0.5, 1e4
 NEARLY = 1.1  # this close to half, more points alone are said to do
 
 
@@ -59,12 +59,18 @@ def more_for_half(
     if np.isfinite(times):
         return More(int(np.ceil(times * draws)), 0, np.nan, np.nan, True)
     first, last = max(index - 1, 0), min(index + 1, len(u) - 1)
-    middle = float(u[index])
-    finer = [middle + HALF * (end - middle) for end in open_ends]
+    middle, certain = float(u[index]), noise_ends(MANY)  # what is left of `noise_ends` is the interpolations' spread
+
+    def finer(end: float) -> float:
+        return middle + HALF * (end - middle)
 
     def with_points(times: float) -> tuple[float, float]:
         low, high = noise_ends(times)
-        return min(low, finer[0]), max(high, finer[1])
+        below, above = max(certain[0] - low, 0.0), max(high - certain[1], 0.0)  # what is noise
+        return (
+            min(finer(open_ends[0]), finer(certain[0]) - below),
+            max(finer(open_ends[1]), finer(certain[1]) + above),
+        )
 
     times = fewest(with_points, NEARLY)
     enough = bool(np.isfinite(times))
