@@ -64,7 +64,7 @@ def deadline() -> Iterator[None]:
         raise TimeoutError("the sweep does not end")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(240)
+    signal.alarm(400)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
