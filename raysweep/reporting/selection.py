@@ -64,10 +64,12 @@ def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload) -> C
     """Mean ± standard error at each x over the ok rows; where draws have no variance the median, and the order
     statistics that are one standard error of its rank away (for figures, not a test)."""
     good = part[(part["status"] == "ok") & np.isfinite(part[metric].astype(float))]
-    xs = np.sort(good[x].unique().astype(float))
-    table = [good.loc[good[x] == at, metric].to_numpy(float) for at in xs]
-    heavy = heavy_rows(good, metric, workload)
-    flags = np.array([bool(heavy[(good[x] == at).to_numpy()].any()) for at in xs], dtype=bool)
+    places = good[x].to_numpy(float)
+    order = np.argsort(places, kind="stable")  # once, not a look at every row for every x
+    xs, starts = np.unique(places[order], return_index=True)
+    table = np.split(good[metric].to_numpy(float)[order], starts)[1:]
+    heavy = heavy_rows(good, metric, workload)[order]
+    flags = np.array([part.any() for part in np.split(heavy, starts)[1:]], dtype=bool)
     centre, low, high = [], [], []
     for values, is_heavy in zip(table, flags, strict=True):
         if is_heavy:
