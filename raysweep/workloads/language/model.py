@@ -170,7 +170,9 @@ def _hidden(weights: Weights, tokens: Tensor, shape: Shape, dropout: Dropout | N
     length = tokens.shape[1]
 
     def embedded(own: Mapping[str, Tensor]) -> Tensor:
-        return torch.stack([functional.embedding(tokens, one) for one in own["embedding"]]).flatten(1, 2)
+        table = own["embedding"]  # one look-up for all models, each in its part of one table
+        offsets = shape.vocabulary * torch.arange(len(table), device=tokens.device).view(-1, 1, 1)
+        return functional.embedding(tokens + offsets, table.reshape(-1, shape.width)).flatten(1, 2)
 
     stream = unit_of(weights, EMBEDDING, embedded)  # (models, N, width)
     if dropout is not None:
@@ -192,8 +194,8 @@ def _attention(own: Mapping[str, Tensor], stream: Tensor, length: int, shape: Sh
     """What attention adds to the stream."""
     mixed = product(normalize(stream, own["attention_gain"]), own["query_key_value"])
     # (3, models · batch, heads, length, head width)
-    query, key, value = mixed.view(-1, length, 3, shape.heads, shape.head_width).permute(2, 0, 3, 1, 4)
-    query, key = turn(query, *rotation), turn(key, *rotation)
+    parts = mixed.view(-1, length, 3, shape.heads, shape.head_width).permute(2, 0, 3, 1, 4)
+    (query, key), value = turn(parts[:2], *rotation), parts[2]
     scale = math.sqrt(64) / shape.head_width  # the usual 1/8 at the usual 64
     if dropout is None:
         heard = functional.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)

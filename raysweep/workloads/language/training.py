@@ -148,6 +148,8 @@ def _piece(shape: Shape, models: int, spread: bool = False) -> int:
 @torch.no_grad()
 def _adamw(state: State, gradient: Tensor, losses: Tensor, rate: Tensor, relative: Tensor, decays: Tensor,
            recipe: Recipe) -> None:
+    """One step. Memory traffic on a GPU, in bytes a weight: 108 (gradient set to zero 4, norm 4, clipped 8, masked 8,
+    first moment 12, second 20, root 16, update 36 in three passes), and 28 more with weight decay."""
     norm = sharding.norm(gradient, recipe.shape)
     state.alive &= torch.isfinite(losses) & torch.isfinite(norm)
     state.step += 1
