@@ -89,6 +89,13 @@ def _installation(config: Mapping[str, Any], version: str) -> Iterator[str]:
         yield f"setup_commands: do not install {wheel} with the tested versions"
     if not any("--force-reinstall" in line and f"./{wheel}" in line for line in everywhere):
         yield f"setup_commands: an older build of {version} would stay"
+    if not any("pip install" in line and f"./{wheel}[cluster" in line for line in everywhere):
+        yield "setup_commands: without the extra cluster there is no job server"
+    mounts = config.get("file_mounts", {})
+    if mounts.get("~/.ray/auth_token") != "~/.ray/auth_token" or "chmod 600 ~/.ray/auth_token" not in everywhere:
+        yield "file_mounts: no token, whoever reaches Ray's ports could run programs"
+    if any("AUTH_MODE=disabled" in str(value) for value in config.values()):
+        yield "the token is not asked for"
     if "dist" not in config.get("file_mounts", {}).values():
         yield "file_mounts: dist is not copied to the nodes"
     if not any("~/.bashrc" in line and "PATH=" in line for line in everywhere):
@@ -114,8 +121,11 @@ def _autoscaling(config: Mapping[str, Any], is_spot: Any) -> Iterator[str]:
         yield "idle_timeout_minutes: idle workers go on costing"
     if config["provider"].get("cache_stopped_nodes", True):
         yield "provider.cache_stopped_nodes: stopped machines go on costing"
-    if not any("mount -t nfs" in line for line in config["setup_commands"]):
-        yield "setup_commands: no shared folder is mounted on every node"
+    extra, scheme = {"aws": ("s3", "s3://"), "gcp": ("gs", "gs://")}[config["provider"]["type"]]
+    if not any(f"[cluster,{extra}]" in line for line in config["setup_commands"]):
+        yield f"setup_commands: without the extra {extra} no node can reach the bucket"
+    if not any(f"--artifacts-destination {scheme}EDIT_BUCKET" in line for line in config["head_start_ray_commands"]):
+        yield "head_start_ray_commands: MLflow's artifacts are not in the bucket"
 
 
 def _ec2_spot(node: Mapping[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import re
 import shutil
@@ -88,6 +89,10 @@ BREAKAGES = [
                 [{"FromPort": 8265, "ToPort": 8265, "IpProtocol": "tcp", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]),
      "opens more than SSH"),
     ("aws", _at("file_mounts", {"~/.aws": "~/.aws"}), "an access key is copied"),
+    ("aws", _at("setup_commands", ["pip install './raysweep-0.1.0-py3-none-any.whl[cluster]'"]), "the extra s3"),
+    ("gcp", _at("setup_commands", ["pip install './raysweep-0.1.0-py3-none-any.whl[gs]'"]), "the extra cluster"),
+    ("gcp", _at("head_start_ray_commands", ["mlflow server --artifacts-destination ./here"]), "not in the bucket"),
+    ("local", _at("file_mounts", {"~/raysweep-wheel": "dist"}), "no token"),
     ("aws", _at("setup_commands", ["pip install raysweep"]), "do not install raysweep-"),
     ("aws", _at("worker_start_ray_commands", ["ray start"]), "worker_start_ray_commands"),
     ("gcp", _at(f"{GPU}.scheduling", {"preemptable": True}), "unknown key scheduling.preemptable"),
@@ -177,6 +182,30 @@ def test_the_entrypoint_of_the_kubernetes_job_is_a_command_of_ours(job: dict[str
     assert program == "raysweep"
     words[words.index("--storage") + 1] = str(tmp_path)
     assert call(*words, "--dry-run").code == 0
+
+
+def test_the_policies_of_the_readme_allow_what_is_needed_and_no_more() -> None:
+    text = (CLUSTERS / "README.md").read_text()
+    policies = {name: json.loads(policy) for name, policy in re.findall(r"^(\w+)='(\{.*\})'$", text, re.MULTILINE)}
+    assert policies.keys() == {"trust", "bucket", "workers"}
+    for policy in policies.values():
+        assert policy["Version"] == "2012-10-17"
+        for statement in policy["Statement"]:
+            actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+            assert statement["Effect"] == "Allow"
+            assert not [action for action in actions if action in ("*", "s3:*", "ec2:*", "iam:*")]
+    assert all(statement["Resource"].startswith("arn:aws:s3:::EDIT_BUCKET")
+               for statement in policies["bucket"]["Statement"])
+    for cloud in ("aws", "gcp"):
+        assert all(role in str(RAY[cloud]) and role in text for role in ("raysweep-head", "raysweep-worker"))
+
+
+def test_the_shell_of_the_readme_is_shell() -> None:
+    text = (CLUSTERS / "README.md").read_text()
+    blocks = re.findall(r"```(?:sh|bash)\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) > 5
+    for block in blocks:
+        assert subprocess.run(["bash", "-n"], input=block, text=True, check=False).returncode == 0, block
 
 
 def test_the_slurm_file_is_a_shell_script_with_sane_directives() -> None:

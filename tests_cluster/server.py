@@ -47,6 +47,7 @@ class Machines:
 
     folder: Path
     servers: list[subprocess.Popen[bytes]]
+    variables: dict[str, str]
 
     @property
     def key(self) -> Path:
@@ -63,7 +64,7 @@ class Machines:
     def environment(self) -> dict[str, str]:
         """What a client here needs: the wrapper around ssh, and no folder shared with any other Ray."""
         client = self.folder / "client"
-        return {**_plain_environment(), "HOME": str(_made(client / "home")), "TMPDIR": str(_made(client / "tmp")),
+        return {**_plain_environment(), **self.variables, "HOME": str(_made(client / "home")), "TMPDIR": str(_made(client / "tmp")),
                 "RAY_TMPDIR": str(_ray_folder(self.folder, HEAD)),  # Ray looks for its record at one path on both sides
                 "PATH": f"{self.folder / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
@@ -87,8 +88,9 @@ class Machines:
 
 
 @contextmanager
-def serve(folder: Path) -> Iterator[Machines]:
-    """The machines below `folder` (a short path: Ray has sockets there), stopped at the end with all they started."""
+def serve(folder: Path, variables: dict[str, str]) -> Iterator[Machines]:
+    """The machines below `folder` (a short path: Ray has sockets there), stopped at the end with all they started; every
+    session on them has these variables."""
     apart = _own_process_numbers()
     if not apart:
         raise RuntimeError("process namespaces are not allowed here, and without them `ray up` would stop every Ray on "
@@ -99,12 +101,12 @@ def serve(folder: Path) -> Iterator[Machines]:
     _write_client(folder, port)
     if os.getuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd wants it; Debian's service would make it
-    machines = Machines(folder, [])
+    machines = Machines(folder, [], variables)
     try:
         for host in (HEAD, WORKER):
             _write_environment_of_node(machines.home(host), host, folder / "bin")
             configuration = folder / host / "sshd_config"
-            configuration.write_text(_server_configuration(folder, host, port))
+            configuration.write_text(_server_configuration(folder, host, port, variables))
             with (folder / host / "sshd.log").open("wb") as log:
                 machines.servers.append(subprocess.Popen([*apart, str(which("sshd")), "-D", "-e", "-f", configuration],
                                                          stdout=log, stderr=log, stdin=subprocess.DEVNULL))
@@ -160,8 +162,8 @@ def _write_keys(folder: Path) -> None:
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
 
 
-def _server_configuration(folder: Path, host: str, port: int) -> str:
-    session = {MARK: str(folder), "HOME": str(folder / host / "home"), "RAY_TMPDIR": str(_ray_folder(folder, host)),
+def _server_configuration(folder: Path, host: str, port: int, variables: dict[str, str]) -> str:
+    session = {**variables, MARK: str(folder), "HOME": str(folder / host / "home"), "RAY_TMPDIR": str(_ray_folder(folder, host)),
                **{name: value for name, value in _plain_environment().items() if name.startswith("PIP_")}}
     return "\n".join([
         f"ListenAddress {host}", f"Port {port}", f"HostKey {folder / 'host_key'}",

@@ -11,6 +11,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -106,12 +107,31 @@ def line_with(*words: str) -> str:
     return found[0]
 
 
+BUCKET = "raysweep-of-the-tests"
+
+
+@contextmanager
+def s3_server() -> Iterator[dict[str, str]]:
+    """An S3 on the loopback; what one has to say to use it, which on EC2 a machine knows by itself."""
+    serving = subprocess.Popen([sys.executable, REPOSITORY / "tests" / "s3_server.py"], stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert serving.stdout is not None
+        endpoint = f"http://127.0.0.1:{serving.stdout.readline().strip()}"
+        yield {"AWS_ENDPOINT_URL": endpoint, "MLFLOW_S3_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": "test",
+               "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1",
+               "AWS_EC2_METADATA_DISABLED": "true"}
+    finally:
+        serving.terminate()
+        serving.wait(30)
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """A cluster that is up: the README until after `ray up`."""
     folder = Path(tempfile.mkdtemp(prefix="rs-", dir="/tmp"))
     try:
-        with server.serve(folder) as running:
+        with s3_server() as bucket, server.serve(folder, bucket) as running:
             made = Cluster(running, folder / "checkout", server.free_port())
             made.shared.mkdir()
             _check_out(made.checkout)
@@ -228,12 +248,34 @@ def test_a_ray_job_runs_without_a_session(cluster: Cluster) -> None:
     server.until(lambda: "succeeded" in cluster.follow(status).text, 60, "the job to end")
 
 
-def test_the_mlflow_server_of_the_cloud_heads_starts_on_loopback_only(cluster: Cluster) -> None:
+def test_a_stranger_without_the_token_is_turned_away(cluster: Cluster, tmp_path: Path) -> None:
+    program = ("import ray, sys; ray.init(sys.argv[1], log_to_driver=False, configure_logging=False); "
+               "print(ray.cluster_resources())")
+    asked = {}
+    for who, home in {"owner": Path(cluster.machines.environment()["HOME"]), "stranger": tmp_path}.items():
+        done = subprocess.run([sys.executable, "-c", program, f"{server.HEAD}:{cluster.gcs_port}"], text=True,
+                              env={**cluster.machines.environment(), "HOME": str(home)}, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False)
+        asked[who] = done.stdout
+    assert "Unauthenticated" in asked["stranger"] or "uthentication" in asked["stranger"], asked["stranger"][-2000:]
+    assert "node:" not in asked["stranger"]
+    for host in (server.HEAD, server.WORKER):
+        token = cluster.machines.home(host) / ".ray" / "auth_token"
+        assert token.stat().st_mode & 0o777 == 0o600
+
+
+def test_as_on_a_cloud_a_bucket_holds_the_sweep_and_the_server_of_the_head_its_mirror(cluster: Cluster) -> None:
+    """With the line of aws.yaml that starts the MLflow server, and the S3 of the loopback."""
+    import boto3
+
     port = server.free_port()
-    lines = {yaml.safe_load((REPOSITORY / "clusters" / f"{cloud}.yaml").read_text())["head_start_ray_commands"][0]
-             for cloud in ("aws", "gcp")}
-    assert len(lines) == 1
-    line = lines.pop().replace("5000", str(port)).replace("/mnt/raysweep", str(cluster.shared))
+    lines = [yaml.safe_load((REPOSITORY / "clusters" / f"{cloud}.yaml").read_text())["head_start_ray_commands"][0]
+             for cloud in ("aws", "gcp")]
+    assert lines[0].replace("s3://", "gs://") == lines[1]
+    line = lines[0].replace("5000", str(port)).replace("EDIT_BUCKET", BUCKET)
+    s3 = boto3.client("s3", endpoint_url=cluster.machines.variables["AWS_ENDPOINT_URL"], region_name="us-east-1",
+                      aws_access_key_id="test", aws_secret_access_key="test")
+    s3.create_bucket(Bucket=BUCKET)
 
     def start() -> None:
         subprocess.run(["ray", "exec", "my-cluster.yaml", line], cwd=cluster.checkout, check=True, capture_output=True,
@@ -253,6 +295,16 @@ def test_the_mlflow_server_of_the_cloud_heads_starts_on_loopback_only(cluster: C
     assert len(started) == 1
     listening = subprocess.run(["ss", "-ltnH", f"sport = :{port}"], capture_output=True, text=True, check=False).stdout
     assert "0.0.0.0" not in listening.split("LISTEN")[-1].split(f":{port}")[0]
+
+    storage = f"s3://{BUCKET}/sweeps"
+    done = cluster.type("ray submit my-cluster.yaml raysweep/main.py -- run quickstart --executor ray "
+                        f"--storage {storage} --tracking-uri http://127.0.0.1:{port}")
+    assert done.code == 0, done.text[-4000:]
+    assert "quickstart: finished, 700 of 700 rows (700 ok)" in cluster.raysweep("status", "quickstart", "--storage",
+                                                                               storage)
+    names = {entry["Key"] for entry in s3.list_objects_v2(Bucket=BUCKET)["Contents"]}
+    assert any(name.startswith("sweeps/quickstart/ledger/") for name in names)
+    assert any(name.startswith("mlflow-artifacts/") and name.endswith("results.csv") for name in names), names
 
 
 def test_ray_down_stops_every_ray_process_and_the_report_is_here(cluster: Cluster) -> None:
