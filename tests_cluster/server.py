@@ -64,7 +64,8 @@ class Machines:
     def environment(self) -> dict[str, str]:
         """What a client here needs: the wrapper around ssh, and no folder shared with any other Ray."""
         client = self.folder / "client"
-        return {**_plain_environment(), **self.variables, "HOME": str(_made(client / "home")), "TMPDIR": str(_made(client / "tmp")),
+        return {**_plain_environment(), **self.variables,
+                "HOME": str(_made(client / "home")), "TMPDIR": str(_made(client / "tmp")),
                 "RAY_TMPDIR": str(_ray_folder(self.folder, HEAD)),  # Ray looks for its record at one path on both sides
                 "PATH": f"{self.folder / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
@@ -89,8 +90,8 @@ class Machines:
 
 @contextmanager
 def serve(folder: Path, variables: dict[str, str]) -> Iterator[Machines]:
-    """The machines below `folder` (a short path: Ray has sockets there), stopped at the end with all they started; every
-    session on them has these variables."""
+    """The machines below `folder` (a short path: Ray has sockets there), stopped at the end with all they started;
+    every session on them has these variables."""
     apart = _own_process_numbers()
     if not apart:
         raise RuntimeError("process namespaces are not allowed here, and without them `ray up` would stop every Ray on "
@@ -163,7 +164,8 @@ def _write_keys(folder: Path) -> None:
 
 
 def _server_configuration(folder: Path, host: str, port: int, variables: dict[str, str]) -> str:
-    session = {**variables, MARK: str(folder), "HOME": str(folder / host / "home"), "RAY_TMPDIR": str(_ray_folder(folder, host)),
+    session = {**variables, MARK: str(folder), "HOME": str(folder / host / "home"),
+               "RAY_TMPDIR": str(_ray_folder(folder, host)),
                **{name: value for name, value in _plain_environment().items() if name.startswith("PIP_")}}
     return "\n".join([
         f"ListenAddress {host}", f"Port {port}", f"HostKey {folder / 'host_key'}",

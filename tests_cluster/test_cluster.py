@@ -206,10 +206,11 @@ def test_an_unknown_space_is_one_line_and_a_failure_here_too(cluster: Cluster) -
 
 
 def test_a_space_is_also_a_path_on_the_head(cluster: Cluster) -> None:
-    (cluster.shared / "mine.yaml").write_text(yaml.safe_dump(
+    (cluster.checkout / "mine.yaml").write_text(yaml.safe_dump(
         {"name": "mine", "workload": "linear_transfer", "axes": {"overlap_angle": [30, 60]},
          "fixed": {"dim": 20, "gamma": 0.5}, "seeds": 2}))
-    done = cluster.type("ray submit my-cluster.yaml raysweep/main.py -- run EDIT_SHARED_FOLDER/mine.yaml "
+    assert cluster.type("ray rsync-up my-cluster.yaml mine.yaml '~/mine.yaml'").code == 0
+    done = cluster.type("ray submit my-cluster.yaml raysweep/main.py -- run mine.yaml "
                         "--set \"'fixed.noise=0.1 # a comment, with spaces'\" --no-report --tracking-uri none "
                         "--storage EDIT_SHARED_FOLDER/sweeps")
     assert done.code == 0, done.text[-3000:]
