@@ -77,6 +77,11 @@ class Machines:
         """How many processes of this test have this word in their command line."""
         return sum(program in line for line in self.processes().values())
 
+    def autoscaler_said(self) -> str:
+        """The ends of the logs of the head's autoscaler, where it says why a worker does not come."""
+        logs = sorted(_ray_folder(self.folder, HEAD).glob("ray/session_*/logs/monitor*"))
+        return "\n".join(f"== {path.name}\n{path.read_text(errors='replace')[-6000:]}" for path in logs if path.is_file())
+
     def drop_connections(self) -> int:
         """End every SSH session at once, as a lost network does; returns how many processes that took."""
         ended = 0

@@ -157,7 +157,10 @@ def test_ray_submit_runs_a_packaged_space_on_the_cluster(cluster: Cluster) -> No
 
 
 def test_the_workers_come_too_with_the_same_wheel(cluster: Cluster) -> None:
-    server.until(lambda: cluster.machines.running("raylet/raylet") == 2, 120, "Ray on the worker")
+    try:
+        server.until(lambda: cluster.machines.running("raylet/raylet") == 2, 240, "Ray on the worker")
+    except TimeoutError:
+        pytest.fail(cluster.machines.autoscaler_said())
     server.until(lambda: f"/{2 * (os.cpu_count() or 1)}.0 CPU" in cluster.nodes(), 60, "the worker to join")
     installed = [list(cluster.machines.home(host).glob("raysweep-env/lib/python*/site-packages/raysweep*"))
                  for host in (server.HEAD, server.WORKER)]
