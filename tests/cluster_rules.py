@@ -94,8 +94,9 @@ def _installation(config: Mapping[str, Any], version: str) -> Iterator[str]:
     mounts = config.get("file_mounts", {})
     if mounts.get("~/.ray/auth_token") != "~/.ray/auth_token" or "chmod 600 ~/.ray/auth_token" not in everywhere:
         yield "file_mounts: no token, whoever reaches Ray's ports could run programs"
-    if any("AUTH_MODE=disabled" in str(value) for value in config.values()):
-        yield "the token is not asked for"
+    for name in ("head", "worker"):
+        if not any("RAY_AUTH_MODE=token " in line for line in config.get(f"{name}_start_ray_commands", [])):
+            yield f"{name}_start_ray_commands: Ray asks for no token"
     if "dist" not in config.get("file_mounts", {}).values():
         yield "file_mounts: dist is not copied to the nodes"
     if not any("~/.bashrc" in line and "PATH=" in line for line in everywhere):

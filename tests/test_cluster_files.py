@@ -93,6 +93,7 @@ BREAKAGES = [
     ("gcp", _at("setup_commands", ["pip install './raysweep-0.1.0-py3-none-any.whl[gs]'"]), "the extra cluster"),
     ("gcp", _at("head_start_ray_commands", ["mlflow server --artifacts-destination ./here"]), "not in the bucket"),
     ("local", _at("file_mounts", {"~/raysweep-wheel": "dist"}), "no token"),
+    ("gcp", _at("worker_start_ray_commands", ["ray stop", "ray start"]), "worker_start_ray_commands: Ray asks for no"),
     ("aws", _at("setup_commands", ["pip install raysweep"]), "do not install raysweep-"),
     ("aws", _at("worker_start_ray_commands", ["ray start"]), "worker_start_ray_commands"),
     ("gcp", _at(f"{GPU}.scheduling", {"preemptable": True}), "unknown key scheduling.preemptable"),

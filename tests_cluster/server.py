@@ -80,7 +80,7 @@ class Machines:
     def autoscaler_said(self) -> str:
         """The ends of the logs of the head's autoscaler, where it says why a worker does not come."""
         logs = sorted(_ray_folder(self.folder, HEAD).glob("ray/session_*/logs/monitor*"))
-        return "\n".join(f"== {path.name}\n{path.read_text(errors='replace')[-6000:]}" for path in logs if path.is_file())
+        return "\n".join(f"== {path.name}\n{path.read_text(errors='replace')[-6000:]}" for path in logs)
 
     def drop_connections(self) -> int:
         """End every SSH session at once, as a lost network does; returns how many processes that took."""
