@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 3.0
 """Seconds that a server has to answer a check."""
+EXPERIMENT = "/api/2.0/mlflow/experiments/get?experiment_id=0"
 EXPECTED = "expected sqlite:///FILE, http(s)://SERVER, a database URI that MLflow knows, or none"
 
 
@@ -148,9 +149,9 @@ def _check_sqlite(tracking_uri: str) -> None:
 
 
 def _check_server(tracking_uri: str) -> None:
-    """An answer of MLflow's API counts, or of /health; not a refusal of the user and password."""
+    """An answer on /health or of MLflow's API counts; not a refusal of the user and password."""
     base = tracking_uri.rstrip("/")
-    for page in ("/api/2.0/mlflow/experiments/get?experiment_id=0", "/health"):
+    for page in ("/health", EXPERIMENT):
         try:
             status = _get(base + page)
         except (ValueError, http.client.InvalidURL):  # whose text may quote half of a password
@@ -158,12 +159,19 @@ def _check_server(tracking_uri: str) -> None:
         except (OSError, http.client.HTTPException) as error:
             cause = getattr(error, "reason", error)
             raise Unreachable(f"cannot reach {tracking_uri}: {cause or type(error).__name__}") from None
-        if status == 401:
+        if status == 401 or (status < 300 and page == "/health" and _refuses(base)):
             raise NotLetIn(f"{tracking_uri} does not let this user in; expected MLFLOW_TRACKING_USERNAME and "
-                              "MLFLOW_TRACKING_PASSWORD (or MLFLOW_TRACKING_TOKEN) that it knows")
+                           "MLFLOW_TRACKING_PASSWORD (or MLFLOW_TRACKING_TOKEN) that it knows")
         if status < 300 or status == 403:  # known, and not allowed to see just this experiment
             return
     raise Unreachable(f"{tracking_uri} answers (HTTP {status}), but not as an MLflow server")
+
+
+def _refuses(base: str) -> bool:
+    """Whether a server that lives knows no such user. Its first answer may take long, and is not waited for."""
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        return _get(base + EXPERIMENT) == 401
+    return False
 
 
 def _get(url: str) -> int:
