@@ -50,6 +50,7 @@ def details(found: Sweep) -> list[str]:
     lines = [f"{found.name}: {now}, {done:,} of {done + left:,} rows" + (f" ({counted})" if counted else ""),
              f"  space {found.space.name}, workload {found.space.workload}, started {found.record.created}",
              f"  mirrored to {found.record.tracking_uri or 'nowhere'}",
+             *(f"  {sign}" for sign in [driver_lock.last_sign(found.folder)] if sign),
              *live.lines(found.folder, books, now == "running"),
              *(live.stages(stored_stages.address(found.folder, found.record), books) if now == "running" else [])]
     if found.workload.stored:

@@ -142,7 +142,9 @@ def test_every_command_works_on_a_bucket_as_on_a_folder(call: Call, s3: str, spa
 
 def test_a_second_driver_is_refused_and_the_first_goes_on(waiting: subprocess.Popen[str], call: Call, s3: str,
                                                           tmp_path: Path) -> None:
-    assert "small: running, 3 of 6 rows" in call("status", "small", "--storage", s3).out
+    told = call("status", "small", "--storage", s3).out
+    assert "small: running, 3 of 6 rows" in told
+    assert f"driven by process {waiting.pid} on " in told
     refused = call("resume", "small", "--storage", s3, *QUIET, "--executor", "inline")
     assert refused.code == 2
     assert f"small: is being driven by process {waiting.pid} on " in refused.err
@@ -178,6 +180,7 @@ def test_a_killed_driver_is_succeeded_once_its_lease_has_expired(waiting: subpro
 def test_status_says_when_a_driver_is_silent_for_too_long(waiting: subprocess.Popen[str], call: Call, s3: str) -> None:
     os.killpg(waiting.pid, signal.SIGKILL)
     until(lambda: "small: interrupted, 3 of 6 rows" in call("status", "small", "--storage", s3).out)
+    assert "its lease has expired, resume takes over" in call("status", "small", "--storage", s3).out
 
 
 def test_a_driver_that_was_held_up_gives_way_to_its_successor(waiting: subprocess.Popen[str], call: Call, s3: str,

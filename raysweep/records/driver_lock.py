@@ -51,6 +51,19 @@ def is_held(folder: AnyPath) -> bool:
     return False
 
 
+def last_sign(folder: AnyPath) -> str | None:
+    """Who drives or drove a sweep in a bucket, and when it was last heard of; None if nobody holds it, or on a disk."""
+    if isinstance(folder, Path):
+        return None
+    files = open_files(folder)
+    content = leases.latest(files, STAGE)
+    if content is None:
+        return None
+    seconds = max(leases.silence(files, STAGE), 0.0)
+    over = ": its lease has expired, resume takes over" if seconds > leases.duration(content, LEASE_SECONDS) else ""
+    return f"driven by {leases.holder(content)}, last heard of {seconds:.0f} s ago{over}"
+
+
 def held_since(folder: AnyPath) -> float:
     """When the driver that holds the sweep took hold of it, in seconds of the epoch."""
     if not isinstance(folder, Path):
