@@ -200,7 +200,7 @@ def test_a_pickle_for_the_mlflow_database_is_one_line(call: Call, canary: Path, 
     refused(call("run", tmp_path / "small.yaml", "--storage", storage), "--tracking-uri: ", "not a database")
 
 
-def test_what_lies_where_tune_works_is_not_read(call: Call, canary: Path, small: Path, ray_cluster: str) -> None:
+def test_what_tune_might_take_for_its_own_is_not_read(call: Call, canary: Path, small: Path, ray_cluster: str) -> None:
     evil = pickle.dumps(Canary(canary))
     for name in ("tune/tuner.pkl", "tune/trainable.pkl", "tune/searcher-state-1.pkl", "tuner.pkl", "trainable.pkl",
                  "tune/search_gen_state-1.json", "tune/experiment_state-1.json"):
@@ -211,7 +211,7 @@ def test_what_lies_where_tune_works_is_not_read(call: Call, canary: Path, small:
         path.unlink()
     done = call("resume", "small", "--executor", "ray", "--storage", small.parent, *QUIET)
     assert done.code == 0, done.err
-    assert not (small / "tune").exists()
+    assert len(call("results", "small", "--storage", small.parent).out.splitlines()) == 19
 
 
 BAD_NAMES = ["..", "../small", "/small", "a/b", "a\\b", "a\0b", "", " ", ".hidden", "-x", "x" * 65, "a\u2215b",

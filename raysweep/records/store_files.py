@@ -138,7 +138,7 @@ class LocalFiles:
     def __init__(self, root: Path) -> None:
         self.root = str(root)
         self._folder = root
-        self._was_there = root.exists()
+        self._was_there = os.path.exists(root)  # Path.exists raises for a name that no file can have
 
     def create(self, name: str, content: bytes) -> bool:
         with writing(self.root):
