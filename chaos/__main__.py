@@ -73,7 +73,8 @@ def report(tally: Tally, asked: argparse.Namespace, seconds: float) -> str:
         counts = [tally.injected[kind, name] for kind in asked.kinds]
         if any(counts):
             lines.append(f"| {name} | {' | '.join(str(count or '') for count in counts)} |")
-    lines += ["", "`rows`: 24 packs in this process, mirrored into SQLite; `ray`: the same on Ray with two workers; "
+    lines += ["", "`rows`: 24 rows that take a while, in this process, mirrored into SQLite; "
+              "`ray`: the same on Ray with two workers; "
               "`server`: the same, mirrored to an MLflow server that stays away at the end until `raysweep sync`; "
               "`mirror`: 32 cells of linear_transfer, most of whose time goes to MLflow; `language`: pretrainings kept "
               "in the stage store and fine-tuned."]
