@@ -6,6 +6,7 @@ are, and the difference is cut into packs.
 
 from __future__ import annotations
 
+import heapq
 import os
 import tempfile
 from collections import Counter
@@ -282,11 +283,13 @@ def where(place: Place, packs: list[Pack], work: Work) -> str:
 
 
 def wall_seconds(packs: list[Pack], trials: int, seconds: float) -> float:
-    """How long packs take, so many trials at a time of which some may be gangs; seconds: all of them on one core or
-    GPU."""
+    """How long packs take in their order, so many trials at a time of which some may be gangs; seconds: all of them on
+    one core or GPU."""
+    free = [0.0] * max(trials, 1)  # when each place for a trial is free
+    for pack in packs:
+        heapq.heapreplace(free, free[0] + pack.seconds / pack.needs.gang)
     alone = sum(pack.seconds for pack in packs)
-    shared = sum(pack.seconds / pack.needs.gang for pack in packs)
-    return seconds * (shared / alone if alone else 1.0) / max(min(trials, len(packs)), 1)
+    return seconds * max(free) / alone if alone else 0.0
 
 
 class Taken(Halted):

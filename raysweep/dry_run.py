@@ -30,7 +30,8 @@ def describe(space: Space, name: str | None, storage: str | AnyPath, options: Op
     books = driver.Books(space, cells, folder, options)
     work = books.missing()
     executor = driver.choose_executor(options, work, cells)
-    workers = 1 if executor == "inline" else options.workers or driver.local_workers(cells)
+    on_gpus = any(needs.gpus for needs in cells.needs)  # how many there will be, this machine cannot say
+    workers = 1 if executor == "inline" else options.workers or (1 if on_gpus else driver.local_workers(cells))
     packing = driver.packing(driver.Place(executor, workers, True, workers))
     packs = plan.make_packs(workloads.get(space.workload), cells, work.pending, packing)
     total = len(cells) * len(space.seeds)
@@ -52,9 +53,10 @@ def describe(space: Space, name: str | None, storage: str | AnyPath, options: Op
         lines += [f"  {line}" for line in stage_tree.lines(tree, kept)]
         work = replace(work, seconds=tree.seconds)
     seconds = driver.wall_seconds(packs, workers, work.seconds) + (RAY_START if executor == "ray" else 0)
-    unit = "GPU" if any(needs.gpus for needs in cells.needs) else "core"
+    unit = "GPU" if on_gpus else "core"
     place = "this process" if executor == "inline" else \
-        f"Ray Tune, {workers} trial{'s' if workers != 1 else ''} at a time (start-up included)"
+        f"Ray Tune, {workers} trial{'s' if workers != 1 else ''} at a time (start-up included" + (
+            "; --workers N says it for more)" if on_gpus and not options.workers else ")")
     lines.append(f"  {work.rows:,} rows to compute in {len(packs):,} pack{_s(packs)} of up to "
                  f"{max(map(len, packs)):,} row{_s(max(packs, key=len))}")
     if cells.needs != [Resources()]:

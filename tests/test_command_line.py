@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -251,3 +252,12 @@ def test_on_a_terminal_the_line_is_live_and_a_deletion_is_asked_for(space: Path,
     code, _ = on_terminal("delete", "small", "--storage", storage, "--tracking-uri", "none", answer=b"y\n")
     assert code == 0
     assert not (storage / "small").exists()
+
+
+def test_a_dry_run_is_no_shorter_than_its_longest_pack(call: Call) -> None:
+    """Half of all tokens are in one pretraining: more than three trials at a time cannot make it shorter."""
+    said = [re.search(r"estimated (.+?) in Ray Tune", call("run", "overtraining_olmo30m", "--dry-run", "--workers",
+                                                           workers).out) for workers in ("3", "6")]
+    assert said[0] is not None
+    assert said[1] is not None
+    assert said[0].group(1) == said[1].group(1)
