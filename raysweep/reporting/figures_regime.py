@@ -106,6 +106,7 @@ def tuned_figure(
     any_censored = any_fixed = any_base = False
     for panel, (title, lines) in zip(axes, parts, strict=True):
         heights: list[np.ndarray] = []
+        lowest_base = np.inf
         line_ends: list[tuple[float, float, float]] = []
         for setting in lines:
             regime, colour = setting.regime, shade[setting.key]
@@ -125,7 +126,7 @@ def tuned_figure(
             if base is not None:
                 use = np.isfinite(base.x) & (base.x > 0)
                 panel.plot(base.x[use], base.centre[use], **BASE, zorder=2)
-                heights.append(base.centre[use])
+                lowest_base = min([lowest_base, *base.centre[use]])
                 any_base = True
             if len(lines) == 1:
                 for rate, means in setting.fixed.get(metric, []):
@@ -143,8 +144,10 @@ def tuned_figure(
             )
         set_log(panel.xaxis)
         every = np.concatenate(heights) if heights else np.empty(0)
-        if decades(every[np.isfinite(every)]):
+        if decades(every := every[np.isfinite(every)]):
             set_log(panel.yaxis)
+            # a base model that reaches zero would leave the lines that the figure is about no room
+            panel.set_ylim(bottom=max(min(lowest_base, every.min()), every.min() / 30) / 1.3)
         panel.set_title(title)
     label_panels(axes, axis_label(length, workload), axis_label(metric, workload))
     kinds = [Line2D([], [], color=GREY, marker="o", markersize=4.5, label="at the tuned rate")]
@@ -195,4 +198,4 @@ def finish(
     if len(shade) > 1:
         handles = [Line2D([], [], color=shade[key], marker="o", markersize=4.5, label=labels[key]) for key in shade]
         legend_right(axes[min(len(axes), columns_of_panels(axes)) - 1], handles)
-    legend_below(figure, kinds)
+    legend_below(figure, kinds, 2 * min(2, columns_of_panels(axes)))
