@@ -87,8 +87,12 @@ def _search(space: Space) -> str:
     return f"{kind} ({', '.join(f'{key} {value}' for key, value in options.items())})"
 
 
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value.is_integer() and 1e4 <= abs(value) < 1e15 else f"{value:g}"
+
+
 def _values(values: list[object]) -> str:
-    shown = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+    shown = [_number(value) if isinstance(value, float) else str(value) for value in values]
     if len(shown) <= 10:
         return ", ".join(shown)
     return f"{shown[0]}, {shown[1]} ... {shown[-1]} ({len(shown)} values)"

@@ -37,7 +37,8 @@ EXECUTOR = click.option("--executor", type=click.Choice(["ray", "inline"]),
 ON_CODE_CHANGE = click.option("--on-code-change", type=click.Choice(["reuse", "recompute", "refuse"]), default="reuse",
                               show_default=True, help="What to do with rows and stages that older code computed.")
 MAX_HOURS = click.option("--max-hours", type=click.FloatRange(min=0, min_open=True), metavar="H",
-                         help="Stop in time, resumable: packs that would not end within H hours are not started.")
+                         help="Stop in time, resumable: packs that, going by those that ended, would take too long are "
+                              "not started, and what still runs at the end is given up.")
 STORE = click.option("--store", metavar="URL",
                      help="The stage store: a folder, s3://, gs:// … [default: STORAGE/store].")
 NO_REPORT = click.option("--no-report", is_flag=True, help="Leave the report to `raysweep report`.")

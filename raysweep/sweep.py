@@ -323,7 +323,8 @@ def _drive(folder: AnyPath, record: sweep_record.Record, space: Space, cells: Ce
             interrupted()
             raise KeyboardInterrupt from None
         except KeyboardInterrupt as stop:
-            interrupted(str(stop) or "interrupted")
+            out_of_time = limit.left() <= 0  # what Tune makes of our exception says nothing
+            interrupted(str(stop) or (str(limit.over()) if out_of_time else "interrupted"))
             raise
         except Exception as problem:
             halt = driver.halt(problem, folder)

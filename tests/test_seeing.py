@@ -155,3 +155,10 @@ def test_runs_in_mlflow_are_by_choice_and_stay_so(runs_per: str, count: int, san
     other = "pack" if runs_per == "cell" else "cell"
     with pytest.raises(raysweep.errors.InputError, match=f"--runs-per: seen is mirrored per {runs_per}"):
         raysweep.run(asked, runs_per=other, **options)
+
+
+def test_the_hours_are_named_on_ray_too(file: Path, storage: Path, sandbox: Path) -> None:
+    stopped = subprocess.run(command("run", file, "--storage", storage, "--executor", "ray", *QUIET, "--max-hours",
+                                     20 / 3600), capture_output=True, text=True, timeout=120, check=False)
+    assert stopped.returncode == 130
+    assert "stopped, the 20 s of --max-hours are over" in stopped.stderr

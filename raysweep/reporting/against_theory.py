@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED
+from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, EXACT, LOCATED
 from raysweep.reporting.words import counted
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def distance(estimate: float, low: float, high: float, expected: float, level: f
 
 def add_theory(table: pd.DataFrame, expected: list[np.ndarray], level: float) -> pd.DataFrame:
     """The table with the closed form's place nearest to each estimate (the only one where nothing is located), and
-    z."""
+    z: NaN for curves without chance, whose intervals are the spread of interpolations and no error."""
     places, scores = [], []
     for row, roots in zip(table.itertuples(index=False), expected, strict=True):
         if not len(roots):
@@ -44,8 +44,13 @@ def add_theory(table: pd.DataFrame, expected: list[np.ndarray], level: float) ->
         else:
             place = float(roots[0]) if len(roots) == 1 else np.nan
         places.append(place)
-        scores.append(distance(row.estimate, row.low, row.high, place, level))
+        scores.append(np.nan if is_exact(row) else distance(row.estimate, row.low, row.high, place, level))
     return table.assign(theory=places, z=scores)
+
+
+def is_exact(row: Any) -> bool:
+    """Whether all draws of a curve are the same."""
+    return getattr(row, "method", "").startswith(EXACT)
 
 
 def add_lines(table: pd.DataFrame, lines: Mapping[str, float], level: float) -> pd.DataFrame:
@@ -90,6 +95,12 @@ def summary(table: pd.DataFrame, level: float) -> str:
             f"against the closed form: median |z| {score.median():.2g}; {int((score > limit).sum())} of {len(score)} "
             f"beyond {limit:.3g}, {expected} expected"
         )
+    exact = [row for row in table.itertuples(index=False) if is_exact(row) and np.isfinite(row.estimate)
+             and np.isfinite(row.theory)]
+    if exact:
+        within = sum(row.low <= row.theory <= row.high for row in exact)
+        parts.append(f"of {counted(len(exact), 'curve')} without chance, whose intervals are the spread of "
+                     f"interpolations, {within} hold the closed form's place")
     one_sided = table[table["status"].isin(["censored_low", "censored_high"]) & table["theory"].notna()]
     if len(one_sided):
         fits = ((one_sided["theory"] >= one_sided["low"]) & (one_sided["theory"] <= one_sided["high"])).sum()

@@ -27,8 +27,8 @@ def check_analysis(entry: Any, axes: Iterable[str], workload: Workload) -> str |
     """What is wrong with one entry of a space's `analysis`, beginning with the key's path below the entry; None if
     nothing.
 
-    axes: the names that x, y, lr, length and by may use. A path without a key is empty: the message then begins with
-    the complaint.
+    axes: the names that x, y, lr, length and by may use, or their values by name. A path without a key is empty: the
+    message then begins with the complaint.
     """
     names = list(axes)
     if not isinstance(entry, Mapping) or len(entry) != 1:
@@ -54,6 +54,7 @@ def check_analysis(entry: Any, axes: Iterable[str], workload: Workload) -> str |
     return (
         metrics_complaint(kind, options, workload)
         or axes_complaint(kind, options, names)
+        or rates_complaint(kind, options, axes)
         or level_complaint(kind, options)
         or lines_complaint(kind, options)
     )
@@ -100,6 +101,18 @@ def axes_complaint(kind: str, options: Mapping[str, Any], axes: list[str]) -> st
             return f"engines.reference: expected the name of an engine, got {shown(reference)}"
         if "engine" not in axes:
             return "engines: expected engine among the axes, to compare engines"
+    return None
+
+
+def rates_complaint(kind: str, options: Mapping[str, Any], axes: Iterable[str]) -> str | None:
+    """Whether an axis of rates can be read in log, as best rates are."""
+    key = {"optimum": "x", "regime": "lr"}.get(kind)
+    if key is None or not isinstance(axes, Mapping):
+        return None
+    for value in axes[options[key]]:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+            return (f"{kind}.{key}: the best {options[key]} is sought on a logarithmic scale; expected finite values "
+                    f"above 0 on that axis, got {shown(value)}")
     return None
 
 

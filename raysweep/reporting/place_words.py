@@ -10,7 +10,7 @@ import numpy as np
 from raysweep.reporting.figures_places import places_figure
 from raysweep.reporting.halving import More, halving_words
 from raysweep.reporting.movement import movement_words
-from raysweep.reporting.result import LOCATED
+from raysweep.reporting.result import LOCATED, MONOTONE, UNDETERMINED
 from raysweep.reporting.section import Drawing
 from raysweep.reporting.selection import groups
 from raysweep.reporting.style import picked
@@ -118,8 +118,11 @@ def advice_cell(row: Mapping[str, Any]) -> str:
 def line_drawing(
     whole: pd.DataFrame, keys: list[str], along: str, x: str, workload: Workload, level: float, place: str,
     name: str, caption: str,
-) -> Drawing:
-    """The fitted place against one of the keys, a line for every combination of the others (eight at most)."""
+) -> Drawing | None:
+    """The fitted place against one of the keys, a line for every combination of the others (eight at most); None where
+    there is no place to show."""
+    if whole["status"].isin([UNDETERMINED, MONOTONE]).all():
+        return None
     others = [key for key in keys if key != along]
     lines = []
     combinations = list(groups(whole, others))

@@ -125,7 +125,7 @@ def paragraphs(
         f"(jackknife over {counted(draws, 'draw')}, Student's t) and holds for every interpolation used. Lengths whose "
         "optimum is censored enter with their bound, and leave that side of the interval as wide as the bound does."
     )
-    if draws > 1:
+    if draws > 1 and any(np.isfinite([one.low, one.high]).all() for _, one in answers):
         text[-1] += f" Half the width takes about {draws_to_halve(draws, level)} draws, or lengths over a wider range."
     bounded, left_out = sum(one.bounded for _, one in answers), sum(one.left_out for _, one in answers)
     total = sum(one.located for _, one in answers) + bounded + left_out

@@ -13,6 +13,8 @@ CENSORED_LOW = "censored_low"
 CENSORED_HIGH = "censored_high"
 MONOTONE = "monotone"
 UNDETERMINED = "undetermined"
+EXACT = "exact values"
+"""How the method of a fit begins whose draws are all the same."""
 FIT_STATUSES = (LOCATED, CENSORED_LOW, CENSORED_HIGH, MONOTONE, UNDETERMINED)
 
 

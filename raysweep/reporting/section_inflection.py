@@ -66,9 +66,8 @@ def inflection_section(frame: pd.DataFrame, options: Mapping[str, Any], workload
     if along:
         caption = f"The {word} of {metric} in {plain(x)} against {plain(along)}, with {100 * level:g} % intervals"
         caption += "; triangles: it lies beyond the bound shown."
-        drawings.insert(
-            0, line_drawing(whole, keys, along, x, workload, level, f"{word} of {metric}", f"{name}_line", caption)
-        )
+        line = line_drawing(whole, keys, along, x, workload, level, f"{word} of {metric}", f"{name}_line", caption)
+        drawings = [line, *drawings] if line else drawings
     return Section(
         title=f"Inflection: where {metric} turns in {plain(x)}",
         headline=headline(whole, keys, x, metric, word, workload, level),

@@ -64,7 +64,8 @@ def optimum_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: W
             "intervals; triangles: the optimum lies beyond the rate shown."
         )
         place = f"optimum of {plain(metric)}"
-        drawings.insert(0, line_drawing(whole, keys, along, x, workload, level, place, f"{name}_line", caption))
+        line = line_drawing(whole, keys, along, x, workload, level, place, f"{name}_line", caption)
+        drawings = [line, *drawings] if line else drawings
     return Section(
         title=f"Optimum: the best {plain(x)} for {plain(metric)}",
         headline=headline(whole, keys, x, metric, workload, level),

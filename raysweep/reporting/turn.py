@@ -11,7 +11,7 @@ from raysweep.reporting.broken_power_law import REJECTED, fit_broken_power_law
 from raysweep.reporting.grid_range import convex_range, curvatures, uneven_range, unresolved
 from raysweep.reporting.halving import More, more_for_half
 from raysweep.reporting.places import all_places, resampled_places, slope_interval
-from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, UNDETERMINED
+from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, EXACT, LOCATED, MONOTONE, UNDETERMINED
 from raysweep.reporting.signs import independent_points, t_quantile
 
 FEWEST_POINTS = 5
@@ -79,7 +79,7 @@ def even_in_log(x: np.ndarray) -> bool:
 def without_noise(u: np.ndarray, fit: Additive) -> Turn:
     """Curves that carry no noise: only the interpolation is uncertain."""
     curve = fit.curve
-    answer = Turn(UNDETERMINED, np.nan, np.nan, np.nan, np.nan, "exact values; Akima and cubic interpolation")
+    answer = Turn(UNDETERMINED, np.nan, np.nan, np.nan, np.nan, f"{EXACT}; Akima and cubic interpolation")
     if np.ptp(curve) <= 1e-12 * max(float(np.abs(curve).max()), 1e-300):
         return replace(answer, note="flat")
     index = int(np.argmin(curve))
