@@ -146,3 +146,16 @@ def test_exact_values_leave_only_the_interpolation_uncertain() -> None:
     assert fit.status == "located"
     assert fit.low <= 0.4 <= fit.high
     assert fit.high - fit.low < 0.02
+
+
+@pytest.mark.parametrize(("turn", "slope", "note", "side"), [
+    ("min", -1, "improves throughout", "low"), ("min", 1, "degrades throughout", "high"),
+    ("max", 1, "improves throughout", "low"), ("max", -1, "degrades throughout", "high")])
+def test_a_straight_line_is_said_to_improve_or_degrade(turn: str, slope: int, note: str, side: str) -> None:
+    stream = np.random.default_rng(0)
+    rows = [{"x": float(x), "seed": seed, "y": slope * x + 0.01 * stream.standard_normal()}
+            for x in range(1, 12) for seed in range(6)]
+    found = fit_inflection(pd.DataFrame(rows), "x", "y", "seed", turn=turn)
+    assert found.status == "monotone"
+    assert found.table["note"].tolist() == [note]
+    assert np.isfinite(getattr(found, side))  # improving: the place lies beyond a lower bound

@@ -223,7 +223,7 @@ def at_edge(answer: Turn, u: np.ndarray, curve: np.ndarray, edge: int, bound: fl
     slope = np.diff(curve) / np.diff(u)
     near = slope[-third:] if edge else slope[:third]
     rest = slope[:-third] if edge else slope[third:]
-    words = ("falls", "upper") if edge else ("rises", "lower")
+    words = ("improves", "upper") if edge else ("degrades", "lower")  # towards longer x, of a minimum or maximum
     low, high = (float(bound), np.inf) if edge else (-np.inf, float(bound))
     at_rim = int(np.argmin(curve)) == edge
     if at_rim and abs(float(np.mean(near))) > FLATTENED * abs(float(np.mean(rest))):
