@@ -151,7 +151,15 @@ def find_optimum(
         return Optimum(found, limit, 0, 0)
     first = float(curves.x[0])
     u = np.log(curves.x / first)  # starts at 0, so that it is not taken to the logarithm once more
-    found = find_turn(u, without_cliffs(values), level, exact, advise)
+    flattened = without_cliffs(values)
+    found = find_turn(u, flattened, level, exact, advise)
+    if flattened is not values and found.status == LOCATED:
+        # flattening one side hides how uneven the two are, from which the interval learns what the grid leaves open
+        steep = find_turn(u, values, level, exact)
+        if steep.status == LOCATED:
+            spread = max(found.method_spread, steep.method_spread, abs(found.estimate - steep.estimate))
+            found = replace(found, low=min(found.low, steep.low), high=max(found.high, steep.high),
+                            method_spread=spread)
     found = replace(
         in_units_of_x(found, first), method=found.method + ("" if found.method == "none" else f", in log {lr}")
     )

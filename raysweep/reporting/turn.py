@@ -45,6 +45,8 @@ def find_turn(
     logarithmic = even_in_log(x)
     u = np.log(x) if logarithmic else x
     fit = additive_fit(values)
+    if fit.degrees < 1 and not exact:
+        return replace(answer, note="no two draws share two values of x: nothing tells noise from curve")
     quiet = exact or not fit.variance > 1e-24 * float(np.nanmax(np.abs(values))) ** 2
     found = without_noise(u, fit) if quiet else with_noise(u, values, fit, level, advise)
     found = replace(found, method=found.method + (", in log x" if logarithmic else ""))
@@ -226,7 +228,9 @@ def at_edge(answer: Turn, u: np.ndarray, curve: np.ndarray, edge: int, bound: fl
     words = ("improves", "upper") if edge else ("degrades", "lower")  # towards longer x, of a minimum or maximum
     low, high = (float(bound), np.inf) if edge else (-np.inf, float(bound))
     at_rim = int(np.argmin(curve)) == edge
-    if at_rim and abs(float(np.mean(near))) > FLATTENED * abs(float(np.mean(rest))):
+    far = float(np.mean(slope[:third] if edge else slope[-third:]))
+    hill = far * float(np.mean(near)) < 0 and abs(far) > FLATTENED * abs(float(np.mean(near)))
+    if at_rim and not hill and abs(float(np.mean(near))) > FLATTENED * abs(float(np.mean(rest))):
         return replace(answer, status=MONOTONE, note=f"{words[0]} throughout", low=low, high=high)
     status = CENSORED_HIGH if edge else CENSORED_LOW
     return replace(
