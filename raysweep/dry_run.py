@@ -42,7 +42,7 @@ def describe(space: Space, name: str | None, storage: str | AnyPath, options: Op
     if "grid" not in space.search:
         lines.append(f"  search {_search(space)}: chooses among these cells; this is its next round")
     lines += [f"  note: {note}" for note in books.notes]
-    stored_stages.check_asked(store, books.workload)
+    stored_stages.check_asked(store, books.workload, folder)
     if not work.rows:
         return [*lines, "  nothing to compute"]
     if books.workload.stored:

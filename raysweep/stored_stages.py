@@ -38,12 +38,21 @@ def placed(record: Record, url: str | None) -> Record:
     return record if url is None else replace(record, store=absolute(url))
 
 
-def check_asked(url: str | None, workload: Workload) -> None:
-    """InputError for a store that the workload has no use for, or an address that can be none."""
-    if url is not None and not workload.stored:
+def check_asked(url: str | None, workload: Workload, folder: AnyPath) -> None:
+    """InputError for a store that the workload has no use for, an address that can be none, or a place in the folder of
+    a sweep (of this one: `folder`), with which others' stages would be deleted."""
+    if url is None:
+        return
+    if not workload.stored:
         raise InputError("--store", f"workload {workload.name} leaves no stages to store; leave it out")
-    if url is not None:
-        open_files(url)
+    open_files(url)
+    if "://" in url:
+        return
+    place = Path(absolute(url)).resolve()
+    for parent in (place, *place.parents):
+        if parent == Path(str(folder)).resolve() or (parent / sweep_record.FILE).is_file():
+            raise InputError("--store", f"{url} lies in the folder of the sweep {parent.name} and would be deleted "
+                                        "with it; expected a place of its own")
 
 
 def user(record: Record) -> str:

@@ -152,7 +152,7 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
         extension.reconcile(existing.space, asked, existing.sweep)
     mirroring.check(uri, existing, say)
     mirroring.check_runs_per(runs_per, existing)
-    stored_stages.check_asked(store, workloads.get(asked.workload))
+    stored_stages.check_asked(store, workloads.get(asked.workload), folder)
     new_storage = isinstance(folder, Path) and not folder.parent.exists()
     record = existing or _create(folder, name or asked.name, asked, uri, runs_per or mirroring.default_runs_per(cells))
     record = stored_stages.placed(record, store)
@@ -176,7 +176,7 @@ def resume(name: str, *, storage: str | AnyPath = "sweeps", store: str | None = 
     uri = mirroring.tracking(tracking_uri, found.record, found.folder.parent)
     mirroring.check(uri, found.record, say)
     options = replace(_options(executor, workers, on_code_change, max_hours), retry_failed=True)
-    stored_stages.check_asked(store, found.workload)
+    stored_stages.check_asked(store, found.workload, found.folder)
     record = stored_stages.placed(found.record, store)
     return _drive(found.folder, record, found.space, found.cells, uri, options, report, say)
 

@@ -114,6 +114,30 @@ def test_an_address_of_no_kind_is_refused(call: Call, space: Path, storage: Path
     assert not storage.exists()
 
 
+def test_a_store_in_the_folder_of_a_sweep_is_refused(call: Call, space: Path, storage: Path) -> None:
+    """Deleting the sweep would delete what others refer to."""
+    assert call("run", space, "--name", "other", "--storage", storage, "--executor", "inline", *QUIET).code == 0
+    for name in ("small", "other"):
+        for more in ([], ["--dry-run"]):
+            refused = call("run", space, "--storage", storage, "--store", storage / name / "store", *QUIET, *more)
+            assert refused.code == 2
+            assert refused.err.startswith("--store: ")
+            assert f"lies in the folder of the sweep {name} and would be deleted with it" in refused.err
+    assert not (storage / "small").exists()
+
+
+@pytest.mark.parametrize("option", ["--store", "--storage"])
+@pytest.mark.parametrize("address", ["s3:/bucket/prefix", "s3:bucket", "gs:/bucket"])
+def test_an_address_short_of_a_slash_is_no_folder(option: str, address: str, call: Call, space: Path, tmp_path: Path,
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for more in ([], ["--dry-run"]):
+        refused = call("run", space, option, address, *QUIET, *more)
+        assert refused.code == 2
+        assert "://" in refused.err
+    assert {path.name for path in tmp_path.iterdir()} == {"small.yaml"}
+
+
 def test_a_store_for_a_workload_that_keeps_nothing_is_refused(call: Call, storage: Path, tmp_path: Path) -> None:
     outcome = call("run", "quickstart", "--storage", storage, "--store", tmp_path / "store", *QUIET)
     assert one_line(outcome, "linear_transfer leaves no stages").startswith("--store: ")

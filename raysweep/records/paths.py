@@ -8,6 +8,7 @@ driver at a time" and "published once" rest on it: s3:// and gs://.
 from __future__ import annotations
 
 import contextlib
+import re
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator
@@ -28,12 +29,20 @@ SHOWN_EVERY = 10.0
 EXPECTED = "expected a folder, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX"
 
 
+def slashes_short(address: str) -> str | None:
+    """What was meant by s3:/bucket or gs:bucket, which is a folder of that name only by its letters."""
+    found = re.match(r"(s3a?|gs|gcs|https?|file|memory):/?(?!/)(.*)", address)
+    return f"{found.group(1)}://{found.group(2)}" if found else None
+
+
 def locate(address: str | AnyPath) -> AnyPath:
     """What a path or URL names; InputError if it is none that can hold sweeps. Asks nobody."""
     if not isinstance(address, str):
         return address
     protocol, separator, rest = address.partition("://")
     if not separator:
+        if almost := slashes_short(address):
+            raise InputError("--storage", f"{EXPECTED} (such as {almost}), got {address!r}")
         return Path(address)
     if has_password(address):
         raise InputError("--storage", "the address of a bucket is recorded and shown; give its credentials by the "

@@ -31,7 +31,7 @@ from typing import Any, Protocol, cast
 from raysweep.errors import InputError
 from raysweep.records import files, objects
 from raysweep.records.objects import as_system_errors
-from raysweep.records.paths import AnyPath
+from raysweep.records.paths import AnyPath, slashes_short
 from raysweep.redaction import has_password
 
 _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -89,6 +89,8 @@ def open_files(url: str | AnyPath) -> Files:
     protocol, separator, rest = text.partition("://")
     if "::" in text:
         raise InputError(text, "expected a plain path or URL for the store (a cache in between hides what others do)")
+    if not separator and (almost := slashes_short(text)):
+        raise InputError(text, f"expected a folder or an address such as {almost}")
     if not separator or protocol in ("file", "local"):
         return LocalFiles(Path(rest if separator else text).expanduser().absolute())
     import fsspec
