@@ -121,8 +121,15 @@ import hashlib, sys, threading
 from raysweep import stopping
 stopping.PATIENCE, stopping.DEADLINE = 0.2, 1.0
 with stopping.on_signals(lambda: print("closed", flush=True)):
-    print("ready", flush=True)
-    hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)  # minutes in which Python runs no handler
+    said = False
+    while True:
+        try:
+            if not said:
+                said = True
+                print("ready", flush=True)
+            hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)  # minutes in which Python runs no handler
+        except KeyboardInterrupt:
+            pass  # the signal came before the call did
 """
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import http.client
+import logging
 import os
 import re
 import sqlite3
@@ -90,6 +91,8 @@ def connect(tracking_uri: str) -> MlflowClient:
         os.environ.setdefault(name, value)
     from mlflow.tracking import MlflowClient
 
+    # where MLflow was imported before, with its usual level, this logger answers a locked database with pages
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
     if is_absent(tracking_uri):
         _create(_sqlite_file(tracking_uri))
     return MlflowClient(tracking_uri=tracking_uri)
