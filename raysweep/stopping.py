@@ -14,6 +14,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from raysweep import terminal
+from raysweep.redaction import redact
+
 INTERRUPTED = 130
 DEADLINE = 18.0
 """Seconds from the signal to the end of the process, whatever it is in the middle of."""
@@ -69,8 +72,10 @@ def _watch(ear: int, numbers: set[int], over: threading.Event, close: Callable[[
             continue
         told = time.monotonic()
         if not over.wait(PATIENCE):
-            with contextlib.suppress(Exception):
+            try:
                 close()
+            except Exception as problem:  # of whatever library the record is kept in; the end must come all the same
+                terminal.say(redact(f"the record in MLflow was not closed ({problem}); `raysweep sync` does it"))
         if not over.wait(max(told + DEADLINE - time.monotonic(), 0)):
             os._exit(INTERRUPTED)
         break

@@ -25,17 +25,24 @@ _FORMAT = "%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s"
 _CLOCKS = 5.0  # seconds that the clocks of two machines may be apart
 
 
-class _WithoutCredentials(io.TextIOWrapper):
-    """Text as it is kept: what a workload prints may quote an address with a password."""
+class _Log(io.TextIOWrapper):
+    """Text as it is kept: without passwords, for what a workload prints may quote an address that has one. What cannot
+    be written, the disk being full, is dropped: neither a log nor a print is a reason to lose a trial."""
 
     def write(self, text: str) -> int:
-        return super().write(redact(text))
+        with contextlib.suppress(OSError):
+            super().write(redact(text))
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            super().flush()
 
 
 def _opened(path: Path) -> io.TextIOWrapper:
     """The log, to be added to; OSError if it is a link that would have something else added to."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-    return _WithoutCredentials(os.fdopen(descriptor, "wb"), line_buffering=True)
+    return _Log(os.fdopen(descriptor, "wb"), line_buffering=True)
 
 
 def log_path(folder: AnyPath, pack: str, attempt: int) -> AnyPath:
@@ -65,7 +72,6 @@ def _kept(path: Path, pack: str, rows: int, capture: bool) -> Iterator[None]:
     formatter = logging.Formatter(_FORMAT, datefmt="%Y-%m-%dT%H:%M:%S")
     formatter.converter = time.gmtime
     handler.setFormatter(formatter)
-    handler.handleError = lambda record: None  # type: ignore[method-assign]
     level, propagate = LOGGER.level, LOGGER.propagate
     LOGGER.addHandler(handler)
     LOGGER.setLevel(logging.INFO)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError
+from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.placement_group import PlacementGroup
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -84,7 +84,7 @@ class Worker:
             except InputError as error:
                 self._forsake()
                 return _INPUT, str(error)
-            except Exception:
+            except Exception:  # as `trial.rows` would; it goes back as what the rows failed by
                 self._forsake()
                 return _FAILED, traceback.format_exc()
 
@@ -189,7 +189,7 @@ class Gang:
     def end(self) -> None:
         """Take every worker down; the next pack starts new ones."""
         for worker in self._workers:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(RayError):  # it is gone already, or so is the cluster
                 ray.kill(worker)
         self._workers, self._met = [], False
 

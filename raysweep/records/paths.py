@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from raysweep.errors import InputError
+from raysweep.records import objects
 from raysweep.redaction import has_password
 
 if TYPE_CHECKING:
@@ -50,14 +51,14 @@ def locate(address: str | AnyPath) -> AnyPath:
     if protocol not in BUCKETS or not rest.strip("/") or "::" in address:
         raise InputError("--storage", f"{EXPECTED}, got {address!r}")
     try:
+        from fsspec import get_filesystem_class
         from upath import UPath
 
-        found = UPath(address.rstrip("/"), use_listings_cache=False)  # other machines write too
-        found.fs  # noqa: B018  (imports what the protocol needs)
+        get_filesystem_class(protocol)  # imports what the protocol needs
     except ImportError as error:
         raise InputError("--storage", f"{address} needs a package that is not installed ({error}); "
                                       f"pip install 'raysweep[{BUCKETS[protocol]}]'") from None
-    return found
+    return UPath(address.rstrip("/"), use_listings_cache=False)  # other machines write too
 
 
 def storage(address: str | AnyPath) -> AnyPath:
@@ -138,9 +139,9 @@ def growing(path: AnyPath) -> Iterator[Path]:
             before = b""
             while True:
                 over = done.wait(SHOWN_EVERY if before else 0.05)
-                with contextlib.suppress(Exception):  # a log that cannot be shown now is shown later
+                with contextlib.suppress(OSError):  # a log that cannot be shown now is shown later
                     if (now := own.read_bytes()) != before:
-                        path.fs.pipe_file(path.path, now)
+                        objects.replace(path.fs, path.path, now)
                         before = now
                 if over:
                     return

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from raysweep.errors import InputError
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.language import (
     classification,
@@ -81,7 +82,8 @@ def run(base: np.ndarray, rows: list[Row], seed: int, size: int | None = None) -
     quadratic = None
     if int(parameters["sharpness_iterations"]):
         if spread:
-            raise NotImplementedError("curvature is measured of models that fit one GPU: set sharpness_iterations to 0")
+            raise InputError("fixed.sharpness_iterations", "curvature is measured of models that fit one GPU, and this "
+                                                           "one is spread over several: set it to 0")
         quadratic = sharpness.Quadratic(start, mixture.source.held_out("test", count, shape.context), shape)
         before |= sharpness.summary(quadratic, shape, int(parameters["sharpness_iterations"]), seed)
     noise = None
