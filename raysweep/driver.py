@@ -175,8 +175,7 @@ def choose(options: Options, work: Work, cells: Cells, say: Callable[[str], None
         return Place("inline", 1, bool(options.executor))
     from raysweep.executors import ray_tune
 
-    say("starting Ray")
-    room = ray_tune.connect(options.workers, cells.needs)
+    room = ray_tune.connect(options.workers, cells.needs, say)
     if room.now < room.trials:
         say(f"{room.now} of {room.trials} trials at a time fit the machines that are up; others are yet to come")
     return Place("ray", room.trials, True, room.beside)

@@ -25,6 +25,16 @@ except ModuleNotFoundError as missing:
 
 VERSION = "0.1.0"  # of this file: a copy may meet another version of the package
 
+
+class _Hours(click.FloatRange):
+    """Hours above 0, for which click would take nan too."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number; a usage error for anything else."""
+        hours = super().convert(value, param, ctx)
+        return hours if hours > 0 else self.fail(f"{value} is not in the range x>0.", param, ctx)
+
+
 STORAGE = click.option("--storage", default="sweeps", show_default=True, metavar="DIR",
                        help="Folder that holds the sweeps, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX.")
 TRACKING = click.option("--tracking-uri", metavar="URI|none",
@@ -36,7 +46,7 @@ EXECUTOR = click.option("--executor", type=click.Choice(["ray", "inline"]),
                         help="Ray Tune, or this process [default: this process up to about 20 s of work].")
 ON_CODE_CHANGE = click.option("--on-code-change", type=click.Choice(["reuse", "recompute", "refuse"]), default="reuse",
                               show_default=True, help="What to do with rows and stages that older code computed.")
-MAX_HOURS = click.option("--max-hours", type=click.FloatRange(min=0, min_open=True), metavar="H",
+MAX_HOURS = click.option("--max-hours", type=_Hours(min=0, min_open=True), metavar="H",
                          help="Stop in time, resumable: packs that, going by those that ended, would take too long are "
                               "not started, and what still runs at the end is given up.")
 STORE = click.option("--store", metavar="URL",

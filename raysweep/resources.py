@@ -10,8 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,11 +27,13 @@ MOST = 1024
 
 @dataclass(frozen=True)
 class Resources:
-    """What one trial takes, all its workers together, and how many workers share it."""
+    """What one trial takes, all its workers together, and how many workers share it. asked: by Ray's names, the path of
+    the key that asked for so much of it."""
 
     gpus: int = 0
     cpus: int = 1
     gang: int = 1
+    asked: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def share(self) -> dict[str, float]:
@@ -69,7 +71,7 @@ def check(given: Mapping[str, Any], axes: Mapping[str, list[Any]], workload: Wor
     else:
         checked = [_rule(f"resources.where[{index}]", rule, axes, workload) for index, rule in enumerate(rules)]
         resolved = {**DEFAULTS, **given, "where": checked}
-    resolve(resolved, "resources")
+    resolve(resolved)
     return resolved
 
 
@@ -106,14 +108,22 @@ def _rule(path: str, rule: Any, axes: Mapping[str, list[Any]], workload: Workloa
     return resolved
 
 
-def resolve(amounts: Mapping[str, Any], path: str) -> Resources:
-    """What these amounts mean for a trial; InputError where GPUs cannot be shared evenly."""
+def resolve(amounts: Mapping[str, Any], rules: Sequence[tuple[str, Mapping[str, Any]]] = ()) -> Resources:
+    """What these amounts mean for a trial, and the (path, rule) that change them, the later the stronger; InputError
+    where GPUs cannot be shared evenly."""
+    path, asked = "resources", {key: f"resources.{key}" for key in AMOUNTS}
+    for path, rule in rules:
+        changes = {key: value for key, value in rule.items() if key in AMOUNTS}
+        amounts = {**amounts, **changes}
+        asked |= {key: f"{path}.{key}" for key in changes}
     gpus, cpus = amounts["gpus_per_trial"], amounts["cpus_per_trial"]
     gang = amounts.get("gang", max(gpus, 1))
     if gpus % gang:
         raise InputError(f"{path}.gang", f"expected a number of workers that shares {_count(gpus, 'GPU')} evenly, "
                                          f"got {gang}")
-    return Resources(gpus, max(cpus, gang), gang)
+    workers = "gang" if "gang" in amounts else "gpus_per_trial"  # each of them takes a core
+    return Resources(gpus, max(cpus, gang), gang, {
+        "GPU": asked["gpus_per_trial"], "CPU": asked["cpus_per_trial" if cpus >= gang else workers]})
 
 
 def of_cells(stated: Mapping[str, Any], columns: Columns, count: int) -> tuple[list[Resources], np.ndarray]:
@@ -124,7 +134,7 @@ def of_cells(stated: Mapping[str, Any], columns: Columns, count: int) -> tuple[l
     """
     rules = stated.get("where") or []
     if not rules:
-        return [resolve(stated, "resources")], np.zeros(count, dtype=np.int64)
+        return [resolve(stated)], np.zeros(count, dtype=np.int64)
     fits = np.zeros((count, len(rules)), dtype=bool)
     for number, rule in enumerate(rules):
         fits[:, number] = True
@@ -135,12 +145,8 @@ def of_cells(stated: Mapping[str, Any], columns: Columns, count: int) -> tuple[l
     needs: list[Resources] = []
     place = []
     for pattern in patterns:
-        amounts, path = dict(stated), "resources"
-        for number, rule in enumerate(rules):
-            if pattern[number]:
-                amounts |= {key: value for key, value in rule.items() if key in AMOUNTS}
-                path = f"resources.where[{number}]"
-        need = resolve(amounts, path)
+        need = resolve(stated, [(f"resources.where[{number}]", rule) for number, rule in enumerate(rules)
+                                if pattern[number]])
         if need not in needs:
             needs.append(need)
         place.append(needs.index(need))

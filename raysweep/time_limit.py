@@ -11,6 +11,7 @@ from typing import Any
 
 from raysweep.progress import duration
 
+_LONGEST = 1e9  # seconds, thirty years: a timer takes no more than 292 years
 _CLOSING = 30.0  # seconds kept for the mirror and the record, of a limit that is long enough to spare them
 
 
@@ -57,7 +58,7 @@ class TimeLimit:
             raise self.over()
 
         before = signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_REAL, max(self.left(), 1e-3))
+        signal.setitimer(signal.ITIMER_REAL, min(max(self.left(), 1e-3), _LONGEST))
         try:
             yield
         finally:

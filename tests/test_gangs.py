@@ -293,7 +293,30 @@ def test_a_gang_that_can_never_fit_is_refused_before_anything_starts(
     asked = small_space(axes=GRID, resources={"where": [{"depth": 3, "gang": 3}]})
     outcome = call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--executor", "ray")
     assert outcome.code == 2
-    assert outcome.err.splitlines()[-1] == "resources.cpus_per_trial: a trial asks for 3 CPU, the cluster has 2"
+    assert outcome.err == "resources.where[0].gang: a trial asks for 3 CPU, the cluster has 2\n"
+    assert not storage.exists()
+
+
+@pytest.mark.parametrize(("resources", "key"), [
+    ({"cpus_per_trial": 999}, "cpus_per_trial"), ({"gang": 999}, "gang"), ({"gpus_per_trial": 999}, "gpus_per_trial"),
+    ({"cpus_per_trial": 2, "where": [{"depth": 3, "gang": 1}, {"depth": 3, "cpus_per_trial": 999}]},
+     "where[1].cpus_per_trial"),
+    ({"where": [{"depth": 3, "gang": 999}, {"depth": 3, "cpus_per_trial": 8}]}, "where[0].gang"),
+    ({"gang": 2, "where": [{"depth": 3, "gpus_per_trial": 998}]}, "where[0].gpus_per_trial"),
+])
+def test_what_this_machine_can_never_hold_is_one_line_before_ray_is_started(
+        resources: dict[str, Any], key: str, storage: Path, tmp_path: Path, call: Callable[..., Outcome],
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda **options: pytest.fail("Ray was started"))
+    asked = small_space(axes=GRID, resources=resources)
+    outcome = call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--executor", "ray")
+    assert outcome.code == 2
+    assert outcome.err.count("\n") == 1, outcome.err
+    assert outcome.err.startswith(f"resources.{key}: a trial asks for "), outcome.err
     assert not storage.exists()
 
 

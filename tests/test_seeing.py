@@ -102,12 +102,20 @@ def test_the_hours_end_a_pack_that_does_not_and_resume_goes_on(file: Path, stora
     assert "finished, 2 of 2 rows (2 ok)" in call("status", "seen", "--storage", storage).out
 
 
-@pytest.mark.parametrize("hours", [0, -1, "soon"])
-def test_hours_are_above_nothing(hours: object, file: Path, storage: Path, call: Call) -> None:
-    refused = call("run", file, "--storage", storage, "--max-hours", hours)
+@pytest.mark.parametrize("hours", [0, -1, "soon", "nan"])
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_hours_are_above_nothing(dry: tuple[str, ...], hours: object, file: Path, storage: Path, call: Call) -> None:
+    refused = call("run", file, "--storage", storage, "--max-hours", hours, *dry)
     assert refused.code == 2
     assert refused.err.startswith("--max-hours: ")
     assert not storage.exists()
+
+
+@pytest.mark.parametrize("hours", [1e300, "inf"])
+def test_more_hours_than_a_timer_takes_are_no_limit(hours: object, file: Path, storage: Path, tmp_path: Path,
+                                                    call: Call) -> None:
+    (tmp_path / "go").touch()
+    assert call("run", file, "--storage", storage, "--executor", "inline", *QUIET, "--max-hours", hours).code == 0
 
 
 def test_a_pack_that_would_not_end_in_time_leaves_its_turn_to_a_shorter_one() -> None:

@@ -54,7 +54,7 @@ class Capacity:
         for kind, amount in needs.total.items():
             there = sum(machine.get(kind, 0) for machine in self.up)
             if amount > there and not self.more:
-                return InputError(f"resources.{kind.lower()}s_per_trial",
+                return InputError(_asked(needs, kind),
                                   f"a trial asks for {amount:g} {kind}, the cluster has {there:g}")
         share = " and ".join(f"{amount:g} {kind}" for kind, amount in needs.share.items())
         asked = f"a trial asks for {share} on one machine" if needs.gang == 1 else \
@@ -62,18 +62,32 @@ class Capacity:
         up = ", ".join(f"{count} x {_words(dict(kind))}" for kind, count in Counter(
             tuple(machine.items()) for machine in self.up).items())
         more = ", ".join(f"up to {min(count, self.at_most)} x {_words(machine)}" for machine, count in self.more)
-        kind = "gpus_per_trial" if needs.gpus else "cpus_per_trial"
-        return InputError(f"resources.{kind}", f"{asked}; there is {up or 'no machine'}" +
+        nowhere = [kind for kind, amount in needs.share.items()
+                   if all(machine.get(kind, 0) < amount for machine in self._kinds())]
+        kind = nowhere[0] if nowhere else "GPU" if needs.gpus else "CPU"
+        return InputError(_asked(needs, kind), f"{asked}; there is {up or 'no machine'}" +
                           (f", and the autoscaler may add {more}" if more else ""))
+
+
+def check(there: Capacity, needs: Sequence[Resources]) -> None:
+    """InputError if a trial of some of these needs can never run."""
+    for need in needs:
+        if not there.trials(need):
+            raise there.refuse(need)
+
+
+def of_machines(resources: Sequence[Mapping[str, float]]) -> Capacity:
+    """The capacity of machines that have these resources, as Ray lists them, and that nothing is added to."""
+    return Capacity([_machine(found) for found in resources])
 
 
 def of_cluster(gcs_address: str, nodes: Sequence[Mapping[str, Any]]) -> Capacity:
     """The capacity of a cluster. gcs_address: Ray's own name for it; nodes: as `ray.nodes()` gives them."""
     alive = [node["Resources"] for node in nodes if node["Alive"]]
-    machines = [_machine(found) for found in alive]
     configuration = _of_process(gcs_address) or _of_kubernetes()
     if configuration is None:
-        return Capacity(machines)
+        return of_machines(alive)
+    machines = [_machine(found) for found in alive]
     workers = [machine for machine, found in zip(machines, alive, strict=True) if "node:__internal_head__" not in found]
     return _with_autoscaler(machines, workers, configuration)
 
@@ -130,6 +144,11 @@ def _machine(resources: Mapping[str, float]) -> Machine:
 def _fit(machine: Machine, needs: Resources) -> int:
     """How many workers of such trials fit on a machine."""
     return int(min(machine.get(kind, 0) / amount for kind, amount in needs.share.items()) + 1e-9)
+
+
+def _asked(needs: Resources, kind: str) -> str:
+    """The key of the space that asked for so much of it."""
+    return needs.asked.get(kind, f"resources.{kind.lower()}s_per_trial")
 
 
 def _words(machine: Machine) -> str:

@@ -16,6 +16,13 @@ from typing import Any
 TOKEN_VARIABLES = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 
 
+def machine(cpus: int) -> dict[str, float]:
+    """What Ray, told of this many CPUs, will say that this machine has."""
+    from ray._private.resource_and_label_spec import ResourceAndLabelSpec
+
+    return ResourceAndLabelSpec(num_cpus=cpus).resolve(is_head=True, node_ip_address="127.0.0.1").to_resource_dict()
+
+
 def start(cpus: int, **options: Any) -> None:
     """Start it, with this many CPUs: on 127.0.0.1 only, behind a token that only this user can read, no dashboard."""
     import ray

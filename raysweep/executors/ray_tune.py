@@ -48,11 +48,11 @@ class Room:
     beside: int
 
 
-def connect(workers: int | None, needs: Sequence[Resources]) -> Room:
+def connect(workers: int | None, needs: Sequence[Resources], say: Callable[[str], None]) -> Room:
     """Join the cluster that RAY_ADDRESS names, or start Ray on this machine, and see how many trials of these needs
     there is room for, counting the machines that an autoscaler may add.
 
-    InputError if some trial can never fit: what it asks for and what is there.
+    InputError if some trial can never fit: what it asks for and what is there; on this machine before Ray is started.
     """
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
@@ -70,18 +70,22 @@ def connect(workers: int | None, needs: Sequence[Resources]) -> Room:
                 raise InputError("RAY_ADDRESS", f"{os.environ['RAY_ADDRESS']} cannot be joined: {error} (a cluster "
                                                 "that asks for a token wants RAY_AUTH_MODE=token here too)") from None
         else:  # never somebody else's cluster that happens to run on this machine
+            cpus = max(os.cpu_count() or 1, workers or 1)
+            capacity.check(capacity.of_machines([local_ray.machine(cpus)]), needs)
+            say("starting Ray")
             # a terminal that is closed hangs up on all it has started: Ray's processes inherit that they do not hear it
             heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
             try:
-                local_ray.start(max(os.cpu_count() or 1, workers or 1), **options)
+                local_ray.start(cpus, **options)
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, heard)
     there = capacity.of_cluster(ray.get_runtime_context().gcs_address, ray.nodes())
-    for need in needs:
-        if not there.trials(need):
-            if not joined:
-                ray.shutdown()
-            raise there.refuse(need)
+    try:
+        capacity.check(there, needs)
+    except InputError:
+        if not joined:
+            ray.shutdown()
+        raise
     up = capacity.Capacity(there.up)
     counts = (max(map(count, needs)) for count in (there.trials, up.trials, there.beside))
     return Room(*(min(count, workers or count) for count in counts))
