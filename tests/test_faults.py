@@ -192,6 +192,29 @@ def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(sandbox: Path, d
     assert sorted(path.name for path in (storage / "sandy").iterdir() if path.is_dir()) == ["ledger", "logs"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["raylet/raylet", "gcs/gcs_server"])
+def test_a_ray_that_dies_ends_a_driver_in_time_and_resumable(part: str, sandbox: Path, drive: Callable[..., Any],
+                                                             storage: Path, tmp_path: Path) -> None:
+    driven = drive("--executor", "ray", "--workers", "2")
+    until((storage / "mlflow.db").exists, driven)
+    victims = [number for number in in_session(driven.pid)
+               if f"/ray/core/src/ray/{part}" in Path(f"/proc/{number}/cmdline").read_text()]
+    assert len(victims) == 1
+    os.kill(victims[0], signal.SIGKILL)
+    lost = time.monotonic()
+    _, err = driven.communicate(timeout=PATIENCE)
+    assert driven.returncode == 130, err
+    assert time.monotonic() - lost < 30
+    assert "Ray is gone" in err
+    assert "2 rows are kept; go on with: raysweep resume sandy" in err
+    assert run_statuses(storage / "mlflow.db")["sweep"] == {"KILLED": 1}
+    (tmp_path / "go").touch()
+    assert process("resume", "sandy", "--storage", storage, "--executor", "inline", "--no-report").code == 0
+    assert values(storage) == [0, 1, 2, 3]
+    assert run_statuses(storage / "mlflow.db") == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
+
+
 # A terminal that is gone
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from raysweep import terminal, trial
 from raysweep.errors import Halted, InputError
-from raysweep.executors import capacity, local_ray
+from raysweep.executors import capacity, local_ray, ray_alive
 from raysweep.executors.losses import NODE_RETRIES, WORKER_RETRIES, Losses
 from raysweep.plan import Pack, split
 from raysweep.records import ledger, paths
@@ -99,13 +99,14 @@ def run(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, AnyPath],
     trainable = tune.with_resources(tune.with_parameters(_trainable, job=job), _placement)
     scratch.mkdir(exist_ok=True)
     problems: list[BaseException] = []
+    tuner = tune.Tuner(
+        trainable,
+        tune_config=tune.TuneConfig(search_alg=_searcher(source, job, on_segment, problems), num_samples=-1,
+                                    max_concurrent_trials=workers, reuse_actors=True, metric="rows", mode="max"),
+        run_config=tune.RunConfig(name="tune", storage_path=str(scratch.resolve()), verbose=0))
     try:
-        tune.Tuner(
-            trainable,
-            tune_config=tune.TuneConfig(search_alg=_searcher(source, job, on_segment, problems), num_samples=-1,
-                                        max_concurrent_trials=workers, reuse_actors=True, metric="rows", mode="max"),
-            run_config=tune.RunConfig(name="tune", storage_path=str(scratch.resolve()), verbose=0),
-        ).fit()
+        with ray_alive.watched(terminal.say):
+            tuner.fit()
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if problems:
