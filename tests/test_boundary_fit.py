@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from raysweep.reporting import fit_boundary
+from raysweep.reporting import fit_boundary, fit_inflection
 from raysweep.reporting.zero import find_zero
 
 Curve = Callable[[np.ndarray, float], np.ndarray]
@@ -202,6 +202,28 @@ def test_a_line_beyond_the_grid_is_censored_not_located(root: float, status: str
     assert np.isnan(fit.estimate)
     assert fit.low <= root <= fit.high
     assert (fit.low, fit.high) == ((1.0, np.inf) if status == "censored_high" else (-np.inf, 0.0))
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_constant_is_censored_at_neither_edge(exact: bool) -> None:
+    fit = fit_boundary(frame_of(np.linspace(0, 1, 10), np.full((5, 10), 0.7)), "x", None, "value", "seed", exact=exact)
+    assert fit.status == "undetermined"
+    assert fit.table["note"].tolist() == ["positive everywhere, towards neither edge"]
+
+
+def test_numbers_that_a_table_has_as_text_are_numbers() -> None:
+    x, rng = np.arange(1, 13), np.random.default_rng(3)  # as text, 10 would stand before 2
+    frame = frame_of(x, np.tanh((x - 6.5) / 2) + 0.1 * rng.standard_normal((5, 12)))
+    text = frame.assign(x=frame["x"].astype(str), value=frame["value"].astype(str))
+    plain, read = (fit_boundary(entry, "x", None, "value", "seed") for entry in (frame, text))
+    assert plain.status == "located"
+    assert (read.estimate, read.low, read.high) == (plain.estimate, plain.low, plain.high)
+    squares = frame_of(x, np.tanh((x - 6.5) / 2) ** 2 + 0.1 * rng.standard_normal((5, 12)))["value"]
+    plain, read = (fit_inflection(entry.assign(value=squares), "x", "value", "seed") for entry in (frame, text))
+    assert plain.status == "located"
+    assert (read.estimate, read.low, read.high) == (plain.estimate, plain.low, plain.high)
+    with pytest.raises(ValueError, match=r"column 'x': expected numbers \(could not convert string to float: 'one'\)"):
+        fit_boundary(text.replace({"x": {"1": "one"}}), "x", None, "value", "seed")
 
 
 def test_missing_and_failed_rows_are_left_out_and_counted() -> None:

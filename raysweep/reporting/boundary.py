@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.reporting.draws import draw_curves, repeated, usable
+from raysweep.reporting.draws import ROUNDING, draw_curves, repeated, usable
 from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, UNDETERMINED, Fit
 from raysweep.reporting.zero import Zero, find_zero
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ROUNDING = 1e-12  # values this small against the surface are zeros that rounding made visible
 SCALES = ("linear", "asinh", "sign")
 
 

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+ROUNDING = 1e-12  # what is this small against the values is a zero that rounding made visible
+
+
 @dataclass(frozen=True)
 class DrawCurves:
     """values[draw, point] over x (sorted, distinct); NaN where a draw has no usable value at a point."""
@@ -20,7 +23,8 @@ class DrawCurves:
 
 
 def usable(frame: pd.DataFrame, value: str, needed: list[str]) -> tuple[pd.DataFrame, dict[str, int]]:
-    """The rows that may enter a fit, and how many did not, by reason."""
+    """The rows that may enter a fit, and how many did not, by reason. The first of `needed`, x, and the value are
+    numbers afterwards, also where a table that was read from text has them as text; ValueError if they are none."""
     missing = [name for name in [*needed, value] if name not in frame.columns]
     if missing:
         raise ValueError(f"no column {missing[0]!r}; there are: {', '.join(map(str, frame.columns))}")
@@ -30,12 +34,19 @@ def usable(frame: pd.DataFrame, value: str, needed: list[str]) -> tuple[pd.DataF
             if word != "ok":
                 dropped[str(word)] = int(count)
         frame = frame[frame["status"] == "ok"]
-    finite = np.isfinite(frame[value].to_numpy(dtype=np.float64))
-    for name in needed[:1]:  # x must be a number; a slice or a draw may have any label
-        finite &= ~np.isnan(frame[name].to_numpy(dtype=np.float64))
+    numbers = {name: _numbers(frame, name) for name in (needed[0], value)}  # a slice or a draw may have any label
+    frame = frame.assign(**numbers)
+    finite = np.isfinite(numbers[value]) & ~np.isnan(numbers[needed[0]])
     if not finite.all():
         dropped["no finite value"] = int((~finite).sum())
     return frame[finite], dropped
+
+
+def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
+    try:
+        return frame[name].to_numpy(dtype=np.float64)
+    except ValueError as error:
+        raise ValueError(f"column {name!r}: expected numbers ({error})") from None
 
 
 def draw_curves(frame: pd.DataFrame, x: str, value: str, seed: str) -> DrawCurves:

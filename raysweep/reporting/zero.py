@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from raysweep.reporting.crossing import Crossing, between, exponentiated, joined
-from raysweep.reporting.draws import log_axis, standard_error
+from raysweep.reporting.draws import ROUNDING, log_axis, standard_error
 from raysweep.reporting.interpolation import METHODS, sample
 from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, UNDETERMINED
 from raysweep.reporting.signs import choose_scale, clear_signs, rescaled, t_quantile
@@ -129,6 +129,5 @@ def falls_towards(edge: int, x: np.ndarray, values: np.ndarray, level: float, ex
     rows = values[complete] if complete.sum() >= 2 or exact else values
     difference = np.nanmean(rows[:, rest], axis=1) - np.nanmean(rows[:, near], axis=1)
     mean, error, count = standard_error(difference[:, None])
-    if exact:
-        return bool(mean[0] > 0)
-    return bool(mean[0] > t_quantile(2 * level - 1, int(count[0]) - 1) * error[0])
+    doubt = 0.0 if exact else t_quantile(2 * level - 1, int(count[0]) - 1) * error[0]
+    return bool(mean[0] > doubt + ROUNDING * np.nanmax(np.abs(values)))
