@@ -7,59 +7,20 @@ import json
 import os
 import random
 import signal
-import socket
 import sqlite3
 import subprocess
 import time
-import urllib.request
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from chaos.sweeps import PATIENCE, Sweep
+from chaos.tracking_server import Server
+from chaos.waiting import wait_for
 
 TOLD_TO_END = 20.0  # seconds a driver may take to end after SIGTERM or SIGHUP
 LOCKED = (5.0, 24.0)  # seconds the database stays locked; MLflow waits 20 s for it
-
-
-class Server:
-    """A real `mlflow server` that can be killed and started again."""
-
-    def __init__(self, room: Path, env: dict[str, str]) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.room, self.database, self.uri = room, room / "server.db", f"http://127.0.0.1:{self.port}"
-        self.env = {**env, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Until it answers."""
-        if self.process is not None:
-            return
-        import sys
-
-        command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(self.port),
-                   "--workers", "1", "--backend-store-uri", f"sqlite:///{self.database}", "--artifacts-destination",
-                   str(self.room / "served")]
-        with (self.room / "server.log").open("ab") as log:
-            self.process = subprocess.Popen(command, cwd=self.room, stdout=log, stderr=log, env=self.env,
-                                            start_new_session=True)
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.uri}/health", timeout=2):
-                return
-            time.sleep(0.1)  # between two looks
-        raise TimeoutError("the MLflow server does not answer")
-
-    def kill(self) -> None:
-        """At once, with all its workers."""
-        if self.process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait(30)
-            self.process = None
 
 
 @dataclass
@@ -81,8 +42,7 @@ class Disturbance:
         """Let the driver live until the moment; False if it ended before."""
         if self.segments is not None:
             enough = self.sweep.segments() + self.segments
-            while self.sweep.segments() < enough and process.poll() is None:
-                time.sleep(0.02)  # between two looks
+            wait_for(lambda: self.sweep.segments() >= enough, process, PATIENCE)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(self.moment)
             return False
@@ -124,9 +84,8 @@ def _worker_killed(life: Disturbance) -> bool:
     process = life.sweep.start(life.word)
     injected = False
     if life.wait(process):
-        deadline = time.monotonic() + 60
-        while not (victims := _trials(life.raylet)) and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)  # between two looks
+        wait_for(lambda: _trials(life.raylet), process, 60)
+        victims = _trials(life.raylet)
         for victim in life.dice.sample(victims, min(1, len(victims))):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(victim, signal.SIGKILL)

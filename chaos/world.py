@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chaos.faults import DAMAGES, LIVES, Disturbance, Server, choices
+from chaos.faults import DAMAGES, LIVES, Disturbance, choices
 from chaos.sweeps import Sweep, Table, compare, environment, kinds, site
+from chaos.tracking_server import Server
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import uuid
@@ -12,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from chaos.tracking_server import Server
+from chaos.waiting import wait_for
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -40,6 +44,20 @@ def process(*arguments: str | Path, cwd: Path | None = None, env: Mapping[str, s
     done = subprocess.run(command(*arguments), capture_output=True, text=True, cwd=cwd, check=False, timeout=120,
                           stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def until(condition: Callable[[], object], process: subprocess.Popen[Any] | None = None,
+          seconds: float = 120.0) -> None:
+    """Wait for a condition. The test fails if it does not come about in time, or if a process that it depends on ends
+    before, with what that process said."""
+    if wait_for(condition, process, seconds):
+        return
+    if process is None:
+        pytest.fail(f"waited {seconds:g} s in vain")
+    code = process.poll()
+    process.kill()
+    pytest.fail(f"waited for a process that {'goes on' if code is None else f'ended with {code}'} and said "
+                f"{process.communicate(timeout=30)}")
 
 
 @pytest.fixture
@@ -144,6 +162,28 @@ def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     s3fs.S3FileSystem().mkdir(bucket)
     yield f"s3://{bucket}"
     s3fs.S3FileSystem.clear_instance_cache()
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty MLflow database, to be copied: making one takes seconds."""
+    from raysweep.records import tracking
+
+    path = tmp_path_factory.mktemp("template") / "mlflow.db"
+    tracking.connect(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def server(tmp_path: Path, template: Path) -> Iterator[Server]:
+    """A real MLflow server of this test alone."""
+    running = Server(tmp_path)
+    shutil.copy(template, running.database)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.kill()
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

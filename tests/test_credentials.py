@@ -5,23 +5,21 @@ from __future__ import annotations
 import contextlib
 import http.server
 import os
-import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from conftest import QUIET, command, files_of, process, small_space
+from conftest import QUIET, command, files_of, process, small_space, until
 from mlflow.tracking import MlflowClient
 from test_bad_input import refused
 
+from chaos.tracking_server import Server
 from raysweep.errors import InputError
 from raysweep.redaction import has_password, redact, without_credentials
 
@@ -138,35 +136,17 @@ def test_a_redirection_does_not_carry_the_password_elsewhere(storage: Path, tmp_
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real MLflow server that asks for a password; its address."""
     room = tmp_path_factory.mktemp("guarded")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     (room / "auth.ini").write_text(
         "[mlflow]\ndefault_permission = READ\nadmin_username = ada\n"
         f"admin_password = {PASSWORD}\ndatabase_uri = sqlite:///{room / 'auth.db'}\n"
         "authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n")
-    environment = {**os.environ, "MLFLOW_AUTH_CONFIG_PATH": str(room / "auth.ini"), "MLFLOW_DISABLE_TELEMETRY": "true",
-                   "MLFLOW_FLASK_SERVER_SECRET_KEY": "of-the-test", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    with (room / "server.log").open("wb") as log:
-        serving = subprocess.Popen(
-            [sys.executable, "-m", "mlflow", "server", "--app-name", "basic-auth", "--host", "127.0.0.1", "--port",
-             str(port), "--workers", "1", "--backend-store-uri", f"sqlite:///{room / 'server.db'}",
-             "--artifacts-destination", str(room / "artifacts")],
-            cwd=room, env=environment, stdout=log, stderr=log, start_new_session=True)
-    address = f"http://127.0.0.1:{port}"
+    serving = Server(room, {"MLFLOW_AUTH_CONFIG_PATH": str(room / "auth.ini"),
+                            "MLFLOW_FLASK_SERVER_SECRET_KEY": "of-the-test"}, ["--app-name", "basic-auth"])
     try:
-        deadline = time.monotonic() + 120
-        while True:
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/health", timeout=2):
-                break
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                pytest.fail(f"the server ended with {serving.wait(0.1)}: {(room / 'server.log').read_text()[-2000:]}")
-            assert time.monotonic() < deadline, (room / "server.log").read_text()[-2000:]
-        yield address
+        serving.start()
+        yield serving.uri
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(serving.pid, signal.SIGKILL)
-        serving.wait(30)
+        serving.kill()
 
 
 @pytest.mark.slow
@@ -278,12 +258,7 @@ def test_a_local_ray_listens_on_loopback_behind_a_token_of_this_user(sandbox: Pa
         command("run", tmp_path / "sandy.yaml", "--storage", storage, "--executor", "ray", *QUIET), text=True,
         env={**environment, "HOME": str(home), "RAY_USAGE_STATS_ENABLED": "0"}, stderr=subprocess.PIPE)
     try:
-        deadline = time.monotonic() + 120
-        while not list(storage.glob("sandy/logs/*.log")):  # a trial is under way
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                driver.wait(0.1)
-                pytest.fail(str(driver.communicate()))
-            assert time.monotonic() < deadline
+        until(lambda: list(storage.glob("sandy/logs/*.log")), driver)  # a trial is under way
         everyone = descendants(driver.pid)
         found = listening(everyone)
         modes = [path.stat().st_mode & 0o777 for path in (home / ".ray").iterdir() if path.is_file()]

@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -23,11 +23,11 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import QUIET, Outcome, assert_same_rows, command, files_of, process, small_space
-from test_mirror import Server, template  # noqa: F401  (a fixture)
+from conftest import QUIET, Outcome, assert_same_rows, command, files_of, process, small_space, until
 from test_sweep import hear
 
 import raysweep
+from chaos.tracking_server import Server
 from raysweep import driver
 from raysweep.executors import losses as losing
 from raysweep.records import mirror
@@ -35,18 +35,6 @@ from raysweep.sweep import open_sweep
 
 Call = Callable[..., Outcome]
 PATIENCE = 120.0  # seconds until a test gives up waiting for a condition
-
-
-def until(condition: Callable[[], bool], alive: subprocess.Popen[str] | None = None) -> None:
-    """Wait for it, as long as the driver lives."""
-    deadline = time.monotonic() + PATIENCE
-    pause = threading.Event()
-    while not condition():
-        if alive is not None and (alive.poll() is not None or time.monotonic() > deadline):
-            alive.kill()
-            pytest.fail(f"the driver ended: {alive.communicate()}")
-        assert time.monotonic() < deadline, "never happened"
-        pause.wait(0.02)
 
 
 def waiting_space(folder: Path, computed: int = 2, waiting: int = 2) -> dict[str, Any]:
@@ -241,16 +229,6 @@ def test_a_driver_that_nobody_listens_to_goes_on(how: str, sandbox: Path, drive:
 # MLflow away
 
 
-@pytest.fixture
-def server(tmp_path: Path, template: Path) -> Iterator[Server]:  # noqa: F811
-    running = Server(tmp_path, template)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.kill()
-
-
 @pytest.mark.slow
 def test_a_server_that_goes_and_comes_back_has_every_run_once(
         server: Server, sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path, call: Call,
@@ -263,8 +241,7 @@ def test_a_server_that_goes_and_comes_back_has_every_run_once(
     _, err = driven.communicate(timeout=PATIENCE)
     assert driven.returncode == 0, err
     assert "mirror incomplete" not in err
-    database = server.room / "server.db"
-    assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
+    assert run_statuses(server.database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
 
     server.kill()
     monkeypatch.setattr(mirror, "PATIENCE", 1.0)
@@ -278,8 +255,8 @@ def test_a_server_that_goes_and_comes_back_has_every_run_once(
 
     server.start()
     assert call("sync", "sandy", "--storage", storage).code == 0
-    assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
-    with contextlib.closing(sqlite3.connect(database)) as db:
+    assert run_statuses(server.database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
+    with contextlib.closing(sqlite3.connect(server.database)) as db:
         draws = db.execute("SELECT l.value FROM latest_metrics l JOIN runs r ON r.run_uuid = l.run_uuid "
                            "WHERE l.key = 'draws_ok' AND r.lifecycle_stage = 'active'").fetchall()
     assert draws == [(2.0,)] * 4
@@ -297,20 +274,20 @@ def test_a_new_sweep_waits_for_no_server_but_says_how_to_do_without(call: Call, 
 
 
 def test_a_sweep_mirrored_nowhere_is_mirrored_later_and_from_then_on(call: Call, storage: Path, tmp_path: Path,
-                                                                     template: Path) -> None:  # noqa: F811
+                                                                     template: Path) -> None:
     (tmp_path / "space.yaml").write_text(yaml.safe_dump(small_space(), sort_keys=False))
     assert call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET).code == 0
     assert call("sync", "small", "--storage", storage).code == 2  # where to?
-    uri = f"sqlite:///{template}"
+    database = shutil.copy(template, tmp_path / "elsewhere.db")
+    uri = f"sqlite:///{database}"
     assert call("sync", "small", "--storage", storage, "--tracking-uri", uri).code == 0
     assert open_sweep("small", storage).record.tracking_uri == uri
     assert call("resume", "small", "--storage", storage, *QUIET).code == 0  # `none` is for this once
     assert open_sweep("small", storage).record.tracking_uri == uri
     assert call("run", tmp_path / "space.yaml", "--set", "axes.gamma=[0.3, 0.5, 0.7, 1.0]", "--storage", storage,
                 "--no-report").code == 0
-    assert run_statuses(template) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 8}}
+    assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 8}}
     assert not (storage / "mlflow.db").exists()
-    call("delete", "small", "--storage", storage)
 
 
 def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from conftest import QUIET, Outcome, assert_same_rows, command, small_space
+from conftest import QUIET, Outcome, assert_same_rows, command, small_space, until
 
 import raysweep
 from raysweep import driver, plan, space, workloads
@@ -350,11 +349,7 @@ def growing_cluster(tmp_path_factory: pytest.TempPathFactory, sandbox_path: Path
          "--disable-usage-stats"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         env={**environment, "RAY_FAKE_CLUSTER": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1"}, start_new_session=True)
     try:
-        deadline = time.monotonic() + 60
-        while not any((temporary / "session_latest/logs").glob("monitor.log")):
-            assert head.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.1)  # between two looks; what is waited for is the autoscaler
+        until((temporary / "session_latest/logs/monitor.log").exists, head)  # of the autoscaler
         yield environment
     finally:
         head.terminate()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import signal
 import sqlite3
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 import yaml
-from conftest import command, process, small_space
+from conftest import command, process, small_space, until
 
 STATUSES = "SELECT status, lifecycle_stage, COUNT(*) FROM runs GROUP BY status, lifecycle_stage"
 
@@ -26,11 +25,8 @@ def test_an_end_that_is_cut_short_leaves_no_run_running(number: signal.Signals, 
     for line in driver.stderr:
         if line.startswith("writing the last"):
             break
-    deadline = time.monotonic() + 60
-    while not (storage / "mlflow.db").exists():  # importing MLflow alone may take as long as an interrupted mirror has
-        assert time.monotonic() < deadline
-        assert driver.poll() is None
-        time.sleep(0.01)  # between two looks
+    # importing MLflow alone may take as long as an interrupted mirror has
+    until((storage / "mlflow.db").exists, driver)
     driver.send_signal(number)
     told = driver.stderr.read()
     assert driver.wait(timeout=60) == 130

@@ -6,21 +6,19 @@ import contextlib
 import math
 import os
 import shutil
-import signal
 import socket
 import sqlite3
 import statistics
 import subprocess
 import sys
-import threading
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import until
 
+from chaos.tracking_server import Server
 from raysweep.records import mirror, tracking
 from raysweep.redaction import without_credentials
 
@@ -75,70 +73,10 @@ class Sweep:
         return by_cell
 
 
-def until(done: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.02)
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty MLflow database: making one takes seconds."""
-    path = tmp_path_factory.mktemp("template") / "mlflow.db"
-    tracking.connect(f"sqlite:///{path}")
-    return path
-
-
 @pytest.fixture
 def sweep(tmp_path: Path, template: Path) -> Sweep:
     shutil.copy(template, tmp_path / "mlflow.db")
     return Sweep(f"sqlite:///{tmp_path / 'mlflow.db'}", tmp_path)
-
-
-class Server:
-    """A real `mlflow server` on a port of its own that can be killed and started again."""
-
-    def __init__(self, room: Path, template: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.room, self.uri = room, f"http://127.0.0.1:{self.port}"
-        shutil.copy(template, room / "server.db")
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(self.port),
-                   "--workers", "1", "--backend-store-uri", f"sqlite:///{self.room / 'server.db'}",
-                   "--artifacts-destination", str(self.room / "served")]
-        environment = os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-        with (self.room / "server.log").open("ab") as log:
-            self.process = subprocess.Popen(command, cwd=self.room, stdout=log, stderr=log, env=environment,
-                                            start_new_session=True)
-        deadline = time.monotonic() + 90
-        while True:
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.uri}/health", timeout=2):
-                return
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                pytest.fail(f"mlflow server ended with {self.process.wait(0.1)}")
-            assert time.monotonic() < deadline, "mlflow server did not come up"
-
-    def kill(self) -> None:
-        if self.process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait(30)
-            self.process = None
-
-
-@pytest.fixture
-def server(tmp_path: Path, template: Path) -> Iterator[Server]:
-    running = Server(tmp_path, template)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.kill()
 
 
 def test_a_cell_is_one_child_with_means_errors_draws_params_and_tags(sweep: Sweep) -> None:

@@ -9,14 +9,13 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from conftest import QUIET, Outcome, assert_same_rows, small_space
+from conftest import QUIET, Outcome, assert_same_rows, small_space, until
 
 import raysweep
 from raysweep import driver
@@ -35,19 +34,6 @@ DRIVER = ("import sys; from raysweep.records import driver_lock; driver_lock.LEA
 def start(*arguments: str | Path, lease: float = LEASE, cwd: Path | None = None) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", DRIVER, str(lease), *map(str, arguments)], stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, cwd=cwd)
-
-
-def until(condition: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> None:
-    """Wait for it, as long as the process lives."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        if process is None:
-            time.sleep(0.05)  # between two looks
-            continue
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=0.05)
-            pytest.fail(f"the driver ended: {process.communicate()}")
 
 
 def objects(address: str) -> dict[str, bytes]:
@@ -191,7 +177,7 @@ def test_a_driver_that_was_held_up_gives_way_to_its_successor(waiting: subproces
         until(lambda: any(name.endswith("driver.2.json") for name in objects(s3)), successor)
         os.killpg(waiting.pid, signal.SIGCONT)
         lost = paths.locate(f"{s3}/small/leases/driver.1.json")
-        until(lambda: lost.exists(), successor)
+        until(lost.exists, successor)
         before = lost.read_bytes()
         (tmp_path / "go").touch()
         assert waiting.wait(PATIENCE) == 2

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from conftest import QUIET, assert_same_rows, command, files_of, small_space
+from conftest import QUIET, assert_same_rows, command, files_of, small_space, until
 
 import raysweep
 from raysweep import driver
@@ -88,14 +87,7 @@ def test_ctrl_c_on_ray_keeps_what_is_done(ray_cluster: str, sandbox: Path, stora
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         env={**os.environ, "RAY_ADDRESS": ray_cluster})
     try:
-        deadline = time.monotonic() + 60
-        while len(list((storage / "sandy" / "ledger").glob("*.jsonl"))) < 2:
-            assert time.monotonic() < deadline
-            try:
-                process.wait(timeout=0.05)
-            except subprocess.TimeoutExpired:
-                continue
-            pytest.fail(f"the driver ended: {process.communicate()}")
+        until(lambda: len(list((storage / "sandy" / "ledger").glob("*.jsonl"))) >= 2, process)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     finally:

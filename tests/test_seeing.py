@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import QUIET, Outcome, command, until
 from mlflow.tracking import MlflowClient
 
 import raysweep
@@ -17,7 +18,6 @@ from raysweep import plan
 from raysweep.resources import Resources
 from raysweep.search.queue import PackQueue
 from raysweep.time_limit import TimeLimit
-from tests.conftest import QUIET, Outcome, command
 
 Call = Callable[..., Outcome]
 
@@ -39,17 +39,11 @@ def file(sandbox: Path, tmp_path: Path) -> Path:
 def running(file: Path, storage: Path) -> Iterator[subprocess.Popen[str]]:
     driver = subprocess.Popen(command("run", file, "--storage", storage, "--executor", "inline", *QUIET),
                               stderr=subprocess.PIPE, text=True)
-    until(lambda: len(list(storage.glob("seen/ledger/*.jsonl"))) == 1 and len(list(storage.glob("seen/logs/*"))) == 2)
+    until(lambda: len(list(storage.glob("seen/ledger/*.jsonl"))) == 1 and len(list(storage.glob("seen/logs/*"))) == 2,
+          driver)
     yield driver
     driver.kill()
     driver.communicate()
-
-
-def until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 def test_status_says_what_was_used_and_what_runs_where(running: subprocess.Popen[str], storage: Path, call: Call,

@@ -6,8 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from conftest import QUIET, Outcome, assert_same_rows, command
+from conftest import QUIET, Outcome, assert_same_rows, command, until
 
 from raysweep import plan, space_files, stage_tree, sweep, workloads
 from raysweep.driver import Books, Options
@@ -183,11 +181,8 @@ def test_a_killed_long_pretraining_goes_on_from_its_last_checkpoint(call: Call, 
         "from raysweep.main import main\nmain(sys.argv[1:])\n")
     arguments = ["run", str(path), "--storage", str(storage), *QUIET]
     hurried = subprocess.Popen([command()[0], str(tmp_path / "hurried.py"), *arguments], stderr=subprocess.DEVNULL)
-    progress, deadline, pause = storage / "store" / "progress", time.monotonic() + PATIENCE, threading.Event()
-    while not (progress.is_dir() and len(list(progress.glob("*.json"))) >= 2):
-        assert time.monotonic() < deadline
-        assert hurried.poll() is None
-        pause.wait(0.02)
+    progress = storage / "store" / "progress"
+    until(lambda: progress.is_dir() and len(list(progress.glob("*.json"))) >= 2, hurried)
     os.kill(hurried.pid, signal.SIGKILL)
     hurried.wait(PATIENCE)
     listed = call("store", "list", "--storage", storage).out

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Outcome
+from conftest import Outcome, until
 from safetensors.numpy import load_file
 
 from raysweep import store_commands
@@ -53,15 +53,6 @@ def assert_equal(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) 
 
 def once(store: Store, stage: str = STAGE, seed: int = 0) -> Any:
     return store.once(stage, lambda progress: (weights(seed), {"loss": 1.5}), describe=DESCRIBE)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for another process to get somewhere."""
-    deadline = time.monotonic() + PATIENCE
-    pause = threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline, "never happened"
-        pause.wait(0.01)
 
 
 def published(store: Store) -> tuple[Path, Path]:

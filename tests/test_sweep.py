@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from typing import Any
 import pandas
 import pytest
 import yaml
-from conftest import QUIET, Outcome, assert_same_rows, command, files_of, process, small_space
+from conftest import QUIET, Outcome, assert_same_rows, command, files_of, process, small_space, until
 
 import raysweep
 from raysweep import driver, identity
@@ -309,16 +307,6 @@ def hear() -> None:
     """Undo what nohup or a shell's background would have a driver inherit from these tests."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def until(condition: Callable[[], bool], driver: subprocess.Popen[str]) -> None:
-    """Wait for it, as long as the driver lives."""
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            driver.wait(timeout=0.02)
-            pytest.fail(f"the driver ended: {driver.communicate()}")
 
 
 @pytest.fixture

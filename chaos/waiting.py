@@ -1,0 +1,28 @@
+"""Waiting for what another process does: a look now and then, with a deadline and an eye on the process."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+LOOK = 0.02  # seconds between two looks
+
+
+def wait_for(condition: Callable[[], object], process: subprocess.Popen[Any] | None = None,
+             seconds: float = 120.0) -> bool:
+    """Whether a condition came about within so many seconds and, where a process is given, before that had ended."""
+    deadline, pause = time.monotonic() + seconds, threading.Event()
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        if process is None:
+            pause.wait(LOOK)
+            continue
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(LOOK)
+            return bool(condition())  # it may have been the last thing that the process did
+    return True
