@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spaces import small_space, written
 
 from chaos.tracking_server import Server
 from chaos.waiting import wait_for
@@ -39,10 +40,11 @@ def command(*arguments: str | Path) -> list[str]:
             *map(str, arguments)]
 
 
-def process(*arguments: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Outcome:
-    """The command line as a process of its own, to its end."""
+def process(*arguments: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None,
+            before: Callable[[], None] | None = None) -> Outcome:
+    """The command line as a process of its own, to its end; `before` is called in it first."""
     done = subprocess.run(command(*arguments), capture_output=True, text=True, cwd=cwd, check=False, timeout=120,
-                          stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+                          stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})}, preexec_fn=before)
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
@@ -86,6 +88,12 @@ def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 def storage(tmp_path: Path) -> Path:
     """Where sweeps of this test go; not there yet."""
     return tmp_path / "storage"
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Path:
+    """The small space in a file."""
+    return written(tmp_path, small_space())
 
 
 @pytest.fixture(scope="session")
@@ -202,10 +210,3 @@ def assert_same_rows(found: Sequence[Mapping[str, Any]], expected: Sequence[Mapp
             if isinstance(value, float):
                 value = pytest.approx(value, rel=1e-9, abs=1e-13, nan_ok=True)
             assert one[name] == value, (name, one["cell"], one["seed"])
-
-
-def small_space(**changes: Any) -> dict[str, Any]:
-    """A space that takes milliseconds: six cells, three draws."""
-    return {"name": "small", "workload": "linear_transfer",
-            "axes": {"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 1.0]},
-            "fixed": {"dim": 20, "noise": 0.2}, "seeds": 3, **changes}

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
+from sandbox_workload import first
 
 from raysweep.identity import content_id
 from raysweep.workloads.declaration import OK, Columns, Cost, Metric, Parameter, Stage, Workload
@@ -41,7 +42,7 @@ def _learn(row: Mapping[str, Any], seed: int, progress: Any) -> tuple[dict[str, 
     mark = Path(row["folder"]) / f"{row['behaviour']}-{row['x']:g}-{seed}"
     while step < STEPS:
         if rank == last and step == 2 and row["behaviour"] == "die_twice" and any(
-                _first(mark.with_suffix(f".death{number}")) for number in (1, 2)):
+                first(mark.with_suffix(f".death{number}")) for number in (1, 2)):
             os.kill(os.getpid(), signal.SIGKILL)
         if rank == last and row["behaviour"] == "raise":
             raise ArithmeticError(f"x = {row['x']:g} cannot be computed")
@@ -54,14 +55,6 @@ def _learn(row: Mapping[str, Any], seed: int, progress: Any) -> tuple[dict[str, 
                 stream.write(f"{step}\n")
         progress.save({"total": total}, {"step": step})
     return {"total": total}, {"step": step}
-
-
-def _first(mark: Path) -> bool:
-    try:
-        mark.touch(exist_ok=False)
-    except FileExistsError:
-        return False
-    return True
 
 
 def stages(row: Mapping[str, Any], seed: int) -> list[Stage]:

@@ -20,13 +20,13 @@ def compute(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray],
         mark = folder / f"{behaviour}-{x:g}-{seeds[i]}"
         if behaviour == "raise" and not (folder / "mended").exists():
             raise ArithmeticError(f"x = {x:g} cannot be computed")
-        if behaviour == "raise_once" and _first(mark):
+        if behaviour == "raise_once" and first(mark):
             raise ArithmeticError("only this once")
         if behaviour == "memory" and len(seeds) > 2:
             with open(folder / "memory.txt", "a") as stream:
                 stream.write(f"{len(seeds)}\n")
             raise MemoryError(f"{len(seeds)} rows do not fit")
-        if behaviour == "die_once" and _first(mark):
+        if behaviour == "die_once" and first(mark):
             os.kill(os.getpid(), signal.SIGKILL)
         if behaviour == "die":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -44,7 +44,8 @@ def compute(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray],
     return {"y": y, "above": np.where(y > 100, np.inf, np.nan)}, np.full(len(seeds), OK, dtype=object)
 
 
-def _first(mark: Path) -> bool:
+def first(mark: Path) -> bool:
+    """Whether this mark was not there yet; it is now."""
     try:
         mark.touch(exist_ok=False)
     except FileExistsError:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import QUIET, Outcome, files_of, process, small_space
+from conftest import QUIET, Outcome, files_of, process
+from spaces import small_space
 
 Call = Callable[..., Outcome]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
-from conftest import QUIET, TESTS, Outcome, command, files_of, process, small_space
+from conftest import QUIET, TESTS, Outcome, command, files_of, process
+from spaces import small_space
 
 import raysweep
 from raysweep import packaged, workloads
@@ -20,13 +20,6 @@ from raysweep import packaged, workloads
 Call = Callable[..., Outcome]
 
 COMMANDS = ("run", "resume", "sync", "list", "status", "results", "report", "debug", "delete", "workloads", "spaces")
-
-
-@pytest.fixture
-def space(tmp_path: Path) -> Path:
-    file = tmp_path / "space.yaml"
-    file.write_text(yaml.safe_dump(small_space(), sort_keys=False))
-    return file
 
 
 @pytest.fixture

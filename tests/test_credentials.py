@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import QUIET, command, files_of, process, small_space, until
+from conftest import QUIET, command, files_of, process, until
 from mlflow.tracking import MlflowClient
+from spaces import small_space
 from test_bad_input import refused
 
 from chaos.tracking_server import Server

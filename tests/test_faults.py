@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from conftest import QUIET, Outcome, assert_same_rows, command, files_of, process, small_space, until
+from conftest import QUIET, Outcome, assert_same_rows, command, files_of, process, until
+from disks import NO_BYTECODE, disk, no_file_beyond
+from spaces import sandbox_space, small_space, written
 from test_sweep import hear
 
 import raysweep
@@ -38,10 +39,8 @@ PATIENCE = 120.0  # seconds until a test gives up waiting for a condition
 
 
 def waiting_space(folder: Path, computed: int = 2, waiting: int = 2) -> dict[str, Any]:
-    """So many rows, and then so many that wait for the file `go`, each a pack alone."""
-    behaviour = ["compute"] * computed + ["wait"] * waiting
-    return {"name": "sandy", "workload": "sandbox", "axes": {"x": list(range(len(behaviour))), "behaviour": behaviour},
-            "zip": [["x", "behaviour"]], "fixed": {"folder": str(folder), "seconds": 200}}
+    """So many rows, and then so many that wait for the file `go`."""
+    return sandbox_space(folder, ["compute"] * computed + ["wait"] * waiting)
 
 
 @pytest.fixture
@@ -51,7 +50,7 @@ def drive(tmp_path: Path, storage: Path) -> Iterator[Callable[..., subprocess.Po
 
     def start(*options: str | Path, before: tuple[str, ...] = (), space: dict[str, Any] | None = None,
               **streams: Any) -> subprocess.Popen[str]:
-        (tmp_path / "space.yaml").write_text(yaml.safe_dump(space or waiting_space(tmp_path), sort_keys=False))
+        written(tmp_path, space or waiting_space(tmp_path))
         arguments = command("run", tmp_path / "space.yaml", "--storage", storage, "--no-report", *options)
         started.append(subprocess.Popen([*before, *arguments], **{
             "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
@@ -264,7 +263,7 @@ def test_a_server_that_goes_and_comes_back_has_every_run_once(
 
 
 def test_a_new_sweep_waits_for_no_server_but_says_how_to_do_without(call: Call, storage: Path, tmp_path: Path) -> None:
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(small_space(), sort_keys=False))
+    written(tmp_path, small_space())
     refused = call("run", tmp_path / "space.yaml", "--storage", storage, "--tracking-uri", "http://127.0.0.1:9")
     assert refused.code == 2
     assert refused.err.count("\n") == 1
@@ -275,7 +274,7 @@ def test_a_new_sweep_waits_for_no_server_but_says_how_to_do_without(call: Call, 
 
 def test_a_sweep_mirrored_nowhere_is_mirrored_later_and_from_then_on(call: Call, storage: Path, tmp_path: Path,
                                                                      template: Path) -> None:
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(small_space(), sort_keys=False))
+    written(tmp_path, small_space())
     assert call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET).code == 0
     assert call("sync", "small", "--storage", storage).code == 2  # where to?
     database = shutil.copy(template, tmp_path / "elsewhere.db")
@@ -292,7 +291,7 @@ def test_a_sweep_mirrored_nowhere_is_mirrored_later_and_from_then_on(call: Call,
 
 def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(
         call: Call, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(small_space(), sort_keys=False))
+    written(tmp_path, small_space())
     from sqlalchemy import sql
 
     usual = sql.text
@@ -318,13 +317,8 @@ def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of one megabyte."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", disk], capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip("only root may mount a small disk")
-    yield disk
-    subprocess.run(["umount", "-l", disk], check=True)
+    with disk(tmp_path / "disk", "-o", "size=1m"):
+        yield tmp_path / "disk"
 
 
 @pytest.mark.parametrize("executor", ["inline", "ray"])
@@ -338,7 +332,7 @@ def test_a_full_disk_ends_a_sweep_in_one_line_and_room_lets_it_go_on(
     space = small_space(axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 0.8, 1.0]}, seeds=40)
     expected = raysweep.run(space, storage=tmp_path / "roomy", tracking_uri="none", executor=executor, report=False,
                             say=lambda line: None)
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(space, sort_keys=False))
+    written(tmp_path, space)
     size = sum(len(content) for content in files_of(expected.folder / "ledger").values())
     filler = small_disk / "filler"
     filler.write_bytes(bytes(2**20 - size // 2 - 40_000))
@@ -360,12 +354,23 @@ def test_a_full_disk_ends_a_sweep_in_one_line_and_room_lets_it_go_on(
     assert_same_rows(open_sweep("small", storage).results().to_dict("records"), expected.results().to_dict("records"))
 
 
-LIMITED = """
-import resource, sys
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
-from raysweep.main import main
-main(sys.argv[2:])
-"""
+def test_a_quota_ends_a_sweep_in_one_line_and_without_it_it_goes_on(call: Call, space: Path, storage: Path) -> None:
+    """By a limit on the size of files, without a mount: there is room for the first rows and none for many more."""
+    arguments = ["--storage", storage, *QUIET, "--executor", "inline"]
+    assert call("run", space, *arguments).code == 0
+    outcome = process("run", space, "--set", "seeds=100", *arguments, before=no_file_beyond(100_000), env=NO_BYTECODE)
+    assert outcome.code == 2, outcome
+    assert "Traceback" not in outcome.err
+    last = outcome.err.splitlines()[-1]
+    assert last.startswith(str(storage / "small"))
+    assert "File too large" in last
+    assert "18 rows are kept; go on with: raysweep resume small" in last
+    assert len(open_sweep("small", storage).results()) == 18
+
+    assert call("resume", "small", *arguments).code == 0
+    assert call("run", space, "--set", "seeds=100", "--storage", storage / "roomy", *QUIET).code == 0
+    assert_same_rows(open_sweep("small", storage).results().to_dict("records"),
+                     open_sweep("small", storage / "roomy").results().to_dict("records"))
 
 
 @pytest.mark.slow
@@ -373,12 +378,11 @@ def test_a_store_that_is_full_in_a_new_sweep_costs_nothing_that_is_there(storage
     space = {"name": "words", "workload": "language", "axes": {"pretrain_length": [8192, 16384]}, "seeds": 1,
              "fixed": {"preset": "tiny", "source": "grammar:0", "target": "grammar:0.5", "finetune_steps": 2,
                        "evaluation_tokens": 1024}}
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(space, sort_keys=False))
+    written(tmp_path, space)
     arguments = ["--storage", str(storage), *QUIET, "--executor", "inline"]
-    done = subprocess.run([sys.executable, "-c", LIMITED, "100000", "run", str(tmp_path / "space.yaml"), *arguments],
-                          capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 2, done
-    last = done.stderr.splitlines()[-1]
+    done = process("run", tmp_path / "space.yaml", *arguments, before=no_file_beyond(100_000), env=NO_BYTECODE)
+    assert done.code == 2, done
+    last = done.err.splitlines()[-1]
     assert last.startswith(f"{storage}/store: the store is full")
     assert "go on with: raysweep resume words" in last
     resumed = process("resume", "words", *arguments)
@@ -436,7 +440,7 @@ def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(sandbox: Path, 
 
 
 def test_leftovers_of_a_killed_driver_are_cleared_away(call: Call, storage: Path, tmp_path: Path) -> None:
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(small_space(), sort_keys=False))
+    written(tmp_path, small_space())
     assert call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET).code == 0
     before = files_of(storage)
     folder = storage / "small"

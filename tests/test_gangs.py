@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from conftest import QUIET, Outcome, assert_same_rows, command, small_space, until
+from conftest import QUIET, Outcome, assert_same_rows, command, until
+from spaces import sandbox_space, small_space, written
 
 import raysweep
 from raysweep import driver, plan, space, workloads
@@ -43,17 +44,8 @@ def but_for_time(sweep: Sweep) -> Any:
     return sweep.results().drop(columns=["seconds"])
 
 
-def sandbox_space(workload: str, folder: Path, behaviour: list[str], **changes: Any) -> dict[str, Any]:
-    """One row for each behaviour, each said to cost so much that it is a pack alone."""
-    return {"name": "sandy", "workload": workload, "axes": {"x": list(range(len(behaviour))), "behaviour": behaviour},
-            "zip": [["x", "behaviour"]], "fixed": {"folder": str(folder), "seconds": 200}, "resources": {"gang": 2},
-            **changes}
-
-
-def written(tmp_path: Path, asked: dict[str, Any]) -> Path:
-    path = tmp_path / f"{asked['name']}.yaml"
-    path.write_text(yaml.safe_dump(asked, sort_keys=False))
-    return path
+def gang_space(workload: str, folder: Path, behaviour: list[str], **changes: Any) -> dict[str, Any]:
+    return sandbox_space(folder, behaviour, workload=workload, **{"resources": {"gang": 2}, **changes})
 
 
 @pytest.fixture
@@ -87,7 +79,7 @@ def test_six_gangs_of_two_on_two_cores_end_with_the_rows_of_one_worker(
 
 def test_a_worker_of_a_gang_killed_in_mid_pack_costs_no_row(ray_cluster: str, sandbox: Path, storage: Path,
                                                             tmp_path: Path, deadline: None) -> None:
-    table = run(storage, sandbox_space("sandbox", tmp_path, ["compute", "die_once"])).results()
+    table = run(storage, gang_space("sandbox", tmp_path, ["compute", "die_once"])).results()
     assert table["status"].tolist() == ["ok"] * 2
     assert table["y"].tolist() == [0, 1]
     assert list(tmp_path.glob("die_once-*"))
@@ -95,7 +87,7 @@ def test_a_worker_of_a_gang_killed_in_mid_pack_costs_no_row(ray_cluster: str, sa
 
 def test_workers_that_train_together_give_the_rows_of_one_and_go_on_where_dead_ones_stopped(
         ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, deadline: None) -> None:
-    sweep = run(storage, sandbox_space("together", tmp_path, ["compute", "die_twice", "raise"], seeds=[1]))
+    sweep = run(storage, gang_space("together", tmp_path, ["compute", "die_twice", "raise"], seeds=[1]))
     table = sweep.results()
     assert table["status"].tolist() == ["ok", "ok", "failed"]
     assert table["y"].tolist()[:2] == [4 * 78 * (x + 1) for x in (0, 1)]
@@ -372,14 +364,14 @@ def on(cluster: dict[str, str], *arguments: str | Path) -> Outcome:
 @pytest.mark.slow
 def test_machines_that_are_not_up_yet_are_counted_on_and_waited_for(
         growing_cluster: dict[str, str], sandbox: Path, storage: Path, tmp_path: Path) -> None:
-    three = written(tmp_path, sandbox_space("together", tmp_path, ["compute"], name="three",
+    three = written(tmp_path, gang_space("together", tmp_path, ["compute"], name="three",
                                             resources={"gpus_per_trial": 3}))
     refused = on(growing_cluster, three, "--storage", storage)
     assert refused.code == 2
     assert refused.err.splitlines()[-1] == (
         "resources.gpus_per_trial: a trial asks for 3 workers with 1 CPU and 1 GPU each; there is 1 x nothing, and the "
         "autoscaler may add up to 2 x 1 GPU and 1 CPU")
-    asked = sandbox_space("together", tmp_path, ["compute"] * 2, seeds=2, resources={"gpus_per_trial": 2})
+    asked = gang_space("together", tmp_path, ["compute"] * 2, seeds=2, resources={"gpus_per_trial": 2})
     done = on(growing_cluster, written(tmp_path, asked), "--storage", storage)
     assert done.code == 0, done.err
     assert "0 of 1 trials at a time fit the machines that are up; others are yet to come" in done.err

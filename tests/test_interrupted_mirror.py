@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
-from conftest import command, process, small_space, until
+from conftest import command, process, until
+from spaces import small_space, written
 
 STATUSES = "SELECT status, lifecycle_stage, COUNT(*) FROM runs GROUP BY status, lifecycle_stage"
 
@@ -17,7 +17,7 @@ STATUSES = "SELECT status, lifecycle_stage, COUNT(*) FROM runs GROUP BY status, 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_end_that_is_cut_short_leaves_no_run_running(number: signal.Signals, storage: Path, tmp_path: Path) -> None:
     space = small_space(axes={"overlap_angle": list(range(1, 41)), "gamma": [0.2, 0.4, 0.6, 0.8]}, seeds=2)
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(space, sort_keys=False))
+    written(tmp_path, space)
     driver = subprocess.Popen(
         command("run", tmp_path / "space.yaml", "--storage", storage, "--executor", "inline", "--no-report"),
         stderr=subprocess.PIPE, text=True, start_new_session=True)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import math
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import publishing
 import pytest
-import yaml
-from conftest import QUIET, Outcome, assert_same_rows, files_of, small_space
+from conftest import QUIET, Outcome, assert_same_rows, files_of
+from spaces import small_space, written
 
 from raysweep.records import compaction, files, ledger
 
@@ -141,30 +140,10 @@ def test_of_many_threads_one_publishes(tmp_path: Path) -> None:
         assert content == bytes([content[0]]) * 300_000
 
 
-PUBLISHER = """
-import sys
-from pathlib import Path
-from raysweep.records import files
-print("ready", flush=True)
-sys.stdin.readline()
-print(sum(files.publish(Path(sys.argv[1]) / f"file-{i}", sys.argv[2].encode() * 100_000) for i in range(20)))
-"""
-
-
 def test_of_many_processes_one_publishes(tmp_path: Path) -> None:
-    publishers = [subprocess.Popen([sys.executable, "-c", PUBLISHER, str(tmp_path), letter], stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, text=True) for letter in "abcd"]
-    for publisher in publishers:
-        assert publisher.stdout is not None
-        assert publisher.stdout.readline() == "ready\n"
-    for publisher in publishers:
-        assert publisher.stdin is not None
-        publisher.stdin.write("go\n")
-        publisher.stdin.flush()
-    won = [int(publisher.communicate(timeout=60)[0]) for publisher in publishers]
-    assert sum(won) == 20
+    assert publishing.race(tmp_path, "abcd", 100_000) == publishing.FILES
     contents = [path.read_text() for path in tmp_path.iterdir()]
-    assert len(contents) == 20
+    assert len(contents) == publishing.FILES
     assert all(text == text[0] * 100_000 for text in contents)
 
 
@@ -189,7 +168,7 @@ def sweep(call: Call, tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyP
     from raysweep import driver
 
     monkeypatch.setitem(driver.PACK_FLOOR, "inline", 1e-9)
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(small_space(), sort_keys=False))
+    written(tmp_path, small_space())
     assert call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET).code == 0
     assert len(list((storage / "small" / "ledger").iterdir())) > 2
     return storage / "small" / "ledger"
@@ -397,7 +376,7 @@ def test_a_run_merges_its_segments_at_its_end(call: Call, tmp_path: Path, storag
     from raysweep import driver
 
     monkeypatch.setitem(driver.PACK_FLOOR, "inline", 1e-9)
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(small_space(), sort_keys=False))
+    written(tmp_path, small_space())
     assert call("run", tmp_path / "space.yaml", "--storage", storage / "apart", *QUIET).code == 0
     monkeypatch.setattr(compaction, "MORE_THAN", 2)
     assert call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET).code == 0

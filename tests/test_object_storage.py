@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import publishing
 import pytest
-import yaml
-from conftest import QUIET, Outcome, assert_same_rows, small_space, until
+from conftest import QUIET, Outcome, assert_same_rows, until
+from spaces import small_space, written
 
 import raysweep
 from raysweep import driver
@@ -56,19 +57,12 @@ def waiting_space(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def space(tmp_path: Path) -> Path:
-    path = tmp_path / "space.yaml"
-    path.write_text(yaml.safe_dump(small_space(), sort_keys=False))
-    return path
-
-
-@pytest.fixture
 def waiting(sandbox: Path, s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
             ) -> Iterator[subprocess.Popen[str]]:
     """A driver, a process of its own, that has computed three rows of six and waits in the fourth."""
     monkeypatch.setattr(driver_lock, "LEASE_SECONDS", LEASE)
     monkeypatch.chdir(tmp_path)  # where the default mlflow.db goes
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(waiting_space(tmp_path), sort_keys=False))
+    written(tmp_path, waiting_space(tmp_path))
     process = start("run", tmp_path / "space.yaml", "--storage", s3, "--no-report", "--executor", "inline")
     folder = paths.locate(f"{s3}/small/ledger")
     until(lambda: len(ledger.segments(folder)) == 3, process)
@@ -222,21 +216,9 @@ def test_many_segments_in_a_bucket_become_one(call: Call, s3: str, space: Path,
 
 
 def test_of_two_processes_one_publishes_a_segment(s3: str) -> None:
-    code = ("import sys\nfrom raysweep.records import files, paths\nprint('ready', flush=True)\nsys.stdin.readline()\n"
-            "print(sum(files.publish(paths.locate(sys.argv[1]) / f'f-{i}', sys.argv[2].encode() * 9) "
-            "for i in range(20)))")
-    publishers = [subprocess.Popen([sys.executable, "-c", code, f"{s3}/files", letter], stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, text=True) for letter in "ab"]
-    for publisher in publishers:
-        assert publisher.stdout is not None
-        assert publisher.stdout.readline() == "ready\n"
-    for publisher in publishers:
-        assert publisher.stdin is not None
-        publisher.stdin.write("go\n")
-        publisher.stdin.flush()
-    assert sum(int(publisher.communicate(timeout=PATIENCE)[0]) for publisher in publishers) == 20
+    assert publishing.race(f"{s3}/files", "ab", 9) == publishing.FILES
     contents = objects(f"{s3}/files").values()
-    assert len(contents) == 20
+    assert len(contents) == publishing.FILES
     assert all(content in (b"a" * 9, b"b" * 9) for content in contents)
 
 
@@ -244,7 +226,7 @@ def test_of_two_processes_one_publishes_a_segment(s3: str) -> None:
 def test_workers_on_ray_write_their_segments_into_the_bucket(sandbox: Path, call: Call, s3: str,
                                                              tmp_path: Path) -> None:
     (tmp_path / "go").touch()
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(waiting_space(tmp_path), sort_keys=False))
+    written(tmp_path, waiting_space(tmp_path))
     process = start("run", tmp_path / "space.yaml", "--storage", s3, *QUIET, "--executor", "ray", "--workers", "2",
                     cwd=tmp_path)
     assert process.wait(PATIENCE) == 0, process.communicate()

@@ -11,8 +11,8 @@ from pathlib import Path
 import fsspec
 import numpy as np
 import pytest
-import yaml
 from conftest import QUIET, Outcome, assert_same_rows, process
+from spaces import language_space, written
 
 from raysweep import sweep
 from raysweep.errors import InputError
@@ -55,19 +55,10 @@ def test_a_bucket_is_seen_by_its_plain_name(s3: str) -> None:
     assert fsspec.filesystem("s3").exists(f"{s3}/deep/store/store.json")
 
 
-STEP = 8 * 16  # tokens
-
-
 @pytest.fixture
 def space(tmp_path: Path) -> Path:
     """Two pretrainings of a small model, two rates each."""
-    path = tmp_path / "small.yaml"
-    path.write_text(yaml.safe_dump({
-        "name": "small", "workload": "language",
-        "axes": {"pretrain_length": [20 * STEP, 40 * STEP], "finetune_lr": [1e-3, 2e-3]},
-        "fixed": {"width": 16, "depth": 1, "context": 16, "pretrain_batch": 8, "finetune_batch": 8,
-                  "finetune_steps": 4, "evaluation_tokens": 256}}))
-    return path
+    return written(tmp_path, language_space({"finetune_lr": [1e-3, 2e-3]}))
 
 
 def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(s3: str, space: Path, tmp_path: Path,

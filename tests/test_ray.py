@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from conftest import QUIET, assert_same_rows, command, files_of, small_space, until
+from conftest import QUIET, assert_same_rows, command, files_of, until
+from spaces import sandbox_space, small_space, written
 
 import raysweep
 from raysweep import driver
@@ -25,12 +25,6 @@ def run(storage: Path, space: dict[str, Any], **options: Any) -> Sweep:
 
 def rows(sweep: Sweep) -> list[dict[str, Any]]:
     return sweep.results().to_dict("records")
-
-
-def sandbox_space(folder: Path, behaviour: list[str]) -> dict[str, Any]:
-    """One row for each behaviour, each said to cost so much that it is a pack alone."""
-    return {"name": "sandy", "workload": "sandbox", "axes": {"x": list(range(len(behaviour))), "behaviour": behaviour},
-            "zip": [["x", "behaviour"]], "fixed": {"folder": str(folder), "seconds": 200}}
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -80,8 +74,7 @@ def test_a_row_that_kills_every_worker_is_recorded_as_failed(ray_cluster: str, s
 
 
 def test_ctrl_c_on_ray_keeps_what_is_done(ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path) -> None:
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(sandbox_space(tmp_path, ["compute", "compute", "wait"]),
-                                                        sort_keys=False))
+    written(tmp_path, sandbox_space(tmp_path, ["compute", "compute", "wait"]))
     process = subprocess.Popen(
         command("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "ray", "--workers", "1"),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from conftest import QUIET, Outcome, files_of, small_space
+from conftest import QUIET, Outcome, files_of
+from spaces import small_space
 from test_bad_input import refused
 
 import raysweep

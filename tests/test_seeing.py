@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from conftest import QUIET, Outcome, command, until
 from mlflow.tracking import MlflowClient
+from spaces import sandbox_space, written
 
 import raysweep
 from raysweep import plan
@@ -22,17 +22,10 @@ from raysweep.time_limit import TimeLimit
 Call = Callable[..., Outcome]
 
 
-def space(folder: Path, behaviour: list[str], seconds: float = 200) -> dict[str, Any]:
-    return {"name": "seen", "workload": "sandbox", "axes": {"x": list(range(len(behaviour))), "behaviour": behaviour},
-            "zip": [["x", "behaviour"]], "fixed": {"folder": str(folder), "seconds": seconds}}
-
-
 @pytest.fixture
 def file(sandbox: Path, tmp_path: Path) -> Path:
     """A sweep of a row that is done at once and one that waits for a word."""
-    path = tmp_path / "seen.yaml"
-    path.write_text(json.dumps(space(tmp_path, ["compute", "wait"])))
-    return path
+    return written(tmp_path, sandbox_space(tmp_path, ["compute", "wait"], name="seen"))
 
 
 @pytest.fixture
@@ -63,7 +56,7 @@ def unfinished(storage: Path) -> str:
 
 
 def test_hours_count_what_each_trial_holds(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
-    asked = {**space(tmp_path, ["compute", "compute", "raise"]),
+    asked = {**sandbox_space(tmp_path, ["compute", "compute", "raise"], name="seen"),
              "resources": {"where": [{"x": 1, "cpus_per_trial": 2}]}}
     found = raysweep.run(asked, storage=storage, tracking_uri="none", executor="inline", report=False,
                          say=lambda line: None)
@@ -128,8 +121,8 @@ def test_a_pack_that_would_not_end_in_time_leaves_its_turn_to_a_shorter_one() ->
 
 def test_a_trial_keeps_its_log_and_its_run_says_where(sandbox: Path, storage: Path, tmp_path: Path, ray_cluster: str,
                                                       ) -> None:
-    found = raysweep.run(space(tmp_path, ["speak", "raise"]), storage=storage, executor="ray", report=False,
-                         say=lambda line: None)
+    asked = sandbox_space(tmp_path, ["speak", "raise"], name="seen")
+    found = raysweep.run(asked, storage=storage, executor="ray", report=False, say=lambda line: None)
     client = MlflowClient(f"sqlite:///{storage.resolve()}/mlflow.db")
     experiment = client.get_experiment_by_name("seen")
     runs = client.search_runs([experiment.experiment_id], "tags.`raysweep.kind` = 'cell'")
@@ -146,7 +139,7 @@ def test_a_trial_keeps_its_log_and_its_run_says_where(sandbox: Path, storage: Pa
 @pytest.mark.parametrize(("runs_per", "count"), [("cell", 3), ("pack", 1), ("sweep", 0)])
 def test_runs_in_mlflow_are_by_choice_and_stay_so(runs_per: str, count: int, sandbox: Path, storage: Path,
                                                   tmp_path: Path, call: Call) -> None:
-    asked = space(tmp_path, ["compute"] * 3)
+    asked = sandbox_space(tmp_path, ["compute"] * 3, name="seen")
     options: dict[str, Any] = {"storage": storage, "report": False, "say": lambda line: None}
     raysweep.run(asked, runs_per=runs_per, **options)
     raysweep.sweep.sync("seen", storage=storage, say=lambda line: None)

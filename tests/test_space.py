@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import small_space
 from pin_digests import FILE, current
+from spaces import small_space
 
 from raysweep import identity, packaged, space_files, workloads, yaml_reader
 from raysweep.errors import InputError

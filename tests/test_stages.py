@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from conftest import QUIET, Outcome, assert_same_rows, command, until
+from spaces import STEP, language_space, written
 
 from raysweep import plan, space_files, stage_tree, sweep, workloads
 from raysweep.driver import Books, Options
@@ -24,27 +24,19 @@ from raysweep.workloads.declaration import Cost
 from raysweep.workloads.language import costs
 
 Call = Callable[..., Outcome]
-STEP = 8 * 16  # tokens
 PATIENCE = 90.0
-FIXED = {"width": 16, "depth": 1, "context": 16, "pretrain_batch": 8, "finetune_batch": 8, "finetune_steps": 4,
-         "evaluation_tokens": 256}
 
 
 def asked(**changes: Any) -> dict[str, Any]:
-    """Two lengths, three rates, two seeds of a model of some 9,000 weights: four pretrainings, twelve rows."""
-    fixed = {**FIXED, **changes.pop("fixed", {})}
-    return {"name": "small", "workload": "language",
-            "axes": {"pretrain_length": [20 * STEP, 40 * STEP], "finetune_lr": [1e-3, 2e-3, 4e-3],
-                     **changes.pop("axes", {})}, "fixed": fixed, "seeds": 2, **changes}
+    """Two lengths, three rates, two seeds: four pretrainings, twelve rows."""
+    return language_space(**{"seeds": 2, **changes})
 
 
 @pytest.fixture
 def space(tmp_path: Path) -> Callable[..., Path]:
     """Writes a space into a file."""
     def write(**changes: Any) -> Path:
-        path = tmp_path / f"{changes.get('name', 'small')}.yaml"
-        path.write_text(yaml.safe_dump(asked(**changes)))
-        return path
+        return written(tmp_path, asked(**changes))
 
     return write
 
@@ -72,7 +64,7 @@ def test_a_dry_run_counts_each_pretraining_once_and_prices_the_plain_grid(tmp_pa
     pretrain, finetune = tree.kinds[("pretrain",)], tree.kinds[("pretrain", "finetune")]
     assert (pretrain.distinct, pretrain.new) == (4, 4)
     assert (finetune.distinct, finetune.parents) == (12, 4)
-    parameters = {p.name: p.default for p in workloads.get("language").parameters} | FIXED
+    parameters = {p.name: p.default for p in workloads.get("language").parameters} | asked()["fixed"]
     by_hand = 2 * sum(costs.pretraining(parameters, float(steps * STEP)).seconds for steps in (20, 40))
     assert pretrain.seconds == pytest.approx(by_hand)
     assert tree.plain - tree.seconds == pytest.approx(2 * by_hand)  # two of three rates pretrain in vain

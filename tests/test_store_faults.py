@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import resource
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from conftest import QUIET, Outcome, assert_same_rows, command
+from conftest import QUIET, Outcome, assert_same_rows, process
+from disks import NO_BYTECODE, bound_by_permissions, disk, mounted, no_file_beyond, read_only
+from spaces import STEP, language_space, written
 
 from raysweep import sweep
 from raysweep.errors import InputError
@@ -22,19 +22,12 @@ from raysweep.records.store import Store
 from raysweep.records.store_format import seal, unseal
 
 Call = Callable[..., Outcome]
-STEP = 8 * 16  # tokens
 
 
 @pytest.fixture
 def space(tmp_path: Path) -> Path:
     """Two pretrainings of a small model, three rates each."""
-    path = tmp_path / "small.yaml"
-    path.write_text(yaml.safe_dump({
-        "name": "small", "workload": "language",
-        "axes": {"pretrain_length": [20 * STEP, 40 * STEP], "finetune_lr": [1e-3, 2e-3, 4e-3]},
-        "fixed": {"width": 16, "depth": 1, "context": 16, "pretrain_batch": 8, "finetune_batch": 8,
-                  "finetune_steps": 4, "evaluation_tokens": 256}}))
-    return path
+    return written(tmp_path, language_space())
 
 
 @pytest.fixture(scope="module")
@@ -66,23 +59,6 @@ def one_line(outcome: Outcome, *words: str) -> str:
     for word in words:
         assert word in last, last
     return last
-
-
-def mounted(*arguments: str) -> bool:
-    """Whether this system lets us mount (root, outside of most containers)."""
-    return subprocess.run(["mount", *arguments], capture_output=True, check=False).returncode == 0
-
-
-@contextlib.contextmanager
-def disk(folder: Path, *options: str) -> Iterator[None]:
-    """A file system of its own at `folder`, mounted with these options."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if not mounted("-t", "tmpfs", *options, "tmpfs", str(folder)):
-        pytest.skip("mounting needs root")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 # Places that are no store
@@ -135,7 +111,7 @@ def test_an_address_short_of_a_slash_is_no_folder(option: str, address: str, cal
         refused = call("run", space, option, address, *QUIET, *more)
         assert refused.code == 2
         assert "://" in refused.err
-    assert {path.name for path in tmp_path.iterdir()} == {"small.yaml"}
+    assert {path.name for path in tmp_path.iterdir()} == {"space.yaml"}
 
 
 def test_a_store_for_a_workload_that_keeps_nothing_is_refused(call: Call, storage: Path, tmp_path: Path) -> None:
@@ -186,6 +162,18 @@ def test_a_read_only_store_is_named_before_any_work(call: Call, space: Path, sto
     assert not storage.exists()
 
 
+def test_a_store_that_may_not_be_written_is_named_before_any_work(space: Path, storage: Path, tmp_path: Path) -> None:
+    """The same by permissions, without a mount."""
+    place = tmp_path / "place"
+    place.mkdir()
+    with read_only(place):
+        outcome = process("run", space, "--storage", storage, "--store", place / "store", *QUIET,
+                          before=bound_by_permissions)
+        assert one_line(outcome, "read-only").startswith(f"{place}/store: ")
+        assert outcome.err.count("\n") == 1
+    assert not storage.exists()
+
+
 def test_a_store_without_room_for_anything_is_named_before_any_work(call: Call, space: Path, storage: Path,
                                                                     tmp_path: Path) -> None:
     """One page of a disk: enough for the file that makes it a store, which is taken away again."""
@@ -194,6 +182,19 @@ def test_a_store_without_room_for_anything_is_named_before_any_work(call: Call, 
         assert one_line(outcome, "the store is full").startswith(f"{tmp_path}/place/store: ")
         assert outcome.err.count("\n") == 1
         assert list((tmp_path / "place").iterdir()) == []
+    assert not storage.exists()
+
+
+def test_a_store_under_a_quota_too_small_for_anything_is_named_before_any_work(space: Path, storage: Path,
+                                                                               tmp_path: Path) -> None:
+    """The same by a limit on the size of files, without a mount."""
+    place = tmp_path / "place"
+    place.mkdir()
+    outcome = process("run", space, "--storage", storage, "--store", place / "store", *QUIET,
+                      before=no_file_beyond(2048), env=NO_BYTECODE)
+    assert one_line(outcome, "the store is full", "File too large").startswith(f"{place}/store: ")
+    assert outcome.err.count("\n") == 1
+    assert list(place.iterdir()) == []
     assert not storage.exists()
 
 
@@ -232,6 +233,21 @@ def test_a_sweep_whose_store_turns_read_only_keeps_its_rows_and_goes_on_when_men
         done = call("run", space, "--storage", storage, *QUIET)
         assert "1 distinct, 1 computed" in done.err
         assert_same_rows(rows(storage), expected(space))
+
+
+def test_a_sweep_whose_store_may_no_longer_be_written_keeps_its_rows_and_goes_on_when_mended(
+        call: Call, space: Path, storage: Path, tmp_path: Path, expected: Callable[..., Any]) -> None:
+    """The same by permissions, without a mount."""
+    place_store = ("--store", tmp_path / "store", *QUIET)
+    assert call("run", space, "--set", f"axes.pretrain_length=[{40 * STEP}]", "--storage", storage,
+                *place_store).code == 0
+    with read_only(tmp_path / "store"):
+        outcome = process("run", space, "--storage", storage, *place_store, before=bound_by_permissions)
+        one_line(outcome, "read-only")
+        assert len(rows(storage)) == 3
+    done = call("run", space, "--storage", storage, *QUIET)
+    assert "1 distinct, 1 computed" in done.err
+    assert_same_rows(rows(storage), expected(space))
 
 
 def sized(space: Path, steps: int = 400) -> Path:
@@ -274,13 +290,8 @@ def test_a_quota_on_the_store_is_named_without_any_mount(space: Path, storage: P
                                                          expected: Callable[..., Any]) -> None:
     """A limit on the size of files, as a quota is: the process may write records and rows, but no large checkpoint."""
     space = sized(space)
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, resource.RLIM_INFINITY))
-
-    arguments = command("run", space, "--storage", storage, *QUIET)
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False, preexec_fn=limit, timeout=120)
-    one_line(Outcome(done.returncode, done.stdout, done.stderr), "the store is full", "raysweep resume small")
+    outcome = process("run", space, "--storage", storage, *QUIET, before=no_file_beyond(500_000), env=NO_BYTECODE)
+    one_line(outcome, "the store is full", "File too large", "raysweep resume small")
     assert len(rows(storage)) == 2
     assert call("resume", "small", "--storage", storage, *QUIET).code == 0
     assert_same_rows(rows(storage), expected(space))

@@ -15,7 +15,8 @@ from typing import Any
 import pandas
 import pytest
 import yaml
-from conftest import QUIET, Outcome, assert_same_rows, command, files_of, process, small_space, until
+from conftest import QUIET, Outcome, assert_same_rows, command, files_of, process, until
+from spaces import small_space, written
 
 import raysweep
 from raysweep import driver, identity
@@ -119,7 +120,7 @@ def test_the_space_can_be_changed_in_the_call(storage: Path) -> None:
 def test_a_finished_sweep_computes_nothing(call: Call, storage: Path, tmp_path: Path) -> None:
     run(storage)
     before = files_of(storage / "small" / "ledger")
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(small_space(), sort_keys=False))
+    written(tmp_path, small_space())
     for arguments in (["run", tmp_path / "space.yaml"], ["resume", "small"]):
         outcome = call(*arguments, "--storage", storage, *QUIET)
         assert outcome.code == 0
@@ -176,7 +177,7 @@ def test_names_forgive_a_dash_for_an_underscore(storage: Path) -> None:
 
 def test_a_failing_row_leaves_its_neighbours(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
     space = sandbox_space(tmp_path, x=[1, 2, 3, 4], behaviour=["compute", "raise", "compute", "compute"])
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(space, sort_keys=False))
+    written(tmp_path, space)
     outcome = call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET)
     assert outcome.code == 1
     assert outcome.out == ""
@@ -278,7 +279,7 @@ def test_rows_of_older_code_are_refused_on_demand(other_code: Path, call: Call, 
 
 
 def test_dry_run_tells_of_older_code_and_of_rows_that_are_there(other_code: Path, call: Call, tmp_path: Path) -> None:
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(small_space(seeds=5), sort_keys=False))
+    written(tmp_path, small_space(seeds=5))
     before = files_of(other_code)
     outcome = call("run", tmp_path / "space.yaml", "--storage", other_code, *QUIET, "--dry-run")
     assert outcome.code == 0
@@ -312,10 +313,11 @@ def hear() -> None:
 @pytest.fixture
 def waiting(sandbox: Path, storage: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A driver, a process of its own, that has computed three rows of six and waits in the fourth."""
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(waiting_space(tmp_path), sort_keys=False))
+    written(tmp_path, waiting_space(tmp_path))
     driver = start("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
-    segments = storage / "sandy" / "ledger"
-    until(lambda: len(list(segments.glob("*.jsonl"))) == 3, driver)
+    sweep = storage / "sandy"
+    until(lambda: len(list(sweep.glob("ledger/*.jsonl"))) == 3 and  # and the log of the fourth has its first line
+          sum(log.stat().st_size > 0 for log in sweep.glob("logs/*.log")) == 4, driver)
     yield driver
     if driver.poll() is None:
         os.killpg(driver.pid, signal.SIGKILL)
@@ -380,7 +382,7 @@ def test_a_sweep_has_one_driver(waiting: subprocess.Popen[str], storage: Path, t
 def test_a_driver_killed_in_the_arithmetic_goes_on(storage: Path, tmp_path: Path) -> None:
     space = small_space(axes={"overlap_angle": [30, 60], "gamma": [0.9, 1.1]}, fixed={"dim": 250, "noise": 0.2},
                         seeds=60)
-    (tmp_path / "space.yaml").write_text(yaml.safe_dump(space, sort_keys=False))
+    written(tmp_path, space)
     killed = start("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
     until(lambda: any((storage / "small" / "ledger").glob("*.jsonl")), killed)
     killed.kill()
