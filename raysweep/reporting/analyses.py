@@ -60,6 +60,13 @@ def check_analysis(entry: Any, axes: Iterable[str], workload: Workload) -> str |
     )
 
 
+def metrics_of(options: Mapping[str, Any]) -> list[str]:
+    """The metrics that an entry names under `metric` and `metrics`, each once."""
+    listed = options.get("metrics") or []
+    named = [options.get("metric"), *([listed] if isinstance(listed, str) else listed)]
+    return list(dict.fromkeys(name for name in named if name))
+
+
 def metrics_complaint(kind: str, options: Mapping[str, Any], workload: Workload) -> str | None:
     """Whether every metric named exists."""
     known = [metric.name for metric in workload.metrics]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.reporting.draws import ROUNDING, draw_curves, repeated, usable
-from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, UNDETERMINED, Fit
+from raysweep.reporting.result import Fit, overall
 from raysweep.reporting.zero import Zero, find_zero
 
 if TYPE_CHECKING:
@@ -127,25 +127,3 @@ def one_word(words: pd.Series) -> str:
     """The word all slices share, or mixed."""
     kinds = words.unique()
     return str(kinds[0]) if len(kinds) == 1 else "mixed"
-
-
-def overall(table: pd.DataFrame) -> dict[str, Any]:
-    """Status, estimate and interval of a whole table: of its one slice, or spanning the located ones."""
-    found = table[table["status"] == LOCATED]
-    if len(table) == 1 or not len(found):
-        statuses = [word for word in (CENSORED_LOW, CENSORED_HIGH) if (table["status"] == word).all()]
-        first = table.iloc[0] if len(table) == 1 else None
-        return {
-            "status": str(first["status"]) if first is not None else (statuses or [UNDETERMINED])[0],
-            "estimate": float(first["estimate"]) if first is not None else np.nan,
-            "low": float(first["low"]) if first is not None else np.nan,
-            "high": float(first["high"]) if first is not None else np.nan,
-            "method_spread": float(first["method_spread"]) if first is not None else np.nan,
-        }
-    return {
-        "status": LOCATED,
-        "estimate": float(found["estimate"].median()),
-        "low": float(found["low"].min()),
-        "high": float(found["high"].max()),
-        "method_spread": float(found["method_spread"].max()),
-    }

@@ -11,6 +11,7 @@ from raysweep.reporting.against_theory import excluded, summary
 from raysweep.reporting.joint import Joint
 from raysweep.reporting.place_words import moving, not_located, others_words, unlocated_words
 from raysweep.reporting.result import LOCATED, UNDETERMINED
+from raysweep.reporting.signs import t_quantile
 from raysweep.reporting.words import counted, interval, line_label, number, plain, settings, unit_of
 from raysweep.workloads.declaration import Workload
 
@@ -22,8 +23,6 @@ FOLDED = 3  # as many slices in a row without an answer, for one reason, share a
 
 def quantile_words(frame: pd.DataFrame, level: float) -> str:
     """Student's t of a full cell, in words."""
-    from raysweep.reporting.signs import t_quantile
-
     draws = int(frame["seed"].nunique())
     return f"{t_quantile(level, draws - 1):.2f} for {draws} draws" if draws > 1 else "unknown for a single draw"
 

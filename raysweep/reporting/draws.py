@@ -72,8 +72,13 @@ def decades(x: np.ndarray) -> bool:
 def log_axis(x: np.ndarray) -> bool:
     """Whether sorted x is interpolated and drawn in log x: it spans more than a decade, and its points are spread
     more evenly in log x than in x (angles from 4.5 to 90 degrees in equal steps stay as they are)."""
-    if len(x) < 3 or not decades(x):
-        return decades(x)
+    return decades(x) and (len(x) < 3 or even_in_log(x))
+
+
+def even_in_log(x: np.ndarray) -> bool:
+    """Whether sorted x is positive and spread more evenly in log x than in x."""
+    if len(x) < 3 or not x[0] > 0:
+        return False
     plain, logarithmic = np.diff(x), np.diff(np.log(x))
     return bool(logarithmic.std() / logarithmic.mean() < plain.std() / plain.mean())
 

@@ -92,7 +92,7 @@ def rates_figure(
 
 
 def tuned_figure(
-    parts: Sequence[tuple[str, list[Setting]]], metric: str, length: str, lr: str, workload: Workload
+    parts: Sequence[tuple[str, list[Setting]]], metric: str, length: str, workload: Workload
 ) -> Figure:
     """A metric at the tuned rate against length (solid), at fixed rates (thin, as in O Fig. 7) and of the base model
     (dashed, as in O Fig. 6), a panel a part.

@@ -163,7 +163,7 @@ def colour_scale(sizes: np.ndarray) -> tuple[Any, bool]:
 
 
 def asinh_ticks(top: float, typical: float) -> list[float]:
-    """Zero and the ones, twos and fives on both sides of it that are neither crowded at zero nor beyond the scale."""
+    """Zero and, on both sides of it, the ones and threes that are neither crowded at zero nor beyond the scale."""
     first, last = int(np.floor(np.log10(typical))), int(np.floor(np.log10(top)))
     sizes = [digit * 10.0**k for k in range(first, last + 1) for digit in (1, 3)]
     sizes = [size for size in sizes if 0.6 * typical <= size <= top]

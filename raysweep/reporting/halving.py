@@ -79,6 +79,17 @@ def more_for_half(
     )
 
 
+def more_columns(more: More | None) -> dict[str, float]:
+    """What would halve the interval, as columns of a table; NaN where nothing is said."""
+    return {
+        "draws_to_halve": more.draws if more else np.nan,
+        "points_to_halve": more.points if more else np.nan,
+        "points_from": more.low if more else np.nan,
+        "points_to": more.high if more else np.nan,
+        "halved": more.enough if more else False,
+    }
+
+
 def halving_words(draws: int, more: More, x: str, show: Callable[[float], str]) -> str:
     """The advice in words: "4 times the draws (36 more) would halve it". show: writes a value of x."""
     seeds = f"{more.draws / draws:.2g} times the draws ({more.draws - draws} more)"

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.reporting.draws import draw_curves, repeated, usable
+from raysweep.reporting.draws import draw_curves, even_in_log, repeated, usable
+from raysweep.reporting.halving import more_columns
 from raysweep.reporting.result import CENSORED_HIGH, Fit
 from raysweep.reporting.signs import t_quantile
-from raysweep.reporting.turn import Turn, even_in_log, find_turn
+from raysweep.reporting.turn import find_turn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,8 +24,9 @@ def fit_inflection(
 
     frame: one row per (x, draw), other columns are ignored; with a `status` column only rows that are ok enter. `x`
     may hold .inf (converged): such rows stay outside the fit, but if they are clearly better than every finite x the
-    answer is censored_high. Interpolation is by Akima and by cubic spline, in log x when x is positive and spans more
-    than a decade; the interval holds for both. exact: the values carry no noise (closed forms), one draw is enough.
+    answer is censored_high. Interpolation is by Akima and by cubic spline, the latter on a bent axis too (places.py),
+    in log x when x is positive and spread more evenly there; the interval holds for each. exact: the values carry no
+    noise (closed forms), one draw is enough.
 
     located: the curve clearly falls before and rises after the place. censored_low / censored_high: the turn lies at
     or beyond that edge, or cannot be told from it (low or high then says what is known). monotone: it falls or rises
@@ -79,7 +81,7 @@ def fit_inflection(
                 "turn": turn,
                 "method": found.method,
                 "note": found.note,
-                **more_columns(found),
+                **more_columns(found.more),
             }
         ]
     )
@@ -117,15 +119,3 @@ def better_at_infinity(inside: np.ndarray, at_infinity: np.ndarray, level: float
         if not difference.mean() > quantile * error:
             return False
     return True
-
-
-def more_columns(found: Turn) -> dict[str, float]:
-    """What would halve the interval, as columns of a table; NaN where nothing is said."""
-    more = found.more
-    return {
-        "draws_to_halve": more.draws if more else np.nan,
-        "points_to_halve": more.points if more else np.nan,
-        "points_from": more.low if more else np.nan,
-        "points_to": more.high if more else np.nan,
-        "halved": more.enough if more else False,
-    }

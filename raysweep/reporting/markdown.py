@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ def to_markdown(
                 "Numbers in full: " + ", ".join(f"[{name}.csv](tables/{name}.csv)" for name in section.tables) + ".",
                 "",
             ]
-    lines += ["## Where the numbers come from", "", *provenance(frame, space, workload)]
+    lines += ["## Where the numbers come from", "", *provenance(frame, space)]
     return "\n".join(lines) + "\n"
 
 
@@ -131,10 +132,8 @@ def sureness(frame: pd.DataFrame) -> str:
     return text + f". **Left out of every mean and fit: {listed}.**"
 
 
-def provenance(frame: pd.DataFrame, space: Mapping[str, Any], workload: Workload) -> list[str]:
+def provenance(frame: pd.DataFrame, space: Mapping[str, Any]) -> list[str]:
     """Code version, amount of work, and the space itself."""
-    import json
-
     versions = (
         ", ".join(f"`{v}`" for v in sorted(set(map(str, frame["code_version"]))))
         if "code_version" in frame.columns
@@ -164,7 +163,7 @@ def provenance(frame: pd.DataFrame, space: Mapping[str, Any], workload: Workload
     if seeds:
         lines.append(f"- Seeds: {seeds[0]}" + (f" … {seeds[-1]} ({len(seeds)})" if len(seeds) > 1 else "") + ".")
     shown = json.dumps(
-        {key: value for key, value in space.items() if key not in ("description",)}, default=str, ensure_ascii=False
+        {key: value for key, value in space.items() if key != "description"}, default=str, ensure_ascii=False
     )
     lines += ["", "The space, resolved:", "", "```json", shown, "```"]
     return lines

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.reporting.additive import additive_fit
-from raysweep.reporting.boundary import overall
 from raysweep.reporting.draws import draw_curves, repeated, usable
-from raysweep.reporting.inflection import more_columns
-from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, Fit
+from raysweep.reporting.halving import more_columns
+from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, Fit, overall
 from raysweep.reporting.selection import groups
 from raysweep.reporting.turn import Turn, find_turn, in_units_of_x
 
@@ -227,5 +226,5 @@ def line(found: Optimum, wide: Optimum, partly: pd.Series, turn: str) -> dict[st
         "turn": turn,
         "method": one.method,
         "note": note,
-        **more_columns(one),
+        **more_columns(one.more),
     }

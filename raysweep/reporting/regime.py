@@ -15,10 +15,10 @@ import numpy as np
 
 from raysweep.reporting.optimum import fit_optimum
 from raysweep.reporting.result import LOCATED, UNDETERMINED, Fit
+from raysweep.reporting.signs import t_quantile
 from raysweep.reporting.slope import Slopes
 from raysweep.reporting.tuned import at_rates, tuned_rates
 from raysweep.reporting.turn import Turn
-from raysweep.reporting.zero import t_quantile
 
 if TYPE_CHECKING:
     import pandas as pd

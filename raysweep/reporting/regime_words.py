@@ -106,7 +106,6 @@ def paragraphs(
     keys: list[str],
     lr: str,
     length: str,
-    metric: str,
     level: float,
     workload: Workload,
 ) -> list[str]:

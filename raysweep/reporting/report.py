@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from raysweep.records.paths import AnyPath
 from raysweep.reporting import manifest
-from raysweep.reporting.analyses import check_analysis
+from raysweep.reporting.analyses import check_analysis, metrics_of
 from raysweep.reporting.html import to_html
 from raysweep.reporting.markdown import to_markdown
 from raysweep.reporting.section import Section
@@ -95,7 +95,7 @@ def all_sections(frame: pd.DataFrame, space: Mapping[str, Any], workload: Worklo
         used[kind] = used.get(kind, 0) + 1
         name = kind if used[kind] == 1 else f"{kind}_{used[kind]}"
         good = frame[frame["status"] == "ok"]
-        empty = [metric for metric in asked_metrics(options or {}) if not np.isfinite(good[metric]).any()]
+        empty = [metric for metric in metrics_of(options or {}) if not np.isfinite(good[metric]).any()]
         if good.empty:
             why = f"{kind}: no row is ok ({states(frame)}), so there is nothing to analyse"
             sections.append(Section(kind.capitalize(), why))
@@ -112,9 +112,3 @@ def states(frame: pd.DataFrame) -> str:
     """How many rows ended in which way."""
     counts = frame["status"].value_counts()
     return ", ".join(f"{count:,} {str(word).replace('_', ' ')}" for word, count in counts.items()) or "there is none"
-
-
-def asked_metrics(options: Mapping[str, Any]) -> list[str]:
-    """The metrics that an analysis names."""
-    listed = options.get("metrics") or []
-    return [name for name in (options.get("metric"), *([listed] if isinstance(listed, str) else listed)) if name]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,7 +17,6 @@ MONOTONE = "monotone"
 UNDETERMINED = "undetermined"
 EXACT = "exact values"
 """How the method of a fit begins whose draws are all the same."""
-FIT_STATUSES = (LOCATED, CENSORED_LOW, CENSORED_HIGH, MONOTONE, UNDETERMINED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +32,8 @@ class Fit:
     level: of the interval in one slice (pointwise); `.table` also carries low_simultaneous and high_simultaneous, which
         hold for all slices at once, where there are slices.
     points, draws, rows: different x values, different draws and rows that entered; dropped: why and how many rows did
-    not
-        enter. A row with a status other than ok, or with no number, never enters.
+    not enter.
+        A row with a status other than ok, or with no number, never enters.
     scale: the scale of the values (linear, asinh, sign; "mixed" where slices differ).
     table: one row per slice. crossings: one row per sign change (boundary fits; empty otherwise).
     notes: whatever a reader must know about how the numbers came about.
@@ -54,3 +55,25 @@ class Fit:
     table: pd.DataFrame
     crossings: pd.DataFrame
     notes: tuple[str, ...] = ()
+
+
+def overall(table: pd.DataFrame) -> dict[str, Any]:
+    """Status, estimate and interval of a whole table: of its one slice, or spanning the located ones."""
+    found = table[table["status"] == LOCATED]
+    if len(table) == 1 or not len(found):
+        statuses = [word for word in (CENSORED_LOW, CENSORED_HIGH) if (table["status"] == word).all()]
+        first = table.iloc[0] if len(table) == 1 else None
+        return {
+            "status": str(first["status"]) if first is not None else (statuses or [UNDETERMINED])[0],
+            "estimate": float(first["estimate"]) if first is not None else np.nan,
+            "low": float(first["low"]) if first is not None else np.nan,
+            "high": float(first["high"]) if first is not None else np.nan,
+            "method_spread": float(first["method_spread"]) if first is not None else np.nan,
+        }
+    return {
+        "status": LOCATED,
+        "estimate": float(found["estimate"].median()),
+        "low": float(found["low"].min()),
+        "high": float(found["high"].max()),
+        "method_spread": float(found["method_spread"].max()),
+    }

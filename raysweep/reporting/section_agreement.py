@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.reporting.against_theory import normal_quantile
+from raysweep.reporting.analyses import metrics_of
 from raysweep.reporting.joint import Joint, joint, student_coverage
 from raysweep.reporting.section import Drawing, Section
-from raysweep.reporting.section_curves import means_table, metrics_of
-from raysweep.reporting.selection import heavy_rows, parameters_of
+from raysweep.reporting.selection import heavy_rows, means_table, parameters_of
+from raysweep.reporting.signs import t_quantile
 from raysweep.reporting.style import QUALITATIVE, THEORY, set_bent
 from raysweep.reporting.words import axis_label, counted, number, with_error
 from raysweep.workloads.declaration import Workload
@@ -154,8 +155,6 @@ def scored(table: pd.DataFrame) -> pd.DataFrame:
 def agreement_figure(table: pd.DataFrame, test: Joint, metric: str, workload: Workload) -> Figure:
     """The diagonal, and the draws' averages that the test is about."""
     from matplotlib.figure import Figure
-
-    from raysweep.reporting.signs import t_quantile
 
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)

@@ -19,17 +19,16 @@ from raysweep.reporting.joint import joint
 from raysweep.reporting.movement import movement
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.section import Drawing, Section
-from raysweep.reporting.section_curves import one_series
-from raysweep.reporting.selection import all_keys, groups, heavy_rows, is_exact
+from raysweep.reporting.selection import all_keys, groups, heavy_rows, is_exact, is_number
+from raysweep.reporting.series import one_series
 from raysweep.reporting.style import picked
 from raysweep.reporting.theory_lines import smooth, zero_line
 from raysweep.reporting.words import plain, settings
+from raysweep.reporting.zero import SIGN_DRAWS
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
-
-SIGN_DRAWS = 6
 
 
 def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str) -> Section:
@@ -50,7 +49,7 @@ def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: 
             metric,
             "seed",
             level,
-            scale=slice_scale(rows, x, y, metric, workload),
+            scale=slice_scale(rows, y, metric, workload),
             exact=is_exact(rows, metric),
         )
         notes += [note for note in fit.notes if note not in notes]
@@ -144,12 +143,7 @@ def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None
     return pd.concat(columns, axis=1) if columns else pd.DataFrame(index=sorted(good["seed"].unique()))
 
 
-def is_number(frame: pd.DataFrame, name: str) -> bool:
-    """Whether a column holds numbers and not words."""
-    return frame[name].dtype.kind in "if"
-
-
-def slice_scale(rows: pd.DataFrame, x: str, y: str | None, metric: str, workload: Workload) -> Any:
+def slice_scale(rows: pd.DataFrame, y: str | None, metric: str, workload: Workload) -> Any:
     """What the workload knows of its draws: the sign scale for slices with a cell whose draws have no variance, the
     mean for all others (a far draw alone must not turn the question into one about the median). None: the fit
     chooses."""

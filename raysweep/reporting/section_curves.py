@@ -5,65 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from raysweep.reporting.figures_lines import Series, curves_figure
+from raysweep.reporting.analyses import metrics_of
+from raysweep.reporting.figures_lines import curves_figure
 from raysweep.reporting.section import Drawing, Section
-from raysweep.reporting.selection import CellMeans, all_keys, cell_means, groups, heavy_rows
+from raysweep.reporting.selection import all_keys, groups, means_table
+from raysweep.reporting.series import one_series
 from raysweep.reporting.style import picked
-from raysweep.reporting.theory_lines import closed_form_curve, smooth
 from raysweep.reporting.words import counted, plain, setting, settings, with_error
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def metrics_of(options: Mapping[str, Any]) -> list[str]:
-    """The metrics an entry names, under either key."""
-    value = options.get("metrics") or options.get("metric") or []
-    return [value] if isinstance(value, str) else list(value)
-
-
-def one_series(part: pd.DataFrame, x: str, metric: str, workload: Workload, key: Any, label: str) -> Series | None:
-    """The rows of one line, with the closed form on a fine grid; None if no row is usable."""
-    means = cell_means(part, x, metric, workload)
-    if not len(means.x):
-        return None
-    curve = closed_form_curve(part, x, metric, workload)
-    base = base_means(part, x, metric, workload)
-    if curve is None:  # along zipped axes only the grid itself has a closed form
-        return Series(key, label, means, *grid_theory(part, x, metric), base=base)
-    at = smooth(part, x, workload, 241)
-    at_infinity = float(curve(np.array([np.inf]))[0]) if np.isinf(means.x).any() else np.nan
-    return Series(key, label, means, at, curve(at), theory_at_infinity=at_infinity, base=base)
-
-
-def base_metric(metric: str, workload: Workload) -> str:
-    """What METRIC_after was for the base model, before anything was done to it: METRIC; empty if there is none."""
-    before = metric.removesuffix("_after")
-    return before if before != metric and any(before == known.name for known in workload.metrics) else ""
-
-
-def base_means(part: pd.DataFrame, x: str, metric: str, workload: Workload) -> CellMeans | None:
-    """The base model's own metric over x."""
-    before = base_metric(metric, workload)
-    if not before or before not in part.columns:
-        return None
-    means = cell_means(part, x, before, workload)
-    return means if len(means.x) else None
-
-
-def grid_theory(part: pd.DataFrame, x: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
-    """The rows' own closed form at each finite x; empty without one, or if it is not one number there."""
-    theory = f"{metric}_theory"
-    if theory not in part.columns:
-        return np.empty(0), np.empty(0)
-    known = part[np.isfinite(part[x].astype(float)) & np.isfinite(part[theory].astype(float))]
-    by_x = known.groupby(x)[theory]
-    if not len(known) or (by_x.nunique() > 1).any():
-        return np.empty(0), np.empty(0)
-    return by_x.first().index.to_numpy(float), by_x.first().to_numpy(float)
 
 
 def curves_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str) -> Section:
@@ -127,21 +79,3 @@ def extreme(table: pd.DataFrame, keys: list[str], metric: str, workload: Workloa
     more = f" and {counted(tied, 'more cell')}" if tied else ""
     word = "smallest" if direction == "minimize" else "largest"
     return f"{metric} is {word}, {with_error(best['mean'], best['standard_error'])}, at {where}{more}", int(heavy.sum())
-
-
-def means_table(frame: pd.DataFrame, keys: list[str], metric: str, workload: Workload) -> pd.DataFrame:
-    """Mean, standard error, median, number of draws and closed form of every cell, and whether its draws are known to
-    have no variance (then only the median means something)."""
-    import pandas as pd
-
-    good = frame[(frame["status"] == "ok") & np.isfinite(frame[metric].astype(float))]
-    names = [*keys, "mean", "standard_error", "median", "draws", "no_variance"]
-    if not len(good):
-        return pd.DataFrame(columns=names)
-    good = good.assign(no_variance=heavy_rows(good, metric, workload))
-    grouped = good.groupby(keys, dropna=False)
-    table = grouped[metric].agg(mean="mean", standard_error="sem", median="median", draws="count").reset_index()
-    table["no_variance"] = grouped["no_variance"].any().to_numpy()
-    if f"{metric}_theory" in good.columns:
-        table["theory"] = grouped[f"{metric}_theory"].first().to_numpy()
-    return table

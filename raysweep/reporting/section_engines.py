@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.reporting.analyses import metrics_of
 from raysweep.reporting.figures_engines import engines_figure
 from raysweep.reporting.section import Drawing, Section
-from raysweep.reporting.section_curves import metrics_of
 from raysweep.reporting.selection import parameters_of
 from raysweep.reporting.words import counted, number, plain, settings, with_error
 from raysweep.workloads.declaration import Workload
@@ -26,8 +26,9 @@ FLAT = 0.1  # a difference whose power of x is smaller does not come from the st
 class Trend:
     """How one engine's difference to the reference runs over x.
 
-    kind: equal (to rounding), constant, or order (falls as a power of x). order ± error: the power, found in each draw,
-    its mean over draws and standard error. smallest: the median difference at the smallest x; size: the largest median.
+    kind: equal (to rounding), constant, order (falls as a power of x), or single (no draw has it at two x). order ±
+    error: the power, found in each draw, its mean over draws and standard error. smallest: the median difference at the
+    smallest x; size: the largest median.
     """
 
     engine: str

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.reporting.against_theory import add_theory, excluded, summary
-from raysweep.reporting.draws import log_axis
-from raysweep.reporting.figures_lines import Series, curves_figure
+from raysweep.reporting.figures_lines import curves_figure
 from raysweep.reporting.inflection import fit_inflection
 from raysweep.reporting.movement import movement
 from raysweep.reporting.place_words import (
@@ -23,12 +22,10 @@ from raysweep.reporting.place_words import (
 )
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.section import Drawing, Section
-from raysweep.reporting.section_boundary import is_number
-from raysweep.reporting.section_curves import base_metric, one_series
-from raysweep.reporting.selection import all_keys, groups, is_exact
-from raysweep.reporting.style import picked
-from raysweep.reporting.theory_lines import closed_form_curve, turning_point
-from raysweep.reporting.words import counted, interval, number, plain, settings, unit_of
+from raysweep.reporting.selection import all_keys, better_turn, groups, is_exact, is_number
+from raysweep.reporting.series import base_metric, panels_of
+from raysweep.reporting.theory_lines import turning_points
+from raysweep.reporting.words import counted, interval, number, plain, unit_of
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -40,14 +37,12 @@ def inflection_section(frame: pd.DataFrame, options: Mapping[str, Any], workload
     import pandas as pd
 
     x, metric, level = options["x"], options["metric"], float(options.get("level", 0.95))
-    direction = next(m.direction for m in workload.metrics if m.name == metric)
-    turn = "max" if direction == "maximize" else "min"
+    turn = better_turn(metric, workload)
     keys = all_keys(frame, workload, x, list(options.get("by", [])))
     pieces, rows_of = [], []
     for values, rows in groups(frame, keys):
         fit = fit_inflection(rows, x, metric, "seed", level, turn=turn, exact=is_exact(rows, metric))
-        expected = theory_turn(rows, x, metric, workload, turn)
-        table = add_theory(fit.table, [np.array([expected]) if np.isfinite(expected) else np.empty(0)], level)
+        table = add_theory(fit.table, [turning_points(rows, x, metric, workload, turn)], level)
         pieces.append(table.assign(**dict(zip(keys, values, strict=True))))
         rows_of.append((values, rows))
     whole = pd.concat(pieces, ignore_index=True)
@@ -83,44 +78,6 @@ def runs_along(whole: pd.DataFrame, keys: list[str], key: str) -> bool:
     others = [other for other in keys if other != key]
     sizes = whole.groupby(others, dropna=False)[key].transform("nunique") if others else whole[key].nunique()
     return bool(np.mean(np.asarray(sizes) > 1) > 0.5)
-
-
-def theory_turn(rows: pd.DataFrame, x: str, metric: str, workload: Workload, turn: str) -> float:
-    """The closed form's own turning point within the finite range of x; NaN if it has none there."""
-    curve = closed_form_curve(rows, x, metric, workload)
-    values = np.sort(rows[x].unique().astype(float))
-    values = values[np.isfinite(values)]
-    if curve is None or len(values) < 2:
-        return float("nan")
-    return turning_point(curve, values[0], values[-1], turn, log_axis(values))
-
-
-def panels_of(
-    rows_of: list[tuple[Any, pd.DataFrame]],
-    whole: pd.DataFrame,
-    keys: list[str],
-    x: str,
-    metric: str,
-    workload: Workload,
-) -> list[tuple[str, list[Series]]]:
-    """Lines by the first key, panels by the rest, with the fitted places marked."""
-    from dataclasses import replace
-
-    panels: dict[Any, list[Series]] = {}
-    for (values, rows), row in zip(rows_of, whole.to_dict("records"), strict=True):
-        one = one_series(
-            rows, x, metric, workload, values[0] if values else "", settings(keys[:1], values[:1], workload)
-        )
-        if one is None:
-            continue
-        if row["status"] == LOCATED:
-            one = replace(one, marks=[(row["estimate"], row["low"], row["high"], row["theory"])])
-        panels.setdefault(tuple(values[1:]), []).append(one)
-    names = list(panels)
-    return [
-        (settings(keys[1:], names[k], workload), [panels[names[k]][j] for j in picked(len(panels[names[k]]), 8)])
-        for k in picked(len(names), 9)
-    ]
 
 
 def headline(

@@ -22,10 +22,9 @@ from raysweep.reporting.place_words import (
 )
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.section import Drawing, Section
-from raysweep.reporting.section_boundary import is_number
-from raysweep.reporting.section_inflection import panels_of, theory_turn
-from raysweep.reporting.selection import all_keys, groups, is_exact, with_choice
-from raysweep.reporting.theory_lines import closed_form_curve
+from raysweep.reporting.selection import all_keys, better_turn, groups, is_exact, is_number, with_choice
+from raysweep.reporting.series import panels_of
+from raysweep.reporting.theory_lines import closed_form_curve, turning_points
 from raysweep.reporting.words import counted, interval, number, plain, unit_of
 from raysweep.workloads.declaration import Workload
 
@@ -36,15 +35,14 @@ if TYPE_CHECKING:
 def optimum_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str) -> Section:
     """Fits, figures and tables of one `optimum` entry."""
     x, metric, level = options["x"], options["metric"], float(options.get("level", 0.95))
-    direction = next(m.direction for m in workload.metrics if m.name == metric)
-    turn = "max" if direction == "maximize" else "min"
+    turn = better_turn(metric, workload)
     keys = all_keys(frame, workload, x, list(options.get("by", [])))
     frame = with_choice(frame, x, keys)
     fit = fit_optimum(frame, x, metric, keys or None, "seed", level, turn=turn, exact=is_exact(frame, metric))
     rows_of = list(groups(frame, keys))
     blind = knows_no_rate(rows_of[0][1], x, metric, workload)
-    expected = [np.nan if blind else theory_turn(rows, x, metric, workload, turn) for _, rows in rows_of]
-    whole = add_theory(fit.table, [np.array([e]) if np.isfinite(e) else np.empty(0) for e in expected], level)
+    expected = [np.empty(0) if blind else turning_points(rows, x, metric, workload, turn) for _, rows in rows_of]
+    whole = add_theory(fit.table, expected, level)
 
     caption = (
         f"{plain(metric).capitalize()} against {plain(x)}: mean over draws ± one standard error. Diamonds: the fitted "

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.reporting.analyses import metrics_of
 from raysweep.reporting.figures_regime import Setting, rates_figure, tuned_figure
 from raysweep.reporting.regime import Regime, fit_regime
 from raysweep.reporting.regime_words import headline, numbers, paragraphs, shown_row
 from raysweep.reporting.section import Drawing, Section
-from raysweep.reporting.section_curves import base_means, base_metric, metrics_of
-from raysweep.reporting.selection import all_keys, cell_means, groups, is_exact, with_choice
+from raysweep.reporting.selection import all_keys, better_turn, cell_means, groups, is_exact, with_choice
+from raysweep.reporting.series import base_means, base_metric
 from raysweep.reporting.style import picked
 from raysweep.reporting.words import plain, settings
 from raysweep.workloads.declaration import Workload
@@ -27,9 +28,7 @@ def regime_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
 
     lr, length, metric = options["lr"], options["length"], options["metric"]
     level = float(options.get("level", 0.95))
-    beside = [other for other in metrics_of({"metrics": options.get("metrics") or []}) if other != metric]
-    directions = {m.name: m.direction for m in workload.metrics}
-    turn = "max" if directions[metric] == "maximize" else "min"
+    beside = [other for other in metrics_of(options) if other != metric]
     keys = [key for key in all_keys(frame, workload, lr, [length, *options.get("by", [])]) if key != length]
     frame = with_choice(frame, lr, keys)
     answers: list[tuple[tuple[Any, ...], Regime]] = []
@@ -43,9 +42,9 @@ def regime_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
             metric,
             "seed",
             level,
-            turn=turn,
+            turn=better_turn(metric, workload),
             exact=exact,
-            beside={other: "max" if directions[other] == "maximize" else "min" for other in beside},
+            beside={other: better_turn(other, workload) for other in beside},
         )
         answers.append((values, regime))
         fixed = {each: fixed_rates(rows, lr, length, each, workload) for each in [metric, *beside]}
@@ -74,7 +73,7 @@ def regime_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
                 f"{plain(each).capitalize()} at the {plain(lr)} that is best for {plain(metric)}, against "
                 f"{plain(length)} (as O Fig. 6), with {100 * level:g} % intervals between draws"
                 + ("; dashed: the base model." if base_metric(each, workload) else "."),
-                tuned_figure(shown, each, length, lr, workload),
+                tuned_figure(shown, each, length, workload),
             )
         )
     tuned = pd.concat(
@@ -95,7 +94,7 @@ def regime_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
     return Section(
         title=f"Regime: how the best {plain(lr)} moves with {plain(length)}",
         headline=headline(answers, keys, lr, length, metric, beside, workload),
-        paragraphs=paragraphs(answers, keys, lr, length, metric, level, workload),
+        paragraphs=paragraphs(answers, keys, lr, length, level, workload),
         drawings=drawings,
         shown=[shown_row(values, one, keys, length, metric) for values, one in answers],
         tables={f"{name}_slopes": whole, f"{name}_rates": rates, f"{name}_tuned": tuned},

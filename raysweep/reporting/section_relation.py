@@ -10,8 +10,8 @@ import numpy as np
 
 from raysweep.reporting.figures_relation import Cloud, relation_figure
 from raysweep.reporting.section import Drawing, Section
-from raysweep.reporting.section_curves import means_table
-from raysweep.reporting.selection import groups, parameters_of
+from raysweep.reporting.selection import groups, heavy_rows, means_table, parameters_of
+from raysweep.reporting.signs import t_quantile
 from raysweep.reporting.words import counted, settings
 from raysweep.workloads.declaration import Workload
 
@@ -26,7 +26,7 @@ STRONG, WEAK = 0.9, 0.5  # |rank correlation| from which x predicts y, and below
 class Rank:
     """Spearman's rank correlation over cells, found in each draw: mean over draws with its interval.
 
-    cells: the fewest and the most that entered in a draw. why: what is missing if there is no number.
+    cells: the most that a draw has. why: what is missing if there is no number.
     """
 
     mean: float
@@ -57,7 +57,7 @@ def relation_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: 
 
     clouds = []
     for k, (values, rows) in enumerate(parts or [((), good)]):
-        clouds.append(cloud(rows, x, y, keys, values, ranks[k][0] if ranks else "", workload))
+        clouds.append(cloud(rows, x, y, values, ranks[k][0] if ranks else "", workload))
     caption = (
         f"Each point is a cell: {y} against {x}, means over draws ± one standard error (medians, open, where draws "
         "have no variance)." + (" Infinite values stand apart at the right." if np.isinf(good[x]).any() else "")
@@ -100,8 +100,6 @@ def rank_correlation(rows: pd.DataFrame, x: str, y: str) -> Rank:
     """
     from scipy.stats import spearmanr
 
-    from raysweep.reporting.signs import t_quantile
-
     found, cells = [], 0
     for _, draw in rows.groupby("seed"):
         mean = draw.groupby("_cell")[[x, y]].mean()  # a cell that was given twice in a draw counts once
@@ -120,11 +118,9 @@ def rank_correlation(rows: pd.DataFrame, x: str, y: str) -> Rank:
 
 
 def cloud(
-    rows: pd.DataFrame, x: str, y: str, keys: list[str], values: tuple[Any, ...], label: str, workload: Workload
+    rows: pd.DataFrame, x: str, y: str, values: tuple[Any, ...], label: str, workload: Workload
 ) -> Cloud:
     """One group of cells as points with error bars."""
-    from raysweep.reporting.selection import heavy_rows
-
     rows = rows.assign(_heavy=heavy_rows(rows, y, workload))
     grouped = rows.groupby("_cell")
     heavy = grouped["_heavy"].any().to_numpy()

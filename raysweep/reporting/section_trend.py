@@ -9,9 +9,8 @@ import numpy as np
 
 from raysweep.reporting.figures_lines import curves_figure
 from raysweep.reporting.section import Drawing, Section
-from raysweep.reporting.section_curves import base_metric, grid_theory
-from raysweep.reporting.section_inflection import panels_of
 from raysweep.reporting.selection import all_keys, groups
+from raysweep.reporting.series import base_metric, grid_theory, panels_of
 from raysweep.reporting.trend import FALLS, RISES, UNCLEAR, UNTESTED, fit_trend, holm, trend_verdict
 from raysweep.reporting.words import counted, interval, number, plain
 from raysweep.workloads.declaration import Workload

@@ -20,6 +20,12 @@ def parameters_of(frame: pd.DataFrame, workload: Workload) -> list[str]:
     return [parameter.name for parameter in workload.parameters if parameter.name in frame.columns]
 
 
+def better_turn(metric: str, workload: Workload) -> str:
+    """Which extreme of a metric is its best: max if it is to be maximized, else min."""
+    direction = next(known.direction for known in workload.metrics if known.name == metric)
+    return "max" if direction == "maximize" else "min"
+
+
 def all_keys(frame: pd.DataFrame, workload: Workload, x: str | None, keys: list[str]) -> list[str]:
     """`keys`, and every other parameter that varies on its own: rows that differ in it must not be averaged."""
     chosen = list(keys)
@@ -111,3 +117,26 @@ def is_exact(frame: pd.DataFrame, metric: str) -> bool:
     value, known = frame[metric].to_numpy(float), frame[theory].to_numpy(float)
     both = np.isfinite(value) & np.isfinite(known)
     return bool(both.any() and np.allclose(value[both], known[both], rtol=1e-12, atol=1e-300))
+
+
+def is_number(frame: pd.DataFrame, name: str) -> bool:
+    """Whether a column holds numbers and not words."""
+    return frame[name].dtype.kind in "if"
+
+
+def means_table(frame: pd.DataFrame, keys: list[str], metric: str, workload: Workload) -> pd.DataFrame:
+    """Mean, standard error, median, number of draws and closed form of every cell, and whether its draws are known to
+    have no variance (then only the median means something)."""
+    import pandas as pd
+
+    good = frame[(frame["status"] == "ok") & np.isfinite(frame[metric].astype(float))]
+    names = [*keys, "mean", "standard_error", "median", "draws", "no_variance"]
+    if not len(good):
+        return pd.DataFrame(columns=names)
+    good = good.assign(no_variance=heavy_rows(good, metric, workload))
+    grouped = good.groupby(keys, dropna=False)
+    table = grouped[metric].agg(mean="mean", standard_error="sem", median="median", draws="count").reset_index()
+    table["no_variance"] = grouped["no_variance"].any().to_numpy()
+    if f"{metric}_theory" in good.columns:
+        table["theory"] = grouped[f"{metric}_theory"].first().to_numpy()
+    return table

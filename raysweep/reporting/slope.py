@@ -12,7 +12,7 @@ from raysweep.reporting.draws import draw_curves, usable
 from raysweep.reporting.optimum import without_cliffs
 from raysweep.reporting.places import all_places
 from raysweep.reporting.result import LOCATED, Fit
-from raysweep.reporting.zero import t_quantile
+from raysweep.reporting.signs import t_quantile
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -120,3 +120,14 @@ def turning_point(curve: Curve, low: float, high: float, turn: str, logarithmic:
         if (last - first) <= 1e-5 * max(abs(first), abs(last), 1e-3):  # beyond, rounding of the values decides
             break
     return float(back(np.array((first + last) / 2)))
+
+
+def turning_points(rows: pd.DataFrame, x: str, metric: str, workload: Workload, turn: str) -> np.ndarray:
+    """The closed form's own turning point within the finite range of x, shape (1,); empty if it has none there."""
+    curve = closed_form_curve(rows, x, metric, workload)
+    values = np.sort(rows[x].unique().astype(float))
+    values = values[np.isfinite(values)]
+    if curve is None or len(values) < 2:
+        return np.empty(0)
+    place = turning_point(curve, values[0], values[-1], turn, log_axis(values))
+    return np.array([place]) if np.isfinite(place) else np.empty(0)

@@ -8,6 +8,7 @@ import numpy as np
 
 from raysweep.reporting.additive import Additive, additive_fit, rise, rise_quantile, smooth_within_draws
 from raysweep.reporting.broken_power_law import REJECTED, fit_broken_power_law
+from raysweep.reporting.draws import even_in_log
 from raysweep.reporting.grid_range import convex_range, curvatures, uneven_range, unresolved
 from raysweep.reporting.halving import More, more_for_half
 from raysweep.reporting.places import all_places, resampled_places, slope_interval
@@ -68,14 +69,6 @@ def in_units_of_x(found: Turn, unit: float = 1.0) -> Turn:
         method_spread=back(found.estimate) * float(np.expm1(found.method_spread)),
         more=more and replace(more, low=back(more.low), high=back(more.high)),
     )
-
-
-def even_in_log(x: np.ndarray) -> bool:
-    """Whether sorted x is positive and spread more evenly in log x than in x."""
-    if len(x) < 3 or not x[0] > 0:
-        return False
-    plain, logarithmic = np.diff(x), np.diff(np.log(x))
-    return bool(logarithmic.std() / logarithmic.mean() < plain.std() / plain.mean())
 
 
 def without_noise(u: np.ndarray, fit: Additive) -> Turn:
