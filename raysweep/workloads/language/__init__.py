@@ -128,8 +128,8 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
 WORKLOAD = Workload(
     name="language",
     summary="overtraining of small language models: noise or fine-tuning after pretraining (paper O); diverged: a loss "
-            "that is no number, or training that ends above where it started by more than batches vary",
-    identity_version=2,
+            "that is no number, or a training loss that ends above where it started",
+    identity_version=3,
     parameters=PARAMETERS,
     metrics=METRICS,
     compute="raysweep.workloads.language.compute:compute",

@@ -19,7 +19,7 @@ def compute(columns: Columns, seeds: np.ndarray, store: Store) -> tuple[dict[str
 
     columns: one entry per row of every declared parameter; seeds: (rows,); store: where pretrainings are kept, each
     computed once. A row whose training met a number that is none is diverged, at the weights before it; so is one whose
-    pretraining did.
+    training loss ended above where it started, and one whose pretraining did either.
     """
     rows = [{name: values[index] for name, values in columns.items()} for index in range(len(seeds))]
     metrics = {metric.name: np.full(len(rows), np.nan) for metric in METRICS}

@@ -28,7 +28,8 @@ warnings.filterwarnings("ignore", message="grad and param do not obey the gradie
 
 REMEMBERED = 1000  # steps
 LOOKED = 10  # training batches on which start and end are compared
-RISE = 1e-3  # nats
+SURE = 2.0  # standard errors by which a loss is above another
+RISE = 1e-3  # nats that rounding may make, to bfloat16 on a GPU
 PIECE_BYTES = 8e9
 """What the backward pass of all models may keep at a time; a larger batch is taken in pieces whose gradients add up. A
 constant, so that no result depends on how much memory a machine has free."""
@@ -197,9 +198,11 @@ def rose(begun: np.ndarray, ended: np.ndarray) -> np.ndarray:
     """Whether the training loss of each model ended above where it started, boolean (models,).
 
     begun, ended: losses (batches, models) of the weights at the start and at the end on the same training batches, the
-    last LOOKED, so that what the choice of text does cancels. Above means by more than the loss at the start varies
-    from batch to batch (its standard deviation over these) and by more than RISE: less is a run that wanders about its
-    floor. A loss that is no number is above.
+    last LOOKED, so that how hard a text is cancels. Above is a mean rise by more than SURE times its own standard error
+    over these batches and by more than RISE. It has no other margin, so that a run that lost little has diverged too;
+    one that wanders about its floor loses on some batches what it gains on others, and has not. Of a single batch there
+    is no standard error, and any rise counts. A loss that is no number is above.
     """
-    margin = np.maximum(RISE, begun.std(0, ddof=1) if len(begun) > 1 else 0.0)
-    return np.asarray(~((ended - begun).mean(0) <= margin))
+    risen = ended - begun
+    error = risen.std(0, ddof=1) / np.sqrt(len(risen)) if len(risen) > 1 else 0.0
+    return np.asarray(~(risen.mean(0) <= np.maximum(RISE, SURE * error)))
