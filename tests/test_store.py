@@ -431,6 +431,31 @@ def test_lost_weights_and_a_record_of_another_stage_count_as_damage(local: Store
     assert local.stages() == []
 
 
+@pytest.mark.parametrize("lost", ["meta", "weights", "bytes", "checksum"])
+def test_a_record_that_lacks_a_part_counts_as_damage(local: Store, lost: str) -> None:
+    once(local)
+    record = published(local)[0]
+    record.write_bytes(seal({name: value for name, value in unseal(record.read_bytes()).items() if name != lost}))
+    assert local.look(STAGE) is None
+    assert any("damaged" in line for line in store_commands.overview(local))
+    assert_equal(once(local, seed=3).tensors(), weights(3))
+
+
+@pytest.mark.parametrize("left", [None, b""], ids=["missing", "empty"])
+def test_a_store_that_lost_its_marker_is_still_one_and_gets_it_back(local: Store, left: bytes | None) -> None:
+    once(local)
+    marker = Path(local.url) / "store.json"
+    sound = marker.read_bytes()
+    marker.unlink()
+    if left is not None:
+        marker.write_bytes(left)
+    assert_equal(once(Store(local.url), seed=3).tensors(), weights())  # what was published is still there
+    assert store_commands.verify(Store(local.url))[1]
+    assert (marker.read_bytes() if marker.exists() else None) == left  # so far it was only read
+    Store(local.url).refer("sweep", [STAGE])
+    assert marker.read_bytes() == sound
+
+
 def test_an_entry_damaged_after_it_was_read_is_not_handed_out(local: Store) -> None:
     entry = once(local)
     entry.tensors()
@@ -627,6 +652,17 @@ def test_prune_takes_nothing_while_a_reference_cannot_be_read(local: Store) -> N
     reference.write_bytes(reference.read_bytes()[:-5])
     with pytest.raises(InputError, match="nothing was pruned"):
         store_commands.prune(local)
+    assert local.stages() == [STAGE]
+
+
+def test_a_damaged_reference_is_mended_by_its_sweep(local: Store) -> None:
+    once(local)
+    local.refer("sweep", [STAGE])
+    reference = next((Path(local.url) / "refs" / "sweep").iterdir())
+    reference.write_bytes(b"")
+    local.refer("sweep", [STAGE])
+    assert local.users() == {STAGE: ["sweep"]}
+    store_commands.prune(local)
     assert local.stages() == [STAGE]
 
 

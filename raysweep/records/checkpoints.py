@@ -23,6 +23,7 @@ from raysweep.records.store_files import Files
 from raysweep.records.store_format import CHUNK, Checksum, Damaged, deserialize, pieces, seal, serialize, unseal
 
 _WEIGHTS = re.compile(r"[a-z]+/[\w.-]+\.safetensors")
+_FIELDS = {"meta": dict, "weights": str, "bytes": int, "checksum": str}
 FORMAT = 1
 """Of records and weights; raised whenever a store of this version could no longer be read by the one before."""
 
@@ -94,6 +95,9 @@ def look(files: Files, record: str, stage: str) -> dict[str, Any] | None:
                                      f"of raysweep reads {FORMAT}")
     if body.get("stage") != stage:
         raise Damaged(f"{record} belongs to stage {body.get('stage')}")
+    for name, kind in _FIELDS.items():
+        if not isinstance(body.get(name), kind):
+            raise Damaged(f"{record} has no {name}")
     return body
 
 

@@ -52,7 +52,7 @@ Computed = tuple[Mapping[str, np.ndarray], dict[str, Any]]
 
 class Store:
     """A store at a path or URL. Opening it reads its format (InputError if it is of another version, or no store) and
-    creates nothing. It can be pickled and used by threads. A lease lasts `lease_seconds` beyond its last renewal.
+    creates nothing; a format that was lost is put back by the next who writes. It can be pickled and used by threads. A lease lasts `lease_seconds` beyond its last renewal.
     `provenance` (which sweep, which code) is added to the meta of every stage computed through it.
     """
 
@@ -62,6 +62,7 @@ class Store:
         self.url = self.files.root
         self.lease_seconds = lease_seconds
         self.provenance = dict(provenance or {})
+        self._lost = False  # whether it is a store all right, but for its marker
         self._ready = self._marked()
 
     def _marked(self) -> bool:
@@ -69,12 +70,20 @@ class Store:
         try:
             content = self.files.read(MARKER)
         except FileNotFoundError:
-            strange = [name for name in self.files.names("") if not name.startswith(".")]
-            if MARKER in strange:  # created this moment
+            content = b""
+        if not content:
+            there = {name for name in self.files.names("") if not name.startswith(".")}
+            others = sorted(there - {MARKER})
+            # every record states its format for itself, so that nothing hangs on a marker that a crash has lost
+            self._lost = "entries" in others and set(FOLDERS).issuperset(others)
+            if self._lost:
+                return True
+            if MARKER in there and self.files.size(MARKER):  # created this moment
                 return self._marked()
-            if strange:
-                raise InputError(self.url, f"is not a store: it has no {MARKER}, but {strange[0]}") from None
-            return False
+            if others:
+                raise InputError(self.url, f"is not a store: it has no {MARKER}, but {others[0]}") from None
+            if not there:
+                return False
         try:
             found = json.loads(content)["format"]
         except (ValueError, KeyError, TypeError):
@@ -110,6 +119,9 @@ class Store:
                 self._ready = False
 
     def _prepare(self) -> None:
+        if self._lost:
+            self.files.replace(MARKER, _marker())
+            self._lost = False
         if not self._ready:
             self.files.create(MARKER, _marker())
             self._ready = self._marked()
@@ -221,7 +233,9 @@ class Store:
         for stage in wanted:
             _record(stage)
         self._prepare()
-        self.files.create(f"{_references(sweep)}/{content_id(wanted)}.json", seal({"stages": wanted}))
+        name, content = f"{_references(sweep)}/{content_id(wanted)}.json", seal({"stages": wanted})
+        if not self.files.create(name, content):
+            self.files.replace(name, content)  # what stands under its name and is not it was damaged
 
     def forget(self, sweep: str) -> None:
         """A sweep needs nothing any more (it was deleted)."""
