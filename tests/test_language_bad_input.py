@@ -39,8 +39,10 @@ CASES: dict[str, tuple[dict[str, Any], Callable[[Path], Any] | None, str, tuple[
         ("empty",)),
     "a corpus shorter than a context": ({"source": "file:{here}.txt"}, lambda p: p.write_text("a b\n\nc d\n\ne f\n\ng"),
                                         "fixed.source: ", ("{here}.txt", "at least 65")),
-    "too few documents": ({"source": "file:{here}.txt"}, lambda p: p.write_text("all of it in one line"),
-                          "fixed.source: ", ("{here}.txt", "at least 3")),
+    "a corpus of one short line": ({"source": "file:{here}.txt"}, lambda p: p.write_text("all of it in one line"),
+                                   "fixed.source: ", ("{here}.txt", "at least 65")),
+    "too few documents": ({"source": "file:{here}.jsonl"}, lambda p: p.write_text('{"text": "one"}\n{"text": "two"}'),
+                          "fixed.source: ", ("{here}.jsonl", "at least 3")),
     "a corpus that is not UTF-8": ({"source": "file:{here}.txt"}, lambda p: p.write_bytes(b"na\xefve " * 900),
                                    "fixed.source: {here}.txt: ", ("UTF-8", "byte 2 ")),
     "JSON lines that are not UTF-8": ({"source": "file:{here}.jsonl"}, lambda p: p.write_bytes(

@@ -129,7 +129,54 @@ def test_a_user_s_own_files(tmp_path):
     assert corpus.load(f"file:{tmp_path}/one.txt").digest != before
 
 
+def lines_of(count: int) -> list[str]:
+    stream = np.random.default_rng(1)
+    return [" ".join(f"w{word}" for word in stream.integers(0, 999, 12)) for _ in range(count)]
+
+
+@pytest.mark.parametrize("between", ["\n\n", "\r\n\r\n", "\n", "\r\n", " ", "\0"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_a_single_file_is_cut_whatever_ends_its_lines(tmp_path, between, mark):
+    """Blank lines, lines, or one gigantic line; from Windows too, and with the mark its editors put in front."""
+    path = tmp_path / "text.txt"
+    path.write_bytes(mark + between.join(lines_of(600)).encode())
+    found = files.documents(str(path))
+    assert 15 <= len(found) <= 40
+    assert max(map(len, found)) < 3 * min(map(len, found[:-1]))
+    assert b"".join(found).split() == between.join(lines_of(600)).encode().split()  # nothing lost, nothing added
+    assert corpus.complaint(f"file:{path}", 256) is None
+
+
+def test_two_text_files_are_enough(tmp_path):
+    for name in ("one.txt", "two[1].txt"):
+        (tmp_path / name).write_text("\n".join(lines_of(300)))
+    assert corpus.complaint(f"file:{tmp_path}", 64) is None
+    assert corpus.complaint(f"file:{tmp_path / 'two[1].txt'}", 64) is None
+    (tmp_path / "gone.txt").symlink_to(tmp_path / "nowhere")
+    assert corpus.complaint(f"file:{tmp_path}", 64) is None
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("inside", ["\u2028", "\u2029", "\x85", "\x0c", "\x1c"])
+def test_only_a_newline_ends_a_line_of_jsonl(tmp_path, mark, end, inside):
+    path = tmp_path / "lines.jsonl"
+    texts = [f"line {number}{inside}goes on" for number in range(30)]
+    inner = [json.dumps({"text": text, "label": "a"}, ensure_ascii=False) for text in texts]
+    path.write_bytes(mark + end.join(inner).encode())
+    if inside < " ":  # JSON itself says no to control characters that stand for themselves
+        inner = [json.dumps({"text": text, "label": "a"}) for text in texts]
+        path.write_bytes(mark + end.join(inner).encode())
+    assert [document.decode() for document in files.documents(str(path))] == texts
+    assert [entry["text"] for _, entry in files.entries(str(path))] == texts
+
+
 @pytest.mark.parametrize(("name", "content", "words"), [
+    ("surrogate.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', "line 2: field 'text' holds half a character"),
+    ("number.jsonl", b'{"text": "a"}\n{"text": 7}\n', "line 2: field 'text' is no text"),
+    ("deep.jsonl", b'{"text": "a"}\n' + b"[" * 100_000, "line 2: expected a JSON object"),
+    ("letter.txt", b"hello world", "expected at least 65"),
+    ("same.txt", b"abcdefgh" * 20_000, "at least 3 different documents"),
     ("empty.txt", b"  \n", "empty"),
     ("short.txt", b"a\n\nb\n\nc\n\nd", "expected at least 65"),
     ("latin.txt", b"caf\xe9 " * 500, "UTF-8, byte 3"),
@@ -197,6 +244,9 @@ def test_a_task_s_examples_are_split_and_each_is_seen_once_an_epoch(tmp_path):
     (['{"text": "a", "label": "x"}', '{"label": "y"}'], "line 2: missing field 'text'"),
     (['{"text": "a", "label": "x"}', '{"text": "b", "label": "x"}'], "two different labels"),
     (['{"text": "a", "label": "x"}', '[]'], "line 2: expected a JSON object"),
+    (['{"text": "a", "label": "x"}', '{"text": "b", "label": 1}'], "line 2: field 'label' is no text"),
+    (['{"text": "a", "label": "x"}', '{"text": "", "label": "y"}'], "line 2: field 'text' is empty"),
+    (['{"text": "a", "label": "x"}', '{"text": "\\udc80", "label": "y"}'], "line 2: field 'text' holds half"),
 ])
 def test_a_task_file_that_is_wrong_is_named_with_its_line(tmp_path, lines, words):
     path = tmp_path / "task.jsonl"
@@ -225,6 +275,8 @@ def test_tokens_on_disk_are_mapped_and_split_between_documents(tmp_path, name):
     assert "below the vocabulary of 400" in str(corpus.complaint(f"tokens:400:3:{path}", 32))
     assert "documents that end" in str(corpus.complaint(f"tokens:600:550:{path}", 32))
     assert "cannot be mapped" in str(corpus.complaint(f"tokens:501:500:{path}x", 32))
+    (tmp_path / f"empty-{name}").touch()
+    assert "cannot be mapped" in str(corpus.complaint(f"tokens:501:500:{tmp_path}/empty-{name}", 32))
     assert "VOCABULARY:SEPARATOR" in str(corpus.complaint("tokens:here", 32))
 
 

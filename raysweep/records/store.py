@@ -52,8 +52,9 @@ Computed = tuple[Mapping[str, np.ndarray], dict[str, Any]]
 
 class Store:
     """A store at a path or URL. Opening it reads its format (InputError if it is of another version, or no store) and
-    creates nothing; a format that was lost is put back by the next who writes. It can be pickled and used by threads. A lease lasts `lease_seconds` beyond its last renewal.
-    `provenance` (which sweep, which code) is added to the meta of every stage computed through it.
+    creates nothing; a format that was lost is put back by the next who writes. It can be pickled and used by threads. A
+    lease lasts `lease_seconds` beyond its last renewal. `provenance` (which sweep, which code) is added to the meta of
+    every stage computed through it.
     """
 
     def __init__(self, url: str | AnyPath, lease_seconds: float = LEASE_SECONDS,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import glob
 import json
+import re
 from pathlib import Path
 from typing import Any
 
-from raysweep.workloads.language.splitting import BadText
+from raysweep.workloads.language.splitting import SPLITS, BadText
 
-BLOCK = 2000  # characters; a single text file is cut at blank lines into documents of at least this many
+BLOCK = 2000  # characters; one or two text files are cut at blank lines into documents of at least this many
+CUTS = ((r"\r?\n\r?\n", "\n\n"), (r"\r?\n", "\n"))  # where a text is cut, and what then ends a paragraph
+MARK = "\ufeff"  # that some editors begin a file with
 FIELD = "text"
 SUFFIXES = (".txt", ".md", ".jsonl")  # what is read of a folder
 
@@ -20,8 +23,10 @@ def paths(pattern: str) -> list[Path]:
         raise BadText("expected a path after file:")
     expanded = str(Path(pattern).expanduser())
     found = sorted(Path(name) for name in glob.glob(expanded, recursive=True) if Path(name).is_file())
+    if Path(expanded).is_file():  # whatever is in its name
+        found = [Path(expanded)]
     if Path(expanded).is_dir():
-        found = sorted(path for path in Path(expanded).rglob("*") if path.suffix in SUFFIXES)
+        found = sorted(path for path in Path(expanded).rglob("*") if path.suffix in SUFFIXES and path.is_file())
     if not found:
         raise BadText(f"expected a text file, no such file: {pattern}")
     return found
@@ -33,36 +38,52 @@ def signature(pattern: str) -> tuple[object, ...]:
 
 
 def documents(pattern: str) -> list[bytes]:
-    """Every document, UTF-8. A line of a JSONL file is one; so is a text file, unless it is the only one, which is cut
-    at blank lines. BadText names the file, and the line where it is one that is wrong."""
+    """Every document, UTF-8. A line of a JSONL file is one; so is a text file, unless there are too few, which are cut
+    into blocks. BadText names the file, and the line where it is one that is wrong."""
     found = paths(pattern)
+    few = len(found) < len(SPLITS) and all(path.suffix != ".jsonl" for path in found)
     read: list[bytes] = []
     for path in found:
         text = _text(path)
         if not text.strip():
             raise BadText(f"{path}: expected text, the file is empty")
         if path.suffix == ".jsonl":
-            read += [_field(path, number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+            read += [_field(path, number, line) for number, line in _lines(text)]
         else:
-            read += blocks(text) if len(found) == 1 else [text.encode()]
+            read += blocks(text) if few else [text.encode()]
     return read
 
 
 def blocks(text: str) -> list[bytes]:
-    """Text cut at blank lines into runs of at least BLOCK characters, or less where that leaves too few documents."""
-    least = min(BLOCK, len(text) // 20)
+    """Text cut at blank lines into runs of at least BLOCK characters, or less where that leaves too few documents; at
+    the ends of lines where there are too few blank ones, and anywhere where there are too few lines."""
+    least = max(1, min(BLOCK, len(text) // 20))
+    for cut, end in CUTS:
+        found = _runs(re.split(cut, text), end, least)
+        if len(found) >= len(SPLITS):
+            return found
+    return [text[start:start + least].encode() for start in range(0, len(text), least)]
+
+
+def _runs(paragraphs: list[str], end: str, least: int) -> list[bytes]:
     result, run = [], ""
-    for paragraph in text.split("\n\n"):
-        run += paragraph + "\n\n"
+    for paragraph in paragraphs:
+        run += paragraph + end
         if len(run) >= least:
             result.append(run.encode())
             run = ""
     return [*result, run.encode()] if run.strip() else result
 
 
+def _lines(text: str) -> list[tuple[int, str]]:
+    """The lines of a JSONL file with their numbers, blank ones left out. Only a newline ends one: a text may hold
+    whatever else Unicode counts as the end of a line."""
+    return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+
+
 def _text(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8")
+        return path.read_bytes().decode("utf-8").removeprefix(MARK)
     except UnicodeDecodeError as error:
         raise BadText(f"{path}: expected UTF-8, byte {error.start:,} is not") from None
     except OSError as error:
@@ -73,10 +94,10 @@ def entries(pattern: str) -> list[tuple[str, dict[str, Any]]]:
     """Every line of JSONL files as ("file line number", its object); BadText names the line that is none."""
     read = []
     for path in paths(pattern):
-        lines = _text(path).splitlines()
-        if not any(line.strip() for line in lines):
+        lines = _lines(_text(path))
+        if not lines:
             raise BadText(f"{path}: expected text, the file is empty")
-        read += [_entry(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+        read += [_entry(path, number, line) for number, line in lines]
     return read
 
 
@@ -84,7 +105,7 @@ def _entry(path: Path, number: int, line: str) -> tuple[str, dict[str, Any]]:
     where = f"{path} line {number}"
     try:
         entry = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BadText(f"{where}: expected a JSON object") from None
     if not isinstance(entry, dict):
         raise BadText(f"{where}: expected a JSON object")
@@ -93,6 +114,16 @@ def _entry(path: Path, number: int, line: str) -> tuple[str, dict[str, Any]]:
 
 def _field(path: Path, number: int, line: str) -> bytes:
     where, entry = _entry(path, number, line)
-    if not isinstance(entry.get(FIELD), str):
-        raise BadText(f"{where}: missing field {FIELD!r}, expected a JSON object with a text in it")
-    return str(entry[FIELD]).encode()
+    return text_of(entry, FIELD, where, "expected a JSON object with a text in it")
+
+
+def text_of(entry: dict[str, Any], field: str, where: str, expected: str) -> bytes:
+    """A field as UTF-8; BadText where it is missing or no text. where: file and line."""
+    if field not in entry:
+        raise BadText(f"{where}: missing field {field!r}, {expected}")
+    if not isinstance(entry[field], str):
+        raise BadText(f"{where}: field {field!r} is no text, {expected}")
+    try:
+        return str(entry[field]).encode()
+    except UnicodeEncodeError:  # \ud800 without its other half can be said in JSON, and stands for no character
+        raise BadText(f"{where}: field {field!r} holds half a character, which is no text") from None

@@ -58,7 +58,7 @@ def _map(path: Path) -> np.ndarray:
     try:
         tokens = (np.load(path, mmap_mode="r", allow_pickle=False) if path.suffix == ".npy" else
                   np.memmap(path, dtype="<u2", mode="r"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise BadText(f"{path}: cannot be mapped ({error})") from None
     if tokens.ndim != 1 or tokens.dtype.kind != "u":
         raise BadText(f"{path}: expected a one-dimensional array of unsigned integers, got {tokens.dtype} "

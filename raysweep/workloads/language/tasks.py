@@ -103,12 +103,11 @@ def of_file(path: str, encode: Encode = as_bytes) -> Task:
     """A user's task, split by example. BadText names file and line of what is wrong."""
     found: dict[bytes, tuple[bytes, bytes]] = {}
     for where, entry in files.entries(path):
-        fields = []
-        for field in (TEXT, LABEL):
-            value = entry.get(field)
-            if not isinstance(value, str) or not value:
-                raise BadText(f"{where}: missing field {field!r}, expected a JSON object with {TEXT!r} and {LABEL!r}")
-            fields.append(value.encode())
+        expected = f"expected a JSON object with {TEXT!r} and {LABEL!r}"
+        fields = [files.text_of(entry, field, where, expected) for field in (TEXT, LABEL)]
+        for field, value in zip((TEXT, LABEL), fields, strict=True):
+            if not value:
+                raise BadText(f"{where}: field {field!r} is empty, {expected}")
         found[hashlib.sha256(b"\0".join(fields)).digest()] = (fields[0], fields[1])
     labels = tuple(sorted({label for _, label in found.values()}))
     if len(labels) < 2:
