@@ -48,7 +48,7 @@ def _run(folder: str, space: dict[str, Any]) -> None:
 
 def whole_sweep(folder: str) -> dict[str, float]:
     """Seconds of the sweep, stages that were computed, and distinct stages."""
-    from raysweep import plan, stored_stages, sweep
+    from raysweep import plan, stage_tree, sweep
     from raysweep.records.store import Store
 
     _run(f"{folder}/first", SHORT)
@@ -56,7 +56,7 @@ def whole_sweep(folder: str) -> dict[str, float]:
     found = sweep.open_sweep("stages", folder)
     stages = plan.stored_stages(found.workload, found.cells)
     distinct = {stage.id for cell in range(len(found.cells)) for stage in stages(cell, 0)}
-    records = stored_stages.records(Store(f"{folder}/store"), Store(f"{folder}/store").stages())
+    records = stage_tree.records(Store(f"{folder}/store"), Store(f"{folder}/store").stages())
     return {"seconds": total, "distinct": len(distinct),
             "computed": sum(record["meta"]["computed"] for record in records.values())}
 

@@ -208,10 +208,9 @@ def compute(folder: AnyPath, place: Place, books: Books, sharing: Sharing, limit
         code_version=code_version(books.workload), cpus=space.resources["cpus_per_trial"])
     with Progress() as progress:
         def propose() -> list[Pack]:
-            work = books.missing()
+            work = sharing.claim(books.missing())
             if not work.rows:
                 return []
-            sharing.claim(work)
             packs = plan.make_packs(books.workload, cells, work.pending, packing(place))
             progress.expect(work.rows, work.seconds)
             say(where(place, packs, work))

@@ -28,7 +28,12 @@ def describe(space: Space, name: str | None, storage: str | AnyPath, options: Op
     if record is not None:
         extension.reconcile(record.space, space, record.sweep)
     books = driver.Books(space, cells, folder, options)
-    work = books.missing()
+    stored_stages.check_asked(store, books.workload, folder)
+    work, tree = books.missing(), None
+    if books.workload.stored and work.rows:
+        kept = Store(store or stored_stages.address(folder, record))
+        tree = stage_tree.build(books, work, kept, options.on_code_change == "recompute")
+        work = replace(work, seconds=tree.seconds)
     executor = driver.choose_executor(options, work, cells)
     on_gpus = any(needs.gpus for needs in cells.needs)  # how many there will be, this machine cannot say
     workers = 1 if executor == "inline" else options.workers or (1 if on_gpus else driver.local_workers(cells))
@@ -42,16 +47,12 @@ def describe(space: Space, name: str | None, storage: str | AnyPath, options: Op
     if "grid" not in space.search:
         lines.append(f"  search {_search(space)}: chooses among these cells; this is its next round")
     lines += [f"  note: {note}" for note in books.notes]
-    stored_stages.check_asked(store, books.workload, folder)
     if not work.rows:
         return [*lines, "  nothing to compute"]
-    if books.workload.stored:
-        kept = Store(store or stored_stages.address(folder, record))
-        tree = stage_tree.build(books, work, kept, options.on_code_change == "recompute")
+    if tree:
         if tree.older:
-            lines.append(f"  note: {stored_stages.code_note(books.workload, tree.older, options.on_code_change)}")
-        lines += [f"  {line}" for line in stage_tree.lines(tree, kept)]
-        work = replace(work, seconds=tree.seconds)
+            lines.append(f"  note: {stored_stages.code_note(books.workload, len(tree.older), options.on_code_change)}")
+        lines += [f"  {line}" for line in stage_tree.lines(tree)]
     seconds = driver.wall_seconds(packs, workers, work.seconds) + (RAY_START if executor == "ray" else 0)
     unit = "GPU" if on_gpus else "core"
     place = "this process" if executor == "inline" else \

@@ -3,16 +3,19 @@ costs against a plain grid, which pretrains again for every row."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from raysweep import plan, stored_stages
+from raysweep import plan
 from raysweep.driver import Books, Work
+from raysweep.identity import code_version
 from raysweep.records import stage_progress
 from raysweep.records.store import Store
 from raysweep.records.store_format import Damaged
-from raysweep.workloads.declaration import Stage
+from raysweep.workloads.declaration import Stage, Workload
 
 FINETUNE = "finetune"
 
@@ -31,16 +34,20 @@ class Kind:
 
 @dataclass
 class Tree:
-    """The stage tree of rows to be computed. kinds: by the path of kinds that leads there; alone: seconds if every
-    checkpoint were pretrained once, but from the start; plain: seconds of a grid that pretrains for every row; older:
-    stages of the store that other code computed; sweeps: who refers to what is reused; on_gpu: seconds are of a GPU."""
+    """The stage tree of rows to be computed. store: where stages are shared; on_gpu: seconds are of a GPU; needed: the
+    ids of its stored stages; found: what the store says of those it has; older: those of them that other code computed;
+    reused: those that are not computed again; kinds: by the path of kinds that leads there; alone: seconds if every
+    checkpoint were pretrained once, but from the start; plain: seconds of a grid that pretrains for every row."""
 
+    store: Store
     on_gpu: bool
+    needed: set[str]
+    found: dict[str, dict[str, Any]]
+    older: set[str]
+    reused: set[str]
     kinds: dict[tuple[str, ...], Kind] = field(default_factory=dict)
     alone: float = 0.0
     plain: float = 0.0
-    older: int = 0
-    sweeps: list[str] = field(default_factory=list)
 
     @property
     def seconds(self) -> float:
@@ -51,18 +58,16 @@ class Tree:
 def build(books: Books, work: Work, store: Store, recompute: bool = False) -> Tree:
     """The tree of the rows that are missing; weights are not read. `recompute`: stages of other code count as new."""
     cells, of_row = books.cells, plan.stored_stages(books.workload, books.cells)
-    tree = Tree(any(needs.gpus for needs in cells.needs))
     leaves: dict[str, tuple[list[Stage], list[int]]] = {}  # last stage -> the chain that ends in it, and its cells
     for seed, indices in work.pending.items():
         for index in indices.tolist():
             chain = of_row(index, seed)
             leaves.setdefault(chain[-1].id, (chain, []))[1].append(index)
     needed = {stage.id for chain, _ in leaves.values() for stage in chain}
-    there = needed.intersection(store.stages())
-    older = stored_stages.of_other_code(books.workload, stored_stages.records(store, there))
-    tree.older = len(older)
-    there -= older if recompute else set()
-    tree.sweeps = _users(store, there)
+    found = records(store, needed)
+    older = of_other_code(books.workload, found)
+    there = found.keys() - (older if recompute else set())
+    tree = Tree(store, any(needs.gpus for needs in cells.needs), needed, found, older, there)
     begun = {name.split(".")[0] for name in store.files.names(stage_progress.FOLDER) if name.endswith(".json")}
     seen: set[str] = set()
     for chain, members in leaves.values():
@@ -87,6 +92,18 @@ def build(books: Books, work: Work, store: Store, recompute: bool = False) -> Tr
     return tree
 
 
+def records(store: Store, stages: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """What the store says of those that are published, their weights unread."""
+    looked = ((stage, store.look(stage)) for stage in sorted(set(stages).intersection(store.stages())))
+    return {stage: record for stage, record in looked if record is not None}
+
+
+def of_other_code(workload: Workload, found: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """Those of the published stages that were computed while the workload's source was another."""
+    current = code_version(workload)
+    return {stage for stage, record in found.items() if record["meta"].get("code_version", current) != current}
+
+
 def _path(chain: list[Stage]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(stage.kind for stage in chain))
 
@@ -99,10 +116,10 @@ def _users(store: Store, stages: set[str]) -> list[str]:
     return sorted({sweep for stage in stages for sweep in users.get(stage, [])})
 
 
-def lines(tree: Tree, store: Store) -> list[str]:
+def lines(tree: Tree) -> list[str]:
     """The tree for the terminal, indented by kind, and what sharing saves."""
     unit = "GPU" if tree.on_gpu else "core"
-    shown = [f"stages, kept in {store.url} ({unit} time estimated):"]
+    shown = [f"stages, kept in {tree.store.url} ({unit} time estimated):"]
     for path in sorted(tree.kinds):
         kind = tree.kinds[path]
         if kind.parents:
@@ -114,8 +131,8 @@ def lines(tree: Tree, store: Store) -> list[str]:
             text += f", {reused:,} reused (in the store: same parameters, text and seed)" if reused else ""
         name = "  " * len(path) + path[-1]
         shown.append(f"{name:14} {text}, {spent(kind.seconds, unit)}")
-    if tree.sweeps:
-        names = ", ".join(tree.sweeps[:3]) + (f" and {len(tree.sweeps) - 3:,} more" if len(tree.sweeps) > 3 else "")
+    if sweeps := _users(tree.store, tree.reused):
+        names = ", ".join(sweeps[:3]) + (f" and {len(sweeps) - 3:,} more" if len(sweeps) > 3 else "")
         shown.append(f"  what is reused is also of: {names}")
     shown.append(f"  together {spent(tree.seconds, unit)}; a plain grid, which pretrains again for every row, "
                  f"{spent(tree.plain, unit)}: {tree.plain / max(tree.seconds, 1e-9):,.1f} times as much, "

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from raysweep import plan
+from raysweep import stage_tree
 from raysweep.driver import Books, Work
 from raysweep.errors import InputError
-from raysweep.identity import code_version
 from raysweep.records import paths, sweep_record
 from raysweep.records.paths import AnyPath
 from raysweep.records.store import Store
@@ -71,52 +69,35 @@ class Sharing:
         self._before: dict[str, str] = {}  # stage that was needed -> the weights it had then, if it was there
         self._told = False
 
-    def claim(self, work: Work) -> None:
+    def claim(self, work: Work) -> Work:
         """Before any of this work is done: refer to every stage it needs, and do with those of other code as was said.
+        The work, estimated without the stages that are there.
 
         InputError if the store cannot be written, or if stages of other code are refused.
         """
-        if self._store is None:
-            return
+        if self._store is None or not work.rows:
+            return work
         self._store.check()
-        needed = chains(self._books, work)
-        found = records(self._store, needed)
-        older = of_other_code(self._books.workload, found)
-        if older:
-            note = code_note(self._books.workload, len(older), self._on_code_change)
+        recompute = self._on_code_change == "recompute"
+        tree = stage_tree.build(self._books, work, self._store, recompute)
+        if tree.older:
+            note = code_note(self._books.workload, len(tree.older), self._on_code_change)
             if not self._told:
                 self._say(note)
             self._told = True
-        self._store.refer(self.user, needed)
-        self._before = {stage: found[stage]["weights"] if stage in found else "" for stage in needed} | self._before
-        if self._on_code_change == "recompute":
-            for stage in older:
+        self._store.refer(self.user, tree.needed)
+        self._before = {stage: tree.found[stage]["weights"] if stage in tree.found else ""
+                        for stage in tree.needed} | self._before
+        if recompute:
+            for stage in tree.older:
                 self._store.supersede(stage)
+        return replace(work, seconds=tree.seconds)
 
     def account(self) -> str | None:
         """In words, what became of the stages that this run needed; None if it needed none."""
         if self._store is None or not self._before:
             return None
         return in_words(self._store, self.user, self._before)
-
-
-def chains(books: Books, work: Work) -> set[str]:
-    """The id of every stage that missing rows need."""
-    stages = plan.stored_stages(books.workload, books.cells)
-    return {stage.id for seed, indices in work.pending.items() for index in indices.tolist()
-            for stage in stages(index, seed)}
-
-
-def records(store: Store, stages: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """What the store says of those that are published, their weights unread."""
-    looked = ((stage, store.look(stage)) for stage in sorted(set(stages).intersection(store.stages())))
-    return {stage: record for stage, record in looked if record is not None}
-
-
-def of_other_code(workload: Workload, found: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """Those of the published stages that were computed while the workload's source was another."""
-    current = code_version(workload)
-    return {stage for stage, record in found.items() if record["meta"].get("code_version", current) != current}
 
 
 def code_note(workload: Workload, count: int, on_code_change: str) -> str:
@@ -164,7 +145,7 @@ class Account:
 
 def account(store: Store, own: str, before: Mapping[str, str]) -> Account:
     """What became of some stages for the sweep `own`. before: each of them with the weights that it had, or ""."""
-    found = records(store, before)
+    found = stage_tree.records(store, before)
     mine = [record for stage, record in found.items()
             if record["meta"].get("sweep") == own and record["weights"] != before[stage]]
     return Account(len(before), len(mine), len(found) - len(mine),

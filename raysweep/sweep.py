@@ -297,11 +297,9 @@ def _drive(folder: AnyPath, record: sweep_record.Record, space: Space, cells: Ce
                 driver.clear_leftovers(folder)
                 for note in books.notes:
                     say(note)
-                work = books.missing()
-                place_of_work = driver.choose(options, work, cells, say)
                 sharing = stored_stages.Sharing(folder, record, books, options.on_code_change, say)
-                if work.rows:
-                    sharing.claim(work)
+                work = sharing.claim(books.missing())
+                place_of_work = driver.choose(options, work, cells, say)
                 listen()
                 sweep = Sweep(folder, mirroring.remember(folder, record, space, uri))
                 feed = mirroring.start(uri, sweep, books) if uri else None

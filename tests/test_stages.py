@@ -81,7 +81,7 @@ def test_lengths_that_share_a_trunk_are_shown_to_be_cheaper(tmp_path: Path) -> N
     shared = wsd.seconds - wsd.kinds[("trunk", "anneal", "finetune")].seconds
     apart = cosine.kinds[("pretrain",)].seconds
     assert 300 / 750 < shared / apart < 0.6  # the longest alone; and four short anneals
-    shown = stage_tree.lines(wsd, Store(tmp_path / "store"))
+    shown = stage_tree.lines(wsd)
     assert "without the shared trunk" in shown[-1]
     assert [line.index(line.split()[0]) for line in shown[1:4]] == [2, 4, 6]
 
@@ -95,7 +95,7 @@ def test_the_grid_of_the_paper_is_priced_in_gpu_hours(tmp_path: Path) -> None:
     assert (pretrain.distinct, finetune.distinct, finetune.parents) == (6, 486, 6)
     assert tree.plain == pytest.approx(81 * pretrain.seconds + finetune.seconds)
     assert tree.plain / tree.seconds > 10
-    assert "GPU-hours" in stage_tree.lines(tree, Store(tmp_path / "store"))[-1]
+    assert "GPU-hours" in stage_tree.lines(tree)[-1]
 
 
 def test_a_dry_run_says_what_is_new_and_what_is_reused_and_creates_nothing(call: Call, storage: Path,
@@ -126,8 +126,12 @@ def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(call: Call
     assert "stages" not in second.err
 
     wider = {"finetune_lr": [1e-3, 2e-3, 4e-3, 5e-4, 8e-3]}
+    dry = call("run", space(axes=wider), "--dry-run", "--storage", storage).out
     more = call("run", space(axes=wider), "--storage", storage, *QUIET)
     assert "8 of 8 rows" in more.err
+    seconds = [re.search(pattern, said).group(1) for pattern, said in (
+        (r"estimated (\S+ s) in this process", dry), (r"in this process, estimated (\S+ s)", more.err))]
+    assert seconds[0] == seconds[1]  # both without the pretraining that is there
     assert "stages: 4 distinct, 0 computed, 4 reused, 0 computed twice" in more.err
     assert published(storage) == before
 
