@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from raysweep.workloads.language import WORKLOAD, corpus, files, installed, splitting, tasks
-from raysweep.workloads.language.corpus import Mixture, from_documents
 from raysweep.workloads.language.grammar import Grammar
-from raysweep.workloads.language.splitting import SPLITS, BadText
+from raysweep.workloads.language.splitting import SPLITS, BadText, split
+from raysweep.workloads.language.texts import Mixture, Text, of_bytes
 
 
 def documents(count: int, size: int = 300) -> list[bytes]:
@@ -22,9 +22,13 @@ def documents(count: int, size: int = 300) -> list[bytes]:
             for number in range(count)]
 
 
+def text_of(documents: list[bytes]) -> Text:
+    return of_bytes(split(documents))
+
+
 def test_no_document_is_in_two_splits_and_none_is_lost():
     made = documents(200)
-    text = from_documents([*made, *made[:50]])
+    text = text_of([*made, *made[:50]])
     found = {split: set(tokens.tobytes().split(b"\0")) - {b""} for split, tokens in text.splits.items()}
     assert set.union(*found.values()) == set(made)
     assert sum(map(len, found.values())) == len(made)
@@ -33,12 +37,12 @@ def test_no_document_is_in_two_splits_and_none_is_lost():
 
 def test_digest_pins_the_text_and_not_the_order_it_was_found_in():
     made = documents(20)
-    assert from_documents(made).digest == from_documents(made[::-1]).digest
-    assert from_documents(made).digest != from_documents([*made[:-1], made[-1] + b"!"]).digest
+    assert text_of(made).digest == text_of(made[::-1]).digest
+    assert text_of(made).digest != text_of([*made[:-1], made[-1] + b"!"]).digest
 
 
 def test_an_epoch_shows_every_window_once_and_the_next_one_in_another_order():
-    text, length = from_documents(documents(40)), 50
+    text, length = text_of(documents(40)), 50
     each = (text.train_tokens - 1) // length
     first, second = (text.sequences("train", 0, "pretrain", epoch * each, each, length) for epoch in (0, 1))
     joined = text.splits["train"].tobytes()
@@ -48,7 +52,7 @@ def test_an_epoch_shows_every_window_once_and_the_next_one_in_another_order():
     assert not np.array_equal(first, text.sequences("train", 1, "pretrain", 0, each, length))
 
 
-@pytest.mark.parametrize("make", [lambda: from_documents(documents(40)), lambda: Grammar(0.3)])
+@pytest.mark.parametrize("make", [lambda: text_of(documents(40)), lambda: Grammar(0.3)])
 def test_a_stream_can_be_entered_anywhere(make):
     text = make()
     whole = text.sequences("train", 3, "pretrain", 0, 2500, 64)
@@ -237,6 +241,14 @@ def test_a_task_s_examples_are_split_and_each_is_seen_once_an_epoch(tmp_path):
     asked, truth = task.questions("test", 10, 32)
     assert asked.shape == (10, 2, 33)
     assert set(truth) == {0, 1}
+
+
+def test_a_task_file_that_changed_is_read_again_whatever_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for count in (10, 20):
+        Path("grammar.jsonl").write_text("\n".join(json.dumps({"text": f"{n}", "label": f"{n % 2}"})
+                                                   for n in range(count)))
+        assert corpus.load("task:grammar.jsonl").size == 0.8 * count
 
 
 @pytest.mark.parametrize(("lines", "words"), [

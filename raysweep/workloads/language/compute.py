@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.workloads.declaration import DIVERGED, OK, Columns
-from raysweep.workloads.language import METRICS, PARAMETERS, corpus, finetuning, stages
+from raysweep.workloads.language import METRICS, PARAMETERS, corpus, finetuning, stages, texts
 from raysweep.workloads.language.shapes import shape_of
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ def _bytes_per_token(parameters: dict[str, Any]) -> dict[str, float]:
     """Of the text that each of two losses is measured on."""
     shape = shape_of(parameters)
     source = corpus.load(str(parameters["source"]))
-    target = corpus.Mixture(corpus.load(str(parameters["target"]), str(parameters["source"])), source,
-                            float(parameters["overlap"]))
+    target = texts.Mixture(corpus.load(str(parameters["target"]), str(parameters["source"])), source,
+                           float(parameters["overlap"]))
     count = max(1, int(parameters["evaluation_tokens"]) // shape.context)
-    return {"pretrain_loss_after": corpus.bytes_per_token(source, "test", count, shape.context),
-            "finetune_loss": corpus.bytes_per_token(target, "test", count, shape.context)}
+    return {"pretrain_loss_after": texts.bytes_per_token(source, "test", count, shape.context),
+            "finetune_loss": texts.bytes_per_token(target, "test", count, shape.context)}
 
 
 def _groups(rows: list[dict[str, Any]], seeds: np.ndarray, apart: tuple[str, ...] | None = None,

@@ -23,9 +23,9 @@ from raysweep.workloads.language import (
     sharpness,
     training,
 )
-from raysweep.workloads.language.corpus import Corpus, Mixture
 from raysweep.workloads.language.shapes import Shape, shape_of
 from raysweep.workloads.language.tasks import Task
+from raysweep.workloads.language.texts import Corpus, Mixture
 from raysweep.workloads.language.training import Recipe, State
 
 PER_MODEL = ("finetune_lr", "noise")

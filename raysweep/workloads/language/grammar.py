@@ -27,7 +27,7 @@ SUCCESSORS = 3  # classes that can follow a class
 
 
 class Grammar:
-    """The language at a distance from grammar:0. Satisfies corpus.Corpus."""
+    """The language at a distance from grammar:0. Satisfies texts.Corpus."""
 
     train_tokens = 0
     token_bytes = np.ones(256)

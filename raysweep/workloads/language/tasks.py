@@ -11,9 +11,9 @@ import numpy as np
 
 from raysweep.workloads import draws
 from raysweep.workloads.language import files
-from raysweep.workloads.language.corpus import given
 from raysweep.workloads.language.grammar import Grammar
 from raysweep.workloads.language.splitting import HELD_OUT, SPLITS, BadText
+from raysweep.workloads.language.texts import given
 
 BETWEEN = b"\n= "  # what stands between a text and its label
 TEXT, LABEL = "text", "label"
@@ -31,7 +31,7 @@ def as_bytes(text: bytes) -> np.ndarray:
 @dataclass(frozen=True)
 class Task:
     """Examples to learn from and to be examined on. labels: what each class is called; size: training examples, 0 if
-    endless; draw: (split, seed, role, first, count) -> examples of that stream. Satisfies corpus.Corpus."""
+    endless; draw: (split, seed, role, first, count) -> examples of that stream. Satisfies texts.Corpus."""
 
     digest: str
     labels: tuple[bytes, ...]
@@ -76,16 +76,6 @@ def sequence(text: bytes, label: bytes, length: int, encode: Encode = as_bytes) 
     return np.concatenate([asked, answer, given(np.zeros(length + 1 - len(asked) - len(answer), np.uint8))])
 
 
-def load(name: str, rest: str, encode: Encode = as_bytes) -> Task:
-    """The task of a name `task:REST`, in bytes or in other tokens; BadText says what is wrong with it."""
-    kind, _, distance = rest.partition(":")
-    if kind == "grammar":
-        from raysweep.workloads.language.corpus import number_after
-
-        return of_grammars(number_after(name, distance, 0, 1), encode)
-    return of_file(rest, encode)
-
-
 def of_grammars(distance: float, encode: Encode = as_bytes) -> Task:
     """Is this text of grammar:0 (label a) or of grammar:D (label b)?"""
     grammars = (Grammar(0.0), Grammar(distance))
@@ -100,7 +90,7 @@ def of_grammars(distance: float, encode: Encode = as_bytes) -> Task:
 
 
 def of_file(path: str, encode: Encode = as_bytes) -> Task:
-    """A user's task, split by example. BadText names file and line of what is wrong."""
+    """A user's task, split by example, in bytes or in other tokens. BadText names file and line of what is wrong."""
     found: dict[bytes, tuple[bytes, bytes]] = {}
     for where, entry in files.entries(path):
         expected = f"expected a JSON object with {TEXT!r} and {LABEL!r}"

@@ -1,0 +1,137 @@
+"""What a text is to those who train on it: sequences of tokens, in splits, with a digest; and mixtures of two."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from raysweep.workloads import draws
+from raysweep.workloads.language.splitting import Documents
+
+SEPARATOR = b"\0"  # after every document
+BYTES = np.ones(256)
+
+
+class Corpus(Protocol):
+    """Text to sample from. digest: 16 hexadecimal digits; train_tokens: 0 if it is endless."""
+
+    @property
+    def digest(self) -> str:
+        """Pins the text."""
+
+    @property
+    def train_tokens(self) -> int:
+        """Length to train on."""
+
+    @property
+    def token_bytes(self) -> np.ndarray | None:
+        """Bytes of each token of the vocabulary; None if nobody knows."""
+
+    def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
+        """Sequences first … first+count-1 of a stream keyed by (seed, role): integers, (count, length + 1)."""
+
+    def held_out(self, split: str, count: int, length: int) -> np.ndarray:
+        """Up to `count` sequences of a held-out split, the same for every seed: integers, (sequences, length + 1)."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A finite text, split by document."""
+
+    digest: str
+    splits: Mapping[str, np.ndarray]
+    token_bytes: np.ndarray | None = None
+
+    @property
+    def train_tokens(self) -> int:
+        """Tokens to train on."""
+        return len(self.splits["train"])
+
+    def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
+        """Every window once, in an order of its own, epoch after epoch; each epoch cuts its windows elsewhere."""
+        tokens = self.splits[split]
+        each = (len(tokens) - 1) // length
+        slack = len(tokens) - 1 - each * length
+        starts = np.empty(count, np.int64)
+        at = 0
+        while at < count:
+            epoch, within = divmod(first + at, each)
+            offset, order = _order(self.digest, seed, f"{role}/{split}/{epoch}", slack, each)
+            chosen = order[within:within + count - at]
+            starts[at:at + len(chosen)] = offset + chosen * length
+            at += len(chosen)
+        return tokens[starts[:, None] + np.arange(length + 1)]
+
+    def held_out(self, split: str, count: int, length: int) -> np.ndarray:
+        """Windows spread evenly over the split."""
+        tokens = self.splits[split]
+        each = (len(tokens) - 1) // length
+        chosen = np.unique(np.linspace(0, each - 1, min(count, each)).round().astype(np.int64))
+        return np.stack([tokens[start:start + length + 1] for start in chosen * length])
+
+
+@functools.lru_cache(maxsize=8)
+def _order(digest: str, seed: int, role: str, slack: int, windows: int) -> tuple[int, np.ndarray]:
+    stream = draws.generator(seed, f"language/order/{digest}/{role}")
+    return int(stream.integers(slack + 1)), stream.permutation(windows)
+
+
+def of_bytes(documents: Documents) -> Text:
+    """Split documents, the tokens being their bytes and one after each."""
+    return Text(documents.digest, {part: np.frombuffer(SEPARATOR.join(own) + SEPARATOR, np.uint8)
+                                   for part, own in documents.splits.items()}, BYTES)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A target that takes a share of its sequences from the source; more overlap replaces more of the same ones."""
+
+    target: Corpus
+    source: Corpus
+    overlap: float
+
+    @property
+    def token_bytes(self) -> np.ndarray | None:
+        """Bytes of each token; None if nobody knows."""
+        return self.target.token_bytes
+
+    def sequences(self, seed: int, first: int, count: int, length: int) -> np.ndarray:
+        """Training sequences first … first+count-1 of the target's stream: integers, (count, length + 1)."""
+        own = self.target.sequences("train", seed, "finetune", first, count, length)
+        if self.overlap == 0:
+            return own
+        other = self.source.sequences("train", seed, "overlap", first, count, length)
+        return self._mixed(own, other, seed, "train", first)
+
+    def held_out(self, split: str, count: int, length: int) -> np.ndarray:
+        """Held-out sequences of the mixture."""
+        own = self.target.held_out(split, count, length)
+        if self.overlap == 0:
+            return own
+        return self._mixed(own, self.source.held_out(split, len(own), length), 0, split, 0)
+
+    def _mixed(self, own: np.ndarray, other: np.ndarray, seed: int, split: str, first: int) -> np.ndarray:
+        uniform = draws.generator(seed, f"language/overlap/{split}").random(first + len(own))[first:]
+        rows = np.flatnonzero(uniform < self.overlap)
+        mixed = own.copy()  # in the type of the target's: a task's has givens, and a source's tokens fit in it
+        mixed[rows] = other[rows % len(other)]
+        return mixed
+
+
+def bytes_per_token(text: Corpus | Mixture, part: str, count: int, length: int) -> float:
+    """How many bytes a token of held-out sequences stands for on average; a loss divided by it is in nats a byte. NaN
+    if nobody knows."""
+    if text.token_bytes is None:
+        return float("nan")
+    if (text.token_bytes == 1).all():
+        return 1.0
+    return float(text.token_bytes[text.held_out(part, count, length)[:, 1:]].mean())
+
+
+def given(tokens: np.ndarray) -> np.ndarray:
+    """Tokens that are read and not predicted, int32: t as -1 - t."""
+    return -1 - tokens.astype(np.int32)
