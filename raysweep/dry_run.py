@@ -6,6 +6,7 @@ from collections.abc import Sized
 from dataclasses import replace
 
 from raysweep import driver, extension, plan, stage_tree, stored_stages, sweep, workloads
+from raysweep.books import Books
 from raysweep.driver import Options
 from raysweep.mirroring import default_runs_per
 from raysweep.plan import Pack
@@ -27,7 +28,7 @@ def describe(space: Space, name: str | None, storage: str | AnyPath, options: Op
     cells = plan.enumerate_cells(space)
     if record is not None:
         extension.reconcile(record.space, space, record.sweep)
-    books = driver.Books(space, cells, folder, options)
+    books = Books(space, cells, folder, options.on_code_change)
     stored_stages.check_asked(store, books.workload, folder)
     work, tree = books.missing(), None
     if books.workload.stored and work.rows:

@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 from raysweep import plan, trial_log
-from raysweep.driver import Books
+from raysweep.books import Books
 from raysweep.progress import duration
 from raysweep.records import driver_lock, sweep_record
 from raysweep.records.paths import AnyPath

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raysweep import plan, yaml_reader
-from raysweep.driver import Books
+from raysweep.books import Books
 from raysweep.errors import InputError, unknown
 from raysweep.identity import code_version
 from raysweep.plan import Cells

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from raysweep import plan
-from raysweep.driver import Books, Work
+from raysweep.books import Books, Work
 from raysweep.identity import code_version
 from raysweep.records import stage_progress
 from raysweep.records.store import Store

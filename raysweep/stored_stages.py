@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from raysweep import stage_tree
-from raysweep.driver import Books, Work
+from raysweep.books import Books, Work
 from raysweep.errors import InputError
 from raysweep.records import paths, sweep_record
 from raysweep.records.paths import AnyPath

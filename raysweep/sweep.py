@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from raysweep import driver, extension, mirroring, plan, space_files, stopping, stored_stages, terminal, workloads
+from raysweep.books import ON_CODE_CHANGE, Books
 from raysweep.driver import Options
 from raysweep.errors import Halted, InputError, unknown
 from raysweep.plan import Cells
@@ -56,9 +57,9 @@ class Sweep:
         """Its cells, in plan order."""
         return plan.enumerate_cells(self.space)
 
-    def books(self) -> driver.Books:
+    def books(self) -> Books:
         """What the ledger has of the plan, read anew."""
-        return driver.Books(self.space, self.cells, self.folder)
+        return Books(self.space, self.cells, self.folder)
 
     def rows(self) -> dict[tuple[str, int], ledger.Row]:
         """Its rows by (cell, seed), read anew."""
@@ -224,8 +225,8 @@ def _options(executor: str | None, workers: int | None, on_code_change: str, max
         raise unknown("executor", "executor", executor, driver.EXECUTORS)
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         raise InputError("workers", f"expected a whole number of at least 1, got {workers!r}")
-    if on_code_change not in driver.ON_CODE_CHANGE:
-        raise unknown("on_code_change", "choice", on_code_change, driver.ON_CODE_CHANGE)
+    if on_code_change not in ON_CODE_CHANGE:
+        raise unknown("on_code_change", "choice", on_code_change, ON_CODE_CHANGE)
     if max_hours is not None and not max_hours > 0:
         raise InputError("max_hours", f"expected hours above 0, got {max_hours!r}")
     return Options(executor, workers, on_code_change, max_hours=max_hours)
@@ -267,7 +268,7 @@ def _create(folder: AnyPath, name: str, space: Space, uri: str | None, runs_per:
 def _drive(folder: AnyPath, record: sweep_record.Record, space: Space, cells: Cells, uri: str | None, options: Options,
            with_report: bool, say: Callable[[str], None]) -> Sweep:
     sweep, written = Sweep(folder, record), None
-    books: driver.Books | None = None
+    books: Books | None = None
     feed: mirroring.Feed | None = None
 
     def close(status: Literal["KILLED", "FAILED"]) -> None:
@@ -293,7 +294,7 @@ def _drive(folder: AnyPath, record: sweep_record.Record, space: Space, cells: Ce
 
         try:
             with limit.enforced():
-                books = driver.Books(space, cells, folder, options)
+                books = Books(space, cells, folder, options.on_code_change, options.retry_failed)
                 driver.clear_leftovers(folder)
                 for note in books.notes:
                     say(note)

@@ -10,6 +10,7 @@ import pytest
 
 import raysweep
 from raysweep import driver, plan, workloads
+from raysweep.books import Books
 from raysweep.records import ledger
 from raysweep.space import validate
 from raysweep.sweep import Sweep
@@ -48,7 +49,7 @@ def space(seeds: int = 1) -> dict[str, object]:
 def test_planning_asks_for_the_cost_of_groups_of_cells(counted: Counter[str], tmp_path: Path) -> None:
     asked = validate(space(seeds=3))
     cells = plan.enumerate_cells(asked)
-    books = driver.Books(asked, cells, tmp_path / "none")
+    books = Books(asked, cells, tmp_path / "none")
     work = books.missing()
     packs = plan.make_packs(books.workload, cells, work.pending, driver.packing(driver.Place("inline", 1, True)))
     assert len(cells) == CELLS

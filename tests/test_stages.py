@@ -17,7 +17,7 @@ from conftest import QUIET, Outcome, assert_same_rows, command, until
 from spaces import STEP, language_space, written
 
 from raysweep import plan, space_files, stage_tree, sweep, workloads
-from raysweep.driver import Books, Options
+from raysweep.books import Books
 from raysweep.records.store import Store
 from raysweep.space import Space, validate
 from raysweep.workloads.declaration import Cost
@@ -42,7 +42,7 @@ def space(tmp_path: Path) -> Callable[..., Path]:
 
 
 def tree_of(found: Space, storage: Path) -> stage_tree.Tree:
-    books = Books(found, plan.enumerate_cells(found), storage / "none", Options())
+    books = Books(found, plan.enumerate_cells(found), storage / "none")
     return stage_tree.build(books, books.missing(), Store(storage / "store"))
 
 
