@@ -51,7 +51,7 @@ def test_on_a_gpu_what_is_fastest_is_chosen_and_one_at_a_time_where_nothing_gain
         monkeypatch.setattr(fusion, "_timed", lambda shape, batch, models, timings=timings: timings(models))
         assert fusion.side_by_side(PRESETS["3m"], 16, 27) == chosen
     fusion._seconds_per_model.cache_clear()
-    most = 0.6 * 2e9 / fusion.model_bytes(PRESETS["3m"], 16)
+    most = 0.6 * 2e9 / PRESETS["3m"].training_bytes(16)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (2e9, 80e9))
     monkeypatch.setattr(fusion, "_timed", lambda shape, batch, models: 1 / models)
     assert fusion.side_by_side(PRESETS["3m"], 16, 27) == int(most) < 27

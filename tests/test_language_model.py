@@ -211,14 +211,14 @@ def test_mup_coordinate_check_outputs_change_alike_at_every_width():
 
 def test_noise_has_the_initialization_s_deviation_in_every_tensor():
     shape = shape_of({"preset": "tiny", "source": "grammar:0", "width": 0, "depth": 0, "context": 0})
-    noise = torch.tensor(perturbation.direction(shape, 1))[None]
+    noise, other = (model.row(lambda part, seed=seed: perturbation.drawn(part, seed), shape) for seed in (1, 2))
     start = model.named(torch.tensor(model.initial(shape, 0))[None], shape)
-    for name, view in model.named(noise, shape).items():
+    for name, view in model.named(torch.tensor(noise)[None], shape).items():
         if name.endswith("gain"):
             assert not view.any()
         else:  # two samples of the same deviation: within five standard errors of each other
             assert float(view.std() / start[name].std()) == pytest.approx(1, abs=5 / np.sqrt(view.numel()))
-    assert not np.array_equal(noise[0], perturbation.direction(shape, 2))
+    assert not np.array_equal(noise, other)
 
 
 @pytest.fixture(scope="module")
@@ -245,7 +245,7 @@ def test_sharpness_is_the_largest_eigenvalue_of_the_dense_hessian(dense):
 
 def test_scaled_trace_estimates_the_trace_within_its_sampling_error(dense):
     shape, flat, batch, _, hessian = dense
-    deviations = torch.tensor(model.per_weight(shape, {p.name: p.deviation for p in model.parts(shape)})).double()
+    deviations = torch.tensor(model.row(lambda part: np.full(part.size, part.deviation), shape)).double()
     scaled = deviations[:, None] * hessian * deviations
     probes = 300
     found = sharpness.scaled_trace(sharpness.Quadratic(flat, batch, shape).product, deviations, probes, 0)

@@ -8,6 +8,7 @@ import numpy as np
 
 from raysweep.workloads.declaration import DIVERGED, OK, Columns
 from raysweep.workloads.language import METRICS, PARAMETERS, corpus, finetuning, stages, texts
+from raysweep.workloads.language.costs import PER_MODEL
 from raysweep.workloads.language.shapes import shape_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def compute(columns: Columns, seeds: np.ndarray, store: Store) -> tuple[dict[str
         seed = int(seeds[members[0]])
         entry = stages.pretrained(rows[members[0]], seed, store)
         base = stages.flat_of(entry.tensors(), shape_of(rows[members[0]]))
-        for batch in _groups([rows[index] for index in members], seeds[members], finetuning.PER_MODEL).values():
+        for batch in _groups([rows[index] for index in members], seeds[members], PER_MODEL).values():
             chosen = [members[index] for index in batch]
             bytes_per_token = _bytes_per_token(rows[chosen[0]])
             for index, (found, word) in zip(chosen, finetuning.run(base, [rows[i] for i in chosen], seed), strict=True):

@@ -21,11 +21,11 @@ import numpy as np
 from raysweep.workloads.declaration import Columns, Cost
 from raysweep.workloads.language.shapes import Shape, shape_of
 
-GPU = "H200"
 PER_MODEL = ("finetune_lr", "noise")
 """Parameters in which models that train side by side may differ."""
 EVALUATION = 64  # sequences at a time
 
+_BASE_BYTES = 4e8  # of the process itself
 _FLOPS = 6e10  # products of a wide model
 _PER_VALUE = 9e-10  # seconds to read and write what one token leaves behind in one layer, per coordinate
 _STEP = 2e-3  # seconds of a step's own
@@ -56,8 +56,7 @@ def of_rows(columns: Columns) -> Cost:
     seconds += curved * EVALUATION * shape.context * token_seconds(shape)
     gpu_seconds += curved * gpu_step(shape, EVALUATION)
     largest = max(int(first["pretrain_batch"]), EVALUATION, int(np.max(columns["finetune_batch"])))
-    kept = min(8e9, largest * shape.context * shape.kept_bytes())  # 8e9: training.PIECE_BYTES, which needs torch
-    return Cost(seconds, 4e8 + 32.0 * shape.weights() + kept, gpu_seconds)
+    return Cost(seconds, _BASE_BYTES + shape.training_bytes(largest), gpu_seconds)
 
 
 def pretraining(parameters: Mapping[str, Any], tokens: float) -> Cost:
@@ -65,8 +64,7 @@ def pretraining(parameters: Mapping[str, Any], tokens: float) -> Cost:
     shape, batch = shape_of(parameters), int(parameters["pretrain_batch"])
     steps = tokens / (batch * shape.context)
     seconds = steps * (_STEP + _STEP_VALUE * shape.weights()) + tokens * token_seconds(shape)
-    kept = min(8e9, batch * shape.context * shape.kept_bytes())
-    return Cost(seconds, 4e8 + 32.0 * shape.weights() + kept, steps * gpu_step(shape, batch))
+    return Cost(seconds, _BASE_BYTES + shape.training_bytes(batch), steps * gpu_step(shape, batch))
 
 
 def token_seconds(shape: Shape) -> float:

@@ -28,9 +28,6 @@ from raysweep.workloads.language.tasks import Task
 from raysweep.workloads.language.texts import Corpus, Mixture
 from raysweep.workloads.language.training import Recipe, State
 
-PER_MODEL = ("finetune_lr", "noise")
-"""Parameters in which models that train side by side may differ."""
-
 Row = Mapping[str, Any]
 Examination = Callable[[Tensor], tuple[np.ndarray, np.ndarray]]
 """Models (models, weights) -> their loss and their accuracy (NaN where there is none), (models,) each."""
@@ -61,7 +58,7 @@ def examination(target: Mixture | Corpus, split: str, count: int, shape: Shape) 
 
 
 def run(base: np.ndarray, rows: list[Row], seed: int, size: int | None = None) -> list[tuple[dict[str, float], str]]:
-    """Metrics and status of rows that start from one checkpoint and agree in all but PER_MODEL.
+    """Metrics and status of rows that start from one checkpoint and agree in all but costs.PER_MODEL.
 
     base: the checkpoint's flat row (1, weights); size: models side by side, None for what is measured to be fastest.
     """

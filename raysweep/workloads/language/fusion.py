@@ -28,16 +28,10 @@ def side_by_side(shape: Shape, batch: int, count: int) -> int:
     if count == 1 or training.device().type == "cpu":
         return 1
     free = parallel.least(torch.cuda.mem_get_info()[0])
-    most = min(count, max(1, int(MEMORY_SHARE * free / model_bytes(shape, batch))))
+    most = min(count, max(1, int(MEMORY_SHARE * free / shape.training_bytes(batch))))
     candidates = sorted({1, *(2**power for power in range(1, 12) if 2**power < most), most})
     alone = GAIN * _seconds_per_model(shape, batch, 1)
     return min(candidates, key=lambda models: alone if models == 1 else _seconds_per_model(shape, batch, models))
-
-
-def model_bytes(shape: Shape, batch: int) -> float:
-    """Memory one model takes in training: weights, gradient, moments and scratch, and what the backward pass keeps."""
-    kept = min(training.PIECE_BYTES, batch * shape.context * shape.kept_bytes())
-    return 32.0 * shape.weights() + kept
 
 
 @functools.lru_cache(maxsize=64)

@@ -74,9 +74,18 @@ def parts(shape: Shape) -> list[Part]:
             Part("head", (width, shape.vocabulary), STANDARD_DEVIATION, 1.0, True)]
 
 
+OfPart = Callable[[Part], np.ndarray]
+"""A tensor of a model -> its values, of any shape."""
+
+
+def row(of: OfPart, shape: Shape) -> np.ndarray:
+    """Values of every weight of a model as its flat row, float32, shape (weights,)."""
+    return np.concatenate([np.asarray(of(part), np.float32).ravel() for part in parts(shape)])
+
+
 def initial(shape: Shape, seed: int) -> np.ndarray:
-    """One model's flat row at initialization, float32, drawn per tensor from (seed, its name)."""
-    return np.concatenate([drawn(part, seed).astype(np.float32) for part in parts(shape)])
+    """One model's flat row at initialization, drawn per tensor from (seed, its name)."""
+    return row(lambda part: drawn(part, seed), shape)
 
 
 def drawn(part: Part, seed: int) -> np.ndarray:
@@ -119,11 +128,6 @@ def unit_of(weights: Weights, unit: str, compute: Callable[..., Tensor], *inputs
     if isinstance(weights, Mapping):
         return compute({own: weights[name] for name in weights for of, own in (place_of(name),) if of == unit}, *inputs)
     return weights.applied(unit, compute, *inputs)
-
-
-def per_weight(shape: Shape, values: Mapping[str, float]) -> np.ndarray:
-    """A value of each tensor spread over its weights, float32, shape (weights,)."""
-    return np.concatenate([np.full(part.size, values[part.name], np.float32) for part in parts(shape)])
 
 
 def loss_sums(weights: Weights, tokens: Tensor, shape: Shape, dropout: Dropout | None = None) -> Tensor:

@@ -5,20 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from raysweep.workloads import draws
-from raysweep.workloads.language import model
-from raysweep.workloads.language.shapes import Shape
+from raysweep.workloads.language.model import Part
 
 
-def direction(shape: Shape, seed: int) -> np.ndarray:
-    """A draw of noise at strength 1, float32, shape (weights,): N(0, Σ) with Σ the initialization's covariance.
+def drawn(part: Part, seed: int) -> np.ndarray:
+    """One tensor's share of a draw of noise at strength 1, float32, flat: N(0, Σ), Σ the initialization's covariance.
 
     Gains start at a fixed value, so they have no share in it. Rows of one seed get one direction at several strengths.
     """
-    return np.concatenate([drawn(part, seed) for part in model.parts(shape)])
-
-
-def drawn(part: model.Part, seed: int) -> np.ndarray:
-    """One tensor's share in it, float32, flat."""
     if part.deviation == 0:
         return np.zeros(part.size, np.float32)
     return (part.deviation * draws.normal(seed, f"language/noise/{part.name}", part.size)).astype(np.float32)

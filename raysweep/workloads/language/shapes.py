@@ -11,6 +11,10 @@ BASE_WIDTH = 256
 """The width at which rates and initialization are stated; muP carries them to the others."""
 
 VOCABULARY = 256  # bytes
+WEIGHT_BYTES = 32  # a weight in training: itself, its gradient, two moments, and what AdamW computes with
+PIECE_BYTES = 8e9
+"""What the backward pass of all models may keep at a time; a larger batch is taken in pieces whose gradients add up. A
+constant, so that no result depends on how much memory a machine has free."""
 _TOKENS = re.compile(r"(?:tokens|bpe):(\d+):")  # text of a vocabulary of its own
 
 
@@ -41,6 +45,10 @@ class Shape:
     def kept_bytes(self) -> float:
         """Memory that a forward pass keeps per token for the backward one, roughly, in float32."""
         return 4.0 * (self.depth * (20 * self.width + 6 * self.mlp) + 4 * self.vocabulary)
+
+    def training_bytes(self, batch: int) -> float:
+        """Memory that training one model takes, on `batch` sequences a step."""
+        return WEIGHT_BYTES * self.weights() + min(PIECE_BYTES, batch * self.context * self.kept_bytes())
 
     def flops_per_token(self) -> float:
         """Floating-point operations of one training step per token: 6 a weight in a product (forward, and twice that

@@ -23,17 +23,12 @@ from torch import Tensor, distributed
 from torch.utils.checkpoint import checkpoint
 
 from raysweep.workloads.language import model, parallel
-from raysweep.workloads.language.model import Part
-from raysweep.workloads.language.shapes import Shape
+from raysweep.workloads.language.model import OfPart, Part
+from raysweep.workloads.language.shapes import WEIGHT_BYTES, Shape
 
 VARIABLE = "RAYSWEEP_SHARDING"
 """Environment: always, never, or (unset) where a model and its training do not fit the GPU."""
-BYTES = 32  # a weight in training: itself, its gradient, two moments, and what AdamW computes with
 MEMORY_SHARE = 0.9  # of a GPU
-
-OfPart = Callable[[Part], np.ndarray]
-"""A tensor of a model -> its values, of any shape."""
-
 
 @dataclass(frozen=True)
 class Unit:
@@ -54,7 +49,7 @@ def wanted(shape: Shape) -> bool:
     said = os.environ.get(VARIABLE, "")
     spread = said == "always"
     if said not in ("always", "never") and torch.cuda.is_available():
-        spread = shape.weights() * BYTES > MEMORY_SHARE * torch.cuda.get_device_properties().total_memory
+        spread = shape.weights() * WEIGHT_BYTES > MEMORY_SHARE * torch.cuda.get_device_properties().total_memory
     return bool(parallel.of_first(spread))
 
 
@@ -84,7 +79,7 @@ def is_share(rows: Tensor, shape: Shape) -> bool:
 def row(of: OfPart, shape: Shape, share: bool) -> np.ndarray:
     """Values of every weight as a row, float32: whole, or this worker's share, for which a unit is held at a time."""
     if not share:
-        return np.concatenate([np.asarray(of(part), np.float32).ravel() for part in model.parts(shape)])
+        return model.row(of, shape)
     own = np.zeros(sum(unit.each for unit in units(shape)), np.float32)
     for unit in units(shape):
         values = np.concatenate([np.asarray(of(part), np.float32).ravel() for part in unit.parts])

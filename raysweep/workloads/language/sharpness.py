@@ -85,7 +85,7 @@ def scaled_trace(product: Callable[[Tensor], Tensor], deviations: Tensor, probes
 def summary(quadratic: Quadratic, shape: Shape, iterations: int, seed: int) -> dict[str, float]:
     """The metrics sharpness and hessian_trace."""
     gradient = quadratic.gradient
-    deviations = torch.as_tensor(model.per_weight(shape, {p.name: p.deviation for p in model.parts(shape)}),
+    deviations = torch.as_tensor(model.row(lambda part: np.full(part.size, part.deviation), shape),
                                  dtype=gradient.dtype, device=gradient.device)
     start = torch.as_tensor(draws.normal(seed, "language/lanczos", len(gradient)), dtype=gradient.dtype,
                             device=gradient.device)

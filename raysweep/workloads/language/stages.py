@@ -122,4 +122,4 @@ def _initial(shape: Shape, seed: int, spread: bool) -> State:
 
 def flat_of(tensors: Mapping[str, np.ndarray], shape: Shape) -> np.ndarray:
     """Named weights as one flat row, shape (1, weights)."""
-    return np.concatenate([np.asarray(tensors[part.name], np.float32).ravel() for part in model.parts(shape)])[None]
+    return model.row(lambda part: tensors[part.name], shape)[None]

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from raysweep.workloads.language import model, parallel, sharding
 from raysweep.workloads.language.dropout import Dropout
-from raysweep.workloads.language.shapes import Shape
+from raysweep.workloads.language.shapes import PIECE_BYTES, Shape
 
 FIRST_DECAY, SECOND_DECAY, ADAM_EPSILON, CLIP = 0.9, 0.95, 1e-8, 1.0  # O Table 3
 
@@ -30,9 +30,6 @@ REMEMBERED = 1000  # steps
 LOOKED = 10  # training batches on which start and end are compared
 SURE = 2.0  # standard errors by which a loss is above another
 RISE = 1e-3  # nats that rounding may make, to bfloat16 on a GPU
-PIECE_BYTES = 8e9
-"""What the backward pass of all models may keep at a time; a larger batch is taken in pieces whose gradients add up. A
-constant, so that no result depends on how much memory a machine has free."""
 
 Batches = Callable[[int], np.ndarray]
 """Step number -> tokens (batch, length + 1) of that step."""

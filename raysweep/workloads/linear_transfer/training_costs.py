@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from raysweep.workloads.declaration import Columns, Cost
+from raysweep.workloads.linear_transfer.target import samples
 
 Array = np.ndarray
 
@@ -26,7 +27,7 @@ _STEP_CAP, _PRETRAIN_CAP = 2e5, 5e5
 
 def flow(columns: Columns) -> Cost:
     """One factorization per n, then 50 to 300 integrator steps that all rows of a pack take together."""
-    n, dim = _samples(columns), float(columns["dim"][0])
+    n, dim = samples(columns), float(columns["dim"][0])
     modes = np.minimum(n, dim)
     time = np.asarray(columns["finetune_lr"], float) * np.asarray(columns["finetune_steps"], float)
     crowded = np.where(np.abs(n / dim - 1) < 0.2, 2.0, 1.0)  # slow modes
@@ -40,7 +41,7 @@ def flow(columns: Columns) -> Cost:
 
 def network(columns: Columns) -> Cost:
     """Scratch and fine-tuning pass four times through their layers each step (layers.py); so does pretraining."""
-    n, dim = _samples(columns), float(columns["dim"][0])
+    n, dim = samples(columns), float(columns["dim"][0])
     depth = np.asarray(columns["depth"], float)
     steps = _steps(columns, n, dim, depth)
     layer_bytes = 8 * dim**2 * (depth - 1)
@@ -56,10 +57,6 @@ def network(columns: Columns) -> Cost:
     # twice the chunk while what is done leaves it; an eigenproblem per row behind a random start
     resident = np.minimum(chunk_rows, len(n)) * (5 * layer_bytes + (3 + 4 * descent) * 8 * dim**2)
     return Cost(float(seconds), float(_BASE_BYTES + resident.max() + 8.0 * n.max() * dim + 2000.0 * len(n)))
-
-
-def _samples(columns: Columns) -> Array:
-    return np.round(np.asarray(columns["gamma"], float) * np.asarray(columns["dim"], float))
 
 
 def _factorizations(n: Array, dim: float) -> float:
