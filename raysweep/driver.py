@@ -93,8 +93,9 @@ def compute(folder: AnyPath, place: Place, books: Books, sharing: Sharing, limit
     space, cells = books.space, books.cells
     for path in books.damaged:
         ledger.set_aside(path)
-    if isinstance(folder, Path):
-        (folder / sweep_record.LOGS).mkdir(exist_ok=True)
+    if isinstance(folder, Path):  # they are made with the record, but a copy may lack folders that were empty
+        for inner in (sweep_record.LEDGER, sweep_record.LOGS):
+            (folder / inner).mkdir(exist_ok=True)
     job = trial.Job(
         space.workload, cells.columns, cells.ids, ledger=paths.absolute(folder / sweep_record.LEDGER),
         logs=paths.absolute(folder / sweep_record.LOGS),

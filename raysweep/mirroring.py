@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raysweep import plan, yaml_reader
 from raysweep.books import Books
-from raysweep.errors import InputError, unknown
+from raysweep.errors import Halted, InputError, unknown
 from raysweep.identity import code_version
 from raysweep.plan import Cells
 from raysweep.records import files, paths, sweep_record
@@ -77,6 +78,20 @@ def remember(folder: AnyPath, record: sweep_record.Record, space: Space, uri: st
     if current != sweep_record.load(folder):
         sweep_record.update(folder, current)
     return current
+
+
+@contextlib.contextmanager
+def remembered(folder: AnyPath, record: sweep_record.Record, space: Space, uri: str | None,
+               ) -> Iterator[sweep_record.Record]:
+    """`remember`, for a block that finds out whether what is asked for can be done: whoever is killed in it can be
+    resumed as asked. Where it was bad input the record is put back as it was."""
+    before = sweep_record.load(folder)
+    try:
+        yield remember(folder, record, space, uri)
+    except InputError as error:
+        if before is not None and not isinstance(error, Halted) and sweep_record.load(folder) != before:
+            sweep_record.update(folder, before)
+        raise
 
 
 def default_runs_per(cells: Cells) -> str:

@@ -294,15 +294,16 @@ def _drive(folder: AnyPath, record: sweep_record.Record, space: Space, cells: Ce
 
         try:
             with limit.enforced():
-                books = Books(space, cells, folder, options.on_code_change, options.retry_failed)
-                driver.clear_leftovers(folder)
-                for note in books.notes:
-                    say(note)
-                sharing = stored_stages.Sharing(folder, record, books, options.on_code_change, say)
-                work = sharing.claim(books.missing())
-                place_of_work = driver.choose(options, work, cells, say)
+                with mirroring.remembered(folder, record, space, uri) as current:  # first: Ray takes seconds to start
+                    sweep = Sweep(folder, current)
+                    books = Books(space, cells, folder, options.on_code_change, options.retry_failed)
+                    driver.clear_leftovers(folder)
+                    for note in books.notes:
+                        say(note)
+                    sharing = stored_stages.Sharing(folder, record, books, options.on_code_change, say)
+                    work = sharing.claim(books.missing())
+                    place_of_work = driver.choose(options, work, cells, say)
                 listen()
-                sweep = Sweep(folder, mirroring.remember(folder, record, space, uri))
                 feed = mirroring.start(uri, sweep, books) if uri else None
                 driver.tidy(folder, still_ours, say)
                 if work.rows:

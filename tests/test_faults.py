@@ -202,6 +202,24 @@ def test_a_ray_that_dies_ends_a_driver_in_time_and_resumable(part: str, sandbox:
     assert run_statuses(storage / "mlflow.db") == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
 
 
+@pytest.mark.slow
+def test_an_extension_killed_while_ray_starts_is_resumed_as_it_was_asked(space: Path, storage: Path) -> None:
+    arguments = ["--storage", storage, *QUIET]
+    assert process("run", space, *arguments).code == 0
+    before = files_of(storage)
+    extending = ["run", space, *arguments, "--set", "seeds=5", "--executor", "ray"]
+    refused = process(*extending, "--set", "resources.cpus_per_trial=999")
+    assert (refused.code, refused.err.partition(":")[0]) == (2, "resources.cpus_per_trial"), refused
+    assert files_of(storage) == before
+    driven = subprocess.Popen(command(*extending), stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert driven.stderr is not None
+    assert driven.stderr.readline() == "starting Ray\n"
+    driven.kill()
+    driven.communicate()
+    assert process("resume", "small", *arguments, "--executor", "inline").code == 0
+    assert len(open_sweep("small", storage).results()) == 6 * 5
+
+
 # A terminal that is gone
 
 
@@ -437,6 +455,14 @@ def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(sandbox: Path, 
 
 
 # What a killed driver leaves lying
+
+
+def test_folders_that_a_copy_lost_are_made_again(call: Call, space: Path, storage: Path) -> None:
+    assert call("run", space, "--storage", storage, *QUIET).code == 0
+    for name in ("ledger", "logs"):
+        shutil.rmtree(storage / "small" / name)
+    assert call("resume", "small", "--storage", storage, *QUIET).code == 0
+    assert len(open_sweep("small", storage).results()) == 6 * 3
 
 
 def test_leftovers_of_a_killed_driver_are_cleared_away(call: Call, storage: Path, tmp_path: Path) -> None:

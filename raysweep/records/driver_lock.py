@@ -86,8 +86,10 @@ def _locked(folder: Path) -> Iterator[Callable[[], None]]:
         stream.truncate(0)
         stream.write(f"process {os.getpid()} on {socket.gethostname()}")
         stream.flush()
-        yield lambda: None
-        stream.truncate(0)
+        try:
+            yield lambda: None
+        finally:
+            stream.truncate(0)
 
 
 @contextlib.contextmanager
