@@ -30,17 +30,15 @@ def interpolants(u: np.ndarray, curves: np.ndarray, order: int = 0) -> tuple[np.
     return fine, [akima(fine, nu=order), cubic(fine, nu=order)]
 
 
-def bent(u: np.ndarray, curves: np.ndarray, power: float) -> tuple[np.ndarray, np.ndarray]:
-    """Cubic interpolation of (height above the lowest point) ** power: a bent axis does not move a minimum, but a curve
-    that is sharper than a parabola there is followed better."""
-    fine, both = interpolants(u, (curves - curves.min(axis=-1, keepdims=True)) ** power)
-    return fine, both[1]
-
-
 def all_places(u: np.ndarray, curves: np.ndarray) -> list[np.ndarray]:
-    """Where each curve (..., points) is lowest, one array per interpolation."""
+    """Where each curve (..., points) is lowest, one array per interpolation: Akima, cubic, and cubic of (height above
+    the lowest point) ** POWER: a bent axis does not move a minimum, but a curve that is sharper than a parabola there
+    is followed better."""
+    from scipy.interpolate import CubicSpline
+
     fine, plain = interpolants(u, curves)
-    return [lowest(fine, each) for each in [*plain, bent(u, curves, POWER)[1]]]
+    bent = CubicSpline(u, (curves - curves.min(axis=-1, keepdims=True)) ** POWER, axis=-1)
+    return [lowest(fine, each) for each in (*plain, bent(fine))]
 
 
 def lowest(fine: np.ndarray, curves: np.ndarray) -> np.ndarray:
