@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from raysweep.reporting.style import QUALITATIVE, label_panels, legend_below, panels, picked, set_log
+from raysweep.reporting.style import GREY, QUALITATIVE, label_panels, legend_below, panels, picked, set_log
 from raysweep.reporting.words import axis_label, settings
 from raysweep.workloads.declaration import Workload
 
@@ -65,7 +65,7 @@ def engines_figure(
     handles = [Line2D([], [], color=shade[engine], linewidth=2, label=engine) for engine in engines]
     if by:
         handles += [
-            Line2D([], [], color="#555555", marker=fmt[0], linestyle=fmt[1:], markersize=4.5, label=label)
+            Line2D([], [], color=GREY, marker=fmt[0], linestyle=fmt[1:], markersize=4.5, label=label)
             for label, fmt in ((settings(by, group, workload), fmt) for group, fmt in mark.items())
         ]
     handles.append(Line2D([], [], color="#999999", linewidth=1, label="slope 1"))

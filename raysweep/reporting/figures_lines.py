@@ -14,14 +14,14 @@ from raysweep.reporting.style import (
     BASE,
     FIT,
     THEORY,
-    colours,
-    columns_of_panels,
     label_panels,
     legend_below,
     legend_right,
+    mark,
     panels,
     set_bent,
     set_log,
+    shades,
     whole_ticks,
     zero_rule,
 )
@@ -48,18 +48,15 @@ class Series:
 
 
 def curves_figure(
-    parts: list[tuple[str, list[Series]]], x: str, metric: str, workload: Workload, legend_title: str = ""
+    parts: list[tuple[str, list[Series]]], x: str, metric: str, workload: Workload
 ) -> Figure:
     """One panel per part (title, series): points with error bars, the closed form as a line, marks at the fitted
     places.
 
     x = inf (converged) stands apart at the right, under its own tick.
     """
-    from matplotlib.lines import Line2D
-
     figure, axes = panels(len(parts), width=4.6, height=3.7)
-    keys = sorted({series.key for _, lines in parts for series in lines}, key=lambda key: (isinstance(key, str), key))
-    colour = dict(zip(keys, colours(list(keys)), strict=True))
+    colour = shades(parts)
     labels = {series.key: series.label for _, lines in parts for series in lines}
     every = np.concatenate([series.means.x for _, lines in parts for series in lines])
     finite = np.unique(every[np.isfinite(every)])
@@ -136,49 +133,21 @@ def curves_figure(
             show_infinity(panel, finite, far, logarithmic)
         panel.set_title(in_lines(title, len(axes)))
     label_panels(axes, axis_label(x, workload), axis_label(metric, workload))
-    handles = [
-        Line2D([], [], color=colour[key], marker="o", markersize=4, linestyle="none", label=labels[key]) for key in keys
-    ]
-    kinds = [Line2D([], [], color="#555555", marker="o", markersize=4, linestyle="none", label="mean ± standard error")]
+    handles = [mark(labels[key], color=shade, marker="o", markersize=4) for key, shade in colour.items()]
+    kinds = [mark("mean ± standard error", marker="o", markersize=4)]
     if any_median:
-        kinds.append(
-            Line2D(
-                [],
-                [],
-                color="#555555",
-                marker="s",
-                markersize=4,
-                markerfacecolor="white",
-                linestyle="none",
-                label="median (draws have no variance)",
-            )
-        )
+        kinds.append(mark("median (draws have no variance)", marker="s", markersize=4, markerfacecolor="white"))
     if any_theory:
-        kinds.append(Line2D([], [], color="#555555", linewidth=1.4, label="closed form"))
+        kinds.append(mark("closed form", linestyle="-", linewidth=1.4))
     if any(s.base is not None for _, lines in parts for s in lines):
-        kinds.append(Line2D([], [], **BASE, label="base model"))
+        kinds.append(mark("base model", **BASE))
     if any_mark:
-        kinds.append(
-            Line2D(
-                [], [], color=FIT, marker="D", markersize=6, markerfacecolor="white", label="fitted place with interval"
-            )
-        )
-        if any(np.isfinite(mark[3]) for _, lines in parts for s in lines for mark in s.marks):
-            kinds.append(
-                Line2D(
-                    [],
-                    [],
-                    color=THEORY,
-                    marker="|",
-                    markersize=15,
-                    markeredgewidth=2.0,
-                    linestyle="none",
-                    label="closed form's place",
-                )
-            )
-    if len(keys) > 1:
-        last_of_first_row = axes[min(len(axes), columns_of_panels(axes)) - 1]
-        legend_right(last_of_first_row, handles, legend_title)
+        kinds.append(mark("fitted place with interval", color=FIT, linestyle="-", marker="D", markersize=6,
+                          markerfacecolor="white"))
+        if any(np.isfinite(place[3]) for _, lines in parts for s in lines for place in s.marks):
+            kinds.append(mark("closed form's place", color=THEORY, marker="|", markersize=15, markeredgewidth=2.0))
+    if len(colour) > 1:
+        legend_right(axes, handles)
     legend_below(figure, kinds)
     return figure
 

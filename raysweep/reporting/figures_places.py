@@ -15,6 +15,7 @@ from raysweep.reporting.style import (
     colours,
     legend_below,
     legend_right,
+    mark,
     panels,
     set_log,
     whole_ticks,
@@ -34,7 +35,6 @@ def places_figure(
     workload: Workload,
     level: float,
     what: str,
-    legend_title: str = "",
     lines: Mapping[str, float] | None = None,
 ) -> Figure:
     """A fitted place in x against another axis, one line per part: (key, label, table, fine axis, closed form's place).
@@ -109,40 +109,19 @@ def places_figure(
     panel.set_ylabel(f"{what}\nin {axis_label(x, workload)}")
     if len(parts) > 1:
         legend_right(
-            panel,
+            [panel],
             [
                 Line2D([], [], color=shade, marker="o", markersize=5, label=part[1])
                 for part, shade in zip(parts, shades, strict=True)
             ],
-            legend_title,
         )
-    kinds = [
-        Line2D(
-            [],
-            [],
-            color="#555555",
-            marker="o",
-            markersize=5,
-            linestyle="none",
-            label=f"fitted, {100 * level:g} % interval",
-        )
-    ]
+    kinds = [mark(f"fitted, {100 * level:g} % interval", marker="o", markersize=5)]
     if theory:
         at_spots = all(len(part[3]) <= len(spots) for part in parts)
-        look: dict[str, Any] = {"linestyle": "--", "marker": "."} if at_spots else {}
-        kinds.append(Line2D([], [], color="#555555", linewidth=1.4, label="closed form", **look))
+        look: dict[str, Any] = {"linestyle": "--", "marker": "."} if at_spots else {"linestyle": "-"}
+        kinds.append(mark("closed form", linewidth=1.4, **look))
     if censored:
-        kinds.append(
-            Line2D(
-                [],
-                [],
-                color="#555555",
-                marker="^",
-                markerfacecolor="none",
-                linestyle="none",
-                label="beyond this bound (censored)",
-            )
-        )
+        kinds.append(mark("beyond this bound (censored)", marker="^", markerfacecolor="none"))
     for (name, value), dashes in zip((lines or {}).items(), REFERENCES, strict=False):
         kinds.append(
             Line2D([], [], color=REFERENCE, linewidth=1.5, linestyle=dashes, label=line_label(name, value, x, workload))

@@ -12,14 +12,22 @@ from raysweep.reporting.draws import decades
 from raysweep.reporting.regime import Regime
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.selection import CellMeans
-from raysweep.reporting.style import BASE, colours, label_panels, legend_below, legend_right, panels, set_log
+from raysweep.reporting.style import (
+    BASE,
+    columns_of_panels,
+    label_panels,
+    legend_below,
+    legend_right,
+    mark,
+    panels,
+    set_log,
+    shades,
+)
 from raysweep.reporting.words import axis_label, number
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-GREY = "#555555"  # of legends that explain a kind of mark and not a line
 
 
 @dataclass(frozen=True)
@@ -41,8 +49,6 @@ def rates_figure(
 
     A censored optimum is a triangle at the bound that is known, pointing to where it lies.
     """
-    from matplotlib.lines import Line2D
-
     figure, axes = panels(len(parts), width=4.4, height=3.6)
     shade = shades(parts)
     censored = fitted = False
@@ -78,15 +84,11 @@ def rates_figure(
         set_log(panel.xaxis)
         panel.set_title(title)
     label_panels(axes, axis_label(length, workload), f"best {axis_label(lr, workload)}")
-    kinds = [
-        Line2D([], [], color=GREY, marker="o", markersize=5, linestyle="none", label=f"best rate, {100 * level:g} %")
-    ]
+    kinds = [mark(f"best rate, {100 * level:g} %", marker="o", markersize=5)]
     if fitted:
-        kinds.append(Line2D([], [], color=GREY, linestyle="--", linewidth=1.2, label="power law fitted"))
+        kinds.append(mark("power law fitted", linestyle="--", linewidth=1.2))
     if censored:
-        kinds.append(
-            Line2D([], [], color=GREY, marker="^", markerfacecolor="none", linestyle="none", label="beyond (censored)")
-        )
+        kinds.append(mark("beyond (censored)", marker="^", markerfacecolor="none"))
     finish(figure, axes, parts, shade, kinds)
     return figure
 
@@ -99,8 +101,6 @@ def tuned_figure(
 
     Fixed rates are shown where a panel has one line.
     """
-    from matplotlib.lines import Line2D
-
     figure, axes = panels(len(parts), width=4.4, height=3.6)
     shade = shades(parts)
     any_censored = any_fixed = any_base = False
@@ -150,23 +150,13 @@ def tuned_figure(
             panel.set_ylim(bottom=max(min(lowest_base, every.min()), every.min() / 30) / 1.3)
         panel.set_title(title)
     label_panels(axes, axis_label(length, workload), axis_label(metric, workload))
-    kinds = [Line2D([], [], color=GREY, marker="o", markersize=4.5, label="at the tuned rate")]
+    kinds = [mark("at the tuned rate", linestyle="-", marker="o", markersize=4.5)]
     if any_censored:
-        kinds.append(
-            Line2D(
-                [],
-                [],
-                color=GREY,
-                marker="o",
-                markerfacecolor="white",
-                linestyle="none",
-                label="best rate of the grid (optimum censored)",
-            )
-        )
+        kinds.append(mark("best rate of the grid (optimum censored)", marker="o", markerfacecolor="white"))
     if any_fixed:
-        kinds.append(Line2D([], [], color="#888888", linestyle=":", linewidth=1.1, label="at a fixed rate"))
+        kinds.append(mark("at a fixed rate", color="#888888", linestyle=":", linewidth=1.1))
     if any_base:
-        kinds.append(Line2D([], [], **BASE, label="base model"))
+        kinds.append(mark("base model", **BASE))
     finish(figure, axes, parts, shade, kinds)
     return figure
 
@@ -180,22 +170,14 @@ def apart(ends: list[tuple[float, float, float]], span: float) -> list[tuple[flo
     return kept
 
 
-def shades(parts: Sequence[tuple[str, list[Setting]]]) -> dict[Any, Any]:
-    """A colour for every key."""
-    keys = sorted({line.key for _, lines in parts for line in lines}, key=lambda key: (isinstance(key, str), key))
-    return dict(zip(keys, colours(keys), strict=True))
-
-
 def finish(
     figure: Figure, axes: list[Any], parts: Sequence[tuple[str, list[Setting]]], shade: dict[Any, Any], kinds: list[Any]
 ) -> None:
     """Both legends."""
     from matplotlib.lines import Line2D
 
-    from raysweep.reporting.style import columns_of_panels
-
     labels = {line.key: line.label for _, lines in parts for line in lines}
     if len(shade) > 1:
         handles = [Line2D([], [], color=shade[key], marker="o", markersize=4.5, label=labels[key]) for key in shade]
-        legend_right(axes[min(len(axes), columns_of_panels(axes)) - 1], handles)
+        legend_right(axes, handles)
     legend_below(figure, kinds, 2 * min(2, columns_of_panels(axes)))

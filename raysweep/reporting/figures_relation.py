@@ -9,7 +9,17 @@ import numpy as np
 
 from raysweep.reporting.draws import decades
 from raysweep.reporting.figures_lines import beyond, needs_bending, show_infinity
-from raysweep.reporting.style import colours, legend_below, legend_right, panels, picked, set_bent, set_log, zero_rule
+from raysweep.reporting.style import (
+    colours,
+    legend_below,
+    legend_right,
+    mark,
+    panels,
+    picked,
+    set_bent,
+    set_log,
+    zero_rule,
+)
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
@@ -32,8 +42,6 @@ class Cloud:
 
 def relation_figure(clouds: list[Cloud], x: str, y: str, workload: Workload) -> Figure:
     """All groups in one panel, a colour each; infinite x under its own tick at the right."""
-    from matplotlib.lines import Line2D
-
     figure, (panel,) = panels(1, width=6.4, height=4.2)
     shades = colours([one.key for one in clouds])
     every = np.concatenate([one.x for one in clouds])
@@ -70,28 +78,10 @@ def relation_figure(clouds: list[Cloud], x: str, y: str, workload: Workload) -> 
     panel.set_ylabel(axis_label(y, workload))
     if len(clouds) > 1:
         shown = picked(len(clouds), 12)
-        handles = [
-            Line2D([], [], color=shades[k], marker="o", markersize=4.5, linestyle="none", label=clouds[k].label)
-            for k in shown
-        ]
-        legend_right(panel, handles)
-    kinds = [
-        Line2D(
-            [], [], color="#555555", marker="o", markersize=4.5, linestyle="none", label="cell: mean ± standard error"
-        )
-    ]
+        handles = [mark(clouds[k].label, color=shades[k], marker="o", markersize=4.5) for k in shown]
+        legend_right([panel], handles)
+    kinds = [mark("cell: mean ± standard error", marker="o", markersize=4.5)]
     if any(one.median.any() for one in clouds):
-        kinds.append(
-            Line2D(
-                [],
-                [],
-                color="#555555",
-                marker="s",
-                markersize=4.5,
-                markerfacecolor="white",
-                linestyle="none",
-                label="median (draws have no variance)",
-            )
-        )
+        kinds.append(mark("median (draws have no variance)", marker="s", markersize=4.5, markerfacecolor="white"))
     legend_below(figure, kinds)
     return figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,9 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
+GREY = "#555555"  # of legends that explain a kind of mark and not a line
 FIT = "#111111"  # what was measured and fitted
 THEORY = "#D55E00"  # vermilion of the Okabe-Ito palette
 QUALITATIVE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D31", "#000000")
@@ -51,11 +53,11 @@ def styled() -> Iterator[None]:
         yield
 
 
-def panels(count: int, width: float = 4.4, height: float = 3.7, most: int = 3) -> tuple[Figure, list[Axes]]:
-    """A figure with `count` panels in rows of at most `most`, sharing scales."""
+def panels(count: int, width: float = 4.4, height: float = 3.7) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` panels in rows of at most three, sharing scales."""
     from matplotlib.figure import Figure
 
-    columns = 2 if count == 4 else min(count, most)
+    columns = 2 if count == 4 else min(count, 3)
     if columns > 2:  # a wide figure is shown smaller: with less room for each panel, letters stay readable
         width, height = 0.78 * width, 0.84 * height
     rows = -(-count // columns)
@@ -96,9 +98,23 @@ def colours(values: list[Any]) -> list[Any]:
     return [QUALITATIVE[k % len(QUALITATIVE)] for k in range(len(values))]
 
 
-def legend_right(axes: Axes, handles: list[Any], title: str = "") -> None:
-    """A legend beside the panel, where it cannot cover data."""
-    axes.legend(handles=handles, title=title or None, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
+def shades(parts: Sequence[tuple[str, Sequence[Any]]]) -> dict[Any, Any]:
+    """A colour for every `key` of the lines of all panels (title, lines)."""
+    keys = sorted({line.key for _, lines in parts for line in lines}, key=lambda key: (isinstance(key, str), key))
+    return dict(zip(keys, colours(keys), strict=True))
+
+
+def mark(label: str, **look: Any) -> Line2D:
+    """An entry of a legend that explains a kind of mark: grey and without a line unless `look` says otherwise."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], **{"color": GREY, "linestyle": "none", **look}, label=label)
+
+
+def legend_right(axes: list[Axes], handles: list[Any]) -> None:
+    """A legend beside the first row of panels, where it cannot cover data."""
+    last = axes[min(len(axes), columns_of_panels(axes)) - 1]
+    last.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
 
 
 def legend_below(figure: Figure, handles: list[Any], columns: int = 4) -> None:
