@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from spaces import small_space, written
@@ -18,10 +19,15 @@ from spaces import small_space, written
 from chaos.tracking_server import Server
 from chaos.waiting import wait_for
 
+if TYPE_CHECKING:
+    from raysweep.records.store import Store
+    from raysweep.sweep import Sweep
+
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 TESTS = Path(__file__).parent
+pytest.register_assert_rewrite("publishing", "stored_stage")
 QUIET = ("--no-report", "--tracking-uri", "none")
 
 
@@ -46,6 +52,26 @@ def process(*arguments: str | Path, cwd: Path | None = None, env: Mapping[str, s
     done = subprocess.run(command(*arguments), capture_output=True, text=True, cwd=cwd, check=False, timeout=120,
                           stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})}, preexec_fn=before)
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def hear() -> None:
+    """To be called in a new process: undo what nohup or a shell's background would have it inherit from these tests."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def refused(outcome: Outcome, begins: str, *parts: str) -> None:
+    """Exit 2, nothing on stdout, one plain line on stderr that begins so and holds these parts."""
+    assert outcome.code == 2, outcome
+    assert outcome.out == ""
+    assert outcome.err.endswith("\n")
+    assert outcome.err.count("\n") == 1, outcome.err
+    assert outcome.err.startswith(begins), outcome.err
+    assert "Traceback" not in outcome.err
+    assert "│" not in outcome.err
+    assert len(outcome.err) < 1000, "a line that no one can read"
+    for part in parts:
+        assert part in outcome.err
 
 
 def until(condition: Callable[[], object], process: subprocess.Popen[Any] | None = None,
@@ -192,6 +218,42 @@ def server(tmp_path: Path, template: Path) -> Iterator[Server]:
         yield running
     finally:
         running.kill()
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Store:
+    """A stage store in a folder."""
+    from raysweep.records.store import Store
+
+    return Store(tmp_path / "store", lease_seconds=20.0)
+
+
+@pytest.fixture(params=["local", "memory"])
+def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """A stage store in a folder, then one on another file system."""
+    from raysweep.records.store import Store
+
+    if request.param == "local":
+        yield Store(tmp_path / "store", lease_seconds=20.0)
+        return
+    import fsspec
+
+    url = f"memory://{tmp_path.name}/store"
+    yield Store(url, lease_seconds=20.0)
+    fsspec.filesystem("memory").rm(f"/{tmp_path.name}", recursive=True)
+
+
+def run(storage: Path, space: dict[str, Any] | None = None, **options: Any) -> Sweep:
+    """A sweep alone with its rows: in this process, without mirror and report, and nothing is said."""
+    import raysweep
+
+    usual = {"tracking_uri": "none", "report": False, "executor": "inline", "say": lambda line: None}
+    return raysweep.run(space or small_space(), storage=storage, **{**usual, **options})
+
+
+def rows(sweep: Sweep) -> list[dict[str, Any]]:
+    """The rows of a sweep."""
+    return sweep.results().to_dict("records")
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

@@ -33,6 +33,12 @@ def sandbox_space(folder: Path, behaviour: list[str], **changes: Any) -> dict[st
             "zip": [["x", "behaviour"]], "fixed": {"folder": str(folder), "seconds": 200}, **changes}
 
 
+def waiting_space(folder: Path, **changes: Any) -> dict[str, Any]:
+    """Three rows and then three that wait for the file `go` in a folder, each a pack alone."""
+    behaviour = ["compute"] * 3 + ["wait"] * 3
+    return sandbox_space(folder, behaviour, axes={"x": [1, 2, 3, 4, 5, 6], "behaviour": behaviour}, **changes)
+
+
 def written(folder: Path, space: dict[str, Any]) -> Path:
     """A space in the file space.yaml of a folder; its path."""
     path = folder / "space.yaml"

@@ -15,10 +15,9 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import QUIET, command, files_of, process, until
+from conftest import QUIET, command, files_of, process, refused, until
 from mlflow.tracking import MlflowClient
 from spaces import small_space
-from test_bad_input import refused
 
 from chaos.tracking_server import Server
 from raysweep.errors import InputError

@@ -1,8 +1,9 @@
 """Whatever goes wrong around a sweep, it ends, after `raysweep resume` where needed, as if nothing had.
 
-Real processes, real kills, a real MLflow server, a real full disk. Beside these: test_sweep (kill -9, Ctrl-C, SIGTERM,
-SIGHUP, two drivers, rows that fail), test_ray (a worker that dies), test_ledger and test_store (damage),
-test_interrupted_mirror, test_mirror, and test_chaos, where it all happens at random moments.
+Real processes, real kills, a real MLflow server. Beside these: test_driver_ends (kill -9, Ctrl-C, SIGTERM, SIGHUP, two
+drivers), test_sweep (rows that fail), test_ray (a worker that dies), test_full_disk, test_ledger and test_store_damage
+(damage), test_store_crashes, test_interrupted_mirror, test_mirror, and test_chaos, where it all happens at random
+moments.
 """
 
 from __future__ import annotations
@@ -22,14 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, assert_same_rows, command, files_of, process, until
-from disks import NO_BYTECODE, disk, no_file_beyond
+from conftest import QUIET, Outcome, command, files_of, hear, process, until
 from spaces import sandbox_space, small_space, written
-from test_sweep import hear
 
-import raysweep
 from chaos.tracking_server import Server
-from raysweep import driver
 from raysweep.executors import losses as losing
 from raysweep.records import mirror
 from raysweep.sweep import open_sweep
@@ -38,7 +35,7 @@ Call = Callable[..., Outcome]
 PATIENCE = 120.0  # seconds until a test gives up waiting for a condition
 
 
-def waiting_space(folder: Path, computed: int = 2, waiting: int = 2) -> dict[str, Any]:
+def some_waiting(folder: Path, computed: int = 2, waiting: int = 2) -> dict[str, Any]:
     """So many rows, and then so many that wait for the file `go`."""
     return sandbox_space(folder, ["compute"] * computed + ["wait"] * waiting)
 
@@ -50,7 +47,7 @@ def drive(tmp_path: Path, storage: Path) -> Iterator[Callable[..., subprocess.Po
 
     def start(*options: str | Path, before: tuple[str, ...] = (), space: dict[str, Any] | None = None,
               **streams: Any) -> subprocess.Popen[str]:
-        written(tmp_path, space or waiting_space(tmp_path))
+        written(tmp_path, space or some_waiting(tmp_path))
         arguments = command("run", tmp_path / "space.yaml", "--storage", storage, "--no-report", *options)
         started.append(subprocess.Popen([*before, *arguments], **{
             "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
@@ -329,85 +326,6 @@ def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(
     assert run_statuses(storage / "mlflow.db") == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 6}}
 
 
-# A disk that is full
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one megabyte."""
-    with disk(tmp_path / "disk", "-o", "size=1m"):
-        yield tmp_path / "disk"
-
-
-@pytest.mark.parametrize("executor", ["inline", "ray"])
-def test_a_full_disk_ends_a_sweep_in_one_line_and_room_lets_it_go_on(
-        executor: str, request: pytest.FixtureRequest, call: Call, small_disk: Path, tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch) -> None:
-    if executor == "ray":
-        request.getfixturevalue("ray_cluster")
-    monkeypatch.setitem(driver.PACK_FLOOR, executor, 1e-9)
-    storage = small_disk / "storage"
-    space = small_space(axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 0.8, 1.0]}, seeds=40)
-    expected = raysweep.run(space, storage=tmp_path / "roomy", tracking_uri="none", executor=executor, report=False,
-                            say=lambda line: None)
-    written(tmp_path, space)
-    size = sum(len(content) for content in files_of(expected.folder / "ledger").values())
-    filler = small_disk / "filler"
-    filler.write_bytes(bytes(2**20 - size // 2 - 40_000))
-    arguments = ["--storage", storage, *QUIET, "--executor", executor]
-
-    outcome = call("run", tmp_path / "space.yaml", *arguments)
-    assert outcome.code == 2, outcome
-    assert "Traceback" not in outcome.err
-    last = outcome.err.splitlines()[-1]
-    assert last.startswith(str(storage / "small"))
-    assert "No space left on device" in last
-    assert "rows are kept; go on with: raysweep resume small" in last
-    kept = len(open_sweep("small", storage).results())
-    assert f"{kept:,} rows are kept" in last
-    assert 0 < kept < 320
-
-    filler.unlink()
-    assert call("resume", "small", *arguments).code == 0
-    assert_same_rows(open_sweep("small", storage).results().to_dict("records"), expected.results().to_dict("records"))
-
-
-def test_a_quota_ends_a_sweep_in_one_line_and_without_it_it_goes_on(call: Call, space: Path, storage: Path) -> None:
-    """By a limit on the size of files, without a mount: there is room for the first rows and none for many more."""
-    arguments = ["--storage", storage, *QUIET, "--executor", "inline"]
-    assert call("run", space, *arguments).code == 0
-    outcome = process("run", space, "--set", "seeds=100", *arguments, before=no_file_beyond(100_000), env=NO_BYTECODE)
-    assert outcome.code == 2, outcome
-    assert "Traceback" not in outcome.err
-    last = outcome.err.splitlines()[-1]
-    assert last.startswith(str(storage / "small"))
-    assert "File too large" in last
-    assert "18 rows are kept; go on with: raysweep resume small" in last
-    assert len(open_sweep("small", storage).results()) == 18
-
-    assert call("resume", "small", *arguments).code == 0
-    assert call("run", space, "--set", "seeds=100", "--storage", storage / "roomy", *QUIET).code == 0
-    assert_same_rows(open_sweep("small", storage).results().to_dict("records"),
-                     open_sweep("small", storage / "roomy").results().to_dict("records"))
-
-
-@pytest.mark.slow
-def test_a_store_that_is_full_in_a_new_sweep_costs_nothing_that_is_there(storage: Path, tmp_path: Path) -> None:
-    space = {"name": "words", "workload": "language", "axes": {"pretrain_length": [8192, 16384]}, "seeds": 1,
-             "fixed": {"preset": "tiny", "source": "grammar:0", "target": "grammar:0.5", "finetune_steps": 2,
-                       "evaluation_tokens": 1024}}
-    written(tmp_path, space)
-    arguments = ["--storage", str(storage), *QUIET, "--executor", "inline"]
-    done = process("run", tmp_path / "space.yaml", *arguments, before=no_file_beyond(100_000), env=NO_BYTECODE)
-    assert done.code == 2, done
-    last = done.err.splitlines()[-1]
-    assert last.startswith(f"{storage}/store: the store is full")
-    assert "go on with: raysweep resume words" in last
-    resumed = process("resume", "words", *arguments)
-    assert resumed.code == 0, resumed
-    assert open_sweep("words", storage).results()["status"].tolist() == ["ok", "ok"]
-
-
 # Nodes
 
 
@@ -437,7 +355,7 @@ def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(sandbox: Path, 
     try:
         doomed = cluster.add_node(num_cpus=1)
         cluster.wait_for_nodes()
-        space = waiting_space(tmp_path, 2, 4)
+        space = some_waiting(tmp_path, 2, 4)
         said = tmp_path / "said.txt"
         with said.open("w") as stream:
             driven = drive("--executor", "ray", "--tracking-uri", "none", space=space, stderr=stream,
@@ -474,4 +392,3 @@ def test_leftovers_of_a_killed_driver_are_cleared_away(call: Call, storage: Path
     (folder / "ledger" / ".p-1.jsonl.abc.part").write_bytes(b'{"cell": ')
     assert call("resume", "small", "--storage", storage, *QUIET).code == 0
     assert files_of(storage) == before
-

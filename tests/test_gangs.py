@@ -3,6 +3,7 @@ trial takes may depend on the cell, and what can never fit is refused."""
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import socket
@@ -15,10 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from conftest import QUIET, Outcome, assert_same_rows, command, until
+from conftest import QUIET, Outcome, assert_same_rows, command, rows, until
+from conftest import run as run_anywhere
 from spaces import sandbox_space, small_space, written
 
-import raysweep
 from raysweep import driver, plan, space, workloads
 from raysweep.errors import InputError
 from raysweep.executors import capacity
@@ -28,16 +29,8 @@ from raysweep.records.store import Store
 from raysweep.resources import Resources
 from raysweep.sweep import Sweep, open_sweep
 
+run = functools.partial(run_anywhere, executor="ray")
 GRID = {"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 1.0], "depth": [2, 3]}
-
-
-def run(storage: Path, asked: dict[str, Any], **options: Any) -> Sweep:
-    usual = {"tracking_uri": "none", "report": False, "executor": "ray", "say": lambda line: None}
-    return raysweep.run(asked, storage=storage, **{**usual, **options})
-
-
-def rows(sweep: Sweep) -> list[dict[str, Any]]:
-    return sweep.results().to_dict("records")
 
 
 def but_for_time(sweep: Sweep) -> Any:

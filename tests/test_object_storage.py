@@ -16,7 +16,7 @@ from typing import Any
 import publishing
 import pytest
 from conftest import QUIET, Outcome, assert_same_rows, until
-from spaces import small_space, written
+from spaces import small_space, waiting_space, written
 
 import raysweep
 from raysweep import driver
@@ -49,20 +49,13 @@ def rows(call: Call, storage: str | Path, name: str = "small") -> list[dict[str,
     return json.loads(call("results", name, "--format", "json", "--storage", storage).out)
 
 
-def waiting_space(folder: Path) -> dict[str, Any]:
-    """Three rows and then three that wait for the file `go`, each said to cost so much that it is a pack alone."""
-    return {"name": "small", "workload": "sandbox", "zip": [["x", "behaviour"]],
-            "axes": {"x": [1, 2, 3, 4, 5, 6], "behaviour": ["compute"] * 3 + ["wait"] * 3},
-            "fixed": {"folder": str(folder), "seconds": 200.0}}
-
-
 @pytest.fixture
 def waiting(sandbox: Path, s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
             ) -> Iterator[subprocess.Popen[str]]:
     """A driver, a process of its own, that has computed three rows of six and waits in the fourth."""
     monkeypatch.setattr(driver_lock, "LEASE_SECONDS", LEASE)
     monkeypatch.chdir(tmp_path)  # where the default mlflow.db goes
-    written(tmp_path, waiting_space(tmp_path))
+    written(tmp_path, waiting_space(tmp_path, name="small"))
     process = start("run", tmp_path / "space.yaml", "--storage", s3, "--no-report", "--executor", "inline")
     folder = paths.locate(f"{s3}/small/ledger")
     until(lambda: len(ledger.segments(folder)) == 3, process)
@@ -226,7 +219,7 @@ def test_of_two_processes_one_publishes_a_segment(s3: str) -> None:
 def test_workers_on_ray_write_their_segments_into_the_bucket(sandbox: Path, call: Call, s3: str,
                                                              tmp_path: Path) -> None:
     (tmp_path / "go").touch()
-    written(tmp_path, waiting_space(tmp_path))
+    written(tmp_path, waiting_space(tmp_path, name="small"))
     process = start("run", tmp_path / "space.yaml", "--storage", s3, *QUIET, "--executor", "ray", "--workers", "2",
                     cwd=tmp_path)
     assert process.wait(PATIENCE) == 0, process.communicate()

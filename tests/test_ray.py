@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-from conftest import QUIET, assert_same_rows, command, files_of, until
+from conftest import QUIET, assert_same_rows, command, files_of, rows, until
+from conftest import run as run_anywhere
 from spaces import sandbox_space, small_space, written
 
 import raysweep
 from raysweep import driver
 from raysweep.errors import InputError
-from raysweep.sweep import Sweep, open_sweep
+from raysweep.sweep import open_sweep
 
-
-def run(storage: Path, space: dict[str, Any], **options: Any) -> Sweep:
-    usual = {"tracking_uri": "none", "report": False, "executor": "ray", "say": lambda line: None}
-    return raysweep.run(space, storage=storage, **{**usual, **options})
-
-
-def rows(sweep: Sweep) -> list[dict[str, Any]]:
-    return sweep.results().to_dict("records")
+run = functools.partial(run_anywhere, executor="ray")
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +12,8 @@ import pandas as pd
 import pytest
 
 from raysweep import workloads
-from raysweep.reporting.analyses import check_analysis
-from raysweep.reporting.joint import joint, student_coverage
+from raysweep.reporting.joint import student_coverage
 from raysweep.reporting.report import write_report
-from raysweep.reporting.section_boundary import displacements
-from raysweep.reporting.section_relation import rank_correlation
-from raysweep.reporting.theory_lines import turning_point
 from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
 
 TRANSFER = workloads.get("linear_transfer")
@@ -223,51 +217,6 @@ def test_a_named_line_is_held_against_every_slice_beside_the_closed_form(
     assert zeros.loc[4, "z Watt 1785"] > 1.96 > abs(zeros.loc[2, "z Watt 1785"])
 
 
-def test_slices_that_share_draws_are_one_look_at_the_closed_form() -> None:
-    # Every slice's zero moves by -shift of its draw: together they say no more than one slice.
-    rng = np.random.default_rng(3)
-    beyond = {0.0: 0, 0.05: 0}
-    for bias in beyond:
-        for _ in range(60):
-            shift = rng.standard_normal(10)
-            x, load = np.meshgrid(np.linspace(0, 6, 7), [1.0, 2.0, 3.0])
-            rows = pd.DataFrame({"x": np.tile(x.ravel(), 10), "load": np.tile(load.ravel(), 10)})
-            rows["seed"] = np.repeat(np.arange(10), x.size)
-            rows["value"] = rows["x"] - rows["load"] + 0.05 * shift[rows["seed"]] + bias
-            table = pd.DataFrame({"load": [1.0, 2.0, 3.0], "theory": [1.0, 2.0, 3.0]})
-            moved = displacements(rows, table.assign(status="located", scale="linear"), "x", "load", "value")
-            assert moved.to_numpy() == pytest.approx(np.repeat(-0.05 * shift[:, None] - bias, 3, axis=1))
-            test = joint(moved.to_numpy())
-            assert test is not None
-            beyond[bias] += abs(test.z) > 1.96
-    assert beyond[0.0] <= 8  # 3 expected; 9 or more in 0.3 % of runs
-    assert beyond[0.05] >= 40  # a bias of 3 standard errors
-
-
-def test_the_closed_form_passes_in_95_of_100_sweeps_whatever_cells_share_and_nearly_so_when_draws_are_skewed() -> None:
-    rng = np.random.default_rng(5)
-
-    def passes(values: Any) -> float:
-        tests = [joint(values()) for _ in range(300)]
-        return float(np.mean([abs(test.z) <= 1.96 for test in tests if test is not None]))
-
-    sizes = rng.uniform(0.1, 10, 60)
-    shares = {
-        "independent": passes(lambda: sizes * rng.standard_normal((20, 60))),
-        "one effect a draw": passes(lambda: sizes * rng.standard_normal((20, 1))),
-        "four draws": passes(lambda: sizes * rng.standard_normal((4, 60))),
-        "slices of skewed draws": passes(lambda: np.repeat(rng.chisquare(1, (20, 20)) - 1, 3, axis=1)),
-    }
-    print(shares)
-    assert min(shares[key] for key in ("independent", "one effect a draw", "four draws")) >= 0.91  # 0.95 - 3 sd
-    assert shares["slices of skewed draws"] >= 0.87  # their own standard deviations in the weights give 0.61
-    missed = joint(sizes * (rng.standard_normal((20, 60)) + 0.2))
-    assert missed is not None
-    assert missed.z > 3
-    assert joint(rng.standard_normal((3, 5))) is None
-    assert joint(np.zeros((9, 5))) is None
-
-
 def test_skewed_draws_are_said_to_make_students_intervals_too_narrow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,20 +251,6 @@ def test_a_relation_is_judged_draw_by_draw_and_infinite_values_are_said(tmp_path
     assert "wasserstein_1 does not predict transferability_finetune" in report.headline[1]
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "infinite in 32 of 64 rows" in text
-
-
-def test_the_interval_of_a_rank_correlation_holds_its_expected_value() -> None:
-    # Oracle: Pearson's correlation of normal pairs is 0.6, so Spearman's is 6/pi asin(0.3) for many cells; here 40 a
-    # draw, where the expected value is (n - 2)/(n + 1) of it plus 3/(n + 1) of Kendall's 2/pi asin(0.6).
-    expected = (38 * 6 / np.pi * np.arcsin(0.3) + 3 * 2 / np.pi * np.arcsin(0.6)) / 41
-    rng = np.random.default_rng(2)
-    held = []
-    for _ in range(150):
-        a, b = rng.standard_normal((2, 6, 40))
-        rows = pd.DataFrame({"seed": np.repeat(np.arange(6), 40), "_cell": np.tile(np.arange(40), 6), "a": a.ravel()})
-        rank = rank_correlation(rows.assign(b=(0.6 * a + 0.8 * b).ravel()), "a", "b")
-        held.append(rank.low <= expected <= rank.high)
-    assert np.mean(held) >= 0.90  # 0.95 - 3 sd
 
 
 def test_the_best_cell_is_none_whose_draws_have_no_variance(tmp_path: Path) -> None:
@@ -389,61 +324,6 @@ def test_a_sweep_without_a_usable_row_still_gets_a_report(tmp_path: Path) -> Non
     assert "no row is ok" in report.headline[0]
 
 
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ({"boundry": {}}, "boundry: unknown analysis 'boundry'; known: boundary"),
-        (
-            {"boundary": {"metric": "transferability", "x": "gamma"}},
-            "boundary.metric: unknown metric 'transferability'; known: ",
-        ),
-        ({"boundary": {"metric": "risk_scratch"}}, "boundary.x: missing"),
-        (
-            {"boundary": {"metric": "risk_scratch", "x": "gama"}},
-            "boundary.x: expected one of the axes (gamma, depth), got 'gama'",
-        ),
-        (
-            {"boundary": {"metric": "risk_scratch", "x": "gamma", "y": "gamma"}},
-            "boundary.y: 'gamma' is already used as x",
-        ),
-        ({"boundary": {"metric": "risk_scratch", "x": "gamma", "colour": 1}}, "boundary.colour: unknown option"),
-        (
-            {"inflection": {"metric": "risk_scratch", "x": "gamma", "by": "depth"}},
-            "inflection.by: expected a list of axes",
-        ),
-        ({"inflection": {"metric": "risk_scratch", "x": "gamma", "level": 95}}, "inflection.level: expected a number"),
-        ({"curves": {"x": "gamma"}}, "curves.metric: missing"),
-        ({"engines": {}}, "engines: expected engine among the axes"),
-        ({"relation": {"x": "gamma", "y": "risk_scratch"}}, "relation.x: unknown metric 'gamma'; known: "),
-        ({"relation": {"x": "risk_linear"}}, "relation.y: missing; expected a metric"),
-        ({"relation": {"x": "risk_linear", "y": "risk_linear"}}, "relation.y: 'risk_linear' is already used as x"),
-        (
-            {"boundary": {"metric": "risk_scratch", "x": "gamma", "lines": {"here": "60"}}},
-            "boundary.lines.here: expected a number, got '60'",
-        ),
-        ({"boundary": {"metric": "risk_scratch", "x": "gamma", "lines": [60]}}, "boundary.lines: expected names"),
-        ("boundary", "expected one of boundary, inflection"),
-    ],
-)
-def test_what_is_wrong_with_an_analysis_is_said(entry: Any, message: str) -> None:
-    assert str(check_analysis(entry, ["gamma", "depth"], TRANSFER)).startswith(message)
-
-
-def test_a_right_analysis_passes() -> None:
-    entry = {"boundary": {"metric": "risk_scratch", "x": "gamma", "y": "depth", "level": 0.9}}
-    assert check_analysis(entry, ["gamma", "depth"], TRANSFER) is None
-    assert check_analysis({"agreement": None}, [], TRANSFER) is None
-
-
-def test_checking_an_analysis_loads_nothing_heavy() -> None:
-    code = (
-        "import sys; import raysweep.reporting, raysweep.reporting.analyses; "
-        "print([m for m in ('pandas', 'scipy', 'matplotlib', 'torch', 'markdown_it') if m in sys.modules])"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
-
-
 def test_a_metric_that_is_finite_nowhere_is_said_and_not_a_crash(tmp_path: Path) -> None:
     axes = {"overlap_angle": [20.0, 50.0, 90.0], "gamma": [1.0]}
     frame = rows_of(TRANSFER, axes, {"dim": 20}, 3, 0.02).assign(transferability_linear=np.inf)
@@ -451,9 +331,3 @@ def test_a_metric_that_is_finite_nowhere_is_said_and_not_a_crash(tmp_path: Path)
     report = write_report(frame, space_of("linear_transfer", axes, {"dim": 20}, analysis), tmp_path, sweep="endless")
     assert report.headline == ["boundary: transferability_linear is finite in no row, so there is nothing to analyse"]
     assert (tmp_path / "report.html").is_file()
-
-
-def test_a_closed_form_that_is_known_nowhere_turns_nowhere() -> None:
-    assert np.isnan(turning_point(lambda x: np.full(len(x), np.nan), 1.0, 10.0, "min", True))
-    known_in_part = turning_point(lambda x: np.where(x < 6, (x - 3) ** 2, np.nan), 1.0, 10.0, "min", False)
-    assert known_in_part == pytest.approx(3.0, abs=1e-3)

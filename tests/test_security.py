@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from conftest import QUIET, Outcome, files_of
+from conftest import QUIET, Outcome, files_of, refused
 from spaces import small_space
-from test_bad_input import refused
 
 import raysweep
 from raysweep.errors import InputError

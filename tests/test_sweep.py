@@ -1,21 +1,18 @@
-"""A sweep computes every row once, keeps what it has through any end, and goes on from there."""
+"""A sweep computes every row once, keeps what it has, and goes on from there; its ends are in test_driver_ends.py."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import os
-import signal
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas
 import pytest
 import yaml
-from conftest import QUIET, Outcome, assert_same_rows, command, files_of, process, until
+from conftest import QUIET, Outcome, assert_same_rows, files_of, rows, run
 from spaces import small_space, written
 
 import raysweep
@@ -26,21 +23,12 @@ from raysweep.sweep import Sweep, open_sweep
 Call = Callable[..., Outcome]
 
 
-def run(storage: Path, space: dict[str, Any] | None = None, **options: Any) -> Sweep:
-    usual = {"tracking_uri": "none", "report": False, "executor": "inline", "say": lambda line: None}
-    return raysweep.run(space or small_space(), storage=storage, **{**usual, **options})
-
-
 def resume(storage: Path, name: str = "small", **options: Any) -> Sweep:
     usual = {"tracking_uri": "none", "report": False, "executor": "inline", "say": lambda line: None}
     return raysweep.resume(name, storage=storage, **{**usual, **options})
 
 
-def rows(sweep: Sweep) -> list[dict[str, Any]]:
-    return sweep.results().to_dict("records")
-
-
-def sandbox_space(folder: Path, **fixed: Any) -> dict[str, Any]:
+def one_pack(folder: Path, **fixed: Any) -> dict[str, Any]:
     axes = {"x": fixed.pop("x", [1, 2, 3])}
     if isinstance(fixed.get("behaviour"), list):
         axes["behaviour"] = fixed.pop("behaviour")
@@ -176,7 +164,7 @@ def test_names_forgive_a_dash_for_an_underscore(storage: Path) -> None:
 
 
 def test_a_failing_row_leaves_its_neighbours(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
-    space = sandbox_space(tmp_path, x=[1, 2, 3, 4], behaviour=["compute", "raise", "compute", "compute"])
+    space = one_pack(tmp_path, x=[1, 2, 3, 4], behaviour=["compute", "raise", "compute", "compute"])
     written(tmp_path, space)
     outcome = call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET)
     assert outcome.code == 1
@@ -215,20 +203,20 @@ def test_a_failing_row_leaves_its_neighbours(sandbox: Path, storage: Path, tmp_p
 
 
 def test_a_row_that_fails_only_at_first_is_ok(sandbox: Path, storage: Path, tmp_path: Path) -> None:
-    table = run(storage, sandbox_space(tmp_path, x=[1], behaviour="raise_once") | {"seeds": 1}).results()
+    table = run(storage, one_pack(tmp_path, x=[1], behaviour="raise_once") | {"seeds": 1}).results()
     assert table["status"].tolist() == ["ok"]
     assert table["y"].tolist() == [1.0]
 
 
 def test_a_pack_that_lacks_memory_is_halved(sandbox: Path, storage: Path, tmp_path: Path) -> None:
-    table = run(storage, sandbox_space(tmp_path, x=list(range(8)), behaviour="memory")).results()
+    table = run(storage, one_pack(tmp_path, x=list(range(8)), behaviour="memory")).results()
     assert set(table["status"]) == {"ok"}
     assert table["y"].tolist() == [x + seed for x in range(8) for seed in (0, 1)]
     assert [int(line) for line in (tmp_path / "memory.txt").read_text().split()] == [16, 8, 4, 4, 8, 4, 4]
 
 
 def test_numbers_that_are_none_survive(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
-    found = run(storage, sandbox_space(tmp_path, x=[100, 101]) | {"seeds": 1})
+    found = run(storage, one_pack(tmp_path, x=[100, 101]) | {"seeds": 1})
     assert repr(found.results()["above"].tolist()) == "[nan, inf]"
     printed = list(csv.DictReader(io.StringIO(call("results", "sandy", "--storage", storage).out)))
     assert [row["above"] for row in printed] == ["", "inf"]
@@ -288,108 +276,6 @@ def test_dry_run_tells_of_older_code_and_of_rows_that_are_there(other_code: Path
     assert "12 rows to compute" in outcome.out
     assert "reusing" in outcome.out
     assert files_of(other_code) == before
-
-
-# Ends of a driver
-
-
-def waiting_space(folder: Path) -> dict[str, Any]:
-    """Three rows and then three that wait for the file `go`, each said to cost so much that it is a pack alone."""
-    return {**sandbox_space(folder, x=[1, 2, 3, 4, 5, 6], behaviour=["compute"] * 3 + ["wait"] * 3), "seeds": 1,
-            "fixed": {"folder": str(folder), "seconds": 200.0}}
-
-
-def start(*arguments: str | Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(command(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=hear)
-
-
-def hear() -> None:
-    """Undo what nohup or a shell's background would have a driver inherit from these tests."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-@pytest.fixture
-def waiting(sandbox: Path, storage: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A driver, a process of its own, that has computed three rows of six and waits in the fourth."""
-    written(tmp_path, waiting_space(tmp_path))
-    driver = start("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
-    sweep = storage / "sandy"
-    until(lambda: len(list(sweep.glob("ledger/*.jsonl"))) == 3 and  # and the log of the fourth has its first line
-          sum(log.stat().st_size > 0 for log in sweep.glob("logs/*.log")) == 4, driver)
-    yield driver
-    if driver.poll() is None:
-        os.killpg(driver.pid, signal.SIGKILL)
-    driver.communicate()
-
-
-def assert_goes_on(storage: Path, folder: Path, call: Call) -> None:
-    """An ended sweep has three rows, says so, and is finished by resume to the rows of one that was left alone."""
-    told = call("status", "sandy", "--storage", storage, "--tracking-uri", "none")
-    assert "interrupted, 3 of 6 rows (3 ok)" in told.out
-    assert f"raysweep resume sandy --storage {storage}" in told.out
-    before = files_of(storage / "sandy" / "ledger")
-    (folder / "go").touch()
-    assert call("resume", "sandy", "--storage", storage, *QUIET, "--executor", "inline").code == 0
-    after = files_of(storage / "sandy" / "ledger")
-    assert {name: after[name] for name in before} == before
-    undisturbed = rows(run(storage / "undisturbed", waiting_space(folder)))
-    assert_same_rows(rows(open_sweep("sandy", storage)), undisturbed)
-    assert [row["y"] for row in undisturbed] == [1, 2, 3, 4, 5, 6]
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupted_sweep_says_how_to_go_on_and_does(
-        number: int, waiting: subprocess.Popen[str], storage: Path, tmp_path: Path, call: Call) -> None:
-    waiting.send_signal(number)
-    out, err = waiting.communicate(timeout=30)
-    assert waiting.returncode == 130
-    assert out == ""
-    assert "Traceback" not in err
-    assert f"raysweep resume sandy --storage {storage}" in err
-    assert_goes_on(storage, tmp_path, call)
-
-
-def test_a_killed_sweep_goes_on(waiting: subprocess.Popen[str], storage: Path, tmp_path: Path, call: Call) -> None:
-    waiting.kill()
-    waiting.communicate(timeout=30)
-    assert_goes_on(storage, tmp_path, call)
-
-
-def test_a_sweep_has_one_driver(waiting: subprocess.Popen[str], storage: Path, tmp_path: Path, call: Call) -> None:
-    before = files_of(storage)
-    assert process("resume", "sandy", "--storage", storage, *QUIET).code == 2  # where a hang would end
-    for arguments in (["resume", "sandy"], ["run", tmp_path / "space.yaml"], ["run", tmp_path / "space.yaml", "--set",
-                      "seeds=2"], ["sync", "sandy"], ["delete", "sandy", "--yes"]):
-        uri = f"sqlite:///{tmp_path / 'db'}" if arguments[0] == "sync" else "none"
-        outcome = call(*arguments, "--storage", storage, "--tracking-uri", uri)
-        assert outcome.code == 2, outcome
-        assert outcome.err.startswith("sandy: is ")
-        assert outcome.err.count("\n") == 1
-        if arguments[0] != "delete":
-            assert f"process {waiting.pid} on" in outcome.err
-    assert "running, 3 of 6 rows" in call("status", "sandy", "--storage", storage, "--tracking-uri", "none").out
-    assert "running" in call("list", "--storage", storage).out
-    assert call("results", "sandy", "--storage", storage).out.count("\n") == 4
-    assert files_of(storage) == before
-    (tmp_path / "go").touch()
-    _, err = waiting.communicate(timeout=30)
-    assert waiting.returncode == 0, err
-    assert "finished, 6 of 6" in call("status", "sandy", "--storage", storage, "--tracking-uri", "none").out
-
-
-def test_a_driver_killed_in_the_arithmetic_goes_on(storage: Path, tmp_path: Path) -> None:
-    space = small_space(axes={"overlap_angle": [30, 60], "gamma": [0.9, 1.1]}, fixed={"dim": 250, "noise": 0.2},
-                        seeds=60)
-    written(tmp_path, space)
-    killed = start("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
-    until(lambda: any((storage / "small" / "ledger").glob("*.jsonl")), killed)
-    killed.kill()
-    killed.communicate(timeout=30)
-    outcome = process("resume", "small", "--storage", storage, *QUIET)
-    assert outcome.code == 0, outcome
-    assert_same_rows(rows(open_sweep("small", storage)), rows(run(storage / "undisturbed", space)))
 
 
 # Ends of a sweep

@@ -1,0 +1,69 @@
+"""An entry under `analysis` is checked before anything runs, by its path and without loading anything heavy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from raysweep import workloads
+from raysweep.reporting.analyses import check_analysis
+
+TRANSFER = workloads.get("linear_transfer")
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"boundry": {}}, "boundry: unknown analysis 'boundry'; known: boundary"),
+        (
+            {"boundary": {"metric": "transferability", "x": "gamma"}},
+            "boundary.metric: unknown metric 'transferability'; known: ",
+        ),
+        ({"boundary": {"metric": "risk_scratch"}}, "boundary.x: missing"),
+        (
+            {"boundary": {"metric": "risk_scratch", "x": "gama"}},
+            "boundary.x: expected one of the axes (gamma, depth), got 'gama'",
+        ),
+        (
+            {"boundary": {"metric": "risk_scratch", "x": "gamma", "y": "gamma"}},
+            "boundary.y: 'gamma' is already used as x",
+        ),
+        ({"boundary": {"metric": "risk_scratch", "x": "gamma", "colour": 1}}, "boundary.colour: unknown option"),
+        (
+            {"inflection": {"metric": "risk_scratch", "x": "gamma", "by": "depth"}},
+            "inflection.by: expected a list of axes",
+        ),
+        ({"inflection": {"metric": "risk_scratch", "x": "gamma", "level": 95}}, "inflection.level: expected a number"),
+        ({"curves": {"x": "gamma"}}, "curves.metric: missing"),
+        ({"engines": {}}, "engines: expected engine among the axes"),
+        ({"relation": {"x": "gamma", "y": "risk_scratch"}}, "relation.x: unknown metric 'gamma'; known: "),
+        ({"relation": {"x": "risk_linear"}}, "relation.y: missing; expected a metric"),
+        ({"relation": {"x": "risk_linear", "y": "risk_linear"}}, "relation.y: 'risk_linear' is already used as x"),
+        (
+            {"boundary": {"metric": "risk_scratch", "x": "gamma", "lines": {"here": "60"}}},
+            "boundary.lines.here: expected a number, got '60'",
+        ),
+        ({"boundary": {"metric": "risk_scratch", "x": "gamma", "lines": [60]}}, "boundary.lines: expected names"),
+        ("boundary", "expected one of boundary, inflection"),
+    ],
+)
+def test_what_is_wrong_with_an_analysis_is_said(entry: Any, message: str) -> None:
+    assert str(check_analysis(entry, ["gamma", "depth"], TRANSFER)).startswith(message)
+
+
+def test_a_right_analysis_passes() -> None:
+    entry = {"boundary": {"metric": "risk_scratch", "x": "gamma", "y": "depth", "level": 0.9}}
+    assert check_analysis(entry, ["gamma", "depth"], TRANSFER) is None
+    assert check_analysis({"agreement": None}, [], TRANSFER) is None
+
+
+def test_checking_an_analysis_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; import raysweep.reporting, raysweep.reporting.analyses; "
+        "print([m for m in ('pandas', 'scipy', 'matplotlib', 'torch', 'markdown_it') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"

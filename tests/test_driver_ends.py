@@ -1,0 +1,104 @@
+"""A driver that is told to end, or killed, leaves a sweep that another goes on with; and a sweep has one at a time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import QUIET, Outcome, assert_same_rows, command, files_of, hear, process, rows, run, until
+from spaces import small_space, waiting_space, written
+
+from raysweep.sweep import open_sweep
+
+Call = Callable[..., Outcome]
+
+
+def start(*arguments: str | Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(command(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=hear)
+
+
+@pytest.fixture
+def waiting(sandbox: Path, storage: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A driver, a process of its own, that has computed three rows of six and waits in the fourth."""
+    written(tmp_path, waiting_space(tmp_path))
+    driver = start("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
+    sweep = storage / "sandy"
+    until(lambda: len(list(sweep.glob("ledger/*.jsonl"))) == 3 and  # and the log of the fourth has its first line
+          sum(log.stat().st_size > 0 for log in sweep.glob("logs/*.log")) == 4, driver)
+    yield driver
+    if driver.poll() is None:
+        os.killpg(driver.pid, signal.SIGKILL)
+    driver.communicate()
+
+
+def assert_goes_on(storage: Path, folder: Path, call: Call) -> None:
+    """An ended sweep has three rows, says so, and is finished by resume to the rows of one that was left alone."""
+    told = call("status", "sandy", "--storage", storage, "--tracking-uri", "none")
+    assert "interrupted, 3 of 6 rows (3 ok)" in told.out
+    assert f"raysweep resume sandy --storage {storage}" in told.out
+    before = files_of(storage / "sandy" / "ledger")
+    (folder / "go").touch()
+    assert call("resume", "sandy", "--storage", storage, *QUIET, "--executor", "inline").code == 0
+    after = files_of(storage / "sandy" / "ledger")
+    assert {name: after[name] for name in before} == before
+    undisturbed = rows(run(storage / "undisturbed", waiting_space(folder)))
+    assert_same_rows(rows(open_sweep("sandy", storage)), undisturbed)
+    assert [row["y"] for row in undisturbed] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_sweep_says_how_to_go_on_and_does(
+        number: int, waiting: subprocess.Popen[str], storage: Path, tmp_path: Path, call: Call) -> None:
+    waiting.send_signal(number)
+    out, err = waiting.communicate(timeout=30)
+    assert waiting.returncode == 130
+    assert out == ""
+    assert "Traceback" not in err
+    assert f"raysweep resume sandy --storage {storage}" in err
+    assert_goes_on(storage, tmp_path, call)
+
+
+def test_a_killed_sweep_goes_on(waiting: subprocess.Popen[str], storage: Path, tmp_path: Path, call: Call) -> None:
+    waiting.kill()
+    waiting.communicate(timeout=30)
+    assert_goes_on(storage, tmp_path, call)
+
+
+def test_a_sweep_has_one_driver(waiting: subprocess.Popen[str], storage: Path, tmp_path: Path, call: Call) -> None:
+    before = files_of(storage)
+    assert process("resume", "sandy", "--storage", storage, *QUIET).code == 2  # where a hang would end
+    for arguments in (["resume", "sandy"], ["run", tmp_path / "space.yaml"], ["run", tmp_path / "space.yaml", "--set",
+                      "seeds=2"], ["sync", "sandy"], ["delete", "sandy", "--yes"]):
+        uri = f"sqlite:///{tmp_path / 'db'}" if arguments[0] == "sync" else "none"
+        outcome = call(*arguments, "--storage", storage, "--tracking-uri", uri)
+        assert outcome.code == 2, outcome
+        assert outcome.err.startswith("sandy: is ")
+        assert outcome.err.count("\n") == 1
+        if arguments[0] != "delete":
+            assert f"process {waiting.pid} on" in outcome.err
+    assert "running, 3 of 6 rows" in call("status", "sandy", "--storage", storage, "--tracking-uri", "none").out
+    assert "running" in call("list", "--storage", storage).out
+    assert call("results", "sandy", "--storage", storage).out.count("\n") == 4
+    assert files_of(storage) == before
+    (tmp_path / "go").touch()
+    _, err = waiting.communicate(timeout=30)
+    assert waiting.returncode == 0, err
+    assert "finished, 6 of 6" in call("status", "sandy", "--storage", storage, "--tracking-uri", "none").out
+
+
+def test_a_driver_killed_in_the_arithmetic_goes_on(storage: Path, tmp_path: Path) -> None:
+    space = small_space(axes={"overlap_angle": [30, 60], "gamma": [0.9, 1.1]}, fixed={"dim": 250, "noise": 0.2},
+                        seeds=60)
+    written(tmp_path, space)
+    killed = start("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
+    until(lambda: any((storage / "small" / "ledger").glob("*.jsonl")), killed)
+    killed.kill()
+    killed.communicate(timeout=30)
+    outcome = process("resume", "small", "--storage", storage, *QUIET)
+    assert outcome.code == 0, outcome
+    assert_same_rows(rows(open_sweep("small", storage)), rows(run(storage / "undisturbed", space)))
