@@ -166,8 +166,10 @@ def test_a_driver_that_was_held_up_gives_way_to_its_successor(waiting: subproces
         lost = paths.locate(f"{s3}/small/leases/driver.1.json")
         until(lost.exists, successor)
         before = lost.read_bytes()
+        os.killpg(successor.pid, signal.SIGSTOP)  # so that it has not given its lease back when the other asks for it
         (tmp_path / "go").touch()
         assert waiting.wait(PATIENCE) == 2
+        os.killpg(successor.pid, signal.SIGCONT)
         told = waiting.communicate()[1]
         assert f"small: is being driven by process {successor.pid} on " in told
         assert "took over" in told
