@@ -4,32 +4,17 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from linear_rows import data, table
 from scipy.integrate import solve_ivp
 
 from raysweep.workloads import draws
-from raysweep.workloads.declaration import column
-from raysweep.workloads.linear_transfer import PARAMETERS, flow, integrator, target
+from raysweep.workloads.linear_transfer import flow, integrator, target
 
 RISKS = "risk_scratch", "risk_linear", "risk_finetune"
-
-
-def table(rows: list[dict[str, Any]]) -> dict[str, np.ndarray]:
-    return {p.name: column(p, [p.coerce(row.get(p.name, p.default)) for row in rows]) for p in PARAMETERS}
-
-
-def data(row: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """X, y, b_t and the direction e_s of one row, from the definitions."""
-    dim, angle = row["dim"], math.radians(row["overlap_angle"])
-    along, across = draws.unit_vectors(seed, "teachers", 2, dim)
-    n = round(row["gamma"] * dim)
-    X = draws.normal(seed, "inputs", n, dim)
-    goal = row.get("target_norm", 1.0) * (math.cos(angle) * along + math.sin(angle) * across)
-    return X, X @ goal + row.get("noise", 0.0) * draws.normal(seed, "noise", n), goal, along
 
 
 def integrate_layers(X: np.ndarray, y: np.ndarray, direction: np.ndarray, scale: float, depth: int, time: float,
