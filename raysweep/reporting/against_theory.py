@@ -44,11 +44,11 @@ def add_theory(table: pd.DataFrame, expected: list[np.ndarray], level: float) ->
         else:
             place = float(roots[0]) if len(roots) == 1 else np.nan
         places.append(place)
-        scores.append(np.nan if is_exact(row) else distance(row.estimate, row.low, row.high, place, level))
+        scores.append(np.nan if without_chance(row) else distance(row.estimate, row.low, row.high, place, level))
     return table.assign(theory=places, z=scores)
 
 
-def is_exact(row: Any) -> bool:
+def without_chance(row: Any) -> bool:
     """Whether all draws of a curve are the same."""
     return getattr(row, "method", "").startswith(EXACT)
 
@@ -95,7 +95,7 @@ def summary(table: pd.DataFrame, level: float) -> str:
             f"against the closed form: median |z| {score.median():.2g}; {int((score > limit).sum())} of {len(score)} "
             f"beyond {limit:.3g}, {expected} expected"
         )
-    exact = [row for row in table.itertuples(index=False) if is_exact(row) and np.isfinite(row.estimate)
+    exact = [row for row in table.itertuples(index=False) if without_chance(row) and np.isfinite(row.estimate)
              and np.isfinite(row.theory)]
     if exact:
         within = sum(row.low <= row.theory <= row.high for row in exact)

@@ -13,6 +13,7 @@ COARSE, BEYOND = 3.0, 2.0  # curvatures that differ by more, by so many standard
 POWERS, CORNER, UNEVEN = (1.5, 2.0), 1.0, 3.0
 EDGE_POWERS, EDGE_UNEVEN = (1.0, 1.5, 2.0, 3.0), 4.0
 
+
 @dataclass(frozen=True)
 class Curvatures:
     """Curvature at the lowest grid point and at its inner neighbours: each as weights on the curve's values, and the

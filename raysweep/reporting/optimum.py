@@ -146,8 +146,7 @@ def find_optimum(
     curves = draw_curves(rows, lr, y, seed)
     values = curves.values if turn == "min" else -curves.values
     if not len(curves.x):
-        found = replace(find_turn(curves.x, np.empty((0, 0)), level), note="no usable rows")
-        return Optimum(found, limit, 0, 0)
+        return Optimum(Turn(note="no usable rows"), limit, 0, 0)
     first = float(curves.x[0])
     u = np.log(curves.x / first)  # starts at 0, so that it is not taken to the logarithm once more
     flattened = without_cliffs(values)

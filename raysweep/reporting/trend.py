@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.reporting.additive import additive_fit, rise, smooth_within_draws
+from raysweep.reporting.additive import additive_fit, rise, rises_by_chance, smooth_within_draws
 from raysweep.reporting.draws import draw_curves, log_axis, usable
 from raysweep.reporting.signs import independent_points, t_quantile
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 RISES, FALLS, UNCLEAR, UNTESTED = "rises", "falls", "no clear trend", "not tested"
 FEWEST_POINTS = 3
-SIMULATED = 4000
 
 
 @dataclass(frozen=True)
@@ -89,15 +88,13 @@ def two_sided(score: float, degrees: int) -> float:
 
 def pooled_against(curve: np.ndarray, values: np.ndarray, variance: float, degrees: int, sign: float) -> float:
     """How probable it is that a curve that never goes against `sign` seems to do so at least as clearly (simulated for
-    equal means, the hardest such curve; fixed seed)."""
+    equal means, the hardest such curve)."""
     if not variance > 0:
         return float("nan")
     count = np.isfinite(values).sum(axis=0)
     seen = float(rise(-sign * curve * np.sqrt(count / variance)))
-    rng = np.random.default_rng([len(curve), min(degrees, 200)])
-    noise = rng.standard_normal((SIMULATED, len(curve)))
-    scale = np.sqrt(rng.chisquare(degrees, SIMULATED) / degrees)
-    return float((1 + (rise(noise) / scale >= seen).sum()) / (1 + SIMULATED))
+    chance = rises_by_chance(len(curve), degrees)
+    return float((1 + (chance >= seen).sum()) / (1 + len(chance)))
 
 
 def per_draw_against(complete: np.ndarray, sign: float) -> float:

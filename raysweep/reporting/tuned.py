@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,7 +90,7 @@ def trend_of(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> T
     """The turn of values[draw, length] to be minimized; with few lengths only the first against the last."""
     if len(at) >= FEWEST_POINTS or len(at) < 2:
         return find_turn(at, values, level, exact)
-    nothing = Turn(UNDETERMINED, np.nan, np.nan, np.nan, np.nan, "first against last length, Student's t")
+    nothing = Turn(method="first against last length, Student's t")
     mean, error, count = standard_error((values[:, -1] - values[:, 0])[:, None])
     if not count[0] > (0 if exact else 1):
         return nothing
@@ -97,7 +98,7 @@ def trend_of(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> T
     if abs(float(mean[0])) <= half:
         return nothing
     low, high = (float(at[-1]), np.inf) if mean[0] < 0 else (-np.inf, float(at[0]))
-    return Turn(MONOTONE, np.nan, low, high, np.nan, nothing.method)
+    return replace(nothing, status=MONOTONE, low=low, high=high)
 
 
 def trend_word(trend: Turn) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raysweep.reporting.additive import Additive, additive_fit, rise, rise_quantile, smooth_within_draws
+from raysweep.reporting.additive import Additive, additive_fit, rise, rises_by_chance, smooth_within_draws
 from raysweep.reporting.broken_power_law import REJECTED, fit_broken_power_law
 from raysweep.reporting.draws import even_in_log
 from raysweep.reporting.grid_range import convex_range, curvatures, uneven_range, unresolved
@@ -23,12 +23,12 @@ FLATTENED = 0.5  # an edge slope below this share of the slope elsewhere heads f
 class Turn:
     """The answer for one curve, in the units of x."""
 
-    status: str
-    estimate: float
-    low: float
-    high: float
-    method_spread: float
-    method: str
+    status: str = UNDETERMINED
+    estimate: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    method_spread: float = np.nan
+    method: str = "none"
     note: str = ""
     more: More | None = None  # what would halve the interval, if asked for
 
@@ -37,7 +37,7 @@ def find_turn(
     x: np.ndarray, values: np.ndarray, level: float, exact: bool = False, advise: bool = False
 ) -> Turn:
     """The minimum of the mean of values[draw, point] over x. advise: also say what would halve the interval."""
-    answer = Turn(UNDETERMINED, np.nan, np.nan, np.nan, np.nan, "none")
+    answer = Turn()
     draws = len(values)
     if len(x) < FEWEST_POINTS:
         return replace(answer, note=f"too few points: {len(x)}, at least {FEWEST_POINTS} are needed")
@@ -74,7 +74,7 @@ def in_units_of_x(found: Turn, unit: float = 1.0) -> Turn:
 def without_noise(u: np.ndarray, fit: Additive) -> Turn:
     """Curves that carry no noise: only the interpolation is uncertain."""
     curve = fit.curve
-    answer = Turn(UNDETERMINED, np.nan, np.nan, np.nan, np.nan, f"{EXACT}; Akima and cubic interpolation")
+    answer = Turn(method=f"{EXACT}; Akima and cubic interpolation")
     if np.ptp(curve) <= 1e-12 * max(float(np.abs(curve).max()), 1e-300):
         return replace(answer, note="flat")
     index = int(np.argmin(curve))
@@ -124,7 +124,7 @@ def with_noise(u: np.ndarray, values: np.ndarray, fit: Additive, level: float, a
     method = (
         "per draw: Student's t on the slope" if smooth else "additive: pooled-variance resampling, draw effect removed"
     ) + "; Akima and cubic interpolation"
-    answer = Turn(UNDETERMINED, np.nan, np.nan, np.nan, np.nan, method)
+    answer = Turn(method=method)
     index = int(np.argmin(fit.curve))
     fall, climb = clear_changes(values, fit, index, level, smooth)
     if not fall and not climb:
@@ -202,7 +202,7 @@ def clear_changes(values: np.ndarray, fit: Additive, index: int, level: float, s
         quantile = t_quantile(1 - 2 * (1 - level) / looks, len(complete) - 1)
         clear = difference.mean(axis=0) > quantile * error
         return bool(clear[:index].any()), bool(clear[index + 1 :].any())
-    quantile = rise_quantile(values.shape[1], fit.degrees, level)
+    quantile = float(np.quantile(rises_by_chance(values.shape[1], fit.degrees), level))
     clear = []
     for part in (np.arange(index, -1, -1), np.arange(index, values.shape[1])):
         count = np.isfinite(values[:, part]).sum(axis=0)
