@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from raysweep import workloads
+from raysweep.reporting import fit_boundary, fit_inflection, fit_optimum
 from raysweep.reporting.analyses import check_analysis
 from raysweep.reporting.regime import draws_to_halve, fit_regime, verdict
 from raysweep.reporting.report import write_report
@@ -255,3 +256,17 @@ def test_settings_without_a_choice_of_rate_are_left_out_of_optimum_and_regime(tm
     assert all(row["noise"] == "0" or row["noise"] == 0 for row in optimum.shown)
     perturbed = frame[frame["noise"] > 0]
     assert len(with_choice(perturbed, "finetune_lr", ["noise"])) == len(perturbed)
+
+
+@pytest.mark.parametrize("kind", [float, object])
+def test_a_frame_without_a_row_is_undetermined_in_every_fit(kind: type) -> None:
+    """As a filter leaves it that nothing passes."""
+    frame = pd.DataFrame({name: pd.Series([], dtype=kind) for name in ("lr", "length", "loss", "seed")})
+    for by in (None, "length", ["length"]):
+        fit = fit_optimum(frame, "lr", "loss", by, "seed")
+        assert (fit.status, fit.rows) == (UNDETERMINED, 0)
+        assert {"estimate", "status", "diverged_from", *([by] if isinstance(by, str) else by or [])} <= {*fit.table}
+    for y in (None, "length"):
+        assert fit_boundary(frame, "lr", y, "loss", "seed").status == UNDETERMINED
+    assert fit_inflection(frame, "length", "loss", "seed").status == UNDETERMINED
+    assert fit_regime(frame, "lr", "length", "loss", "seed").verdict == UNDETERMINED

@@ -82,7 +82,8 @@ def fit_boundary(
                     "rising": crossing.rising,
                 }
             )
-    table = pd.DataFrame(lines)
+    nothing = find_zero(np.empty(0), np.empty((0, 0)), level)
+    table = pd.DataFrame(lines, columns=[*([y] if y else []), *line(nothing)])  # also where there is no slice
     names = ([y] if y else []) + ["estimate", "low", "high", "method_spread", "rising"]
     several = int((table["crossings"] > 1).sum())
     if several:

@@ -90,7 +90,9 @@ def fit_optimum(
             wide = find_optimum(inside, lr, y, seed, strict, turn, exact, limit)
         partly = part.loc[bad[part.index] & (part[lr] < limit), lr]
         lines.append({**dict(zip(keys, values, strict=True)), **line(found, wide, partly, turn)})
-    table = pd.DataFrame(lines)
+    nothing = find_optimum(rows[:0], lr, y, seed, level, turn, exact, float("inf"))
+    shape = {**dict.fromkeys(keys, np.nan), **line(nothing, nothing, frame[lr][:0], turn)}  # where no slice gives one
+    table = pd.DataFrame(lines, columns=list(shape))
     if len(rows) > used:
         dropped["at or above a rate at which most draws diverged"] = len(rows) - used
     notes += [note for note in table["note"].unique() if note]

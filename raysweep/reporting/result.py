@@ -61,7 +61,7 @@ def overall(table: pd.DataFrame) -> dict[str, Any]:
     """Status, estimate and interval of a whole table: of its one slice, or spanning the located ones."""
     found = table[table["status"] == LOCATED]
     if len(table) == 1 or not len(found):
-        statuses = [word for word in (CENSORED_LOW, CENSORED_HIGH) if (table["status"] == word).all()]
+        statuses = [word for word in (CENSORED_LOW, CENSORED_HIGH) if len(table) and (table["status"] == word).all()]
         first = table.iloc[0] if len(table) == 1 else None
         return {
             "status": str(first["status"]) if first is not None else (statuses or [UNDETERMINED])[0],
