@@ -83,7 +83,9 @@ def _watch(ear: int, numbers: set[int], over: threading.Event, close: Callable[[
 
 
 def leave_soon(seconds: float = DEADLINE / 3) -> None:
-    """What is left to do is to leave: nothing that still wants to be shut down may hold the process for long."""
+    """What is left to do is to leave: nothing that still wants to be shut down may hold the process for long, and not
+    at all where Ctrl-C is pressed again."""
+    signal.signal(signal.SIGINT, lambda number, frame: os._exit(INTERRUPTED))
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 

@@ -138,6 +138,30 @@ def test_many_signals_end_a_driver_once(sandbox: Path, drive: Callable[..., Any]
     assert "Traceback" not in err
 
 
+LEAVING = """
+import atexit, threading
+from raysweep import main
+@atexit.register
+def slow():
+    print("leaving", flush=True)
+    threading.Event().wait(60)
+def interrupted(*arguments, **options):
+    raise KeyboardInterrupt
+main.cli.main = interrupted
+main.main([])
+"""
+
+
+def test_ctrl_c_again_ends_a_driver_that_is_leaving_at_once_and_with_its_code() -> None:
+    leaving = subprocess.Popen([sys.executable, "-c", LEAVING], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, preexec_fn=hear)
+    assert leaving.stdout is not None
+    assert leaving.stdout.readline() == "leaving\n"
+    leaving.send_signal(signal.SIGINT)
+    _, err = leaving.communicate(timeout=PATIENCE)
+    assert (leaving.returncode, err) == (130, "")
+
+
 @pytest.mark.slow
 def test_a_spot_notice_ends_a_driver_on_ray_in_time_and_nothing_is_left_running(
         ray_cluster: str, sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path) -> None:

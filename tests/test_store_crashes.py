@@ -135,9 +135,9 @@ def test_a_holder_that_was_held_up_finds_out_and_reads_what_its_successor_publis
     store = Store(tmp_path / "store", lease_seconds=600.0)
 
     def held_up(progress: Progress) -> Any:
-        # The machine sleeps; meanwhile the lease, an hour silent by its own statement, is taken over.
+        # Its machine sleeps; meanwhile the lease, an hour silent by its own statement, is taken over by another.
         name = f"leases/{STAGE}.1.json"
-        stale = {**json.loads(store.files.read(name)), "renewed": time.time() - 3600}
+        stale = {**json.loads(store.files.read(name)), "renewed": time.time() - 3600, "life": None}
         store.files.replace(name, json.dumps(stale).encode())
         successor = once(Store(store.url), seed=5)
         assert successor.meta["computed"] == 2
@@ -145,6 +145,20 @@ def test_a_holder_that_was_held_up_finds_out_and_reads_what_its_successor_publis
         return pytest.fail("went on without a lease")
 
     assert_equal(store.once(STAGE, held_up, describe={}).tensors(), weights(5))
+
+
+def test_a_clock_that_jumps_by_an_hour_takes_no_lease_from_a_process_that_lives_here(
+        local: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A laptop that was closed: by the clock its own lease is old, before it could renew it."""
+    lease = leases.Claim(local.files, STAGE, 20.0).take()
+    assert lease is not None
+    usual = time.time
+    for jump in (3600.0, -3600.0):
+        monkeypatch.setattr(time, "time", lambda jump=jump: usual() + jump)
+        assert leases.Claim(local.files, STAGE, 20.0).take() is None
+        assert STAGE in leases.live(local.files)
+        lease.check()  # renews
+        monkeypatch.undo()
 
 
 def test_hosts_whose_clocks_differ_by_minutes_do_not_take_each_other_for_dead(local: Store) -> None:

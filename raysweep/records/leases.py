@@ -3,7 +3,8 @@
 A lease is a small file `leases/STAGE.GENERATION.json` that its holder rewrites every third of its duration. Whoever
 waits takes it for expired once its bytes have not changed for that duration on the *waiter's own* clock, so hosts need
 not agree on the time; only a lease whose stated time is older than its duration by SKEW as well is expired at first
-sight, and one whose holder was a process of this very machine and is no more. Taking over is the conditional creation
+sight, and one whose holder was a process of this very machine and is no more. (Nor is the first, where that process
+lives: the machine slept, or its clock was set.) Taking over is the conditional creation
 of the next generation, so one waiter wins; the holder of an older generation finds out when it renews. The highest
 generation is the one that counts.
 
@@ -120,8 +121,9 @@ class Claim:
         if self._seen != (generation, content):
             self._seen, self._since = (generation, content), now
         seconds, renewed = _stated(content) or (self._seconds, time.time())
-        silent = now - self._since >= seconds or time.time() - renewed > seconds + SKEW
-        return content if silent or _is_dead(content) else None
+        process, said = _process(content)
+        old = time.time() - renewed > seconds + SKEW and not processes.lives(process, said)
+        return content if now - self._since >= seconds or old or processes.is_dead(process, said) else None
 
     def _stands(self, lease: Lease, expired: bytes | None) -> bool:
         """Whether the world is still as it was when the lease was created: nobody above, the expired one below.
@@ -175,7 +177,9 @@ def live(files: Files) -> dict[str, str]:
         with contextlib.suppress(FileNotFoundError):
             content = files.read(f"{FOLDER}/{name}")
             seconds, renewed = _stated(content) or (0.0, time.time() - files.age(f"{FOLDER}/{name}"))
-            if time.time() - renewed <= seconds + SKEW and not _is_dead(content):
+            process, said = _process(content)
+            young = time.time() - renewed <= seconds + SKEW or processes.lives(process, said)
+            if young and not processes.is_dead(process, said):
                 found[name.split(".")[0]] = holder(content)
     return found
 
@@ -214,13 +218,13 @@ def duration(content: bytes, default: float) -> float:
     return stated[0] if stated else default
 
 
-def _is_dead(content: bytes) -> bool:
-    """Whether a lease is of a process of this machine that is no more."""
+def _process(content: bytes) -> tuple[int, list[str] | None]:
+    """Which process holds a lease, and its life, as processes.py tells one; None where the lease does not say."""
     try:
         plain = json.loads(content)
-        return processes.is_dead(int(plain["process"]), plain["life"])
+        return int(plain["process"]), plain["life"]
     except (ValueError, KeyError, TypeError):
-        return False
+        return 0, None
 
 
 def holder(content: bytes) -> str:

@@ -17,6 +17,11 @@ def life(process: int) -> list[str] | None:
         return None
 
 
+def lives(process: int, said: list[str] | None) -> bool:
+    """Whether a process of which `life` once said this is seen from here, alive."""
+    return said is not None and life(process) == said
+
+
 def is_dead(process: int, said: list[str] | None) -> bool:
     """Whether a process of which `life` once said this would be seen from here if it were alive, and is not."""
     here = life(os.getpid())
