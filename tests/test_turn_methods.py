@@ -9,7 +9,7 @@ import pytest
 from benchmarks.curves import sample
 from raysweep.reporting import fit_inflection, fit_optimum
 from raysweep.reporting.broken_power_law import fit_broken_power_law
-from raysweep.reporting.halving import More, halving_words
+from raysweep.reporting.halving import More, halving_words, more_for_half
 from raysweep.reporting.inflection import find_turn
 
 
@@ -91,6 +91,14 @@ def test_doing_what_the_advice_says_halves_the_interval() -> None:
     for kind, found in ratios.items():
         assert len(found) >= 5, kind
         assert 0.5 / 1.5 <= np.median(found) <= 0.5 * 1.5, kind
+
+
+@pytest.mark.parametrize("rounding", [-1e-13, 0.0, 1e-13])
+def test_what_only_the_grid_leaves_open_is_halved_by_points_whatever_the_last_digit_says(rounding: float) -> None:
+    more = more_for_half(
+        np.arange(7.0), 3, 12, 1.6 - rounding, (2.4, 4.0), lambda times: (2.4, 4.0), lambda times: (2.9, 3.1), 4.0
+    )
+    assert more == More(12, 2, 2.0, 4.0, True)
 
 
 def test_the_advice_in_words() -> None:

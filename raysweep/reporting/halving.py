@@ -11,6 +11,7 @@ import numpy as np
 TIMES = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
 HALF, MANY = 0.5, 1e4
 NEARLY = 1.1  # this close to half, more points alone are said to do
+ROUNDING = 1 + 1e-9  # what only the grid leaves open is halved exactly, up to rounding
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,13 @@ def more_for_half(
     wanted = HALF * width
 
     def fewest(low_high: Callable[[float], tuple[float, float]], slack: float) -> float:
-        def done(times: float) -> bool:
+        def done(times: float, allowed: float = ROUNDING) -> bool:
             low, high = low_high(times)
-            return high - low <= wanted * (slack if times == 1.0 else 1.0)
+            return high - low <= wanted * allowed
 
-        every = [1.0, *(times for times in TIMES if times >= least)]
+        if done(1.0, slack):
+            return 1.0
+        every = [times for times in TIMES if times >= least]
         first = bisect_left(every, True, key=done)  # widths fall with the draws
         return every[first] if first < len(every) else np.inf
 
