@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-MOST_PANELS = 9
-
 
 def surface_figure(
     parts: list[tuple[str, pd.DataFrame, pd.DataFrame, np.ndarray, list[np.ndarray]]],
@@ -47,12 +45,12 @@ def surface_figure(
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    grids = [mean_grid(rows, x, y, metric, workload) for _, rows, *_ in parts[:MOST_PANELS]]
+    grids = [mean_grid(rows, x, y, metric, workload) for _, rows, *_ in parts]
     every = np.abs(np.concatenate([grid[2].ravel() for grid in grids]))
     norm, bent = colour_scale(every[np.isfinite(every)])
     figure, axes = panels(len(grids), width=5.0, height=4.1)
     drawn: dict[str, bool] = {}
-    for panel, (title, _, table, at, roots), (xs, ys, means) in zip(axes, parts, grids, strict=False):
+    for panel, (title, _, table, at, roots), (xs, ys, means) in zip(axes, parts, grids, strict=True):
         panel.grid(False)
         panel.set_facecolor(MISSING)
         if log_axis(xs):

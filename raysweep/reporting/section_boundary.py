@@ -30,6 +30,8 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_MAPS = 9
+
 
 def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str) -> Section:
     """Fit, figures and tables of one `boundary` entry."""
@@ -69,8 +71,9 @@ def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: 
     drawings = []
     fitted_line = f"Zero of {metric} in {plain(x)}"
     if y and is_number(frame, y) and frame[y].nunique() > 1 and frame[x].nunique() > 1:
+        shown = [parts[k] for k in picked(len(parts), MOST_MAPS)]
         panels = [
-            (settings(keys, values, workload), rows, table, at, roots) for values, rows, table, at, roots in parts
+            (settings(keys, values, workload), rows, table, at, roots) for values, rows, table, at, roots in shown
         ]
         drawings.append(
             Drawing(
@@ -79,7 +82,8 @@ def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: 
                 f"is positive. "
                 f"Points: fitted zero of each slice with its {100 * level:g} % interval (pointwise: for one "
                 f"slice, not for "
-                "all at once). Orange: the closed form's zero, found on the formula, not on the grid.",
+                "all at once). Orange: the closed form's zero, found on the formula, not on the grid."
+                + (f" {len(shown)} of {len(parts)} maps, spread evenly." if len(shown) < len(parts) else ""),
                 surface_figure(panels, x, y, metric, workload, level, lines),
             )
         )
