@@ -160,12 +160,15 @@ def test_a_run_that_wanders_about_its_floor_is_no_divergence_and_one_that_rises_
 def test_a_rise_counts_as_soon_as_it_is_no_chance():
     stream = np.random.default_rng(0)
     text = stream.standard_normal((10, 1))  # batches differ by far more than any rise, and that is no excuse
-    rise = np.array([-1.0, 0.0, 0.02, 0.2, np.nan])
-    assert training.rose(text, text + rise).tolist() == [False, False, True, True, True]
+    rise = np.array([-1.0, 0.0, 0.02, 0.2, np.nan, np.inf])
+    assert training.rose(text, text + rise).tolist() == [False, False, True, True, True, True]
     assert training.rose(text, text + training.RISE * np.array([0.5, 2])).tolist() == [False, True]
     wandering = text + 0.1 * stream.standard_normal((10, 4000))  # up and down by chance: one in twenty, at both ends
     assert 0.02 < training.rose(text, wandering).mean() < 0.06
     assert training.rose(text, wandering + 0.2).mean() > 0.99
+    lost = np.full((10, 1), -0.1)  # a little gained on nine batches, and one of them lost
+    lost[3] = 50
+    assert training.rose(text, text + lost).tolist() == training.rose(text[:2], text[:2] + lost[2:4]).tolist() == [True]
     one = np.array([[2.0, 2.0]])  # a single batch: nothing to be unsure about
     assert training.rose(one, one + training.RISE * np.array([0.5, 2])).tolist() == [False, True]
 

@@ -197,9 +197,12 @@ def rose(begun: np.ndarray, ended: np.ndarray) -> np.ndarray:
     begun, ended: losses (batches, models) of the weights at the start and at the end on the same training batches, the
     last LOOKED, so that how hard a text is cancels. Above is a mean rise by more than SURE times its own standard error
     over these batches and by more than RISE. It has no other margin, so that a run that lost little has diverged too;
-    one that wanders about its floor loses on some batches what it gains on others, and has not. Of a single batch there
-    is no standard error, and any rise counts. A loss that is no number is above.
+    one that wanders about its floor loses on some batches what it gains on others, and has not. A mean rise beyond the
+    standard deviation of the batches counts whatever its error: one batch lost for good outweighs others that gained a
+    little. Of a single batch there is no error, and any rise counts. A loss that is no number is above.
     """
-    risen = ended - begun
-    error = risen.std(0, ddof=1) / np.sqrt(len(risen)) if len(risen) > 1 else 0.0
-    return np.asarray(~(risen.mean(0) <= np.maximum(RISE, SURE * error)))
+    risen, several = ended - begun, len(begun) > 1
+    with np.errstate(invalid="ignore"):  # of what is infinite
+        error = risen.std(0, ddof=1) / np.sqrt(len(risen)) if several else 0.0
+        doubt = np.maximum(RISE, np.minimum(SURE * error, begun.std(0, ddof=1) if several else 0.0))
+    return np.asarray(~(risen.mean(0) <= doubt))
