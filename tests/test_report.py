@@ -143,6 +143,16 @@ def test_the_closed_forms_inflection_stands_beside_the_fitted_one(tmp_path: Path
     assert "located in 2 of 2 curves" in report.headline[0]
 
 
+def test_a_curve_without_chance_has_no_z(tmp_path: Path) -> None:
+    axes = {"pretrain_length": [float(v) for v in np.geomspace(0.2, 12, 9)]}
+    fixed = {"dim": 200, "overlap_angle": 45.0, "engine": "theory"}
+    frame = rows_of(TRANSFER, axes, fixed, 1, 0.0)
+    analysis = [{"inflection": {"metric": "transferability_finetune", "x": "pretrain_length"}}]
+    said = write_report(frame, space_of("linear_transfer", axes, fixed, analysis), tmp_path, sweep="s").headline[0]
+    assert "; closed form " in said
+    assert "z = " not in said
+
+
 def test_engines_are_paired_by_draw(tmp_path: Path) -> None:
     axes = {"engine": ["limit", "network"], "finetune_lr": [0.001, 0.01, 0.1], "depth": [2, 3]}
     frame = rows_of(TRANSFER, axes, {"dim": 50}, 6, 0.5)

@@ -9,7 +9,7 @@ import numpy as np
 
 from raysweep.reporting.against_theory import excluded, summary
 from raysweep.reporting.joint import Joint
-from raysweep.reporting.place_words import moving, not_located, others_words, unlocated_words
+from raysweep.reporting.place_words import beside_theory, moving, not_located, others_words, unlocated_words
 from raysweep.reporting.result import LOCATED, UNDETERMINED
 from raysweep.reporting.signs import t_quantile
 from raysweep.reporting.words import counted, interval, line_label, number, plain, settings, unit_of
@@ -38,11 +38,7 @@ def headline(
     if len(whole) == 1:
         row = whole.iloc[0]
         if row["status"] == LOCATED:
-            beside = (
-                f"; closed form {number(row['theory'], 5)}{unit} (z = {row['z']:+.2g})"
-                if np.isfinite(row["theory"])
-                else ""
-            )
+            beside = beside_theory(row, unit)
             for name, value in lines.items():
                 outside = not row["low"] <= value <= row["high"]
                 beside += f"; {line_label(name, value, x, workload)} {'excluded' if outside else 'not excluded'}"

@@ -58,6 +58,14 @@ def unlocated_words(row: Mapping[str, Any], unit: str) -> str:
     )
 
 
+def beside_theory(row: Mapping[str, Any], unit: str) -> str:
+    """The closed form's place, and z where there is one, ready to append to a line; empty without a place."""
+    if not np.isfinite(row["theory"]):
+        return ""
+    score = f" (z = {row['z']:+.2g})" if not np.isnan(row["z"]) else ""
+    return f"; closed form {number(row['theory'], 5)}{unit}{score}"
+
+
 def moving(whole: pd.DataFrame, keys: list[str]) -> str:
     """How the place moves with the other axes, ready to append to a line; empty where nothing can be compared."""
     words = movement_words(whole, keys)

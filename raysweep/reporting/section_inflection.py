@@ -13,6 +13,7 @@ from raysweep.reporting.inflection import fit_inflection
 from raysweep.reporting.movement import movement
 from raysweep.reporting.place_words import (
     advice_cell,
+    beside_theory,
     halving,
     line_drawing,
     moving,
@@ -91,12 +92,8 @@ def headline(
         row = whole.iloc[0]
         if row["status"] != LOCATED:
             return f"{what}: {unlocated_words(row, unit)}"
-        beside = (
-            f"; closed form {number(row['theory'], 5)}{unit} (z = {row['z']:+.2g})"
-            if np.isfinite(row["theory"])
-            else ""
-        )
-        return f"{what}: {interval(row['estimate'], row['low'], row['high'])}{unit} ({100 * level:g} %){beside}"
+        known = interval(row["estimate"], row["low"], row["high"])
+        return f"{what}: {known}{unit} ({100 * level:g} %){beside_theory(row, unit)}"
     text = f"{what}: located in {len(found)} of {counted(len(whole), 'curve')}"
     if len(found):
         text += f", {number(found['estimate'].min())} to {number(found['estimate'].max())}{unit}"
