@@ -120,10 +120,13 @@ with stopping.on_signals(lambda: print("closed", flush=True)):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_call_that_takes_minutes_does_not_hold_up_the_end(number: int) -> None:
     stuck = subprocess.Popen([sys.executable, "-c", STUCK], stdout=subprocess.PIPE, text=True)
-    assert stuck.stdout is not None
-    assert stuck.stdout.readline() == "ready\n"
-    stuck.send_signal(number)
-    out, _ = stuck.communicate(timeout=PATIENCE)
+    try:
+        assert stuck.stdout is not None
+        assert stuck.stdout.readline() == "ready\n"
+        stuck.send_signal(number)
+        out, _ = stuck.communicate(timeout=PATIENCE)
+    finally:
+        stuck.kill()  # it would compute for ever
     assert (stuck.returncode, out) == (130, "closed\n")
 
 
