@@ -18,8 +18,8 @@ from contextlib import contextmanager
 
 from raysweep.records import processes
 
-OWN_PATIENCE, JOINED_PATIENCE = 3.0, 45.0
-"""Seconds without a GCS: that of a cluster may come back within the 60 that Ray waits for it."""
+OWN_PATIENCE, JOINED_PATIENCE = 3.0, 35.0
+"""Seconds without a GCS: that of a cluster may come back, for which Ray waits 60; stopping takes up to 18 of them."""
 _PAUSE = 1.0  # seconds between two looks
 
 
