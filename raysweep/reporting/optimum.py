@@ -13,7 +13,7 @@ from raysweep.reporting.draws import draw_curves, repeated, usable
 from raysweep.reporting.halving import more_columns
 from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, Fit, overall
 from raysweep.reporting.selection import groups
-from raysweep.reporting.turn import Turn, find_turn, in_units_of_x
+from raysweep.reporting.turn import Turn, edge_slopes, find_turn, in_units_of_x
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -173,10 +173,8 @@ def find_optimum(
 
 def flattens(u: np.ndarray, values: np.ndarray, upwards: bool) -> bool:
     """Whether the mean curve is less steep in the third of the rates nearest its better edge than in the rest."""
-    slope = np.diff(additive_fit(values).curve) / np.diff(u)
-    third = max(2, len(u) // 3)
-    near, rest = (slope[-third:], slope[:-third]) if upwards else (slope[:third], slope[third:])
-    return bool(abs(float(near.mean())) < FLATTENED * abs(float(rest.mean())))
+    near, rest, _ = edge_slopes(u, additive_fit(values).curve, upwards)
+    return abs(near) < FLATTENED * abs(rest)
 
 
 def without_cliffs(values: np.ndarray) -> np.ndarray:

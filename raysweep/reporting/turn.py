@@ -214,18 +214,25 @@ def clear_changes(values: np.ndarray, fit: Additive, index: int, level: float, s
 
 def at_edge(answer: Turn, u: np.ndarray, curve: np.ndarray, edge: int, bound: float) -> Turn:
     """The curve is best towards one edge: monotone if it is not flattening there, else censored."""
-    third = max(2, len(u) // 3)
-    slope = np.diff(curve) / np.diff(u)
-    near = slope[-third:] if edge else slope[:third]
-    rest = slope[:-third] if edge else slope[third:]
+    near, rest, far = edge_slopes(u, curve, upper=edge > 0)
     words = ("improves", "upper") if edge else ("degrades", "lower")  # towards longer x, of a minimum or maximum
     low, high = (float(bound), np.inf) if edge else (-np.inf, float(bound))
     at_rim = int(np.argmin(curve)) == edge
-    far = float(np.mean(slope[:third] if edge else slope[-third:]))
-    hill = far * float(np.mean(near)) < 0 and abs(far) > FLATTENED * abs(float(np.mean(near)))
-    if at_rim and not hill and abs(float(np.mean(near))) > FLATTENED * abs(float(np.mean(rest))):
+    hill = far * near < 0 and abs(far) > FLATTENED * abs(near)
+    if at_rim and not hill and abs(near) > FLATTENED * abs(rest):
         return replace(answer, status=MONOTONE, note=f"{words[0]} throughout", low=low, high=high)
     status = CENSORED_HIGH if edge else CENSORED_LOW
     return replace(
         answer, status=status, note=f"best towards the {words[1]} edge, no clear turn inside", low=low, high=high
     )
+
+
+def edge_slopes(u: np.ndarray, curve: np.ndarray, upper: bool) -> tuple[float, float, float]:
+    """Mean slope of a curve in the third of its cells (two at least) nearest one edge, in the rest of them, and in the
+    third nearest the other edge."""
+    third = max(2, len(u) // 3)
+    slope = np.diff(curve) / np.diff(u)
+    near, rest, far = (
+        (slope[-third:], slope[:-third], slope[:third]) if upper else (slope[:third], slope[third:], slope[-third:])
+    )
+    return float(near.mean()), float(rest.mean()), float(far.mean())
