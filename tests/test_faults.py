@@ -119,7 +119,7 @@ with stopping.on_signals(lambda: print("closed", flush=True)):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_call_that_takes_minutes_does_not_hold_up_the_end(number: int) -> None:
-    stuck = subprocess.Popen([sys.executable, "-c", STUCK], stdout=subprocess.PIPE, text=True)
+    stuck = subprocess.Popen([sys.executable, "-c", STUCK], stdout=subprocess.PIPE, text=True, preexec_fn=hear)
     try:
         assert stuck.stdout is not None
         assert stuck.stdout.readline() == "ready\n"
