@@ -313,6 +313,7 @@ def _sets(pairs: tuple[str, ...]) -> dict[str, Any]:
 def _finish(found: Any) -> None:
     """Exit 1, with the failures counted and listed, if some rows failed."""
     failures = found.failures()
+    stopping.leave_when_told(1 if failures else 0)
     if not failures:
         return
     terminal.say(f"{found.name}: {len(failures):,} of {sum(found.statuses().values()):,} rows failed")

@@ -82,6 +82,14 @@ def _watch(ear: int, numbers: set[int], over: threading.Event, close: Callable[[
     os.close(ear)
 
 
+def leave_when_told(code: int) -> None:
+    """All that was asked for is done: a signal from now on only cuts short what is still shut down (Ray takes seconds
+    for it), and the command ends with its own code."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: os._exit(code))
+
+
 def leave_soon(seconds: float = DEADLINE / 3) -> None:
     """What is left to do is to leave: nothing that still wants to be shut down may hold the process for long, and not
     at all where Ctrl-C is pressed again."""

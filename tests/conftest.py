@@ -94,6 +94,7 @@ def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     from raysweep import stopping
     from raysweep.main import main
 
+    monkeypatch.setattr(stopping, "leave_when_told", lambda code: None)
     monkeypatch.setattr(stopping, "leave_soon", lambda: None)  # an interrupted command ends its process; not this one
 
     def run(*arguments: str | Path) -> Outcome:

@@ -142,7 +142,7 @@ def test_many_signals_end_a_driver_once(sandbox: Path, drive: Callable[..., Any]
 
 
 LEAVING = """
-import atexit, threading
+import atexit, sys, threading, types
 from raysweep import main
 @atexit.register
 def slow():
@@ -150,19 +150,26 @@ def slow():
     threading.Event().wait(60)
 def interrupted(*arguments, **options):
     raise KeyboardInterrupt
-main.cli.main = interrupted
+def done(*arguments, **options):
+    main._finish(types.SimpleNamespace(failures=list))
+main.cli.main = {"interrupted": interrupted, "done": done}[sys.argv[1]]
 main.main([])
 """
 
 
-def test_ctrl_c_again_ends_a_driver_that_is_leaving_at_once_and_with_its_code() -> None:
-    leaving = subprocess.Popen([sys.executable, "-c", LEAVING], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+@pytest.mark.parametrize(("how", "number", "code"), [
+    ("interrupted", signal.SIGINT, 130), ("done", signal.SIGINT, 0), ("done", signal.SIGTERM, 0),
+    ("done", signal.SIGHUP, 0)])
+def test_a_signal_to_a_driver_that_is_leaving_ends_it_at_once_with_its_own_code(how: str, number: int, code: int,
+                                                                                ) -> None:
+    """As it does for seconds after a sweep on Ray."""
+    leaving = subprocess.Popen([sys.executable, "-c", LEAVING, how], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                text=True, preexec_fn=hear)
     assert leaving.stdout is not None
     assert leaving.stdout.readline() == "leaving\n"
-    leaving.send_signal(signal.SIGINT)
+    leaving.send_signal(number)
     _, err = leaving.communicate(timeout=PATIENCE)
-    assert (leaving.returncode, err) == (130, "")
+    assert (leaving.returncode, err) == (code, "")
 
 
 @pytest.mark.slow
