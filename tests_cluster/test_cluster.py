@@ -304,8 +304,6 @@ def test_as_on_a_cloud_a_bucket_holds_the_sweep_and_the_server_of_the_head_its_m
     assert done.code == 0, done.text[-4000:]
     assert "quickstart: finished, 700 of 700 rows (700 ok)" in cluster.raysweep("status", "quickstart", "--storage",
                                                                                storage)
-    # a server that has only just started may be too slow for the end of a sweep of seconds, which then says: sync
-    cluster.raysweep("sync", "quickstart", "--storage", storage, "--tracking-uri", f"http://127.0.0.1:{port}")
     names = {entry["Key"] for entry in s3.list_objects_v2(Bucket=BUCKET)["Contents"]}
     assert any(name.startswith("sweeps/quickstart/ledger/") for name in names)
     assert any(name.startswith("mlflow-artifacts/") and name.endswith("results.csv") for name in names), names
