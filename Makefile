@@ -37,7 +37,7 @@ test-fast: $(STAMP) ## the tests under ten seconds each
 test-cluster: $(STAMP) ## ray up, ray submit and ray down for real, against an SSH server on 127.0.0.1
 	$(BIN)/python -m pytest tests_cluster
 
-chaos: $(STAMP) ## disturb small sweeps for a quarter of an hour; the result is reports/reliability.md (CHAOS="--seed 2")
+chaos: $(STAMP) ## disturb small sweeps for some minutes; the result is reports/reliability.md (CHAOS="--seed 2")
 	$(BIN)/python -m chaos --report reports/reliability.md $(CHAOS)
 
 lint: $(STAMP) ## ruff and mypy
