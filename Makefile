@@ -52,7 +52,7 @@ wheel: $(STAMP) ## dist/: the wheel of this version and the tested versions of t
 bench: $(STAMP) ## the benchmark table of the README
 	$(BIN)/python -m benchmarks
 
-bench-size: $(STAMP) ## how cost grows from 100 to 100,000 cells (some five minutes, most of them MLflow's)
+bench-size: $(STAMP) ## how cost grows from 100 to 100,000 cells (some three minutes, most of them MLflow's)
 	$(BIN)/python -m benchmarks.size
 
 clean: ## remove the environment, caches and builds (sweeps stay)
