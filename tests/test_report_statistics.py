@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from raysweep.reporting.joint import joint
+from raysweep.reporting.place_words import others_words
 from raysweep.reporting.section_boundary import displacements
 from raysweep.reporting.section_relation import rank_correlation
 from raysweep.reporting.theory_lines import turning_point
@@ -77,3 +78,13 @@ def test_a_closed_form_that_is_known_nowhere_turns_nowhere() -> None:
     assert np.isnan(turning_point(lambda x: np.full(len(x), np.nan), 1.0, 10.0, "min", True))
     known_in_part = turning_point(lambda x: np.where(x < 6, (x - 3) ** 2, np.nan), 1.0, 10.0, "min", False)
     assert known_in_part == pytest.approx(3.0, abs=1e-3)
+
+
+@pytest.mark.parametrize(("notes", "words"), [
+    (["zero everywhere"] * 3, "; undetermined in 3 (zero everywhere)"),
+    (["zero everywhere", "sign not clear", "zero everywhere"],
+     "; undetermined in 3 (2 of them: zero everywhere; 1 of them: sign not clear)"),
+    (["", "", "zero everywhere"], "; undetermined in 3 (1 of them: zero everywhere)"),
+    ([""] * 3, "; undetermined in 3")])
+def test_a_headline_gives_no_reason_for_more_slices_than_have_it(notes: list[str], words: str) -> None:
+    assert others_words(pd.DataFrame({"status": "undetermined", "note": notes})) == words

@@ -42,8 +42,13 @@ def others_words(whole: pd.DataFrame) -> str:
     other = whole[whole["status"] != LOCATED]
     parts = []
     for status, rows in other.groupby("status", sort=False):
-        notes = rows["note"][rows["note"] != ""]
-        why = f" ({notes.mode()[0]})" if len(other) == len(whole) and len(notes) else ""
+        notes = rows["note"][rows["note"] != ""].value_counts()
+        if len(other) < len(whole) or not len(notes):
+            why = ""
+        elif notes.iloc[0] == len(rows):
+            why = f" ({notes.index[0]})"
+        else:  # the commonest is not the reason of all
+            why = f" ({'; '.join(f'{count} of them: {note}' for note, count in notes.items())})"
         parts.append(f"{str(status).replace('_', ' ')} in {len(rows)}{why}")
     return "; " + ", ".join(parts) if parts else ""
 
