@@ -17,6 +17,16 @@ from raysweep.sweep import open_sweep
 Call = Callable[..., Outcome]
 
 
+def last_line_of_no_room(outcome: Outcome, storage: Path, why: str) -> str:
+    """What a driver says in the end where there is no room left: whose, why, and how to go on."""
+    assert outcome.code == 2, outcome
+    assert "Traceback" not in outcome.err
+    last = outcome.err.splitlines()[-1]
+    assert last.startswith(str(storage / "small"))
+    assert why in last
+    return last
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of one megabyte."""
@@ -42,11 +52,7 @@ def test_a_full_disk_ends_a_sweep_in_one_line_and_room_lets_it_go_on(
     arguments = ["--storage", storage, *QUIET, "--executor", executor]
 
     outcome = call("run", tmp_path / "space.yaml", *arguments)
-    assert outcome.code == 2, outcome
-    assert "Traceback" not in outcome.err
-    last = outcome.err.splitlines()[-1]
-    assert last.startswith(str(storage / "small"))
-    assert "No space left on device" in last
+    last = last_line_of_no_room(outcome, storage, "No space left on device")
     assert "rows are kept; go on with: raysweep resume small" in last
     kept = len(open_sweep("small", storage).results())
     assert f"{kept:,} rows are kept" in last
@@ -62,11 +68,7 @@ def test_a_quota_ends_a_sweep_in_one_line_and_without_it_it_goes_on(call: Call, 
     arguments = ["--storage", storage, *QUIET, "--executor", "inline"]
     assert call("run", space, *arguments).code == 0
     outcome = process("run", space, "--set", "seeds=100", *arguments, before=no_file_beyond(100_000), env=NO_BYTECODE)
-    assert outcome.code == 2, outcome
-    assert "Traceback" not in outcome.err
-    last = outcome.err.splitlines()[-1]
-    assert last.startswith(str(storage / "small"))
-    assert "File too large" in last
+    last = last_line_of_no_room(outcome, storage, "File too large")
     assert "18 rows are kept; go on with: raysweep resume small" in last
     assert len(open_sweep("small", storage).results()) == 18
 
