@@ -1,9 +1,9 @@
 """Whatever goes wrong around a sweep, it ends, after `raysweep resume` where needed, as if nothing had.
 
 Real processes, real kills, a real MLflow server. Beside these: test_driver_ends (kill -9, Ctrl-C, SIGTERM, SIGHUP, two
-drivers), test_sweep (rows that fail), test_ray (a worker that dies), test_full_disk, test_ledger and test_store_damage
-(damage), test_store_crashes, test_interrupted_mirror, test_mirror, and test_chaos, where it all happens at random
-moments.
+drivers), test_stopping (signals), test_sweep (rows that fail), test_ray (a worker that dies), test_full_disk,
+test_ledger and test_store_damage (damage), test_store_crashes, test_interrupted_mirror, test_mirror, and test_chaos,
+where it all happens at random moments.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -100,36 +99,6 @@ def test_a_driver_under_nohup_outlives_its_terminal(sandbox: Path, drive: Callab
     assert values(storage) == [0, 1, 2, 3]
 
 
-STUCK = """
-import hashlib, sys, threading
-from raysweep import stopping
-stopping.PATIENCE, stopping.DEADLINE = 0.2, 1.0
-with stopping.on_signals(lambda: print("closed", flush=True)):
-    said = False
-    while True:
-        try:
-            if not said:
-                said = True
-                print("ready", flush=True)
-            hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)  # minutes in which Python runs no handler
-        except KeyboardInterrupt:
-            pass  # the signal came before the call did
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_call_that_takes_minutes_does_not_hold_up_the_end(number: int) -> None:
-    stuck = subprocess.Popen([sys.executable, "-c", STUCK], stdout=subprocess.PIPE, text=True, preexec_fn=hear)
-    try:
-        assert stuck.stdout is not None
-        assert stuck.stdout.readline() == "ready\n"
-        stuck.send_signal(number)
-        out, _ = stuck.communicate(timeout=PATIENCE)
-    finally:
-        stuck.kill()  # it would compute for ever
-    assert (stuck.returncode, out) == (130, "closed\n")
-
-
 def test_many_signals_end_a_driver_once(sandbox: Path, drive: Callable[..., Any], storage: Path) -> None:
     driven = drive(*INLINE)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGTERM, signal.SIGTERM):
@@ -139,37 +108,6 @@ def test_many_signals_end_a_driver_once(sandbox: Path, drive: Callable[..., Any]
     assert driven.returncode == 130, err
     assert err.count("2 rows are kept; go on with: raysweep resume sandy") == 1
     assert "Traceback" not in err
-
-
-LEAVING = """
-import atexit, sys, threading, types
-from raysweep import main
-@atexit.register
-def slow():
-    print("leaving", flush=True)
-    threading.Event().wait(60)
-def interrupted(*arguments, **options):
-    raise KeyboardInterrupt
-def done(*arguments, **options):
-    main._finish(types.SimpleNamespace(failures=list))
-main.cli.main = {"interrupted": interrupted, "done": done}[sys.argv[1]]
-main.main([])
-"""
-
-
-@pytest.mark.parametrize(("how", "number", "code"), [
-    ("interrupted", signal.SIGINT, 130), ("done", signal.SIGINT, 0), ("done", signal.SIGTERM, 0),
-    ("done", signal.SIGHUP, 0)])
-def test_a_signal_to_a_driver_that_is_leaving_ends_it_at_once_with_its_own_code(how: str, number: int, code: int,
-                                                                                ) -> None:
-    """As it does for seconds after a sweep on Ray."""
-    leaving = subprocess.Popen([sys.executable, "-c", LEAVING, how], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True, preexec_fn=hear)
-    assert leaving.stdout is not None
-    assert leaving.stdout.readline() == "leaving\n"
-    leaving.send_signal(number)
-    _, err = leaving.communicate(timeout=PATIENCE)
-    assert (leaving.returncode, err) == (code, "")
 
 
 @pytest.mark.slow
