@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ import torch
 
 from raysweep.records.store import Store
 from raysweep.workloads.declaration import column
-from raysweep.workloads.language import PARAMETERS, model, sharding, training
+from raysweep.workloads.language import PARAMETERS, fusion, model, parallel, sharding, training
 from raysweep.workloads.language.compute import compute
 from raysweep.workloads.language.shapes import Shape
 from raysweep.workloads.language.training import Recipe, State
@@ -130,6 +132,25 @@ def spread() -> dict[str, np.ndarray]:
             "norm": sharding.norm(state.flat, DEEP).numpy()}
 
 
+def memory() -> dict[str, np.ndarray]:
+    """How many models of 16 train side by side on a GPU that is pretended, whose memory on worker 1 is full in the
+    second step of more than two; and a sum over workers after it."""
+    step = training._adamw
+
+    def full(state: State, *arguments: Any) -> None:
+        if torch.distributed.get_rank() == 1 and len(state.flat) > 2 and state.step:
+            raise torch.cuda.OutOfMemoryError
+        step(state, *arguments)
+
+    training._adamw = full
+    torch.cuda.synchronize, torch.cuda.mem_get_info = lambda: None, lambda: (1e12, 1e12)
+    fusion.training = SimpleNamespace(train=training.train, device=lambda: torch.device("cuda"))  # State's is the CPU
+    chosen = fusion.side_by_side(SMALL, 5, 16)
+    timings = [fusion._seconds_per_model(SMALL, 5, models) for models in (1, 2, 4, 8, 16)]
+    return {"chosen": np.array(chosen), "timings": np.array(timings),
+            "sum": parallel.add_up(torch.tensor([1.0 + parallel.rank()])).numpy()}
+
+
 def main(folder: Path, rank: int, workers: int, jobs: list[str]) -> None:
     """Each job's results as FOLDER/JOB.RANK.npz."""
     torch.set_num_threads(1)
@@ -141,7 +162,7 @@ def main(folder: Path, rank: int, workers: int, jobs: list[str]) -> None:
         if job.endswith("rows"):
             found = rows(FirstPublishes(folder / f"{job}.store", rank))
         else:
-            found = spread() if job == "spread" else train(job)
+            found = {"spread": spread, "memory": memory}.get(job, functools.partial(train, job))()
         np.savez(folder / f"{job}.{rank}.npz", **found)
     if workers > 1:
         torch.distributed.destroy_process_group()

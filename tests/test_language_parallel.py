@@ -20,13 +20,13 @@ from tests.language_gang import KEPT
 Results = dict[str, np.ndarray]
 
 
-def gang(folder: Path, workers: int, jobs: list[str]) -> list[dict[str, Results]]:
-    """Run jobs with so many workers: for each worker {job: its results}."""
+def gang(folder: Path, workers: int, jobs: list[str], seconds: float = 240) -> list[dict[str, Results]]:
+    """Run jobs with so many workers, to their end in so many seconds: for each worker {job: its results}."""
     folder.mkdir()
     started = [subprocess.Popen([sys.executable, "-m", "tests.language_gang", str(folder), str(rank), str(workers),
                                  json.dumps(jobs)]) for rank in range(workers)]
     try:
-        assert [process.wait(timeout=240) for process in started] == [0] * workers
+        assert [process.wait(timeout=seconds) for process in started] == [0] * workers
     finally:
         for process in started:
             process.kill()
@@ -123,6 +123,15 @@ def test_a_model_is_spread_where_its_training_does_not_fit_the_gpu_and_never_alo
             monkeypatch.setenv(sharding.VARIABLE, said)
             assert sharding.wanted(shape) == (said == "always")
         monkeypatch.delenv(sharding.VARIABLE)
+
+
+def test_what_one_worker_has_no_memory_for_is_slow_to_all_and_none_waits_for_it(tmp_path):
+    """By language_gang.memory: worker 1 runs out of memory in the middle of a timing."""
+    found = [worker["memory"] for worker in gang(tmp_path / "memory", 2, ["memory"], seconds=60)]
+    np.testing.assert_array_equal(found[0]["timings"], found[1]["timings"])
+    assert np.isfinite(found[0]["timings"]).tolist() == [True, True, False, False, False]
+    assert found[0]["chosen"] == found[1]["chosen"] <= 2
+    assert found[0]["sum"] == found[1]["sum"] == 3  # and they still meet
 
 
 def test_a_share_is_padded_with_sequences_that_have_nothing_to_predict(monkeypatch):

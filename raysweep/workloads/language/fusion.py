@@ -8,6 +8,7 @@ however rows are packed.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 
@@ -36,11 +37,15 @@ def side_by_side(shape: Shape, batch: int, count: int) -> int:
 
 @functools.lru_cache(maxsize=64)
 def _seconds_per_model(shape: Shape, batch: int, models: int) -> float:
-    try:
-        return _timed(shape, batch, models)
-    except torch.cuda.OutOfMemoryError:
+    """By the slowest worker of a gang; infinite, for all of them, if one has too little memory. Each times its own
+    share of the batch, apart from the others: if one runs out of memory, none waits for it in the middle of a step.
+    What it costs to add up the gradient of a model is left out; it is about the same however many train together."""
+    own, seconds = -(-batch // parallel.workers()), float("inf")
+    with contextlib.suppress(torch.cuda.OutOfMemoryError), parallel.apart():
+        seconds = _timed(shape, own, models)
+    if seconds == float("inf"):  # only here, for what is being raised keeps hold of its memory
         torch.cuda.empty_cache()
-        return float("inf")
+    return parallel.greatest(seconds)
 
 
 def _timed(shape: Shape, batch: int, models: int) -> float:

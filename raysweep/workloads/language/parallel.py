@@ -7,14 +7,32 @@ everything, and nothing here does anything.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from torch import Tensor, distributed
 
+_apart = False
+
+
+@contextlib.contextmanager
+def apart() -> Iterator[None]:
+    """Meanwhile this worker computes as if it were alone, and waits for nobody."""
+    global _apart
+    _apart = True
+    try:
+        yield
+    finally:
+        _apart = False
+
 
 def workers() -> int:
     """How many train together."""
-    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
+    if _apart or not (distributed.is_available() and distributed.is_initialized()):
+        return 1
+    return int(distributed.get_world_size())
 
 
 def rank() -> int:
@@ -54,6 +72,11 @@ def least(value: float) -> float:
     number = torch.tensor(value, dtype=torch.float64, device=_device())
     distributed.all_reduce(number, op=distributed.ReduceOp.MIN)
     return float(number)
+
+
+def greatest(value: float) -> float:
+    """The largest over workers of a number that each has measured for itself."""
+    return -least(-value)
 
 
 def of_first(value: float) -> float:
