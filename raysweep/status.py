@@ -15,6 +15,7 @@ from raysweep.errors import InputError
 from raysweep.records import driver_lock, ledger, sweep_record
 from raysweep.records.paths import AnyPath
 from raysweep.sweep import Sweep
+from raysweep.workloads import devices
 from raysweep.workloads.declaration import Workload
 
 
@@ -120,7 +121,9 @@ def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
                                f"{len(found.cells):,}; `raysweep results {found.name}` lists them")
     chosen = found.space.seeds[0] if seed is None else seed
     indices = np.asarray(matches)
-    with trial.threads(found.space.resources["cpus_per_trial"]):
+    # away from the cluster that granted its trial a GPU, what there is here does
+    gpus = None if found.cells.needs[found.cells.need[matches[0]]].gpus else 0
+    with trial.threads(found.space.resources["cpus_per_trial"]), devices.granted(gpus):
         metrics, status = trial.compute(found.space.workload, found.cells.take(indices), np.asarray([chosen]),
                                         stored_stages.address(found.folder, found.record),
                                         stored_stages.user(found.record))

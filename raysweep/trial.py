@@ -27,6 +27,7 @@ from raysweep.identity import code_version
 from raysweep.records import ledger, paths
 from raysweep.records.paths import AnyPath
 from raysweep.redaction import redact
+from raysweep.workloads import devices
 from raysweep.workloads.declaration import FAILED, STATUSES, Columns
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -36,7 +37,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 class Job:
     """What all trials of one sweep share. columns, cell_ids: the table of cells that packs point into; ledger, logs:
     the folders segments and logs go to; store: where stages are shared; sweep: the name under which it refers to them;
-    attempt: which try at these rows this is; cpus: cores a trial may use."""
+    attempt: which try at these rows this is; cpus, gpus: cores and GPUs that this process may use of a trial's."""
 
     workload: str
     columns: Columns
@@ -48,6 +49,7 @@ class Job:
     attempt: int
     code_version: str
     cpus: int
+    gpus: int = 0
 
 
 class WorkerLost(Exception):
@@ -62,7 +64,7 @@ def run_pack(job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray, capture:
     path = ledger.segment_path(paths.locate(job.ledger), pack, job.attempt)
     if not path.exists():
         log = trial_log.log_path(paths.locate(job.logs), pack, job.attempt)
-        with threads(job.cpus), trial_log.kept(log, pack, len(seeds), capture):
+        with threads(job.cpus), devices.granted(job.gpus), trial_log.kept(log, pack, len(seeds), capture):
             found = by(job, pack, cells, seeds) if by else rows(job, cells, seeds)
             try:
                 ledger.write_segment(path, signed(found, pack))
@@ -152,8 +154,8 @@ def _row(job: Job, cell: int, seed: int, status: str, seconds: float, metrics: d
 def _free_memory() -> None:
     gc.collect()
     torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        torch.cuda.empty_cache()
+    if torch is not None:
+        torch.cuda.empty_cache()  # nothing where CUDA was never used
 
 
 @contextlib.contextmanager

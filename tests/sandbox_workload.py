@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from raysweep.workloads import devices
 from raysweep.workloads.declaration import OK, Columns, Cost, Metric, Parameter, Workload
 
 
@@ -35,6 +36,9 @@ def compute(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray],
         if behaviour == "speak":
             print("said on stdout")
             print("said on stderr", file=sys.stderr)
+        if behaviour in ("look", "see"):  # what GPUs this process sees; and, by "see", whether it may use one
+            mark.write_text(os.environ.get("CUDA_VISIBLE_DEVICES", "every one") + "\n")
+            assert behaviour == "look" or devices.device().type == "cpu"
         deadline = time.monotonic() + 120
         while behaviour == "wait" and not (folder / "go").exists():
             if time.monotonic() > deadline:
@@ -65,7 +69,8 @@ WORKLOAD = Workload(
     parameters=(
         Parameter("x", float, 0.0, "a number"),
         Parameter("behaviour", str, "compute", "what happens in the row",
-                  choices=("compute", "quote", "raise", "raise_once", "memory", "die_once", "die", "wait", "speak")),
+                  choices=("compute", "quote", "raise", "raise_once", "memory", "die_once", "die", "wait", "look",
+                           "see", "speak")),
         Parameter("folder", str, "/nonexistent", "where marks are left"),
         Parameter("seconds", float, 0.0, "what a row is said to cost", unit="s", minimum=0),
         Parameter("added", float, 7.0, "a parameter of a later release", absent=7.0),

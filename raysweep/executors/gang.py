@@ -30,6 +30,7 @@ from raysweep import trial, trial_log, workloads
 from raysweep.errors import InputError
 from raysweep.records import ledger
 from raysweep.resources import Resources
+from raysweep.workloads import devices
 from raysweep.workloads.declaration import Columns, Workload
 
 MEETING = 300.0  # seconds for all workers to start and find each other
@@ -44,6 +45,7 @@ class Worker:
     def __init__(self, rank: int, needs: Resources) -> None:
         self._rank, self._needs = rank, needs
         self._store: Any = None
+        devices.hide_unless(needs.gpus)
 
     def invite(self) -> tuple[str, int]:
         """Of the first worker: open the place where all meet; its address."""
@@ -58,7 +60,6 @@ class Worker:
 
     def meet(self, address: str, port: int) -> None:
         """Join the others there, once they have left where they met before."""
-        import torch
         import torch.distributed as dist
 
         self._leave()
@@ -66,14 +67,16 @@ class Worker:
             os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
         if self._rank:
             self._store = dist.TCPStore(address, port, self._needs.gang, False, timedelta(seconds=MEETING))
-        cuda = bool(self._needs.gpus) and torch.cuda.is_available()
-        dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo", store=self._store, rank=self._rank,
-                                world_size=self._needs.gang, timeout=_AS_LONG_AS_IT_TAKES)
+        with devices.granted(self._needs.gpus // self._needs.gang):
+            backend = "cpu:gloo,cuda:nccl" if devices.usable() else "gloo"
+        dist.init_process_group(backend, store=self._store, rank=self._rank, world_size=self._needs.gang,
+                                timeout=_AS_LONG_AS_IT_TAKES)
 
     def compute(self, job: trial.Job, log: str, pack: str, seeds: np.ndarray, together: bool) -> tuple[str, Any]:
         """The rows of a job whose cells are its rows, in order: (rows, them), or how it failed and why."""
         cells = np.arange(len(seeds))
-        with trial.threads(job.cpus), trial_log.kept(Path(log), pack, len(seeds), capture=True):
+        with (trial.threads(job.cpus), devices.granted(job.gpus),
+              trial_log.kept(Path(log), pack, len(seeds), capture=True)):
             try:
                 if not together:
                     return _ROWS, trial.rows(job, cells, seeds)
@@ -152,7 +155,7 @@ class Gang:
         for rank, (worker, (job, log, pack, cells, seeds)) in enumerate(zip(self._workers, work, strict=False)):
             columns = {name: values[cells] for name, values in job.columns.items()}
             own = replace(job, columns=columns, cell_ids=[job.cell_ids[cell] for cell in cells.tolist()],
-                          cpus=self.needs.threads)
+                          cpus=self.needs.threads, gpus=self.needs.gpus // self.needs.gang)
             calls.append(worker.compute.remote(own, f"{log}.worker{rank}", pack, seeds, together))
         answers: dict[Any, tuple[str, Any]] = {}
         waiting = list(calls)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from raysweep import trial
 from raysweep.plan import Pack
@@ -13,5 +14,6 @@ from raysweep.search.queue import PackQueue
 def run(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, AnyPath], None]) -> None:
     """Compute every pack of `source`; `on_segment` is told the path of each published segment."""
     while (pack := source.next()) is not None:
-        on_segment(pack, trial.run_pack(job, pack.id, pack.cells, pack.seeds))
+        own = replace(job, gpus=pack.needs.gpus)
+        on_segment(pack, trial.run_pack(own, pack.id, pack.cells, pack.seeds))
         source.done()

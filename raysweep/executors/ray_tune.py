@@ -27,6 +27,7 @@ from raysweep.records import ledger, paths
 from raysweep.records.paths import AnyPath
 from raysweep.resources import Resources
 from raysweep.search.queue import PackQueue
+from raysweep.workloads import devices
 
 _ENVIRONMENT = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
@@ -34,7 +35,6 @@ _ENVIRONMENT = {
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
     "RAY_AIR_NEW_OUTPUT": "0",  # the newer reporter prints its boxes even when told to be silent
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 
 
@@ -126,13 +126,14 @@ def _trainable(config: dict[str, Any], job: trial.Job) -> None:
 
     cells, seeds = (np.frombuffer(bytes.fromhex(config[name]), dtype=np.int64) for name in ("cells", "seeds"))
     needs = Resources(**config["needs"])
-    by = None
+    gpus, by = needs.gpus, None
     if needs.gang > 1:
         from raysweep.executors import gang
 
-        by = functools.partial(gang.rows, needs)
+        gpus, by = 0, functools.partial(gang.rows, needs)  # its workers hold them
+    devices.hide_unless(gpus)
     try:
-        trial.run_pack(replace(job, cpus=needs.threads), config["pack"], cells, seeds, capture=True, by=by)
+        trial.run_pack(replace(job, cpus=needs.threads, gpus=gpus), config["pack"], cells, seeds, capture=True, by=by)
     except InputError as error:  # no fault of the rows, nor of this worker: the driver is to end
         tune.report({"rows": 0, "halted": str(error)})
     else:

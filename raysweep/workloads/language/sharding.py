@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, distributed
 from torch.utils.checkpoint import checkpoint
 
+from raysweep.workloads import devices
 from raysweep.workloads.language import model, parallel
 from raysweep.workloads.language.model import OfPart, Part
 from raysweep.workloads.language.shapes import WEIGHT_BYTES, Shape
@@ -48,7 +49,7 @@ def wanted(shape: Shape) -> bool:
         return False
     said = os.environ.get(VARIABLE, "")
     spread = said == "always"
-    if said not in ("always", "never") and torch.cuda.is_available():
+    if said not in ("always", "never") and devices.usable():
         spread = shape.weights() * WEIGHT_BYTES > MEMORY_SHARE * torch.cuda.get_device_properties().total_memory
     return bool(parallel.of_first(spread))
 

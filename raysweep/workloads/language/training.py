@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from raysweep.workloads import devices
 from raysweep.workloads.language import model, parallel, sharding
 from raysweep.workloads.language.dropout import Dropout
 from raysweep.workloads.language.shapes import PIECE_BYTES, Shape
@@ -35,9 +36,7 @@ Batches = Callable[[int], np.ndarray]
 """Step number -> tokens (batch, length + 1) of that step."""
 
 
-def device() -> torch.device:
-    """Where models live: the GPU if there is one that this process may use."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+device = devices.device
 
 
 @dataclass

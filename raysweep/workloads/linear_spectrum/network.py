@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from raysweep.theory import modes, spectrum
+from raysweep.workloads import devices
 from raysweep.workloads.declaration import Columns
 from raysweep.workloads.linear_spectrum import layers as training
 from raysweep.workloads.linear_spectrum.engines import AFTER, WORDS, measured
@@ -29,7 +30,7 @@ _CHUNK_BYTES = {"cpu": 32 << 20, "cuda": 8 << 30}  # layers at once
 
 def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     """pretrain_loss as trained and the losses after, shape (rows,) each, and the status. NaN after divergence."""
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = devices.device()
     columns = {name: np.asarray(values) for name, values in columns.items()}
     metrics = {name: np.full(len(seeds), np.nan) for name in ("pretrain_loss", *AFTER)}
     status = np.zeros(len(seeds), dtype=int)

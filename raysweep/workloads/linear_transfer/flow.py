@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from raysweep.workloads import devices
 from raysweep.workloads.declaration import NOT_CONVERGED, OK, Columns
 from raysweep.workloads.linear_transfer import target
 from raysweep.workloads.linear_transfer.integrator import relax
@@ -71,7 +72,7 @@ def _train(case: _Case, direction: int, wanted: Array) -> tuple[Array, Array]:
     that do not move.
     """
     risk, done = np.full(len(case.draw), np.nan), np.ones(len(case.draw), dtype=bool)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = devices.device()
     modes = np.array([len(one.eigenvalues) for one in case.draw], dtype=int)
     order = np.flatnonzero(wanted)
     order = order[np.argsort(modes[order], kind="stable")]

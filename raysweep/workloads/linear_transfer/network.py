@@ -21,7 +21,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from raysweep.workloads import draws
+from raysweep.workloads import devices, draws
 from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns
 from raysweep.workloads.linear_transfer import layers, target
 from raysweep.workloads.linear_transfer.pretrained import Key, Start, exact_start, random_start, trained_starts
@@ -41,7 +41,7 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     columns: one entry per row of every declared parameter; seeds: int, shape (rows,). Also pretrain_scale and
     pretrain_loss, as measured. A training that diverged has NaN, the others of its row keep their values.
     """
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = devices.device()
     columns = {name: np.asarray(values) for name, values in columns.items()}
     seeds = np.asarray(seeds)
     names = "risk_scratch", "risk_linear", "risk_finetune", "pretrain_scale", "pretrain_loss"

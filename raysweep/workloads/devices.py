@@ -1,0 +1,58 @@
+"""Where a workload computes: on the CPU, or on the GPU that its trial was granted.
+
+A trial says what it was granted (`granted`), and a workload asks `device()` and nothing else: torch alone would take
+any GPU that it sees. Where nobody granted or refused any, as in a program that calls a workload itself, that is right.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from raysweep.errors import Halted
+
+if TYPE_CHECKING:
+    import torch
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+_granted: int | None = None  # of this process, which computes one trial at a time; None: nobody said
+
+
+@contextlib.contextmanager
+def granted(gpus: int | None) -> Iterator[None]:
+    """Meanwhile this process may use so many GPUs; None: those that there are."""
+    global _granted
+    before, _granted = _granted, gpus
+    try:
+        yield
+    finally:
+        _granted = before
+
+
+def hide_unless(gpus: int) -> None:
+    """In a process that was started for trials which are granted so many GPUs: without any, hide them from whatever
+    libraries it is yet to load. (Ray leaves the variable as it is for 0 GPUs, and then all of them can be seen.)"""
+    if not gpus:
+        os.environ[VISIBLE] = ""
+
+
+def usable() -> bool:
+    """Whether there is a GPU that may be used and that torch sees."""
+    import torch
+
+    return _granted != 0 and bool(torch.cuda.is_available())
+
+
+def device() -> torch.device:
+    """Where to compute. Halted if a GPU was granted and torch does not see it: the CPU would take many times as long,
+    while the GPU is held."""
+    import torch
+
+    if not usable() and _granted:
+        built = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "without CUDA"
+        raise Halted("resources.gpus_per_trial", "a GPU was granted to this trial, and torch does not see it (torch "
+                     f"{torch.__version__} built {built}, {VISIBLE}={os.environ.get(VISIBLE, ' not set')}); install a "
+                     "build of torch for this GPU's driver, or set resources.gpus_per_trial: 0")
+    return torch.device("cuda" if usable() else "cpu")
