@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,9 @@ def _learn(row: Mapping[str, Any], seed: int, progress: Any) -> tuple[dict[str, 
         if rank == last and step == 2 and row["behaviour"] == "die_twice" and any(
                 first(mark.with_suffix(f".death{number}")) for number in (1, 2)):
             os.kill(os.getpid(), signal.SIGKILL)
+        deadline = time.monotonic() + 120
+        while rank == last and step == 2 and row["behaviour"] == "stuck" and time.monotonic() < deadline:
+            time.sleep(0.01)  # it is taken down meanwhile
         if rank == last and row["behaviour"] == "raise":
             raise ArithmeticError(f"x = {row['x']:g} cannot be computed")
         part = torch.tensor([sum(term * (row["x"] + seed) for term in range(1 + rank, TERMS + 1, size))]).double()
@@ -68,8 +72,8 @@ WORKLOAD = Workload(
     identity_version=1,
     parameters=(
         Parameter("x", float, 0.0, "a number", pretraining=True),
-        Parameter("behaviour", str, "compute", "what happens in the row", choices=("compute", "raise", "die_twice"),
-                  pretraining=True),
+        Parameter("behaviour", str, "compute", "what happens in the row",
+                  choices=("compute", "raise", "die_twice", "stuck"), pretraining=True),
         Parameter("folder", str, "/nonexistent", "where marks are left"),
         Parameter("seconds", float, 0.0, "what a row is said to cost", unit="s", minimum=0),
     ),

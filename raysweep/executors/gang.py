@@ -35,16 +35,20 @@ from raysweep.workloads.declaration import Columns, Workload
 
 MEETING = 300.0  # seconds for all workers to start and find each other
 GRACE = 15.0  # seconds for the others to end by themselves when one has failed
-_AS_LONG_AS_IT_TAKES = timedelta(days=30)  # whether a worker lives is known from Ray; one may wait long for a stage
-_ROWS, _FAILED, _INPUT, _LOST = "rows", "failed", "input", "lost"
+PATIENCE = 1800.0
+"""Seconds that workers which train together wait for one that does not come. What may keep one so long while the others
+have nothing to do: gigabytes of text to tokenize that another machine has in its cache, or of a checkpoint that the
+first alone writes to a bucket. Whether a worker lives is known from Ray at once: this is for one that is stuck."""
+_ROWS, _FAILED, _INPUT, _LOST, _WAITED = "rows", "failed", "input", "lost", "waited"
 
 
 class Worker:
     """One process of a gang: rank 0 is the first."""
 
-    def __init__(self, rank: int, needs: Resources) -> None:
-        self._rank, self._needs = rank, needs
+    def __init__(self, rank: int, needs: Resources, patience: float = PATIENCE) -> None:
+        self._rank, self._needs, self._patience = rank, needs, patience
         self._store: Any = None
+        self._stages: Any = None  # the group of those who wait for the stage store
         devices.hide_unless(needs.gpus)
 
     def invite(self) -> tuple[str, int]:
@@ -62,15 +66,20 @@ class Worker:
         """Join the others there, once they have left where they met before."""
         import torch.distributed as dist
 
+        from raysweep.executors import gang_stages
+
         self._leave()
         if interface := _interface(ray.util.get_node_ip_address()):  # gloo would look up the host's name: 127.0.1.1
             os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
         if self._rank:
             self._store = dist.TCPStore(address, port, self._needs.gang, False, timedelta(seconds=MEETING))
+        self._store.set(str(self._rank), "here")
+        self._store.wait([str(rank) for rank in range(self._needs.gang)], timedelta(seconds=MEETING))
         with devices.granted(self._needs.gpus // self._needs.gang):
             backend = "cpu:gloo,cuda:nccl" if devices.usable() else "gloo"
         dist.init_process_group(backend, store=self._store, rank=self._rank, world_size=self._needs.gang,
-                                timeout=_AS_LONG_AS_IT_TAKES)
+                                timeout=timedelta(seconds=self._patience))
+        self._stages = gang_stages.group()
 
     def compute(self, job: trial.Job, log: str, pack: str, seeds: np.ndarray, together: bool) -> tuple[str, Any]:
         """The rows of a job whose cells are its rows, in order: (rows, them), or how it failed and why."""
@@ -82,14 +91,16 @@ class Worker:
                     return _ROWS, trial.rows(job, cells, seeds)
                 from raysweep.executors.gang_stages import GangStages
 
-                rows = trial.attempt(job, cells, seeds, GangStages)
+                rows = trial.attempt(job, cells, seeds, lambda store: GangStages(store, self._stages))
                 return _ROWS, rows if self._rank == 0 else []
             except InputError as error:
                 self._forsake()
                 return _INPUT, str(error)
-            except Exception:  # as `trial.rows` would; it goes back as what the rows failed by
+            except Exception as error:  # as `trial.rows` would; it goes back as what the rows failed by
                 self._forsake()
-                return _FAILED, traceback.format_exc()
+                problem = traceback.format_exc()
+                trial_log.LOGGER.error("%s", problem)
+                return _WAITED if _waited(error) else _FAILED, problem
 
     def _forsake(self) -> None:
         """Having failed, let the others know who wait for this one: they end as well, and give back their leases. On
@@ -146,7 +157,8 @@ class Gang:
         actor, share = ray.remote(Worker), self.needs.share
         self._workers = [actor.options(
             num_cpus=share["CPU"], num_gpus=share.get("GPU", 0), max_restarts=0, max_task_retries=0,
-            scheduling_strategy=PlacementGroupSchedulingStrategy(self._group, rank)).remote(rank, self.needs)
+            scheduling_strategy=PlacementGroupSchedulingStrategy(self._group, rank)).remote(
+                rank, self.needs, PATIENCE)
             for rank in range(self.needs.gang)]
 
     def _ask(self, work: list[tuple[trial.Job, str, str, np.ndarray, np.ndarray]], together: bool) -> list[Any]:
@@ -171,15 +183,18 @@ class Gang:
         if not bad:
             return [answer for _, _, answer in told]
         self._met = False
+        missed = _missed([answers[call][0] if call in answers else "" for call in calls])
         if waiting or self.needs.gpus or any(word == _LOST for _, word, _ in bad):
             self.end()
         for who, word, answer in bad:
             if word == _LOST:
                 raise trial.WorkerLost(f"{who} died: {answer}")
+        if waiting and missed:
+            raise trial.WorkerLost(missed)
         for _, word, answer in bad:
             if word == _INPUT:
                 raise InputError("", answer)
-        raise RuntimeError("\n".join(f"{who}: {answer}" for who, _, answer in bad))
+        raise RuntimeError("\n".join([*filter(None, [missed]), *(f"{who}: {answer}" for who, _, answer in bad)]))
 
     def _answers(self, calls: list[Any]) -> list[Any]:
         """What each returns, while all workers are to find each other; WorkerLost if one does not come."""
@@ -203,6 +218,20 @@ def _answer(call: Any) -> tuple[str, Any]:
     except RayActorError as error:
         return _LOST, str(error)
     return word, answer
+
+
+def _missed(words: list[str]) -> str:
+    """Which workers did not come where others waited for them in vain; nothing if none did. words: what each answered,
+    if anything."""
+    late = [f"worker {rank} of {len(words)}" for rank, word in enumerate(words) if word != _WAITED]
+    if len(late) in (0, len(words)):
+        return ""
+    return f"{' and '.join(late)} did not come where the others waited {PATIENCE:g} s"
+
+
+def _waited(error: Exception) -> bool:
+    """Whether it is gloo's way to say that another worker did not come. (On GPUs NCCL ends the process instead.)"""
+    return isinstance(error, RuntimeError) and "Timed out waiting" in str(error)
 
 
 _gang: Gang | None = None  # of this process: Tune runs one trial after another in it, in one placement group

@@ -3,12 +3,17 @@
 Every worker makes the same calls in the same order. What the first one reads goes to the others by broadcast, so that
 none depends on when a shared file system shows it a new file. Needs torch.distributed, initialised; bytes travel as
 they lie in the store and nothing is pickled.
+
+The first worker may be long at the store, where another trial computes what it asks for: the others wait for it in a
+group of their own (`group`), as long as it takes. That it has come so far, and they too, they make sure before, by the
+patience that they have with each other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -18,6 +23,13 @@ import torch.distributed as dist
 from raysweep.records import leases
 from raysweep.records.store import Computed, Store
 from raysweep.records.store_format import CHUNK, deserialize, pieces, seal, serialize, unseal
+
+_AS_LONG_AS_IT_TAKES = timedelta(days=30)  # whether the first worker lives is known from Ray
+
+
+def group() -> Any:
+    """The workers as those who wait for the store; to be called by all."""
+    return dist.new_group(backend="gloo", timeout=_AS_LONG_AS_IT_TAKES)
 
 
 @dataclass(frozen=True)
@@ -35,33 +47,38 @@ class SharedEntry:
 
 
 class GangStages:
-    """What a workload needs of the store."""
+    """What a workload needs of the store. waiting: what `group` gave."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store if dist.get_rank() == 0 else None
+    def __init__(self, store: Store, waiting: Any) -> None:
+        self._store, self._waiting = store if dist.get_rank() == 0 else None, waiting
 
     def fetch(self, stage: str) -> SharedEntry | None:
         """A published stage, or None if there is none."""
-        return _share(self._store.fetch(stage) if self._store else None)
+        _meet()
+        return _share(self._store.fetch(stage) if self._store else None, self._waiting)
 
     def once(self, stage: str, compute: Callable[[Any], Computed], *, describe: dict[str, Any]) -> SharedEntry:
         """As `Store.once`: if the first worker gets the lease, all compute together and it publishes."""
+        _meet()
+        waiting = self._waiting
         if self._store is None:
-            while _broadcast({"compute": None})["compute"]:
-                compute(_Following())
-            found = _share(None)
+            while _broadcast({"compute": None}, waiting)["compute"]:
+                compute(_Following(waiting))
+                _meet()
+            found = _share(None, waiting)
         else:
             def lead(progress: Any) -> Computed:
-                _broadcast({"compute": True})
-                own = _Leading(progress)
+                _broadcast({"compute": True}, waiting)
+                own = _Leading(progress, waiting)
                 result = compute(own)
+                _meet()
                 if own.lost:
                     raise leases.Lost(stage)
                 return result
 
             entry = self._store.once(stage, lead, describe=describe)
-            _broadcast({"compute": False})
-            found = _share(entry)
+            _broadcast({"compute": False}, waiting)
+            found = _share(entry, waiting)
         assert found is not None
         return found
 
@@ -70,11 +87,12 @@ class _Leading:
     """Intermediate checkpoints for the first worker. A lease that is lost ends its saving, not its part in the work:
     the others could not be told in the middle of a step."""
 
-    def __init__(self, progress: Any) -> None:
-        self._progress, self.lost = progress, False
+    def __init__(self, progress: Any, waiting: Any) -> None:
+        self._progress, self._waiting, self.lost = progress, waiting, False
 
     def load(self) -> SharedEntry | None:
-        return _share(self._progress.load())
+        _meet()
+        return _share(self._progress.load(), self._waiting)
 
     def save(self, tensors: Any, meta: dict[str, Any]) -> None:
         if not self.lost:
@@ -90,8 +108,12 @@ class _Leading:
 class _Following:
     """Intermediate checkpoints for the others: they begin where the first worker does, and save nothing."""
 
+    def __init__(self, waiting: Any) -> None:
+        self._waiting = waiting
+
     def load(self) -> SharedEntry | None:
-        return _share(None)
+        _meet()
+        return _share(None, self._waiting)
 
     def save(self, tensors: Any, meta: dict[str, Any]) -> None:
         pass
@@ -100,11 +122,17 @@ class _Following:
         return 0.0
 
 
-def _share(entry: Any) -> SharedEntry | None:
+def _meet() -> None:
+    """Wait until every worker is here; an error if one does not come."""
+    dist.all_reduce(torch.zeros(1))  # of a CPU, so by gloo
+
+
+def _share(entry: Any, waiting: Any) -> SharedEntry | None:
     """What the first worker holds (None if it holds none), on every worker."""
     parts = serialize(entry.tensors()) if entry is not None else []
     told = _broadcast({"stage": None} if entry is None else {
-        "stage": entry.stage, "meta": entry.meta, "seconds": entry.seconds, "bytes": sum(part.size for part in parts)})
+        "stage": entry.stage, "meta": entry.meta, "seconds": entry.seconds, "bytes": sum(part.size for part in parts)},
+        waiting)
     if told["stage"] is None:
         return None
     content = np.empty(told["bytes"], np.uint8)
@@ -113,16 +141,16 @@ def _share(entry: Any) -> SharedEntry | None:
         piece = content[start:start + CHUNK]
         if parts:
             piece[:] = next(own)
-        dist.broadcast(torch.from_numpy(piece), 0)
+        dist.broadcast(torch.from_numpy(piece), 0, waiting)
     return SharedEntry(told["stage"], told["meta"], told["seconds"], content)
 
 
-def _broadcast(body: dict[str, Any]) -> dict[str, Any]:
+def _broadcast(body: dict[str, Any], waiting: Any) -> dict[str, Any]:
     """Plain data of the first worker, on every worker; that of the others is of no account."""
     content = np.frombuffer(bytearray(seal(body)), np.uint8)
     size = torch.tensor([len(content)])
-    dist.broadcast(size, 0)
+    dist.broadcast(size, 0, waiting)
     if dist.get_rank():
         content = np.empty(int(size), np.uint8)
-    dist.broadcast(torch.from_numpy(content), 0)
+    dist.broadcast(torch.from_numpy(content), 0, waiting)
     return unseal(content.tobytes())
