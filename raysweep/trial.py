@@ -141,7 +141,7 @@ def rows(job: Job, cells: np.ndarray, seeds: np.ndarray,
 
 def lost_rows(job: Job, cells: np.ndarray, seeds: np.ndarray, times: int) -> list[ledger.Row]:
     """Rows whose worker died every time, recorded as failed."""
-    reason = f"the worker computing this row died {times} times (out of memory, or killed from outside)"
+    reason = f"the worker computing this row died {times} times (out of memory, killed from outside, or stuck)"
     return [{**_row(job, int(cell), int(seed), FAILED, 0.0, {}), "error": reason}
             for cell, seed in zip(cells, seeds, strict=True)]
 
