@@ -310,3 +310,31 @@ def test_overtraining_in_the_closed_form_turns_earlier_with_more_noise_and_later
     tuned = {"finetune_steps": 100, "finetune_lr": 0.02}
     assert turn(**tuned) < turn(**tuned, penalty=3.0)
     assert turn(finetune_steps=100, finetune_lr=0.04) < turn(finetune_steps=100, finetune_lr=0.005)
+
+
+def test_under_the_assumptions_of_the_paper_a_packaged_space_shows_what_its_theorems_say(storage):
+    """O Thm 4.6 and 4.7: the assumptions, checked on the spectra, and each statement on the rows that were trained."""
+    from conftest import run as run_space
+
+    sweep = run_space(storage, "overtraining_linear_ordered")
+    table = sweep.results()
+    source, target = (read(sweep.space.fixed[name], 8) for name in ("source_spectrum", "target_spectrum"))
+    assert (np.diff(source) < 0).all()
+    assert (np.diff(target) < 0).all()
+    assert (target / source)[1:].min() > 1.4  # (α, 1)-misaligned
+    assert 4 * table["finetune_lr"].max() * (table["penalty"].max() + 2) * max(target) < 1  # Assumption A.8
+    table = table[table["seed"] == 0]
+    assert set(table["status"]) == {"ok"}
+    turns = {}
+    for (_, penalty), rows in table.groupby(["finetune_lr", "penalty"]):
+        assert rows["learned_modes"].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+        assert (rows["sensitivity"] > 0).all()
+        assert (np.diff(rows["sensitivity"]) > 0).all()  # Thm 4.6
+        losses = rows["pretrain_loss_after"].to_numpy()
+        last = 1 + int(losses.argmin())  # Thm 4.7(1): from there on it only rises
+        assert (np.diff(losses)[last - 1:] > 0).all()
+        assert set(rows["inflection_modes"]) == {last}
+        turns.setdefault(penalty, set()).add(last)
+    assert turns == {0: {3}, 0.5: {3}, 1: {4}, 2: {5}, 3: {6}}  # Thm 4.7(2), and what it costs:
+    for _, rows in table.groupby(["finetune_lr", "pretrain_length"]):
+        assert (np.diff(rows.sort_values("penalty")["finetune_loss"]) > 0).all()

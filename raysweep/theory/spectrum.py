@@ -99,7 +99,7 @@ def noise_inflection(spectrum: ArrayLike, noise: float, depth: int) -> int:
 def finetune_inflection(spectrum: ArrayLike, target: ArrayLike, penalty: float) -> int:
     """Whole modes after which more pretraining hurts after fine-tuning; all nonzero modes where there are none such.
 
-    The smallest r >= 1 with σ_ft,r+1 > (2+λ) σ_r+1 (O Def. 4.2, THEORY §5), nondecreasing in λ (O Thm 4.7).
+    The smallest r >= 1 with σ_ft,r+1 > (2+λ) σ_r+1 (O Def. 4.2, THEORY §5), nondecreasing in λ (O Thm 4.7(2)).
     """
     sigma, goal = np.asarray(spectrum, float), np.asarray(target, float)
     nonzero = int((sigma > 0).sum())
