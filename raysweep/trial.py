@@ -11,6 +11,7 @@ import contextlib
 import gc
 import importlib
 import os
+import re
 import socket
 import sys
 import time
@@ -30,6 +31,8 @@ from raysweep.redaction import redact
 from raysweep.workloads import devices
 from raysweep.workloads.declaration import FAILED, STATUSES, Columns
 
+_WANT_OF_MEMORY = re.compile("MemoryError|out of memory|allocate memory|ALLOC_FAILED", re.IGNORECASE)
+"""In the traceback of a failure that memory was the reason of: in Python, NumPy, torch, CUDA's libraries, or a gang."""
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
@@ -119,7 +122,7 @@ def attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any]
 
 def rows(job: Job, cells: np.ndarray, seeds: np.ndarray,
          attempt: Callable[[Job, np.ndarray, np.ndarray], list[ledger.Row]] = attempt,
-         again: bool = True) -> list[ledger.Row]:
+         half: bool = False, again: bool = True) -> list[ledger.Row]:
     """Rows by attempts at all of them, at halves, and at single ones; what cannot be computed is recorded as failed."""
     started = time.perf_counter()
     try:
@@ -127,12 +130,17 @@ def rows(job: Job, cells: np.ndarray, seeds: np.ndarray,
     except (InputError, WorkerLost):  # of no row's making: a store that is full, a text that is not there, a kill
         raise
     except Exception:  # whatever a workload raises is data about its rows, not the end of the sweep
-        problem = redact(traceback.format_exc())  # it may quote an address with a password; rows are kept and shown
-        trial_log.LOGGER.error("%s rows cannot be computed together:\n%s", len(seeds), problem)
-    _free_memory()
+        # of a half one line will do: the log has where all of them failed, and will have it of the row at fault
+        found = traceback.format_exc(limit=0 if half and len(seeds) > 1 else None)
+        problem = redact(found)  # it may quote an address with a password; rows are kept and shown
+        them = f"{len(seeds):,} rows cannot be computed together" if len(seeds) > 1 else "a row cannot be computed"
+        trial_log.LOGGER.error("%s:\n%s", them, problem)
+    if _WANT_OF_MEMORY.search(problem):
+        _free_memory()
     if len(seeds) > 1:
-        half = len(seeds) // 2
-        return [*rows(job, cells[:half], seeds[:half], attempt), *rows(job, cells[half:], seeds[half:], attempt)]
+        middle = len(seeds) // 2
+        return [*rows(job, cells[:middle], seeds[:middle], attempt, half=True),
+                *rows(job, cells[middle:], seeds[middle:], attempt, half=True)]
     if again:
         return rows(job, cells, seeds, attempt, again=False)
     row = _row(job, int(cells[0]), int(seeds[0]), FAILED, time.perf_counter() - started, {})

@@ -105,6 +105,21 @@ def test_a_resolved_space_is_itself_a_space() -> None:
         assert restore(space.as_dict()) == space
 
 
+def test_a_workload_that_is_installed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(KeyError):
+        workloads.get("late")
+    package = tmp_path / "late-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: late\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[raysweep.workloads]\nlate = raysweep.workloads.language:WORKLOAD\n")
+    assert "late" in workloads.names()
+    assert workloads.get("late") is workloads.get("language")
+    monkeypatch.undo()
+    with pytest.raises(KeyError):
+        workloads.get("late")
+
+
 @pytest.mark.parametrize(("written", "meant"), [
     ("1e-3", 0.001), ("1E5", 1e5), ("-2.5e+3", -2500.0), (".5", 0.5), ("5.", 5.0), ("+3", 3), ("010", 10),
     (".inf", math.inf),

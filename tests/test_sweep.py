@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -200,6 +202,43 @@ def test_a_failing_row_leaves_its_neighbours(sandbox: Path, storage: Path, tmp_p
     assert set(healed["status"]) == {"ok"}
     assert repr(healed[~bad].to_dict("records")) == repr(table[~bad].to_dict("records"))
     assert call("resume", "sandy", "--storage", storage, *QUIET).code == 0
+
+
+def test_rows_that_raise_cost_milliseconds(sandbox: Path, storage: Path, tmp_path: Path) -> None:
+    """Some among many, and all of them; in processor time of this thread, so that a busy machine changes nothing."""
+    def seconds(name: str, raising: int) -> float:
+        behaviour = ["raise" if raising and x % raising == 0 else "compute" for x in range(270)]
+        space = {**one_pack(tmp_path, x=list(range(270)), behaviour=behaviour), "name": name}
+        started = time.thread_time()
+        found = run(storage, space)
+        spent = time.thread_time() - started
+        assert len(found.failures()) == 2 * behaviour.count("raise")
+        assert all("Traceback" in row["error"] and "in compute" in row["error"] for row in found.failures())
+        assert found.statuses()["ok"] == 2 * behaviour.count("compute")
+        return spent
+
+    plain = seconds("none", 0)
+    assert seconds("some", 15) - plain < 36 * 5e-3
+    assert seconds("all", 1) - plain < 540 * 5e-3
+
+
+@pytest.mark.parametrize(("behaviour", "collected"), [("raise", False), ("memory", True)])
+def test_garbage_is_collected_where_memory_was_wanting_and_only_there(
+        behaviour: str, collected: bool, sandbox: Path, storage: Path, tmp_path: Path) -> None:
+    whole: list[int] = []
+
+    def note(phase: str, details: dict[str, int]) -> None:
+        whole.extend([1] * (phase == "start" and details["generation"] == 2))
+
+    run(storage, {**one_pack(tmp_path), "name": "first"})  # what is imported now is imported before
+    gc.callbacks.append(note)
+    gc.disable()  # of itself Python collects whenever it likes
+    try:
+        run(storage, one_pack(tmp_path, behaviour=behaviour))
+    finally:
+        gc.enable()
+        gc.callbacks.remove(note)
+    assert bool(whole) == collected
 
 
 def test_a_row_that_fails_only_at_first_is_ok(sandbox: Path, storage: Path, tmp_path: Path) -> None:
