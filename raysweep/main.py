@@ -10,6 +10,7 @@ if __name__ == "__main__":  # as a script, Python puts this file's own folder fi
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
 
 import json
+import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -246,8 +247,9 @@ def show_spaces() -> None:
     """The packaged spaces: each asks one question and can be run by its name."""
     from raysweep import packaged, status
 
-    for name, path in packaged.spaces().items():
-        click.echo(f"{name:33} {status.first_comment(path)}")
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    asked = {name: status.first_comment(path) for name, path in packaged.spaces().items()}
+    click.echo("\n".join(status.listed(asked, 34, width)))
 
 
 @cli.group("store")

@@ -80,7 +80,7 @@ def validate(data: Mapping[str, Any]) -> Space:
     _no_password(data, "")
     for key in data:
         if key not in KEYS:
-            raise unknown(str(key), "key", key, KEYS)
+            raise unknown_key(str(key), key, data)
     name = _name(data)
     workload = _workload(data)
     axes_raw, fixed_raw = _mapping(data, "axes"), _mapping(data, "fixed")
@@ -107,6 +107,14 @@ def validate(data: Mapping[str, Any]) -> Space:
         raise InputError("axes", f"{space.count_upper_bound():,} cells are more than the {MAX_VALUES:,} that can be "
                                  "planned; take fewer values, or split the space")
     return space
+
+
+def unknown_key(path: str, key: object, data: Mapping[str, Any]) -> InputError:
+    """A key of a space that there is none of; of a parameter of its workload, where that belongs."""
+    name = data.get("workload")
+    if isinstance(name, str) and name in workloads.names() and key in workloads.get(name).by_name:
+        return InputError(path, f"is a parameter of {name}; say fixed.{key} or axes.{key}")
+    return unknown(path, "key", key, KEYS)
 
 
 def restore(record: Mapping[str, Any]) -> Space:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from raysweep.errors import InputError, unknown
-from raysweep.space import KEYS, Space, validate
+from raysweep.space import KEYS, Space, unknown_key, validate
 
 
 def read(source: str | Path | Mapping[str, Any], sets: Mapping[str, Any] | None = None) -> Space:
@@ -65,7 +65,7 @@ def apply_set(data: dict[str, Any], key: str, value: Any) -> None:
                 place = place[int(part)]
         elif isinstance(place, dict):
             if depth == 0 and part not in KEYS:
-                raise unknown(here, "key", part, KEYS)
+                raise unknown_key(here, part, data)
             if last and value is None:
                 place.pop(part, None)
             elif last:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -152,8 +154,16 @@ def declaration(workload: Workload) -> list[str]:
 
 
 def first_comment(path: Path) -> str:
-    """The first comment line of a space: what it asks."""
-    for line in path.read_text().splitlines():
-        if line.startswith("#"):
-            return line.lstrip("# ").strip()
-    return ""
+    """The first paragraph of a space's comments, in one line: what it asks."""
+    lines = itertools.dropwhile(lambda line: not line.startswith("#"), path.read_text().splitlines())
+    words = itertools.takewhile(lambda line: line.startswith("#") and line.strip("# "), lines)
+    return " ".join(line.lstrip("# ").rstrip() for line in words)
+
+
+def listed(entries: Mapping[str, str], column: int, width: int | None) -> list[str]:
+    """Names with what is said of each, from this column on; of a terminal so wide, what is longer goes on below."""
+    found = []
+    for name, text in entries.items():
+        parts = [text] if width is None else textwrap.wrap(text, max(width - column, 20), break_on_hyphens=False)
+        found += [f"{start:{column - 1}} {part}" for start, part in itertools.zip_longest([name], parts, fillvalue="")]
+    return found

@@ -36,6 +36,8 @@ def replaced(key: str, line: str) -> str:
 # Text of a space, how the complaint begins, what else it says.
 TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "unknown key": (with_line("axis: {}"), "axis: unknown key", ("did you mean axes", "workload")),
+    "parameter beside its place": (with_line("depth: 3"), "depth: is a parameter of linear_transfer; say "
+                                   "fixed.depth or axes.depth", ()),
     "unknown key of another language": (with_line("größe: 1"), "größe: ", ("known: name",)),
     "key that is a number": (with_line("3: 1"), "3: unknown key", ()),
     "key that is null": (with_line("~: 1"), "", ()),

@@ -47,6 +47,8 @@ def test_places_that_are_no_space_are_refused(call: Call, tmp_path: Path, storag
 @pytest.mark.parametrize(("text", "begins"), [
     ("axes.gamma", "--set axes.gamma: expected KEY=VALUE"), ("=3", "--set"),
     ("axes.gamma=[1", "--set axes.gamma: line 1"),
+    ("depth=3", "depth: is a parameter of linear_transfer; say fixed.depth or axes.depth"),
+    ("gamma.linspace=[0, 1, 3]", "gamma: is a parameter of linear_transfer; say fixed.gamma or axes.gamma"),
     ("axs.gamma=[1]", "axs: unknown key"), ("axes.gama=[1]", "axes.gama: unknown parameter"),
     ("axes.gamma=[0]", "axes.gamma[0]: "), ("axes.gamma=0.5", "axes.gamma: expected a list"),
     ("axes.gamma.9=0.5", "axes.gamma.9: expected a position from 0 to 2"),

@@ -15,7 +15,7 @@ from conftest import QUIET, TESTS, Outcome, command, files_of, process
 from spaces import small_space
 
 import raysweep
-from raysweep import packaged, workloads
+from raysweep import packaged, status, workloads
 
 Call = Callable[..., Outcome]
 
@@ -115,6 +115,17 @@ def test_every_packaged_space_is_listed_and_can_be_planned(call: Call, storage: 
         assert outcome.code == 0, outcome
         assert "rows to compute" in outcome.out
     assert not storage.exists()
+
+
+def test_what_a_space_asks_is_said_to_the_end(call: Call) -> None:
+    said = {line.split()[0]: line.split(maxsplit=1)[1] for line in call("spaces").out.splitlines()}
+    for name, path in packaged.spaces().items():
+        paragraph = path.read_text().split("\n#\n")[0].split("\nname:")[0]
+        assert said[name] == " ".join(line.removeprefix("# ") for line in paragraph.splitlines())
+        assert said[name].endswith((".", ")", "?")), name
+    folded = status.listed(said, 34, 80)
+    assert max(map(len, folded)) <= 80
+    assert " ".join(" ".join(folded).split()) == " ".join(f"{name} {text}" for name, text in said.items())
 
 
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(call: Call, space: Path, storage: Path) -> None:
