@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import QUIET, Outcome
+from conftest import run as run_space
 
 import raysweep
 from raysweep.reporting import fit_boundary
@@ -63,6 +64,44 @@ def test_a_budget_is_kept_and_a_greater_one_goes_on(storage: Path, call: Any) ->
     assert refused.err.startswith("search.boundary.metric: missing")
 
 
+def sought(storage: Path, folder: Path, kind: str, axes: dict[str, Any], budget: int, **changes: Any) -> Sweep:
+    """A search in y = x + seed, whose mean over eight draws is x + 3.5 and certain to 2.05 on either side; `added`
+    does nothing to it."""
+    space = {"name": "sandy", "workload": "sandbox", "axes": axes, "fixed": {"folder": str(folder)}, "seeds": 8,
+             "search": {kind: {"metric": "y", "x": "x", "budget": budget}}, **changes}
+    return run_space(storage, space)
+
+
+def test_a_zero_among_cells_whose_sign_the_draws_do_not_tell_is_closed_in_on(
+        sandbox: Path, storage: Path, tmp_path: Path) -> None:
+    """The five that it starts with have the signs - - ? + +; soon there are more of no sign, side by side."""
+    table = sought(storage, tmp_path, "boundary", {"x": {"linspace": [-10, 2, 49]}}, 49).results()
+    computed = np.unique(table["x"])
+    assert set(np.arange(-5.75, -1, 0.25)) <= set(computed)  # the first and the last of them have a sign
+    assert len(computed) < 30
+
+
+@pytest.mark.parametrize("kind", ["boundary", "optimum"])
+def test_a_budget_that_is_too_small_is_shared_by_the_slices(
+        kind: str, sandbox: Path, storage: Path, tmp_path: Path) -> None:
+    axes = {"added": [float(n) for n in range(6)], "x": {"linspace": [-10, 2, 65]}}
+    before: set[str] = set()
+    for budget in (4, 20, 30, 33, 45):
+        found = sought(storage / str(budget), tmp_path, kind, axes, budget)
+        counts = found.results().groupby("added")["cell"].nunique().reindex(axes["added"], fill_value=0)
+        assert counts.sum() == budget
+        assert counts.max() - counts.min() <= 1, counts
+        assert before <= cells(found)  # more budget takes nothing away
+        before = cells(found)
+
+
+def test_what_a_slice_does_not_need_goes_to_the_others(sandbox: Path, storage: Path, tmp_path: Path) -> None:
+    axes = {"added": [0.0, 1.0, 2.0], "x": {"linspace": [-10, 2, 65]}}
+    small = [{"added": 1.0, "x": [float(f"{x:.12g}") for x in np.linspace(-10, 2, 65)[3:]]}]
+    found = sought(storage, tmp_path, "boundary", axes, 24, exclude=small)
+    assert found.results().groupby("added")["cell"].nunique().tolist() == [11, 3, 10]
+
+
 def test_an_optimum_search_closes_in_on_the_best_cell(storage: Path) -> None:
     metric = "transferability_finetune"
     options = {"optimum": {"metric": metric, "x": "pretrain_length", "budget": 40}}
@@ -79,6 +118,23 @@ def test_a_random_search_is_a_fixed_subset_of_the_grid(storage: Path) -> None:
     first, again = (run(storage / name, {"random": {"cells": 20}}) for name in ("first", "again"))
     assert len(cells(first)) == 20
     assert cells(first) == cells(again) < set(first.cells.ids)
+
+
+def test_a_random_search_keeps_its_cells_when_an_axis_grows(sandbox: Path, storage: Path, tmp_path: Path) -> None:
+    def chosen(name: str, values: list[float], count: int = 20) -> set[str]:
+        space = {"name": "sandy", "workload": "sandbox", "axes": {"x": values}, "fixed": {"folder": str(tmp_path)},
+                 "search": {"random": {"cells": count}}}
+        found = run_space(storage / name, space)
+        return cells(found)
+
+    hundred = [float(x) for x in range(100)]
+    first = chosen("first", hundred)
+    for number, more in enumerate(([*hundred, 100.0], [-1.0, *hundred], [*hundred[:50], 49.5, *hundred[50:]])):
+        assert len(first & chosen(f"more-{number}", more)) >= 19
+    assert first < chosen("thirty", hundred, 30)
+    grown = chosen("first", [float(x) for x in range(110)])
+    assert first <= grown  # what was computed stays, chosen now or not
+    assert 20 <= len(grown) <= 30
 
 
 def test_optuna_asks_for_the_same_cells_after_an_interruption(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ before is complete, the rows are the same on one worker and on many.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -26,10 +27,7 @@ def wanted(space: Space, cells: Cells, draws: Draws) -> list[int]:
     if kind == "grid":
         return list(range(len(cells)))
     if kind == "random":
-        from raysweep.workloads.draws import generator
-
-        count = min(options["cells"], len(cells))
-        return sorted(generator(0, "search").permutation(len(cells))[:count].tolist())
+        return _random(space, cells, options["cells"])
     if kind == "optuna":
         from raysweep.search import optuna_study
 
@@ -37,3 +35,15 @@ def wanted(space: Space, cells: Cells, draws: Draws) -> list[int]:
     from raysweep.search import refinement
 
     return refinement.wanted(kind, space, cells, draws, **options)
+
+
+def _random(space: Space, cells: Cells, count: int) -> list[int]:
+    """The cells with the smallest hashes of their values on the axes. So a cell is chosen for what it is, not for its
+    place among the others: more values on an axis change the choice only by cells that are new, more cells asked for
+    add to it, and sweeps that differ in fixed parameters take the same ones."""
+    columns = [cells.columns[name].tolist() for name in sorted(space.axes)]
+
+    def drawn(cell: int) -> bytes:
+        return hashlib.sha256(repr([values[cell] for values in columns]).encode()).digest()
+
+    return sorted(sorted(range(len(cells)), key=drawn)[:count])
