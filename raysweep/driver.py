@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from raysweep import plan, trial
@@ -25,6 +25,7 @@ from raysweep.records.paths import AnyPath
 from raysweep.search.queue import PackQueue
 from raysweep.stored_stages import Sharing
 from raysweep.time_limit import TimeLimit
+from raysweep.workloads.declaration import Workload
 
 EXECUTORS = ("ray", "inline")
 INLINE_UP_TO = 20.0  # estimated seconds of one core below which starting Ray (about 15 s) does not pay
@@ -107,8 +108,8 @@ def compute(folder: AnyPath, place: Place, books: Books, sharing: Sharing, limit
             if not work.rows:
                 return []
             packs = plan.make_packs(books.workload, cells, work.pending, packing(place))
-            progress.expect(work.rows, work.seconds)
-            say(where(place, packs, work))
+            progress.expect(work.rows, sum(pack.seconds for pack in packs))
+            say(where(place, packs, as_packed(work, packs, books.workload)))
             return packs
 
         def on_segment(pack: Pack, path: AnyPath) -> None:
@@ -163,6 +164,11 @@ def tidy(folder: AnyPath, still_ours: Callable[[], None], say: Callable[[str], N
         compaction.compact(folder / sweep_record.LEDGER, still_ours)
     except (OSError, ledger.Damaged) as error:
         say(f"the segments of the ledger are left as they are: {error}")
+
+
+def as_packed(work: Work, packs: list[Pack], workload: Workload) -> Work:
+    """The work with what its packs take: rows that were cut apart do again what they share, unless it is stored."""
+    return work if workload.stored else replace(work, seconds=sum(pack.seconds for pack in packs))
 
 
 def where(place: Place, packs: list[Pack], work: Work) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sized
 from dataclasses import replace
 
-from raysweep import driver, extension, plan, stage_tree, stored_stages, sweep, workloads
+from raysweep import driver, extension, plan, stage_tree, stored_stages, sweep
 from raysweep.books import Books
 from raysweep.driver import Options
 from raysweep.mirroring import default_runs_per
@@ -39,7 +39,8 @@ def describe(space: Space, name: str | None, storage: str | AnyPath, options: Op
     on_gpus = any(needs.gpus for needs in cells.needs)  # how many there will be, this machine cannot say
     workers = 1 if executor == "inline" else options.workers or (1 if on_gpus else driver.local_workers(cells))
     packing = driver.packing(driver.Place(executor, workers, True, workers))
-    packs = plan.make_packs(workloads.get(space.workload), cells, work.pending, packing)
+    packs = plan.make_packs(books.workload, cells, work.pending, packing)
+    work = driver.as_packed(work, packs, books.workload)
     total = len(cells) * len(space.seeds)
     lines = [f"{space.name}: {space.workload}"]
     lines += [f"  {name:18} {_values(values)}" for name, values in space.axes.items()]

@@ -7,6 +7,7 @@ once; packs are made large enough to drown the cost of starting a trial and smal
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from raysweep.resources import Resources
 from raysweep.space import Space
 from raysweep.workloads.declaration import Stage, Workload, column
 
-CUTTING_HELPS = 0.9  # a finer cut is worth its starts only if its packs peak at less than this of the coarser ones
+CUTTING_HELPS = 0.9  # a finer cut is worth what it costs only if it makes less than this of memory, or of time
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ _Costed = tuple[int, np.ndarray, float, float]
 """Rows of one seed: the seed, their cells, seconds and peak bytes."""
 _Ask = Callable[[np.ndarray], tuple[float, float]]
 """Cells of one draw -> seconds and peak bytes."""
+_Kept = Callable[[np.ndarray, int], Mapping[str, float]]
+"""Cells and their draw -> the stages of theirs that the store keeps, with the seconds that each takes."""
 
 
 def enumerate_cells(space: Space) -> Cells:
@@ -109,21 +112,23 @@ def make_packs(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray],
     costed = [(seed, indices, *ask(indices)) for seed, indices in groups]
     total = sum(seconds for _, _, seconds, _ in costed)
     target = float(np.clip(total / (3 * packing.workers), packing.floor, packing.ceiling))
+    split_up = functools.partial(_split, ask=ask, kept=_keeping(workload, cells), total=total, target=target,
+                                 packing=packing)
     packs: list[Pack] = []
     for number, needs in enumerate(cells.needs):
         own = [group for group in costed if cells.need[group[1][0]] == number]
-        packs += _packs(cells, needs, own, ask, target, packing)
+        packs += _packs(cells, needs, own, split_up, target)
     return sorted(packs, key=lambda pack: (-pack.needs.gpus, -pack.needs.cpus, -pack.seconds))
 
 
-def _packs(cells: Cells, needs: Resources, groups: Sequence[_Costed], ask: _Ask, target: float, packing: Packing,
-           ) -> list[Pack]:
+def _packs(cells: Cells, needs: Resources, groups: Sequence[_Costed], split_up: Callable[[_Costed], Iterable[_Costed]],
+           target: float) -> list[Pack]:
     """Groups of equal needs, cut and gathered into packs of about `target` seconds; what was cut stays apart."""
     packs: list[Pack] = []
     batch: list[_Costed] = []
     for group in groups:
         # on a GPU rows that share train side by side: there they stay together however long they take
-        for number, piece in enumerate([group] if needs.gpus else _split(group, ask, target, packing.memory)):
+        for number, piece in enumerate([group] if needs.gpus else split_up(group)):
             seconds = sum(entry[2] for entry in batch)
             if batch and (number or seconds + piece[2] > 1.25 * target or seconds >= target):
                 packs.append(_pack(cells, needs, batch))
@@ -160,24 +165,63 @@ def _asking(workload: Workload, cells: Cells) -> _Ask:
     return ask
 
 
-def _split(group: _Costed, ask: _Ask, target: float, memory: float) -> Iterable[_Costed]:
+def _keeping(workload: Workload, cells: Cells) -> _Kept:
+    """What the store keeps of cells of one draw: nothing where a workload stores nothing."""
+    of_row = stored_stages(workload, cells)
+
+    def kept(indices: np.ndarray, seed: int) -> dict[str, float]:
+        if not workload.stored:
+            return {}
+        gpus = cells.needs[cells.need[indices[0]]].gpus
+        return {stage.id: stage.cost.seconds_with(gpus) for index in indices.tolist() for stage in of_row(index, seed)}
+
+    return kept
+
+
+def _split(group: _Costed, ask: _Ask, kept: _Kept, total: float, target: float, packing: Packing) -> list[_Costed]:
     """A group that alone would outlast a pack or the memory, in equal runs of rows.
 
-    What a run of them peaks at is asked for again: memory may grow with the rows, or be that of what they share, which
-    no cutting makes less.
+    What a run takes is asked for again. What the rows share costs its seconds in every run, unless the store keeps it
+    (then the first run does it for all), and no cutting makes its memory less. total: seconds of all groups; a cut that
+    costs seconds has to end the whole earlier.
     """
-    seed, indices, seconds, peak = group
-    runs = np.array_split(indices, min(len(indices), int(seconds // (1.5 * target)) + 1))
-    peaks = [ask(run)[1] for run in runs] if len(runs) > 1 else [peak]
-    while max(peaks) > memory and len(runs) < len(indices):
-        count = max(len(runs) + 1, int(np.ceil(len(runs) * min(max(peaks) / memory, len(indices)))))
-        finer = np.array_split(indices, min(len(indices), count))
-        less = [ask(run)[1] for run in finer]
-        if max(less) > CUTTING_HELPS * max(peaks):
+    seed, indices, seconds, _ = group
+
+    def cut(count: int) -> list[_Costed]:
+        if count == 1:
+            return [group]
+        pieces: list[_Costed] = []
+        done: set[str] = set()
+        for run in np.array_split(indices, count):
+            stages = kept(run, seed)
+            again = sum(stages[stage] for stage in stages.keys() & done)
+            pieces.append((seed, run, max(0.0, ask(run)[0] - again), ask(run)[1]))
+            done |= stages.keys()
+        return pieces
+
+    def together(pieces: list[_Costed]) -> float:
+        return sum(piece[2] for piece in pieces)
+
+    def until_the_end(pieces: list[_Costed]) -> float:
+        return max((total - seconds + together(pieces)) / packing.workers, *(piece[2] for piece in pieces))
+
+    def peak(pieces: list[_Costed]) -> float:
+        return max(piece[3] for piece in pieces)
+
+    pieces = cut(min(len(indices), int(seconds // (1.5 * target)) + 1))
+    soonest = pieces
+    while CUTTING_HELPS * together(pieces) > seconds:
+        pieces = cut(len(pieces) // 2)
+        soonest = min(soonest, pieces, key=until_the_end)
+    if until_the_end(soonest) < CUTTING_HELPS * until_the_end(pieces):
+        pieces = soonest
+    while peak(pieces) > packing.memory and len(pieces) < len(indices):
+        finer = cut(min(len(indices), max(len(pieces) + 1, int(np.ceil(
+            len(pieces) * min(peak(pieces) / packing.memory, len(indices)))))))
+        if peak(finer) > CUTTING_HELPS * peak(pieces):
             break
-        runs, peaks = finer, less
-    for run, most in zip(runs, peaks, strict=True):
-        yield seed, run, seconds * len(run) / len(indices), most
+        pieces = finer
+    return pieces
 
 
 def _pack(cells: Cells, needs: Resources, batch: Sequence[_Costed]) -> Pack:
@@ -193,7 +237,8 @@ def _pack_id(cell_ids: Sequence[str], indices: np.ndarray, seeds: np.ndarray) ->
 
 
 def split(pack: Pack, cell_ids: Sequence[str]) -> list[Pack]:
-    """The two halves of a pack; a single row stays what it is."""
+    """The two halves of a pack that was lost; a single row stays what it is. Each is said to take half the seconds, so
+    that together they take what was expected of the pack."""
     if len(pack) == 1:
         return [pack]
     half = len(pack) // 2
