@@ -269,7 +269,26 @@ def test_what_kuberay_may_add(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert there.trials(Resources(most, most, most)) == 1
     assert there.trials(Resources(2, 2, 1)) == 0  # one GPU a machine
     monkeypatch.setattr(KubernetesHttpApiClient, "get", lambda client, path: {}["forbidden"])
-    assert capacity.of_cluster("nowhere:1", [head]).trials(Resources(1, 1, 1)) == 0
+    said: list[str] = []
+    assert capacity.of_cluster("nowhere:1", [head], said.append).trials(Resources(1, 1, 1)) == 0
+    assert said == ["what the autoscaler may add is not known (KeyError: 'forbidden'); going by the machines that are "
+                    "up"]
+
+
+@pytest.mark.parametrize(("content", "reason"), [(None, "No such file"), ("max_workers: [1", "while parsing")])
+def test_an_autoscaler_whose_configuration_cannot_be_read_is_told_of(
+        content: str | None, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if content is not None:
+        (tmp_path / "bootstrap.yaml").write_text(content)
+    autoscaler = subprocess.Popen([sys.executable, "-c", "input()", "--gcs-address=nowhere:7",
+                                   f"--autoscaling-config={tmp_path / 'bootstrap.yaml'}"], stdin=subprocess.PIPE)
+    head = {"NodeID": "1", "Alive": True, "Resources": {"node:__internal_head__": 1.0, "CPU": 4.0}}
+    assert capacity.of_cluster("nowhere:7", [head]).trials(Resources(0, 1, 1)) == 4
+    autoscaler.communicate(b"\n", timeout=60)
+    told = capsys.readouterr().err
+    assert told.startswith("what the autoscaler may add is not known (")
+    assert reason in told
+    assert told.count("\n") == 1
 
 
 def test_a_gang_that_can_never_fit_is_refused_before_anything_starts(

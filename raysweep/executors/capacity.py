@@ -7,15 +7,16 @@ file on its command line, and with KubeRay it is the RayCluster itself, which th
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from raysweep import terminal
 from raysweep.errors import InputError
+from raysweep.redaction import redact
 from raysweep.resources import Resources
 
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -81,10 +82,12 @@ def of_machines(resources: Sequence[Mapping[str, float]]) -> Capacity:
     return Capacity([_machine(found) for found in resources])
 
 
-def of_cluster(gcs_address: str, nodes: Sequence[Mapping[str, Any]]) -> Capacity:
-    """The capacity of a cluster. gcs_address: Ray's own name for it; nodes: as `ray.nodes()` gives them."""
+def of_cluster(gcs_address: str, nodes: Sequence[Mapping[str, Any]], say: Callable[[str], None] = terminal.say,
+               ) -> Capacity:
+    """The capacity of a cluster. gcs_address: Ray's own name for it; nodes: as `ray.nodes()` gives them; say: is told
+    why machines that an autoscaler may add are not counted, where there is one that could not be asked."""
     alive = [node["Resources"] for node in nodes if node["Alive"]]
-    configuration = _of_process(gcs_address) or _of_kubernetes()
+    configuration = _of_process(gcs_address, say) or _of_kubernetes(say)
     if configuration is None:
         return of_machines(alive)
     machines = [_machine(found) for found in alive]
@@ -106,21 +109,27 @@ def _with_autoscaler(up: list[Machine], workers: list[Machine], configuration: M
     return Capacity(up, more, max(0, most - len(workers)))
 
 
-def _of_process(gcs_address: str) -> dict[str, Any] | None:
+def _of_process(gcs_address: str, say: Callable[[str], None]) -> dict[str, Any] | None:
     """What the autoscaler of this cluster was started with, if it runs on this machine and has a configuration."""
     import yaml
 
     for process in Path("/proc").glob("[0-9]*/cmdline"):  # there is none but on Linux, where clusters run
-        with contextlib.suppress(OSError, yaml.YAMLError):
+        try:
             words = process.read_bytes().decode(errors="replace").split("\0")
-            options = dict(word[2:].split("=", 1) for word in words if word.startswith("--") and "=" in word)
-            if options.get("gcs-address") == gcs_address and "autoscaling-config" in options:
+        except OSError:  # it has just ended
+            continue
+        options = dict(word[2:].split("=", 1) for word in words if word.startswith("--") and "=" in word)
+        if options.get("gcs-address") == gcs_address and "autoscaling-config" in options:
+            try:
                 found = yaml.safe_load(Path(options["autoscaling-config"]).expanduser().read_text())
-                return found if isinstance(found, dict) else None
+            except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+                say(_unknown(error))
+                return None
+            return found if isinstance(found, dict) else None
     return None
 
 
-def _of_kubernetes() -> dict[str, Any] | None:
+def _of_kubernetes(say: Callable[[str], None]) -> dict[str, Any] | None:
     """What Ray's autoscaler makes of the RayCluster that this pod belongs to; None elsewhere, or if it may not look."""
     cluster = os.environ.get("RAY_CLUSTER_NAME")  # KubeRay sets it in every pod of a cluster
     if not cluster or not _NAMESPACE.exists():
@@ -133,8 +142,15 @@ def _of_kubernetes() -> dict[str, Any] | None:
         if not found["spec"].get("enableInTreeAutoscaling"):
             return None
         return dict(autoscaling_config._derive_autoscaling_config_from_ray_cr(found))
-    except Exception:  # whatever the API server, its certificates or Ray's own reader have against it: go by what is up
+    except Exception as error:  # whatever the API server, its certificates or Ray's own reader have against it
+        say(_unknown(error))
         return None
+
+
+def _unknown(error: Exception) -> str:
+    """That an autoscaler could not be asked, and why."""
+    reason = redact(" ".join(f"{type(error).__name__}: {error}".split()))
+    return f"what the autoscaler may add is not known ({reason}); going by the machines that are up"
 
 
 def _machine(resources: Mapping[str, float]) -> Machine:

@@ -79,7 +79,7 @@ def connect(workers: int | None, needs: Sequence[Resources], say: Callable[[str]
                 local_ray.start(cpus, **options)
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, heard)
-    there = capacity.of_cluster(ray.get_runtime_context().gcs_address, ray.nodes())
+    there = capacity.of_cluster(ray.get_runtime_context().gcs_address, ray.nodes(), say)
     try:
         capacity.check(there, needs)
     except InputError:
