@@ -1,0 +1,61 @@
+"""What the README shows can be copied and does what it says."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import QUIET, Outcome, run
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+
+
+def block(language: str) -> str:
+    """The one block of that language."""
+    found = re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.fixture
+def parabola(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The README's workload, installed as the README says."""
+    package, information = tmp_path / "my_package", tmp_path / "my_package-1.0.dist-info"
+    package.mkdir()
+    information.mkdir()
+    (package / "__init__.py").touch()
+    (package / "parabola.py").write_text(block("python"))
+    [(group, points)] = tomllib.loads(block("toml"))["project"]["entry-points"].items()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text(
+        f"[{group}]\n" + "".join(f"{name} = {place}\n" for name, place in points.items()))
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def test_the_workload_of_the_readme_has_noise_of_its_own_in_every_row(parabola: None, storage: Path) -> None:
+    space = {"name": "dip", "workload": "parabola", "axes": {"x": {"linspace": [-1, 3, 41]}}, "seeds": 25}
+    table = run(storage, space).results()
+    assert set(table["status"]) == {"ok"}
+    noise = (table.assign(noise=(table["loss"] - (table["x"] - 1) ** 2) / 0.1)
+             .pivot(index="seed", columns="x", values="noise").to_numpy())
+    assert len(np.unique(noise.round(9))) == noise.size == 25 * 41
+    assert abs(noise.mean()) < 0.15
+    assert abs(noise.std() - 1) < 0.1
+    among_seeds, among_x = np.corrcoef(noise), np.corrcoef(noise.T)
+    assert np.abs(among_seeds - np.eye(25)).max() < 0.7
+    assert np.abs(among_x - np.eye(41)).max() < 0.8
+    few = run(storage / "few", {**space, "axes": {"x": [3.0, 0.5]}}).results()
+    both = few.merge(table, on=["cell", "seed"])
+    assert len(both) == 50
+    assert (both["loss_x"] == both["loss_y"]).all()
+
+
+def test_the_question_of_the_readme_can_be_asked(call: Callable[..., Outcome], storage: Path, tmp_path: Path) -> None:
+    (tmp_path / "my-question.yaml").write_text(block("yaml"))
+    told = call("run", tmp_path / "my-question.yaml", "--storage", storage, *QUIET, "--dry-run")
+    assert told.code == 0, told
+    assert "400 cells x 20 draws = 8,000 rows" in told.out
