@@ -130,12 +130,16 @@ def rows(job: Job, cells: np.ndarray, seeds: np.ndarray,
     except (InputError, WorkerLost):  # of no row's making: a store that is full, a text that is not there, a kill
         raise
     except Exception:  # whatever a workload raises is data about its rows, not the end of the sweep
-        # of a half one line will do: the log has where all of them failed, and will have it of the row at fault
-        found = traceback.format_exc(limit=0 if half and len(seeds) > 1 else None)
+        # the log has where all of them failed and where the row at fault does; of the halves between, only what says
+        # how many fit the memory: each line waits for the thread that mirrors, and there may be thousands
+        brief = half and len(seeds) > 1
+        found = traceback.format_exc(limit=0 if brief else None)
+        wants_memory = _WANT_OF_MEMORY.search(found) is not None
         problem = redact(found)  # it may quote an address with a password; rows are kept and shown
-        them = f"{len(seeds):,} rows cannot be computed together" if len(seeds) > 1 else "a row cannot be computed"
-        trial_log.LOGGER.error("%s:\n%s", them, problem)
-    if _WANT_OF_MEMORY.search(problem):
+        if wants_memory or not brief:
+            them = f"{len(seeds):,} rows cannot be computed together" if len(seeds) > 1 else "a row cannot be computed"
+            trial_log.LOGGER.error("%s:\n%s", them, problem)
+    if wants_memory:
         _free_memory()
     if len(seeds) > 1:
         middle = len(seeds) // 2
