@@ -22,6 +22,7 @@ from raysweep.plan import Cells, Pack, Packing
 from raysweep.progress import Progress, duration
 from raysweep.records import compaction, driver_lock, files, ledger, paths, sweep_record
 from raysweep.records.paths import AnyPath
+from raysweep.records.sweep_record import Record
 from raysweep.search.queue import PackQueue
 from raysweep.stored_stages import Sharing
 from raysweep.time_limit import TimeLimit
@@ -196,8 +197,12 @@ class Taken(Halted):
 
 
 @contextmanager
-def only_driver(folder: AnyPath, sweep: str, say: Callable[[str], None]) -> Iterator[Callable[[], None]]:
-    """Hold a sweep while it is worked on; Taken says who else does. Gives a check that raises it once it was taken."""
+def only_driver(folder: AnyPath, record: Record, say: Callable[[str], None], to_delete: bool = False,
+                ) -> Iterator[Callable[[], None]]:
+    """Hold a sweep while it is worked on; Taken says who else does, or that its record is no longer this one. Gives a
+    check that raises it once it was taken."""
+    sweep = record.sweep
+
     def check() -> None:
         try:
             still_held()
@@ -209,4 +214,8 @@ def only_driver(folder: AnyPath, sweep: str, say: Callable[[str], None]) -> Iter
             still_held = stack.enter_context(driver_lock.held(folder, lambda line: say(f"{sweep}: {line}")))
         except driver_lock.Busy as error:
             raise Taken(sweep, f"is being driven by {error}; one driver at a time") from None
+        except FileNotFoundError:
+            raise Taken(sweep, "was deleted meanwhile") from None
+        if (now := sweep_record.load(folder, to_delete)) != record:
+            raise Taken(sweep, f"was {'changed' if now else 'deleted'} meanwhile; try again")
         yield check

@@ -26,8 +26,7 @@ def describe(space: Space, name: str | None, storage: str | AnyPath, options: Op
     folder, record = sweep.place(space, name, storage)
     sweep.check_size(space, yes)
     cells = plan.enumerate_cells(space)
-    if record is not None:
-        extension.reconcile(record.space, space, record.sweep)
+    part = record is not None and extension.is_part(Space(**record.space), space, record.sweep)
     books = Books(space, cells, folder, options.on_code_change)
     stored_stages.check_asked(store, books.workload, folder)
     work, tree = books.missing(), None
@@ -48,6 +47,10 @@ def describe(space: Space, name: str | None, storage: str | AnyPath, options: Op
               + (f", {len(books.rows):,} of them in the ledger already" if books.rows else "")]
     if "grid" not in space.search:
         lines.append(f"  search {_search(space)}: chooses among these cells; this is its next round")
+    if part:
+        lines.append("  a part of the sweep that is there, which stays as it is")
+        if "grid" not in space.search:
+            return [*lines, "  nothing to compute"]
     lines += [f"  note: {note}" for note in books.notes]
     if not work.rows:
         return [*lines, "  nothing to compute"]

@@ -1,4 +1,4 @@
-"""Whether a sweep that exists may be continued with a space: the same, extended, or another question."""
+"""Whether a sweep that exists answers a space: the same, an extension or a part of it, or another question."""
 
 from __future__ import annotations
 
@@ -11,27 +11,39 @@ FREE = ("description", "analysis", "resources")
 """Keys that change no row: how it is told, analysed and computed may differ from one run to the next."""
 
 
-def reconcile(recorded: dict[str, Any], asked: Space, sweep: str) -> bool:
-    """Whether `asked` differs from the recorded space at all (it then extends it, or differs in a free key).
+def is_part(recorded: Space, asked: Space, sweep: str) -> bool:
+    """Whether `asked` is only a part of what was recorded: fewer seeds, or fewer values on axes, and none that is new.
+    False for the same rows and for an extension, more seeds or more values and none that is lost.
 
-    InputError names the first difference that is neither more seeds nor more values on an axis.
+    InputError names the first difference where it is neither, but some of both or another question.
     """
-    new = asked.as_dict()
-    for key in ("name", "workload", "zip", *new):  # zip before axes: axes that move together are compared together
-        value = new[key]
+    lost = _difference(recorded, asked)
+    if lost is None or _difference(asked, recorded) is None:
+        return lost is not None
+    raise InputError(lost[0], f"the sweep {sweep} exists with {lost[1]}; choose another name with --name, or ask for "
+                              "the same space, for more of it or for a part of it")
+
+
+def _difference(old: Space, new: Space) -> tuple[str, str] | None:
+    """The first thing, by its key and in words, for which `new` does not hold every row of `old`."""
+    before, after = old.as_dict(), new.as_dict()
+    for key in ("name", "workload", "zip", *after):  # zip before axes: axes that move together are compared together
         if key in FREE:
             continue
-        complaint = _difference(key, recorded.get(key), value, asked.zip)
-        if complaint:
-            raise InputError(complaint[0], f"the sweep {sweep} exists with {complaint[1]}; choose another name with "
-                                           "--name, or ask for the same space")
-    return recorded != new
+        if key == "exclude":
+            found = _exclude_difference(old, new)
+        else:
+            found = _key_difference(key, before[key], after[key], new.zip)
+        if found:
+            return found
+    return None
 
 
-def _difference(key: str, old: Any, new: Any, zips: list[list[str]]) -> tuple[str, str] | None:
+def _key_difference(key: str, old: Any, new: Any, zips: list[list[str]]) -> tuple[str, str] | None:
     if key == "seeds":
-        lost = [seed for seed in old if seed not in set(new)]
-        return ("seeds", f"more seeds ({len(old)}: seed {lost[0]} is not asked for now)") if lost else None
+        kept = set(new)
+        lost = [seed for seed in old if seed not in kept]
+        return ("seeds", f"seed {lost[0]}, which is not asked for now") if lost else None
     if key == "axes":
         return _axes_difference(old, new, zips)
     if key == "fixed":
@@ -44,12 +56,21 @@ def _difference(key: str, old: Any, new: Any, zips: list[list[str]]) -> tuple[st
     return (key, f"{key} = {old!r}, not {new!r}") if old != new else None
 
 
+def _exclude_difference(old: Space, new: Space) -> tuple[str, str] | None:
+    """Rules are compared where the axes of both have values: of a part, those about other values say nothing."""
+    rules = [[{name: [value for value in values if value in old.axes.get(name, ()) and value in new.axes.get(name, ())]
+               for name, values in rule.items()} for rule in space.exclude] for space in (old, new)]
+    before, after = ([rule for rule in kept if all(rule.values())] for kept in rules)
+    return ("exclude", f"exclude = {old.exclude!r}, not {new.exclude!r}") if before != after else None
+
+
 def _axes_difference(old: dict[str, list[Any]], new: dict[str, list[Any]], zips: list[list[str]],
                      ) -> tuple[str, str] | None:
     for name in sorted({*old, *new}):
         if name not in new or name not in old:
             return f"axes.{name}", f"{name} {'on an axis' if name in old else 'fixed'}"
-        lost = [value for value in old[name] if value not in set(new[name])]
+        kept = set(new[name])
+        lost = [value for value in old[name] if value not in kept]
         if lost:
             return f"axes.{name}", f"the value {lost[0]} on this axis, which is not asked for now"
     for group in zips:

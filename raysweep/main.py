@@ -220,7 +220,7 @@ def delete(sweep_name: str, storage: str, tracking_uri: str | None, yes: bool) -
     """Delete SWEEP: its rows and report here, and its runs in MLflow (which keeps them in its trash)."""
     from raysweep import status, sweep
 
-    found = sweep.open_sweep(sweep_name, storage)
+    found = sweep.open_sweep(sweep_name, storage, to_delete=True)
     if not yes and sys.stdin.isatty():
         click.confirm(f"delete {found.name} ({sum(found.statuses().values()):,} rows)?", abort=True)
     status.delete(found, tracking_uri)

@@ -82,14 +82,19 @@ def remember(folder: AnyPath, record: sweep_record.Record, space: Space, uri: st
 
 @contextlib.contextmanager
 def remembered(folder: AnyPath, record: sweep_record.Record, space: Space, uri: str | None,
-               ) -> Iterator[sweep_record.Record]:
-    """`remember`, for a block that finds out whether what is asked for can be done: whoever is killed in it can be
-    resumed as asked. Where it was bad input the record is put back as it was."""
+               withdraw: Callable[[], None] | None = None) -> Iterator[sweep_record.Record]:
+    """`remember`, for the block before any work that finds out whether what is asked for can be done: whoever is killed
+    in it can be resumed as asked. Where it was bad input the record is put back as it was, or, of a sweep that is new,
+    `withdraw` is called."""
     before = sweep_record.load(folder)
     try:
         yield remember(folder, record, space, uri)
     except InputError as error:
-        if before is not None and not isinstance(error, Halted) and sweep_record.load(folder) != before:
+        if isinstance(error, Halted):
+            raise
+        if withdraw is not None:
+            withdraw()
+        elif before is not None and sweep_record.load(folder) != before:
             sweep_record.update(folder, before)
         raise
 

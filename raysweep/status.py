@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep import live, mirroring, stored_stages, terminal, trial
+from raysweep import driver, live, mirroring, plan, stored_stages, terminal, trial
 from raysweep import sweep as sweeps
 from raysweep.errors import InputError
 from raysweep.records import driver_lock, ledger, sweep_record
@@ -98,40 +98,58 @@ def settle(found: Sweep, tracking_uri: str | None) -> None:
 
 
 def delete(found: Sweep, tracking_uri: str | None) -> None:
-    """Remove a sweep and its runs; InputError while a driver works on it."""
+    """Remove a sweep and its runs; InputError while a driver works on it, or somebody else deletes it."""
     if driver_lock.is_held(found.folder):
-        raise InputError(found.name, "is running; stop it first")
+        begun = not (found.folder / sweep_record.FILE).exists()
+        raise InputError(found.name, "is being deleted by somebody else" if begun else "is running; stop it first")
     uri = mirroring.tracking(tracking_uri, found.record, found.folder.parent)
-    if uri is not None:
-        from raysweep.records import mirror
-
+    with driver.only_driver(found.folder, found.record, terminal.say, to_delete=True):
+        sweep_record.begin_deletion(found.folder)
         try:
-            mirror.forget(uri, found.space.name, found.record.sweep_id)
-        except mirror.Unreachable as error:
-            raise InputError("--tracking-uri", f"{error}; --tracking-uri none deletes the sweep and leaves its runs "
-                                               "in MLflow") from None
-    if found.workload.stored:
-        stored_stages.release(found.folder, found.record)
-    sweep_record.delete(found.folder)
+            _forget(found, uri)
+        except BaseException:  # so far everything is there
+            sweep_record.keep(found.folder)
+            raise
+        if found.workload.stored:
+            stored_stages.release(found.folder, found.record)
+        try:
+            sweep_record.delete(found.folder)
+        except OSError as error:
+            raise InputError(found.name, f"could not be deleted whole ({error}); `raysweep delete` again goes on"
+                             ) from None
+
+
+def _forget(found: Sweep, uri: str | None) -> None:
+    """Delete its runs in MLflow."""
+    if uri is None:
+        return
+    from raysweep.records import mirror
+
+    try:
+        mirror.forget(uri, found.space.name, found.record.sweep_id)
+    except mirror.Unreachable as error:
+        raise InputError("--tracking-uri", f"{error}; --tracking-uri none deletes the sweep and leaves its runs in "
+                                           "MLflow") from None
 
 
 def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
     """Compute one row here and now; what it raises is not caught. The ledger is not touched."""
-    matches = [i for i, identity in enumerate(found.cells.ids) if identity.startswith(cell)]
+    cells = plan.enumerate_cells(found.space)
+    matches = [i for i, identity in enumerate(cells.ids) if identity.startswith(cell)]
     if len(matches) != 1:
         raise InputError(cell, f"expected the beginning of one cell's hash, it fits {len(matches)} of "
-                               f"{len(found.cells):,}; `raysweep results {found.name}` lists them")
+                               f"{len(cells):,}; `raysweep results {found.name}` lists them")
     chosen = found.space.seeds[0] if seed is None else seed
     indices = np.asarray(matches)
     # away from the cluster that granted its trial a GPU, what there is here does
-    gpus = None if found.cells.needs[found.cells.need[matches[0]]].gpus else 0
+    gpus = None if cells.needs[cells.need[matches[0]]].gpus else 0
     with trial.threads(found.space.resources["cpus_per_trial"]), devices.granted(gpus):
-        metrics, status = trial.compute(found.space.workload, found.cells.take(indices), np.asarray([chosen]),
+        metrics, status = trial.compute(found.space.workload, cells.take(indices), np.asarray([chosen]),
                                         stored_stages.address(found.folder, found.record),
                                         stored_stages.user(found.record))
     parameters = {name: ledger.encode(value) if isinstance(value, float) else value
-                  for name, value in found.cells.parameters(matches[0]).items()}
-    return {"cell": found.cells.ids[matches[0]], "seed": chosen, "status": str(status[0]), "parameters": parameters,
+                  for name, value in cells.parameters(matches[0]).items()}
+    return {"cell": cells.ids[matches[0]], "seed": chosen, "status": str(status[0]), "parameters": parameters,
             "metrics": {name: ledger.encode(float(values[0])) for name, values in metrics.items()}}
 
 

@@ -24,6 +24,23 @@ PATIENCE = 6.0
 """Seconds after which the main thread is not waited for: one call into a numerical library may hold it for minutes."""
 
 
+def once(close: Callable[..., object]) -> Callable[..., None]:
+    """`close`, done by whoever calls it first. Another, of the two threads that may both close what a signal ends,
+    waits until it is done, and no longer than a signal leaves time for."""
+    begun, done = threading.Lock(), threading.Event()
+
+    def first(*arguments: Any) -> None:
+        if not begun.acquire(blocking=False):
+            done.wait(DEADLINE - PATIENCE)
+            return
+        try:
+            close(*arguments)
+        finally:
+            done.set()
+
+    return first
+
+
 @contextlib.contextmanager
 def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
     """Let SIGTERM and SIGHUP stop the block as Ctrl-C does, by KeyboardInterrupt; once, however many of them come.

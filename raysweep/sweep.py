@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -32,10 +31,13 @@ ASK_FROM_ROWS = 1_000_000
 COUNT_AGAIN_UP_TO = 20_000  # rows; of more, those that trials published last are not worth the seconds when told to end
 
 class Sweep:
-    """A sweep in a storage directory. Nothing is computed by looking at it."""
+    """A sweep in a storage directory, or a part of it. Nothing is computed by looking at it.
 
-    def __init__(self, folder: AnyPath, record: sweep_record.Record) -> None:
-        self.folder, self.record = folder, record
+    part: the space of the part that is looked at, fewer seeds or values than were recorded.
+    """
+
+    def __init__(self, folder: AnyPath, record: sweep_record.Record, part: Space | None = None) -> None:
+        self.folder, self.record, self._part = folder, record, part
 
     @property
     def name(self) -> str:
@@ -45,7 +47,12 @@ class Sweep:
     @cached_property
     def space(self) -> Space:
         """The resolved space it was asked with."""
-        return Space(**self.record.space)
+        return self._part or Space(**self.record.space)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is only a part of what was recorded."""
+        return self._part is not None
 
     @property
     def workload(self) -> Workload:
@@ -55,7 +62,7 @@ class Sweep:
     @cached_property
     def cells(self) -> Cells:
         """Its cells, in plan order."""
-        return plan.enumerate_cells(self.space)
+        return plan.enumerate_cells(self.space, check=False)
 
     def books(self) -> Books:
         """What the ledger has of the plan, read anew."""
@@ -76,7 +83,9 @@ class Sweep:
         return results.frame(self.name, self.space.workload, self.cells, self.space.seeds, self.rows())
 
     def report(self, directory: str | AnyPath | None = None) -> Report:
-        """Fit, draw and write the report; by default into the sweep's own folder."""
+        """Fit, draw and write the report; by default into the sweep's own folder, that of a part beside the whole's."""
+        if directory is None and self._part:
+            directory = self.folder / sweep_record.PART
         return report([self], directory)
 
     def failures(self) -> list[ledger.Row]:
@@ -84,10 +93,10 @@ class Sweep:
         return [row for row in self.rows().values() if row["status"] == FAILED]
 
 
-def open_sweep(name: str, storage: str | AnyPath = "sweeps") -> Sweep:
-    """A sweep by name; InputError if there is none."""
+def open_sweep(name: str, storage: str | AnyPath = "sweeps", to_delete: bool = False) -> Sweep:
+    """A sweep by name; InputError if there is none, and unless `to_delete` if its deletion has begun."""
     folder = sweep_record.find(paths.storage(storage), name)
-    record = sweep_record.load(folder)
+    record = sweep_record.load(folder, to_delete)
     if record is None:
         raise InputError(name, f"no such sweep in {storage}")
     return Sweep(folder, record)
@@ -136,7 +145,8 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
         runs_per: str | None = None, workers: int | None = None, executor: str | None = None,
         max_hours: float | None = None, report: bool = True, yes: bool = False, on_code_change: str = "reuse",
         say: Callable[[str], None] = terminal.say, **overrides: Any) -> Sweep:
-    """Run a space to its end and return the sweep; one that exists already is continued or extended.
+    """Run a space to its end and return the sweep; one that exists already is continued or extended, and where only a
+    part of it is asked for, the sweep that is returned is that part.
 
     space: a path, the name of a packaged space, or plain data. set: dotted keys to values, as `--set`; further
     keywords replace keys of the space (`seeds=5`), those of axes and fixed one by one. store: where stages are shared,
@@ -149,24 +159,22 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
     check_size(asked, yes)
     uri = mirroring.tracking(tracking_uri, existing, folder.parent)
     cells = plan.enumerate_cells(asked)
-    if existing:
-        extension.reconcile(existing.space, asked, existing.sweep)
-    mirroring.check(uri, existing, say)
     mirroring.check_runs_per(runs_per, existing)
     stored_stages.check_asked(store, workloads.get(asked.workload), folder)
+    if existing and extension.is_part(Space(**existing.space), asked, existing.sweep):
+        return _part(Sweep(folder, existing, asked), store, options, report, say)
+    mirroring.check(uri, existing, say)
     new_storage = isinstance(folder, Path) and not folder.parent.exists()
-    record = existing or _create(folder, name or asked.name, asked, uri, runs_per or mirroring.default_runs_per(cells))
-    record = stored_stages.placed(record, store)
-    try:
-        return _drive(folder, record, asked, cells, uri, options, report, say)
-    except InputError as error:
-        if existing is None and not isinstance(error, Halted):
-            stored_stages.withdraw(folder, record, new_storage)
-            sweep_record.delete(folder)  # what was asked cannot be done here: nothing half-created stays
-            if new_storage and isinstance(folder, Path):
-                with contextlib.suppress(OSError):  # it holds what others put there meanwhile
-                    folder.parent.rmdir()
-        raise
+    record = existing or _create(folder, name or asked.name, asked, uri, runs_per or mirroring.default_runs_per(cells),
+                                 new_storage)
+
+    def withdraw() -> None:
+        """What was asked cannot be done here: nothing half-created stays."""
+        stored_stages.withdraw(folder, stored_stages.placed(record, store), new_storage)
+        sweep_record.withdraw(folder, new_storage)
+
+    return _drive(Sweep(folder, record), asked, cells, store, uri, options, report, say,
+                  withdraw=None if existing else withdraw)
 
 
 def resume(name: str, *, storage: str | AnyPath = "sweeps", store: str | None = None, tracking_uri: str | None = None,
@@ -178,8 +186,13 @@ def resume(name: str, *, storage: str | AnyPath = "sweeps", store: str | None = 
     mirroring.check(uri, found.record, say)
     options = replace(_options(executor, workers, on_code_change, max_hours), retry_failed=True)
     stored_stages.check_asked(store, found.workload, found.folder)
-    record = stored_stages.placed(found.record, store)
-    return _drive(found.folder, record, found.space, found.cells, uri, options, report, say)
+    try:
+        cells = plan.enumerate_cells(found.space)
+    except InputError:  # a text that is gone is no matter to rows that are there
+        cells = found.cells
+        if Books(found.space, cells, found.folder, retry_failed=True).missing().rows:
+            raise
+    return _drive(found, found.space, cells, store, uri, options, report, say)
 
 
 def sync(name: str, *, storage: str | AnyPath = "sweeps", tracking_uri: str | None = None,
@@ -192,11 +205,12 @@ def sync(name: str, *, storage: str | AnyPath = "sweeps", tracking_uri: str | No
     mirroring.check(uri, None, say)
     feed: mirroring.Feed | None = None
 
+    @stopping.once
     def close() -> None:
         if feed is not None:
             feed.mirror.finish("KILLED", {}, {})
 
-    with driver.only_driver(found.folder, found.name, say), stopping.on_signals(close):
+    with driver.only_driver(found.folder, found.record, say), stopping.on_signals(close):
         found = Sweep(found.folder, mirroring.remember(found.folder, found.record, found.space, uri))
         books = found.books()
         feed = mirroring.start(uri, found, books)
@@ -254,39 +268,70 @@ def check_size(space: Space, yes: bool) -> None:
                                  f"--yes is needed from {ASK_FROM_ROWS:,} rows on")
 
 
-def _create(folder: AnyPath, name: str, space: Space, uri: str | None, runs_per: str) -> sweep_record.Record:
+def _part(sweep: Sweep, store: str | None, options: Options, with_report: bool, say: Callable[[str], None]) -> Sweep:
+    """A part of a sweep is asked for: its rows as they are there. Only of a grid are rows computed that are not: which
+    cells a search takes is decided by the whole."""
+    grid = "grid" in sweep.space.search
+    if options.on_code_change == "recompute" and not grid:
+        raise InputError("--on-code-change", "recompute is for all that a search chose, and this is a part of the "
+                                             f"sweep {sweep.name}; expected its whole space")
+    books = Books(sweep.space, sweep.cells, sweep.folder, options.on_code_change)
+    say(f"{sweep.name}: this is a part of that sweep, whose record, mirror and report stay those of the whole")
+    if grid and books.missing().rows:
+        return _drive(sweep, sweep.space, sweep.cells, store, None, options, with_report, say)
+    for note in books.notes:
+        say(note)
+    say(f"{sweep.name}: {len(books.rows):,} rows of this part are there; nothing to compute")
+    if not grid and (waiting := Sweep(sweep.folder, sweep.record).books().missing().rows):
+        say(f"its search has not ended, {waiting:,} rows are next; go on with: {_command('resume', sweep)}")
+    if with_report and books.rows:
+        _show(sweep.report(), say)
+    return sweep
+
+
+def _command(what: str, sweep: Sweep) -> str:
+    return f"raysweep {what} {sweep.name} --storage {shlex.quote(str(sweep.folder.parent))}"
+
+
+def _create(folder: AnyPath, name: str, space: Space, uri: str | None, runs_per: str, new_storage: bool,
+            ) -> sweep_record.Record:
     try:
-        return sweep_record.create(folder, name, space.as_dict(), mirroring.recorded(uri, folder.parent),
-                                   runs_per)
+        record = sweep_record.create(folder, name, space.as_dict(), mirroring.recorded(uri, folder.parent), runs_per)
+        return sweep_record.load(folder) or record
     except FileExistsError:
         raise InputError(name, "another driver has just started a sweep of this name") from None
     except OSError as error:
-        sweep_record.abandon(folder)
+        sweep_record.abandon(folder, new_storage)
         raise InputError("--storage", f"{folder.parent} cannot be written: {error.strerror}") from None
 
 
-def _drive(folder: AnyPath, record: sweep_record.Record, space: Space, cells: Cells, uri: str | None, options: Options,
-           with_report: bool, say: Callable[[str], None]) -> Sweep:
-    sweep, written = Sweep(folder, record), None
+def _drive(sweep: Sweep, space: Space, cells: Cells, store: str | None, uri: str | None, options: Options,
+           with_report: bool, say: Callable[[str], None], withdraw: Callable[[], None] | None = None) -> Sweep:
+    """Compute what `space` lacks of a sweep (which stays as it was recorded where it is only a part of it), and mirror
+    and report it. withdraw: called where a new sweep cannot be begun, and never once any work was done."""
+    folder, part = sweep.folder, space if sweep.is_part else None
+    recorded = Space(**sweep.record.space) if part else space
+    written: Report | None = None
     books: Books | None = None
     feed: mirroring.Feed | None = None
-
-    def close(status: Literal["KILLED", "FAILED"]) -> None:
-        """Close the record in MLflow."""
-        if feed and not feed.closed and (warning := feed.mirror.finish(status, {}, {})):
-            say(warning)
+    prepared, go_on = False, "resume"
 
     def kept() -> str:
         rows = books.rows if books and len(books.rows) > COUNT_AGAIN_UP_TO else sweep.rows()
-        return f"{len(rows):,} rows are kept; go on with: raysweep resume " \
-               f"{sweep.name} --storage {shlex.quote(str(folder.parent))}"
+        return f"{len(rows):,} rows are kept; go on with: " + (
+            "the same command" if part else _command(go_on, sweep))
 
-    def interrupted(why: str = "interrupted") -> None:
-        close("KILLED")
-        say(f"{why}: {kept()}")
+    @stopping.once
+    def close(status: Literal["KILLED", "FAILED"], why: str = "") -> None:
+        """Close the record in MLflow, and say how to go on."""
+        if feed and not feed.closed and (warning := feed.mirror.finish(status, {}, {})):
+            say(warning)
+        if why:
+            say(f"{why}: {kept()}")
 
     limit = TimeLimit(options.max_hours)
-    with driver.only_driver(folder, record.sweep, say) as still_ours, stopping.on_signals(interrupted) as listen:
+    with (driver.only_driver(folder, sweep.record, say) as still_ours,
+          stopping.on_signals(lambda: close("KILLED", "interrupted")) as listen):
         def on_complete(cell: int) -> None:
             still_ours()
             if feed:
@@ -294,15 +339,18 @@ def _drive(folder: AnyPath, record: sweep_record.Record, space: Space, cells: Ce
 
         try:
             with limit.enforced():
-                with mirroring.remembered(folder, record, space, uri) as current:  # first: Ray takes seconds to start
-                    sweep = Sweep(folder, current)
+                record = stored_stages.placed(sweep.record, store)
+                with mirroring.remembered(folder, record, recorded, uri, withdraw) as current:  # Ray takes seconds
+                    sweep = Sweep(folder, current, part)
+                    sweep.cells = cells
                     books = Books(space, cells, folder, options.on_code_change, options.retry_failed)
                     driver.clear_leftovers(folder)
                     for note in books.notes:
                         say(note)
-                    sharing = stored_stages.Sharing(folder, record, books, options.on_code_change, say)
+                    sharing = stored_stages.Sharing(folder, current, books, options.on_code_change, say)
                     work = sharing.claim(books.missing())
                     place_of_work = driver.choose(options, work, cells, say)
+                prepared = True
                 listen()
                 feed = mirroring.start(uri, sweep, books) if uri else None
                 driver.tidy(folder, still_ours, say)
@@ -314,27 +362,33 @@ def _drive(folder: AnyPath, record: sweep_record.Record, space: Space, cells: Ce
                 try:
                     written = sweep.report() if with_report else None
                 except Exception:  # the rows are there all the same
+                    go_on = "report"
                     if feed:
                         mirroring.close(feed, sweep, books, say)
                     raise
                 if feed:
                     mirroring.close(feed, sweep, books, say)
         except SystemExit:  # while Ray starts, SIGTERM is Ray's
-            interrupted()
+            close("KILLED", "interrupted")
             raise KeyboardInterrupt from None
         except KeyboardInterrupt as stop:
             out_of_time = limit.left() <= 0  # what Tune makes of our exception says nothing
-            interrupted(str(stop) or (str(limit.over()) if out_of_time else "interrupted"))
+            close("KILLED", str(stop) or (str(limit.over()) if out_of_time else "interrupted"))
             raise
         except Exception as problem:
-            halt = driver.halt(problem, folder)
+            halt = problem if prepared and isinstance(problem, InputError) else driver.halt(problem, folder)
             close("KILLED" if halt else "FAILED")
             if halt:
                 raise Halted("", f"{halt}; {kept()}") from problem
             raise
     if account := sharing.account():
         say(account)
-    if written:  # the answer comes last, where it is seen
-        for line in (*written.headline, f"report: {written.directory / 'report.html'}"):
-            say(line)
+    if written:
+        _show(written, say)
     return sweep
+
+
+def _show(written: Report, say: Callable[[str], None]) -> None:
+    """The answer comes last, where it is seen."""
+    for line in (*written.headline, f"report: {written.directory / 'report.html'}"):
+        say(line)

@@ -125,7 +125,7 @@ def space(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that, on the path, brings the workloads `sandbox` and `together` by entry point, as another package
+    """A folder that, on the path, brings the workloads `sandbox`, `annotated` and `together` by entry point, as another package
     would."""
     folder = tmp_path_factory.mktemp("site")
     for module in ("sandbox_workload.py", "gang_workload.py"):
@@ -134,7 +134,8 @@ def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: raysweep-sandbox\nVersion: 1.0\n")
     (information / "entry_points.txt").write_text(
-        "[raysweep.workloads]\nsandbox = sandbox_workload:WORKLOAD\ntogether = gang_workload:WORKLOAD\n")
+        "[raysweep.workloads]\nsandbox = sandbox_workload:WORKLOAD\n"
+        "annotated = sandbox_workload:ANNOTATED\ntogether = gang_workload:WORKLOAD\n")
     return folder
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
+import threading
 import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from raysweep.errors import InputError
 from raysweep.workloads import devices
 from raysweep.workloads.declaration import OK, Columns, Cost, Metric, Parameter, Workload
 
@@ -39,13 +45,55 @@ def compute(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray],
         if behaviour in ("look", "see"):  # what GPUs this process sees; and, by "see", whether it may use one
             mark.write_text(os.environ.get("CUDA_VISIBLE_DEVICES", "every one") + "\n")
             assert behaviour == "look" or devices.device().type == "cpu"
-        deadline = time.monotonic() + 120
-        while behaviour == "wait" and not (folder / "go").exists():
-            if time.monotonic() > deadline:
-                raise TimeoutError("nobody said go")
-            time.sleep(0.01)  # between two looks; what is waited for is the file
+        if behaviour == "wait":
+            mark.write_text(str(os.getpid()))
+            await_that((folder / "go").exists)
+        if behaviour == "deaf":
+            mark.touch()
+            hear_nothing_until((folder / "go").exists)
+        if behaviour == "halt" and not (folder / "mended").exists():
+            await_that(lambda folder=folder: any(folder.glob("wait-*")))
+            raise InputError("fixed.folder", "expected a place that is there")
     y = np.asarray(columns["x"], float) + np.asarray(seeds, float)
     return {"y": y, "above": np.where(y > 100, np.inf, np.nan)}, np.full(len(seeds), OK, dtype=object)
+
+
+def await_that(condition: Callable[[], bool]) -> None:
+    """Wait for a condition, and not for ever."""
+    deadline = time.monotonic() + 120
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("nobody said go")
+        time.sleep(0.01)  # between two looks
+
+
+def hear_nothing_until(condition: Callable[[], bool]) -> None:
+    """As a long call into a numerical library: this thread runs no Python, and so no handler of a signal, until then."""
+    library, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(256)
+    library.pthread_mutex_init(mutex, None)
+    library.pthread_mutex_lock(mutex)
+
+    def release() -> None:
+        await_that(condition)
+        library.pthread_mutex_unlock(mutex)
+
+    threading.Thread(target=release, daemon=True).start()
+    library.pthread_mutex_lock(mutex)
+
+
+def caveat(parameters: Mapping[str, Any]) -> str | None:
+    """For a report; it cannot be said of rows that are to do without it."""
+    if parameters["behaviour"] == "no_caveat" and not (Path(parameters["folder"]) / "mended").exists():
+        raise InputError("fixed.behaviour", "expected a row that a caveat can be said of")
+    return None
+
+
+def closed_form(columns: Columns) -> dict[str, np.ndarray]:
+    """y without noise; there is none of rows that are to do without it."""
+    for folder, behaviour in zip(columns["folder"], columns["behaviour"], strict=True):
+        if behaviour == "no_closed_form" and not (Path(folder) / "mended").exists():
+            raise InputError("fixed.behaviour", "expected a row with a closed form")
+    return {"y": np.asarray(columns["x"], float)}
 
 
 def first(mark: Path) -> bool:
@@ -70,7 +118,7 @@ WORKLOAD = Workload(
         Parameter("x", float, 0.0, "a number"),
         Parameter("behaviour", str, "compute", "what happens in the row",
                   choices=("compute", "quote", "raise", "raise_once", "memory", "die_once", "die", "wait", "look",
-                           "see", "speak")),
+                           "see", "speak", "deaf", "halt", "no_caveat", "no_closed_form")),
         Parameter("folder", str, "/nonexistent", "where marks are left"),
         Parameter("seconds", float, 0.0, "what a row is said to cost", unit="s", minimum=0),
         Parameter("added", float, 7.0, "a parameter of a later release", absent=7.0),
@@ -80,3 +128,4 @@ WORKLOAD = Workload(
     cost=cost,
     sources=("sandbox_workload",),
 )
+ANNOTATED = replace(WORKLOAD, name="annotated", caveat=caveat, closed_form=closed_form)

@@ -149,9 +149,10 @@ def recorded(call: Call, tmp_path: Path, storage: Path) -> Path:
 
 
 @pytest.mark.parametrize(("changes", "begins"), [
-    (["axes.gamma=[0.3, 0.5]"], "axes.gamma: "), (["axes.gamma=null"], "axes.gamma: "),
+    (["axes.gamma=[0.3, 0.7]"], "axes.gamma: "), (["axes.gamma=null"], "axes.gamma: "),
     (["axes.depth=[2]"], "axes.depth: "),
-    (["fixed.noise=0.3"], "fixed.noise: "), (["fixed.depth=3"], "fixed.depth: "), (["seeds=2"], "seeds: "),
+    (["fixed.noise=0.3"], "fixed.noise: "), (["fixed.depth=3"], "fixed.depth: "),
+    (["seeds=5", "axes.gamma=[0.3, 0.5]"], "axes.gamma: "), (["seeds=2", "axes.gamma=[0.3, 0.5, 0.7, 1.0]"], "seeds: "),
     (["seeds=[1, 2, 3, 4]"], "seeds: "), (["name=other"], "name: "), (["exclude=[{gamma: 0.3}]"], "exclude: "),
     (["axes.overlap_angle=[30, 60, 90]", "zip=[[overlap_angle, gamma]]"], "zip: "),
 ])

@@ -99,11 +99,21 @@ def run(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, AnyPath],
     trainable = tune.with_resources(tune.with_parameters(_trainable, job=job), _placement)
     scratch.mkdir(exist_ok=True)
     problems: list[BaseException] = []
+
+    class Halt(tune.Stopper):
+        """What runs when the driver is to end may run for hours: Tune takes it down, by force within seconds."""
+
+        def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+            return False
+
+        def stop_all(self) -> bool:
+            return bool(problems)
+
     tuner = tune.Tuner(
         trainable,
         tune_config=tune.TuneConfig(search_alg=_searcher(source, job, on_segment, problems), num_samples=-1,
                                     max_concurrent_trials=workers, reuse_actors=True, metric="rows", mode="max"),
-        run_config=tune.RunConfig(name="tune", storage_path=str(scratch.resolve()), verbose=0))
+        run_config=tune.RunConfig(name="tune", storage_path=str(scratch.resolve()), verbose=0, stop=Halt()))
     try:
         with ray_alive.watched(terminal.say):
             tuner.fit()
@@ -171,6 +181,8 @@ def _searcher(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Any
 
         def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
             pack = self.running.pop(trial_id)
+            if problems:  # it was taken down; if it had ended, its rows are in the ledger
+                return
             try:
                 if result and "halted" in result:
                     raise Halted("", result["halted"])

@@ -14,6 +14,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TextIO
 
 from raysweep.records import leases
 from raysweep.records.paths import AnyPath
@@ -73,16 +74,13 @@ def held_since(folder: AnyPath) -> float:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[Callable[[], None]]:
-    with open(folder / FILE, "a+") as stream:
-        for last in (False, False, False, True):  # `is_held` holds it too, for a moment
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError:
-                if last:
-                    stream.seek(0)
-                    raise Busy(stream.read().strip() or "another process") from None
-                time.sleep(0.02)
+    with contextlib.ExitStack() as stack:
+        while True:
+            stream = stack.enter_context(open(folder / FILE, "a+"))
+            _lock(stream)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(stream.fileno()), (folder / FILE).stat()):
+                    break  # and not the file of a sweep that was deleted meanwhile, which nobody else would find
         stream.truncate(0)
         stream.write(f"process {os.getpid()} on {socket.gethostname()}")
         stream.flush()
@@ -90,6 +88,18 @@ def _locked(folder: Path) -> Iterator[Callable[[], None]]:
             yield lambda: None
         finally:
             stream.truncate(0)
+
+
+def _lock(stream: TextIO) -> None:
+    for last in (False, False, False, True):  # `is_held` holds it too, for a moment
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError:
+            if last:
+                stream.seek(0)
+                raise Busy(stream.read().strip() or "another process") from None
+            time.sleep(0.02)
 
 
 @contextlib.contextmanager

@@ -94,17 +94,6 @@ def tree(folder: AnyPath) -> list[str]:
     return sorted(name.removeprefix(base) for name in found if name.startswith(base))
 
 
-def remove_tree(folder: AnyPath) -> None:
-    """Delete everything below a folder."""
-    if isinstance(folder, Path):
-        import shutil
-
-        shutil.rmtree(folder)
-    else:
-        with contextlib.suppress(FileNotFoundError):
-            folder.fs.rm(folder.path, recursive=True)
-
-
 @contextlib.contextmanager
 def copied(folder: AnyPath, names: Iterable[str]) -> Iterator[Path]:
     """A local folder with these files and folders of `folder`, those that are there: itself, or a copy to be read."""

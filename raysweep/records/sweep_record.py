@@ -6,6 +6,8 @@ import contextlib
 import errno
 import json
 import re
+import shlex
+import shutil
 import uuid
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -13,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from raysweep.errors import InputError, unknown
-from raysweep.records import driver_lock, files, ledger, paths
+from raysweep.records import driver_lock, files, leases, ledger, paths
 from raysweep.records.paths import AnyPath
 from raysweep.space import plain_name, restore
 
@@ -21,7 +23,11 @@ FORMAT = 1
 STORE = "store"
 RESERVED = ("mlflow.db", "mlflow-artifacts", STORE)
 FILE, LEDGER, LOGS = "sweep.json", "ledger", "logs"
-INSIDE = (FILE, driver_lock.FILE, LEDGER, LOGS, "report", "tune")
+DELETING = "sweep.deleting.json"
+"""The record of a sweep whose deletion has begun, so that not all of it may be there any more."""
+REPORT, PART = "report", "report-part"
+"""Folders of its report, and of that of a part of it which was asked for."""
+INSIDE = (FILE, DELETING, driver_lock.FILE, LEDGER, LOGS, REPORT, PART, "tune")
 
 
 @dataclass(frozen=True)
@@ -56,14 +62,27 @@ def create(folder: AnyPath, sweep: str, space: dict[str, Any], tracking_uri: str
     return record
 
 
-def abandon(folder: AnyPath) -> None:
-    """Take away the empty folders of a record that could not be written."""
-    if not isinstance(folder, Path):
+def abandon(folder: AnyPath, storage_too: bool) -> None:
+    """Take away those folders made for a sweep that are empty; storage_too: also the storage, if it was made for it."""
+    if not isinstance(folder, Path):  # a bucket has none
         return
-    with contextlib.suppress(OSError):
-        (folder / LEDGER).rmdir()
-        folder.rmdir()
-        folder.parent.rmdir()
+    for made in (folder / LEDGER, folder / LOGS, folder, *([folder.parent] if storage_too else [])):
+        with contextlib.suppress(OSError):  # there is something in it
+            made.rmdir()
+
+
+def withdraw(folder: AnyPath, storage_too: bool) -> None:
+    """Take back the creation of a record, by whoever holds the sweep's lock. Nothing else is taken away: rows that lay
+    there without a record stay."""
+    _without(folder, FILE)
+    abandon(folder, storage_too)
+
+
+def _without(folder: AnyPath, record: str) -> None:
+    """Remove the last files of a sweep: its record, and the lock that is held (that of a bucket is given back)."""
+    (folder / record).unlink()
+    if isinstance(folder, Path):
+        (folder / driver_lock.FILE).unlink()
 
 
 def update(folder: AnyPath, record: Record) -> None:
@@ -71,13 +90,14 @@ def update(folder: AnyPath, record: Record) -> None:
     files.replace(folder / FILE, _encode(record))
 
 
-def load(folder: AnyPath) -> Record | None:
-    """The record of a sweep, or None if there is no such sweep; InputError if it cannot be understood."""
+def load(folder: AnyPath, to_delete: bool = False) -> Record | None:
+    """The record of a sweep, or None if there is no such sweep; InputError if it cannot be understood, and unless
+    `to_delete` if the deletion of the sweep has begun."""
     for path in (folder, *(folder / inner for inner in INSIDE)):  # a name is a folder of this storage, not a way out
         if isinstance(path, Path) and path.is_symlink():
             raise InputError(str(path), "is a link; expected to lie in the storage itself")
     try:
-        text = (folder / FILE).read_text(encoding="utf-8")
+        text = _text(folder, to_delete)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UnicodeDecodeError:
@@ -100,10 +120,21 @@ def load(folder: AnyPath) -> Record | None:
         raise InputError(str(folder / FILE), f"not the record of a sweep ({error})") from None
 
 
+def _text(folder: AnyPath, to_delete: bool) -> str:
+    try:
+        return (folder / FILE).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        text = (folder / DELETING).read_text(encoding="utf-8")
+        if to_delete:
+            return text
+        raise InputError(folder.name, "is being deleted, or its deletion was cut short; finish that with: raysweep "
+                                      f"delete {folder.name} --storage {shlex.quote(str(folder.parent))}") from None
+
+
 def sweeps(storage: AnyPath) -> list[str]:
     """Names of the sweeps in a storage directory; InputError if it cannot be read."""
     try:
-        return sorted(path.parent.name for path in storage.glob(f"*/{FILE}"))
+        return sorted({path.parent.name for name in (FILE, DELETING) for path in storage.glob(f"*/{name}")})
     except OSError as error:
         raise InputError("--storage", f"{storage} cannot be read ({error.strerror})") from None
 
@@ -120,10 +151,32 @@ def find(storage: AnyPath, name: str) -> AnyPath:
     return storage / chosen
 
 
+def begin_deletion(folder: AnyPath) -> None:
+    """From now on this is no sweep that anyone goes on with; in one step, and where a disk is full as well."""
+    with contextlib.suppress(FileNotFoundError):  # it had begun before
+        (folder / FILE).rename(str(folder / DELETING))
+
+
+def keep(folder: AnyPath) -> None:
+    """Take back `begin_deletion`, before anything was deleted."""
+    (folder / DELETING).rename(str(folder / FILE))
+
+
 def delete(folder: AnyPath) -> None:
-    """Remove a sweep: its record first, so that a deletion cut short leaves no half sweep behind."""
-    (folder / FILE).unlink()
-    paths.remove_tree(folder)
+    """Remove a sweep whose deletion has begun, by whoever holds its lock: the record last, so that what is left where
+    this is cut short is never taken for a sweep and can be deleted."""
+    if isinstance(folder, Path):
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path.name not in (DELETING, driver_lock.FILE):
+                path.unlink()
+    else:  # but for the lock, which is given back as always
+        kept = (DELETING, f"{leases.FOLDER}/")
+        if rest := [folder / name for name in paths.tree(folder) if not name.startswith(kept)]:
+            files.remove(rest)
+    _without(folder, DELETING)
+    abandon(folder, storage_too=False)
 
 
 def _encode(record: Record) -> bytes:

@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from raysweep.errors import InputError
 from raysweep.identity import content_id
 from raysweep.workloads.declaration import Parameter, Stage
 from raysweep.workloads.language import WORKLOAD, corpus, costs
 from raysweep.workloads.language.schedules import trunk_and_anneal, trunk_steps
 from raysweep.workloads.language.shapes import shape_of
+from raysweep.workloads.language.splitting import BadText
 
 _RESOLVED = ("preset", "depth", "width", "context", "source")
 
@@ -30,7 +32,10 @@ def identity(parameters: Mapping[str, Any], seed: int, trunk_step: int | None = 
               if name not in _RESOLVED and not _says_nothing(WORKLOAD.by_name[name], value)}
     if trunk_step is not None:
         wanted = {**wanted, "pretrain_length": None, "trunk_step": trunk_step}
-    text = corpus.load(str(parameters["source"])).digest
+    try:
+        text = corpus.load(str(parameters["source"])).digest
+    except BadText as error:  # it was there when the sweep was planned
+        raise InputError("fixed.source", str(error)) from None
     return content_id([WORKLOAD.name, "pretrain", WORKLOAD.identity_version, wanted, asdict(shape_of(parameters)), text,
                        int(seed), []])
 
