@@ -125,8 +125,8 @@ def space(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that, on the path, brings the workloads `sandbox`, `annotated` and `together` by entry point, as another package
-    would."""
+    """A folder that, on the path, brings the workloads `sandbox`, `annotated` and `together` by entry point, as another
+    package would."""
     folder = tmp_path_factory.mktemp("site")
     for module in ("sandbox_workload.py", "gang_workload.py"):
         (folder / module).write_text((TESTS / module).read_text())

@@ -68,7 +68,7 @@ def await_that(condition: Callable[[], bool]) -> None:
 
 
 def hear_nothing_until(condition: Callable[[], bool]) -> None:
-    """As a long call into a numerical library: this thread runs no Python, and so no handler of a signal, until then."""
+    """As a long call into a numerical library: this thread runs no Python till then, and so no handler of a signal."""
     library, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(256)
     library.pthread_mutex_init(mutex, None)
     library.pthread_mutex_lock(mutex)

@@ -1,4 +1,4 @@
-"""A deletion has the sweep for itself from its first step to its last; one that is cut short is finished by the next."""
+"""A deletion has its sweep for itself from first to last; one that is cut short is finished by the next."""
 
 from __future__ import annotations
 
@@ -69,8 +69,9 @@ main(sys.argv[1:])
 def test_a_deletion_that_is_killed_leaves_no_sweep_and_can_be_finished(storage: Path, space: Path, call: Call) -> None:
     run(storage)
     there = ["--storage", storage]
-    killed = subprocess.run([sys.executable, "-c", KILLED, "delete", "small", *map(str, there), "--tracking-uri", "none"],
-                            stdin=subprocess.DEVNULL, timeout=120, check=False)
+    arguments = ["delete", "small", "--storage", str(storage), "--tracking-uri", "none"]
+    killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], stdin=subprocess.DEVNULL, timeout=120,
+                            check=False)
     assert killed.returncode == 9
     assert (storage / "small").exists()
     for command in (["run", space, *QUIET], ["resume", "small", *QUIET], ["results", "small"], ["status", "small"]):
@@ -83,7 +84,7 @@ def test_a_deletion_that_is_killed_leaves_no_sweep_and_can_be_finished(storage: 
 
 
 def test_a_lock_is_not_that_of_a_sweep_that_was_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its file may be deleted between its opening and its locking; another driver would find a new one and lock that."""
+    """Its file may be deleted after it was opened and before it is locked; another driver would lock a new one."""
     usual, times = driver_lock._lock, []
 
     def lock(stream: object) -> None:

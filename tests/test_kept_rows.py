@@ -27,8 +27,8 @@ def test_rows_stay_where_a_report_is_bad_input(sandbox: Path, storage: Path, tmp
     assert outcome.code == 2
     assert "Traceback" not in outcome.err
     assert outcome.err.splitlines()[-1] == (
-        "fixed.behaviour: expected a row that a caveat can be said of; 2 rows are kept; go on with: raysweep report noted "
-        f"--storage {storage}")
+        "fixed.behaviour: expected a row that a caveat can be said of; 2 rows are kept; go on with: raysweep report "
+        f"noted --storage {storage}")
     assert call("results", "noted", "--storage", storage).out.count("\n") == 3
     kept = files_of(storage / "noted" / "ledger")
     again = call("resume", "noted", *there)
@@ -86,9 +86,10 @@ def test_rows_stay_where_a_text_is_gone_before_the_end(text: Path, storage: Path
 
     written(tmp_path, of_text(text))
     monkeypatch.setattr(driver, "compute", then_lost)
-    outcome = call("run", tmp_path / "space.yaml", "--storage", storage, "--tracking-uri", "none", "--executor", "inline")
+    nowhere = ["--tracking-uri", "none"]
+    outcome = call("run", tmp_path / "space.yaml", "--storage", storage, *nowhere, "--executor", "inline")
     assert outcome.code == 0, outcome  # nothing but the rows is needed any more
-    for command in (["results"], ["status", "--tracking-uri", "none"], ["report"], ["resume", "--tracking-uri", "none"]):
+    for command in (["results"], ["status", *nowhere], ["report"], ["resume", *nowhere]):
         told = call(command[0], "small", "--storage", storage, *command[1:])
         assert told.code == 0, told
     mirrored = call("resume", "small", "--storage", storage, "--tracking-uri", f"sqlite:///{tmp_path / 'mlflow.db'}")
@@ -98,8 +99,8 @@ def test_rows_stay_where_a_text_is_gone_before_the_end(text: Path, storage: Path
     assert open_sweep("small", storage).results()["status"].tolist() == ["ok"]
 
 
-def test_a_text_that_is_gone_while_a_sweep_is_planned_leaves_nothing(text: Path, storage: Path, tmp_path: Path, call: Call,
-                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_that_is_gone_while_a_sweep_is_planned_leaves_nothing(
+        text: Path, storage: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = sweep._create
 
     def then_lost(*arguments: Any) -> Any:

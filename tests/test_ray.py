@@ -6,6 +6,7 @@ import functools
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,24 @@ def test_a_row_that_kills_every_worker_is_recorded_as_failed(ray_cluster: str, s
     assert "ArithmeticError: x = 2 cannot be computed" in reasons[0]
     assert "worker" in reasons[1]
     assert "died" in reasons[1]
+
+
+@pytest.mark.slow
+def test_a_halt_on_ray_waits_for_no_trial_that_still_runs(ray_cluster: str, sandbox: Path, storage: Path,
+                                                          tmp_path: Path) -> None:
+    space = sandbox_space(tmp_path, ["compute", "halt", "wait"])
+    written(tmp_path, space)
+    started = time.monotonic()
+    with pytest.raises(InputError, match="fixed.folder: expected a place that is there; 1 rows are kept; go on with"):
+        run(storage, space, workers=2)
+    assert time.monotonic() - started < 60  # the row that waits gives up after 120 s
+    (waiting,) = tmp_path.glob("wait-*")
+    until(lambda: not Path(f"/proc/{waiting.read_text()}").exists(), seconds=20)
+    assert open_sweep("sandy", storage).results()["y"].tolist() == [0]
+    (tmp_path / "mended").touch()
+    (tmp_path / "go").touch()
+    run(storage, space, executor="inline")
+    assert open_sweep("sandy", storage).results()["y"].tolist() == [0, 1, 2]
 
 
 def test_ctrl_c_on_ray_keeps_what_is_done(ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path) -> None:

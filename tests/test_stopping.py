@@ -5,9 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import pytest
-from conftest import hear
+from conftest import QUIET, hear, until
+from spaces import sandbox_space, written
+
+from raysweep import stopping
 
 PATIENCE = 120.0  # seconds until a test gives up waiting for the end
 
@@ -70,3 +75,58 @@ def test_a_signal_to_a_driver_that_is_leaving_ends_it_at_once_with_its_own_code(
     leaving.send_signal(number)
     _, err = leaving.communicate(timeout=PATIENCE)
     assert (leaving.returncode, err) == (code, "")
+
+
+def test_what_two_threads_close_is_closed_once_and_both_see_it_done() -> None:
+    closed: list[str] = []
+    begun, let_go = threading.Event(), threading.Event()
+
+    def close(who: str) -> None:
+        begun.set()
+        assert let_go.wait(PATIENCE)
+        closed.append(who)
+
+    once = stopping.once(close)
+    seen: list[list[str]] = []
+    watcher = threading.Thread(target=once, args=("watcher",))
+    watcher.start()
+    assert begun.wait(PATIENCE)
+    main = threading.Thread(target=lambda: (once("main"), seen.append(list(closed))))
+    main.start()
+    assert not seen  # it waits for the other
+    let_go.set()
+    main.join(PATIENCE)
+    watcher.join(PATIENCE)
+    assert (closed, seen) == (["watcher"], [["watcher"]])
+    once("again")
+    assert closed == ["watcher"]
+
+
+DEAF = """
+import sys
+from raysweep import stopping
+from raysweep.main import main
+stopping.PATIENCE, stopping.DEADLINE = 0.1, 100.0
+main(sys.argv[1:])
+"""
+
+
+def test_a_driver_that_hears_late_closes_its_record_once(sandbox: Path, storage: Path, tmp_path: Path) -> None:
+    """The thread that sees to a timely end has closed it and said how to go on; then the call returns."""
+    written(tmp_path, sandbox_space(tmp_path, ["compute", "deaf"]))
+    arguments = ["run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"]
+    driven = subprocess.Popen([sys.executable, "-c", DEAF, *arguments], stdin=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True, preexec_fn=hear)
+    try:
+        until(lambda: any(tmp_path.glob("deaf-*")), driven)
+        driven.send_signal(signal.SIGTERM)
+        assert driven.stderr is not None
+        told = next(line for line in driven.stderr if line.startswith("interrupted: "))
+        (tmp_path / "go").touch()
+        _, rest = driven.communicate(timeout=PATIENCE)
+    finally:
+        driven.kill()
+    assert told == f"interrupted: 1 rows are kept; go on with: raysweep resume sandy --storage {storage}\n"
+    assert driven.returncode == 130
+    assert "kept" not in rest
+    assert "Traceback" not in rest
