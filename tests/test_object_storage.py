@@ -21,7 +21,7 @@ from spaces import small_space, waiting_space, written
 import raysweep
 from raysweep import driver
 from raysweep.errors import InputError
-from raysweep.records import compaction, driver_lock, ledger, paths
+from raysweep.records import compaction, driver_lock, ledger, paths, sweep_record
 from raysweep.records.ledger import Row
 from raysweep.records.store_files import open_files
 
@@ -111,6 +111,25 @@ def test_every_command_works_on_a_bucket_as_on_a_folder(call: Call, s3: str, spa
     assert call("delete", "small", "--storage", where, "--yes").code == 0
     assert objects(f"{s3}/deep") == {}
     assert "no such sweep" in call("status", "small", "--storage", where).err
+
+
+def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(call: Call, s3: str, space: Path,
+                                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call("run", space, "--storage", s3, *QUIET).code == 0
+    delete = ["delete", "small", "--storage", s3, "--tracking-uri", "none"]
+    with monkeypatch.context() as broken:
+        def fail(paths: object) -> None:
+            raise OSError("the bucket is out of reach")
+
+        broken.setattr(sweep_record.files, "remove", fail)
+        told = call(*delete)
+    assert (told.code, told.err.startswith("small: could not be deleted whole (the bucket is out")) == (2, True), told
+    for command in (["run", space], ["resume", "small"]):
+        refused = call(*command, "--storage", s3, *QUIET)
+        assert refused.code == 2
+        assert refused.err.startswith("small: is being deleted, or its deletion was cut short")
+    assert call(*delete).code == 0
+    assert objects(s3) == {}
 
 
 def test_a_second_driver_is_refused_and_the_first_goes_on(waiting: subprocess.Popen[str], call: Call, s3: str,
