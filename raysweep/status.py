@@ -104,11 +104,12 @@ def delete(found: Sweep, tracking_uri: str | None) -> None:
         raise InputError(found.name, "is being deleted by somebody else" if begun else "is running; stop it first")
     uri = mirroring.tracking(tracking_uri, found.record, found.folder.parent)
     with driver.only_driver(found.folder, found.record, terminal.say, to_delete=True):
-        sweep_record.begin_deletion(found.folder)
+        whole = sweep_record.begin_deletion(found.folder)
         try:
             _forget(found, uri)
-        except BaseException:  # so far everything is there
-            sweep_record.keep(found.folder)
+        except BaseException:
+            if whole:  # and so it still is
+                sweep_record.keep(found.folder)
             raise
         if found.workload.stored:
             stored_stages.release(found.folder, found.record)

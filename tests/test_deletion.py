@@ -78,6 +78,8 @@ def test_a_deletion_that_is_killed_leaves_no_sweep_and_can_be_finished(storage: 
         refused(call(*command, *there), "small: is being deleted, or its deletion was cut short",
                 f"raysweep delete small --storage {storage}")
     assert "raysweep delete small" in call("list", *there).out
+    refused(call("delete", "small", *there, "--tracking-uri", "http://127.0.0.1:9/"), "--tracking-uri: ")
+    refused(call("results", "small", *there), "small: is being deleted")  # it has not become a whole one again
     assert call("delete", "small", *there, "--tracking-uri", "none").code == 0
     assert not (storage / "small").exists()
     assert call("run", space, *there, *QUIET).code == 0

@@ -151,10 +151,14 @@ def find(storage: AnyPath, name: str) -> AnyPath:
     return storage / chosen
 
 
-def begin_deletion(folder: AnyPath) -> None:
-    """From now on this is no sweep that anyone goes on with; in one step, and where a disk is full as well."""
-    with contextlib.suppress(FileNotFoundError):  # it had begun before
+def begin_deletion(folder: AnyPath) -> bool:
+    """From now on this is no sweep that anyone goes on with; in one step, and where a disk is full as well. False if
+    its deletion had begun before."""
+    try:
         (folder / FILE).rename(str(folder / DELETING))
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def keep(folder: AnyPath) -> None:
