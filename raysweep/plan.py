@@ -20,6 +20,7 @@ from raysweep.identity import cell_id, content_id, finetune_id, stage_ids
 from raysweep.resources import Resources
 from raysweep.space import Space
 from raysweep.workloads.declaration import Stage, Workload, column
+from raysweep.workloads.looks import one_look
 
 CUTTING_HELPS = 0.9  # a finer cut is worth what it costs only if it makes less than this of memory, or of time
 
@@ -81,6 +82,7 @@ _Kept = Callable[[np.ndarray, int], Mapping[str, float]]
 """Cells and their draw -> the stages of theirs that the store keeps, with the seconds that each takes."""
 
 
+@one_look()
 def enumerate_cells(space: Space, check: bool = True) -> Cells:
     """All cells of a space; InputError for a cell the workload refuses, or if none is left. check: False to look at
     what was checked before it was computed: a text that is gone since must not hide the rows."""
@@ -276,6 +278,7 @@ def cell_stages(workload: Workload, cells: Cells, seeds: Iterable[int]) -> Calla
     there, else the pretrainings; then the fine-tunings, one per seed."""
     seeds, stored = list(seeds), stored_stages(workload, cells)
 
+    @one_look()
     def of_cell(cell: int) -> list[str]:
         parameters = cells.parameters(cell)
         if not workload.stored:

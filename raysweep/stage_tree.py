@@ -16,6 +16,7 @@ from raysweep.records import stage_progress
 from raysweep.records.store import Store
 from raysweep.records.store_format import Damaged
 from raysweep.workloads.declaration import Stage, Workload
+from raysweep.workloads.looks import one_look
 
 FINETUNE = "finetune"
 
@@ -55,6 +56,7 @@ class Tree:
         return sum(kind.seconds for kind in self.kinds.values())
 
 
+@one_look()
 def build(books: Books, work: Work, store: Store, recompute: bool = False) -> Tree:
     """The tree of the rows that are missing; weights are not read. `recompute`: stages of other code count as new."""
     cells, of_row = books.cells, plan.stored_stages(books.workload, books.cells)

@@ -18,10 +18,11 @@ from spaces import STEP, language_space, written
 
 from raysweep import plan, space_files, stage_tree, sweep, workloads
 from raysweep.books import Books
+from raysweep.errors import InputError
 from raysweep.records.store import Store
 from raysweep.space import Space, validate
 from raysweep.workloads.declaration import Cost
-from raysweep.workloads.language import costs
+from raysweep.workloads.language import costs, files
 
 Call = Callable[..., Outcome]
 PATIENCE = 90.0
@@ -195,6 +196,57 @@ def test_a_killed_long_pretraining_goes_on_from_its_last_checkpoint(call: Call, 
     assert resumed[-1] >= step
     assert call("run", path, "--storage", tmp_path / "straight", *QUIET).code == 0
     assert_same_rows(rows("small", storage), rows("small", tmp_path / "straight"))
+
+
+# Texts in files
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every look at the files of a text, as it happens."""
+    seen, look = [], files.paths
+    monkeypatch.setattr(files, "paths", lambda pattern: seen.append(pattern) or look(pattern))
+    return seen
+
+
+def plan_of(text: Path, storage: Path, lengths: int, rates: int) -> set[str]:
+    """The stages of a plan over one text, by their ids."""
+    axes = {"pretrain_length": [STEP * (1 + n) for n in range(lengths)],
+            "finetune_lr": [1e-3 + 1e-6 * n for n in range(rates)]}
+    return tree_of(validate(asked(axes=axes, fixed={"source": f"file:{text}", "target": f"file:{text}"})),
+                   storage).needed
+
+
+def test_a_plan_looks_at_a_text_once_however_many_cells_it_has(tmp_path: Path, looks: list[str]) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(f"line {n} of the text" for n in range(400)))
+    plan_of(text, tmp_path, 1, 1)
+    looks.clear()
+    plan_of(text, tmp_path, 10, 30)
+    assert len(looks) == 2  # when cells are enumerated, and when it is seen what the store has of their stages
+
+
+def test_texts_in_turn_are_each_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of them than are kept in memory."""
+    names = [f"file:{tmp_path}/{n}.txt" for n in range(8)]
+    for number, name in enumerate(names):
+        Path(name.removeprefix("file:")).write_text("\n".join(f"line {n} of text {number}" for n in range(400)))
+    read, documents = [], files.documents
+    monkeypatch.setattr(files, "documents", lambda pattern: read.append(pattern) or documents(pattern))
+    plan.enumerate_cells(validate(asked(axes={"target": names})))
+    assert len(read) == 8
+
+
+def test_a_text_that_changes_between_two_plans_of_a_process_is_seen(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(f"line {n} of the text" for n in range(400)))
+    first = plan_of(text, tmp_path, 2, 2)
+    assert plan_of(text, tmp_path, 2, 2) == first
+    text.write_text("\n".join(f"line {n} of another text" for n in range(400)))
+    assert not plan_of(text, tmp_path, 2, 2) & first
+    text.unlink()
+    with pytest.raises(InputError, match="no such file"):
+        plan_of(text, tmp_path, 2, 2)
 
 
 # Code that changed
