@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import math
+import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -214,8 +217,57 @@ def test_the_source_of_a_workload_changes_with_its_version() -> None:
     for name, versions in current().items():
         for version, digest in versions.items():
             assert pinned.get(name, {}).get(version) == digest, (
-                f"the source of {name} changed. If any number it computes changed, raise its identity_version; in "
-                "either case then pin the new digest: python -m tests.pin_digests")
+                f"the source of {name} changed. If any number it computes changed, raise its identity_version (and "
+                "VERSION in the tree.py of language, if weights that it stores did); in either case then pin the new "
+                "digest: python -m tests.pin_digests")
+
+
+CHANGE_NO_ROW = {
+    "raysweep.errors": "what is said of bad input",
+    "raysweep.identity": "how stages are called",
+    "raysweep.workloads.declaration": "types that describe a workload; what it says of itself is a source of its own",
+    "raysweep.workloads.looks": "asks the same question once",
+}
+
+
+@pytest.mark.parametrize("name", workloads.BUILT_IN)
+def test_every_module_that_a_workload_computes_with_is_one_of_its_sources(name: str) -> None:
+    """Else a change there would be seen by no --on-code-change."""
+    sources = identity.source_files(workloads.get(name))
+    missing = {module: str(path) for path in sources for module in imported(path)
+               if module not in CHANGE_NO_ROW and Path(find_spec(module).origin) not in sources}
+    assert missing == {}, "modules outside of `sources`, and who imports them"
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of raysweep that a file imports or names ("module:function"), those for type checkers apart."""
+    found: set[str] = set()
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            return
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [entry.name for entry in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: relative imports are not followed"
+            inner = [f"{node.module}.{entry.name}" for entry in node.names]
+            names = [own if is_module(own) else str(node.module) for own in inner]
+        elif isinstance(node, ast.Constant) and re.fullmatch(r"raysweep(\.\w+)+(:\w+)?", str(node.value)):
+            names = [str(node.value).partition(":")[0]]
+        found.update(name for name in names if name.startswith("raysweep.") and is_module(name))
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(ast.parse(path.read_text()))
+    return found
+
+
+def is_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def test_stages_are_shared_by_rows_that_agree_in_them() -> None:
