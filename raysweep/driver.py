@@ -110,7 +110,8 @@ def compute(folder: AnyPath, place: Place, books: Books, sharing: Sharing, limit
                 return []
             packs = plan.make_packs(books.workload, cells, work.pending, packing(place))
             progress.expect(work.rows, sum(pack.seconds for pack in packs))
-            say(where(place, packs, as_packed(work, packs, books.workload)))
+            guessed = books.workload.gpu_guess and any(pack.needs.gpus for pack in packs)
+            say(where(place, packs, as_packed(work, packs, books.workload)) + (" (a guess)" if guessed else ""))
             return packs
 
         def on_segment(pack: Pack, path: AnyPath) -> None:

@@ -70,6 +70,8 @@ def describe(space: Space, name: str | None, storage: str | AnyPath, options: Op
             lines.append(f"  {len(own):,} pack{_s(own)} on {needs.words()} each")
     runs = len(cells) if default_runs_per(cells) == "cell" else 0
     lines.append(f"  estimated {duration(seconds)} in {place}; {duration(work.seconds)} of one {unit}")
+    if on_gpus and books.workload.gpu_guess:
+        lines.append(f"  GPU time is a guess {books.workload.gpu_guess}")
     lines.append(f"  beside it: MLflow about {duration(4 + MIRROR_SECONDS * runs)} in the background, the report 5 to "
                  "30 s (--tracking-uri none and --no-report leave them out)")
     lines.append(f"  estimated memory {max(pack.peak_bytes for pack in packs) / 1e6:,.0f} MB a trial; "

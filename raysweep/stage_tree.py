@@ -35,13 +35,15 @@ class Kind:
 
 @dataclass
 class Tree:
-    """The stage tree of rows to be computed. store: where stages are shared; on_gpu: seconds are of a GPU; needed: the
-    ids of its stored stages; found: what the store says of those it has; older: those of them that other code computed;
-    reused: those that are not computed again; kinds: by the path of kinds that leads there; alone: seconds if every
-    checkpoint were pretrained once, but from the start; plain: seconds of a grid that pretrains for every row."""
+    """The stage tree of rows to be computed. store: where stages are shared; on_gpu: seconds are of a GPU; guessed: and
+    no more than a guess; needed: the ids of its stored stages; found: what the store says of those it has; older: those
+    of them that other code computed; reused: those that are not computed again; kinds: by the path of kinds that leads
+    there; alone: seconds if every checkpoint were pretrained once, but from the start; plain: seconds of a grid that
+    pretrains for every row."""
 
     store: Store
     on_gpu: bool
+    guessed: bool
     needed: set[str]
     found: dict[str, dict[str, Any]]
     older: set[str]
@@ -69,7 +71,8 @@ def build(books: Books, work: Work, store: Store, recompute: bool = False) -> Tr
     found = records(store, needed)
     older = of_other_code(books.workload, found)
     there = found.keys() - (older if recompute else set())
-    tree = Tree(store, any(needs.gpus for needs in cells.needs), needed, found, older, there)
+    on_gpu = any(needs.gpus for needs in cells.needs)
+    tree = Tree(store, on_gpu, on_gpu and bool(books.workload.gpu_guess), needed, found, older, there)
     begun = {name.split(".")[0] for name in store.files.names(stage_progress.FOLDER) if name.endswith(".json")}
     seen: set[str] = set()
     for chain, members in leaves.values():
@@ -121,7 +124,8 @@ def _users(store: Store, stages: set[str]) -> list[str]:
 def lines(tree: Tree) -> list[str]:
     """The tree for the terminal, indented by kind, and what sharing saves."""
     unit = "GPU" if tree.on_gpu else "core"
-    shown = [f"stages, kept in {tree.store.url} ({unit} time estimated):"]
+    said = "is a guess, see below" if tree.guessed else "estimated"
+    shown = [f"stages, kept in {tree.store.url} ({unit} time {said}):"]
     for path in sorted(tree.kinds):
         kind = tree.kinds[path]
         if kind.parents:

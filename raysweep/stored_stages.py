@@ -105,7 +105,7 @@ def code_note(workload: Workload, count: int, on_code_change: str) -> str:
     said = f"the code of {workload.name} changed since {count:,} of the stages in the store were computed"
     if on_code_change == "refuse":
         raise InputError("--on-code-change", f"{said}; reuse takes them, recompute replaces them")
-    return f"{said}, its identity_version did not: " + (
+    return f"{said}, the version of their identity did not: " + (
         "computing them again" if on_code_change == "recompute" else
         "reusing them (--on-code-change recompute replaces them)")
 

@@ -99,6 +99,16 @@ def test_the_grid_of_the_paper_is_priced_in_gpu_hours(tmp_path: Path) -> None:
     assert "GPU-hours" in stage_tree.lines(tree)[-1]
 
 
+def test_gpu_time_is_said_to_be_a_guess_and_time_of_a_core_is_not(call: Call, space: Callable[..., Path],
+                                                                  storage: Path) -> None:
+    shown = {gpus: call("run", space(resources={"gpus_per_trial": gpus}), "--dry-run", "--storage", storage).out
+             for gpus in (0, 1)}
+    assert "(core time estimated):" in shown[0]
+    assert "guess" not in shown[0]
+    assert "(GPU time is a guess, see below):" in shown[1]
+    assert "GPU time is a guess within a factor of 10 either way" in shown[1]
+
+
 def test_a_dry_run_says_what_is_new_and_what_is_reused_and_creates_nothing(call: Call, storage: Path,
                                                                            space: Callable[..., Path]) -> None:
     out = call("run", space(), "--dry-run", "--storage", storage).out
@@ -266,7 +276,8 @@ def older(call: Call, storage: Path, space: Callable[..., Path], monkeypatch: py
 def test_stages_of_other_code_are_reused_and_that_is_said(older: Path, call: Call, space: Callable[..., Path]) -> None:
     before = published(older)
     path = space(name="later")
-    said = "the code of language changed since 4 of the stages in the store were computed, its identity_version did not"
+    said = "the code of language changed since 4 of the stages in the store were computed, the version of their " \
+           "identity did not"
     assert f"{said}: reusing them" in call("run", path, "--dry-run", "--storage", older).out
     done = call("run", path, "--storage", older, *QUIET)
     assert f"{said}: reusing them" in done.err

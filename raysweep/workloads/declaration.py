@@ -150,6 +150,8 @@ class Workload:
         given all rows, with torch.distributed initialised, and trains one model with the others.
     caveat: one cell's parameters -> what the closed form beside it does not describe, in a sentence, or None.
     heavy_tailed: (metric, columns) -> boolean array: cells whose draws have no finite variance.
+    gpu_guess: why the gpu_seconds of its costs are no more than a guess, and within what factor, to follow the words
+        "GPU time is a guess"; empty where they were measured.
     """
 
     name: str
@@ -168,6 +170,7 @@ class Workload:
     check: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
     caveat: Callable[[Mapping[str, Any]], str | None] | None = None
     heavy_tailed: Callable[[str, Columns], np.ndarray] | None = None
+    gpu_guess: str = ""
     by_name: dict[str, Parameter] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

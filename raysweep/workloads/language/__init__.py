@@ -140,4 +140,6 @@ WORKLOAD = Workload(
     data_parallel=True,
     stages="raysweep.workloads.language.tree:needed",
     check=check,
+    gpu_guess="within a factor of 10 either way: its formula is fitted to another program, and this one was not "
+              "measured on a GPU",
 )

@@ -8,7 +8,9 @@ second, 40 % of the card's peak) plus its memory traffic (3.4e12 bytes a second,
 forward pass keeps is counted once as 4 bytes). The four numbers are set by three that were measured with a 3.1M-weight
 decoder of 4 layers and context 256: 10.1 million tokens a second at 65,536 tokens a step (9.8 by this formula), 3.0
 times the tokens a second of one with 8 models side by side at 16,384 tokens each (2.9), 9.7 times with 27 at 4,096
-(10.7). Other shapes are extrapolated: expect a factor 2 there too.
+(10.7). That decoder was another program than this one, of which nothing was measured on a GPU, and other shapes are
+extrapolated: a guess, within a factor of 10 either way (WORKLOAD.gpu_guess). For OLMo-30M's shape a model of this
+code's memory traffic gives about 8 times the seconds on an H100.
 """
 
 from __future__ import annotations
