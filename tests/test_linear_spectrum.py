@@ -210,14 +210,25 @@ def test_divergence_is_a_status_and_disturbs_no_neighbour():
     np.testing.assert_allclose(np.stack([metrics[name][[0, 2]] for name in LOSSES], axis=-1), alone, rtol=1e-10)
 
 
-def test_a_loss_that_ends_above_its_start_is_divergence_however_finite():
+def test_a_loss_that_ends_above_its_start_is_ok_while_it_is_finite():
     near = "1.99,1.2,0.7,0.4,0.2,0"
     source, target = read(SMALL["source_spectrum"], 6), read(near, 6)
     swinging = modes.descended(np.sqrt(source), target, 0.27, 301, 2) ** 2  # the bound is 0.251
     assert 10 * ((source - target) ** 2).sum() < ((swinging - target) ** 2).sum() < 10
-    _, status = run(engine="network", target_spectrum=near, pretrain_length=np.inf, finetune_steps=301,
-                    finetune_lr=[0.27, 0.2])
-    assert status.tolist() == ["diverged", "ok"]
+    metrics, status = run(engine="network", target_spectrum=near, pretrain_length=np.inf, finetune_steps=301,
+                          finetune_lr=[0.27, 0.2])
+    assert status.tolist() == ["ok", "ok"]
+    assert metrics["finetune_loss"][0] == pytest.approx(((swinging - target) ** 2).sum(), rel=1e-6)
+
+
+def test_a_number_of_steps_is_a_budget_and_training_without_end_is_not():
+    """One layer, and a step by which every distance grows by a tenth: finite after 300 steps, and not at the end."""
+    setting = {"engine": "network", "depth": 1, "dim": 3, "source_spectrum": "2,1.2,0.7", "target_spectrum": "1",
+               "finetune_lr": 1.05}
+    metrics, status = run(finetune_steps=[300.0, 10_000.0, np.inf], **setting)
+    assert status.tolist() == ["ok", "diverged", "diverged"]
+    assert metrics["finetune_loss"][0] == pytest.approx(1.1**600 * run(
+        finetune_steps=0.0, **setting)[0]["finetune_loss"][0], rel=1e-6)
 
 
 def test_the_bound_on_the_rate_is_where_descent_starts_to_diverge_or_swing():

@@ -90,7 +90,7 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
 WORKLOAD = Workload(
     name="linear_spectrum",
     summary="overtraining: noise or fine-tuning after pretraining, deep linear networks with chosen spectra (paper O)",
-    identity_version=1,
+    identity_version=2,
     parameters=PARAMETERS,
     metrics=METRICS,
     compute="raysweep.workloads.linear_spectrum.engines:compute",

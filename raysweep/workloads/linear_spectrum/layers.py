@@ -10,7 +10,7 @@ import math
 import torch
 
 CHECK_EVERY = 50  # steps between looks at convergence and divergence
-BLOWUP = 1e6  # a distance from the goal this many times its size: no way back
+BLOWUP = 1e6  # a distance from the goal this many times its size: training without end will not come back
 OK, NOT_CONVERGED, DIVERGED = 0, 1, 2
 
 
@@ -43,19 +43,19 @@ def descend(layers: list[torch.Tensor], goal: torch.Tensor, lr: torch.Tensor, st
 
     layers: L tensors (rows, d, d); goal: (rows, d, d); lr, steps: (rows,), steps inf for training to convergence:
     ‖P - M‖ <= tolerance · size, size the larger of ‖M‖ and ‖P - M‖ at the start, or a gradient of at most at_rest ·
-    size^(2-1/L), or `cap` steps. Diverged is a loss that is not a number or ends above where it started. A network that
-    is done leaves the batch, so that none waits for the slowest, or is disturbed by one that diverges.
+    size^(2-1/L), or `cap` steps. Diverged is a loss that is not finite; of training without end also one that no step
+    will bring back (BLOWUP). Where a number of steps ends, it ends, however high. A network that is done leaves the
+    batch, so that none waits for the slowest, or is disturbed by one that diverges.
     """
     depth, rows = len(layers), torch.arange(len(goal), device=goal.device)
     status = torch.full_like(rows, OK)
     batch = list(layers)
-    start = (product(batch) - goal).norm(dim=(1, 2))
-    size = torch.maximum(start, goal.norm(dim=(1, 2)))
+    size = torch.maximum((product(batch) - goal).norm(dim=(1, 2)), goal.norm(dim=(1, 2)))
     step = 0
     while len(rows):
         miss = (product(batch) - goal).norm(dim=(1, 2))
-        lost = ~(miss <= BLOWUP * size)  # NaN too
         endless = torch.isinf(steps)
+        lost = ~torch.isfinite(miss) | (endless & (miss > BLOWUP * size))
         rest = miss <= tolerance * size
         if bool(endless.any()):
             slope = torch.stack([each.norm(dim=(1, 2)) for each in gradients(batch, goal)]).norm(dim=0)
@@ -63,14 +63,13 @@ def descend(layers: list[torch.Tensor], goal: torch.Tensor, lr: torch.Tensor, st
         given_up = endless & ~rest & (step >= cap)
         done = lost | (endless & rest) | given_up | (steps <= step)
         if bool(done.any()):
-            above = lost | ~(miss <= start + 1e-12 * size)
             status[rows[given_up]] = NOT_CONVERGED
-            status[rows[done & above]] = DIVERGED
+            status[rows[lost]] = DIVERGED
             for whole, part in zip(layers, batch, strict=True):
                 if whole is not part:
                     whole[rows[done]] = part[done]
             keep = torch.nonzero(~done).squeeze(1)
-            rows, start, size, lr, steps, goal = (each[keep] for each in (rows, start, size, lr, steps, goal))
+            rows, size, lr, steps, goal = (each[keep] for each in (rows, size, lr, steps, goal))
             batch = [part[keep] for part in batch]
             if not len(rows):
                 break
