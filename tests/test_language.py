@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from spaces import language_space
 
+import raysweep
 from raysweep.records.store import Store
+from raysweep.reporting.draws import usable
 from raysweep.workloads.declaration import column
 from raysweep.workloads.language import (
     PARAMETERS,
@@ -137,15 +140,23 @@ def test_early_stopping_keeps_each_model_s_best_look():
     assert best.flat[:, 0].tolist() == [20, 30]
 
 
-def test_a_training_loss_above_its_start_is_divergence_though_every_number_is_finite(store):
-    rows = [{"overlap": 1.0, "finetune_lr": rate, "finetune_steps": 20, "finetune_schedule": "constant",
-             "pretrain_length": 160.0 * STEP} for rate in (1e-5, 0.3)]
-    metrics, status = compute(table(*rows), np.zeros(2, int), Store(store))
-    assert status.tolist() == ["ok", "diverged"]
-    assert np.isfinite(metrics["finetune_loss"]).all()
+def test_a_training_loss_that_ends_above_its_start_is_a_metric_and_no_status(tmp_path):
+    """Overtraining itself: the longer the pretraining, the lower the start, until the same rate ends above it."""
+    lengths = [5, 640]
+    space = language_space({"pretrain_length": [steps * STEP for steps in lengths], "finetune_lr": [0.0192]},
+                           {"target": "grammar:0.1", "finetune_steps": 30}, seeds=2)
+    frame = raysweep.run(space, storage=tmp_path, executor="inline", tracking_uri="none", report=False,
+                         say=lambda line: None).results()
+    assert frame["status"].tolist() == ["ok"] * 4
+    risen = frame.groupby("pretrain_length")["finetune_training_loss_rise"].agg(["min", "max"]).to_numpy()
+    assert risen[0].max() < -0.5
+    assert risen[1].min() > 0.05
+    used, dropped = usable(frame, "finetune_loss", ["pretrain_length", "seed"])  # what means and fits are made from
+    assert (len(used), dropped) == (4, {})
+    assert frame["finetune_loss"].max() < 6
 
 
-def test_a_run_that_wanders_about_its_floor_is_no_divergence_and_one_that_rises_is(store):
+def test_how_far_a_training_loss_rose_says_what_held_out_text_says(store):
     """Fine-tuned on the source itself: nothing to gain, at small rates nothing lost, at large ones what was learned."""
     kinds = [(1e-6, "constant"), (1e-5, "constant"), (1e-4, "cosine"), (3e-4, "cosine"), (5e-4, "constant"),
              (5e-3, "constant"), (5e-3, "cosine"), (3e-2, "constant")]
@@ -153,39 +164,79 @@ def test_a_run_that_wanders_about_its_floor_is_no_divergence_and_one_that_rises_
              "pretrain_length": 160.0 * STEP} for rate, schedule in kinds]
     for seed in range(3):
         metrics, status = compute(table(*rows), np.full(len(rows), seed), Store(store))
-        assert status.tolist() == ["ok"] * 5 + ["diverged"] * 3
-        assert metrics["sensitivity"][:5].max() < 0.1 < metrics["sensitivity"][5:].min()  # held-out text says the same
+        assert status.tolist() == ["ok"] * 8
+        for name in ("finetune_training_loss_rise", "sensitivity"):
+            assert metrics[name][:5].max() < 0.1 < metrics[name][5:].min()
 
 
-def test_a_rise_counts_as_soon_as_it_is_no_chance():
-    stream = np.random.default_rng(0)
-    text = stream.standard_normal((10, 1))  # batches differ by far more than any rise, and that is no excuse
-    rise = np.array([-1.0, 0.0, 0.02, 0.2, np.nan, np.inf])
-    assert training.rose(text, text + rise).tolist() == [False, False, True, True, True, True]
-    assert training.rose(text, text + training.RISE * np.array([0.5, 2])).tolist() == [False, True]
-    wandering = text + 0.1 * stream.standard_normal((10, 4000))  # up and down by chance: one in twenty, at both ends
-    assert 0.02 < training.rose(text, wandering).mean() < 0.06
-    assert training.rose(text, wandering + 0.2).mean() > 0.99
-    lost = np.full((10, 1), -0.1)  # a little gained on nine batches, and one of them lost
-    lost[3] = 50
-    assert training.rose(text, text + lost).tolist() == training.rose(text[:2], text[:2] + lost[2:4]).tolist() == [True]
-    one = np.array([[2.0, 2.0]])  # a single batch: nothing to be unsure about
-    assert training.rose(one, one + training.RISE * np.array([0.5, 2])).tolist() == [False, True]
+def test_a_rise_is_that_of_the_same_batches():
+    text = np.random.default_rng(0).standard_normal((10, 1))  # batches differ by far more than any rise
+    rise = np.array([-1.0, 0.0, 1e-6, 50.0, np.nan, np.inf])
+    np.testing.assert_allclose(training.mean_rise(text, text + rise), rise, atol=1e-14)
+    assert np.isnan(training.mean_rise(text + np.inf, text + np.inf))
 
 
-def test_a_pretraining_that_ends_above_its_start_is_published_and_its_rows_are_diverged(tmp_path):
+def test_what_early_stopping_keeps_is_what_is_judged(store):
+    """Weight decay so strong that, once warmed up, weights double each step until they are no numbers. What was kept
+    before is a model as any other, and the loss that rose is that of what was kept."""
+    rows = [{"finetune_weight_decay": 3e3, "finetune_schedule": "constant_warmup", "finetune_steps": 200,
+             "pretrain_length": 160.0 * STEP, "early_stopping": looks} for looks in (0, 200, 1)]
+    metrics, status = compute(table(*rows), np.zeros(3, int), Store(store))
+    assert status.tolist() == ["diverged", "ok", "diverged"]  # of the last the one look comes when all is lost
+    kept = {name: values[1] for name, values in metrics.items()}
+    moved = kept["finetune_loss"] - kept["finetune_loss_before"]
+    assert abs(moved) < 0.5
+    assert kept["finetune_training_loss_rise"] == pytest.approx(moved, abs=0.1)
+
+
+def test_a_pretraining_that_ends_above_its_start_is_ok_and_one_without_a_finite_loss_is_not(tmp_path):
     """Finite all along (2), or until a number is none (1e30); trained, perturbed or looked at with Hessians."""
     rows = [{"pretrain_lr": rate, **then} for rate in (2.0, 1e30, 2e-3) for then in (
         {}, {"noise": 1.0, "finetune_steps": 0}, {"finetune_steps": 0, "sharpness_iterations": 4})]
     metrics, status = compute(table(*rows), np.zeros(len(rows), int), Store(tmp_path))
-    assert status.tolist() == ["diverged"] * 6 + ["ok"] * 3
+    assert status.tolist() == ["ok"] * 3 + ["diverged"] * 3 + ["ok"] * 3
     assert len(Store(tmp_path).stages()) == 3
-    assert np.isfinite(metrics["pretrain_loss"][:3]).all()
+    rise = metrics["pretrain_training_loss_rise"]
     assert metrics["pretrain_loss"][0] > 6.5  # it began at 6.4
+    assert (rise[:3] == rise[0]).all()
+    assert rise[0] > 1
+    assert (rise[6:] < -0.2).all()
     before = files(tmp_path)
     _, again = compute(table(*rows), np.zeros(len(rows), int), Store(tmp_path))
     assert again.tolist() == status.tolist()
     assert files(tmp_path) == before
+
+
+def test_a_pretraining_that_was_stored_when_a_rise_was_divergence_is_read_as_what_it_is(tmp_path):
+    parameters = row(pretrain_lr=2.0)
+    now, then = Store(tmp_path / "now"), Store(tmp_path / "then")
+    entry, stage = stages.pretrained(parameters, 0, now), tree.identity(parameters, 0)
+    then.publish(stage, entry.tensors(), {**entry.meta, "diverged": True}, tree.describe(parameters, 0, "pretrain"))
+    expected, _ = compute(table({"pretrain_lr": 2.0}), np.zeros(1, int), now)
+    metrics, status = compute(table({"pretrain_lr": 2.0}), np.zeros(1, int), then)
+    assert status.tolist() == ["ok"]
+    for name, values in metrics.items():
+        np.testing.assert_array_equal(values, expected[name])
+
+
+def test_losses_stand_as_perplexities_too(store):
+    rows = [{}, {"noise": 0.5, "finetune_steps": 0}, {"noise": 1e4, "finetune_steps": 0}]
+    metrics, status = compute(table(*rows), np.zeros(3, int), Store(store))
+    assert status.tolist() == ["ok"] * 3
+    for loss, perplexity in (("pretrain_loss", "pretrain_perplexity"), ("finetune_loss", "finetune_perplexity"),
+                             ("pretrain_loss_after", "pretrain_perplexity_after")):
+        np.testing.assert_allclose(np.log(metrics[perplexity][:2]), metrics[loss][:2], rtol=1e-12)
+    np.testing.assert_allclose(metrics["sensitivity_perplexity"][:2], np.exp(metrics["pretrain_loss_after"][:2])
+                               - np.exp(metrics["pretrain_loss"][:2]), rtol=1e-12)
+    assert np.isfinite(metrics["sensitivity"][2])  # finite, though no float64 holds its perplexity
+    assert metrics["sensitivity_perplexity"][2] == np.inf
+
+
+def test_stored_pretrainings_keep_their_names_when_rows_change(store):
+    """These ids were published by version 3 of the rows."""
+    usual = {parameter.name: parameter.default for parameter in PARAMETERS}
+    assert tree.identity(usual, 0) == "394c1c97c14c486d"
+    assert tree.identity({**usual, "pretrain_schedule": "wsd", "pretrain_dropout": 0.1}, 1, 16) == "86835844ab81f163"
 
 
 def test_repetition_is_reported_in_epochs(tmp_path):

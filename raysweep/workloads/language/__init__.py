@@ -67,13 +67,23 @@ METRICS = (
     Metric("pretrain_loss", "source loss, held out, before perturbation and fine-tuning", "nats", "minimize"),
     Metric("pretrain_loss_after", "source loss after perturbation and fine-tuning", "nats", "minimize"),
     Metric("sensitivity", "pretrain_loss_after - pretrain_loss", "nats", "minimize"),
+    Metric("pretrain_perplexity", "exp(pretrain_loss): perplexity of a token", direction="minimize"),
+    Metric("pretrain_perplexity_after", "exp(pretrain_loss_after) (O Fig. 3 right, 5 top)", direction="minimize"),
+    Metric("sensitivity_perplexity", "pretrain_perplexity_after - pretrain_perplexity (O Fig. 3 left, 4)",
+           direction="minimize"),
     Metric("finetune_loss", "target loss after perturbation and fine-tuning, on test documents (in-domain); of a "
            "task the loss of the right class, by length-normalized likelihood", "nats", "minimize"),
+    Metric("finetune_perplexity", "exp(finetune_loss) (O Fig. 5 bottom)", direction="minimize"),
     Metric("finetune_loss_validation", "the same on the validation documents, for choosing a rate", "nats", "minimize"),
     Metric("finetune_accuracy", "share of test examples classified right; NaN where the target is no task",
            direction="maximize"),
     Metric("finetune_loss_before", "target loss on test documents before perturbation and fine-tuning", "nats",
            "minimize"),
+    Metric("finetune_training_loss_rise", "training loss at the weights that fine-tuning kept minus that at those it "
+           "started from, mean over its last 10 batches: above 0 it ended worse than it began; 0 without steps", "nats",
+           "minimize"),
+    Metric("pretrain_training_loss_rise", "training loss at the pretrained weights minus that at the initialization, "
+           "mean over the last 10 batches of pretraining", "nats", "minimize"),
     Metric("pretrain_loss_after_per_byte", "pretrain_loss_after in nats a byte of text instead of a token, so that "
            "vocabularies compare; NaN where tokens are given", "nats", "minimize"),
     Metric("finetune_loss_per_byte", "finetune_loss in nats a byte of text; NaN where tokens are given and of a task",
@@ -127,9 +137,9 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
 
 WORKLOAD = Workload(
     name="language",
-    summary="overtraining of small language models: noise or fine-tuning after pretraining (paper O); diverged: a loss "
-            "that is no number, or a training loss that ends above where it started",
-    identity_version=3,
+    summary="overtraining of small language models: noise or fine-tuning after pretraining (paper O); diverged: a "
+            "loss, gradient or weight that is not finite",
+    identity_version=4,
     parameters=PARAMETERS,
     metrics=METRICS,
     compute="raysweep.workloads.language.compute:compute",

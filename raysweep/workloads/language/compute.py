@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +21,9 @@ def compute(columns: Columns, seeds: np.ndarray, store: Store) -> tuple[dict[str
     """Every metric of every row, float64 (rows,) each, and its status.
 
     columns: one entry per row of every declared parameter; seeds: (rows,); store: where pretrainings are kept, each
-    computed once. A row whose training met a number that is none is diverged, at the weights before it; so is one whose
-    training loss ended above where it started, and one whose pretraining did either.
+    computed once. A row is diverged if a loss, a gradient or a weight of its own or of its pretraining is not finite,
+    and stands at the weights before it; that a loss ended above where it started is a metric. Early stopping keeps
+    weights from before: these are judged.
     """
     rows = [{name: values[index] for name, values in columns.items()} for index in range(len(seeds))]
     metrics = {metric.name: np.full(len(rows), np.nan) for metric in METRICS}
@@ -29,6 +32,9 @@ def compute(columns: Columns, seeds: np.ndarray, store: Store) -> tuple[dict[str
         seed = int(seeds[members[0]])
         entry = stages.pretrained(rows[members[0]], seed, store)
         base = stages.flat_of(entry.tensors(), shape_of(rows[members[0]]))
+        rise = stages.training_loss_rise(base, rows[members[0]], seed)
+        # "diverged" in entries of old is something else: it is set where a loss rose, too, however finite
+        finite = not entry.meta["frozen"] and math.isfinite(rise)
         for batch in _groups([rows[index] for index in members], seeds[members], PER_MODEL).values():
             chosen = [members[index] for index in batch]
             bytes_per_token = _bytes_per_token(rows[chosen[0]])
@@ -36,10 +42,20 @@ def compute(columns: Columns, seeds: np.ndarray, store: Store) -> tuple[dict[str
                 for name, value in found.items():
                     metrics[name][index] = value
                 metrics["epochs"][index] = float(entry.meta["epochs"])
+                metrics["pretrain_training_loss_rise"][index] = rise
                 for name, size in bytes_per_token.items():
                     metrics[f"{name}_per_byte"][index] = found[name] / size
-                status[index] = DIVERGED if entry.meta["diverged"] else word
-    return metrics, status
+                status[index] = word if finite else DIVERGED
+    return {**metrics, **_perplexities(metrics)}, status
+
+
+def _perplexities(metrics: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What O plots; infinite where a loss of some 710 nats or more has none that float64 holds."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        before, after, own = (np.exp(metrics[name]) for name in (
+            "pretrain_loss", "pretrain_loss_after", "finetune_loss"))
+        return {"pretrain_perplexity": before, "pretrain_perplexity_after": after,
+                "sensitivity_perplexity": after - before, "finetune_perplexity": own}
 
 
 def _bytes_per_token(parameters: dict[str, Any]) -> dict[str, float]:

@@ -122,29 +122,30 @@ def _together(start: Tensor, rows: list[Row], seed: int, shape: Shape, mixture: 
     if noise is not None:
         strength = torch.tensor([[float(row["noise"])] for row in rows], dtype=flat.dtype, device=flat.device)
         flat += strength * torch.as_tensor(noise, device=flat.device)
-    diverged = np.zeros(len(rows), bool)
+    finite, rise = np.ones(len(rows), bool), np.zeros(len(rows))
     if steps_of(rows[0]):
-        flat, diverged = _finetune(flat, rows, seed, shape, mixture, examinations.validation, begun)
+        flat, finite, rise = _finetune(flat, rows, seed, shape, mixture, examinations.validation, begun)
     loss, accuracy = examinations.test(flat)
     measured = {"pretrain_loss_after": examinations.source(flat)[0],
                 "finetune_loss": loss,
                 "finetune_accuracy": accuracy,
                 "finetune_loss_validation": examinations.validation(flat)[0],
+                "finetune_training_loss_rise": rise,
                 "distance_moved": sharding.norm((flat - start).double(), shape).cpu().numpy()}
     results = []
     for index in range(len(rows)):
         metrics = {**before, **{name: float(values[index]) for name, values in measured.items()}}
         metrics["sensitivity"] = metrics["pretrain_loss_after"] - metrics["pretrain_loss"]
-        finite = all(np.isfinite(value) for name, value in metrics.items() if name != "finetune_accuracy")
-        results.append((metrics, OK if finite and not diverged[index] else DIVERGED))
+        measurable = all(np.isfinite(value) for name, value in metrics.items() if name != "finetune_accuracy")
+        results.append((metrics, OK if measurable and finite[index] else DIVERGED))
     return flat, results
 
 
 def _finetune(flat: Tensor, rows: list[Row], seed: int, shape: Shape, mixture: Mixture, validation: Examination,
-              begun: dict[float, np.ndarray]) -> tuple[Tensor, np.ndarray]:
-    """The models after fine-tuning, and which of them diverged: a loss or gradient that is no number, or a training
-    loss that ended above where it started (training.rose), wherever early stopping would have it end. begun: losses at
-    the start by noise, filled as needed."""
+              begun: dict[float, np.ndarray]) -> tuple[Tensor, np.ndarray, np.ndarray]:
+    """The models after fine-tuning, at the weights that are kept; for which of them every loss and gradient up to these
+    weights was finite; and by how much their loss on the last batches is above that at the start (training.mean_rise).
+    begun: losses at the start by noise, filled as needed."""
     parameters, steps = rows[0], steps_of(rows[0])
     batch = int(parameters["finetune_batch"])
     recipe = Recipe(shape, np.array([float(row["finetune_lr"]) for row in rows]),
@@ -158,13 +159,13 @@ def _finetune(flat: Tensor, rows: list[Row], seed: int, shape: Shape, mixture: M
     state = State.fresh(flat, flat.device)
     best = Best(state, validation, _looks(steps, int(parameters["early_stopping"])))
     training.train(state, recipe, batches, steps, best if best.looks else None)
-    seen = range(max(0, steps - training.LOOKED), steps)
+    kept, finite = (best.flat, best.found) if best.looks else (state.flat, state.alive)
     for index, row in enumerate(rows):  # rows of one noise start alike
         if float(row["noise"]) not in begun:
-            begun[float(row["noise"])] = training.losses_on(flat[index:index + 1], batches, seen, shape)
-    rose = training.rose(np.concatenate([begun[float(row["noise"])] for row in rows], 1),
-                         training.losses_on(state.flat, batches, seen, shape))
-    return (best.flat if best.looks else state.flat), rose | ~state.alive.cpu().numpy()
+            begun[float(row["noise"])] = training.last_losses(flat[index:index + 1], batches, steps, shape)
+    rise = training.mean_rise(np.concatenate([begun[float(row["noise"])] for row in rows], 1),
+                              training.last_losses(kept, batches, steps, shape))
+    return kept, finite.cpu().numpy(), rise
 
 
 def _looks(steps: int, count: int) -> set[int]:
@@ -173,7 +174,8 @@ def _looks(steps: int, count: int) -> set[int]:
 
 class Best:
     """Early stopping: the weights of each model at the lowest validation loss among the looks, itself called after
-    every step."""
+    every step. A model that was frozen by then is looked at no more: one that has no earlier look has nothing to keep
+    (found)."""
 
     def __init__(self, state: State, validation: Examination, looks: set[int]) -> None:
         self.flat, self.looks, self._validation = state.flat.clone(), looks, validation
@@ -182,6 +184,11 @@ class Best:
     def __call__(self, state: State) -> None:
         if state.step in self.looks:
             loss = torch.as_tensor(self._validation(state.flat)[0], device=state.flat.device)
-            better = loss < self._loss
+            better = state.alive & (loss < self._loss)
             self._loss = torch.where(better, loss, self._loss)
             self.flat = torch.where(better.unsqueeze(1), state.flat, self.flat)
+
+    @property
+    def found(self) -> Tensor:
+        """Which models have weights that were kept, (models,)."""
+        return torch.isfinite(self._loss)

@@ -35,7 +35,7 @@ def pretrained(parameters: Mapping[str, Any], seed: int, store: Store) -> Entry:
         parent = _trunk(parameters, seed, store, schedules.trunk_steps(branch))
     else:
         factor = schedules.schedule("constant_warmup" if kind == "constant" else kind, steps, warmup)
-    return store.once(stage, lambda progress: _advance(parameters, seed, factor, steps, parent, progress, last=True),
+    return store.once(stage, lambda progress: _advance(parameters, seed, factor, steps, parent, progress),
                       describe=describe)
 
 
@@ -58,9 +58,8 @@ def _trunk(parameters: Mapping[str, Any], seed: int, store: Store, grid: list[in
 
 
 def _advance(parameters: Mapping[str, Any], seed: int, factor: Any, until: int, parent: Entry | None,
-             progress: Progress, last: bool = False) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Train from the last checkpoint of this stage, or else its parent, or else from the start. Where a pretraining
-    ends (last), it is held against where it began: training that made the model worse is divergence."""
+             progress: Progress) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Train from the last checkpoint of this stage, or else its parent, or else from the start."""
     shape, batch = shape_of(parameters), int(parameters["pretrain_batch"])
     text = corpus.load(str(parameters["source"]))
     start = progress.load() or parent
@@ -77,32 +76,42 @@ def _advance(parameters: Mapping[str, Any], seed: int, factor: Any, until: int, 
             progress.save(*record(state, shape, batch, text.train_tokens))
             saved = time.monotonic()
 
-    def batches(step: int) -> np.ndarray:
-        return text.sequences("train", seed, "pretrain", step * batch, batch, shape.context)
-
     recipe = Recipe(shape, np.array([float(parameters["pretrain_lr"])]), factor,
                     float(parameters["pretrain_weight_decay"]), dropout=float(parameters["pretrain_dropout"]),
                     seed=seed, role="pretrain")
-    training.train(state, recipe, batches, until, checkpoint)
-    tensors, meta = record(state, shape, batch, text.train_tokens)
-    if last:
-        seen = range(max(0, until - training.LOOKED), until)
-        ended = training.losses_on(state.flat, batches, seen, shape)
-        begun = training.losses_on(_initial(shape, seed, spread).flat, batches, seen, shape)
-        meta["diverged"] |= bool(training.rose(begun, ended)[0])
-    return tensors, meta
+    training.train(state, recipe, _batches(parameters, seed), until, checkpoint)
+    return record(state, shape, batch, text.train_tokens)
+
+
+def training_loss_rise(base: np.ndarray, parameters: Mapping[str, Any], seed: int) -> float:
+    """By how much a pretraining raised the loss on its own last batches, in nats (training.mean_rise). base: the
+    weights it ended at (1, weights)."""
+    shape, steps, batches = shape_of(parameters), tree.steps_of(parameters), _batches(parameters, seed)
+    spread = sharding.wanted(shape)
+    begun, ended = (training.last_losses(state.flat, batches, steps, shape) for state in (
+        _initial(shape, seed, spread), State.fresh(sharding.row(sharding.of_row(base[0], shape), shape, spread)[None])))
+    return float(training.mean_rise(begun, ended)[0])
+
+
+def _batches(parameters: Mapping[str, Any], seed: int) -> training.Batches:
+    """The text that each step of a pretraining sees."""
+    text, batch = corpus.load(str(parameters["source"])), int(parameters["pretrain_batch"])
+    length = shape_of(parameters).context
+    return lambda step: text.sequences("train", seed, "pretrain", step * batch, batch, length)
 
 
 def record(state: State, shape: Shape, batch: int, train_tokens: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """One model in training as the store keeps it: weights by name, both moments, and how far it is in its data. Of a
-    model that is spread over workers, the first has the tensors and the others none."""
+    """One model in training as the store keeps it: weights by name, both moments, how far it is in its data, and
+    whether it is frozen, having met a number that is not finite. Of a model that is spread over workers, the first has
+    the tensors and the others none."""
     tensors = sharding.tensors(state.flat, shape)
     for name, moment in ((FIRST, state.first), (SECOND, state.second)):
         found = [values.ravel() for values in sharding.tensors(moment, shape).values()]
         tensors |= {name: np.concatenate(found)} if found else {}
-    tokens, frozen = state.step * batch * shape.context, not bool(state.alive.all())
+    tokens = state.step * batch * shape.context
     return tensors, {"step": state.step, "tokens": tokens, "sequences": state.step * batch,
-                     "epochs": tokens / train_tokens if train_tokens else 0.0, "frozen": frozen, "diverged": frozen}
+                     "epochs": tokens / train_tokens if train_tokens else 0.0,
+                     "frozen": not bool(state.alive.all())}
 
 
 def restore(entry: Entry, shape: Shape, spread: bool = False) -> State:

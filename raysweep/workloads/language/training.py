@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,8 +29,6 @@ warnings.filterwarnings("ignore", message="grad and param do not obey the gradie
 
 REMEMBERED = 1000  # steps
 LOOKED = 10  # training batches on which start and end are compared
-SURE = 2.0  # standard errors by which a loss is above another
-RISE = 1e-3  # nats that rounding may make, to bfloat16 on a GPU
 
 Batches = Callable[[int], np.ndarray]
 """Step number -> tokens (batch, length + 1) of that step."""
@@ -185,23 +183,14 @@ def evaluate(flat: Tensor, sequences: np.ndarray, shape: Shape, batch: int = 64)
     return parallel.add_up(total).cpu().numpy() / float((sequences[:, 1:] >= 0).sum())
 
 
-def losses_on(flat: Tensor, batches: Batches, steps: Iterable[int], shape: Shape) -> np.ndarray:
-    """Loss of each model on the training batches of these steps, without dropout, float64 (steps, models)."""
-    return np.stack([evaluate(flat, batches(step), shape) for step in steps])
+def last_losses(flat: Tensor, batches: Batches, until: int, shape: Shape) -> np.ndarray:
+    """Loss of each model on the last LOOKED training batches of a training of `until` steps, without dropout, float64
+    (batches, models). Two sets of weights are compared on the same batches, so that how hard a text is cancels."""
+    return np.stack([evaluate(flat, batches(step), shape) for step in range(max(0, until - LOOKED), until)])
 
 
-def rose(begun: np.ndarray, ended: np.ndarray) -> np.ndarray:
-    """Whether the training loss of each model ended above where it started, boolean (models,).
-
-    begun, ended: losses (batches, models) of the weights at the start and at the end on the same training batches, the
-    last LOOKED, so that how hard a text is cancels. Above is a mean rise by more than SURE times its own standard error
-    over these batches and by more than RISE. It has no other margin, so that a run that lost little has diverged too;
-    one that wanders about its floor loses on some batches what it gains on others, and has not. A mean rise beyond the
-    standard deviation of the batches counts whatever its error: one batch lost for good outweighs others that gained a
-    little. Of a single batch there is no error, and any rise counts. A loss that is no number is above.
-    """
-    risen, several = ended - begun, len(begun) > 1
+def mean_rise(begun: np.ndarray, ended: np.ndarray) -> np.ndarray:
+    """By how much the loss of each model rose from the start to the end of its training, float64 (models,): the mean
+    over the batches of last_losses, (batches, models) each. NaN where a loss is no number."""
     with np.errstate(invalid="ignore"):  # of what is infinite
-        error = risen.std(0, ddof=1) / np.sqrt(len(risen)) if several else 0.0
-        doubt = np.maximum(RISE, np.minimum(SURE * error, begun.std(0, ddof=1) if several else 0.0))
-    return np.asarray(~(risen.mean(0) <= doubt))
+        return np.asarray((ended - begun).mean(0))
