@@ -226,6 +226,7 @@ CHANGE_NO_ROW = {
     "raysweep.errors": "what is said of bad input",
     "raysweep.identity": "how stages are called",
     "raysweep.workloads.declaration": "types that describe a workload; what it says of itself is a source of its own",
+    "raysweep.workloads.devices": "where rows are computed, which decides no more than their last digits",
     "raysweep.workloads.looks": "asks the same question once",
 }
 
