@@ -107,6 +107,7 @@ def _refused(space: Space, cell: Mapping[str, Any], parameter: str, message: str
                       message + (f" (in the cell {shown})" if shown else ""))
 
 
+@one_look()
 def make_packs(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray], packing: Packing) -> list[Pack]:
     """Cut rows ({seed: cell indices}) into packs of equal needs: the largest trials first, which wait longest for their
     place, and of these the costliest, so that the last ones to end are short."""

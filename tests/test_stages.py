@@ -223,8 +223,13 @@ def plan_of(text: Path, storage: Path, lengths: int, rates: int) -> set[str]:
     """The stages of a plan over one text, by their ids."""
     axes = {"pretrain_length": [STEP * (1 + n) for n in range(lengths)],
             "finetune_lr": [1e-3 + 1e-6 * n for n in range(rates)]}
-    return tree_of(validate(asked(axes=axes, fixed={"source": f"file:{text}", "target": f"file:{text}"})),
-                   storage).needed
+    found = validate(asked(axes=axes, fixed={"source": f"file:{text}", "target": f"file:{text}",
+                                             "finetune_steps": 10**6}))
+    cells = plan.enumerate_cells(found)
+    pending = {seed: np.arange(len(cells)) for seed in found.seeds}
+    plan.make_packs(workloads.get("language"), cells, pending, plan.Packing(workers=4, floor=1.0))
+    books = Books(found, cells, storage / "none")
+    return stage_tree.build(books, books.missing(), Store(storage / "store")).needed
 
 
 def test_a_plan_looks_at_a_text_once_however_many_cells_it_has(tmp_path: Path, looks: list[str]) -> None:
@@ -233,7 +238,7 @@ def test_a_plan_looks_at_a_text_once_however_many_cells_it_has(tmp_path: Path, l
     plan_of(text, tmp_path, 1, 1)
     looks.clear()
     plan_of(text, tmp_path, 10, 30)
-    assert len(looks) == 2  # when cells are enumerated, and when it is seen what the store has of their stages
+    assert len(looks) == 3  # to enumerate the cells, to cut them into packs, and to ask the store for their stages
 
 
 def test_texts_in_turn_are_each_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
