@@ -12,7 +12,8 @@ from conftest import Outcome
 
 from raysweep import workloads
 from raysweep.reporting import fit_inflection, fit_optimum
-from raysweep.theory import pretraining
+from raysweep.reporting.theory_lines import turning_point
+from raysweep.theory import finetune_mean, pretraining
 from raysweep.workloads.declaration import column
 from raysweep.workloads.linear_transfer.engines import compute
 
@@ -63,12 +64,13 @@ def test_the_best_rate_of_the_layers_is_the_best_stopping_time_of_the_flow() -> 
 
 
 def test_trained_long_enough_the_inflection_is_the_closed_form_s() -> None:
-    """At a small rate and a large budget the turn tends to c0* (THEORY §3), read as a length by the source's flow."""
+    """At a small rate and a large budget the turn tends to that of the expectation at convergence (THEORY §3)."""
     lengths: list[object] = [float(v) for v in np.geomspace(0.5, 8, 9)]
     fixed = {**FIXED, "finetune_steps": 3000.0, "finetune_lr": 0.05, "depth": 2, "overlap_angle": 45.0,
              "engine": "network", "init_scale": 0.05, "dim": 60}
     fit = fit_inflection(rows_of({"pretrain_length": lengths}, fixed, 12), "pretrain_length",
                          "transferability_finetune", "seed", turn="max")
-    expected = float(pretraining.inflection_length(45.0, 2, 0.5, 0.5, 0.05))
+    expected = turning_point(lambda length: finetune_mean.transferability(
+        45.0, 30, 60, 0.5, 2, pretraining.log_scale(length, 2, 0.05)), 0.5, 8.0, "max", True)
     assert fit.status == "located"
     assert fit.low <= expected <= fit.high

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import brentq
 
 from raysweep import workloads
 from raysweep.reporting.joint import student_coverage
 from raysweep.reporting.report import write_report
+from raysweep.theory import finetune_mean
 from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
 
 TRANSFER = workloads.get("linear_transfer")
@@ -110,7 +112,10 @@ def test_tables_hold_the_line_and_rows_that_are_not_ok_moved_nothing(phase: tupl
     home, _, _ = phase
     zeros = pd.read_csv(home / "tables" / "boundary_zeros.csv")
     assert zeros["gamma"].tolist() == AXES["gamma"]
-    assert zeros["theory"].tolist() == pytest.approx([60.0] * 4, abs=1e-6)  # F Thm 3.9 without noise
+    # F Thm 3.9 without noise says 60 degrees, as dim → ∞
+    expected = [brentq(lambda angle, n=round(200 * gamma): float(finetune_mean.transferability(angle, n, 200, 0, 2)),
+                       40, 80) for gamma in AXES["gamma"]]
+    assert zeros["theory"].tolist() == pytest.approx(expected, abs=1e-6)
     assert ((zeros["low"] < 60) & (zeros["high"] > 60)).all()
     means = pd.read_csv(home / "tables" / "curves_risk_scratch.csv")
     assert means["mean"].max() < 10

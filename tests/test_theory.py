@@ -130,11 +130,11 @@ def test_rescaling_at_its_edges():
 
 
 def test_finetune_numbers_where_the_paper_fails():
-    assert finetune.transferability(22.5, 0.8, 1.0, 5) == pytest.approx(-0.057, abs=5e-4)
+    assert finetune.transferability_limit(22.5, 0.8, 1.0, 5) == pytest.approx(-0.057, abs=5e-4)
     assert finetune.transferability_paper(22.5, 0.8) == pytest.approx(0.170, abs=5e-4)
-    noiseless = finetune.transferability([10, 60, 85], 0.3, 0.0, 4)
+    noiseless = finetune.transferability_limit([10, 60, 85], 0.3, 0.0, 4)
     assert noiseless == pytest.approx(finetune.transferability_paper([10, 60, 85], 0.3), abs=1e-12)
-    assert (finetune.transferability(10, [1.0, 1.7], 1.0, 3) == 0).all()
+    assert (finetune.transferability_limit(10, [1.0, 1.7], 1.0, 3) == 0).all()
 
 
 def test_linear_boundaries():
@@ -150,13 +150,13 @@ def test_linear_boundaries():
 def test_finetune_boundary_is_where_the_sign_turns():
     gamma, noise, depth = np.meshgrid([0.1, 0.5, 0.8], [0.0, 0.3, 0.9], [1, 2, 8], indexing="ij")
     log_scale = np.log(0.7)
-    angle = finetune.boundary_angle(gamma, noise, depth, log_scale, 1.2)
+    angle = finetune.boundary_angle_limit(gamma, noise, depth, log_scale, 1.2)
     found = np.isfinite(angle)
     assert found.sum() > 20
     for shift, sign in ((-0.01, 1), (0.01, -1)):
-        value = finetune.transferability(angle + shift, gamma, noise, depth, log_scale, 1.2)
+        value = finetune.transferability_limit(angle + shift, gamma, noise, depth, log_scale, 1.2)
         assert (np.sign(value[found]) == sign).all()
-    assert finetune.boundary_angle(0.3, 0.0, 3) == pytest.approx(60.0)
+    assert finetune.boundary_angle_limit(0.3, 0.0, 3) == pytest.approx(60.0)
     assert np.isnan(finetune.boundary_angle_deep(0.8, 0.8))  # σ²/(1-γ) = 3.2 > 3
     assert np.isfinite(finetune.boundary_angle_deep(0.8, 0.7))
 
@@ -164,19 +164,19 @@ def test_finetune_boundary_is_where_the_sign_turns():
 @pytest.mark.parametrize(("depth", "noise", "norm"), [(1, 0.5, 1.0), (2, 0.0, 1.0), (3, 0.5, 1.0), (6, 0.3, 0.8)])
 def test_inflection_is_the_scale_of_best_transfer(depth, noise, norm):
     angle, gamma = 40.0, 0.6
-    best = minimize_scalar(lambda log_c: -finetune.transferability(angle, gamma, noise, depth, log_c, norm),
+    best = minimize_scalar(lambda log_c: -finetune.transferability_limit(angle, gamma, noise, depth, log_c, norm),
                            bounds=(-12, 1), method="bounded", options={"xatol": 1e-10})
-    assert np.exp(best.x) == pytest.approx(float(pretraining.inflection_scale(angle, depth, gamma, noise, norm)),
+    assert np.exp(best.x) == pytest.approx(float(pretraining.inflection_scale_limit(angle, depth, gamma, noise, norm)),
                                            rel=1e-4)
     assert -best.fun == pytest.approx((1 - gamma) * (norm * np.cos(np.deg2rad(angle))) ** 2, rel=1e-9)
-    length = pretraining.inflection_length(angle, depth, gamma, noise, 0.3, 1.0, norm)
+    length = pretraining.inflection_length_limit(angle, depth, gamma, noise, 0.3, 1.0, norm)
     assert pretraining.scale(length, depth, 0.3) == pytest.approx(np.exp(best.x), rel=1e-4)
 
 
 def test_inflection_edges():
-    assert (pretraining.inflection_scale([90, 120], 3, 0.5, 0.2) == 0).all()
-    assert np.isnan(pretraining.inflection_scale(30, 3, 1.0, 0.2))
-    assert pretraining.inflection_scale(0, 4, 0.5, 0.0) == pytest.approx(1.0)
+    assert (pretraining.inflection_scale_limit([90, 120], 3, 0.5, 0.2) == 0).all()
+    assert np.isnan(pretraining.inflection_scale_limit(30, 3, 1.0, 0.2))
+    assert pretraining.inflection_scale_limit(0, 4, 0.5, 0.0) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 5])

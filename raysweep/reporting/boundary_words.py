@@ -102,7 +102,7 @@ def paragraphs(
             "Slices share draws, so their z are not as many looks at the closed form. All located slices together, "
             f"with the draw as the unit: z = {together.z:+.2f} ({together.draws} draws), the fitted zeros lie "
             f"{together.mean:+.2g} ± {together.error:.2g} of one draw's scatter from the closed form's. "
-            + bias_words(together, workload)
+            + bias_words(together)
         )
     for name, value in lines.items():
         text.append(line_sentence(whole, name, value, x, workload, level))
@@ -123,13 +123,10 @@ def paragraphs(
     return text + [note[0].upper() + note[1:] + "." for note in notes]
 
 
-def bias_words(together: Joint, workload: Workload) -> str:
+def bias_words(together: Joint) -> str:
     """Whether the closed form's own error shows."""
-    limit = " A closed form of the limit of many dimensions is off by O(1/dim) at a finite one."
     if abs(together.z) > 1.96:
-        return "That is a bias, small or not, that the scatter between draws does not explain." + (
-            limit if "dim" in workload.by_name else ""
-        )
+        return "That is a bias, small or not, that the scatter between draws does not explain."
     return "No bias shows."
 
 

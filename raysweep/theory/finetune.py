@@ -1,7 +1,8 @@
 """Where gradient flow ends that starts from a (partly) pretrained balanced network, any depth (THEORY §3).
 
 For n < d the end point is r P⊥e_s + X⁺y with r = c^(1/L) s^((L-1)/(2L)), s its squared norm: contains F Thm 3.9
-(noiseless, c = 1) and T Thm 5.2. Depth L, pretrained norm c, target norm t, noise σ, γ = n/d.
+(noiseless, c = 1) and T Thm 5.2. Depth L, pretrained norm c, target norm t, noise σ, γ = n/d. Names that end in _limit
+are the limit d → ∞; the expectation at finite d is `finetune_mean.transferability`.
 """
 
 from __future__ import annotations
@@ -21,10 +22,14 @@ def log_squared_norm(log_scale: ArrayLike, depth: ArrayLike, p: ArrayLike, q: Ar
     log s - log(c^(2/L) p s^((L-1)/L) + q), which increases and is concave: from below it converges without overshoot.
     """
     log_c, layers, orthogonal, fitted = _broadcast(log_scale, depth, p, q)
+    with np.errstate(divide="ignore"):
+        return log_squared_norm_of_logs(2 * log_c / layers + np.log(orthogonal), np.log(fitted), layers)
+
+
+def log_squared_norm_of_logs(log_moved: Array, log_fitted: Array, layers: Array) -> Array:
+    """`log_squared_norm` from log c^(2/L) p and log q, which need not be within the range of numbers."""
     power = (layers - 1) / layers
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-        log_moved = 2 * log_c / layers + np.log(orthogonal)
-        log_fitted = np.log(fitted)
         y = np.maximum(log_fitted, layers * log_moved)  # s >= q and s^(1/L) >= c^(2/L) p
         open_rows = np.isfinite(y)
         for _ in range(100):
@@ -62,11 +67,11 @@ def rescaling_deep(gamma: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 
         return np.where(ratio < 1, np.sqrt(norm**2 + sigma**2 / (1 - ratio)), np.nan)
 
 
-def transferability(angle: ArrayLike, gamma: ArrayLike, noise: ArrayLike, depth: ArrayLike,
-                    log_scale: ArrayLike = 0.0, target_norm: ArrayLike = 1.0) -> Array:
+def transferability_limit(angle: ArrayLike, gamma: ArrayLike, noise: ArrayLike, depth: ArrayLike,
+                          log_scale: ArrayLike = 0.0, target_norm: ArrayLike = 1.0) -> Array:
     """𝒯_ft = (1-γ) r (2 t cos θ - r) as d → ∞, broadcast; exactly 0 for γ >= 1 (THEORY §3). Angles in degrees.
 
-    Finite d differs by O(1/d). At σ = 0, c = 1, t = 1 it is F's (17): (γ-1)(1 - 2 cos θ).
+    The expectation at finite d differs by O(1/d). At σ = 0, c = 1, t = 1 it is F's (17): (γ-1)(1 - 2 cos θ).
     """
     cosine, _ = cosine_sine(angle)
     along, ratio, sigma, layers, log_c, norm = _broadcast(cosine * target_norm, gamma, noise, depth, log_scale,
@@ -81,8 +86,8 @@ def transferability_paper(angle: ArrayLike, gamma: ArrayLike) -> Array:
     return np.maximum(1 - np.asarray(gamma, float), 0.0) * (2 * cosine - 1)
 
 
-def boundary_angle(gamma: ArrayLike, noise: ArrayLike, depth: ArrayLike, log_scale: ArrayLike = 0.0,
-                   target_norm: ArrayLike = 1.0) -> Array:
+def boundary_angle_limit(gamma: ArrayLike, noise: ArrayLike, depth: ArrayLike, log_scale: ArrayLike = 0.0,
+                         target_norm: ArrayLike = 1.0) -> Array:
     """Angle in degrees below which fine-tuning helps as d → ∞, broadcast: cos θ* = r/(2t) (THEORY §3).
 
     NaN where no angle transfers (r > 2t) and for γ >= 1, where fine-tuning equals scratch. 60 degrees at σ = 0,
@@ -94,7 +99,7 @@ def boundary_angle(gamma: ArrayLike, noise: ArrayLike, depth: ArrayLike, log_sca
 
 
 def boundary_angle_deep(gamma: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0) -> Array:
-    """`boundary_angle` as L → ∞, broadcast: no angle transfers once σ²/(1-γ) > 3t²."""
+    """`boundary_angle_limit` as L → ∞, broadcast: no angle transfers once σ²/(1-γ) > 3t²."""
     norm = np.asarray(target_norm, float)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.rad2deg(np.arccos(rescaling_deep(gamma, noise, norm) / (2 * norm)))

@@ -58,9 +58,9 @@ def length_for_scale(scale: ArrayLike, depth: ArrayLike, init_scale: ArrayLike,
     return np.where(at_start, 0.0, np.where(c == norm, np.inf, np.where(passed, length, np.nan)))
 
 
-def inflection_scale(angle: ArrayLike, depth: ArrayLike, gamma: ArrayLike, noise: ArrayLike,
-                     target_norm: ArrayLike = 1.0) -> Array:
-    """Norm c0* past which pretraining on makes fine-tuning worse (THEORY §3, pretraining inflection), broadcast.
+def inflection_scale_limit(angle: ArrayLike, depth: ArrayLike, gamma: ArrayLike, noise: ArrayLike,
+                           target_norm: ArrayLike = 1.0) -> Array:
+    """Norm c0* past which pretraining on makes fine-tuning worse as d → ∞ (THEORY §3), broadcast.
 
     c0* = (t cos θ)^L / s*^((L-1)/2), s* = (t cos θ)² (1-γ) + t² γ + σ² γ/(1-γ), for a target of norm t at `angle`
     degrees. NaN for γ >= 1 (c0 is forgotten); 0 for θ >= 90 degrees (any pretraining hurts). At t = 1,
@@ -74,13 +74,14 @@ def inflection_scale(angle: ArrayLike, depth: ArrayLike, gamma: ArrayLike, noise
         return np.where(ratio >= 1, np.nan, np.where(along > 0, np.exp(log_value), 0.0))
 
 
-def inflection_length(angle: ArrayLike, depth: ArrayLike, gamma: ArrayLike, noise: ArrayLike, init_scale: ArrayLike,
-                      source_norm: ArrayLike = 1.0, target_norm: ArrayLike = 1.0) -> Array:
-    """Flow time of the source task at which c0* is reached (broadcast).
+def inflection_length_limit(angle: ArrayLike, depth: ArrayLike, gamma: ArrayLike, noise: ArrayLike,
+                            init_scale: ArrayLike, source_norm: ArrayLike = 1.0,
+                            target_norm: ArrayLike = 1.0) -> Array:
+    """Flow time of the source task at which c0* is reached as d → ∞ (broadcast).
 
     NaN where there is none: γ >= 1, c0* below the initialization, or c0* above source_norm.
     """
-    turning = inflection_scale(angle, depth, gamma, noise, target_norm)
+    turning = inflection_scale_limit(angle, depth, gamma, noise, target_norm)
     return length_for_scale(turning, depth, init_scale, source_norm)
 
 

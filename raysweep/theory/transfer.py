@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from raysweep.theory import finetune, linear, pretraining, scratch
+from raysweep.theory import finetune_mean, linear, pretraining, scratch
 
 Array = np.ndarray
 
@@ -14,10 +14,10 @@ Array = np.ndarray
 def closed_form(columns: Mapping[str, Array]) -> dict[str, Array]:
     """risk_{scratch,linear,finetune} and transferability_{linear,finetune} of each row, shape (rows,) each.
 
-    Scratch and linear transfer are exact expectations at the row's n = round(gamma·dim) and dim; fine-tuning is the
-    limit d → ∞ at γ = n/dim, its risk scratch minus transferability. With frozen_layers >= 1 fine-tuning is the exact
-    expectation over least-squares multiples of the source (T Thm 5.5). Risks are inf where the expectation is; the
-    difference of two infinite ones is NaN, which without frozen layers touches transferability_linear only.
+    All are expectations over draws at the row's n = round(gamma·dim) and dim. Fine-tuning's is integrated numerically
+    (`finetune_mean`), its risk scratch minus transferability; with frozen_layers >= 1 it is the expectation over
+    least-squares multiples of the source (T Thm 5.5). Risks are inf where the expectation is; the difference of two
+    infinite ones is NaN, which without frozen layers touches transferability_linear only.
     """
     gamma, dim, depth, noise, norm, angle, frozen = (np.asarray(columns[name], float) for name in (
         "gamma", "dim", "depth", "noise", "target_norm", "overlap_angle", "frozen_layers"))
@@ -26,10 +26,10 @@ def closed_form(columns: Mapping[str, Array]) -> dict[str, Array]:
                                       columns["source_norm"])
     risk_scratch = scratch.risk(n, dim, noise, norm)
     risk_linear = linear.risk(angle, n, noise, norm, effective_ridge(columns["ridge"], depth, log_scale))
-    transferability = finetune.transferability(angle, n / dim, noise, depth, log_scale, norm)
+    held = (frozen > 0) & (n > 0)  # without samples fine-tuning stays where it is, frozen or not
+    transferability = finetune_mean.transferability(angle, n, dim, noise, np.where(held, 1, depth), log_scale, norm)
     with np.errstate(invalid="ignore"):
         risk_finetune = risk_scratch - transferability
-        held = (frozen > 0) & (n > 0)  # without samples fine-tuning stays where it is, frozen or not
         if held.any():
             fitted = _frozen(angle[held], n[held], noise[held], norm[held], (depth - frozen)[held])
             risk_finetune[held] = fitted

@@ -36,9 +36,11 @@ def of_rows(columns: Columns) -> Cost:
 
 
 def theory(parameters: Parameters, rows: int) -> Cost:
-    """Closed forms; with ridge or frozen layers an integral for each distinct cell."""
+    """Closed forms, most of them integrals for each distinct cell."""
     integral = 2e-4 if parameters["ridge"] > 0 or parameters["frozen_layers"] > 0 else 0.0
-    return Cost(1e-4 + rows * (3e-6 + integral), 1e6 + rows * _ROW_BYTES + (6e7 if integral else 0.0))
+    several = 5e-5 + 0.012 / max(_samples(parameters), 1) if parameters["depth"] > 1 else 0.0
+    memory = 1e6 + rows * _ROW_BYTES + (6e7 if integral + several > 0 else 0.0)
+    return Cost(1e-4 + rows * (3e-6 + integral + several), memory)
 
 
 def limit(parameters: Parameters, rows: int) -> Cost:
