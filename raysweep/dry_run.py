@@ -8,6 +8,7 @@ from dataclasses import replace
 from raysweep import driver, extension, plan, stage_tree, stored_stages, sweep
 from raysweep.books import Books
 from raysweep.driver import Options
+from raysweep.errors import as_typed
 from raysweep.mirroring import default_runs_per
 from raysweep.plan import Pack
 from raysweep.progress import duration
@@ -100,7 +101,7 @@ def _number(value: float) -> str:
 
 
 def _values(values: list[object]) -> str:
-    shown = [_number(value) if isinstance(value, float) else str(value) for value in values]
+    shown = [_number(value) if isinstance(value, float) else as_typed(value) for value in values]
     if len(shown) <= 10:
         return ", ".join(shown)
     return f"{shown[0]}, {shown[1]} ... {shown[-1]} ({len(shown)} values)"

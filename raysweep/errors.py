@@ -37,6 +37,11 @@ def shown(value: object) -> str:
     return _BRIEF.repr(value)
 
 
+def as_typed(value: object) -> str:
+    """A parameter's value as a space has it: true and false in small letters."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def unknown(path: str, kind: str, name: object, known: Iterable[str]) -> InputError:
     """An unknown name, with the nearest known one suggested and all of them listed."""
     names = [str(entry) for entry in known]

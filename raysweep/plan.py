@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from raysweep import resources, workloads
-from raysweep.errors import InputError
+from raysweep.errors import InputError, as_typed
 from raysweep.identity import cell_id, content_id, finetune_id, stage_ids
 from raysweep.resources import Resources
 from raysweep.space import Space
@@ -102,7 +102,7 @@ def enumerate_cells(space: Space, check: bool = True) -> Cells:
 
 
 def _refused(space: Space, cell: Mapping[str, Any], parameter: str, message: str) -> InputError:
-    shown = ", ".join(f"{key} = {value}" for key, value in cell.items() if key != parameter)
+    shown = ", ".join(f"{key} = {as_typed(value)}" for key, value in cell.items() if key != parameter)
     return InputError(f"{'axes' if parameter in space.axes else 'fixed'}.{parameter}",
                       message + (f" (in the cell {shown})" if shown else ""))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from raysweep import driver, live, mirroring, plan, stored_stages, terminal, trial
 from raysweep import sweep as sweeps
-from raysweep.errors import InputError
+from raysweep.errors import InputError, as_typed
 from raysweep.records import driver_lock, ledger, sweep_record
 from raysweep.records.paths import AnyPath
 from raysweep.sweep import Sweep
@@ -159,7 +159,7 @@ def declaration(workload: Workload) -> list[str]:
     lines = [f"{workload.name}: {workload.summary}", "", "parameters"]
     for parameter in workload.parameters:
         default = ".inf" if parameter.default == float("inf") else parameter.default
-        lines.append(f"  {parameter.name:18} {parameter.expected()}; default {default}")
+        lines.append(f"  {parameter.name:18} {parameter.expected()}; default {as_typed(default)}")
         lines.append(f"  {'':18} {parameter.description}")
     lines += ["", "metrics"]
     for metric in workload.metrics:

@@ -16,14 +16,15 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from raysweep import trial_log, workloads
-from raysweep.errors import Halted, InputError
+from raysweep.errors import Halted, InputError, as_typed, shown
 from raysweep.identity import code_version
 from raysweep.records import ledger, paths
 from raysweep.records.paths import AnyPath
@@ -100,12 +101,36 @@ def compute(workload_name: str, columns: Columns, seeds: np.ndarray, store: str,
     metrics, status = getattr(importlib.import_module(module), function)(*arguments)
     if workload.closed_form is not None:
         metrics = {**metrics, **{f"{name}_theory": values for name, values in workload.closed_form(columns).items()}}
-    for name, values in {**metrics, "status": status}.items():
-        if len(values) != len(seeds):
-            raise RuntimeError(f"{workload_name} returned {len(values)} values of {name} for {len(seeds)} rows")
-    if unknown := set(status) - set(STATUSES):
-        raise RuntimeError(f"{workload_name} returned the status {unknown.pop()!r}; known: {', '.join(STATUSES)}")
+    metrics = {name: one_number_a_row(workload_name, name, values, columns, seeds) for name, values in metrics.items()}
+    if isinstance(status, str) or len(status) != len(seeds):
+        raise RuntimeError(f"{workload_name}: expected {len(seeds)} words as the status, got {shown(status)}")
+    for word in status:
+        if word not in STATUSES:
+            raise RuntimeError(f"{workload_name} returned the status {shown(word)}; known: {', '.join(STATUSES)}")
     return metrics, status
+
+
+def one_number_a_row(workload_name: str, metric: str, values: Any, columns: Columns, seeds: np.ndarray) -> np.ndarray:
+    """A metric as an array of numbers; RuntimeError names the metric, and the row whose value is no number."""
+    with contextlib.suppress(ValueError, TypeError):  # lists of unequal lengths are no array
+        array = np.asarray(values)
+        if array.shape == (len(seeds),) and array.dtype.kind in "fiub":
+            return array
+    said = f"{workload_name}: expected {len(seeds)} numbers as the metric {metric}, one for each row, got"
+    try:
+        listed = None if isinstance(values, (str, bytes, Mapping)) else list(values)
+    except TypeError:
+        listed = None
+    if listed is None:
+        raise RuntimeError(f"{said} {shown(values)}")
+    if len(listed) != len(seeds):
+        raise RuntimeError(f"{said} {len(listed)}")
+    for i, value in enumerate(listed):
+        if not isinstance(value, Real):
+            row = ", ".join(f"{name} = {as_typed(column[i])}" for name, column in columns.items())
+            raise RuntimeError(f"{workload_name}: expected one number as the metric {metric}, got {shown(value)} in "
+                               f"the row {row}, seed = {seeds[i]}")
+    return np.asarray(listed, dtype=np.float64)
 
 
 def attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any], Any] | None = None,
