@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from raysweep.errors import InputError
+from raysweep.errors import InputError, as_typed
 from raysweep.space import Space
 
-FREE = ("description", "analysis", "resources")
+FREE = ("description", "analysis", "resources", "scale")
 """Keys that change no row: how it is told, analysed and computed may differ from one run to the next."""
 
 
@@ -51,7 +51,7 @@ def _key_difference(key: str, old: Any, new: Any, zips: list[list[str]]) -> tupl
             if name not in new or name not in old:
                 return f"fixed.{name}", f"{name} {'fixed' if name in old else 'on an axis'}"
             if old[name] != new[name]:
-                return f"fixed.{name}", f"{name} = {old[name]}, not {new[name]}"
+                return f"fixed.{name}", f"{name} = {as_typed(old[name])}, not {as_typed(new[name])}"
         return None
     return (key, f"{key} = {old!r}, not {new!r}") if old != new else None
 
@@ -72,7 +72,7 @@ def _axes_difference(old: dict[str, list[Any]], new: dict[str, list[Any]], zips:
         kept = set(new[name])
         lost = [value for value in old[name] if value not in kept]
         if lost:
-            return f"axes.{name}", f"the value {lost[0]} on this axis, which is not asked for now"
+            return f"axes.{name}", f"the value {as_typed(lost[0])} on this axis, which is not asked for now"
     for group in zips:
         before = list(zip(*(old[name] for name in group), strict=True))
         after = set(zip(*(new[name] for name in group), strict=True))

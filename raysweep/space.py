@@ -21,8 +21,9 @@ from raysweep.search import options
 from raysweep.workloads.declaration import Parameter, Workload
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-KEYS = ("name", "description", "workload", "axes", "zip", "exclude", "fixed", "seeds", "search", "resources",
+KEYS = ("name", "description", "workload", "axes", "scale", "zip", "exclude", "fixed", "seeds", "search", "resources",
         "analysis")
+SCALES = ("log", "linear")
 MAX_VALUES = 10_000_000  # more cells than this cannot be enumerated, whatever --yes says
 MAX_ON_AXIS = 1_000_000  # checking one by one what takes longer to read than anyone meant to wait
 MAX_END = 1e300  # a span beyond it would overflow
@@ -31,7 +32,8 @@ MAX_END = 1e300  # a span beyond it would overflow
 @dataclass(frozen=True)
 class Space:
     """A validated space. axes: name -> values in file order (the first axis varies slowest); fixed: every other
-    parameter of the workload, defaults filled in; seeds: the draws of each cell."""
+    parameter of the workload, defaults filled in; seeds: the draws of each cell; scale: log or linear, of the axes of
+    which it is said how figures and fits read them."""
 
     name: str
     workload: str
@@ -44,11 +46,13 @@ class Space:
     search: dict[str, Any] = field(default_factory=lambda: {"grid": {}})
     resources: dict[str, Any] = field(default_factory=lambda: dict(resources.DEFAULTS))
     analysis: list[dict[str, Any]] = field(default_factory=list)
+    scale: dict[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The resolved space as plain data, in the order of the schema."""
+        """The resolved space as plain data, in the order of the schema. `scale` stands there where it says something:
+        an earlier release, which does not know the key, can read all other records."""
         plain = asdict(self)
-        return {key: plain[key] for key in KEYS}
+        return {key: plain[key] for key in KEYS if key != "scale" or self.scale}
 
     def groups(self) -> list[list[str]]:
         """Axes in file order, those that move together in one group."""
@@ -101,7 +105,8 @@ def validate(data: Mapping[str, Any]) -> Space:
     space = Space(
         name=name, workload=workload.name, axes=axes, fixed=fixed, seeds=_seeds(data.get("seeds", 1)),
         description=_text(data, "description"), zip=zips, exclude=_exclude(data, axes, workload),
-        search=_search(data, axes, workload), analysis=_analysis(data, axes, workload),
+        scale=_scale(data, axes, workload), search=_search(data, axes, workload),
+        analysis=_analysis(data, axes, workload),
         resources=resources.check(_mapping(data, "resources"), axes, workload))
     if space.count_upper_bound() > MAX_VALUES:
         raise InputError("axes", f"{space.count_upper_bound():,} cells are more than the {MAX_VALUES:,} that can be "
@@ -230,6 +235,22 @@ def _spaced(spec: dict[str, Any], path: str) -> list[float]:
     spaced = np.linspace(first, last, int(count)) if kind == "linspace" else np.geomspace(first, last, int(count))
     inner = [float(f"{value:.12g}") for value in spaced]  # 0.3, not 0.30000000000000004: people type these values
     return [float(first), *inner[1:-1], float(last)] if count > 1 else [float(first)]
+
+
+def _scale(data: Mapping[str, Any], axes: dict[str, list[Any]], workload: Workload) -> dict[str, str]:
+    chosen = _mapping(data, "scale")
+    for name, scale in chosen.items():
+        path = f"scale.{name}"
+        if name not in axes:
+            raise unknown(path, "axis", name, axes)
+        if scale not in SCALES:
+            raise InputError(path, f"expected one of {', '.join(SCALES)}, got {shown(scale)}")
+        if workload.by_name[name].categorical:
+            raise InputError(path, f"expected an axis of numbers; {name} is {workload.by_name[name].expected()}, which "
+                                   "has no scale")
+        if scale == "log" and (low := min(axes[name])) <= 0:
+            raise InputError(path, f"expected values above 0 on an axis that is read in log, got {low:g}")
+    return chosen
 
 
 def _zip(data: Mapping[str, Any], axes: dict[str, list[Any]]) -> list[list[str]]:

@@ -108,19 +108,24 @@ def report(sweeps: list[Sweep], directory: str | AnyPath | None = None) -> Repor
 
     from raysweep.reporting.report import write_report
 
+    sweeps = list({str(sweep.folder): sweep for sweep in sweeps}.values())  # one that is named twice is there once
     first = sweeps[0]
     for other in sweeps[1:]:
         if other.space.workload != first.space.workload:
             raise InputError(other.name, f"is a sweep of {other.space.workload}, {first.name} one of "
                                          f"{first.space.workload}; a report is about one workload")
-    frame = pandas.concat([sweep.results() for sweep in sweeps], ignore_index=True)
-    if frame.empty:
+    tables = [sweep.results() for sweep in sweeps]
+    begun = [(sweep, table) for sweep, table in zip(sweeps, tables, strict=True) if len(table)]
+    if not begun:
         raise InputError(first.name, "there are no rows to report yet")
+    frame = pandas.concat([table for _, table in begun], ignore_index=True)
+    spaces = [sweep.space.as_dict() for sweep, _ in begun]
     folder = paths.locate(directory) if directory is not None else first.folder / "report"
     names = ", ".join(sweep.name for sweep in sweeps)
-    notes = [*_caveats(sweeps), *_stages(sweeps)]
+    idle = [f"{sweep.name}: no row is there yet." for sweep, table in zip(sweeps, tables, strict=True) if table.empty]
+    notes = [*idle, *_caveats(sweeps), *_stages(sweeps)]
     with paths.workplace(folder) as home:
-        written = write_report(frame, first.space.as_dict(), home, sweep=names, notes=notes)
+        written = write_report(frame, spaces[0], home, sweep=names, notes=notes, further=spaces[1:])
     files = [folder / Path(str(path)).relative_to(home).as_posix() for path in written.files]
     return replace(written, directory=folder, files=files)
 

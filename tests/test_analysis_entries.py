@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from raysweep import workloads
+from raysweep.errors import InputError
 from raysweep.reporting.analyses import check_analysis
+from raysweep.space import validate
 
 TRANSFER = workloads.get("linear_transfer")
 
@@ -67,3 +69,47 @@ def test_checking_an_analysis_loads_nothing_heavy() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "options"),
+    [
+        ("boundary", "x", {"x": "engine"}),
+        ("boundary", "y", {"x": "gamma", "y": "engine"}),
+        ("trend", "x", {"x": "engine"}),
+        ("inflection", "x", {"x": "engine"}),
+        ("optimum", "x", {"x": "engine"}),
+        ("regime", "lr", {"lr": "engine", "length": "gamma"}),
+        ("regime", "length", {"lr": "gamma", "length": "engine"}),
+    ],
+)
+def test_a_fit_along_an_axis_of_words_is_refused_before_anything_runs(
+    kind: str, key: str, options: dict[str, str]
+) -> None:
+    axes = {"engine": ["limit", "flow"], "gamma": [0.5, 1.0]}
+    space = {"name": "s", "workload": "linear_transfer", "axes": axes,
+             "analysis": [{"agreement": {}}, {kind: {"metric": "risk_scratch", **options}}]}
+    with pytest.raises(InputError) as refused:
+        validate(space)
+    assert str(refused.value).startswith(f"analysis[1].{kind}.{key}: expected an axis of numbers, but engine is one of")
+    assert check_analysis({"curves": {"metric": "risk_scratch", "x": "engine"}}, axes, TRANSFER) is None
+
+
+@pytest.mark.parametrize("kind", ["boundary", "optimum"])
+def test_a_search_along_an_axis_of_words_is_refused(kind: str) -> None:
+    space = {"name": "s", "workload": "linear_transfer", "axes": {"engine": ["limit", "flow"]},
+             "search": {kind: {"metric": "risk_scratch", "x": "engine", "budget": 5}}}
+    with pytest.raises(InputError, match=rf"^search\.{kind}\.x: expected an axis of numbers"):
+        validate(space)
+
+
+def test_a_best_value_is_sought_on_any_finite_axis_and_a_regime_above_zero() -> None:
+    axes = {"noise": [0.0, 0.1, 0.2], "pretrain_length": [1.0, float("inf")]}
+    optimum = {"optimum": {"metric": "risk_scratch", "x": "noise"}}
+    assert check_analysis(optimum, axes, TRANSFER) is None
+    endless = {"optimum": {"metric": "risk_scratch", "x": "pretrain_length"}}
+    said = str(check_analysis(endless, axes, TRANSFER))
+    assert said.startswith("optimum.x: the best pretrain_length is sought on its axis; expected finite values")
+    regime = {"regime": {"metric": "risk_scratch", "lr": "noise", "length": "pretrain_length"}}
+    said = str(check_analysis(regime, axes, TRANSFER))
+    assert said.startswith("regime.lr: the best noise is sought on a logarithmic scale")

@@ -163,6 +163,36 @@ def test_too_little_to_know_is_undetermined_and_a_wrong_rate_an_error() -> None:
     assert gone.status == "undetermined"
     assert gone.rows == 0
     with pytest.raises(ValueError, match="lr: expected rates above 0"):
-        fit_optimum(flat.assign(lr=-flat["lr"]), "lr", "loss", None, "seed")
+        fit_optimum(flat.assign(lr=-flat["lr"]), "lr", "loss", None, "seed", logarithmic=True)
     with pytest.raises(ValueError, match="no column 'length'"):
         fit_optimum(flat, "lr", "loss", "length", "seed")
+
+
+def parabola(x: np.ndarray, draws: int = 8, size: float = 0.1) -> pd.DataFrame:
+    """A draw of its own at every x, lowest at 1."""
+    return frame_of(x, (x - 1) ** 2 + size * np.random.default_rng(3).standard_normal((draws, len(x))))
+
+
+def test_values_at_and_below_zero_have_their_best_on_the_linear_scale() -> None:
+    fit = fit_optimum(parabola(np.linspace(-1, 3, 17)), "lr", "loss", None, "seed")
+    assert fit.status == "located"
+    assert fit.low < 1 < fit.high
+    assert fit.high - fit.low < 0.8
+    assert "log" not in fit.method
+    shifted = fit_optimum(parabola(np.linspace(-1, 3, 17)).assign(lr=lambda f: f["lr"] - 7), "lr", "loss", None, "seed")
+    assert [shifted.low, shifted.high] == pytest.approx([fit.low - 7, fit.high - 7])
+    with pytest.raises(ValueError, match="expected rates above 0, got -1"):
+        fit_optimum(parabola(np.linspace(-1, 3, 17)), "lr", "loss", None, "seed", logarithmic=True)
+    with pytest.raises(ValueError, match="expected finite values, got inf"):
+        fit_optimum(parabola(np.array([-1.0, 0.0, 1.0, np.inf])), "lr", "loss", None, "seed")
+
+
+def test_the_scale_is_guessed_from_the_values_and_can_be_said() -> None:
+    rates = parabola(np.geomspace(0.1, 9, 17))
+    assert "in log lr" in fit_optimum(rates, "lr", "loss", None, "seed").method
+    assert "log" not in fit_optimum(rates, "lr", "loss", None, "seed", logarithmic=False).method
+    even = parabola(np.linspace(0.4, 2, 17))
+    assert "log" not in fit_optimum(even, "lr", "loss", None, "seed").method
+    said = fit_optimum(even, "lr", "loss", None, "seed", logarithmic=True)
+    assert "in log lr" in said.method
+    assert said.low < 1 < said.high

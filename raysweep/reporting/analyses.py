@@ -54,6 +54,7 @@ def check_analysis(entry: Any, axes: Iterable[str], workload: Workload) -> str |
     return (
         metrics_complaint(kind, options, workload)
         or axes_complaint(kind, options, names)
+        or categories_complaint(kind, options, workload)
         or rates_complaint(kind, options, axes)
         or level_complaint(kind, options)
         or lines_complaint(kind, options)
@@ -111,15 +112,26 @@ def axes_complaint(kind: str, options: Mapping[str, Any], axes: list[str]) -> st
     return None
 
 
+def categories_complaint(kind: str, options: Mapping[str, Any], workload: Workload) -> str | None:
+    """Whether what a fit runs along has a scale; words, true and false have none (curves draws them as categories)."""
+    for key in ("x", "y", "lr", "length") if kind not in ("curves", "relation") else ():
+        name = options.get(key)
+        if name in workload.by_name and workload.by_name[name].categorical:
+            return (f"{kind}.{key}: expected an axis of numbers, but {name} is {workload.by_name[name].expected()}; "
+                    f"give it under by, or draw it with curves")
+    return None
+
+
 def rates_complaint(kind: str, options: Mapping[str, Any], axes: Iterable[str]) -> str | None:
-    """Whether an axis of rates can be read in log, as best rates are."""
-    key = {"optimum": "x", "regime": "lr"}.get(kind)
-    if key is None or not isinstance(axes, Mapping):
+    """Whether the best place on an axis can be sought; that of a regime, whose power law it follows, in log."""
+    key, low = {"optimum": ("x", -math.inf), "regime": ("lr", 0.0)}.get(kind, ("", 0.0))
+    if not key or not isinstance(axes, Mapping):
         return None
+    scale, wanted = ("a logarithmic scale", "finite values above 0") if low == 0 else ("its axis", "finite values")
     for value in axes[options[key]]:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-            return (f"{kind}.{key}: the best {options[key]} is sought on a logarithmic scale; expected finite values "
-                    f"above 0 on that axis, got {shown(value)}")
+        if not low < value < math.inf:
+            return (f"{kind}.{key}: the best {options[key]} is sought on {scale}; expected {wanted} on that axis, got "
+                    f"{shown(value)}")
     return None
 
 

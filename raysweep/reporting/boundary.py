@@ -27,6 +27,7 @@ def fit_boundary(
     *,
     scale: str | Mapping[Any, str] | None = None,
     exact: bool = False,
+    logarithmic: bool | None = None,
 ) -> Fit:
     """The zero line of `value` over `x`, one root per value of `y` (y None: one slice).
 
@@ -36,7 +37,7 @@ def fit_boundary(
     scale: linear; asinh (interpolates a surface that diverges on a bent axis, same zero); sign (zero line of the
     median by a sign test, for draws without a variance, from 6 draws on); None chooses per slice from the data; a
     mapping chooses per y. exact: the values carry no noise; one draw is then enough and the interval is the spread of
-    the interpolations.
+    the interpolations. logarithmic: whether x is read in log; None guesses from its values.
 
     A slice is located if the sign is beyond doubt on both sides (points weighed by how far they are independent);
     censored_low / censored_high if the whole slice has one sign and comes clearly nearer to zero at that edge of x;
@@ -68,7 +69,7 @@ def fit_boundary(
         part = rows[rows[y] == label] if y else rows
         curves = draw_curves(part, x, value, seed)
         wanted = scale if isinstance(scale, str) else (scale or {}).get(label)
-        zero = find_zero(curves.x, curves.values, level, strict, wanted, exact)
+        zero = find_zero(curves.x, curves.values, level, strict, wanted, exact, logarithmic)
         key = {y: label} if y else {}
         lines.append({**key, **line(zero)})
         for crossing in zero.crossings:

@@ -111,8 +111,8 @@ def paragraphs(
         f"The draw is the unit: intervals invert Student's t-test on the mean curve over draws, so they hold "
         f"although the points of one draw move together. They are pointwise {100 * level:g} % intervals, widened by "
         f"the spread between interpolations; the CSV has Bonferroni bands for all slices at once. Scale of the values: "
-        f"{scales} of {counted(len(whole), 'slice')} (sign: zero of the median, where draws have no variance; no z "
-        f"then)."
+        f"{scales} of {counted(len(whole), 'slice')} (sign: zero of the median, where draws have no variance"
+        + ("; no z then)." if whole["z"].notna().any() else ").")
     )
     text += not_located(whole)
     if whole["z"].notna().any():
@@ -167,7 +167,7 @@ def folded(rows: Sequence[Mapping[str, Any]], lead: Sequence[str]) -> list[list[
 
 
 def shown_row(
-    run: Sequence[Mapping[str, Any]], lead: list[str], x: str, lines: Mapping[str, float]
+    run: Sequence[Mapping[str, Any]], lead: list[str], x: str, lines: Mapping[str, float], with_theory: bool
 ) -> dict[str, str]:
     """One slice, or a run of them that say nothing, as ready text."""
     row, last = run[0], run[-1]
@@ -177,8 +177,9 @@ def shown_row(
         out[plain(lead[-1])] = f"{number(row[lead[-1]])} … {number(last[lead[-1]])}"
         out["status"] += f" in {len(run)} slices" + (f" ({row['note']})" if row["note"] else "")
     out[f"zero in {plain(x)} [interval]"] = interval(row["estimate"], row["low"], row["high"])
-    out["closed form"] = number(row["theory"], 5) if len(run) == 1 else "–"
-    out["z"] = "–" if not np.isfinite(row["z"]) else f"{row['z']:+.2f}"
+    if with_theory:
+        out["closed form"] = number(row["theory"], 5) if len(run) == 1 else "–"
+        out["z"] = "–" if not np.isfinite(row["z"]) else f"{row['z']:+.2f}"
     for name in lines:
         score = row[f"z {name}"]
         out[f"z to {name}"] = f"{score:+.2f}" if np.isfinite(score) else "beyond" if row[f"excluded {name}"] else "–"

@@ -69,14 +69,19 @@ def decades(x: np.ndarray) -> bool:
     return bool(len(x) > 1 and x.min() > 0 and x.max() / x.min() > 10)
 
 
-def log_axis(x: np.ndarray) -> bool:
-    """Whether sorted x is interpolated and drawn in log x: it spans more than a decade, and its points are spread
-    more evenly in log x than in x (angles from 4.5 to 90 degrees in equal steps stay as they are)."""
+def log_axis(x: np.ndarray, asked: bool | None = None) -> bool:
+    """Whether sorted x is interpolated and drawn in log x: as asked (log x needs x above 0), else guessed: it spans
+    more than a decade, and its points are spread more evenly in log x than in x (angles from 4.5 to 90 degrees in equal
+    steps stay as they are)."""
+    if asked is not None:
+        return asked and len(x) > 0 and bool(x[0] > 0)
     return decades(x) and (len(x) < 3 or even_in_log(x))
 
 
-def even_in_log(x: np.ndarray) -> bool:
-    """Whether sorted x is positive and spread more evenly in log x than in x."""
+def even_in_log(x: np.ndarray, asked: bool | None = None) -> bool:
+    """Whether sorted x is positive and, as asked or else by the look of it, spread more evenly in log x than in x."""
+    if asked is not None:
+        return asked and len(x) > 0 and bool(x[0] > 0)
     if len(x) < 3 or not x[0] > 0:
         return False
     plain, logarithmic = np.diff(x), np.diff(np.log(x))

@@ -31,6 +31,9 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+APART: dict[str, Any] = {"color": BASE["color"], "linestyle": "none", "marker": "_", "markersize": 26}
+THEORY_APART: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 15, "markeredgewidth": 1.6}
+
 
 @dataclass(frozen=True)
 class Series:
@@ -48,19 +51,28 @@ class Series:
 
 
 def curves_figure(
-    parts: list[tuple[str, list[Series]]], x: str, metric: str, workload: Workload
+    parts: list[tuple[str, list[Series]]],
+    x: str,
+    metric: str,
+    workload: Workload,
+    categories: Sequence[str] = (),
+    marks: str = "mean ± standard error",
+    of: str = "",
 ) -> Figure:
     """One panel per part (title, series): points with error bars, the closed form as a line, marks at the fitted
     places.
 
-    x = inf (converged) stands apart at the right, under its own tick.
+    x = inf (converged) stands apart at the right, under its own tick. categories: what stands at x = 0, 1, ...; no line
+    then joins what has no order. marks: what points and bars are. of: what is drawn of the metric, if not itself but
+    something that is held against zero.
     """
     figure, axes = panels(len(parts), width=4.6, height=3.7)
     colour = shades(parts)
     labels = {series.key: series.label for _, lines in parts for series in lines}
     every = np.concatenate([series.means.x for _, lines in parts for series in lines])
     finite = np.unique(every[np.isfinite(every)])
-    logarithmic = log_axis(finite) if len(finite) else False
+    logarithmic = log_axis(finite, workload.logarithmic(x)) if len(finite) else False
+    aside = beside_each_other(parts) if categories else {}
     far = beyond(finite, logarithmic)
     ends = np.concatenate([np.concatenate([s.means.low, s.means.high]) for _, lines in parts for s in lines])
     bent = needs_bending(ends)
@@ -68,24 +80,29 @@ def curves_figure(
     any_median = any(s.means.median.any() for _, lines in parts for s in lines)
     any_mark = any(s.marks for _, lines in parts for s in lines)
     for panel, (title, lines) in zip(axes, parts, strict=True):
-        if not logarithmic:
+        if categories:
+            set_categories(panel, categories)
+        elif not logarithmic:
             whole_ticks(panel.xaxis, finite)
         else:
             set_log(panel.xaxis)
         if bent:
             set_bent(panel.yaxis, ends, bent)
-        if not np.nanmin(ends) > 0:
+        if of or not np.nanmin(ends) > 0:
             zero_rule(panel)
         bases: list[np.ndarray] = []
         for series in lines:
             shade, means = colour[series.key], series.means
             if series.base is not None and not any(np.array_equal(series.base.centre, seen) for seen in bases):
                 bases.append(series.base.centre)  # most often the lines share their base model
-                panel.plot(*finite_line(series.base), **BASE, zorder=2)
-            at = np.where(np.isfinite(means.x), means.x, far)
-            panel.plot(series.theory_x, series.theory, color=shade, linewidth=1.4, alpha=0.85, zorder=2)
-            if not len(series.theory):  # what belongs together must be seen without a closed form, too
-                panel.plot(*finite_line(means), color=shade, linewidth=0.9, alpha=0.6, zorder=2)
+                panel.plot(*finite_line(series.base), **(APART if categories else BASE), zorder=2)
+            at = np.where(np.isfinite(means.x), means.x, far) + aside.get(series.key, 0.0)
+            if categories:
+                panel.plot(series.theory_x + aside[series.key], series.theory, color=shade, **THEORY_APART, zorder=2)
+            else:
+                panel.plot(series.theory_x, series.theory, color=shade, linewidth=1.4, alpha=0.85, zorder=2)
+                if not len(series.theory):  # what belongs together must be seen without a closed form, too
+                    panel.plot(*finite_line(means), color=shade, linewidth=0.9, alpha=0.6, zorder=2)
             if np.isfinite(series.theory_at_infinity):
                 panel.plot([far], [series.theory_at_infinity], marker="_", markersize=15, color=shade, zorder=2)
             for heavy, marker in ((False, "o"), (True, "s")):
@@ -104,7 +121,7 @@ def curves_figure(
                         markerfacecolor="white" if heavy else shade,
                     )
             for place, low, high, expected in series.marks:
-                height = height_at(place, means)
+                height = height_at(place, means, workload.logarithmic(x))
                 panel.errorbar(
                     [place],
                     [height],
@@ -132,15 +149,15 @@ def curves_figure(
         if np.isinf(every).any():
             show_infinity(panel, finite, far, logarithmic)
         panel.set_title(in_lines(title, len(axes)))
-    label_panels(axes, axis_label(x, workload), axis_label(metric, workload))
+    label_panels(axes, axis_label(x, workload), of + axis_label(metric, workload))
     handles = [mark(labels[key], color=shade, marker="o", markersize=4) for key, shade in colour.items()]
-    kinds = [mark("mean ± standard error", marker="o", markersize=4)]
+    kinds = [mark(marks, marker="o", markersize=4)]
     if any_median:
         kinds.append(mark("median (draws have no variance)", marker="s", markersize=4, markerfacecolor="white"))
     if any_theory:
-        kinds.append(mark("closed form", linestyle="-", linewidth=1.4))
+        kinds.append(mark("closed form", **(THEORY_APART if categories else {"linestyle": "-", "linewidth": 1.4})))
     if any(s.base is not None for _, lines in parts for s in lines):
-        kinds.append(mark("base model", **BASE))
+        kinds.append(mark("base model", **(APART if categories else BASE)))
     if any_mark:
         kinds.append(mark("fitted place with interval", color=FIT, linestyle="-", marker="D", markersize=6,
                           markerfacecolor="white"))
@@ -150,6 +167,20 @@ def curves_figure(
         legend_right(axes, handles)
     legend_below(figure, kinds)
     return figure
+
+
+def beside_each_other(parts: list[tuple[str, list[Series]]]) -> dict[Any, float]:
+    """How far each line's points stand beside their category, so that error bars do not cover each other."""
+    keys = list(dict.fromkeys(series.key for _, lines in parts for series in lines))
+    return dict(zip(keys, np.linspace(-0.5, 0.5, len(keys)) * min(0.5, 0.1 * (len(keys) - 1)), strict=True))
+
+
+def set_categories(panel: Any, categories: Sequence[str]) -> None:
+    """A tick for each category; long names lean."""
+    crowded = sum(map(len, categories)) > 30
+    look: dict[str, Any] = {"rotation": 30, "ha": "right"} if crowded else {}
+    panel.set_xticks(range(len(categories)), categories, **look)
+    panel.set_xlim(-0.6, len(categories) - 0.4)
 
 
 def finite_line(means: CellMeans) -> tuple[np.ndarray, np.ndarray]:
@@ -167,7 +198,7 @@ def in_lines(title: str, panels_beside: int) -> str:
     return ", ".join(parts[:half]) + ",\n" + ", ".join(parts[half:])
 
 
-def height_at(place: float, means: CellMeans) -> float:
+def height_at(place: float, means: CellMeans, logarithmic: bool | None) -> float:
     """The mean curve at a place between its points."""
     from scipy.interpolate import Akima1DInterpolator
 
@@ -175,7 +206,7 @@ def height_at(place: float, means: CellMeans) -> float:
     x, centre = means.x[known], means.centre[known]
     if len(x) < 3:
         return float(np.interp(place, x, centre))
-    u, at = (np.log(x), np.log(place)) if log_axis(x) else (x, place)
+    u, at = (np.log(x), np.log(place)) if log_axis(x, logarithmic) else (x, place)
     return float(Akima1DInterpolator(u, centre, method="makima")(at))
 
 

@@ -51,13 +51,16 @@ def places_figure(
     spots = np.unique(np.concatenate([t[along].to_numpy(float) for t in columns]))
     spots = spots[np.isfinite(spots)]
     smooth = any(np.isfinite(part[4]).any() and len(part[3]) > len(spots) for part in parts)
-    nudge = np.zeros(len(parts)) if smooth else dodge(spots, len(parts))  # beside a curve, a shifted point misleads
+    logarithmic = log_axis(spots, workload.logarithmic(along))
+    # beside a curve, a shifted point misleads
+    nudge = np.zeros(len(parts)) if smooth else dodge(spots, len(parts), logarithmic)
     estimates = np.concatenate([t.loc[t["status"] == LOCATED, "estimate"].to_numpy(float) for t in columns])
-    if log_axis(spots):
+    if logarithmic:
         set_log(panel.xaxis)
     else:
         whole_ticks(panel.xaxis, spots)
-    if decades(estimates):
+    wanted = workload.logarithmic(x)
+    if decades(estimates) if wanted is None else wanted:
         set_log(panel.yaxis)
     for value, dashes in zip((lines or {}).values(), REFERENCES, strict=False):
         panel.axhline(value, color=REFERENCE, linewidth=1.5, linestyle=dashes, zorder=2.5)
@@ -75,7 +78,7 @@ def places_figure(
         )
         found = table[table["status"] == LOCATED]
         place, at = found["estimate"].to_numpy(float), found[along].to_numpy(float)
-        at = at * np.exp(shift) if log_axis(spots) else at + shift
+        at = at * np.exp(shift) if logarithmic else at + shift
         low, high = found["low"].to_numpy(float), found["high"].to_numpy(float)
         if len(found):
             panel.errorbar(
@@ -97,7 +100,7 @@ def places_figure(
                 censored = True
                 spot = beyond_grid[along].to_numpy(float)
                 panel.plot(
-                    spot * np.exp(shift) if log_axis(spots) else spot + shift,
+                    spot * np.exp(shift) if logarithmic else spot + shift,
                     beyond_grid[bound].astype(float),
                     marker,
                     color=shade,
@@ -130,9 +133,9 @@ def places_figure(
     return figure
 
 
-def dodge(spots: np.ndarray, count: int) -> np.ndarray:
+def dodge(spots: np.ndarray, count: int, logarithmic: bool) -> np.ndarray:
     """Small sideways shifts, so that error bars of several lines do not cover each other."""
     if len(spots) < 2 or count < 2:
         return np.zeros(count)
-    step = np.min(np.diff(np.log(spots) if log_axis(spots) else spots))
+    step = np.min(np.diff(np.log(spots) if logarithmic else spots))
     return np.linspace(-1, 1, count) * min(0.12, 0.04 * count) * step

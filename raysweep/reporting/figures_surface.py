@@ -53,12 +53,13 @@ def surface_figure(
     for panel, (title, _, table, at, roots), (xs, ys, means) in zip(axes, parts, grids, strict=True):
         panel.grid(False)
         panel.set_facecolor(MISSING)
-        if log_axis(xs):
+        logs = log_axis(xs, workload.logarithmic(x)), log_axis(ys, workload.logarithmic(y))
+        if logs[0]:
             set_log(panel.xaxis)
-        if log_axis(ys):
+        if logs[1]:
             set_log(panel.yaxis)
         drawn["missing"] = drawn.get("missing", False) or bool(np.isnan(means).any())
-        panel.pcolormesh(edges(xs), edges(ys), means, cmap=DIVERGING, norm=norm, rasterized=True)
+        panel.pcolormesh(edges(xs, logs[0]), edges(ys, logs[1]), means, cmap=DIVERGING, norm=norm, rasterized=True)
         limits = (xs[0], xs[-1]) if np.isnan(means).any() else panel.get_xlim(), panel.get_ylim()
         for xs_line, ys_line in branches(at, roots, xs[-1] - xs[0]):
             panel.plot(xs_line, ys_line, color=THEORY, linewidth=2.2, zorder=3)
@@ -168,14 +169,14 @@ def asinh_ticks(top: float, typical: float) -> list[float]:
     return [-size for size in reversed(sizes)] + [0.0] + sizes
 
 
-def edges(centres: np.ndarray) -> np.ndarray:
+def edges(centres: np.ndarray, logarithmic: bool) -> np.ndarray:
     """Cell edges half way between the centres (in the logarithm on a logarithmic axis)."""
     if len(centres) == 1:
         return np.array([centres[0] - 0.5, centres[0] + 0.5])
-    u = np.log(centres) if log_axis(centres) else centres
+    u = np.log(centres) if logarithmic else centres
     middle = (u[1:] + u[:-1]) / 2
     out = np.concatenate([[2 * u[0] - middle[0]], middle, [2 * u[-1] - middle[-1]]])
-    return np.exp(out) if log_axis(centres) else out
+    return np.exp(out) if logarithmic else out
 
 
 def branches(at: np.ndarray, roots: list[np.ndarray], width: float) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 
 
 def fit_inflection(
-    frame: pd.DataFrame, x: str, y: str, seed: str, level: float = 0.95, *, turn: str = "min", exact: bool = False
+    frame: pd.DataFrame, x: str, y: str, seed: str, level: float = 0.95, *, turn: str = "min", exact: bool = False,
+    logarithmic: bool | None = None,
 ) -> Fit:
     """Where the mean over draws of `y` over `x` turns: its minimum, or with turn="max" its maximum.
 
     frame: one row per (x, draw), other columns are ignored; with a `status` column only rows that are ok enter. `x`
     may hold .inf (converged): such rows stay outside the fit, but if they are clearly better than every finite x the
-    answer is censored_high. Interpolation is by Akima and by cubic spline, the latter on a bent axis too (places.py),
-    in log x when x is positive and spread more evenly there; the interval holds for each. exact: the values carry no
-    noise (closed forms), one draw is enough.
+    answer is censored_high. Interpolation is by Akima and by cubic spline, the latter on a bent axis too (places.py);
+    the interval holds for each. logarithmic: whether in log x; if None, where x is positive and spread more evenly
+    there. exact: the values carry no noise (closed forms), one draw is enough.
 
     located: the curve clearly falls before and rises after the place. censored_low / censored_high: the turn lies at
     or beyond that edge, or cannot be told from it (low or high then says what is known). monotone: it falls or rises
@@ -47,11 +48,11 @@ def fit_inflection(
     curves = draw_curves(rows, x, y, seed)
     values = curves.values if turn == "min" else -curves.values
     finite = np.isfinite(curves.x)
-    if (curves.x == 0).any() and even_in_log(curves.x[finite & (curves.x != 0)]):
+    if (curves.x == 0).any() and even_in_log(curves.x[finite & (curves.x != 0)], logarithmic):
         finite &= curves.x != 0
         notes.append("x = 0 has no logarithm and stays outside the fit")
     inside = values[:, finite]
-    found = find_turn(curves.x[finite], inside, level, exact, advise=True)
+    found = find_turn(curves.x[finite], inside, level, exact, advise=True, logarithmic=logarithmic)
     outside = curves.x == np.inf
     if outside.any():
         notes.append("x = inf (converged) is compared with the finite points, but lies outside the fit")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from raysweep.reporting.design import Design, values_in
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.words import coded, counted, markdown_table, number, plain, values_in_words
 from raysweep.workloads.declaration import STATUSES, Workload
@@ -18,7 +19,7 @@ SHOWN_ROWS = 60  # longer tables stand in the CSV only
 
 def to_markdown(
     frame: pd.DataFrame,
-    space: Mapping[str, Any],
+    design: Design,
     workload: Workload,
     sections: Sequence[Section],
     sweep: str,
@@ -29,12 +30,12 @@ def to_markdown(
     def prose(text: str) -> str:
         return sentence(coded(text, workload))
 
-    lines = [f"# {sweep}", "", f"**Question.** {prose(question(space, workload))}", "", "**Answer.**", ""]
+    lines = [f"# {sweep}", "", f"**Question.** {prose(question(design, workload))}", "", "**Answer.**", ""]
     lines += [f"- {prose(section.headline)}" for section in sections] or [
         "- The space asks for no analysis; the numbers are in the results."
     ]
     lines += ["", "**How sure.** " + sureness(frame), ""]
-    lines += ["**Set-up.** " + coded(set_up(space, workload), workload), ""]
+    lines += ["**Set-up.** " + coded(set_up(design, workload), workload), ""]
     for note in notes:
         lines += [f"> {note}", ""]
     for section in sections:
@@ -55,7 +56,7 @@ def to_markdown(
                 "Numbers in full: " + ", ".join(f"[{name}.csv](tables/{name}.csv)" for name in section.tables) + ".",
                 "",
             ]
-    lines += ["## Where the numbers come from", "", *provenance(frame, space)]
+    lines += ["## Where the numbers come from", "", *provenance(frame, design)]
     return "\n".join(lines) + "\n"
 
 
@@ -76,12 +77,13 @@ def sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else text + "."
 
 
-def question(space: Mapping[str, Any], workload: Workload) -> str:
-    """What is asked: in the words of the space's description, else put together from its analyses."""
-    if space.get("description"):
-        return " ".join(str(space["description"]).split())
+def question(design: Design, workload: Workload) -> str:
+    """What is asked: in the words of the spaces' descriptions, else put together from the analyses."""
+    described = dict.fromkeys(" ".join(str(space.get("description") or "").split()) for space in design.spaces)
+    if any(described):
+        return " ".join(filter(None, described))
     asked = []
-    for entry in space.get("analysis") or []:
+    for entry in design.analyses():
         kind, options = next(iter(entry.items()))
         options = options or {}
         metric, x, y = options.get("metric", ""), options.get("x", ""), options.get("y", "")
@@ -99,22 +101,35 @@ def question(space: Mapping[str, Any], workload: Workload) -> str:
     return "; ".join(dict.fromkeys(asked)).capitalize() + "?" if asked else workload.summary
 
 
-def set_up(space: Mapping[str, Any], workload: Workload) -> str:
+def set_up(design: Design, workload: Workload) -> str:
     """What was varied, by which workload, and what the metrics asked for mean."""
-    axes = "; ".join(
-        values_in_words(name, list(values), workload) for name, values in (space.get("axes") or {}).items()
-    )
-    text = f"Varied: {axes}. " if axes else ""
+    one = design.spaces[0] if len(design.spaces) == 1 else None  # a zipped axis is as long as its group
+    varied = [values_in_words(name, values_in(one, name) if one else design.values(name), workload)
+              for name in design.varied()]
+    text = f"Varied: {'; '.join(varied)}. " if varied else ""
+    if len(design.spaces) > 1:
+        text += differences_in_words(design, workload)
     text += f"Workload `{workload.name}`: {workload.summary}."
     described = {metric.name: metric.description for metric in workload.metrics}
     named: list[str] = []
-    for entry in space.get("analysis") or []:
+    for entry in design.analyses():
         for options in entry.values():
             for key in ("metric", "metrics", "x", "y"):
                 value = (options or {}).get(key) or []
                 named += [value] if isinstance(value, str) else list(value)
     meant = [f"{name} = {described[name]}" for name in dict.fromkeys(named) if name in described]
     return text + (f" Here {'. '.join(meant)}." if meant else "")
+
+
+def differences_in_words(design: Design, workload: Workload) -> str:
+    """In which values each sweep differs from the others."""
+    said = []
+    for name, space in zip(design.names, design.spaces, strict=True):
+        own = [f"{plain(key)} = {number(values[0])}" if len(values) == 1 else values_in_words(key, values, workload)
+               for key in design.varied()
+               if (values := values_in(space, key)) and set(values) != set(design.values(key))]
+        said.append(f"`{name}` {'has ' + ', '.join(own) if own else 'has all of these'}")
+    return f"Of these {'; '.join(said)}. "
 
 
 def sureness(frame: pd.DataFrame) -> str:
@@ -132,8 +147,8 @@ def sureness(frame: pd.DataFrame) -> str:
     return text + f". **Left out of every mean and fit: {listed}.**"
 
 
-def provenance(frame: pd.DataFrame, space: Mapping[str, Any]) -> list[str]:
-    """Code version, amount of work, and the space itself."""
+def provenance(frame: pd.DataFrame, design: Design) -> list[str]:
+    """Code version, amount of work, and the spaces themselves."""
     versions = (
         ", ".join(f"`{v}`" for v in sorted(set(map(str, frame["code_version"]))))
         if "code_version" in frame.columns
@@ -144,26 +159,36 @@ def provenance(frame: pd.DataFrame, space: Mapping[str, Any]) -> list[str]:
         + (f"; {number(frame['seconds'].sum(), 3)} s of computing" if "seconds" in frame.columns else "")
         + "."
     ]
-    if "sweep" in frame.columns:
-        lines.append(
-            f"- Sweeps: {', '.join(f'`{name}`' for name in dict.fromkeys(map(str, frame['sweep'])))}; space "
-            f"`{space.get('name', '')}`."
-        )
-    fixed = space.get("fixed") or {}
+    spaces = [str(space.get("name", "")) for space in design.spaces]
+    if len(spaces) > 1:
+        listed = (f"`{name}` (space `{space}`)" for name, space in zip(design.names, spaces, strict=True))
+        lines.append(f"- Sweeps: {', '.join(listed)}.")
+    elif "sweep" in frame.columns:
+        names = ", ".join(f"`{name}`" for name in dict.fromkeys(map(str, frame["sweep"])))
+        lines.append(f"- Sweeps: {names}; space `{spaces[0]}`.")
+    varied = set(design.varied())
+    fixed = [setting_in_words(name, value) for name, value in (design.spaces[0].get("fixed") or {}).items()
+             if name not in varied]
     if fixed:
-        lines.append(
-            "- Fixed: "
-            + ", ".join(
-                f"{plain(name)} {number(value) if isinstance(value, (int, float)) else value}"
-                for name, value in fixed.items()
-            )
-            + "."
-        )
-    seeds = list(space.get("seeds") or [])
-    if seeds:
-        lines.append(f"- Seeds: {seeds[0]}" + (f" … {seeds[-1]} ({len(seeds)})" if len(seeds) > 1 else "") + ".")
-    shown = json.dumps(
-        {key: value for key, value in space.items() if key != "description"}, default=str, ensure_ascii=False
-    )
-    lines += ["", "The space, resolved:", "", "```json", shown, "```"]
+        lines.append(f"- Fixed: {', '.join(fixed)}.")
+    seeds = [seeds_in_words(list(space.get("seeds") or [])) for space in design.spaces]
+    if len(set(seeds)) > 1:
+        listed = (f"{said} in `{name}`" for name, said in zip(design.names, seeds, strict=True))
+        lines.append(f"- Seeds: {', '.join(listed)}.")
+    elif seeds[0]:
+        lines.append(f"- Seeds: {seeds[0]}.")
+    lines += ["", f"The space{'s' if len(spaces) > 1 else ''}, resolved:"]
+    for space in design.spaces:
+        told = {key: value for key, value in space.items() if key != "description"}
+        lines += ["", "```json", json.dumps(told, default=str, ensure_ascii=False), "```"]
     return lines
+
+
+def seeds_in_words(seeds: list[int]) -> str:
+    """0 … 9 (10)."""
+    return f"{seeds[0]}" + (f" … {seeds[-1]} ({len(seeds)})" if len(seeds) > 1 else "") if seeds else ""
+
+
+def setting_in_words(name: str, value: Any) -> str:
+    """A fixed parameter: its name and value."""
+    return f"{plain(name)} {number(value)}"

@@ -1,4 +1,4 @@
-"""The optimal rate: where a metric is best over the learning rate, slice by slice, in log rate."""
+"""The optimal rate: where a metric is best over the learning rate, or another axis, slice by slice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.reporting.additive import additive_fit
-from raysweep.reporting.draws import draw_curves, repeated, usable
+from raysweep.reporting.draws import decades, draw_curves, even_in_log, repeated, usable
 from raysweep.reporting.halving import more_columns
 from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, Fit, overall
 from raysweep.reporting.selection import groups
@@ -43,21 +43,23 @@ def fit_optimum(
     *,
     turn: str = "min",
     exact: bool = False,
+    logarithmic: bool | None = None,
 ) -> Fit:
     """The rate `lr` at which the mean over draws of `y` is lowest (turn="max": highest), one per value of `by`.
 
     frame: one row per (slice, lr, draw), other columns are ignored. by: a column, several, or None for one slice. Only
     rows that are ok (if there is a `status` column) with a finite value enter. A rate at which most draws diverged
     (status diverged, or no finite value) bounds the grid: no row at or above it enters, and `.table.diverged_from`
-    says where that is (inf if nowhere). Works in log lr; a cliff towards divergence is flattened by a monotone map
+    says where that is (inf if nowhere). Works in log lr if `logarithmic`, or where that is None if `in_log` guesses so,
+    else in lr itself; a cliff towards divergence is flattened by a monotone map
     (THEORY §7: no parabola through an asymmetric U), which moves no minimum. level: of each slice's interval; the
     table also has low_simultaneous and high_simultaneous for all slices at once (Bonferroni). exact: no noise.
 
     located: the curve clearly falls before and rises after. censored_low / censored_high: the optimum lies at or
     beyond that edge of the grid, or cannot be told from it; `low` or `high` is what is known. monotone: the same
     bounds, but the curve does not flatten towards the edge at all. undetermined: fewer than 5 rates, fewer than 2
-    draws, or flat within the noise. Raises ValueError for an unknown column, level or turn, and for a rate that is
-    not above 0.
+    draws, or flat within the noise. Raises ValueError for an unknown column, level or turn, for a rate that is not
+    finite, and for one that has no logarithm if `logarithmic`.
     """
     import pandas as pd
 
@@ -69,8 +71,11 @@ def fit_optimum(
     frame = frame.reset_index(drop=True)
     rows, dropped = usable(frame, y, [lr, seed, *keys])
     rates = frame[lr].to_numpy(dtype=np.float64)
-    if not (np.isfinite(rates) & (rates > 0)).all():
-        raise ValueError(f"{lr}: expected rates above 0, got {rates[~(np.isfinite(rates) & (rates > 0))][0]:g}")
+    logarithmic = in_log(rates) if logarithmic is None else logarithmic
+    usable_rates = np.isfinite(rates) & ((rates > 0) | (not logarithmic))
+    if not usable_rates.all():
+        wanted = "rates above 0" if logarithmic else "finite values"
+        raise ValueError(f"{lr}: expected {wanted}, got {rates[~usable_rates][0]:g}")
     notes = []
     twice = repeated(rows, [lr, seed, *keys])
     if twice:
@@ -84,13 +89,13 @@ def fit_optimum(
         inside = rows.loc[part.index.intersection(rows.index)]
         inside = inside[inside[lr] < limit]
         used += len(inside)
-        found = find_optimum(inside, lr, y, seed, level, turn, exact, limit, advise=True)
+        found = find_optimum(inside, lr, y, seed, level, turn, exact, limit, logarithmic, advise=True)
         wide = found
         if len(slices) > 1 and found.turn.status == LOCATED:
-            wide = find_optimum(inside, lr, y, seed, strict, turn, exact, limit)
+            wide = find_optimum(inside, lr, y, seed, strict, turn, exact, limit, logarithmic)
         partly = part.loc[bad[part.index] & (part[lr] < limit), lr]
         lines.append({**dict(zip(keys, values, strict=True)), **line(found, wide, partly, turn)})
-    nothing = find_optimum(rows[:0], lr, y, seed, level, turn, exact, float("inf"))
+    nothing = find_optimum(rows[:0], lr, y, seed, level, turn, exact, float("inf"), logarithmic)
     shape = {**dict.fromkeys(keys, np.nan), **line(nothing, nothing, frame[lr][:0], turn)}  # where no slice gives one
     table = pd.DataFrame(lines, columns=list(shape))
     if len(rows) > used:
@@ -111,6 +116,13 @@ def fit_optimum(
         notes=tuple(notes),
         **overall(table),
     )
+
+
+def in_log(rates: np.ndarray) -> bool:
+    """Whether rates of which nobody said the scale are read in log: they are above 0, and span more than a decade or
+    are spread more evenly there."""
+    every = np.unique(rates)
+    return decades(every) or even_in_log(every)
 
 
 def diverged(frame: pd.DataFrame, y: str) -> np.ndarray:
@@ -142,6 +154,7 @@ def find_optimum(
     turn: str,
     exact: bool,
     limit: float,
+    logarithmic: bool,
     advise: bool = False,
 ) -> Optimum:
     """The optimum of the usable rows of one slice, all of rates below `limit`."""
@@ -150,19 +163,19 @@ def find_optimum(
     if not len(curves.x):
         return Optimum(Turn(note="no usable rows"), limit, 0, 0)
     first = float(curves.x[0])
-    u = np.log(curves.x / first)  # starts at 0, so that it is not taken to the logarithm once more
+    u = np.log(curves.x / first) if logarithmic else curves.x
     flattened = without_cliffs(values)
-    found = find_turn(u, flattened, level, exact, advise)
+    found = find_turn(u, flattened, level, exact, advise, logarithmic=False)
     if flattened is not values and found.status == LOCATED:
         # flattening one side hides how uneven the two are, from which the interval learns what the grid leaves open
-        steep = find_turn(u, values, level, exact)
+        steep = find_turn(u, values, level, exact, logarithmic=False)
         if steep.status == LOCATED:
             spread = max(found.method_spread, steep.method_spread, abs(found.estimate - steep.estimate))
             found = replace(found, low=min(found.low, steep.low), high=max(found.high, steep.high),
                             method_spread=spread)
-    found = replace(
-        in_units_of_x(found, first), method=found.method + ("" if found.method == "none" else f", in log {lr}")
-    )
+    if logarithmic:
+        method = found.method + ("" if found.method == "none" else f", in log {lr}")
+        found = replace(in_units_of_x(found, first), method=method)
     if found.status == MONOTONE and (flattens(u, values, found.high == np.inf) or np.isfinite(limit)):
         # it heads for an optimum beyond the edge; and a fall that ends in divergence does turn
         found = replace(found, status=CENSORED_HIGH if found.high == np.inf else CENSORED_LOW)

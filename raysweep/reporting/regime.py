@@ -104,7 +104,7 @@ def fit_regime(
     counted, as are lengths 0 and inf, which have no logarithm. Raises ValueError as `fit_optimum` does.
     """
     frame = frame.reset_index(drop=True)
-    fit = fit_optimum(frame, lr, y, length, seed, level, turn=turn, exact=exact)
+    fit = fit_optimum(frame, lr, y, length, seed, level, turn=turn, exact=exact, logarithmic=True)
     at = fit.table[length].to_numpy(float)
     counts = np.isfinite(at) & (at > 0) & (fit.table["status"] != UNDETERMINED).to_numpy()
     table = fit.table[counts]

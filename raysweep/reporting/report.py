@@ -11,15 +11,22 @@ from typing import TYPE_CHECKING, Any
 from raysweep.records.paths import AnyPath
 from raysweep.reporting import manifest
 from raysweep.reporting.analyses import check_analysis, metrics_of
+from raysweep.reporting.design import Design
 from raysweep.reporting.html import to_html
 from raysweep.reporting.markdown import to_markdown
 from raysweep.reporting.section import Section
+from raysweep.reporting.section_comparison import comparison_section
+from raysweep.reporting.selection import all_keys, groups
+from raysweep.reporting.words import counted, plain
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SectionMaker = Callable[["pd.DataFrame", Mapping[str, Any], Workload, str], Section]
+SectionMaker = Callable[["pd.DataFrame", Mapping[str, Any], Workload, str, Design], Section]
+
+ALONG = {"boundary": "x", "inflection": "x", "optimum": "x", "trend": "x", "regime": "lr"}
+"""Which option of an analysis that fits a curve names the axis of the curve."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,8 @@ class Report:
 
 
 def write_report(
-    frame: pd.DataFrame, space: Mapping[str, Any], directory: str | Path, *, sweep: str, notes: Sequence[str] = ()
+    frame: pd.DataFrame, space: Mapping[str, Any], directory: str | Path, *, sweep: str, notes: Sequence[str] = (),
+    further: Sequence[Mapping[str, Any]] = (),
 ) -> Report:
     """report.md, report.html (self-contained), figures/ and tables/ of one sweep, or of several of one workload.
 
@@ -40,12 +48,16 @@ def write_report(
     no report wrote is never touched.
 
     frame: one row per (cell, seed) with status, parameters, metrics and closed forms (`_theory`). space: the resolved
-    space; its `analysis` says what is asked. Raises ValueError for an analysis that cannot be made.
+    space; its `analysis` says what is asked. further: the spaces of the other sweeps of the column `sweep`, in its
+    order; what they ask is answered too. Raises ValueError for an analysis that cannot be made.
     """
     from raysweep import workloads
     from raysweep.reporting.style import styled
 
-    workload = workloads.get(space["workload"])
+    every = frame
+    names = tuple(map(str, dict.fromkeys(frame["sweep"]))) if further else (sweep,)
+    design = Design((space, *further), names)
+    workload = design.scaled(workloads.get(space["workload"]))
     if {"cell", "seed"} <= set(frame.columns):
         frame = frame.drop_duplicates(["cell", "seed"])  # sweeps may share cells
     home = Path(directory)
@@ -53,7 +65,9 @@ def write_report(
         _free(folder).mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
     with styled():
-        sections = all_sections(frame, space, workload)
+        sections = all_sections(frame, design, workload)
+        if further:
+            sections.append(comparison_section(every, design, workload))
         for section in sections:
             for drawing in section.drawings:
                 for ending in ("png", "svg"):
@@ -65,7 +79,7 @@ def write_report(
             path = _free(home / "tables" / f"{name}.csv")
             table.to_csv(path, index=False)
             files.append(path)
-    markdown = to_markdown(frame, space, workload, sections, sweep, notes)
+    markdown = to_markdown(frame, design, workload, sections, sweep, notes)
     for name, text in (("report.md", markdown), ("report.html", to_html(markdown, f"raysweep: {sweep}", home))):
         _free(home / name).write_text(text, encoding="utf-8")
         files.append(home / name)
@@ -81,13 +95,13 @@ def _free(path: Path) -> Path:
     return path
 
 
-def all_sections(frame: pd.DataFrame, space: Mapping[str, Any], workload: Workload) -> list[Section]:
+def all_sections(frame: pd.DataFrame, design: Design, workload: Workload) -> list[Section]:
     """One section per analysis asked for, made by `KIND_section` of the module `section_KIND`."""
     import numpy as np
 
     sections = []
     used: dict[str, int] = {}
-    for entry in space.get("analysis") or []:
+    for entry in design.analyses():
         complaint = check_analysis(entry, (name for name in frame.columns if name in workload.by_name), workload)
         if complaint:
             raise ValueError(f"analysis: {complaint}")
@@ -102,10 +116,27 @@ def all_sections(frame: pd.DataFrame, space: Mapping[str, Any], workload: Worklo
         elif empty:
             sections.append(Section(kind.capitalize(), f"{kind}: {empty[0]} is finite in no row, so there is nothing "
                                                        "to analyse"))
+        elif why := no_curve(good, kind, options or {}, workload, design):
+            sections.append(Section(kind.capitalize(), why))
         else:
             maker: SectionMaker = getattr(import_module(f"raysweep.reporting.section_{kind}"), f"{kind}_section")
-            sections.append(maker(frame, options or {}, workload, name))
+            sections.append(maker(frame, options or {}, workload, name, design))
     return sections
+
+
+def no_curve(good: pd.DataFrame, kind: str, options: Mapping[str, Any], workload: Workload, design: Design) -> str:
+    """Why there is nothing to fit although x varies: all cells differ in something else too. Empty if there is."""
+    if kind not in ALONG or good[options[ALONG[kind]]].nunique() < 2:
+        return ""
+    x = options[ALONG[kind]]
+    given = [*options.get("by", []), *(options[key] for key in ("y", "length") if options.get(key))]
+    keys = all_keys(good, workload, x, given, design)
+    if not keys or any(rows[x].nunique() > 1 for _, rows in groups(good, keys)):
+        return ""
+    cells = good.groupby([x, *keys], dropna=False).ngroups
+    return (f"{kind} over {plain(x)}: nothing to fit, because no two of {counted(cells, 'cell')} differ in {plain(x)} "
+            f"alone; rows differ in {', '.join(map(plain, keys))} too, and are not put into one curve (fix these, or "
+            f"ask for a grid over {plain(x)})")
 
 
 def states(frame: pd.DataFrame) -> str:

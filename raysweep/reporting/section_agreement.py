@@ -9,6 +9,7 @@ import numpy as np
 
 from raysweep.reporting.against_theory import normal_quantile
 from raysweep.reporting.analyses import metrics_of
+from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.figures_agreement import agreement_figure
 from raysweep.reporting.joint import Joint, joint, student_coverage
 from raysweep.reporting.section import Drawing, Section
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 SKEWED = 1.0  # from here on Student's t visibly undercovers with some 20 draws
 
 
-def agreement_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str) -> Section:
+def agreement_section(
+    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str, design: Design = NOTHING_DECLARED
+) -> Section:
     """Figures and tables of one `agreement` entry; by default every metric that has a closed form."""
     wanted = metrics_of(options) or [m.name for m in workload.metrics if f"{m.name}_theory" in frame.columns]
     keys = [key for key in parameters_of(frame, workload) if frame[key].nunique(dropna=False) > 1] or parameters_of(
@@ -71,8 +74,8 @@ def agreement_section(frame: pd.DataFrame, options: Mapping[str, Any], workload:
     ]
     return Section(
         "Experiment against closed form",
-        headline(tests, cells) if tests else "; ".join(without) or "nothing to compare",
-        text,
+        headline(tests, cells) if tests else "; ".join(without) or "no metric has a closed form to compare with",
+        text if tests else [],
         drawings,
         shown,
         tables,

@@ -10,6 +10,7 @@ import numpy as np
 from raysweep.reporting.against_theory import add_lines, add_theory
 from raysweep.reporting.boundary import fit_boundary
 from raysweep.reporting.boundary_words import folded, headline, paragraphs, quantile_words, shown_row
+from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.draws import usable
 from raysweep.reporting.figures_lines import Series, curves_figure
 from raysweep.reporting.figures_places import places_figure
@@ -33,13 +34,16 @@ if TYPE_CHECKING:
 MOST_MAPS = 9
 
 
-def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str) -> Section:
+def boundary_section(
+    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str, design: Design = NOTHING_DECLARED
+) -> Section:
     """Fit, figures and tables of one `boundary` entry."""
     import pandas as pd
 
     x, y, metric, level = options["x"], options.get("y"), options["metric"], float(options.get("level", 0.95))
     lines = {str(key): float(value) for key, value in (options.get("lines") or {}).items()}
-    keys = [key for key in all_keys(frame, workload, x, [*([y] if y else []), *options.get("by", [])]) if key != y]
+    keys = [key for key in all_keys(frame, workload, x, [*([y] if y else []), *options.get("by", [])], design)
+            if key != y]
     pieces, parts = [], []
     notes: list[str] = []
     moved: list[pd.DataFrame] = []
@@ -53,6 +57,7 @@ def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: 
             level,
             scale=slice_scale(rows, y, metric, workload),
             exact=is_exact(rows, metric),
+            logarithmic=workload.logarithmic(x),
         )
         notes += [note for note in fit.notes if note not in notes]
         slices = fit.table[y].to_numpy() if y else np.zeros(1)
@@ -69,6 +74,7 @@ def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: 
     whole = whole[[*lead, *[c for c in whole.columns if c not in lead]]]
 
     drawings = []
+    known = any(len(root) for *_, roots in parts for root in roots)
     fitted_line = f"Zero of {metric} in {plain(x)}"
     if y and is_number(frame, y) and frame[y].nunique() > 1 and frame[x].nunique() > 1:
         shown = [parts[k] for k in picked(len(parts), MOST_MAPS)]
@@ -82,7 +88,8 @@ def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: 
                 f"is positive. "
                 f"Points: fitted zero of each slice with its {100 * level:g} % interval (pointwise: for one "
                 f"slice, not for "
-                "all at once). Orange: the closed form's zero, found on the formula, not on the grid."
+                "all at once)."
+                + (" Orange: the closed form's zero, found on the formula, not on the grid." if known else "")
                 + (f" {len(shown)} of {len(parts)} maps, spread evenly." if len(shown) < len(parts) else ""),
                 surface_figure(panels, x, y, metric, workload, level, lines),
             )
@@ -93,30 +100,31 @@ def boundary_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: 
             0 if len(parts) > 1 or lines else len(drawings),  # several lines in one picture tell more than as many maps
             Drawing(
                 f"{name}_line",
-                f"{fitted_line} against {plain(along)}, with {100 * level:g} % intervals (pointwise) and the "
-                f"closed form" + (f"; dashed: {', '.join(lines)}." if lines else "."),
+                f"{fitted_line} against {plain(along)}, with {100 * level:g} % intervals (pointwise)"
+                + (" and the closed form" if known else "") + (f"; dashed: {', '.join(lines)}." if lines else "."),
                 line_figure(frame, whole, lead, along, x, metric, workload, level, lines),
             ),
         )
-    figure, shown_slices = slices_figure(parts, keys, x, y, metric, workload)
+    figure, selection, with_theory = slices_figure(parts, keys, x, y, metric, workload)
     drawings.append(
         Drawing(
             f"{name}_slices",
             f"{metric} against {plain(x)}: mean over draws ± one standard error (between "
             f"draws; multiply by "
-            f"Student's t, {quantile_words(frame, level)}, for a {100 * level:g} % interval) over the closed "
-            f"form{shown_slices}.",
+            f"Student's t, {quantile_words(frame, level)}, for a {100 * level:g} % interval)"
+            f"{' over the closed form' if with_theory else ''}{selection}.",
             figure,
         )
     )
 
+    with_places = bool(whole["theory"].notna().any())
     together = joint(pd.concat(moved, axis=1).to_numpy(float)) if moved else None
     return Section(
         title=f"Boundary: where {metric} changes sign",
         headline=headline(whole, lead, x, metric, lines, workload, level),
         paragraphs=movement(whole, lead, "zero") + paragraphs(whole, x, lines, together, workload, level, notes),
         drawings=drawings,
-        shown=[shown_row(run, lead, x, lines) for run in folded(whole.to_dict("records"), lead)],
+        shown=[shown_row(run, lead, x, lines, with_places) for run in folded(whole.to_dict("records"), lead)],
         tables={f"{name}_zeros": whole},
     )
 
@@ -194,8 +202,8 @@ def slices_figure(
     y: str | None,
     metric: str,
     workload: Workload,
-) -> tuple[Any, str]:
-    """Up to six slices in each of up to six panels."""
+) -> tuple[Any, str, bool]:
+    """Up to six slices in each of up to six panels, words if that is a selection, whether a closed form is there."""
     panels = []
     left_out = len(parts) > 6
     for index in picked(len(parts), 6):
@@ -212,4 +220,6 @@ def slices_figure(
                 series.append(one)
         if series:
             panels.append((settings(keys, values, workload), series))
-    return curves_figure(panels, x, metric, workload), " (a selection of slices, spread evenly)" if left_out else ""
+    selection = " (a selection of slices, spread evenly)" if left_out else ""
+    with_theory = any(len(one.theory) for _, series in panels for one in series)
+    return curves_figure(panels, x, metric, workload), selection, with_theory

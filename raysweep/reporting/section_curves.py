@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from raysweep.reporting.analyses import metrics_of
+from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.figures_lines import curves_figure
 from raysweep.reporting.section import Drawing, Section
-from raysweep.reporting.selection import all_keys, groups, means_table
+from raysweep.reporting.selection import all_keys, groups, means_table, places_on
 from raysweep.reporting.series import one_series
 from raysweep.reporting.style import picked
 from raysweep.reporting.words import counted, plain, setting, settings, with_error
@@ -18,17 +19,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def curves_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str) -> Section:
+def curves_section(
+    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str, design: Design = NOTHING_DECLARED
+) -> Section:
     """Figures and tables of one `curves` entry."""
     x, metrics = options["x"], metrics_of(options)
-    keys = all_keys(frame, workload, x, list(options.get("by", [])))
+    keys = all_keys(frame, workload, x, list(options.get("by", [])), design)
     series_key, panel_keys = keys[:1], keys[1:]
     drawings, tables = [], {}
+    every_row, at, categories = places_on(frame, x, workload, design)
     found: list[str] = []
     notes: list[str] = []
     for metric in metrics:
         panels = []
-        every = list(groups(frame, panel_keys))
+        every = list(groups(every_row, panel_keys))
         for index in picked(len(every), 9):
             values, rows = every[index]
             lines = []
@@ -36,7 +40,7 @@ def curves_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
             for k in picked(len(slices), 8):
                 label, part = slices[k]
                 one = one_series(
-                    part, x, metric, workload, label[0] if label else "", settings(series_key, label, workload)
+                    part, at, metric, workload, label[0] if label else "", settings(series_key, label, workload)
                 )
                 if one is not None:
                     lines.append(one)
@@ -45,12 +49,14 @@ def curves_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
         table = means_table(frame, [*keys, x], metric, workload)
         tables[f"{name}_{metric}"] = table
         if panels:
-            caption = (
-                f"{metric} against {plain(x)}: mean over ok draws ± one standard error between draws"
-                + ("; lines: closed form" if any(len(one.theory) for _, lines in panels for one in lines) else "")
-                + ("; dashed: base model." if any(one.base for _, lines in panels for one in lines) else ".")
-            )
-            drawings.append(Drawing(f"{name}_{metric}", caption, curves_figure(panels, x, metric, workload)))
+            drawn = [one for _, lines in panels for one in lines]
+            caption = f"{metric} against {plain(x)}: mean over ok draws ± one standard error between draws"
+            if any(len(one.theory) for one in drawn):
+                caption += f"; {'dashes' if categories else 'lines'}: closed form"
+            if any(one.base for one in drawn):
+                caption += f"; {'long dashes' if categories else 'dashed'}: base model"
+            figure = curves_figure(panels, x, metric, workload, categories)
+            drawings.append(Drawing(f"{name}_{metric}", f"{caption}.", figure))
         best, left_out = extreme(table, [*keys, x], metric, workload)
         if best:
             found.append(best)
@@ -59,6 +65,9 @@ def curves_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Wo
                 f"{counted(left_out, 'cell')} of {metric} have draws without a variance: their means mean nothing, the "
                 "figure shows their medians, and none of them can be the best."
             )
+    if frame[x].nunique() > 1 and keys and not frame.groupby(keys, dropna=False)[x].nunique().gt(1).any():
+        notes.append(f"No two cells differ in {plain(x)} alone, so no points are joined: rows differ in "
+                     f"{', '.join(map(plain, keys))} too.")
     headline = "; ".join(found) + " (± one standard error)" if found else f"no usable rows for {', '.join(metrics)}"
     return Section(f"Curves over {plain(x)}", headline, notes, drawings, [], tables)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.reporting.analyses import metrics_of
+from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.figures_engines import engines_figure
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.selection import parameters_of
@@ -41,10 +42,15 @@ class Trend:
     size: float
 
 
-def engines_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str) -> Section:
-    """Figures and tables of one `engines` entry; by default every metric with a closed form."""
+def engines_section(
+    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str, design: Design = NOTHING_DECLARED
+) -> Section:
+    """Figures and tables of one `engines` entry; by default every metric with a closed form, or else
+    every metric."""
     reference, x, by = options.get("reference", "limit"), options.get("x", "finetune_lr"), list(options.get("by") or [])
-    metrics = metrics_of(options) or [m.name for m in workload.metrics if f"{m.name}_theory" in frame.columns]
+    by += [name for name in design.between() if name not in (*by, x, "engine") and frame[name].nunique() > 1]
+    named = [m.name for m in workload.metrics]
+    metrics = metrics_of(options) or [name for name in named if f"{name}_theory" in frame.columns] or named
     good = frame[frame["status"] == "ok"]
     pairs = paired(good, reference, x, metrics, by, workload)
     if not len(pairs):
@@ -72,7 +78,7 @@ def engines_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: W
     return Section(
         f"Engines against {reference} on the same draws",
         headline(trends, reference, x, reference == "limit" and starts_above_zero(good)),
-        paragraphs(good, trends, (len(pairs), thin), x, reference, mixed),
+        paragraphs(good, trends, (len(pairs), thin), x, reference, mixed) + unmatched(good, reference, x, workload),
         [
             Drawing(
                 name,
@@ -109,6 +115,16 @@ def paired(
         both = both.assign(metric=metric, difference=both[metric] - both["reference"]).dropna(subset=["difference"])
         pieces.append(both[list(dict.fromkeys([*keys, *by, "engine", x, "metric", "difference"]))])
     return pd.concat(pieces, ignore_index=True) if pieces else pd.DataFrame()
+
+
+def unmatched(good: pd.DataFrame, reference: str, x: str, workload: Workload) -> list[str]:
+    """A paragraph on the parameters in which the reference has no value in common with the others; none, no
+    paragraph."""
+    known, others = good[good["engine"] == reference], good[good["engine"] != reference]
+    names = [plain(key) for key in parameters_of(good, workload) if key not in ("engine", x)
+             and not set(known[key]) & set(others[key])]
+    said = f"{reference} has no row at the others' values of {', '.join(names)}: pairs differ in that too."
+    return [said] if names else []
 
 
 def starts_above_zero(good: pd.DataFrame) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.reporting.against_theory import add_theory, excluded, summary
+from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.figures_lines import curves_figure
 from raysweep.reporting.inflection import fit_inflection
 from raysweep.reporting.movement import movement
@@ -33,16 +34,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def inflection_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str) -> Section:
+def inflection_section(
+    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str, design: Design = NOTHING_DECLARED
+) -> Section:
     """Fits, figures and tables of one `inflection` entry."""
     import pandas as pd
 
     x, metric, level = options["x"], options["metric"], float(options.get("level", 0.95))
     turn = better_turn(metric, workload)
-    keys = all_keys(frame, workload, x, list(options.get("by", [])))
+    keys = all_keys(frame, workload, x, list(options.get("by", [])), design)
     pieces, rows_of = [], []
     for values, rows in groups(frame, keys):
-        fit = fit_inflection(rows, x, metric, "seed", level, turn=turn, exact=is_exact(rows, metric))
+        fit = fit_inflection(rows, x, metric, "seed", level, turn=turn, exact=is_exact(rows, metric),
+                             logarithmic=workload.logarithmic(x))
         table = add_theory(fit.table, [turning_points(rows, x, metric, workload, turn)], level)
         pieces.append(table.assign(**dict(zip(keys, values, strict=True))))
         rows_of.append((values, rows))

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.reporting.against_theory import add_theory, summary
+from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.figures_lines import curves_figure
 from raysweep.reporting.movement import movement
-from raysweep.reporting.optimum import fit_optimum
+from raysweep.reporting.optimum import fit_optimum, in_log
 from raysweep.reporting.place_words import (
     advice_cell,
     halving,
@@ -32,13 +33,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def optimum_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str) -> Section:
+def optimum_section(
+    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str, design: Design = NOTHING_DECLARED
+) -> Section:
     """Fits, figures and tables of one `optimum` entry."""
     x, metric, level = options["x"], options["metric"], float(options.get("level", 0.95))
     turn = better_turn(metric, workload)
-    keys = all_keys(frame, workload, x, list(options.get("by", [])))
+    keys = all_keys(frame, workload, x, list(options.get("by", [])), design)
     frame = with_choice(frame, x, keys)
-    fit = fit_optimum(frame, x, metric, keys or None, "seed", level, turn=turn, exact=is_exact(frame, metric))
+    wanted = workload.logarithmic(x)
+    logarithmic = in_log(frame[x].to_numpy(float)) if wanted is None else wanted
+    fit = fit_optimum(frame, x, metric, keys or None, "seed", level, turn=turn, exact=is_exact(frame, metric),
+                      logarithmic=logarithmic)
     rows_of = list(groups(frame, keys))
     blind = knows_no_rate(rows_of[0][1], x, metric, workload)
     expected = [np.empty(0) if blind else turning_points(rows, x, metric, workload, turn) for _, rows in rows_of]
@@ -66,7 +72,7 @@ def optimum_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: W
         drawings = [line, *drawings] if line else drawings
     return Section(
         title=f"Optimum: the best {plain(x)} for {plain(metric)}",
-        headline=headline(whole, keys, x, metric, workload, level),
+        headline=headline(whole, keys, x, metric, workload, level, logarithmic),
         paragraphs=paragraphs(whole, keys, x, level) + halving(whole, x, workload),
         drawings=drawings,
         shown=[shown_row(row, keys, x) for row in whole.to_dict("records")],
@@ -84,7 +90,9 @@ def knows_no_rate(rows: pd.DataFrame, x: str, metric: str, workload: Workload) -
     return bool(ends[0] == ends[1])
 
 
-def headline(whole: pd.DataFrame, keys: list[str], x: str, metric: str, workload: Workload, level: float) -> str:
+def headline(
+    whole: pd.DataFrame, keys: list[str], x: str, metric: str, workload: Workload, level: float, logarithmic: bool
+) -> str:
     """What was found, how sure: one line."""
     unit = unit_of(x, workload)
     what = f"best {plain(x)} for {plain(metric)}"
@@ -97,11 +105,13 @@ def headline(whole: pd.DataFrame, keys: list[str], x: str, metric: str, workload
     found = whole[whole["status"] == LOCATED]
     text = f"{what}: located in {len(found)} of {counted(len(whole), 'setting')}"
     if len(found):
-        factor = float(np.sqrt(found["high"] / found["low"]).median())
-        text += (
-            f", from {number(found['estimate'].min(), 3)} to {number(found['estimate'].max(), 3)}{unit} (median "
-            f"interval: a factor {number(factor, 3)} either way, {100 * level:g} %)"
-        )
+        text += f", from {number(found['estimate'].min(), 3)} to {number(found['estimate'].max(), 3)}{unit}"
+        if logarithmic:
+            factor = float(np.sqrt(found["high"] / found["low"]).median())
+            text += f" (median interval: a factor {number(factor, 3)} either way, {100 * level:g} %)"
+        else:
+            half = float(((found["high"] - found["low"]) / 2).median())
+            text += f" (median interval: ± {number(half, 2)}{unit}, {100 * level:g} %)"
     text += others_words(whole)
     beside = summary(whole, level)
     return text + moving(whole, keys) + (f"; {beside}" if beside else "")

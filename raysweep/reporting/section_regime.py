@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.reporting.analyses import metrics_of
+from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.figures_regime import Setting, rates_figure, tuned_figure
 from raysweep.reporting.regime import Regime, fit_regime
 from raysweep.reporting.regime_words import headline, numbers, paragraphs, shown_row
@@ -22,14 +23,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def regime_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str) -> Section:
+def regime_section(
+    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str, design: Design = NOTHING_DECLARED
+) -> Section:
     """Fits, figures and tables of one `regime` entry."""
     import pandas as pd
 
     lr, length, metric = options["lr"], options["length"], options["metric"]
     level = float(options.get("level", 0.95))
     beside = [other for other in metrics_of(options) if other != metric]
-    keys = [key for key in all_keys(frame, workload, lr, [length, *options.get("by", [])]) if key != length]
+    keys = [key for key in all_keys(frame, workload, lr, [length, *options.get("by", [])], design) if key != length]
     frame = with_choice(frame, lr, keys)
     answers: list[tuple[tuple[Any, ...], Regime]] = []
     parts: dict[tuple[Any, ...], list[Setting]] = {}

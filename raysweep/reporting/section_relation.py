@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.figures_relation import Cloud, relation_figure
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.selection import groups, heavy_rows, means_table, parameters_of
@@ -37,11 +38,14 @@ class Rank:
     why: str = ""
 
 
-def relation_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str) -> Section:
+def relation_section(
+    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str, design: Design = NOTHING_DECLARED
+) -> Section:
     """Figure and tables of one `relation` entry."""
     import pandas as pd
 
     x, y, by = options["x"], options["y"], list(options.get("by") or [])
+    by += [name for name in design.between() if name not in by and frame[name].nunique() > 1]
     good = frame[frame["status"] == "ok"]
     missing = good[x].isna() | ~np.isfinite(good[y].astype(float))
     good = good[~missing]

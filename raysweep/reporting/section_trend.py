@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.figures_lines import curves_figure
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.selection import all_keys, groups
@@ -19,14 +20,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def trend_section(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str) -> Section:
+def trend_section(
+    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str, design: Design = NOTHING_DECLARED
+) -> Section:
     """Tests, figure and table of one `trend` entry."""
     import pandas as pd
 
     x, metric, level = options["x"], options["metric"], float(options.get("level", 0.95))
-    keys = all_keys(frame, workload, x, list(options.get("by", [])))
+    keys = all_keys(frame, workload, x, list(options.get("by", [])), design)
     rows_of = list(groups(frame, keys))
-    fits = [fit_trend(rows, x, metric, "seed", level) for _, rows in rows_of]
+    fits = [fit_trend(rows, x, metric, "seed", level, logarithmic=workload.logarithmic(x)) for _, rows in rows_of]
     whole = pd.DataFrame(
         [
             {**dict(zip(keys, values, strict=True)), **vars(fit)}

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.draws import standard_error
+from raysweep.reporting.words import number
 from raysweep.workloads.declaration import Workload, column
 
 if TYPE_CHECKING:
     import pandas as pd
+
+PLACE = "_place"  # the column of a category's place; no parameter's name begins with an underscore
 
 
 def parameters_of(frame: pd.DataFrame, workload: Workload) -> list[str]:
@@ -26,14 +30,17 @@ def better_turn(metric: str, workload: Workload) -> str:
     return "max" if direction == "maximize" else "min"
 
 
-def all_keys(frame: pd.DataFrame, workload: Workload, x: str | None, keys: list[str]) -> list[str]:
-    """`keys`, and every other parameter that varies on its own: rows that differ in it must not be averaged."""
+def all_keys(
+    frame: pd.DataFrame, workload: Workload, x: str | None, keys: list[str], design: Design = NOTHING_DECLARED
+) -> list[str]:
+    """`keys`, and every other parameter that varies on its own: rows that differ in it must not be averaged, nor
+    joined to one curve. Only a parameter that the design says moves with x and the keys is none."""
     chosen = list(keys)
-    for name in parameters_of(frame, workload):
-        if name == x or name in chosen or frame[name].nunique() < 2:
+    names, between = parameters_of(frame, workload), design.between()
+    for name in sorted(names, key=lambda name: name not in between):  # these tell sweeps apart, whatever else they zip
+        if name == x or name in chosen or frame[name].nunique(dropna=False) < 2:
             continue
-        known = [*chosen, *([x] if x else [])]
-        if not known or frame.groupby(known, dropna=False)[name].nunique().max() > 1:
+        if not design.follows(name, [*chosen, *([x] if x else [])]):
             chosen.append(name)
     return chosen
 
@@ -53,6 +60,20 @@ def with_choice(frame: pd.DataFrame, x: str, keys: list[str]) -> pd.DataFrame:
         return frame
     chosen = frame[frame.groupby(keys, dropna=False)[x].transform("nunique") > 1]
     return chosen if len(chosen) else frame
+
+
+def places_on(
+    frame: pd.DataFrame, x: str, workload: Workload, design: Design = NOTHING_DECLARED
+) -> tuple[pd.DataFrame, str, list[str]]:
+    """(rows, the column that says where they stand along x, the categories there are). Numbers stand at themselves,
+    and are no categories; words, true and false stand side by side in the order of the axis."""
+    if not workload.by_name[x].categorical:
+        return frame, x, []
+    there = list(dict.fromkeys(frame[x]))
+    order = [value for value in design.values(x) if value in there] or there
+    order += [value for value in there if value not in order]
+    places = {value: float(place) for place, value in enumerate(order)}
+    return frame.assign(**{PLACE: frame[x].map(places).astype(float)}), PLACE, [number(value) for value in order]
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ Curve = Callable[..., np.ndarray]
 def closed_form_curve(part: pd.DataFrame, x: str, metric: str, workload: Workload) -> Curve | None:
     """The closed form of the metric as a function of x alone, everything else as in the rows of `part`.
 
-    None where there is none: no closed form, not for this metric, or another parameter moves along with x.
+    None where there is none: no closed form, not for this metric, x is no parameter, or another moves along with it.
     """
-    if workload.closed_form is None or not len(part):
+    if workload.closed_form is None or not len(part) or x not in workload.by_name:  # places of categories are no x
         return None
     if any(part[name].nunique(dropna=False) > 1 for name in parameters_of(part, workload) if name != x):
         return None
@@ -47,7 +47,8 @@ def smooth(part: pd.DataFrame, name: str, workload: Workload, count: int = 121) 
     parameter = workload.by_name[name]
     if parameter.type is int or parameter.whole or len(values) < 2:
         return values
-    return np.geomspace(values[0], values[-1], count) if log_axis(values) else np.linspace(values[0], values[-1], count)
+    spaced = np.geomspace if log_axis(values, workload.logarithmic(name)) else np.linspace
+    return spaced(values[0], values[-1], count)
 
 
 def zeros(surface: Curve, low: float, high: float, logarithmic: bool, rows: int = 1) -> list[np.ndarray]:
@@ -99,7 +100,7 @@ def zero_line(
 
     values = part[x].unique().astype(float)
     values = np.sort(values[np.isfinite(values)])
-    return zeros(surface, values[0], values[-1], log_axis(values), count)
+    return zeros(surface, values[0], values[-1], log_axis(values, workload.logarithmic(x)), count)
 
 
 def turning_point(curve: Curve, low: float, high: float, turn: str, logarithmic: bool) -> float:
@@ -129,5 +130,5 @@ def turning_points(rows: pd.DataFrame, x: str, metric: str, workload: Workload, 
     values = values[np.isfinite(values)]
     if curve is None or len(values) < 2:
         return np.empty(0)
-    place = turning_point(curve, values[0], values[-1], turn, log_axis(values))
+    place = turning_point(curve, values[0], values[-1], turn, log_axis(values, workload.logarithmic(x)))
     return np.array([place]) if np.isfinite(place) else np.empty(0)

@@ -36,8 +36,10 @@ class Trend:
     note: str = ""
 
 
-def fit_trend(frame: pd.DataFrame, x: str, y: str, seed: str, level: float = 0.95) -> Trend:
-    """The trend of `y` over `x`: rows as for `fit_inflection`; x = 0 (on a logarithmic axis) and inf stay outside.
+def fit_trend(frame: pd.DataFrame, x: str, y: str, seed: str, level: float = 0.95, *,
+              logarithmic: bool | None = None) -> Trend:
+    """The trend of `y` over `x`: rows as for `fit_inflection`; x = 0 (on a logarithmic axis) and inf stay outside;
+    logarithmic: whether it is one, None to guess.
 
     Where draws differ by smooth curves the draw is the unit (Student's t on each draw's own slope), else the noise is
     pooled over all points, the draw effect removed. Raises ValueError for an unknown column.
@@ -45,7 +47,7 @@ def fit_trend(frame: pd.DataFrame, x: str, y: str, seed: str, level: float = 0.9
     rows, _ = usable(frame, y, [x, seed])
     curves = draw_curves(rows, x, y, seed)
     finite = np.isfinite(curves.x)
-    logarithmic = log_axis(curves.x[finite & (curves.x > 0)])
+    logarithmic = log_axis(curves.x[finite & (curves.x > 0)], logarithmic)
     use = finite & (curves.x > 0) if logarithmic else finite
     at, values = curves.x[use], curves.values[:, use]
     values = values[np.isfinite(values).any(axis=1)]

@@ -34,16 +34,18 @@ class Turn:
 
 
 def find_turn(
-    x: np.ndarray, values: np.ndarray, level: float, exact: bool = False, advise: bool = False
+    x: np.ndarray, values: np.ndarray, level: float, exact: bool = False, advise: bool = False,
+    logarithmic: bool | None = None,
 ) -> Turn:
-    """The minimum of the mean of values[draw, point] over x. advise: also say what would halve the interval."""
+    """The minimum of the mean of values[draw, point] over x. advise: also say what would halve the interval;
+    logarithmic: whether to read x in log, None to guess."""
     answer = Turn()
     draws = len(values)
     if len(x) < FEWEST_POINTS:
         return replace(answer, note=f"too few points: {len(x)}, at least {FEWEST_POINTS} are needed")
     if draws < 2 and not exact:
         return replace(answer, note=f"too few draws: {draws}")
-    logarithmic = even_in_log(x)
+    logarithmic = even_in_log(x, logarithmic)
     u = np.log(x) if logarithmic else x
     fit = additive_fit(values)
     if fit.degrees < 1 and not exact:

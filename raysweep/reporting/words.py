@@ -70,9 +70,12 @@ def settings(names: Iterable[str], values: Iterable[Any], workload: Workload) ->
 
 
 def number(value: Any, digits: int = 4) -> str:
-    """A number with at most `digits` significant digits; ∞ for infinity, – for nothing."""
-    if isinstance(value, (str, bool)):
-        return str(value)
+    """A number with at most `digits` significant digits; ∞ for infinity, – for nothing; words, true and false as a
+    space has them."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
     value = float(value)
     if math.isnan(value):
         return "–"
@@ -120,7 +123,7 @@ def values_in_words(name: str, values: list[Any], workload: Workload) -> str:
     """An axis in words: its name, range and number of values."""
     unit = unit_of(name, workload)
     label = plain(name) + (f" {SYMBOLS[name]}" if name in SYMBOLS else "")
-    if len(values) > 4 and all(isinstance(v, (int, float)) for v in values):
+    if len(values) > 4 and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
         finite = [v for v in values if math.isfinite(v)]
         more = " and ∞" if len(finite) < len(values) else ""
         first = number(min(finite)) + (unit if unit == "°" else "")

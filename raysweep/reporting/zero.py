@@ -37,11 +37,13 @@ def find_zero(
     strict_level: float | None = None,
     scale: str | None = None,
     exact: bool = False,
+    logarithmic: bool | None = None,
 ) -> Zero:
     """The zero of the mean of values[draw, point] over x (of the median on the sign scale).
 
     strict_level: level of the simultaneous interval (that of the slice if None). scale: linear, asinh or sign; chosen
-    from the data if None. exact: the values carry no noise, so that one draw is enough.
+    from the data if None. exact: the values carry no noise, so that one draw is enough. logarithmic: whether to read x
+    in log; guessed if None.
     """
     draws = int(np.isfinite(values).any(axis=1).sum())
     scale = scale or choose_scale(values)
@@ -52,7 +54,8 @@ def find_zero(
         return replace(answer, note=f"too few {few}: {len(x)} points, {draws} draws" if draws else "no usable rows")
     if exact:
         scale = answer.scale if answer.scale != "sign" else "linear"
-    u = np.log(x) if log_axis(x) else x
+    in_log = log_axis(x, logarithmic)
+    u = np.log(x) if in_log else x
     labels = clear_signs(values, level, scale, exact)
     transformed = rescaled(values, scale)
     clear = np.flatnonzero(labels)
@@ -64,7 +67,7 @@ def find_zero(
     for j, k in brackets:
         parts = [between(sampled[method], j, k, level, strict_level or level, scale, exact) for method in METHODS]
         crossing = joined(parts, u, values, j, k, bool(labels[k] > 0))
-        if log_axis(x):
+        if in_log:
             crossing = exponentiated(crossing)
         strength = min(strengths(values, labels, j), strengths(values, labels, k))
         crossings.append((strength, crossing))

@@ -30,7 +30,8 @@ class Parameter:
 
     `minimum` and `maximum` are inclusive unless `open_minimum`. `.inf` is accepted only where `infinite` says so.
     `pretraining` marks what belongs to the identity of the pretraining stage. `absent` is for a parameter added
-    after the first release of its workload: rows at that value keep the identity they had before it existed.
+    after the first release of its workload: rows at that value keep the identity they had before it existed. `scale`
+    is how its axis is drawn and fitted, log or linear, where a space does not say so; empty: as its values are spread.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
     pretraining: bool = False
     absent: Any = _REQUIRED
+    scale: str = ""
 
     def coerce(self, value: Any) -> Any:
         """The value in the declared type, so that 1 and 1.0 are one; ValueError says what was expected."""
@@ -90,6 +92,11 @@ class Parameter:
         if self.infinite:
             words += ", or .inf"
         return words + (f" ({self.unit})" if self.unit else "")
+
+    @property
+    def categorical(self) -> bool:
+        """Whether its values are categories, which have no scale: words, or true and false."""
+        return self.type in (str, bool)
 
     @property
     def late(self) -> bool:
@@ -183,6 +190,11 @@ class Workload:
         module, _, function = self.stages.partition(":")
         found: list[Stage] = getattr(importlib.import_module(module), function)(parameters, seed)
         return found
+
+    def logarithmic(self, name: str) -> bool | None:
+        """Whether an axis has a logarithmic scale; None where nobody said so."""
+        scale = self.by_name[name].scale if name in self.by_name else ""
+        return scale == "log" if scale else None
 
     def metric_names(self) -> list[str]:
         """Every metric column a row carries, the closed forms (`_theory`) last."""

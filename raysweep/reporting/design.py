@@ -1,0 +1,99 @@
+"""What the sweeps of a report declare: which parameters move together, and in which the sweeps differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from raysweep.workloads.declaration import Workload
+
+
+@dataclass(frozen=True)
+class Design:
+    """spaces: the resolved space of every sweep, as plain data; names: the sweeps'."""
+
+    spaces: tuple[Mapping[str, Any], ...] = ()
+    names: tuple[str, ...] = ()
+
+    def values(self, name: str) -> list[Any]:
+        """Every value that a parameter has in some sweep, in the order of the axes."""
+        return list(dict.fromkeys(value for space in self.spaces for value in values_in(space, name)))
+
+    def analyses(self) -> list[Any]:
+        """What is asked by any sweep, each question once."""
+        asked: list[Any] = []
+        for space in self.spaces:
+            asked += [entry for entry in space.get("analysis") or [] if entry not in asked]
+        return asked
+
+    def varied(self) -> list[str]:
+        """The axes, and whatever else has not one value in all sweeps."""
+        axes = dict.fromkeys(name for space in self.spaces for name in space.get("axes") or {})
+        return [*axes, *(name for name in self.between() if name not in axes)]
+
+    def scaled(self, workload: Workload) -> Workload:
+        """The workload with the scales that the spaces give its axes; where two differ, the first one's."""
+        said = [(name, scale) for space in self.spaces for name, scale in (space.get("scale") or {}).items()]
+        chosen = dict(reversed(said))
+        return replace(workload, parameters=tuple(replace(parameter, scale=chosen.get(parameter.name, parameter.scale))
+                                                  for parameter in workload.parameters))
+
+    def between(self) -> list[str]:
+        """Parameters with one value in each sweep, and not the same in all."""
+        parts = [space.get(part) or {} for space in self.spaces for part in ("axes", "fixed")]
+        names = dict.fromkeys(name for part in parts for name in part)
+        return [name for name in names
+                if len(self.values(name)) > 1 and all(len(values_in(space, name)) == 1 for space in self.spaces)]
+
+    def follows(self, name: str, known: Sequence[str]) -> bool:
+        """Whether the parameters `known` say what value `name` has, because every space declares that it moves with
+        them (zip). What a few cells that were computed happen to show counts for nothing."""
+        ties = [tie for space in self.spaces if (tie := tied(space, name, known)) is not None]
+        if not ties or len(ties) < len(self.spaces):
+            return False
+        return all(agree(tie, tie) for tie in ties) and all(
+            apart(one, other, known) or (meet(tie, further) and agree(tie, further))
+            for (one, tie), (other, further) in combinations(zip(self.spaces, ties, strict=True), 2)
+        )
+
+
+NOTHING_DECLARED = Design()
+"""Of rows alone: every parameter that varies tells them apart."""
+
+Tie = list[tuple[tuple[Any, ...], Any]]
+"""(values of the parameters that are known, value of the one that moves with them), one for each place of a zip."""
+
+
+def values_in(space: Mapping[str, Any], name: str) -> list[Any]:
+    """The values of a parameter in one space; none if it does not say."""
+    axes, fixed = space.get("axes") or {}, space.get("fixed") or {}
+    return list(axes[name]) if name in axes else [fixed[name]] if name in fixed else []
+
+
+def tied(space: Mapping[str, Any], name: str, known: Sequence[str]) -> Tie | None:
+    """How a parameter moves with known ones in one space; None if no zip ties it to any."""
+    group: Sequence[str] = next((group for group in space.get("zip") or [] if name in group), ())
+    helpers = [other for other in group if other in known]
+    if not helpers:
+        return None
+    axes = space["axes"]
+    return list(zip(zip(*(axes[helper] for helper in sorted(helpers)), strict=True), axes[name], strict=True))
+
+
+def apart(one: Mapping[str, Any], other: Mapping[str, Any], known: Sequence[str]) -> bool:
+    """Whether no cells of two spaces agree in the known parameters, since one that is fixed in both differs."""
+    return any(len(mine) == len(theirs) == 1 and mine != theirs
+               for mine, theirs in ((values_in(one, name), values_in(other, name)) for name in known))
+
+
+def agree(one: Tie, other: Tie) -> bool:
+    """Whether equal known values have equal values beside them."""
+    found: dict[tuple[Any, ...], Any] = dict(one)
+    return all(found.get(known, value) == value for known, value in [*one, *other])
+
+
+def meet(one: Tie, other: Tie) -> bool:
+    """Whether two zips share a place: only then is it seen that they are parts of one."""
+    return not {known for known, _ in one}.isdisjoint(known for known, _ in other)
