@@ -25,7 +25,7 @@ from raysweep.reporting.place_words import (
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.selection import all_keys, better_turn, groups, is_exact, is_number
-from raysweep.reporting.series import base_metric, panels_of
+from raysweep.reporting.series import base_metric, panels_of, with_theory
 from raysweep.reporting.theory_lines import turning_points
 from raysweep.reporting.words import counted, interval, number, plain, unit_of
 from raysweep.workloads.declaration import Workload
@@ -55,12 +55,13 @@ def inflection_section(
     word = "maximum" if turn == "max" else "minimum"
 
     panels = panels_of(rows_of, whole, keys, x, metric, workload)
-    marked = (
-        f"{metric} against {plain(x)}: mean over draws ± one standard error over the closed "
-        f"form. Diamonds: fitted {word} with its "
-        f"{100 * level:g} % interval; orange ticks: the closed form's own {word}."
-        + (" Dashed: the base model." if base_metric(metric, workload) else "")
-    )
+    marked = f"{metric} against {plain(x)}: mean over draws ± one standard error"
+    marked += " over the closed form." if with_theory(panels) else "."
+    if (whole["status"] == LOCATED).any():
+        marked += f" Diamonds: fitted {word} with its {100 * level:g} % interval"
+        marked += f"; orange ticks: the closed form's own {word}." if whole["theory"].notna().any() else "."
+    if base_metric(metric, workload):
+        marked += " Dashed: the base model."
     drawings = [Drawing(f"{name}_curves", marked, curves_figure(panels, x, metric, workload))] if panels else []
     along = next((key for key in keys if is_number(frame, key) and runs_along(whole, keys, key)), None)
     if along:
@@ -73,7 +74,7 @@ def inflection_section(
         headline=headline(whole, keys, x, metric, word, workload, level),
         paragraphs=movement(whole, keys, word) + paragraphs(whole, level) + halving(whole, x, workload),
         drawings=drawings,
-        shown=[shown_row(row, keys, x, word) for row in whole.to_dict("records")],
+        shown=[shown_row(row, keys, x, word, bool(whole["theory"].notna().any())) for row in whole.to_dict("records")],
         tables={f"{name}_turns": whole},
     )
 
@@ -121,13 +122,14 @@ def paragraphs(whole: pd.DataFrame, level: float) -> list[str]:
     return text + not_located(whole)
 
 
-def shown_row(row: Mapping[str, Any], keys: list[str], x: str, word: str) -> dict[str, str]:
-    """One curve as ready text."""
+def shown_row(row: Mapping[str, Any], keys: list[str], x: str, word: str, known: bool) -> dict[str, str]:
+    """One curve as ready text. known: whether some curve has a place by the closed form."""
     out = {plain(key): number(row[key]) for key in keys}
     out["status"] = row["status"].replace("_", " ")
     out[f"{word} in {plain(x)} [interval]"] = interval(row["estimate"], row["low"], row["high"])
-    out["closed form"] = number(row["theory"], 4)
-    out["z"] = "–" if not np.isfinite(row["z"]) else f"{row['z']:+.2f}"
+    if known:
+        out["closed form"] = number(row["theory"], 4)
+        out["z"] = "–" if not np.isfinite(row["z"]) else f"{row['z']:+.2f}"
     out["draws"] = str(row["draws"])
     out["half the interval takes"] = advice_cell(row)
     return out

@@ -24,7 +24,7 @@ from raysweep.reporting.place_words import (
 from raysweep.reporting.result import LOCATED
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.selection import all_keys, better_turn, groups, is_exact, is_number, with_choice
-from raysweep.reporting.series import panels_of
+from raysweep.reporting.series import panels_of, with_theory
 from raysweep.reporting.theory_lines import closed_form_curve, turning_points
 from raysweep.reporting.words import counted, interval, number, plain, unit_of
 from raysweep.workloads.declaration import Workload
@@ -50,16 +50,14 @@ def optimum_section(
     expected = [np.empty(0) if blind else turning_points(rows, x, metric, workload, turn) for _, rows in rows_of]
     whole = add_theory(fit.table, expected, level)
 
-    caption = (
-        f"{plain(metric).capitalize()} against {plain(x)}: mean over draws ± one standard error. Diamonds: the fitted "
-        f"optimum with its {100 * level:g} % interval."
-    )
-    if blind:
-        caption += (
-            f" Lines: the closed form, which knows no {plain(x)}: what training to convergence in ever smaller "
-            "steps gives."
-        )
     panels = panels_of(rows_of, whole, keys, x, metric, workload)
+    caption = f"{plain(metric).capitalize()} against {plain(x)}: mean over draws ± one standard error."
+    if (whole["status"] == LOCATED).any():
+        caption += f" Diamonds: the fitted optimum with its {100 * level:g} % interval."
+    if with_theory(panels):
+        caption += " Lines: the closed form" + (
+            f", which knows no {plain(x)}: what training to convergence in ever smaller steps gives." if blind else "."
+        )
     drawings = [Drawing(f"{name}_curves", caption, curves_figure(panels, x, metric, workload))] if panels else []
     along = next((key for key in keys if is_number(frame, key) and frame[key].nunique() > 1), None)
     if along:
@@ -75,7 +73,7 @@ def optimum_section(
         headline=headline(whole, keys, x, metric, workload, level, logarithmic),
         paragraphs=paragraphs(whole, keys, x, level) + halving(whole, x, workload),
         drawings=drawings,
-        shown=[shown_row(row, keys, x) for row in whole.to_dict("records")],
+        shown=[shown_row(row, keys, x, bool(whole["theory"].notna().any())) for row in whole.to_dict("records")],
         tables={f"{name}_optima": whole},
     )
 
@@ -135,12 +133,12 @@ def paragraphs(whole: pd.DataFrame, keys: list[str], x: str, level: float) -> li
     return text + not_located(whole)
 
 
-def shown_row(row: Mapping[str, Any], keys: list[str], x: str) -> dict[str, str]:
-    """One setting as ready text."""
+def shown_row(row: Mapping[str, Any], keys: list[str], x: str, known: bool) -> dict[str, str]:
+    """One setting as ready text. known: whether some setting has a place by the closed form."""
     out = {plain(key): number(row[key]) for key in keys}
     out["status"] = row["status"].replace("_", " ")
     out[f"best {plain(x)} [interval]"] = interval(row["estimate"], row["low"], row["high"])
-    if np.isfinite(row["theory"]):
+    if known:
         out["closed form"] = number(row["theory"], 4)
     out["diverged from"] = number(row["diverged_from"], 3) if np.isfinite(row["diverged_from"]) else "–"
     out["draws"] = str(row["draws"])

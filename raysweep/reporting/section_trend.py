@@ -9,15 +9,23 @@ import numpy as np
 
 from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.figures_lines import curves_figure
+from raysweep.reporting.result import EXACT
 from raysweep.reporting.section import Drawing, Section
 from raysweep.reporting.selection import all_keys, groups
-from raysweep.reporting.series import base_metric, grid_theory, panels_of
-from raysweep.reporting.trend import FALLS, RISES, UNCLEAR, UNTESTED, fit_trend, holm, trend_verdict
+from raysweep.reporting.series import base_metric, grid_theory, panels_of, with_theory
+from raysweep.reporting.trend import FALLS, RISES, SAME, UNCLEAR, UNTESTED, fit_trend, holm, trend_verdict
 from raysweep.reporting.words import counted, interval, number, plain
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
+
+COURSE = ("p_against", "p_along", "p_throughout")
+SUPPOSED = {  # what each p-value supposes, in plain words
+    "p_holm": "there is no trend",
+    "p_against_holm": "it never turns back",
+    "p_throughout_holm": "some step does not go its way",
+}
 
 
 def trend_section(
@@ -36,23 +44,29 @@ def trend_section(
             for (values, _), fit in zip(rows_of, fits, strict=True)
         ]
     )
-    whole["p_holm"] = holm(whole["p_value"].to_numpy(float))
-    whole["p_against_holm"] = holm(whole["p_against"].to_numpy(float))
+    for name_of, p_value in (("p_holm", "p_value"), *((f"{each}_holm", each) for each in COURSE)):
+        whole[name_of] = holm(whole[p_value].to_numpy(float))
     whole["status"] = [
-        trend_verdict(slope, p, level) for slope, p in zip(whole["slope"], whole["p_holm"], strict=True)
+        trend_verdict(row["slope"], row["p_holm"], level, row["note"]) for row in whole.to_dict("records")
     ]
-    whole["throughout"] = whole["status"].isin([RISES, FALLS]) & (whole["p_against_holm"] > 1 - level)
+    clear = {each: (whole[f"{each}_holm"] <= 1 - level).to_numpy() for each in COURSE}
+    trend = whole["status"].isin([RISES, FALLS]).to_numpy()
+    whole["turns_back"] = clear["p_against"] & (trend | clear["p_along"])
+    whole["throughout"] = clear["p_throughout"] & trend & ~whole["turns_back"]
     whole["closed_form"] = [theory_words(rows, x, metric) for _, rows in rows_of]
     panels = panels_of(rows_of, whole, keys, x, metric, workload)
-    caption = f"{metric} against {plain(x)}: mean over draws ± one standard error; lines: closed form, where known."
+    caption = f"{metric} against {plain(x)}: mean over draws ± one standard error."
+    if with_theory(panels):
+        caption += " Lines: closed form."
     if base_metric(metric, workload):
         caption += " Dashed: the base model."
+    known = bool((whole["closed_form"] != "").any())
     return Section(
         title=f"Trend: does {metric} rise with {plain(x)}?",
         headline=headline(whole, metric, x, level),
         paragraphs=paragraphs(whole, x, level),
         drawings=[Drawing(f"{name}_curves", caption, curves_figure(panels, x, metric, workload))] if panels else [],
-        shown=[shown_row(row, keys) for row in whole.to_dict("records")],
+        shown=[shown_row(row, keys, known) for row in whole.to_dict("records")],
         tables={f"{name}_trends": whole},
     )
 
@@ -61,30 +75,35 @@ def headline(whole: pd.DataFrame, metric: str, x: str, level: float) -> str:
     """What was found, how sure: one line."""
     if len(whole) == 1:
         row = whole.iloc[0]
-        if not np.isfinite(row["slope"]):
-            return f"{metric} over {plain(x)}: no trend can be tested ({row['note'] or 'draws do not differ'})"
-        return (
-            f"{metric} {row['status'] if row['status'] != UNCLEAR else 'shows no clear trend'} with {plain(x)}"
-            + ("" if row["status"] == UNCLEAR else throughout_words(row))
-            + f": {interval(row['slope'], row['low'], row['high'])} {per(row)} ({100 * level:g} %, p = "
-            f"{number(row['p_value'], 2)})"
-        )
+        if row["status"] == UNTESTED:
+            return f"{metric} over {plain(x)}: no trend can be tested ({row['note']})"
+        if row["status"] == SAME:
+            return f"{metric} does not change with {plain(x)}: every draw has one value everywhere"
+        said = "shows no clear trend" if row["status"] == UNCLEAR else row["status"]
+        slope = slope_words(row, level)
+        if row["turns_back"]:
+            said += f" with {plain(x)}{course_words(row)}: {changes_words(row, x)}; least-squares slope over all"
+            return f"{metric} {said} {slope}"
+        course = course_words(row) or ("" if row["status"] == UNCLEAR else " overall")
+        return f"{metric} {said}{course} with {plain(x)}: {slope}"
     parts = []
     for word in (RISES, FALLS):
         some = whole[whole["status"] == word]
         if len(some):
-            other = "fall" if word == RISES else "rise"
-            some_not = int((~some["throughout"]).sum())
-            parts.append(
-                f"{word} in {len(some)}"
-                + (f" (in {some_not} of these with a clear {other} in between)" if some_not else " (throughout)")
-            )
-    unclear = int((whole["status"] == UNCLEAR).sum())
-    if unclear:
-        parts.append(f"shows no clear trend in {unclear}")
+            courses = [course_words(row).strip(" ,") for row in some.to_dict("records")]
+            counts = [f"{course} in {courses.count(course)}" for course in dict.fromkeys(sorted(courses)) if course]
+            parts.append(f"{word} in {len(some)}" + (f" ({', '.join(counts)})" if counts else ""))
+    unclear = whole[whole["status"] == UNCLEAR]
+    if len(unclear):
+        back = int(unclear["turns_back"].sum())
+        turning = f" (but a clear rise and a clear fall in {back})" if back else ""
+        parts.append(f"shows no clear trend in {len(unclear)}{turning}")
+    same = int((whole["status"] == SAME).sum())
+    if same:
+        parts.append(f"does not change in {same}")
     untested = whole[whole["status"] == UNTESTED]
     if len(untested):
-        parts.append(f"cannot be tested in {len(untested)} ({untested['note'].iloc[0] or 'draws do not differ'})")
+        parts.append(f"cannot be tested in {len(untested)} ({untested['note'].iloc[0]})")
     every = counted(len(whole), "setting")
     text = f"{metric} {', '.join(parts)} of {every} with {plain(x)} (p < {1 - level:.2g}, Holm)"
     known = whole["closed_form"].value_counts()
@@ -104,14 +123,42 @@ def theory_words(rows: pd.DataFrame, x: str, metric: str) -> str:
     return "rises, falls in between" if theory[-1] > theory[0] else "falls, rises in between"
 
 
-def throughout_words(row: Any) -> str:
-    """Whether a trend has an exception."""
+def course_words(row: Mapping[str, Any]) -> str:
+    """Whether a trend holds throughout or has an exception, ready to append; empty where neither was shown."""
     if row["throughout"]:
         return " throughout"
+    if not row["turns_back"]:
+        return ""
+    if row["status"] == UNCLEAR:
+        return ", but a clear rise and a clear fall"
     return f", with a clear {'fall' if row['status'] == RISES else 'rise'} in between"
 
 
-def per(row: Any) -> str:
+def changes_words(row: Mapping[str, Any], x: str) -> str:
+    """The largest rise and the largest fall of a curve that has both, in the order of x."""
+    words = ("falls", "rises") if row["slope"] < 0 else ("rises", "falls")
+    parts = sorted(
+        (row[f"{name}_from"], f"{word} by {number(row[name], 3)} from {number(row[f'{name}_from'])} to "
+                              f"{number(row[f'{name}_to'])}")
+        for name, word in zip(("move", "back"), words, strict=True)
+    )
+    return f"over {plain(x)} it {parts[0][1]} and {parts[1][1]}"
+
+
+def is_exact(row: Mapping[str, Any]) -> bool:
+    """Whether draws differ by a constant at most, so that there is nothing to estimate."""
+    return str(row["method"]) == EXACT
+
+
+def slope_words(row: Mapping[str, Any], level: float) -> str:
+    """The slope with its interval and p-value, or as it is."""
+    if is_exact(row):
+        return f"{number(row['slope'], 6)} {per(row)}, exactly: draws do not differ in it"
+    known = interval(row["slope"], row["low"], row["high"])
+    return f"{known} {per(row)} ({100 * level:g} %, p = {number(row['p_value'], 2)})"
+
+
+def per(row: Mapping[str, Any]) -> str:
     """The unit of a slope."""
     return "per factor of ten" if row["logarithmic"] else "per unit"
 
@@ -121,22 +168,28 @@ def paragraphs(whole: pd.DataFrame, x: str, level: float) -> list[str]:
     methods = "; ".join(
         f"{word} (in {count})" for word, count in whole["method"].value_counts().items() if word != "none"
     )
+    several = f" after Holm's correction for {counted(len(whole), 'setting')}" if len(whole) > 1 else ""
+    same = " (same correction)" if several else ""
     return [
         f"A trend is a least-squares slope over {'log ' if whole['logarithmic'].any() else ''}{plain(x)} that differs "
-        f"from 0 with p < {1 - level:.2g} after Holm's correction for {counted(len(whole), 'setting')}. It holds "
-        "throughout unless some step the other way, between any two points, is as clear (same correction): then no "
-        f"decline was found, which is not a proof that there is none. Method: {methods or 'none'}."
+        f"from 0 with p < {1 - level:.2g}{several}. \"Throughout\" is said only where every single step between "
+        f"neighbouring values was shown to go the same way: in a one-sided Student's t test over draws the least clear "
+        f"step has p < {1 - level:.2g}{same}. \"In between\" is said only where a change the other way, between any two "
+        "values, is as clear. Where neither is said, the values do not tell whether the trend holds throughout. "
+        f"Method: {methods or 'none'}."
     ]
 
 
-def shown_row(row: Mapping[str, Any], keys: list[str]) -> dict[str, str]:
-    """One setting as ready text."""
+def shown_row(row: Mapping[str, Any], keys: list[str], known: bool) -> dict[str, str]:
+    """One setting as ready text. known: whether some setting has a closed form."""
     out = {plain(str(key)): number(row[key]) for key in keys}
-    out["trend"] = row["status"] + (" throughout" if row["throughout"] else "")
+    out["trend"] = row["status"] + course_words(row)
+    if row["turns_back"] and row["status"] != UNCLEAR:
+        out["trend"] += f" by {number(row['back'], 3)} from {number(row['back_from'])} to {number(row['back_to'])}"
     out[f"slope {per(row)} [interval]"] = interval(row["slope"], row["low"], row["high"])
-    out["p"] = number(row["p_value"], 2)
-    out["p, Holm"] = number(row["p_holm"], 2)
-    out["p of no step against it"] = number(row["p_against"], 2)
-    out["closed form"] = row["closed_form"] or "–"
+    for column, words in SUPPOSED.items():
+        out[f"p if {words}"] = "–" if is_exact(row) else number(row[column], 2)
+    if known:
+        out["closed form"] = row["closed_form"] or "–"
     out["draws"] = str(row["draws"])
     return out

@@ -29,8 +29,17 @@ def one_series(part: pd.DataFrame, x: str, metric: str, workload: Workload, key:
     if curve is None:  # along zipped axes only the grid itself has a closed form
         return Series(key, label, means, *grid_theory(part, x, metric), base=base)
     at = smooth(part, x, workload, 241)
+    known = curve(at)
+    if not np.isfinite(known).any():  # a formula without a value here is no closed form of this line
+        at = known = np.empty(0)
     at_infinity = float(curve(np.array([np.inf]))[0]) if np.isinf(means.x).any() else np.nan
-    return Series(key, label, means, at, curve(at), theory_at_infinity=at_infinity, base=base)
+    return Series(key, label, means, at, known, theory_at_infinity=at_infinity, base=base)
+
+
+def with_theory(panels: list[tuple[str, list[Series]]]) -> bool:
+    """Whether a closed form is drawn in some panel, so that words about it have something to be about."""
+    lines = [line for _, lines in panels for line in lines]
+    return any(len(line.theory) or np.isfinite(line.theory_at_infinity) for line in lines)
 
 
 def panels_of(

@@ -7,33 +7,50 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.reporting.additive import additive_fit, rise, rises_by_chance, smooth_within_draws
-from raysweep.reporting.draws import draw_curves, log_axis, usable
+from raysweep.reporting.additive import Additive, additive_fit, rises_by_chance, smooth_within_draws
+from raysweep.reporting.draws import ROUNDING, draw_curves, log_axis, standard_error, usable
+from raysweep.reporting.result import EXACT
 from raysweep.reporting.signs import independent_points, t_quantile
 
 if TYPE_CHECKING:
     import pandas as pd
 
-RISES, FALLS, UNCLEAR, UNTESTED = "rises", "falls", "no clear trend", "not tested"
+RISES, FALLS, UNCLEAR, UNTESTED, SAME = "rises", "falls", "no clear trend", "not tested", "does not change"
 FEWEST_POINTS = 3
+MAY_DIFFER = 0.25
 
 
 @dataclass(frozen=True)
 class Trend:
     """slope: of the mean over draws, by least squares, per unit of x or (logarithmic) per factor of ten; low, high: its
-    interval. p_value: two-sided, of no slope. p_against: of the curve never going the other way between two points (a
-    small one says that it does, somewhere). NaN where there is nothing to say."""
+    interval.
+
+    Each p-value is how probable what was seen, or more, is at most if something else were true; a small one speaks for
+    what follows. p_value (two-sided, if there is no slope): there is a trend. p_against (if the curve never goes
+    against the slope between two points): it does, somewhere. p_along: likewise with the slope. p_throughout (if some
+    step between neighbouring points does not go the slope's way): all do. NaN where there is nothing to say.
+
+    move, back: the largest change of the mean curve with the slope and against it (0 or more), from one x to another.
+    """
 
     slope: float
     low: float
     high: float
     p_value: float
     p_against: float
+    p_along: float
+    p_throughout: float
     logarithmic: bool
     points: int
     draws: int
     method: str
     note: str = ""
+    move: float = np.nan
+    move_from: float = np.nan
+    move_to: float = np.nan
+    back: float = np.nan
+    back_from: float = np.nan
+    back_to: float = np.nan
 
 
 def fit_trend(frame: pd.DataFrame, x: str, y: str, seed: str, level: float = 0.95, *,
@@ -42,7 +59,9 @@ def fit_trend(frame: pd.DataFrame, x: str, y: str, seed: str, level: float = 0.9
     logarithmic: whether it is one, None to guess.
 
     Where draws differ by smooth curves the draw is the unit (Student's t on each draw's own slope), else the noise is
-    pooled over all points, the draw effect removed. Raises ValueError for an unknown column.
+    pooled over all points, the draw effect removed. That every step goes one way is an intersection-union test with
+    the draw as the unit, whatever the noise: no step's test borrows the noise of another. Raises ValueError for an
+    unknown column.
     """
     rows, _ = usable(frame, y, [x, seed])
     curves = draw_curves(rows, x, y, seed)
@@ -52,63 +71,171 @@ def fit_trend(frame: pd.DataFrame, x: str, y: str, seed: str, level: float = 0.9
     at, values = curves.x[use], curves.values[:, use]
     values = values[np.isfinite(values).any(axis=1)]
     draws, points = values.shape
-    nothing = Trend(np.nan, np.nan, np.nan, np.nan, np.nan, logarithmic, points, draws, "none")
+    nan = float("nan")
+    nothing = Trend(nan, nan, nan, nan, nan, nan, nan, logarithmic, points, draws, "none")
     if points < FEWEST_POINTS or draws < 2:
         return replace(nothing, note=f"{points} points and {draws} draws: too few")
-    u = np.log10(at) if logarithmic else at
-    centred = u - u.mean()
-    weights = centred / (centred**2).sum()
     fit = additive_fit(values)
-    complete = values[np.isfinite(values).all(axis=1)]
-    slope = float(weights @ fit.curve)
-    if smooth_within_draws(fit) and len(complete) >= 2:
-        error, degrees = float((complete @ weights).std(ddof=1) / np.sqrt(len(complete))), len(complete) - 1
-        slope, method = float((complete @ weights).mean()), "per draw: Student's t on each draw's slope"
-        against = per_draw_against(complete, np.sign(slope))
-    elif fit.degrees > 0:
-        error, degrees = float(np.sqrt(np.sum((weights @ fit.factor) ** 2))), fit.degrees
-        method = "additive: pooled variance, draw effect removed"
-        against = pooled_against(fit.curve, values, fit.variance, fit.degrees, np.sign(slope))
-    else:
-        return nothing
-    if not error > 1e-12 * max(abs(slope), 1e-300):  # draws without noise: the slope is what it is
-        if slope == 0:
-            return nothing
-        against = float(not (np.sign(slope) * np.diff(fit.curve) < -1e-12 * np.ptp(fit.curve)).any())
-        return Trend(slope, slope, slope, 0.0, against, logarithmic, points, draws, "exact: draws do not differ")
+    if fit.degrees < 1:
+        return replace(nothing, note="no two draws share two values of x: nothing tells noise from curve")
+    u = np.log10(at) if logarithmic else at
+    if without_noise(values, fit):
+        return exact_trend(nothing, at, u, fit.curve)
+    slope, error, degrees, smooth = slope_of_mean(u, values, fit)
+    sign = -1.0 if slope < 0 else 1.0
     half = t_quantile(level, degrees) * error
-    chance = two_sided(slope / error, degrees)
-    return Trend(slope, slope - half, slope + half, chance, against, logarithmic, points, draws, method)
+    return replace(
+        nothing,
+        slope=slope,
+        low=slope - half,
+        high=slope + half,
+        p_value=two_sided(slope, error, degrees),
+        p_against=some_change(values, fit, -sign, smooth),
+        p_along=some_change(values, fit, sign, smooth),
+        p_throughout=every_step(values, sign),
+        method="per draw: Student's t on each draw's slope"
+        if smooth
+        else "additive: pooled variance, draw effect removed",
+        **moves(at, fit.curve, sign),
+    )
 
 
-def two_sided(score: float, degrees: int) -> float:
+def without_noise(values: np.ndarray, fit: Additive) -> bool:
+    """Whether draws differ by a constant at most."""
+    return not fit.variance > ROUNDING**2 * float(np.nanmax(np.abs(values))) ** 2
+
+
+def exact_trend(nothing: Trend, at: np.ndarray, u: np.ndarray, curve: np.ndarray) -> Trend:
+    """The trend of a curve that is known: every answer is yes or no."""
+    size = float(np.ptp(curve))
+    if size <= ROUNDING * max(float(np.abs(curve).max()), 1e-300):
+        return replace(nothing, slope=0.0, low=0.0, high=0.0, p_value=1.0, method=EXACT, note="constant")
+    slope = float(slope_weights(u) @ curve)
+    if abs(slope) * np.ptp(u) <= ROUNDING**0.75 * size:
+        slope = 0.0
+    sign = -1.0 if slope < 0 else 1.0
+    steps = sign * np.diff(curve)
+    return replace(
+        nothing,
+        slope=slope,
+        low=slope,
+        high=slope,
+        p_value=float(slope == 0),
+        p_against=float(not (steps < -ROUNDING * size).any()),
+        p_along=float(not (steps > ROUNDING * size).any()),
+        p_throughout=float(not (steps > ROUNDING * size).all()),
+        method=EXACT,
+        **moves(at, curve, sign),
+    )
+
+
+def slope_weights(u: np.ndarray) -> np.ndarray:
+    """What each point adds to the least-squares slope."""
+    centred = u - u.mean()
+    return np.asarray(centred / (centred**2).sum())
+
+
+def slope_of_mean(u: np.ndarray, values: np.ndarray, fit: Additive) -> tuple[float, float, int, bool]:
+    """(slope of the mean over draws, its standard error, degrees of freedom, whether the draw was the unit)."""
+    weights = slope_weights(u)
+    own = values[np.isfinite(values).all(axis=1)] @ weights
+    pooled = float(np.sqrt(np.sum((weights @ fit.factor) ** 2)))
+    if len(own) >= 2:
+        error = float(own.std(ddof=1) / np.sqrt(len(own)))
+        if smooth_within_draws(fit) or more_than_noise(error, len(own) - 1, pooled, fit.degrees):
+            return float(own.mean()), error, len(own) - 1, True
+    return float(weights @ fit.curve), pooled, fit.degrees, False
+
+
+def more_than_noise(own: float, own_degrees: int, pooled: float, degrees: int) -> bool:
+    """Whether the draws' own slopes may differ by more than the noise of their rows (an F test that errs on the side of
+    the draws: with few of them, what they do not share is hard to see)."""
+    from scipy.special import fdtrc
+
+    return bool(fdtrc(own_degrees, degrees, (own / pooled) ** 2) < MAY_DIFFER)
+
+
+def two_sided(mean: float, error: float, degrees: int) -> float:
     """The two-sided p-value of Student's t."""
     from scipy.special import stdtr
 
-    return float(2 * stdtr(degrees, -abs(score)))
+    return float(2 * stdtr(degrees, -abs(mean) / error)) if error > 0 else float(mean == 0)
 
 
-def pooled_against(curve: np.ndarray, values: np.ndarray, variance: float, degrees: int, sign: float) -> float:
-    """How probable it is that a curve that never goes against `sign` seems to do so at least as clearly (simulated for
-    equal means, the hardest such curve)."""
-    if not variance > 0:
-        return float("nan")
-    count = np.isfinite(values).sum(axis=0)
-    seen = float(rise(-sign * curve * np.sqrt(count / variance)))
-    chance = rises_by_chance(len(curve), degrees)
+def some_change(values: np.ndarray, fit: Additive, sign: float, smooth: bool) -> float:
+    """How probable it is that a curve that never changes in the direction of `sign` between two points seems to do so
+    at least as clearly."""
+    if smooth:
+        return per_draw_change(values[np.isfinite(values).all(axis=1)], sign)
+    return pooled_change(fit, values, sign)
+
+
+def pooled_change(fit: Additive, values: np.ndarray, sign: float) -> float:
+    """The same with one variance for all points (simulated for equal means, the hardest such curve); where the points
+    of a change scatter more than all points do, with theirs."""
+    known = np.isfinite(values)
+    count = known.sum(axis=0)
+    own = np.nansum(fit.residual**2, axis=0) / (fit.degrees * count / count.sum())
+    seen = clearest_change(sign * fit.curve, own / count, fit.variance / count)
+    chance = rises_by_chance(len(count), fit.degrees)
     return float((1 + (chance >= seen).sum()) / (1 + len(chance)))
 
 
-def per_draw_against(complete: np.ndarray, sign: float) -> float:
-    """The same with the draw as the unit: Student's t on the clearest step against `sign` between any two points, for
-    as many looks as there are points that move on their own (Bonferroni)."""
+def clearest_change(curve: np.ndarray, own: np.ndarray, pooled: np.ndarray) -> float:
+    """As `rise`: over windows of 1, 2 and 3 points, the largest (later mean - earlier mean), in units of its standard
+    error, that of the pooled variance of the means or of their own, whichever is larger."""
+    best = 0.0
+    for window in (1, 2, 3):
+        if len(curve) < 2 * window:
+            break
+        mean, *variances = (np.convolve(each, np.ones(window) / window, "valid") for each in (curve, own, pooled))
+        first, second = np.triu_indices(len(mean), window)
+        square = np.maximum(*((each[first] + each[second]) / window for each in variances))
+        best = max(best, float(np.max((mean[second] - mean[first]) / np.sqrt(square))))
+    return best
+
+
+def per_draw_change(complete: np.ndarray, sign: float) -> float:
+    """The same with the draw as the unit: Student's t on the clearest step between any two points, for as many looks as
+    there are points that move on their own (Bonferroni)."""
     draws, points = complete.shape
     first, second = np.triu_indices(points, 1)
-    steps = -sign * (complete[:, second] - complete[:, first])
-    error = steps.std(axis=0, ddof=1) / np.sqrt(draws)
-    scores = np.divide(steps.mean(axis=0), error, out=np.zeros(len(error)), where=error > 0)
+    chance = rising_chances(sign * (complete[:, second] - complete[:, first]), float(np.abs(complete).max()))
     looks = max(1.0, independent_points(np.diff(complete, axis=1)))
-    return float(min(1.0, looks**2 / 2 * two_sided(float(max(scores.max(), 0.0)), draws - 1) / 2))
+    return float(min(1.0, looks**2 / 2 * float(chance.min())))
+
+
+def every_step(values: np.ndarray, sign: float) -> float:
+    """How probable it is that all steps between neighbouring points of the mean seem to go the way of `sign` as clearly
+    as here, if one of them does not (an intersection-union test: the largest p-value, and no correction for their
+    number). The draw is the unit: a draw counts for a step where it has both ends."""
+    chance = rising_chances(sign * np.diff(values, axis=1), float(np.nanmax(np.abs(values))))
+    return float(chance.max())
+
+
+def rising_chances(steps: np.ndarray, size: float) -> np.ndarray:
+    """One-sided p-values of Student's t for mean steps[draw, step] above 0; 1 where fewer than two draws know one."""
+    from scipy.special import stdtr
+
+    mean, error, count = standard_error(steps)
+    known = count > 1
+    exact = known & (error <= ROUNDING * size)
+    tested = known & ~exact
+    chance = np.ones(steps.shape[1])
+    chance[tested] = stdtr(count[tested] - 1, -mean[tested] / error[tested])
+    chance[exact] = np.where(mean[exact] > ROUNDING * size, 0.0, 1.0)
+    return chance
+
+
+def moves(at: np.ndarray, curve: np.ndarray, sign: float) -> dict[str, float]:
+    """The largest change of a curve in the direction of `sign` and in the other: size, where from, where to."""
+    first, second = np.triu_indices(len(at), 1)
+    change = sign * (curve[second] - curve[first])
+    out = {}
+    for name, each in (("move", change), ("back", -change)):
+        k = int(np.argmax(each))
+        out |= {name: max(float(each[k]), 0.0), f"{name}_from": float(at[first[k]]), f"{name}_to": float(at[second[k]])}
+    return out
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
@@ -123,10 +250,10 @@ def holm(p_values: np.ndarray) -> np.ndarray:
     return adjusted
 
 
-def trend_verdict(slope: float, p_value: float, level: float) -> str:
-    """rises, falls, no clear trend, or not tested."""
+def trend_verdict(slope: float, p_value: float, level: float, note: str = "") -> str:
+    """rises, falls, no clear trend, does not change, or not tested."""
     if not np.isfinite(p_value):
         return UNTESTED
     if not p_value <= 1 - level:
-        return UNCLEAR
+        return SAME if note == "constant" else UNCLEAR
     return RISES if slope > 0 else FALLS

@@ -105,12 +105,15 @@ def with_error(value: float, error: float) -> str:
 
 
 def interval(estimate: float, low: float, high: float) -> str:
-    """estimate [low, high], to two significant digits of the interval; one-sided where censored."""
+    """estimate [low, high], to two significant digits of the interval; one-sided where censored; a place or slope that
+    is known without doubt stands alone."""
     if not np.isfinite(estimate):
         if np.isfinite(low):
             return f"above {number(low)}"
         return f"below {number(high)}" if np.isfinite(high) else "–"
     width = (high - low) / 2
+    if width <= 1e-12 * max(abs(low), abs(high)):
+        return f"{number(estimate, 6)} (exact)"
     if not np.isfinite(width):
         return f"{number(estimate)} [{number(low)}, {number(high)}]"
     decimals = places_for(width)
