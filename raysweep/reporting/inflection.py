@@ -31,7 +31,8 @@ def fit_inflection(
 
     located: the curve clearly falls before and rises after the place. censored_low / censored_high: the turn lies at
     or beyond that edge, or cannot be told from it (low or high then says what is known). monotone: it falls or rises
-    throughout without flattening. undetermined: fewer than 5 points, fewer than 2 draws, or flat within the noise.
+    over all and does not flatten (its note says "throughout" where every step was shown to go that way). undetermined:
+    fewer than 5 points, fewer than 2 draws, or neither a fall nor a rise that is clear.
     Raises ValueError for an unknown column, level or turn.
     """
     import pandas as pd

@@ -58,8 +58,8 @@ def fit_optimum(
     located: the curve clearly falls before and rises after. censored_low / censored_high: the optimum lies at or
     beyond that edge of the grid, or cannot be told from it; `low` or `high` is what is known. monotone: the same
     bounds, but the curve does not flatten towards the edge at all. undetermined: fewer than 5 rates, fewer than 2
-    draws, or flat within the noise. Raises ValueError for an unknown column, level or turn, for a rate that is not
-    finite, and for one that has no logarithm if `logarithmic`.
+    draws, or neither a clear fall nor a clear rise. Raises ValueError for an unknown column, level or turn, for a rate
+    that is not finite, and for one that has no logarithm if `logarithmic`.
     """
     import pandas as pd
 

@@ -2,7 +2,8 @@
 
 Paper O §3.4.2 and Fig. 7 tell three cases apart by what follows from them: a constant optimal rate (both losses end up
 worse for large lengths), a slowly decreasing one (the in-domain loss may improve, the pretraining loss degrades) and
-a quickly decreasing one (both improve). The paper puts no number on slow and quick; the rule here does, see `verdict`.
+a quickly decreasing one (both improve). The paper puts no number on slow and quick. Two answers stand side by side:
+`verdict` has bounds on the slope, which are this project's own; `case_of` is the paper's case, by the losses.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 CONSTANT, INCREASING = "constant", "increasing"
 SLOWLY, QUICKLY = "slowly decreasing", "quickly decreasing"
 VERDICTS = (CONSTANT, SLOWLY, QUICKLY, INCREASING, UNDETERMINED)
+
+NO_CASE = "none of the three"
 
 FLAT = 0.1  # |d log rate / d log length|: a factor 1.26 per decade of length, less than one step (1.32) of O's 27 rates
 QUICK = -0.5
@@ -69,8 +72,8 @@ def verdict(low: float, high: float) -> str:
     quickly decreasing: at or below -1/2; slowly decreasing: below 0 and above -1/2. Why -1/2: at a given rate the
     weights move about the same distance whatever the length, in proportion to the rate (O App. C.1, Fig. 8), and
     moving by a distance costs curvature times its square; if the curvature grows in proportion to the length, the
-    cost at the tuned rate grows unless the rate falls at least as length^(-1/2). It is a convention: what tuning does
-    to each loss, which is how O tells slow from quick, is reported beside it.
+    cost at the tuned rate grows unless the rate falls at least as length^(-1/2). It is a convention of this project:
+    O tells slow from quick by what tuning does to the losses, see `case_of`.
     """
     if low > -FLAT and high < FLAT:
         return CONSTANT
@@ -81,6 +84,30 @@ def verdict(low: float, high: float) -> str:
     if high < 0 and low > QUICK:
         return SLOWLY
     return UNDETERMINED
+
+
+def case_of(in_domain: Turn, pretraining: Turn) -> str:
+    """The case of O §3.4.2 that the losses at the tuned rate show, however the rate moves: quickly decreasing if both
+    improve with length, slowly decreasing if the in-domain loss improves and the pretraining loss degrades in the end,
+    constant if both degrade in the end.
+
+    A loss improves if it clearly falls, is lowest at the longest length and no rise was shown; it degrades in the end
+    if it clearly rises after its lowest point. Undetermined where a loss shows neither.
+    """
+    cases = {
+        ("improves", "improves"): QUICKLY,
+        ("improves", "degrades"): SLOWLY,
+        ("degrades", "degrades"): CONSTANT,
+        ("degrades", "improves"): NO_CASE,
+    }
+    return cases.get((in_the_end(in_domain), in_the_end(pretraining)), UNDETERMINED)
+
+
+def in_the_end(trend: Turn) -> str:
+    """Whether a metric improves or degrades up to the longest length; empty where neither was shown."""
+    if trend.climbs:
+        return "degrades"
+    return "improves" if trend.falls and trend.best_last else ""
 
 
 def fit_regime(

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.reporting.movement import movement, movement_words
-from raysweep.reporting.regime import FLAT, QUICK, VERDICTS, Regime, draws_to_halve
+from raysweep.reporting.regime import (
+    CONSTANT,
+    FLAT,
+    NO_CASE,
+    QUICK,
+    QUICKLY,
+    SLOWLY,
+    VERDICTS,
+    Regime,
+    case_of,
+    draws_to_halve,
+)
 from raysweep.reporting.result import LOCATED, UNDETERMINED
 from raysweep.reporting.tuned import trend_word
 from raysweep.reporting.words import counted, interval, number, plain, settings, unit_of
@@ -17,10 +28,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def numbers(one: Regime) -> dict[str, Any]:
-    """One setting as a row of the table."""
+LOSSES = {  # what each case of O §3.4.2 is known by
+    QUICKLY: "both losses improve",
+    SLOWLY: "the in-domain loss improves, the pretraining loss degrades",
+    CONSTANT: "both losses degrade in the end",
+    NO_CASE: "the in-domain loss degrades, the pretraining loss improves",
+    UNDETERMINED: "one of the losses shows neither",
+}
+
+
+def numbers(one: Regime, pretraining: str) -> dict[str, Any]:
+    """One setting as a row of the table. pretraining: which metric beside is the pretraining loss; may be empty."""
     return {
         "verdict": one.verdict,
+        "paper_case": case_in(one, pretraining),
         "slope": one.slope,
         "low": one.low,
         "high": one.high,
@@ -37,6 +58,11 @@ def numbers(one: Regime) -> dict[str, Any]:
     }
 
 
+def case_in(one: Regime, pretraining: str) -> str:
+    """O's case by the losses; empty where no metric is known to be the pretraining loss."""
+    return case_of(one.trend, one.beside[pretraining][1]) if pretraining else ""
+
+
 def slope_words(one: Regime) -> str:
     """The slope with its interval; one-sided where censored lengths leave a side open."""
     if np.isfinite(one.low) and np.isfinite(one.high) and not np.isfinite(one.slope):
@@ -51,6 +77,7 @@ def headline(
     length: str,
     metric: str,
     beside: list[str],
+    pretraining: str,
     workload: Workload,
 ) -> str:
     """What was found, how sure: one line."""
@@ -60,6 +87,8 @@ def headline(
         text = f"{what}: {one.verdict}" + (f" ({one.note})" if one.note else "")
         known = slope_words(one)
         text += f", log-log slope {known} ({100 * one.level:g} %)" if known != "–" else ""
+        if case := case_in(one, pretraining):
+            text += f"; by the losses at that rate (O §3.4.2): {case} ({LOSSES[case]})"
         text += f"; tuned, {plain(metric)} {tuned_words(one.trend, length, workload)}"
         for other in beside:
             text += f", {plain(other)} {tuned_words(one.beside[other][1], length, workload)}"
@@ -80,6 +109,11 @@ def headline(
         text += f" (log-log slopes {number(min(slopes), 2)} to {number(max(slopes), 2)})"
     if moved := movement_words(slope_table(answers, keys), keys):
         text += f"; the slope {moved}"
+    cases = [case for _, one in answers if (case := case_in(one, pretraining))]
+    if cases:
+        text += "; by the losses at that rate (O §3.4.2): " + ", ".join(
+            f"{case} in {cases.count(case)}" for case in LOSSES if case in cases
+        )
     for other, trends in [(metric, [one.trend for _, one in answers])] + [
         (name, [one.beside[name][1] for _, one in answers]) for name in beside
     ]:
@@ -106,6 +140,8 @@ def paragraphs(
     keys: list[str],
     lr: str,
     length: str,
+    metric: str,
+    pretraining: str,
     level: float,
     workload: Workload,
 ) -> list[str]:
@@ -115,10 +151,23 @@ def paragraphs(
     text.append(
         f"Rule: the {100 * level:g} % interval of the slope of log {plain(lr)} over log {plain(length)} must lie "
         f"within ±{FLAT:g} (constant), above 0 (increasing), at or below {QUICK:g} (quickly decreasing), or between "
-        f"{QUICK:g} and 0 (slowly decreasing); else it is undetermined. O §3.4.2 tells slow from quick by what happens "
-        f"to the losses at the tuned rate, which stands beside it; {QUICK:g} is where the damage of a move stays the "
-        "same if curvature grows in proportion to length and the move in proportion to the rate."
+        f"{QUICK:g} and 0 (slowly decreasing); else it is undetermined. These bounds are this project's own, the paper "
+        f"has none: {QUICK:g} is where the damage of a move stays the same if curvature grows in proportion to length "
+        "and the move in proportion to the rate."
     )
+    case = (
+        "O §3.4.2 tells its cases apart by the losses at the tuned rate: quickly decreasing where both improve with "
+        "length, slowly decreasing where the in-domain loss improves and the pretraining loss degrades in the end, "
+        "constant where both degrade in the end. "
+    )
+    if pretraining:
+        text.append(
+            case + f"Here {plain(metric)} is the in-domain loss and {plain(pretraining)} the pretraining loss. A loss "
+            "degrades in the end if it clearly rises after its lowest point; it improves if it clearly falls, is "
+            "lowest at the greatest length and no such rise was shown. Where a loss shows neither, the case is undetermined."
+        )
+    else:
+        text.append(case + "No pretraining loss after fine-tuning is among the metrics here, so no case is named.")
     text.append(
         "The slope is least squares with equal weights over the lengths; its interval has the draw as the unit "
         f"(jackknife over {counted(draws, 'draw')}, Student's t) and holds for every interpolation used. Lengths whose "
@@ -159,10 +208,14 @@ def slope_table(answers: list[tuple[tuple[Any, ...], Regime]], keys: list[str]) 
     )
 
 
-def shown_row(values: tuple[Any, ...], one: Regime, keys: list[str], length: str, metric: str) -> dict[str, str]:
+def shown_row(
+    values: tuple[Any, ...], one: Regime, keys: list[str], length: str, metric: str, pretraining: str
+) -> dict[str, str]:
     """One setting as ready text."""
     out = {plain(key): number(value) for key, value in zip(keys, values, strict=True)}
-    out["regime"] = one.verdict
+    out["regime by the slope"] = one.verdict
+    if pretraining:
+        out["case by the losses (O §3.4.2)"] = case_in(one, pretraining)
     out["slope [interval]"] = slope_words(one)
     out["lengths (located + bounds)"] = f"{one.located} + {one.bounded}"
     out[f"{plain(metric)}, tuned"] = trend_word(one.trend)

@@ -32,6 +32,8 @@ def regime_section(
     lr, length, metric = options["lr"], options["length"], options["metric"]
     level = float(options.get("level", 0.95))
     beside = [other for other in metrics_of(options) if other != metric]
+    # what is left of a loss that the base model has, too, is what fine-tuning does to pretraining
+    pretraining = next((other for other in beside if base_metric(other, workload)), "")
     keys = [key for key in all_keys(frame, workload, lr, [length, *options.get("by", [])], design) if key != length]
     frame = with_choice(frame, lr, keys)
     answers: list[tuple[tuple[Any, ...], Regime]] = []
@@ -54,7 +56,9 @@ def regime_section(
         base = {each: base_means(rows, length, each, workload) for each in [metric, *beside]}
         label = settings(keys[:1], values[:1], workload)
         parts.setdefault(tuple(values[1:]), []).append(Setting(values[0] if values else "", label, regime, fixed, base))
-    whole = pd.DataFrame([{**dict(zip(keys, values, strict=True)), **numbers(one)} for values, one in answers])
+    whole = pd.DataFrame(
+        [{**dict(zip(keys, values, strict=True)), **numbers(one, pretraining)} for values, one in answers]
+    )
 
     shown = [
         (settings(keys[1:], rest, workload), [lines[k] for k in picked(len(lines), 8)]) for rest, lines in parts.items()
@@ -96,10 +100,10 @@ def regime_section(
     )
     return Section(
         title=f"Regime: how the best {plain(lr)} moves with {plain(length)}",
-        headline=headline(answers, keys, lr, length, metric, beside, workload),
-        paragraphs=paragraphs(answers, keys, lr, length, level, workload),
+        headline=headline(answers, keys, lr, length, metric, beside, pretraining, workload),
+        paragraphs=paragraphs(answers, keys, lr, length, metric, pretraining, level, workload),
         drawings=drawings,
-        shown=[shown_row(values, one, keys, length, metric) for values, one in answers],
+        shown=[shown_row(values, one, keys, length, metric, pretraining) for values, one in answers],
         tables={f"{name}_slopes": whole, f"{name}_rates": rates, f"{name}_tuned": tuned},
     )
 

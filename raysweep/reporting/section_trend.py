@@ -174,8 +174,8 @@ def paragraphs(whole: pd.DataFrame, x: str, level: float) -> list[str]:
         f"A trend is a least-squares slope over {'log ' if whole['logarithmic'].any() else ''}{plain(x)} that differs "
         f"from 0 with p < {1 - level:.2g}{several}. \"Throughout\" is said only where every single step between "
         f"neighbouring values was shown to go the same way: in a one-sided Student's t test over draws the least clear "
-        f"step has p < {1 - level:.2g}{same}. \"In between\" is said only where a change the other way, between any two "
-        "values, is as clear. Where neither is said, the values do not tell whether the trend holds throughout. "
+        f"step has p < {1 - level:.2g}{same}. \"In between\" is said only where a change the other way, between any "
+        "two values, is as clear. Where neither is said, the values do not tell whether the trend holds throughout. "
         f"Method: {methods or 'none'}."
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -198,8 +198,7 @@ def clearest_change(curve: np.ndarray, own: np.ndarray, pooled: np.ndarray) -> f
 def per_draw_change(complete: np.ndarray, sign: float) -> float:
     """The same with the draw as the unit: Student's t on the clearest step between any two points, for as many looks as
     there are points that move on their own (Bonferroni)."""
-    draws, points = complete.shape
-    first, second = np.triu_indices(points, 1)
+    first, second = np.triu_indices(complete.shape[1], 1)
     chance = rising_chances(sign * (complete[:, second] - complete[:, first]), float(np.abs(complete).max()))
     looks = max(1.0, independent_points(np.diff(complete, axis=1)))
     return float(min(1.0, looks**2 / 2 * float(chance.min())))
@@ -227,11 +226,11 @@ def rising_chances(steps: np.ndarray, size: float) -> np.ndarray:
     return chance
 
 
-def moves(at: np.ndarray, curve: np.ndarray, sign: float) -> dict[str, float]:
+def moves(at: np.ndarray, curve: np.ndarray, sign: float) -> dict[str, Any]:
     """The largest change of a curve in the direction of `sign` and in the other: size, where from, where to."""
     first, second = np.triu_indices(len(at), 1)
     change = sign * (curve[second] - curve[first])
-    out = {}
+    out: dict[str, Any] = {}
     for name, each in (("move", change), ("back", -change)):
         k = int(np.argmax(each))
         out |= {name: max(float(each[k]), 0.0), f"{name}_from": float(at[first[k]]), f"{name}_to": float(at[second[k]])}

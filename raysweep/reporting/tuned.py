@@ -11,9 +11,10 @@ import numpy as np
 from raysweep.reporting.additive import additive_fit
 from raysweep.reporting.draws import standard_error
 from raysweep.reporting.optimum import without_cliffs
-from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, UNDETERMINED, Fit
+from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, Fit
 from raysweep.reporting.signs import t_quantile
 from raysweep.reporting.slope import slice_values
+from raysweep.reporting.trend import every_step
 from raysweep.reporting.turn import FEWEST_POINTS, Turn, find_turn
 
 if TYPE_CHECKING:
@@ -97,16 +98,24 @@ def trend_of(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> T
     half = 0.0 if exact else t_quantile(level, int(count[0]) - 1) * float(error[0])
     if abs(float(mean[0])) <= half:
         return nothing
-    low, high = (float(at[-1]), np.inf) if mean[0] < 0 else (-np.inf, float(at[0]))
-    return replace(nothing, status=MONOTONE, low=low, high=high)
+    falls = bool(mean[0] < 0)
+    low, high = (float(at[-1]), np.inf) if falls else (-np.inf, float(at[0]))
+    curve = additive_fit(values).curve
+    one_way = -np.diff(curve) if falls else np.diff(curve)
+    throughout = (one_way > 0).all() if exact else every_step(values, -1.0 if falls else 1.0) <= 1 - level
+    return replace(
+        nothing, status=MONOTONE, low=low, high=high, falls=falls, climbs=not falls, throughout=bool(throughout),
+        best_last=int(np.argmin(curve)) == len(at) - 1,
+    )
 
 
 def trend_word(trend: Turn) -> str:
     """What happens to a metric as the length grows, in a word or two."""
-    if trend.status == LOCATED:
+    if trend.falls and trend.climbs:
         return "improves, then degrades"
-    if trend.status == UNDETERMINED:
+    if not trend.falls and not trend.climbs:
         return "no clear change"
-    if trend.high == np.inf:
-        return "improves throughout" if trend.status == MONOTONE else "improves, levelling off"
-    return "degrades throughout" if trend.status == MONOTONE else "degrades from the shortest lengths on"
+    word = "improves" if trend.falls else "degrades"
+    if trend.status == MONOTONE:
+        return word + (" throughout" if trend.throughout else "")
+    return f"{word}, levelling off" if trend.falls else f"{word} from the shortest lengths on"

@@ -14,6 +14,7 @@ from raysweep.reporting.halving import More, more_for_half
 from raysweep.reporting.places import all_places, resampled_places, slope_interval
 from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, EXACT, LOCATED, MONOTONE, UNDETERMINED
 from raysweep.reporting.signs import independent_points, t_quantile
+from raysweep.reporting.trend import every_step, slope_of_mean, slope_weights, two_sided
 
 FEWEST_POINTS = 5
 FLATTENED = 0.5  # an edge slope below this share of the slope elsewhere heads for a turn
@@ -21,7 +22,9 @@ FLATTENED = 0.5  # an edge slope below this share of the slope elsewhere heads f
 
 @dataclass(frozen=True)
 class Turn:
-    """The answer for one curve, in the units of x."""
+    """The answer for one curve, in the units of x. falls, climbs: whether it clearly falls before its lowest point or
+    over all, and clearly rises after it or over all. best_last: whether the mean is lowest at the last point.
+    throughout: whether every step between neighbouring points was shown to go one way."""
 
     status: str = UNDETERMINED
     estimate: float = np.nan
@@ -30,6 +33,10 @@ class Turn:
     method_spread: float = np.nan
     method: str = "none"
     note: str = ""
+    falls: bool = False
+    climbs: bool = False
+    best_last: bool = False
+    throughout: bool = False
     more: More | None = None  # what would halve the interval, if asked for
 
 
@@ -52,7 +59,8 @@ def find_turn(
         return replace(answer, note="no two draws share two values of x: nothing tells noise from curve")
     quiet = exact or not fit.variance > 1e-24 * float(np.nanmax(np.abs(values))) ** 2
     found = without_noise(u, fit) if quiet else with_noise(u, values, fit, level, advise)
-    found = replace(found, method=found.method + (", in log x" if logarithmic else ""))
+    method = found.method + (", in log x" if logarithmic else "")
+    found = replace(found, best_last=int(np.argmin(fit.curve)) == len(x) - 1, method=method)
     return in_units_of_x(found) if logarithmic else found
 
 
@@ -80,7 +88,10 @@ def without_noise(u: np.ndarray, fit: Additive) -> Turn:
     if np.ptp(curve) <= 1e-12 * max(float(np.abs(curve).max()), 1e-300):
         return replace(answer, note="flat")
     index = int(np.argmin(curve))
+    answer = replace(answer, falls=index > 0, climbs=index < len(u) - 1)
     if index in (0, len(u) - 1):
+        steps = np.diff(curve) if index == 0 else -np.diff(curve)
+        answer = replace(answer, throughout=bool((steps > 0).all()))
         return at_edge(answer, u, curve, index, u[index])
     where = [float(place[0]) for place in all_places(u, curve[None])]
     low, high, coarse = grid_ends(u, curve[None], fit, index, False, where)
@@ -130,7 +141,11 @@ def with_noise(u: np.ndarray, values: np.ndarray, fit: Additive, level: float, a
     index = int(np.argmin(fit.curve))
     fall, climb = clear_changes(values, fit, index, level, smooth)
     if not fall and not climb:
-        return replace(answer, note="flat within the noise")
+        fall, climb = clear_slope(u, values, fit, level)
+    if not fall and not climb:
+        return replace(answer, note=not_clear(u, values))
+    one_way = fall != climb and every_step(values, -1.0 if fall else 1.0) <= 1 - level
+    answer = replace(answer, falls=fall, climbs=climb, throughout=one_way)
     where = [float(place[0]) for place in all_places(u, fit.curve[None])]
     estimate = float(np.mean(where[:2]))
     if fall and climb:
@@ -185,6 +200,23 @@ def with_noise(u: np.ndarray, values: np.ndarray, fit: Additive, level: float, a
     return at_edge(answer, u, fit.curve, 0, u[u >= high].min())
 
 
+def clear_slope(u: np.ndarray, values: np.ndarray, fit: Additive, level: float) -> tuple[bool, bool]:
+    """(whether the curve clearly falls over all, whether it clearly rises): one look at all points together sees what
+    the steps between single points do not show. A second look at the same curve, it is given half the chance."""
+    slope, error, degrees, _ = slope_of_mean(u, values, fit)
+    clear = two_sided(slope, error, degrees) <= (1 - level) / 2
+    return clear and slope < 0, clear and slope > 0
+
+
+def not_clear(u: np.ndarray, values: np.ndarray) -> str:
+    """Why nothing is said of a curve: that no change was shown does not show that it is flat."""
+    own = values[np.isfinite(values).all(axis=1)] @ slope_weights(u)
+    if len(own) > 1 and (own[0] * own > 0).all():
+        word = "degrades" if own[0] > 0 else "improves"
+        return f"not clear: it {word} in each of {len(own)} draws, but by amounts too different to be sure of the mean"
+    return "no clear fall or rise"
+
+
 def reaches_edge(answer: Turn, u: np.ndarray, low: float, high: float) -> Turn:
     """The curve turns, but the interval reaches an edge."""
     if low <= u[0] and high >= u[-1]:
@@ -222,7 +254,8 @@ def at_edge(answer: Turn, u: np.ndarray, curve: np.ndarray, edge: int, bound: fl
     at_rim = int(np.argmin(curve)) == edge
     hill = far * near < 0 and abs(far) > FLATTENED * abs(near)
     if at_rim and not hill and abs(near) > FLATTENED * abs(rest):
-        return replace(answer, status=MONOTONE, note=f"{words[0]} throughout", low=low, high=high)
+        note = f"{words[0]} throughout" if answer.throughout else words[0]
+        return replace(answer, status=MONOTONE, note=note, low=low, high=high)
     status = CENSORED_HIGH if edge else CENSORED_LOW
     return replace(
         answer, status=status, note=f"best towards the {words[1]} edge, no clear turn inside", low=low, high=high
