@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.boundaries import boundary_table
 from benchmarks.curves import NOISES, NOT_TURNING, POINTS, SEEDS, SIZES, TURNING, TURNS, Sample, sample
 from benchmarks.regimes import regime_table
 from raysweep.reporting import fit_inflection, fit_optimum
 
 OCTAVES = 8.0  # the grids of lengths and rates are as long as O's 4B to 128B tokens and a half more
 LEVEL = 0.95
-LOWEST, REGIMES = 6, 20  # curves measured again; sweeps of each slope
+LOWEST, REGIMES, ZEROS = 6, 20, 10  # curves measured again; sweeps of each slope; zeros of each setting
 
 
 def frame_of(one: Sample, name: str) -> pd.DataFrame:
@@ -165,6 +166,16 @@ def document(repeats: int, repeats_again: int) -> str:
         "shared by all lengths. A regime is named only where the whole 95 % interval of the slope lies in it.",
         "",
         markdown(regime_table(REGIMES)),
+        "",
+        "## `fit_boundary`",
+        "",
+        f"Lines with one zero at a random place: 8, 12 or 20 points, 4, 8 or 20 draws, four kinds of noise, {ZEROS} of "
+        "each; the noise of one row is given in units of the line's range (about 1). Width is in cells of the grid. A "
+        "kink is where the slope jumps: nothing between the points shows where, so that the interval also holds for "
+        "the straight lines on both sides prolonged, if the curve bends far more in the cell of its zero than beside "
+        "it. Not covered: a line that does more between two points than bend once, and a kink that noise hides.",
+        "",
+        markdown(boundary_table(ZEROS)),
         "",
     ]
     return "\n".join(text)

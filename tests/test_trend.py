@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,11 @@ from scipy import stats
 from test_regime import as_transfer, frame_of
 
 from raysweep.reporting.report import write_report
-from raysweep.reporting.trend import fit_trend, holm
+from raysweep.reporting.section_inflection import inflection_section
+from raysweep.reporting.section_optimum import optimum_section
+from raysweep.reporting.section_trend import trend_section
+from raysweep.reporting.trend import Trend, fit_trend, holm
+from raysweep.workloads.declaration import Cost, Metric, Parameter, Workload
 
 X = np.geomspace(1, 100, 9)
 
@@ -64,6 +69,129 @@ def test_the_slope_is_that_of_least_squares() -> None:
 
 def test_holm_is_bonferroni_at_the_smallest_and_never_falls() -> None:
     assert np.allclose(holm(np.array([0.01, np.nan, 0.04, 0.03])), [0.03, np.nan, 0.06, 0.06], equal_nan=True)
+
+
+KINDS = ("independent", "growing along x", "one point noisy", "a slope of each draw's own", "summed up along x")
+
+
+def noise_of(kind: str, rng: np.random.Generator, draws: int, points: int) -> np.ndarray:
+    """Noise (draws, points) of size 0.1; only the first kind is what a pooled variance supposes."""
+    t, own = np.linspace(0, 1, points), rng.standard_normal((draws, points))
+    kinds = {
+        "independent": own,
+        "growing along x": own * (0.2 + 2 * t),
+        "one point noisy": own * np.where(np.arange(points) == points // 2, 5.0, 1.0),
+        "a slope of each draw's own": rng.standard_normal((draws, 1)) * t + 0.2 * own,
+        "summed up along x": np.cumsum(own, axis=1),
+    }
+    return 0.1 * kinds[kind]
+
+
+def fitted(mean: np.ndarray, noise: np.ndarray) -> Trend:
+    """The trend of the mean curve plus the noise, over X."""
+    draws, points = noise.shape
+    at = {"x": np.tile(X[:points], draws), "seed": np.repeat(np.arange(draws), points)}
+    return fit_trend(pd.DataFrame({**at, "y": (mean + noise).ravel()}), "x", "y", "seed")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_throughout_is_false_in_5_percent_of_curves_with_one_flat_or_slightly_falling_step(kind: str) -> None:
+    rng = np.random.default_rng(6)
+    said = []
+    for k in range(240):
+        draws, points = (3, 5, 10)[k % 3], (4, 9)[k % 2]
+        steps = np.ones(points - 1)
+        steps[rng.integers(points - 1)] = (0.0, -0.02)[k // 2 % 2]
+        said.append(fitted(np.cumsum([0, *steps]), noise_of(kind, rng, draws, points)).p_throughout < 0.05)
+    assert np.mean(said) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
+
+
+def test_throughout_is_said_of_a_curve_that_rises_clearly_at_every_step() -> None:
+    rng = np.random.default_rng(7)
+    shown = [fitted(np.arange(9.0), noise_of(kind, rng, 5, 9)).p_throughout < 0.05 for kind in KINDS * 8
+             if kind != "one point noisy"]
+    assert np.mean(shown) > 0.9
+    # neither word where a step is open: no decline was found, and none was ruled out
+    open_ = fitted(np.cumsum([0, 1, 1, 1, 0, 1, 1, 1, 1]), noise_of("independent", rng, 5, 9))
+    assert (open_.p_value < 0.05, open_.p_against < 0.05, open_.p_throughout < 0.05) == (True, False, False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_clear_fall_in_between_is_false_in_5_percent_of_curves_that_never_fall(kind: str) -> None:
+    rng = np.random.default_rng(8)
+    said = []
+    for k in range(240):
+        draws, points = (2, 3, 5, 10)[k % 4], (4, 9)[k // 4 % 2]
+        mean = np.minimum(np.arange(points), points // 2) * 0.4  # rises, then level: the hardest that never falls
+        said.append(fitted(mean, noise_of(kind, rng, draws, points)).p_against < 0.05)
+    assert np.mean(said) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
+
+
+@pytest.mark.parametrize("kind", ["independent", "a slope of each draw's own"])
+def test_few_draws_with_slopes_of_their_own_are_no_trend(kind: str) -> None:
+    rng = np.random.default_rng(9)
+    said = [fitted(np.zeros(9), noise_of(kind, rng, 3, 9)).p_value < 0.05 for _ in range(240)]
+    assert np.mean(said) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
+
+
+def plug_in(closed_form: Any = None) -> Workload:
+    """A workload of one parameter, x, and one metric, loss."""
+    return Workload(
+        name="plugged", summary="a curve", identity_version=1, parameters=(Parameter("x", float, 1.0, "where"),),
+        metrics=(Metric("loss", "its value", direction="minimize"),), compute="nowhere:compute", sources=("nowhere",),
+        cost=lambda columns: Cost(seconds=1e-6, peak_bytes=1.0), closed_form=closed_form,
+    )
+
+
+def looks(curve: Any, x: np.ndarray, size: float, seed: int = 0) -> pd.DataFrame:
+    """Five draws of a curve, each with a constant of its own and noise of that size."""
+    rng = np.random.default_rng(seed)
+    values = curve(x) + rng.standard_normal((5, 1)) + size * rng.standard_normal((5, len(x)))
+    rows = {"x": np.tile(x, 5), "seed": np.repeat(np.arange(5), len(x)), "status": "ok", "loss": values.ravel()}
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(("low", "high", "said"), [
+    (-1, 2, "loss falls with x, with a clear rise in between: over x it falls by 4 from -1 to 1 and rises by 1 from 1 "
+            "to 2; least-squares slope over all -1 per unit, exactly: draws do not differ in it"),
+    (-1, 3, "loss shows no clear trend with x, but a clear rise and a clear fall: over x it falls by 4 from -1 to 1 "
+            "and rises by 4 from 1 to 3; least-squares slope over all 0 per unit, exactly: draws do not differ in it"),
+    (1, 3, "loss rises throughout with x: 2 per unit, exactly: draws do not differ in it")])
+def test_a_parabola_is_told_by_its_fall_and_its_rise_and_not_as_if_noise_had_been_estimated(
+    low: float, high: float, said: str
+) -> None:
+    frame = looks(lambda x: (x - 1) ** 2, np.linspace(low, high, 13), 0.0)
+    section = trend_section(frame, {"metric": "loss", "x": "x"}, plug_in(), "trend")
+    assert section.headline == said
+    assert "000000" not in str(section.shown)
+    noisy = looks(lambda x: (x - 1) ** 2, np.linspace(low, high, 13), 0.05)
+    headline = trend_section(noisy, {"metric": "loss", "x": "x"}, plug_in(), "trend").headline
+    assert headline.split(" by ")[0] == said.split(" by ")[0] if low < 1 else headline.startswith("loss rises ")
+    assert "exactly" not in headline
+
+
+def test_what_does_not_change_and_what_is_not_shown_have_words_of_their_own() -> None:
+    x = np.linspace(0, 1, 9)
+    level = trend_section(looks(np.zeros_like, x, 0.0), {"metric": "loss", "x": "x"}, plug_in(), "trend")
+    assert level.headline == "loss does not change with x: every draw has one value everywhere"
+    steps = trend_section(looks(np.round, x, 0.05), {"metric": "loss", "x": "x"}, plug_in(), "trend")
+    assert steps.headline.startswith("loss rises overall with x: ")
+    assert {"p if there is no trend", "p if it never turns back"} <= {*steps.shown[0]}
+    assert "the values do not tell whether the trend holds throughout" in steps.paragraphs[0]
+
+
+@pytest.mark.parametrize("form", [None, lambda columns: {"loss": np.full(len(columns["x"]), np.nan)}])
+def test_words_legends_and_columns_speak_of_a_closed_form_only_where_there_is_one(form: Any) -> None:
+    frame = looks(lambda x: np.log(x / 3) ** 2, np.geomspace(1, 10, 9), 0.05)
+    for make, kind in ((trend_section, "trend"), (inflection_section, "inflection"), (optimum_section, "optimum")):
+        for workload, known in ((plug_in(form), False), (plug_in(lambda c: {"loss": np.log(c["x"] / 3) ** 2}), True)):
+            rows = frame.assign(loss_theory=np.log(frame["x"] / 3) ** 2) if known else frame
+            section = make(rows, {"metric": "loss", "x": "x"}, workload, kind)
+            said = [section.headline, *section.paragraphs, *map(str, section.shown)]
+            for drawing in section.drawings:
+                said += [drawing.caption, *(text.get_text() for legend in drawing.figure.legends
+                                            for text in legend.get_texts())]
+            assert any("closed form" in each for each in said) == known, (kind, said)
 
 
 def test_a_report_says_whether_sensitivity_is_progressive(tmp_path: Path) -> None:

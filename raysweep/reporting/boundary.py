@@ -42,6 +42,10 @@ def fit_boundary(
     A slice is located if the sign is beyond doubt on both sides (points weighed by how far they are independent);
     censored_low / censored_high if the whole slice has one sign and comes clearly nearer to zero at that edge of x;
     otherwise undetermined, and `.table.note` says why. Raises ValueError for an unknown column, scale or level.
+
+    What the interval covers (measured in COVERAGE.md): lines that are smooth at the distance of the grid points, and
+    lines with one kink near the zero, as long as the kink is larger than the noise. What it does not: a line that does
+    more between two points than bend once.
     """
     import pandas as pd
 
@@ -98,7 +102,7 @@ def fit_boundary(
         dropped=dropped,
         scale=one_word(table["scale"]),
         method="t-test inverted on the mean curve, the draw as unit; cubic interpolation, widened to hold for "
-        "linear and one-sided parabolic interpolation too",
+        "linear and one-sided parabolic interpolation too, and for a kink where the curve shows one",
         table=table,
         crossings=pd.DataFrame(crossings, columns=names),
         notes=tuple(notes),

@@ -34,7 +34,7 @@ class Crossing:
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """What one interpolation says; the strict ends are those of the simultaneous interval."""
 
     estimate: float
@@ -44,8 +44,11 @@ class _Part:
     high_strict: float
 
 
-def between(sampled: Sampled, j: int, k: int, level: float, strict_level: float, scale: str, exact: bool) -> _Part:
-    """Root and confidence sets of one interpolation between grid points j and k, whose signs differ."""
+def between(
+    sampled: Sampled, j: int, k: int, level: float, strict_level: float, scale: str, exact: bool
+) -> Part | None:
+    """Root and confidence sets of one interpolation between grid points j and k, whose signs differ; None where a
+    prolonged line does not reach zero there."""
     centre, doubt, strict_doubt = [], [], []
     for draws in sampled.cells:
         if scale == "sign":
@@ -69,16 +72,25 @@ def between(sampled: Sampled, j: int, k: int, level: float, strict_level: float,
         centre.append(middle)
         doubt.append(margins[0])
         strict_doubt.append(margins[1])
-    middle, at = np.concatenate(centre), sampled.position
-    inside = np.flatnonzero((sampled.cell >= j) & (sampled.cell < k))
+    middle, at, cell = np.concatenate(centre), sampled.position, sampled.cell
+    inside = np.flatnonzero((cell >= j) & (cell < k))
     roots = sign_changes(at[inside], middle[inside])
+    margins = [np.concatenate(doubt), np.concatenate(strict_doubt)]
+    # An interval may be narrower than the samples are apart: the roots themselves are samples, too.
+    height = np.zeros(len(at)) if scale == "sign" else np.abs(middle)
+    margins = [np.insert(each, *at_roots(at, each + height, roots)) for each in margins]
+    where = np.searchsorted(at, roots)
+    at, cell = np.insert(at, where, roots), np.insert(cell, where, cell[np.maximum(where - 1, 0)])
+    inside = np.flatnonzero((cell >= j) & (cell < k))
+    if not len(roots) and not (margins[0][inside] >= 0).any():
+        return None
     lows, highs = [], []
-    for margin in (np.concatenate(doubt), np.concatenate(strict_doubt)):
+    for margin in margins:
         low, high = reach(at, margin, inside, roots)
         lows.append(low)
         highs.append(high)
     estimate = float(np.median(roots)) if len(roots) else (lows[0] + highs[0]) / 2
-    return _Part(estimate, lows[0], highs[0], lows[1], highs[1])
+    return Part(estimate, lows[0], highs[0], lows[1], highs[1])
 
 
 def sign_changes(at: np.ndarray, curve: np.ndarray) -> np.ndarray:
@@ -89,6 +101,17 @@ def sign_changes(at: np.ndarray, curve: np.ndarray) -> np.ndarray:
     change = np.flatnonzero(before * after < 0)
     fraction = before[change] / (before[change] - after[change])
     return np.sort(np.concatenate([at[change] + fraction * (at[change + 1] - at[change]), np.unique(at[curve == 0])]))
+
+
+def at_roots(at: np.ndarray, values: np.ndarray, roots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where roots stand among sampled places, and sampled values there, from the neighbours on both sides."""
+    where = np.searchsorted(at, roots)
+    left, right = np.maximum(where - 1, 0), np.minimum(where, len(at) - 1)
+    step = at[right] - at[left]
+    fraction = np.divide(roots - at[left], step, out=np.zeros(len(roots)), where=step > 0)
+    with np.errstate(invalid="ignore"):
+        inner = values[left] + fraction * (values[right] - values[left])
+    return where, np.where(np.isnan(inner), np.inf, np.maximum(inner, 0.0))
 
 
 def reach(at: np.ndarray, margin: np.ndarray, inside: np.ndarray, roots: np.ndarray) -> tuple[float, float]:
@@ -115,7 +138,7 @@ def meeting(at: np.ndarray, margin: np.ndarray, outside: int, inside: int) -> fl
     return float(at[outside] + fraction * (at[inside] - at[outside]))
 
 
-def joined(parts: list[_Part], u: np.ndarray, values: np.ndarray, j: int, k: int, rising: bool) -> Crossing:
+def joined(parts: list[Part], u: np.ndarray, values: np.ndarray, j: int, k: int, rising: bool) -> Crossing:
     """One crossing from all interpolations: the first gives the estimate, the interval holds for each of them."""
     spread = max(part.estimate for part in parts) - min(part.estimate for part in parts)
     low, high = min(part.low for part in parts), max(part.high for part in parts)

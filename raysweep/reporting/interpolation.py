@@ -4,7 +4,8 @@ Within a cell [x_k, x_k+1] every draw that was measured at both ends takes part,
 never filled in. `linear` joins the ends; `cubic` is the polynomial through the ends and their two neighbours; `left`
 and `right` are the parabolas through the ends and one neighbour. A neighbour beyond the rim of the grid, or where a
 taking-part draw lacks a value, is left out. The two parabolas disagree where the grid is too coarse for the curve,
-which is what they are for.
+which is what they are for. `before` and `after` prolong the straight line of the cell before or after: what a curve
+with a kink in the cell may do.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-NEIGHBOURS = {"cubic": (-1, 2), "linear": (), "left": (-1,), "right": (2,)}
-METHODS = tuple(NEIGHBOURS)  # the first gives the estimate, the largest difference between them the method spread
+NEIGHBOURS = {"cubic": (-1, 2), "linear": (), "left": (-1,), "right": (2,), "before": (-1,), "after": (2,)}
+PROLONGED = {"before": (-1, 0), "after": (1, 2)}
+# The first gives the estimate, the largest difference between them the method spread.
+METHODS = tuple(name for name in NEIGHBOURS if name not in PROLONGED)
 SUBSTEPS = 32
 
 
@@ -38,6 +41,8 @@ def sample(u: np.ndarray, values: np.ndarray, method: str) -> Sampled:
         for neighbour in (k + offset for offset in NEIGHBOURS[method]):
             if 0 <= neighbour < len(u) and present[taking_part, neighbour].all():
                 stencil.append(neighbour)
+        if method in PROLONGED and len(stencil) == 3:
+            stencil = [k + offset for offset in PROLONGED[method]]
         at = u[k] + fraction * (u[k + 1] - u[k])
         weights = lagrange(u[stencil], at)
         cells.append(values[np.ix_(taking_part, stencil)] @ weights.T)

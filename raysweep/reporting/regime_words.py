@@ -88,7 +88,7 @@ def headline(
         known = slope_words(one)
         text += f", log-log slope {known} ({100 * one.level:g} %)" if known != "–" else ""
         if case := case_in(one, pretraining):
-            text += f"; by the losses at that rate (O §3.4.2): {case} ({LOSSES[case]})"
+            text += f"; O §3.4.2's case by the losses at that rate: {case} ({LOSSES[case]})"
         text += f"; tuned, {plain(metric)} {tuned_words(one.trend, length, workload)}"
         for other in beside:
             text += f", {plain(other)} {tuned_words(one.beside[other][1], length, workload)}"
@@ -111,7 +111,7 @@ def headline(
         text += f"; the slope {moved}"
     cases = [case for _, one in answers if (case := case_in(one, pretraining))]
     if cases:
-        text += "; by the losses at that rate (O §3.4.2): " + ", ".join(
+        text += "; O §3.4.2's case by the losses at that rate: " + ", ".join(
             f"{case} in {cases.count(case)}" for case in LOSSES if case in cases
         )
     for other, trends in [(metric, [one.trend for _, one in answers])] + [
@@ -164,7 +164,8 @@ def paragraphs(
         text.append(
             case + f"Here {plain(metric)} is the in-domain loss and {plain(pretraining)} the pretraining loss. A loss "
             "degrades in the end if it clearly rises after its lowest point; it improves if it clearly falls, is "
-            "lowest at the greatest length and no such rise was shown. Where a loss shows neither, the case is undetermined."
+            "lowest at the greatest length and no such rise was shown. Where a loss shows neither, the case is "
+            "undetermined."
         )
     else:
         text.append(case + "No pretraining loss after fine-tuning is among the metrics here, so no case is named.")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from raysweep.reporting.crossing import Crossing, between, exponentiated, joined
+from raysweep.reporting.crossing import Crossing, Part, between, exponentiated, joined
 from raysweep.reporting.draws import ROUNDING, log_axis, standard_error
-from raysweep.reporting.interpolation import METHODS, sample
+from raysweep.reporting.interpolation import METHODS, PROLONGED, Sampled, sample
 from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, UNDETERMINED
 from raysweep.reporting.signs import choose_scale, clear_signs, rescaled, t_quantile
 
+KINKED = 2.0  # a curve that bends this many times more within a cell than beside it may have a kink there
 SIGN_DRAWS = 6  # fewer draws can never reject at 95 % in a two-sided sign test
 
 
@@ -65,7 +67,14 @@ def find_zero(
     sampled = {method: sample(u, transformed, method) for method in METHODS}
     crossings = []
     for j, k in brackets:
-        parts = [between(sampled[method], j, k, level, strict_level or level, scale, exact) for method in METHODS]
+
+        def parts_of(curves: Iterable[Sampled], j: int = j, k: int = k) -> list[Part]:
+            each = (between(curve, j, k, level, strict_level or level, scale, exact) for curve in curves)
+            return [part for part in each if part]
+
+        parts = parts_of(sampled.values())
+        if kinked(u, transformed, int(np.clip(np.searchsorted(u, parts[0].estimate) - 1, j, k - 1))):
+            parts += parts_of(sample(u, transformed, method) for method in PROLONGED)
         crossing = joined(parts, u, values, j, k, bool(labels[k] > 0))
         if in_log:
             crossing = exponentiated(crossing)
@@ -75,6 +84,14 @@ def find_zero(
     return replace(
         answer, status=LOCATED, crossings=ordered, low=ordered[0].low, high=ordered[0].high, note=ordered[0].note
     )
+
+
+def kinked(u: np.ndarray, values: np.ndarray, cell: int) -> bool:
+    """Whether the mean curve bends far more within a cell than around it."""
+    bends = np.abs(np.diff(np.diff(standard_error(values)[0]) / np.diff(u)))  # at the inner points, the first at u[1]
+    at = np.arange(1, len(u) - 1)
+    own, around = np.isin(at, (cell, cell + 1)), np.isin(at, (cell - 1, cell + 2))
+    return bool(own.any() and around.any() and np.nanmax(bends[own]) > KINKED * np.nanmax(bends[around]))
 
 
 def strengths(values: np.ndarray, labels: np.ndarray, node: int) -> float:
