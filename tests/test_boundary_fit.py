@@ -77,6 +77,21 @@ def test_interval_covers_the_known_root_whatever_the_curve_the_noise_and_the_num
     assert width < 1.5
 
 
+@pytest.mark.parametrize("size", [0.003, 0.02, 0.1])
+def test_interval_covers_a_kink_at_the_zero_and_a_straight_line_at_any_size_of_the_noise(size: float) -> None:
+    rng = np.random.default_rng(12)
+    for steeper in (1, 2, 5, 10):
+        held = []
+        for k in range(120):
+            x, root = np.linspace(0, 1, (8, 12, 20)[k % 3]), rng.uniform(0.2, 0.8)
+            curve = np.where(x < root, root - x, steeper * (root - x))
+            values = curve + draws_of(NOISES[k % 5], rng, (4, 8, 20)[k // 3 % 3], x, size)
+            zero = find_zero(x, -values[:, ::-1] if k % 2 else values, 0.95)
+            if zero.status == "located":
+                held.append(zero.low <= (1 - root if k % 2 else root) <= zero.high)
+        assert np.mean(held) >= 0.89, steeper  # 0.95 - 3 sd
+
+
 def drift(rng: np.random.Generator, x: np.ndarray, root: float, draws: int, size: float) -> np.ndarray:
     """A bent curve; every draw has a wave of its own along x, of one amplitude and phase."""
     amplitude, phase = rng.standard_normal((draws, 1)), rng.uniform(0, 2 * np.pi, (draws, 1))

@@ -144,6 +144,42 @@ def test_what_tuning_does_to_the_metric_is_followed_over_the_length() -> None:
     assert np.allclose(table["rate"], 3e-3 * (LENGTHS / 10) ** -0.3, rtol=0.1)
 
 
+@pytest.mark.parametrize(("in_domain", "pretraining", "case"), [
+    ("falls", "falls", "quickly decreasing"),
+    ("falls", "turns", "slowly decreasing"),
+    ("turns", "turns", "constant"),
+    ("rises", "turns", "constant"),
+    ("turns", "falls", "none of the three"),
+    ("falls", "noise", "undetermined"),
+    ("noise", "turns", "undetermined"),
+    ("falls", "turns at the end", "undetermined")])
+def test_the_papers_case_is_told_by_the_losses_at_the_tuned_rate(in_domain: str, pretraining: str, case: str) -> None:
+    """The rate falls slowly in all of them; what O §3.4.2 calls them follows from the losses alone."""
+    rng = np.random.default_rng(11)
+    runs = {"falls": (-0.5, 0.0), "turns": (0.0, 0.3), "rises": (0.5, 0.0), "noise": (0.0, 0.0),
+            "turns at the end": (-0.5, 0.0)}
+    frame = frame_of(-0.25, rng, draws=4, size=0.03, lowest=runs[in_domain]).rename(
+        columns={"lr": "finetune_lr", "length": "pretrain_length", "loss": "finetune_loss_validation"})
+    t = np.log(frame["pretrain_length"] / 10)
+    linear, squared = runs[pretraining]
+    noise = 0.03 * rng.standard_normal(len(frame))
+    last = (frame["pretrain_length"] == LENGTHS[-1]) & (pretraining == "turns at the end")
+    frame["pretrain_loss_after"] = linear * t + squared * t**2 + noise + np.where(last, 1.2, 0.0)
+    frame.loc[last, "pretrain_loss_after"] += 3 * rng.standard_normal(last.sum())  # a rise that was not shown
+    frame = frame.assign(finetune_steps=50, noise=0.0, pretrain_loss=1.0)
+    options = {"metric": "finetune_loss_validation", "lr": "finetune_lr", "length": "pretrain_length",
+               "metrics": ["pretrain_loss_after"]}
+    section = regime_section(frame, options, workloads.get("language"), "regime")
+    table = section.tables["regime_slopes"]
+    assert table["paper_case"].tolist() == [case]
+    assert f"O §3.4.2's case by the losses at that rate: {case} (" in section.headline
+    assert section.shown[0]["regime by the slope"] == table["verdict"][0] != "quickly decreasing"
+    assert any("These bounds are this project's own" in text for text in section.paragraphs)
+    alone = regime_section(frame, {**options, "metrics": []}, workloads.get("language"), "regime")
+    assert "O §3.4.2" not in alone.headline
+    assert any("No pretraining loss after fine-tuning is among the metrics" in text for text in alone.paragraphs)
+
+
 def test_few_lengths_and_length_0_or_infinity_are_said() -> None:
     frame = frame_of(-0.3, np.random.default_rng(4))
     two = fit_regime(frame[frame["length"] < 5], "lr", "length", "loss", "seed")

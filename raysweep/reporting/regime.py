@@ -91,8 +91,8 @@ def case_of(in_domain: Turn, pretraining: Turn) -> str:
     improve with length, slowly decreasing if the in-domain loss improves and the pretraining loss degrades in the end,
     constant if both degrade in the end.
 
-    A loss improves if it clearly falls, is lowest at the longest length and no rise was shown; it degrades in the end
-    if it clearly rises after its lowest point. Undetermined where a loss shows neither.
+    A loss degrades in the end if it clearly rises after its lowest point. It improves if no such rise was shown, and
+    it clearly falls, from the middle length to the longest, too. Undetermined where a loss shows neither.
     """
     cases = {
         ("improves", "improves"): QUICKLY,
@@ -107,7 +107,7 @@ def in_the_end(trend: Turn) -> str:
     """Whether a metric improves or degrades up to the longest length; empty where neither was shown."""
     if trend.climbs:
         return "degrades"
-    return "improves" if trend.falls and trend.best_last else ""
+    return "improves" if trend.falls and trend.late_gain else ""
 
 
 def fit_regime(

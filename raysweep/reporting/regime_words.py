@@ -163,8 +163,8 @@ def paragraphs(
     if pretraining:
         text.append(
             case + f"Here {plain(metric)} is the in-domain loss and {plain(pretraining)} the pretraining loss. A loss "
-            "degrades in the end if it clearly rises after its lowest point; it improves if it clearly falls, is "
-            "lowest at the greatest length and no such rise was shown. Where a loss shows neither, the case is "
+            "degrades in the end if it clearly rises after its lowest point; it improves if no such rise was shown and "
+            "it clearly falls, from the middle length to the greatest, too. Where a loss shows neither, the case is "
             "undetermined."
         )
     else:

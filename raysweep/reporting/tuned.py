@@ -15,7 +15,7 @@ from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONO
 from raysweep.reporting.signs import t_quantile
 from raysweep.reporting.slope import slice_values
 from raysweep.reporting.trend import every_step
-from raysweep.reporting.turn import FEWEST_POINTS, Turn, find_turn
+from raysweep.reporting.turn import FEWEST_POINTS, Turn, find_turn, gains_late
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,7 +105,7 @@ def trend_of(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> T
     throughout = (one_way > 0).all() if exact else every_step(values, -1.0 if falls else 1.0) <= 1 - level
     return replace(
         nothing, status=MONOTONE, low=low, high=high, falls=falls, climbs=not falls, throughout=bool(throughout),
-        best_last=int(np.argmin(curve)) == len(at) - 1,
+        late_gain=gains_late(values, level, exact),
     )
 
 

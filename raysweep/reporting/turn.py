@@ -8,13 +8,13 @@ import numpy as np
 
 from raysweep.reporting.additive import Additive, additive_fit, rise, rises_by_chance, smooth_within_draws
 from raysweep.reporting.broken_power_law import REJECTED, fit_broken_power_law
-from raysweep.reporting.draws import even_in_log
+from raysweep.reporting.draws import ROUNDING, even_in_log
 from raysweep.reporting.grid_range import convex_range, curvatures, uneven_range, unresolved
 from raysweep.reporting.halving import More, more_for_half
 from raysweep.reporting.places import all_places, resampled_places, slope_interval
 from raysweep.reporting.result import CENSORED_HIGH, CENSORED_LOW, EXACT, LOCATED, MONOTONE, UNDETERMINED
 from raysweep.reporting.signs import independent_points, t_quantile
-from raysweep.reporting.trend import every_step, slope_of_mean, slope_weights, two_sided
+from raysweep.reporting.trend import every_step, rising_chances, slope_of_mean, slope_weights, two_sided
 
 FEWEST_POINTS = 5
 FLATTENED = 0.5  # an edge slope below this share of the slope elsewhere heads for a turn
@@ -23,8 +23,8 @@ FLATTENED = 0.5  # an edge slope below this share of the slope elsewhere heads f
 @dataclass(frozen=True)
 class Turn:
     """The answer for one curve, in the units of x. falls, climbs: whether it clearly falls before its lowest point or
-    over all, and clearly rises after it or over all. best_last: whether the mean is lowest at the last point.
-    throughout: whether every step between neighbouring points was shown to go one way."""
+    over all, and clearly rises after it or over all. late_gain: whether the last point is clearly lower than the
+    middle one. throughout: whether every step between neighbouring points was shown to go one way."""
 
     status: str = UNDETERMINED
     estimate: float = np.nan
@@ -35,7 +35,7 @@ class Turn:
     note: str = ""
     falls: bool = False
     climbs: bool = False
-    best_last: bool = False
+    late_gain: bool = False
     throughout: bool = False
     more: More | None = None  # what would halve the interval, if asked for
 
@@ -60,7 +60,7 @@ def find_turn(
     quiet = exact or not fit.variance > 1e-24 * float(np.nanmax(np.abs(values))) ** 2
     found = without_noise(u, fit) if quiet else with_noise(u, values, fit, level, advise)
     method = found.method + (", in log x" if logarithmic else "")
-    found = replace(found, best_last=int(np.argmin(fit.curve)) == len(x) - 1, method=method)
+    found = replace(found, late_gain=gains_late(fit.curve[None] if quiet else values, level, quiet), method=method)
     return in_units_of_x(found) if logarithmic else found
 
 
@@ -206,6 +206,14 @@ def clear_slope(u: np.ndarray, values: np.ndarray, fit: Additive, level: float) 
     slope, error, degrees, _ = slope_of_mean(u, values, fit)
     clear = two_sided(slope, error, degrees) <= (1 - level) / 2
     return clear and slope < 0, clear and slope > 0
+
+
+def gains_late(values: np.ndarray, level: float, exact: bool) -> bool:
+    """Whether values[draw, point] are clearly lower at the last point than at the middle one (Student's t)."""
+    gain = (values[:, (values.shape[1] - 1) // 2] - values[:, -1])[:, None]
+    if exact:
+        return bool(np.nanmean(gain) > ROUNDING * np.nanmax(np.abs(values)))
+    return bool(rising_chances(gain, float(np.nanmax(np.abs(values))))[0] <= 1 - level)
 
 
 def not_clear(u: np.ndarray, values: np.ndarray) -> str:
