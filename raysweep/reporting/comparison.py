@@ -82,6 +82,4 @@ def p_value(mean: float, error: float, draws: int) -> float:
     """Two-sided, of no difference; NaN for a single draw. Draws that all differ alike leave no doubt."""
     if draws < 2:
         return np.nan
-    if error == 0:
-        return float(mean == 0)
-    return two_sided(mean / error, draws - 1)
+    return two_sided(mean, error, draws - 1)
