@@ -232,10 +232,11 @@ LINUX = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="asks Linu
 
 
 @LINUX
-def test_where_a_gang_meets_is_open_on_one_address_only() -> None:
+def test_where_a_gang_meets_is_open_on_one_address_only(monkeypatch: pytest.MonkeyPatch) -> None:
     from raysweep.executors.gang import Worker
     from raysweep.resources import Resources
 
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # as a worker without a GPU sets it, in this process for once
     before = listening({os.getpid()})
     worker = Worker(0, Resources(gang=2))
     address, _ = worker.invite()

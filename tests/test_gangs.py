@@ -92,9 +92,11 @@ def test_workers_that_train_together_give_the_rows_of_one_and_go_on_where_dead_o
     assert (tmp_path / "die_twice-1-1.steps").read_text().split() == ["1", "2", "3", "4"]  # the row, and taken up there
 
 
-def test_workers_meet_at_the_address_of_their_machine_and_no_other(ray_cluster: str) -> None:
+def test_workers_meet_at_the_address_of_their_machine_and_no_other(ray_cluster: str,
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
     from raysweep.executors.gang import Worker
 
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # as a worker without a GPU sets it, in this process for once
     first = Worker(0, Resources(0, 2, 2))
     here, port = first.invite()
     socket.create_connection((here, port), timeout=10).close()
