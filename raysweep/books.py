@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from raysweep import plan, search, workloads
 from raysweep.errors import InputError
-from raysweep.identity import code_version
+from raysweep.identity import cell_id, code_version
 from raysweep.plan import Cells
 from raysweep.records import ledger, sweep_record
 from raysweep.records.paths import AnyPath
@@ -47,6 +47,8 @@ class Books:
         self.rows = {key: row for key, row in contents.rows.items() if self._planned(*key)}
         self.damaged = contents.damaged
         self.notes = [f"{path.name} is damaged; its rows are computed again" for path in contents.damaged]
+        self.outdated = self._outdated({cell for cell, _ in contents.rows} - self.position.keys())
+        self.notes += [self.outdated] * bool(self.outdated)
         self._redo = self._changed(on_code_change)
         if retry_failed:
             self._redo |= {key for key, row in self.rows.items() if row["status"] == FAILED}
@@ -55,6 +57,16 @@ class Books:
 
     def _planned(self, cell: str, seed: int) -> bool:
         return cell in self.position and seed in self._seeds
+
+    def _outdated(self, others: set[str]) -> str:
+        """What became of rows of these cells, which the plan does not have: a sentence if they are the plan's own cells
+        as an earlier version of the workload identified them."""
+        for version in range(self.workload.identity_version - 1, 0, -1) if others else ():
+            earlier = replace(self.workload, identity_version=version)
+            if any(cell_id(earlier, self.cells.parameters(index)) in others for index in range(len(self.cells))):
+                return (f"there are rows of version {version} of {self.workload.name}, which are kept and not used: "
+                        f"version {self.workload.identity_version} computes other values")
+        return ""
 
     def _changed(self, on_code_change: str) -> set[tuple[str, int]]:
         """Rows of other code that are to be computed again; InputError if such rows are refused."""

@@ -175,9 +175,12 @@ def results(sweep_names: tuple[str, ...], kind: str, output: str | None, storage
 
     found = [sweep.open_sweep(name, storage) for name in sweep_names]
     for entry in found:
-        for path in entry.books().damaged:
+        books = entry.books()
+        for path in books.damaged:
             terminal.say(f"{entry.name}: {path.name} is damaged and left out; `raysweep resume {entry.name}` computes "
                          "its rows again")
+        if books.outdated:
+            terminal.say(f"{entry.name}: {books.outdated}; `raysweep resume {entry.name}` computes its rows")
     frame = pandas.concat([entry.results() for entry in found], ignore_index=True)
     if output is None:
         sys.stdout.buffer.write(table.dump(frame, kind))

@@ -117,7 +117,8 @@ def report(sweeps: list[Sweep], directory: str | AnyPath | None = None) -> Repor
     tables = [sweep.results() for sweep in sweeps]
     begun = [(sweep, table) for sweep, table in zip(sweeps, tables, strict=True) if len(table)]
     if not begun:
-        raise InputError(first.name, "there are no rows to report yet")
+        outdated = first.books().outdated
+        raise InputError(first.name, "there are no rows to report yet" + (f" ({outdated})" if outdated else ""))
     frame = pandas.concat([table for _, table in begun], ignore_index=True)
     spaces = [sweep.space.as_dict() for sweep, _ in begun]
     folder = paths.locate(directory) if directory is not None else first.folder / "report"

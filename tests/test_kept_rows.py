@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from spaces import STEP, language_space, sandbox_space, small_space, written
 
 from raysweep import driver, identity, sweep
 from raysweep.sweep import open_sweep
+from raysweep.workloads import linear_transfer
 
 Call = Callable[..., Outcome]
 
@@ -126,3 +128,22 @@ def test_rows_that_lie_there_without_a_record_are_not_taken_away(storage: Path, 
     assert files_of(storage / "small" / "ledger") == before
     assert (storage / "small" / "notes.txt").read_text() == "mine"
     assert not (storage / "small" / "sweep.json").exists()
+
+
+def test_rows_of_an_earlier_version_of_a_workload_are_kept_and_spoken_of(space: Path, storage: Path, call: Call,
+                                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    now = linear_transfer.WORKLOAD
+    with monkeypatch.context() as before:
+        before.setattr(linear_transfer, "WORKLOAD", replace(now, identity_version=1))
+        assert call("run", space, "--storage", storage, *QUIET).code == 0
+    kept = files_of(storage / "small" / "ledger")
+    said = "there are rows of version 1 of linear_transfer, which are kept and not used"
+    for command in ("status", "results"):
+        outcome = call(command, "small", "--storage", storage)
+        assert said in outcome.out + outcome.err
+    assert said in call("report", "small", "--storage", storage).err
+    outcome = call("resume", "small", "--storage", storage, *QUIET)
+    assert outcome.code == 0
+    assert said in outcome.err
+    assert len(open_sweep("small", storage).results()) == 18
+    assert kept.items() <= files_of(storage / "small" / "ledger").items()
