@@ -129,3 +129,7 @@ class Books:
     def statuses(self) -> Counter[str]:
         """How many rows ended how."""
         return Counter(row["status"] for row in self.rows.values())
+
+    def failures(self) -> list[ledger.Row]:
+        """Rows that failed, with their tracebacks."""
+        return [row for row in self.rows.values() if row["status"] == FAILED]

@@ -20,7 +20,7 @@ from raysweep.errors import Halted, InputError
 from raysweep.identity import code_version
 from raysweep.plan import Cells, Pack, Packing
 from raysweep.progress import Progress, duration
-from raysweep.records import compaction, driver_lock, files, ledger, paths, sweep_record
+from raysweep.records import compaction, driver_lock, files, ledger, paths, signs, sweep_record
 from raysweep.records.paths import AnyPath
 from raysweep.records.sweep_record import Record
 from raysweep.search.queue import PackQueue
@@ -219,4 +219,5 @@ def only_driver(folder: AnyPath, record: Record, say: Callable[[str], None], to_
             raise Taken(sweep, "was deleted meanwhile") from None
         if (now := sweep_record.load(folder, to_delete)) != record:
             raise Taken(sweep, f"was {'changed' if now else 'deleted'} meanwhile; try again")
+        signs.clear_phase(folder)  # of a driver that was killed
         yield check

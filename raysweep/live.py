@@ -1,6 +1,7 @@
 """How a sweep is getting on, read from its ledger: how fast, what it has used, what it still needs, what runs now.
 
-Nothing here asks the driver anything, so it can be seen from every machine that can read the storage.
+Nothing here asks the driver anything (it leaves a sign of what else it does), so it can be seen from every machine that
+can read the storage.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import numpy as np
 
 from raysweep import plan, trial_log
 from raysweep.books import Books
-from raysweep.progress import duration
-from raysweep.records import driver_lock, sweep_record
+from raysweep.progress import duration, phase_line
+from raysweep.records import driver_lock, signs, sweep_record
 from raysweep.records.paths import AnyPath
 
 WINDOW = 3600.0  # seconds that the rate is taken over
@@ -48,16 +49,19 @@ def _hours(seconds: float, unit: str) -> str:
     return f"{seconds / 3600:,.3g} {unit}"
 
 
-def rows_per_second(books: Books, now: float) -> float | None:
-    """Rows that arrived within the last hour, per second since the first of them; None while too few did."""
-    arrived = [row["finished"] for row in books.rows.values() if row.get("finished", 0.0) > now - WINDOW]
+def rows_per_second(books: Books, since: float, now: float) -> float | None:
+    """Rows that arrived from then on, within the last hour at most, per second since the first of them; None while too
+    few did."""
+    since = max(since, now - WINDOW)
+    arrived = [row["finished"] for row in books.rows.values() if row.get("finished", 0.0) > since]
     first = min(arrived, default=now)
     later = sum(moment > first for moment in arrived)
     return later / (now - first) if later and now > first else None
 
 
 def lines(folder: AnyPath, books: Books, running: bool) -> list[str]:
-    """For `raysweep status`: rate and time left while it runs, what was used and is left, what runs where."""
+    """For `raysweep status`: what was used and is left; while it runs, rate and time left of the rows or else what the
+    driver does besides, and what runs where."""
     now = time.time()
     used, left = used_and_left(books)
     missing = books.missing().rows
@@ -65,11 +69,15 @@ def lines(folder: AnyPath, books: Books, running: bool) -> list[str]:
                                  ", what is left cannot be told yet")]
     if not running:
         return found
-    rate = rows_per_second(books, now)
-    if rate:
+    since = driver_lock.held_since(folder)
+    rate = rows_per_second(books, since, now) if missing else None
+    phase = signs.phase(folder)
+    if phase and (line := phase_line(phase)):
+        found.append(f"  {line}")
+    elif rate:
         found.append(f"  {rate:,.3g} rows/s, at this rate {duration(missing / rate)} left")
     there = {f"{row['pack']}-{row['attempt']}" for row in books.rows.values() if "pack" in row}
-    under_way = trial_log.under_way(folder / sweep_record.LOGS, there, driver_lock.held_since(folder))
+    under_way = trial_log.under_way(folder / sweep_record.LOGS, there, since)
     found += [f"  under way for {duration(seconds)}: {heading}" for seconds, heading in under_way[:_SHOWN]]
     if len(under_way) > _SHOWN:
         found.append(f"  and {len(under_way) - _SHOWN:,} more")

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from raysweep import plan, yaml_reader
 from raysweep.books import Books
 from raysweep.errors import Halted, InputError, unknown
 from raysweep.identity import code_version
 from raysweep.plan import Cells
-from raysweep.records import files, paths, sweep_record
+from raysweep.progress import Phase
+from raysweep.records import files, ledger, paths, signs, sweep_record
 from raysweep.records import mirror as mirrors
 from raysweep.records.mirror import Mirror
 from raysweep.records.paths import AnyPath
@@ -121,8 +124,17 @@ def start(uri: str, sweep: Sweep, books: Books) -> Feed:
     artifacts = None  # a server has a place of its own
     if uri.startswith("sqlite:"):
         artifacts = (storage.resolve() / "mlflow-artifacts").as_uri()
+    known = signs.mirrored(sweep.folder)
+    blank = signs.Mirrored(sweep.record.sweep_id, recorded(uri, sweep.folder.parent))
+    if known is None or (known.sweep_id, known.tracking_uri) != (blank.sweep_id, blank.tracking_uri):
+        known = blank
+        signs.leave_mirrored(sweep.folder, known)
+
+    def keep(written: dict[str, str], status: str | None, experiment: str | None) -> None:
+        signs.leave_mirrored(sweep.folder, replace(blank, runs=written, status=status, experiment=experiment))
+
     mirror = Mirror(uri, artifacts, sweep.space.as_dict(), sweep.name, sweep.record.sweep_id,
-                    code_version(sweep.workload), paths.absolute(sweep.folder))
+                    code_version(sweep.workload), paths.absolute(sweep.folder), known.runs, known.status, keep)
     feed = Feed(mirror, sweep, books)
     for index in books.complete():
         feed.complete(index)
@@ -146,13 +158,13 @@ class Feed:
         """The last draw of a cell is there."""
         if self._runs_per == "cell":
             parameters = self._sweep.cells.parameters(index)
-            self.mirror.cell(self._sweep.cells.ids[index], parameters, self._books.of_cell(index),
-                             self._stages(index))
+            rows = self._books.of_cell(index)
+            self.mirror.cell(self._sweep.cells.ids[index], parameters, rows, self._stages(index), mark(rows))
             return
         pack = index // CELLS_PER_PACK
         if self._runs_per == "sweep" or pack in self._told:
             return
-        if all(map(self._books.is_complete, self._members(pack))):
+        if all(map(self._books.is_complete, members(self._sweep.cells, pack))):
             self._hand_over(pack)
 
     def rest(self) -> None:
@@ -161,19 +173,44 @@ class Feed:
             if pack not in self._told:
                 self._hand_over(pack)
 
-    def _members(self, pack: int) -> range:
-        return range(pack * CELLS_PER_PACK, min((pack + 1) * CELLS_PER_PACK, len(self._sweep.cells)))
-
     def _hand_over(self, pack: int) -> None:
         self._told.add(pack)
         cells = [(index, self._sweep.cells.parameters(index), self._books.of_cell(index))
-                 for index in self._members(pack) if self._books.is_complete(index)]
+                 for index in members(self._sweep.cells, pack) if self._books.is_complete(index)]
         if cells:
-            self.mirror.pack(f"pack-{pack}", cells)
+            self.mirror.pack(pack_name(pack), cells, mark([row for _, _, rows in cells for row in rows]))
+
+    def stop(self, status: Literal["KILLED", "FAILED"]) -> str | None:
+        """The end of a sweep that was interrupted, within seconds; what MLflow does not have of it, in one line."""
+        try:
+            return self.mirror.finish(status, {}, {})
+        except KeyboardInterrupt:  # not even these seconds
+            return self.mirror.shortfall()
+
+    def counts(self) -> tuple[int, int]:
+        """How many of the cells handed over are in MLflow."""
+        of = self.mirror.handed
+        return of - self.mirror.pending, of
 
 
-def close(feed: Feed, sweep: Sweep, books: Books, say: Callable[[str], None]) -> None:
-    """Everything at the top of the parent run, its status, and a word if the mirror is not whole."""
+def members(cells: Cells, pack: int) -> range:
+    """The cells of a pack, by their positions in the plan."""
+    return range(pack * CELLS_PER_PACK, min((pack + 1) * CELLS_PER_PACK, len(cells)))
+
+
+def pack_name(pack: int) -> str:
+    """What a pack is called in MLflow."""
+    return f"pack-{pack}"
+
+
+def mark(rows: Sequence[ledger.Row]) -> str:
+    """What tells these rows from others of the same cells: a row that is computed again has another mark."""
+    origins = repr([(row["seed"], row["attempt"], row.get("finished")) for row in rows])
+    return hashlib.sha256(origins.encode()).hexdigest()[:16]
+
+
+def close(feed: Feed, sweep: Sweep, books: Books, say: Callable[[str], None]) -> str | None:
+    """Everything at the top of the parent run, and its status. Returns what MLflow lacks then, in one line."""
     from raysweep.records import results
 
     feed.rest()
@@ -184,14 +221,14 @@ def close(feed: Feed, sweep: Sweep, books: Books, say: Callable[[str], None]) ->
     for name, content in written.items():
         files.replace(sweep.folder / name, content)
     if (waiting := mirror.pending) > 20:
-        say(f"writing the last {waiting:,} cells to MLflow")
+        say(f"writing the last {waiting:,} cells to MLflow; all rows are kept: Ctrl-C is safe here, and `raysweep sync "
+            f"{sweep.name} --storage {shlex.quote(str(sweep.folder.parent))}` writes what is missing then")
     statuses = books.statuses()
     summary = {"rows": sum(statuses.values()), **{f"rows_{status}": count for status, count in statuses.items()}}
-    with paths.copied(sweep.folder, (*written, "report")) as home:
+    with paths.copied(sweep.folder, (*written, "report")) as home, Phase(sweep.folder, "mirror", feed.counts):
         artifacts = {name: home / name for name in (*written, "report")}
         artifacts["figures"] = artifacts["report"] / "figures"
         artifacts = {name: path for name, path in artifacts.items() if path.exists()}
         warning = mirror.finish("KILLED" if books.missing().rows else "FINISHED", artifacts, summary)
     feed.closed = True
-    if warning:
-        say(warning)
+    return warning

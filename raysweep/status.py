@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep import driver, live, mirroring, plan, stored_stages, terminal, trial
+from raysweep import driver, live, mirror_status, mirroring, plan, stored_stages, terminal, trial
 from raysweep import sweep as sweeps
 from raysweep.errors import InputError, as_typed
 from raysweep.records import driver_lock, ledger, sweep_record
@@ -52,13 +52,13 @@ def details(found: Sweep) -> list[str]:
     counted = ", ".join(f"{count:,} {status}" for status, count in sorted(books.statuses().items()))
     lines = [f"{found.name}: {now}, {done:,} of {done + left:,} rows" + (f" ({counted})" if counted else ""),
              f"  space {found.space.name}, workload {found.space.workload}, started {found.record.created}",
-             f"  mirrored to {found.record.tracking_uri or 'nowhere'}",
+             *(f"  {line}" for line in mirror_status.lines(found, books, left, now == "running")),
              *(f"  {sign}" for sign in [driver_lock.last_sign(found.folder)] if sign),
              *live.lines(found.folder, books, now == "running"),
              *(live.stages(stored_stages.address(found.folder, found.record), books) if now == "running" else [])]
     if found.workload.stored:
         lines.append(f"  {stored_stages.of_sweep(found.folder, found.record)}")
-    for row in found.failures()[:5]:
+    for row in books.failures()[:5]:
         reason = row.get("error", "").strip().splitlines()
         lines.append(f"  failed: cell {row['cell']} seed {row['seed']}: {reason[-1] if reason else 'no reason kept'}")
     lines += [f"  damaged segment: {path.name} (its rows are computed again on resume)" for path in books.damaged]

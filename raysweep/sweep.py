@@ -10,17 +10,29 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from raysweep import driver, extension, mirroring, plan, space_files, stopping, stored_stages, terminal, workloads
+from raysweep import (
+    driver,
+    extension,
+    mirror_status,
+    mirroring,
+    plan,
+    space_files,
+    stopping,
+    stored_stages,
+    terminal,
+    workloads,
+)
 from raysweep.books import ON_CODE_CHANGE, Books
 from raysweep.driver import Options
 from raysweep.errors import Halted, InputError, unknown
 from raysweep.plan import Cells
+from raysweep.progress import Phase
 from raysweep.records import ledger, paths, sweep_record
 from raysweep.records.files import why_not_writable
 from raysweep.records.paths import AnyPath
 from raysweep.space import Space, plain_name
 from raysweep.time_limit import TimeLimit
-from raysweep.workloads.declaration import FAILED, Workload
+from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas
@@ -82,15 +94,17 @@ class Sweep:
 
         return results.frame(self.name, self.space.workload, self.cells, self.space.seeds, self.rows())
 
-    def report(self, directory: str | AnyPath | None = None) -> Report:
-        """Fit, draw and write the report; by default into the sweep's own folder, that of a part beside the whole's."""
+    def report(self, directory: str | AnyPath | None = None,
+               on_step: Callable[[int, int], None] = lambda done, of: None) -> Report:
+        """Fit, draw and write the report; by default into the sweep's own folder, that of a part beside the whole's.
+        on_step: told how many of how many steps are done."""
         if directory is None and self._part:
             directory = self.folder / sweep_record.PART
-        return report([self], directory)
+        return report([self], directory, on_step)
 
     def failures(self) -> list[ledger.Row]:
         """Rows that failed, with their tracebacks."""
-        return [row for row in self.rows().values() if row["status"] == FAILED]
+        return self.books().failures()
 
 
 def open_sweep(name: str, storage: str | AnyPath = "sweeps", to_delete: bool = False) -> Sweep:
@@ -102,8 +116,10 @@ def open_sweep(name: str, storage: str | AnyPath = "sweeps", to_delete: bool = F
     return Sweep(folder, record)
 
 
-def report(sweeps: list[Sweep], directory: str | AnyPath | None = None) -> Report:
-    """One report over one or several sweeps of one workload; InputError if there is nothing to report."""
+def report(sweeps: list[Sweep], directory: str | AnyPath | None = None,
+           on_step: Callable[[int, int], None] = lambda done, of: None) -> Report:
+    """One report over one or several sweeps of one workload; InputError if there is nothing to report. on_step: told
+    how many of how many steps are done."""
     import pandas
 
     from raysweep.reporting.report import write_report
@@ -126,9 +142,16 @@ def report(sweeps: list[Sweep], directory: str | AnyPath | None = None) -> Repor
     idle = [f"{sweep.name}: no row is there yet." for sweep, table in zip(sweeps, tables, strict=True) if table.empty]
     notes = [*idle, *_caveats(sweeps), *_stages(sweeps)]
     with paths.workplace(folder) as home:
-        written = write_report(frame, spaces[0], home, sweep=names, notes=notes, further=spaces[1:])
+        written = write_report(frame, spaces[0], home, sweep=names, notes=notes, further=spaces[1:], on_step=on_step)
     files = [folder / Path(str(path)).relative_to(home).as_posix() for path in written.files]
     return replace(written, directory=folder, files=files)
+
+
+def _report(sweep: Sweep) -> Report:
+    """The report of a sweep by its driver, which shows how far it is."""
+    steps = [(0, max(2 * len(sweep.space.analysis), 1))]
+    with Phase(sweep.folder, "report", lambda: steps[-1]):
+        return sweep.report(on_step=lambda done, of: steps.append((done, of)))
 
 
 def _caveats(sweeps: list[Sweep]) -> list[str]:
@@ -203,7 +226,8 @@ def resume(name: str, *, storage: str | AnyPath = "sweeps", store: str | None = 
 
 def sync(name: str, *, storage: str | AnyPath = "sweeps", tracking_uri: str | None = None,
          say: Callable[[str], None] = terminal.say) -> Sweep:
-    """Replay a sweep's ledger into MLflow; what is there already is left alone."""
+    """Replay a sweep's ledger into MLflow; what is there already is left alone. InputError if it cannot be made whole
+    there."""
     found = open_sweep(name, storage)
     uri = mirroring.tracking(tracking_uri, found.record, found.folder.parent)
     if uri is None:
@@ -213,18 +237,20 @@ def sync(name: str, *, storage: str | AnyPath = "sweeps", tracking_uri: str | No
 
     @stopping.once
     def close() -> None:
-        if feed is not None:
-            feed.mirror.finish("KILLED", {}, {})
+        if feed is not None and not feed.closed and (warning := feed.stop("KILLED")):
+            say(f"interrupted: {warning}")
 
     with driver.only_driver(found.folder, found.record, say), stopping.on_signals(close):
         found = Sweep(found.folder, mirroring.remember(found.folder, found.record, found.space, uri))
         books = found.books()
         feed = mirroring.start(uri, found, books)
         try:
-            mirroring.close(feed, found, books, say)
+            missing = mirroring.close(feed, found, books, say)
         except KeyboardInterrupt:
             close()
             raise
+    if missing:
+        raise Halted("", missing)
     return found
 
 
@@ -320,17 +346,23 @@ def _drive(sweep: Sweep, space: Space, cells: Cells, store: str | None, uri: str
     written: Report | None = None
     books: Books | None = None
     feed: mirroring.Feed | None = None
-    prepared, go_on = False, "resume"
+    prepared, go_on, whole = False, "resume", ""
+
+    def mirror_the_rest(books: Books) -> None:
+        if feed:
+            lacks = mirroring.close(feed, sweep, books, say)
+            for line in [lacks] if lacks else mirror_status.page(sweep):
+                say(line)
 
     def kept() -> str:
         rows = books.rows if books and len(books.rows) > COUNT_AGAIN_UP_TO else sweep.rows()
-        return f"{len(rows):,} rows are kept; go on with: " + (
+        return f"{whole}{len(rows):,} rows are kept; go on with: " + (
             "the same command" if part else _command(go_on, sweep))
 
     @stopping.once
     def close(status: Literal["KILLED", "FAILED"], why: str = "") -> None:
         """Close the record in MLflow, and say how to go on."""
-        if feed and not feed.closed and (warning := feed.mirror.finish(status, {}, {})):
+        if feed and not feed.closed and (warning := feed.stop(status)):
             say(warning)
         if why:
             say(f"{why}: {kept()}")
@@ -365,15 +397,14 @@ def _drive(sweep: Sweep, space: Space, cells: Cells, store: str | None, uri: str
                     driver.tidy(folder, still_ours, say)
                 else:
                     say(f"{sweep.name}: all {len(books.rows):,} rows are there; nothing to compute")
+                whole = "all "
                 try:
-                    written = sweep.report() if with_report else None
+                    written = _report(sweep) if with_report else None
                 except Exception:  # the rows are there all the same
                     go_on = "report"
-                    if feed:
-                        mirroring.close(feed, sweep, books, say)
+                    mirror_the_rest(books)
                     raise
-                if feed:
-                    mirroring.close(feed, sweep, books, say)
+                mirror_the_rest(books)
         except SystemExit:  # while Ray starts, SIGTERM is Ray's
             close("KILLED", "interrupted")
             raise KeyboardInterrupt from None

@@ -220,6 +220,9 @@ def test_a_server_that_goes_and_comes_back_has_every_run_once(
         server: Server, sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path, call: Call,
         monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed in mid-run and restarted; then away for a whole extension of the sweep, and back later."""
+    def status() -> str:
+        return call("status", "sandy", "--storage", storage).out
+
     driven = drive("--executor", "inline", "--tracking-uri", server.uri)
     server.kill()
     server.start()
@@ -235,12 +238,14 @@ def test_a_server_that_goes_and_comes_back_has_every_run_once(
     assert extended.code == 0
     assert extended.err.startswith("--tracking-uri: cannot reach http://127.0.0.1")
     assert "raysweep sync sandy" in extended.err.splitlines()[0]
-    assert "mirror incomplete" in extended.err.splitlines()[-1]
+    assert "mirror incomplete: 4 cells not written (of 4; " in extended.err.splitlines()[-1]
+    assert f"  4 of 4 cells not yet in MLflow ({server.uri}); `raysweep sync sandy" in status()
     assert call("resume", "sandy", "--storage", storage, "--no-report").code == 0
     assert call("sync", "sandy", "--storage", storage).code == 2
 
     server.start()
     assert call("sync", "sandy", "--storage", storage).code == 0
+    assert f"  mirrored to {server.uri}: all 4 cells\n  runs: {server.uri}/#/experiments/1?workflowType=" in status()
     assert run_statuses(server.database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
     with contextlib.closing(sqlite3.connect(server.database)) as db:
         draws = db.execute("SELECT l.value FROM latest_metrics l JOIN runs r ON r.run_uuid = l.run_uuid "

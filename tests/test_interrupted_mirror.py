@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sqlite3
 import subprocess
@@ -30,10 +31,13 @@ def test_an_end_that_is_cut_short_leaves_no_run_running(number: signal.Signals, 
     driver.send_signal(number)
     told = driver.stderr.read()
     assert driver.wait(timeout=60) == 130
-    assert "320 rows are kept; go on with: raysweep resume small" in told
+    assert "interrupted: all 320 rows are kept; go on with: raysweep resume small" in told
+    missing = re.search(r"mirror incomplete: (\d+) cells not written \(of 160\); run `raysweep sync small`", told)
     with sqlite3.connect(storage / "mlflow.db") as database:
         found = database.execute(STATUSES).fetchall()
     assert "RUNNING" not in {status for status, _, _ in found}
+    there = {status: count for status, stage, count in found if stage == "active"}
+    assert there.get("FINISHED", 0) == 160 - (int(missing[1]) if missing else 0), told
     assert process("sync", "small", "--storage", storage).code == 0
     with sqlite3.connect(storage / "mlflow.db") as database:
         assert ("FINISHED", "active", 161) in database.execute(STATUSES).fetchall()

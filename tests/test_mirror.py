@@ -171,6 +171,23 @@ def test_more_seeds_replace_the_child(sweep: Sweep) -> None:
     assert after["cell-0"].data.metrics["draws_ok"] == 6
 
 
+def test_an_experiment_is_marked_as_model_training_unless_its_user_marked_it_otherwise(sweep: Sweep) -> None:
+    key, client = "mlflow.experimentKind", sweep.client()
+
+    def marked() -> str | None:
+        return client.get_experiment_by_name("mirror-test").tags.get(key)
+
+    assert sweep.replay([rows(0, 1)]) is None
+    assert marked() == "custom_model_development"
+    experiment = sweep.parent().info.experiment_id
+    client.delete_experiment_tag(experiment, key)  # one of before
+    assert sweep.replay([rows(0, 1)]) is None
+    assert marked() == "custom_model_development"
+    client.set_experiment_tag(experiment, key, "genai_development")
+    assert sweep.replay([rows(0, 1)]) is None
+    assert marked() == "genai_development"
+
+
 def test_draws_that_are_not_ok_or_not_finite_make_no_mean(sweep: Sweep) -> None:
     draws = [
         {"seed": 0, "status": "ok", "seconds": 0.1, "metrics": {"a": 1.0, "b": math.inf, "c": math.nan, "d": None}},
@@ -320,6 +337,8 @@ def test_a_server_killed_in_mid_sweep_costs_a_warning_and_replay_completes(
     server.start()
     assert {run.info.status for run in sweep.children().values()} == {"FINISHED"}
     assert sweep.parent().info.status == "RUNNING"
+    kind = sweep.client().get_experiment_by_name("mirror-test").tags["mlflow.experimentKind"]
+    assert kind == "custom_model_development"
     table = tmp_path / "results.csv"
     table.write_text("cell,seed\n")
     assert sweep.replay(cells, **{"results.csv": table}) is None

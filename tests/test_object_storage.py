@@ -82,6 +82,7 @@ def test_every_command_works_on_a_bucket_as_on_a_folder(call: Call, s3: str, spa
 
     assert "small: finished, 18 of 18 rows (18 ok)" in (told := call("status", "small", "--storage", where)).out
     assert f"report: {where}/small/report/report.html" in told.out
+    assert "  mirrored to sqlite:///mlflow.db: all 6 cells\n" in told.out
     assert "18 of 18" in call("list", "--storage", where).out
     there = objects(f"{where}/small")
     assert set(there) > {"sweep.json", "space.yaml", "plan.json", "results.csv", "report/report.html"}
@@ -95,6 +96,7 @@ def test_every_command_works_on_a_bucket_as_on_a_folder(call: Call, s3: str, spa
     assert "nothing to compute" in call("resume", "small", "--storage", where, *QUIET).err
     assert call("run", space, "--storage", where, "--set", "seeds=4", *QUIET).code == 0
     assert len(rows(call, where)) == 24
+    assert "  6 of 6 cells not yet in MLflow (" in call("status", "small", "--storage", where).out
     assert call("report", "small", "--storage", where).code == 0
     assert call("report", "small", "--storage", where, "-o", f"{s3}/elsewhere").code == 0
     assert "report.html" in objects(f"{s3}/elsewhere")

@@ -24,7 +24,7 @@ from raysweep.records.mirror_content import of_cell, of_pack
 from raysweep.records.mirror_runs import Runs
 from raysweep.records.tracking import NotLetIn, Unreachable, check, connect, is_absent, is_server, reason
 
-__all__ = ["Mirror", "NotLetIn", "Unreachable", "check", "forget", "settle"]
+__all__ = ["Mirror", "NotLetIn", "Unreachable", "check", "forget", "is_absent", "settle"]
 
 LONGEST_WAIT = 30.0
 """Seconds between two attempts while the sweep runs, at most."""
@@ -34,12 +34,19 @@ LAST_SECONDS = 5.0
 """Seconds that an interrupted sweep gives its mirror."""
 ATTEMPTS = 4
 """After so many failures a cell is given up at the end, so that one that MLflow refuses holds up no other."""
+KEEP_EVERY = 1.0
+"""Seconds between two times that what is written so far is kept."""
+FINISHED, KILLED = "FINISHED", "KILLED"
+
+Keep = Callable[[dict[str, str], str | None, str | None], None]
 
 
 @dataclass
 class _Task:
     work: Callable[[Runs], None]
-    cell: bool
+    run: str = ""
+    mark: str = ""
+    cells: int = 0
     failures: int = 0
 
 
@@ -49,20 +56,26 @@ class Mirror:
     tracking_uri: as `check` accepts it. artifact_location: folder or URI of a new experiment's artifacts; a tracking
     server is asked for its own instead. space: the resolved space (`name`, `axes`, `fixed`, `workload` are used).
     sweep, sweep_id: its name, and the identity by which its runs are found again. folder: where it lies, with its logs.
+    known: what was kept last, the mark of each run that is written, and with it the status of the sweep's own run.
+    keep: told of both, and of the experiment's number, as they change, by the thread that writes: once in KEEP_EVERY
+    seconds, and whenever nothing waits to be written.
     """
 
     def __init__(self, tracking_uri: str, artifact_location: str | Path | None, space: Mapping[str, Any], sweep: str,
-                 sweep_id: str, code_version: str, folder: str = "") -> None:
+                 sweep_id: str, code_version: str, folder: str = "", known: Mapping[str, str] | None = None,
+                 status: str | None = None, keep: Keep = lambda written, status, experiment: None) -> None:
         self._uri, self._sweep = tracking_uri, sweep
+        self._written, self._status, self._keep, self._kept = dict(known or {}), status, keep, -KEEP_EVERY
+        self._handed: dict[str, int] = {}
         self._axes = list(space.get("axes") or {})
         location = None if artifact_location is None or is_server(tracking_uri) else _location(artifact_location)
         self._open = partial(_open, tracking_uri, location, dict(space), sweep, sweep_id, code_version, folder)
         self._runs: Runs | None = None
-        self._tasks: deque[_Task] = deque([_Task(lambda runs: None, cell=False)])  # opens before the first cell comes
+        self._tasks: deque[_Task] = deque([_Task(lambda runs: None)])  # opens before the first cell comes
         self._given_up: list[_Task] = []
         self._error = ""
         self._changed = threading.Condition()
-        self._end: Callable[..., None] | None = None
+        self._end: partial[None] | None = None
         self._ending_since = float("inf")
         self._deadline = float("inf")
         self._ended = False
@@ -70,33 +83,53 @@ class Mirror:
         threading.Thread(target=self._run, name="raysweep-mirror", daemon=True).start()
 
     def cell(self, cell_id: str, params: Mapping[str, Any], rows: Sequence[Mapping[str, Any]],
-             stage_ids: Sequence[str]) -> None:
-        """Hand over one complete cell: all its parameters, and one row per draw with seed, status, metrics, seconds."""
+             stage_ids: Sequence[str], mark: str = "") -> None:
+        """Hand over one complete cell: all its parameters, and one row per draw with seed, status, metrics, seconds.
+
+        mark: what tells these rows from others of the same cell.
+        """
         params, rows, stage_ids = dict(params), list(rows), list(stage_ids)
 
         def work(runs: Runs) -> None:
             mirror_runs.write_cell(runs, cell_id, of_cell(cell_id, self._axes, params, rows, stage_ids))
 
-        with self._changed:
-            self._tasks.append(_Task(work, cell=True))
-            self._changed.notify()
+        self._hand_over(_Task(work, cell_id, mark, 1))
 
-    def pack(self, pack_id: str, cells: Sequence[tuple[int, Mapping[str, Any], Sequence[Mapping[str, Any]]]]) -> None:
+    def pack(self, pack_id: str, cells: Sequence[tuple[int, Mapping[str, Any], Sequence[Mapping[str, Any]]]],
+             mark: str = "") -> None:
         """Hand over many complete cells as one run: (position in the plan, parameters, rows) each."""
         cells = list(cells)
 
         def work(runs: Runs) -> None:
             mirror_runs.write_cell(runs, pack_id, of_pack(pack_id, self._axes, cells))
 
+        self._hand_over(_Task(work, pack_id, mark, len(cells)))
+
+    def _hand_over(self, task: _Task) -> None:
         with self._changed:
-            self._tasks.append(_Task(work, cell=True))
+            self._tasks.append(task)
+            self._handed[task.run] = task.cells
             self._changed.notify()
 
     @property
     def pending(self) -> int:
-        """Cells handed over and not written yet."""
+        """Cells handed over and not seen to be in MLflow yet."""
         with self._changed:
-            return sum(task.cell for task in self._tasks) + len(self._given_up)
+            return sum(task.cells for task in (*self._tasks, *self._given_up))
+
+    @property
+    def missing(self) -> int:
+        """Cells handed over that MLflow does not have, as far as is known: those that are pending, without the ones
+        that an earlier driver wrote."""
+        with self._changed:
+            return sum(task.cells for task in (*self._tasks, *self._given_up)
+                       if not task.mark or self._written.get(task.run) != task.mark)
+
+    @property
+    def handed(self) -> int:
+        """Cells handed over so far."""
+        with self._changed:
+            return sum(self._handed.values())
 
     def finish(self, status: Literal["FINISHED", "FAILED", "KILLED"], artifacts: Mapping[str, str | Path],
                summary: Mapping[str, Any]) -> str | None:
@@ -112,11 +145,17 @@ class Mirror:
                 self._deadline = self._ending_since + LAST_SECONDS if status == "KILLED" else float("inf")
             self._changed.notify()
         self._over.wait(2 * LAST_SECONDS if status == "KILLED" else None)
-        missing = self.pending
-        if self._ended and not missing:
+        return self.shortfall()
+
+    def shortfall(self) -> str | None:
+        """What MLflow does not have by now, in one line; None if nothing is missing."""
+        missing = self.missing
+        untouched = self._status == FINISHED and self._end is not None and self._end.keywords["status"] == KILLED
+        if not missing and (self._ended or untouched):
             return None
         what = f"{missing} cells not written" if missing else "the sweep's own run not completed"
-        cause = f" ({self._error})" if self._error else ""
+        notes = [*([f"of {self.handed}"] if missing else []), *([self._error] if self._error else [])]
+        cause = f" ({'; '.join(notes)})" if notes else ""
         return f"mirror incomplete: {what}{cause}; run `raysweep sync {self._sweep}`"
 
     def _run(self) -> None:
@@ -140,6 +179,10 @@ class Mirror:
                 failures, success = 0, time.monotonic()
                 with self._changed:
                     self._tasks.popleft()
+                    if task.mark:
+                        self._written[task.run] = task.mark
+                if not self._tasks or success - self._kept >= KEEP_EVERY:
+                    self._tell()
                 continue
             failures, task.failures = failures + 1, task.failures + 1
             with self._changed:
@@ -149,7 +192,7 @@ class Mirror:
                     break
                 if ending and self._runs is not None and task.failures >= ATTEMPTS:
                     self._tasks.remove(task)
-                    self._given_up += [task] if task.cell else []
+                    self._given_up += [task] if task.cells else []
                     continue
                 wait = min(0.25 * 2.0 ** min(failures, 10), 2.0 if ending else LONGEST_WAIT)
                 if ending:
@@ -164,6 +207,7 @@ class Mirror:
         for attempt in range(10):
             if self._attempt(self._settle_and_end):
                 self._ended = True
+                self._tell()
                 return
             if time.monotonic() + 0.5 * 2**attempt > min(started + PATIENCE, self._deadline):
                 return
@@ -173,12 +217,23 @@ class Mirror:
         if self._error or is_server(self._uri):  # where an answer was lost, a run may be there half, or twice
             mirror_runs.settle_children(runs)
         assert self._end is not None
-        self._end(runs, missing=self.pending)
+        self._end(runs, missing=self.missing)
+        self._status = self._end.keywords["status"]
+
+    def _tell(self) -> None:
+        """Have it kept what is written."""
+        self._kept = time.monotonic()
+        with self._changed:
+            written = dict(self._written)
+        self._keep(written, self._status, self._runs.experiment_id if self._runs else None)
 
     def _attempt(self, work: Callable[[Runs], None]) -> bool:
         try:
             if self._runs is None:
-                self._runs = self._open()
+                self._runs = runs = self._open()
+                with self._changed:  # whoever opens a sweep's run makes it RUNNING; runs that are gone are not known
+                    self._status = None
+                    self._written = {run: mark for run, mark in self._written.items() if run in runs.children}
             work(self._runs)
         except Exception as error:  # whatever MLflow, its database or its server come up with must not stop a sweep
             self._error = reason(error)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 TERMINAL = ("FINISHED", "FAILED")
+KIND = {"mlflow.experimentKind": "custom_model_development"}
+"""How MLflow marks an experiment of model training (its page also asks for it by address: mirror_status.page)."""
 PAGE = 1000
 
 
@@ -135,13 +137,16 @@ def _experiment(client: MlflowClient, name: str, artifact_location: str | None) 
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
         try:
-            return str(client.create_experiment(name, artifact_location=artifact_location))
+            return str(client.create_experiment(name, artifact_location=artifact_location, tags=KIND))
         except Exception:
             experiment = client.get_experiment_by_name(name)  # another sweep of the same space was first
             if experiment is None:
                 raise
     if experiment.lifecycle_stage == "deleted":
         client.restore_experiment(experiment.experiment_id)
+    for key, value in KIND.items():
+        if key not in experiment.tags:  # what its user chose stays
+            client.set_experiment_tag(experiment.experiment_id, key, value)
     return str(experiment.experiment_id)
 
 

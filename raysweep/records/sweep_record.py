@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from raysweep.errors import InputError, unknown
-from raysweep.records import driver_lock, files, leases, ledger, paths
+from raysweep.records import driver_lock, files, leases, ledger, paths, signs
 from raysweep.records.paths import AnyPath
 from raysweep.space import plain_name, restore
 
@@ -27,7 +27,7 @@ DELETING = "sweep.deleting.json"
 """The record of a sweep whose deletion has begun, so that not all of it may be there any more."""
 REPORT, PART = "report", "report-part"
 """Folders of its report, and of that of a part of it which was asked for."""
-INSIDE = (FILE, DELETING, driver_lock.FILE, LEDGER, LOGS, REPORT, PART, "tune")
+INSIDE = (FILE, DELETING, driver_lock.FILE, signs.PHASE, signs.MIRRORED, LEDGER, LOGS, REPORT, PART, "tune")
 
 
 @dataclass(frozen=True)

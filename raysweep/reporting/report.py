@@ -40,7 +40,7 @@ class Report:
 
 def write_report(
     frame: pd.DataFrame, space: Mapping[str, Any], directory: str | Path, *, sweep: str, notes: Sequence[str] = (),
-    further: Sequence[Mapping[str, Any]] = (),
+    further: Sequence[Mapping[str, Any]] = (), on_step: Callable[[int, int], None] = lambda done, of: None,
 ) -> Report:
     """report.md, report.html (self-contained), figures/ and tables/ of one sweep, or of several of one workload.
 
@@ -49,7 +49,8 @@ def write_report(
 
     frame: one row per (cell, seed) with status, parameters, metrics and closed forms (`_theory`). space: the resolved
     space; its `analysis` says what is asked. further: the spaces of the other sweeps of the column `sweep`, in its
-    order; what they ask is answered too. Raises ValueError for an analysis that cannot be made.
+    order; what they ask is answered too. on_step: told how many of how many steps are done, an analysis being one and
+    its figures another. Raises ValueError for an analysis that cannot be made.
     """
     from raysweep import workloads
     from raysweep.reporting.style import styled
@@ -65,15 +66,16 @@ def write_report(
         _free(folder).mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
     with styled():
-        sections = all_sections(frame, design, workload)
+        sections = all_sections(frame, design, workload, on_step)
         if further:
             sections.append(comparison_section(every, design, workload))
-        for section in sections:
+        for number, section in enumerate(sections, 1):
             for drawing in section.drawings:
                 for ending in ("png", "svg"):
                     path = _free(home / "figures" / f"{drawing.name}.{ending}")
                     drawing.figure.savefig(path, metadata={"Date": None} if ending == "svg" else None)
                     files.append(path)
+            on_step(len(sections) + number, 2 * len(sections))
     for section in sections:
         for name, table in section.tables.items():
             path = _free(home / "tables" / f"{name}.csv")
@@ -95,7 +97,8 @@ def _free(path: Path) -> Path:
     return path
 
 
-def all_sections(frame: pd.DataFrame, design: Design, workload: Workload) -> list[Section]:
+def all_sections(frame: pd.DataFrame, design: Design, workload: Workload,
+                 on_step: Callable[[int, int], None]) -> list[Section]:
     """One section per analysis asked for, made by `KIND_section` of the module `section_KIND`."""
     import numpy as np
 
@@ -121,6 +124,7 @@ def all_sections(frame: pd.DataFrame, design: Design, workload: Workload) -> lis
         else:
             maker: SectionMaker = getattr(import_module(f"raysweep.reporting.section_{kind}"), f"{kind}_section")
             sections.append(maker(frame, options or {}, workload, name, design))
+        on_step(len(sections), 2 * len(design.analyses()))
     return sections
 
 
