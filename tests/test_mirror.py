@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from conftest import until
+from sqlalchemy import Engine, event
 
 from chaos.tracking_server import Server
 from raysweep.records import mirror, tracking
@@ -266,6 +267,25 @@ def test_nothing_is_said_on_stdout_and_stderr_and_the_database_appears_whole(tmp
         statuses = database.execute("SELECT status FROM runs").fetchall()
     assert statuses == [("FINISHED",), ("FINISHED",)]
     assert {entry.name for entry in tmp_path.iterdir()} == {"new"}
+
+
+def test_a_new_database_waits_for_the_disk_only_once_it_holds_runs(tmp_path: Path) -> None:
+    """MLflow makes its tables in hundreds of steps, and waiting for the disk after each takes longer than the steps."""
+    seen: dict[str, set[int]] = {}
+
+    def look(connection: Any, record: Any, proxy: Any) -> None:
+        (_, _, file), *_ = connection.execute("PRAGMA database_list").fetchall()
+        seen.setdefault(file, set()).update(connection.execute("PRAGMA synchronous").fetchone())
+
+    event.listen(Engine, "checkout", look)
+    try:
+        sweep = Sweep(f"sqlite:///{tmp_path / 'mlflow.db'}", tmp_path)
+        assert sweep.replay([rows(0, 1)]) is None
+    finally:
+        event.remove(Engine, "checkout", look)
+    off, full = {0}, {2}
+    assert seen.pop(str((tmp_path / "mlflow.db").resolve())) == full
+    assert list(seen.values()) == [off]
 
 
 def test_check_accepts_what_can_be_and_creates_nothing(tmp_path: Path, template: Path) -> None:

@@ -15,8 +15,9 @@ import sqlite3
 import tempfile
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from raysweep.errors import InputError
@@ -108,7 +109,8 @@ def _create(path: Path) -> None:
     try:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as room:
             template = Path(room) / "mlflow.db"
-            MlflowClient(tracking_uri=f"sqlite:///{template}").search_experiments(max_results=1)
+            with _unsynced(template):
+                MlflowClient(tracking_uri=f"sqlite:///{template}").search_experiments(max_results=1)
             with contextlib.closing(sqlite3.connect(template)) as connection:
                 connection.execute("VACUUM INTO ?", (str(part),))
         try:
@@ -119,6 +121,25 @@ def _create(path: Path) -> None:
             os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _unsynced(path: Path) -> Iterator[None]:
+    """Have SQLite not wait for the disk with what is written to this file: MLflow makes its tables in hundreds of
+    steps, and of a file that is copied and thrown away nothing has to survive."""
+    from sqlalchemy import Engine, event
+
+    def relax(connection: Any, record: Any) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            (_, _, file), *_ = connection.execute("PRAGMA database_list").fetchall()
+            if file and os.path.samefile(file, path):
+                connection.execute("PRAGMA synchronous = OFF")
+
+    event.listen(Engine, "connect", relax)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "connect", relax)
 
 
 def _sqlite_file(tracking_uri: str) -> Path:
