@@ -62,8 +62,9 @@ class Shown:
 
     def __enter__(self) -> Self:
         live = sys.stderr.isatty()
-        self._thread = threading.Thread(target=self._show_while_it_can if live else self._show_plain, daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._show_while_it_can if live else self._show_plain, daemon=True)
+        thread.start()
+        self._thread = thread
         return self
 
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None,
@@ -175,14 +176,19 @@ class Phase(Shown):
         return signs.Phase(self._name, done, of, left)
 
     def __enter__(self) -> Self:
-        signs.leave_phase(self._folder, self.now())
-        self._signing.start()
-        return super().__enter__()
+        try:
+            signs.leave_phase(self._folder, self.now())
+            self._signing.start()
+            return super().__enter__()
+        except BaseException:  # Ctrl-C in this very moment: nothing goes on showing what is over
+            self.__exit__(None, None, None)
+            raise
 
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None,
                  trace: TracebackType | None) -> None:
         super().__exit__(kind, problem, trace)
-        self._signing.join()
+        if self._signing.is_alive():
+            self._signing.join()
         signs.clear_phase(self._folder)
 
     def _sign(self) -> None:

@@ -141,6 +141,7 @@ def test_an_interrupted_sweep_that_lacked_nothing_is_not_said_to_lack_cells(
         assert again.code == 130
         assert "interrupted: all 18 rows are kept; go on with: raysweep resume small" in again.err
         assert "not written" not in again.err
+        assert not (storage / "small" / signs.PHASE).exists()
         assert ": all 6 cells" in call("status", "small", "--storage", storage).out.replace("complete ", "")
 
 
@@ -193,6 +194,21 @@ def test_the_driver_shows_a_phase_with_the_time_that_is_left(storage: Path, monk
         until(lambda: shown(r"writing to MLflow: 600 of 1,200 cells, \S+ s left\n"))
         assert signs.phase(storage) is not None
     assert signs.phase(storage) is None
+
+
+def test_a_phase_that_is_interrupted_as_it_begins_is_over(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage.mkdir()
+    usual, before = signs.leave_phase, threading.active_count()
+
+    def leave(folder: Path, phase: signs.Phase) -> None:
+        usual(folder, phase)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(signs, "leave_phase", leave)
+    with pytest.raises(KeyboardInterrupt), progress.Phase(storage, "mirror", lambda: (0, 6)):
+        pytest.fail("it began")
+    assert signs.phase(storage) is None
+    assert threading.active_count() == before
 
 
 def test_a_phase_is_seen_in_a_bucket_too(s3: str) -> None:
