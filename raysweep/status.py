@@ -62,6 +62,7 @@ def details(found: Sweep) -> list[str]:
         reason = row.get("error", "").strip().splitlines()
         lines.append(f"  failed: cell {row['cell']} seed {row['seed']}: {reason[-1] if reason else 'no reason kept'}")
     lines += [f"  damaged segment: {path.name} (its rows are computed again on resume)" for path in books.damaged]
+    lines += [f"  {books.outdated}"] * bool(books.outdated)
     if (found.folder / "report" / "report.html").exists():
         lines.append(f"  report: {found.folder / 'report' / 'report.html'}")
     if now == "interrupted":
