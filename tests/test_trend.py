@@ -204,3 +204,12 @@ def test_a_report_says_whether_sensitivity_is_progressive(tmp_path: Path) -> Non
     assert "with pretrain length (p < 0.05, Holm)" in said
     table = pd.read_csv(tmp_path / "tables" / "trend_trends.csv")
     assert (table["p_holm"] >= table["p_value"]).all()
+
+
+@pytest.mark.parametrize(("sign", "said"), [(-1, "a clear fall"), (1, "a clear rise")])
+def test_a_change_that_is_clear_is_told_where_one_wild_end_leaves_the_slope_open(sign: int, said: str) -> None:
+    frame = looks(lambda x: sign * x, np.linspace(0, 8, 9), 0.1)
+    wild = frame["x"] == 0
+    frame.loc[wild, "loss"] += 40 * np.random.default_rng(1).standard_normal(wild.sum())
+    headline = trend_section(frame, {"metric": "loss", "x": "x"}, plug_in(), "trend").headline
+    assert headline.startswith(f"loss shows no clear trend, but {said} with x: ")

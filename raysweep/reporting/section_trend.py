@@ -53,6 +53,10 @@ def trend_section(
     trend = whole["status"].isin([RISES, FALLS]).to_numpy()
     whole["turns_back"] = clear["p_against"] & (trend | clear["p_along"])
     whole["throughout"] = clear["p_throughout"] & trend & ~whole["turns_back"]
+    whole["changes"] = [
+        changes(slope, along, against)
+        for slope, along, against in zip(whole["slope"], clear["p_along"], clear["p_against"], strict=True)
+    ]
     whole["closed_form"] = [theory_words(rows, x, metric) for _, rows in rows_of]
     panels = panels_of(rows_of, whole, keys, x, metric, workload)
     caption = f"{metric} against {plain(x)}: mean over draws ± one standard error."
@@ -95,9 +99,8 @@ def headline(whole: pd.DataFrame, metric: str, x: str, level: float) -> str:
             parts.append(f"{word} in {len(some)}" + (f" ({', '.join(counts)})" if counts else ""))
     unclear = whole[whole["status"] == UNCLEAR]
     if len(unclear):
-        back = int(unclear["turns_back"].sum())
-        turning = f" (but a clear rise and a clear fall in {back})" if back else ""
-        parts.append(f"shows no clear trend in {len(unclear)}{turning}")
+        counts = [f"{words} in {count}" for words, count in unclear["changes"].value_counts().items() if words]
+        parts.append(f"shows no clear trend in {len(unclear)}" + (f" (but {', '.join(counts)})" if counts else ""))
     same = int((whole["status"] == SAME).sum())
     if same:
         parts.append(f"does not change in {same}")
@@ -127,11 +130,18 @@ def course_words(row: Mapping[str, Any]) -> str:
     """Whether a trend holds throughout or has an exception, ready to append; empty where neither was shown."""
     if row["throughout"]:
         return " throughout"
+    if row["status"] == UNCLEAR:
+        return f", but {row['changes']}" if row["changes"] else ""
     if not row["turns_back"]:
         return ""
-    if row["status"] == UNCLEAR:
-        return ", but a clear rise and a clear fall"
     return f", with a clear {'fall' if row['status'] == RISES else 'rise'} in between"
+
+
+def changes(slope: float, along: bool, against: bool) -> str:
+    """Which changes between two values of x were shown, whatever the slope over all. along, against: whether one in the
+    slope's direction was, and one in the other."""
+    rise, fall = (along, against) if slope > 0 else (against, along)
+    return " and ".join(words for words, shown in (("a clear rise", rise), ("a clear fall", fall)) if shown)
 
 
 def changes_words(row: Mapping[str, Any], x: str) -> str:
