@@ -47,23 +47,24 @@ class Books:
         self.rows = {key: row for key, row in contents.rows.items() if self._planned(*key)}
         self.damaged = contents.damaged
         self.notes = [f"{path.name} is damaged; its rows are computed again" for path in contents.damaged]
-        self.outdated = self._outdated({cell for cell, _ in contents.rows} - self.position.keys())
-        self.notes += [self.outdated] * bool(self.outdated)
         self._redo = self._changed(on_code_change)
         if retry_failed:
             self._redo |= {key for key, row in self.rows.items() if row["status"] == FAILED}
         self.attempt = 1 + max((self.rows[key]["attempt"] for key in self._redo), default=0)
         self._have = Counter(cell for cell, seed in self.rows.keys() - self._redo)
+        self.outdated = self._outdated({cell for cell, _ in contents.rows} - self.position.keys())
+        self.notes += [self.outdated] * bool(self.outdated)
 
     def _planned(self, cell: str, seed: int) -> bool:
         return cell in self.position and seed in self._seeds
 
     def _outdated(self, others: set[str]) -> str:
-        """What became of rows of these cells, which the plan does not have: a sentence if they are the plan's own cells
-        as an earlier version of the workload identified them."""
-        for version in range(self.workload.identity_version - 1, 0, -1) if others else ():
+        """What became of rows of these cells, which the plan does not have: a sentence if they are cells of the plan as
+        an earlier version of the workload identified them, and were not computed again yet."""
+        empty = [index for index, cell in enumerate(self.cells.ids) if not self._have[cell]] if others else []
+        for version in range(self.workload.identity_version - 1, 0, -1) if empty else ():
             earlier = replace(self.workload, identity_version=version)
-            if any(cell_id(earlier, self.cells.parameters(index)) in others for index in range(len(self.cells))):
+            if any(cell_id(earlier, self.cells.parameters(index)) in others for index in empty):
                 return (f"there are rows of version {version} of {self.workload.name}, which are kept and not used: "
                         f"version {self.workload.identity_version} computes other values")
         return ""

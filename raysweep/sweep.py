@@ -307,6 +307,9 @@ def _part(sweep: Sweep, store: str | None, options: Options, with_report: bool, 
     if options.on_code_change == "recompute" and not grid:
         raise InputError("--on-code-change", "recompute is for all that a search chose, and this is a part of the "
                                              f"sweep {sweep.name}; expected its whole space")
+    if stored_stages.placed(sweep.record, store) != sweep.record:
+        raise InputError("--store", f"this is a part of the sweep {sweep.name}, whose stages are shared "
+                                    "elsewhere; leave it out, or ask for the whole sweep")
     books = Books(sweep.space, sweep.cells, sweep.folder, options.on_code_change)
     say(f"{sweep.name}: this is a part of that sweep, whose record, mirror and report stay those of the whole")
     if grid and books.missing().rows:
@@ -329,7 +332,7 @@ def _create(folder: AnyPath, name: str, space: Space, uri: str | None, runs_per:
             ) -> sweep_record.Record:
     try:
         record = sweep_record.create(folder, name, space.as_dict(), mirroring.recorded(uri, folder.parent), runs_per)
-        return sweep_record.load(folder) or record
+        return sweep_record.load(folder) or record  # as JSON has it: whoever holds the sweep compares the two
     except FileExistsError:
         raise InputError(name, "another driver has just started a sweep of this name") from None
     except OSError as error:

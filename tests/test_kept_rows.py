@@ -146,4 +146,5 @@ def test_rows_of_an_earlier_version_of_a_workload_are_kept_and_spoken_of(space: 
     assert outcome.code == 0
     assert said in outcome.err
     assert len(open_sweep("small", storage).results()) == 18
+    assert said not in call("status", "small", "--storage", storage).out
     assert kept.items() <= files_of(storage / "small" / "ledger").items()

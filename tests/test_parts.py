@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import QUIET, Outcome, files_of, refused, rows, run
-from spaces import sandbox_space, small_space, written
+from spaces import language_space, sandbox_space, small_space, written
 
 import raysweep
 from raysweep import driver
@@ -127,3 +127,14 @@ def test_of_a_search_the_rows_of_a_part_are_those_it_chose(search: dict[str, Any
     refused(call("run", tmp_path / "space.yaml", "--set", "seeds=1", "--storage", storage, *QUIET, "--on-code-change",
                  "recompute"), "--on-code-change: ")
     assert files_of(storage) == before
+
+
+def test_a_part_moves_no_stages_of_the_whole(storage: Path, tmp_path: Path, call: Call) -> None:
+    space = written(tmp_path, language_space())
+    there = ["--storage", storage, *QUIET, "--executor", "inline"]
+    assert call("run", space, *there).code == 0
+    record = (storage / "small" / "sweep.json").read_bytes()
+    asked = ["run", space, *there, "--set", "axes.finetune_lr=[1e-3]"]
+    refused(call(*asked, "--store", tmp_path / "elsewhere"), "--store: ", "or ask for the whole sweep")
+    assert (storage / "small" / "sweep.json").read_bytes() == record
+    assert call(*asked).code == 0

@@ -213,3 +213,12 @@ def test_a_change_that_is_clear_is_told_where_one_wild_end_leaves_the_slope_open
     frame.loc[wild, "loss"] += 40 * np.random.default_rng(1).standard_normal(wild.sum())
     headline = trend_section(frame, {"metric": "loss", "x": "x"}, plug_in(), "trend").headline
     assert headline.startswith(f"loss shows no clear trend, but {said} with x: ")
+
+
+def test_on_a_flat_curve_changes_are_told_no_more_often_than_the_level_says() -> None:
+    curves = 240
+    told = 0
+    for seed in range(curves):
+        frame = looks(np.zeros_like, np.arange(8.0), 1.0, seed)
+        told += "but a clear" in trend_section(frame, {"metric": "loss", "x": "x"}, plug_in(), "trend").headline
+    assert told / curves <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / curves)

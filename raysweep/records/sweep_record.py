@@ -152,8 +152,8 @@ def find(storage: AnyPath, name: str) -> AnyPath:
 
 
 def begin_deletion(folder: AnyPath) -> bool:
-    """From now on this is no sweep that anyone goes on with; in one step, and where a disk is full as well. False if
-    its deletion had begun before."""
+    """From now on this is no sweep that anyone goes on with: on a disk in one step, and where it is full as well; in a
+    bucket the new name is there before the old one goes. False if its deletion had begun before."""
     try:
         (folder / FILE).rename(str(folder / DELETING))
     except FileNotFoundError:

@@ -51,11 +51,13 @@ def trend_section(
     ]
     clear = {each: (whole[f"{each}_holm"] <= 1 - level).to_numpy() for each in COURSE}
     trend = whole["status"].isin([RISES, FALLS]).to_numpy()
-    whole["turns_back"] = clear["p_against"] & (trend | clear["p_along"])
+    # where the slope says nothing, changes both ways are looked for: each look has half the chance to err
+    either = {each: (2 * whole[f"{each}_holm"] <= 1 - level).to_numpy() for each in ("p_along", "p_against")}
+    whole["turns_back"] = np.where(trend, clear["p_against"], either["p_against"] & either["p_along"])
     whole["throughout"] = clear["p_throughout"] & trend & ~whole["turns_back"]
     whole["changes"] = [
         changes(slope, along, against)
-        for slope, along, against in zip(whole["slope"], clear["p_along"], clear["p_against"], strict=True)
+        for slope, along, against in zip(whole["slope"], either["p_along"], either["p_against"], strict=True)
     ]
     whole["closed_form"] = [theory_words(rows, x, metric) for _, rows in rows_of]
     panels = panels_of(rows_of, whole, keys, x, metric, workload)
@@ -186,6 +188,7 @@ def paragraphs(whole: pd.DataFrame, x: str, level: float) -> list[str]:
         f"neighbouring values was shown to go the same way: in a one-sided Student's t test over draws the least clear "
         f"step has p < {1 - level:.2g}{same}. \"In between\" is said only where a change the other way, between any "
         "two values, is as clear. Where neither is said, the values do not tell whether the trend holds throughout. "
+        "Where no trend is clear, a rise and a fall are looked for with half that probability each. "
         f"Method: {methods or 'none'}."
     ]
 
