@@ -17,6 +17,17 @@ from raysweep.workloads.linear_transfer import flow, integrator, target
 RISKS = "risk_scratch", "risk_linear", "risk_finetune"
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+def test_only_numbers_that_overflow_are_diverged() -> None:
+    row = {"depth": 1, "dim": 6, "finetune_steps": 50}
+    metrics, status = flow.compute(table([{**row, "source_norm": 1e160}, {**row, "source_norm": 1e60}]),
+                                   np.zeros(2, int))
+    assert list(status) == ["diverged", "ok"]
+    assert np.isnan(metrics["risk_finetune"]).tolist() == [True, False]
+    assert metrics["risk_finetune"][1] > 1e100
+    assert np.isfinite(metrics["risk_scratch"]).all()
+
+
 def integrate_layers(X: np.ndarray, y: np.ndarray, direction: np.ndarray, scale: float, depth: int, time: float,
                      trained: range, ridge: float = 0.0) -> np.ndarray:
     """End-to-end map after gradient flow of the layer matrices themselves, balanced and aligned at the start."""

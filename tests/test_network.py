@@ -138,6 +138,27 @@ def test_a_diverged_row_leaves_its_neighbours_alone() -> None:
         np.testing.assert_allclose(metrics[name][[0, 2]], calm[name], rtol=1e-12)
 
 
+def test_a_number_of_steps_is_a_budget_and_training_without_end_is_not() -> None:
+    """One layer, and a step by which distances grow: finite after 60 steps, and neither after many nor at the end."""
+    row = {"depth": 1, "gamma": 4.0, "dim": 6, "overlap_angle": 60.0, "noise": 0.0, "finetune_lr": 4.0}
+    steps = [60.0, 5000.0, math.inf]
+    metrics, status = run([{**row, "finetune_steps": count} for count in steps], [0] * 3)
+    assert status == ["ok", "diverged", "diverged"]
+    X, y, goal, along = data(row, 0)
+    gram, moment = X.T @ X / len(X), X.T @ y / len(X)
+    c = float(target.pretrain_scale(table([row]))[0])
+    beta, scalar = c * along, c  # fine-tuning, and linear transfer on the output of the pretrained map
+    for _ in range(60):
+        beta = beta - 4.0 * (gram @ beta - moment)
+        scalar = scalar - 4.0 * along @ (gram @ (scalar * along) - moment)
+    for name in RISKS:
+        assert np.isfinite(metrics[name][0]), name
+        assert np.isnan(metrics[name][1:]).all(), name
+    assert metrics["risk_finetune"][0] > 1e20
+    assert metrics["risk_finetune"][0] == pytest.approx(((beta - goal) ** 2).sum(), rel=1e-6)
+    assert metrics["risk_linear"][0] == pytest.approx(((scalar * along - goal) ** 2).sum(), rel=1e-6)
+
+
 def test_the_cap_is_reported_and_the_values_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "STEP_CAP", 70)
     row = {"depth": 2, "gamma": 0.5, "dim": 12, "overlap_angle": 60.0, "finetune_lr": 0.02}

@@ -34,7 +34,8 @@ PARAMETERS = (
     Parameter("noise", float, 0.0, "standard deviation of the Gaussian perturbation of every weight after pretraining "
               "(before any fine-tuning)", minimum=0, maximum=1000),
     Parameter("finetune_steps", float, 0.0, "steps on the target: a budget, .inf for convergence, 0 for none (the "
-              "perturbation alone)", unit="steps", minimum=0, infinite=True, whole=True),
+              "perturbation alone); diverged: a loss that is not finite; at .inf with engine network also a distance "
+              "from the goal 1e6 times its size", unit="steps", minimum=0, infinite=True, whole=True),
     Parameter("penalty", float, 0.0, "weight of the squared distance of the end-to-end map from where fine-tuning "
               "started", minimum=0, maximum=1e6),
     Parameter("pretrain_start", str, "exact", "network engine: start from the exact partly trained layers, or pretrain "

@@ -30,7 +30,8 @@ PARAMETERS = (
     Parameter("noise", float, 0.0, "standard deviation of the target's label noise", minimum=0),
     Parameter("init_scale", float, 0.01, "initialization scale of each layer: the end-to-end map starts at "
               "init_scale^depth", minimum=0, open_minimum=True, pretraining=True),
-    Parameter("finetune_steps", float, float("inf"), "steps on the target: a budget, or .inf for convergence",
+    Parameter("finetune_steps", float, float("inf"), "steps on the target: a budget, or .inf for convergence; "
+              "diverged: a risk that is not finite; at .inf with engine network also a gradient 1e6 times its start",
               unit="steps", minimum=0, infinite=True, whole=True),
     Parameter("ridge", float, 0.0, "penalty on the retrained last layer of linear transfer (F eq. 14)", minimum=0),
     Parameter("frozen_layers", int, 0, "first layers kept fixed while fine-tuning", minimum=0),

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from raysweep.workloads import devices
-from raysweep.workloads.declaration import NOT_CONVERGED, OK, Columns
+from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns
 from raysweep.workloads.linear_transfer import target
 from raysweep.workloads.linear_transfer.integrator import relax
 from raysweep.workloads.linear_transfer.spectrum import SCRATCH, SOURCE, Spectrum, spectrum
@@ -26,7 +26,8 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     """Risks |β - b_t|² of the three trainings and their transferabilities, shape (rows,) each, and the status.
 
     columns: one entry per row of every declared parameter; seeds: int, shape (rows,). status is ok, or
-    not_converged (values kept) where a training ran into integrator.STEP_CAP.
+    not_converged (values kept) where a training ran into integrator.STEP_CAP. Only numbers that overflow are diverged:
+    a flow cannot rise.
     """
     rows = len(seeds)
     n, dim = target.samples(columns), np.asarray(columns["dim"])
@@ -40,10 +41,14 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     partly, partly_done = _train_frozen(case, ~whole)
     finetune = np.where(whole, tuned, partly)
     linear = _retrain_last_layer(case)
+    done = scratch_done & np.where(whole, tuned_done, partly_done)
+    status = np.where(done, OK, NOT_CONVERGED).astype(object)
+    for risk in (scratch, linear, finetune):
+        lost = ~np.isfinite(risk)
+        risk[lost], status[lost] = np.nan, DIVERGED
     metrics = {"risk_scratch": scratch, "risk_linear": linear, "risk_finetune": finetune,
                "transferability_linear": scratch - linear, "transferability_finetune": scratch - finetune}
-    done = scratch_done & np.where(whole, tuned_done, partly_done)
-    return metrics, np.where(done, OK, NOT_CONVERGED).astype(object)
+    return metrics, status
 
 
 class _Case:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 
 CHECK_EVERY = 50  # steps between looks at convergence and divergence
-BLOWUP = 1e6  # |g| this many times its size at the start and at β = 0: the loss is far above its start and growing
+BLOWUP = 1e6  # |g| this many times its size at the start and at β = 0: training without end will not come back
 OK, NOT_CONVERGED, DIVERGED = 0, 1, 2
 
 
@@ -94,9 +94,11 @@ class _Grouped:
 def descend(networks: Networks, tolerance: float, cap: int) -> torch.Tensor:
     """Train every network in place; what became of each (OK, NOT_CONVERGED, DIVERGED), shape (rows,) int64.
 
-    A network with a finite number of steps takes exactly these and is OK; otherwise it takes steps until it has
-    converged, or `cap` of them. What is done leaves the batch, so nobody waits for the slowest. The layers of a
-    diverged network are meaningless. No network's numbers depend on which others are trained with it.
+    A network with a finite number of steps takes exactly these; otherwise it takes steps until it has converged, or
+    `cap` of them. Diverged is a gradient that is not finite; of training without end also one that no step will bring
+    back (BLOWUP). Where a number of steps ends, it ends, however high. What is done leaves the batch, so nobody waits
+    for the slowest. The layers of a diverged network are meaningless. No network's numbers depend on which others are
+    trained with it.
     """
     rows = torch.arange(len(networks.last), device=networks.last.device)
     status = torch.full_like(rows, OK)
@@ -109,9 +111,9 @@ def descend(networks: Networks, tolerance: float, cap: int) -> torch.Tensor:
     while True:
         product = end_to_end(batch.hidden, batch.last)
         residual = grouped.apply(batch.gram, product) - batch.moment
-        diverged = ~(residual.norm(dim=1) <= ceiling)  # NaN too
+        endless, miss = torch.isinf(batch.steps), residual.norm(dim=1)
+        diverged = ~torch.isfinite(miss) | (endless & (miss > ceiling))
         ended = (_size(batch, grouped, residual) <= tolerance * size) | (product.norm(dim=1) <= batch.collapse)
-        endless = torch.isinf(batch.steps)
         converged = endless & ended
         given_up = endless & ~ended & (step >= cap)
         done = diverged | converged | given_up | (batch.steps <= step)

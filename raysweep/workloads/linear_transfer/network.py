@@ -145,7 +145,7 @@ class _Chunk:
             collapse=torch.where(self._tensor(stuck), 1e-8 * first.norm(dim=1), -1.0))
         outcome = layers.descend(networks, TOLERANCE, STEP_CAP).cpu().numpy()
         error = layers.end_to_end(networks.hidden, networks.last).cpu().numpy() - np.tile(self.goal, (2, 1))
-        risk = np.where(outcome == layers.DIVERGED, np.nan, (error**2).sum(1))
+        risk, outcome = _judged(error, outcome)
         self.status = np.maximum(self.status, np.maximum(outcome[:rows], outcome[rows:]))
         return risk[:rows], risk[rows:]
 
@@ -154,7 +154,7 @@ class _Chunk:
 
         The exact start has one feature, along e_s. So has depth 1 by convention: the output of the pretrained map.
         """
-        c, rows = self.columns, len(self.seeds)
+        c = self.columns
         gram = self.gram[self.group]
         if self.descent and self.depth > 1:
             product = self.source.hidden[0]
@@ -182,15 +182,22 @@ class _Chunk:
         with np.errstate(over="ignore", invalid="ignore"):
             size = np.linalg.norm(left, axis=1)
             reference = np.linalg.norm(pull, axis=1)
-            diverged = ~(size <= layers.BLOWUP * np.maximum(reference, np.linalg.norm(
-                curvature * weights - pull, axis=1))) | ~np.isfinite(end).all(1)
+            ceiling = layers.BLOWUP * np.maximum(reference, np.linalg.norm(curvature * weights - pull, axis=1))
+            diverged = endless & ~(size <= ceiling)
             late = endless & (self.n > 0) & ~(size <= TOLERANCE * reference)
-        outcome = np.where(diverged, layers.DIVERGED, np.where(late, layers.NOT_CONVERGED, layers.OK))
+            outcome = np.where(diverged, layers.DIVERGED, np.where(late, layers.NOT_CONVERGED, layers.OK))
+            risk, outcome = _judged(np.einsum("rid,ri->rd", features, end) - self.goal, outcome)
         self.status = np.maximum(self.status, outcome)
-        risk = np.full(rows, np.nan)
-        fine = ~diverged
-        risk[fine] = ((np.einsum("rid,ri->rd", features[fine], end[fine]) - self.goal[fine]) ** 2).sum(1)
         return risk
 
     def _tensor(self, values: Array) -> torch.Tensor:
         return torch.as_tensor(values, device=self.device)
+
+
+def _judged(error: Array, outcome: Array) -> tuple[Array, Array]:
+    """Risks |error|², shape (rows,), NaN after divergence, and what became of each row: a risk that is not finite has
+    diverged too."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        risk = (error**2).sum(1)
+    outcome = np.where(np.isfinite(risk), outcome, layers.DIVERGED)
+    return np.where(outcome == layers.DIVERGED, np.nan, risk), outcome
