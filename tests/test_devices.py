@@ -6,6 +6,7 @@ There is no GPU here: torch is made to say that it sees one, or Ray is told of s
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -81,13 +82,16 @@ def test_a_gpu_that_torch_does_not_see_halts_the_sweep_in_one_line_and_it_goes_o
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
     arguments = ("--storage", storage, *QUIET, "--executor", "inline")
-    halted = call("run", written(tmp_path, {**asked, "resources": {"gpus_per_trial": 1}}), *arguments)
+    path = written(tmp_path, {**asked, "resources": {"gpus_per_trial": 1}})
+    halted = call("run", path, *arguments)
     assert halted.code == 2
     line = halted.err.splitlines()[-1]
     assert line.startswith(LINE), halted.err
-    assert "CUDA_VISIBLE_DEVICES=7); install a build of torch for this GPU's driver, or set " in line
+    assert "CUDA_VISIBLE_DEVICES=7); install a build of torch for this GPU's driver and resume, or " in line
     assert open_sweep("small", storage).results().empty
-    mended = call("run", written(tmp_path, {**asked, "resources": {"gpus_per_trial": 0}}), *arguments)
+    advised = re.search(r"without a GPU: raysweep run … (--set \S+) ", line)
+    assert advised, line
+    mended = call("run", path, *arguments, *advised[1].split())
     assert mended.code == 0, mended.err
     assert set(open_sweep("small", storage).results()["status"]) == {"ok"}
 

@@ -22,7 +22,7 @@ _granted: int | None = None  # of this process, which computes one trial at a ti
 
 @contextlib.contextmanager
 def granted(gpus: int | None) -> Iterator[None]:
-    """Meanwhile this process may use so many GPUs; None: those that there are."""
+    """Meanwhile this process may use so many GPUs; None: all that are visible."""
     global _granted
     before, _granted = _granted, gpus
     try:
@@ -54,5 +54,6 @@ def device() -> torch.device:
         built = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "without CUDA"
         raise Halted("resources.gpus_per_trial", "a GPU was granted to this trial, and torch does not see it (torch "
                      f"{torch.__version__} built {built}, {VISIBLE}={os.environ.get(VISIBLE, ' not set')}); install a "
-                     "build of torch for this GPU's driver, or set resources.gpus_per_trial: 0")
+                     "build of torch for this GPU's driver and resume, or compute without a GPU: raysweep run … --set "
+                     "resources.gpus_per_trial=0 (resume keeps the resources that are recorded)")
     return torch.device("cuda" if usable() else "cpu")
