@@ -207,11 +207,25 @@ def test_a_pretraining_that_ends_above_its_start_is_ok_and_one_without_a_finite_
     assert files(tmp_path) == before
 
 
+def test_what_a_pretraining_did_to_its_training_loss_is_measured_once(tmp_path, monkeypatch):
+    measured, measure = [], training.last_losses
+    monkeypatch.setattr(training, "last_losses", lambda *asked: measured.append(asked) or measure(*asked))
+    for schedule in ("cosine", "wsd"):
+        asked = table({"finetune_steps": 0, "pretrain_schedule": schedule})
+        first, _ = compute(asked, np.zeros(1, int), Store(tmp_path))
+        assert len(measured) == 2  # at its start and at its end; a trunk of wsd is not looked at
+        again, _ = compute(asked, np.zeros(1, int), Store(tmp_path))
+        assert len(measured) == 2
+        measured.clear()
+        assert again["pretrain_training_loss_rise"] == first["pretrain_training_loss_rise"] < -0.2
+
+
 def test_a_pretraining_that_was_stored_when_a_rise_was_divergence_is_read_as_what_it_is(tmp_path):
     parameters = row(pretrain_lr=2.0)
     now, then = Store(tmp_path / "now"), Store(tmp_path / "then")
     entry, stage = stages.pretrained(parameters, 0, now), tree.identity(parameters, 0)
-    then.publish(stage, entry.tensors(), {**entry.meta, "diverged": True}, tree.describe(parameters, 0, "pretrain"))
+    kept = {key: value for key, value in entry.meta.items() if key != "training_loss_rise"}
+    then.publish(stage, entry.tensors(), {**kept, "diverged": True}, tree.describe(parameters, 0, "pretrain"))
     expected, _ = compute(table({"pretrain_lr": 2.0}), np.zeros(1, int), now)
     metrics, status = compute(table({"pretrain_lr": 2.0}), np.zeros(1, int), then)
     assert status.tolist() == ["ok"]

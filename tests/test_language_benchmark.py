@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from benchmarks import language
-from raysweep.workloads.language import finetuning, fusion, model, training
+from raysweep.workloads import devices
+from raysweep.workloads.language import finetuning, fusion, model
 from raysweep.workloads.language.shapes import PRESETS, Shape, shape_of
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device: what it measures is of a GPU")
@@ -43,7 +44,7 @@ def test_without_a_gpu_the_table_says_so_and_models_take_turns(monkeypatch):
 
 def test_on_a_gpu_what_is_fastest_is_chosen_and_one_at_a_time_where_nothing_gains(monkeypatch):
     """The choice by invented timings: seconds a model when so many train side by side."""
-    monkeypatch.setattr(training, "device", lambda: torch.device("cuda"))
+    monkeypatch.setattr(devices, "device", lambda: torch.device("cuda"))
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (80e9, 80e9))
     for timings, chosen in ((lambda n: 1 / n, 27), (lambda n: abs(n - 8) + 1, 8), (lambda n: 1 - 0.001 * n, 1),
                             (lambda n: 1 if n == 1 else float("inf"), 1)):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from raysweep.workloads import devices
 from raysweep.workloads.language import fusion, model, perturbation, schedules, sharpness, training
 from raysweep.workloads.language.shapes import PRESETS, Shape, shape_of
 from raysweep.workloads.language.training import Recipe, State
@@ -178,7 +179,7 @@ def test_a_model_that_diverges_is_frozen_and_its_neighbours_never_notice():
 
 
 def test_on_a_cpu_models_take_turns(monkeypatch):
-    monkeypatch.setattr(training, "device", lambda: torch.device("cpu"))
+    monkeypatch.setattr(devices, "device", lambda: torch.device("cpu"))
     assert fusion.side_by_side(SMALL, 16, 27) == 1
 
 

@@ -264,6 +264,16 @@ def test_a_text_that_changes_between_two_plans_of_a_process_is_seen(tmp_path: Pa
         plan_of(text, tmp_path, 2, 2)
 
 
+def test_a_text_that_is_gone_after_planning_is_told_as_the_source_wherever_the_space_has_it(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(f"line {n} of the text" for n in range(400)))
+    found = validate(asked(axes={"pretrain_length": [STEP], "source": [f"file:{text}"]}))
+    cells = plan.enumerate_cells(found)
+    text.unlink()
+    with pytest.raises(InputError, match="^source: .*no such file"):
+        plan.stored_stages(workloads.get("language"), cells)(0, 0)
+
+
 # Code that changed
 
 

@@ -32,7 +32,7 @@ def compute(columns: Columns, seeds: np.ndarray, store: Store) -> tuple[dict[str
         seed = int(seeds[members[0]])
         entry = stages.pretrained(rows[members[0]], seed, store)
         base = stages.flat_of(entry.tensors(), shape_of(rows[members[0]]))
-        rise = stages.training_loss_rise(base, rows[members[0]], seed)
+        rise = stages.training_loss_rise(entry, rows[members[0]], seed)
         # "diverged" in entries of old is something else: it is set where a loss rose, too, however finite
         finite = not entry.meta["frozen"] and math.isfinite(rise)
         for batch in _groups([rows[index] for index in members], seeds[members], PER_MODEL).values():

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from raysweep.errors import InputError
+from raysweep.workloads import devices
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.language import (
     classification,
@@ -72,15 +73,15 @@ def run(base: np.ndarray, rows: list[Row], seed: int, size: int | None = None) -
                                 examination(mixture, "test", count, shape))
     spread = sharding.wanted(shape)
     start = torch.as_tensor(sharding.row(sharding.of_row(base[0], shape), shape, spread)[None],
-                            device=training.device())
+                            device=devices.device())
     before = {"pretrain_loss": float(examinations.source(start)[0][0]),
               "finetune_loss_before": float(examinations.test(start)[0][0]),
               "finetune_epochs": _epochs(parameters, shape, mixture)}
     quadratic = None
     if int(parameters["sharpness_iterations"]):
         if spread:
-            raise InputError("fixed.sharpness_iterations", "curvature is measured of models that fit one GPU, and this "
-                                                           "one is spread over several: set it to 0")
+            raise InputError("sharpness_iterations", "curvature is measured of models that fit one GPU, and this one "
+                                                     "is spread over several: set it to 0")
         quadratic = sharpness.Quadratic(start, mixture.source.held_out("test", count, shape.context), shape)
         before |= sharpness.summary(quadratic, shape, int(parameters["sharpness_iterations"]), seed)
     noise = None
@@ -174,8 +175,8 @@ def _looks(steps: int, count: int) -> set[int]:
 
 class Best:
     """Early stopping: the weights of each model at the lowest validation loss among the looks, itself called after
-    every step. A model that was frozen by then is looked at no more: one that has no earlier look has nothing to keep
-    (found)."""
+    every step. A model that was frozen by then is looked at no more: one frozen before its first look has no kept
+    weights (found)."""
 
     def __init__(self, state: State, validation: Examination, looks: set[int]) -> None:
         self.flat, self.looks, self._validation = state.flat.clone(), looks, validation
@@ -190,5 +191,5 @@ class Best:
 
     @property
     def found(self) -> Tensor:
-        """Which models have weights that were kept, (models,)."""
+        """Which models have kept weights, (models,): a model frozen before its first look has no kept weights."""
         return torch.isfinite(self._loss)

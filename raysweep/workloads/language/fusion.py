@@ -15,6 +15,7 @@ import time
 import numpy as np
 import torch
 
+from raysweep.workloads import devices
 from raysweep.workloads.language import model, parallel, training
 from raysweep.workloads.language.shapes import Shape
 from raysweep.workloads.language.training import Recipe, State
@@ -26,7 +27,7 @@ GAIN = 0.97  # of the time of one alone, at most; less is within the error of th
 
 def side_by_side(shape: Shape, batch: int, count: int) -> int:
     """Models to train together, of `count` that wait, each on `batch` sequences a step."""
-    if count == 1 or training.device().type == "cpu":
+    if count == 1 or devices.device().type == "cpu":
         return 1
     free = parallel.least(torch.cuda.mem_get_info()[0])
     most = min(count, max(1, int(MEMORY_SHARE * free / shape.training_bytes(batch))))

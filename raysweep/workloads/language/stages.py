@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT_SECONDS = 60.0  # between two checkpoints of a long pretraining
 FIRST, SECOND = "adamw.first", "adamw.second"
+RISE = "training_loss_rise"  # in the meta of a pretraining
 
 
 def pretrained(parameters: Mapping[str, Any], seed: int, store: Store) -> Entry:
@@ -35,8 +36,11 @@ def pretrained(parameters: Mapping[str, Any], seed: int, store: Store) -> Entry:
         parent = _trunk(parameters, seed, store, schedules.trunk_steps(branch))
     else:
         factor = schedules.schedule("constant_warmup" if kind == "constant" else kind, steps, warmup)
-    return store.once(stage, lambda progress: _advance(parameters, seed, factor, steps, parent, progress),
-                      describe=describe)
+
+    def compute(progress: Progress) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        return _advance(parameters, seed, factor, steps, parent, progress, ends=True)
+
+    return store.once(stage, compute, describe=describe)
 
 
 def _trunk(parameters: Mapping[str, Any], seed: int, store: Store, grid: list[int]) -> Entry | None:
@@ -58,8 +62,9 @@ def _trunk(parameters: Mapping[str, Any], seed: int, store: Store, grid: list[in
 
 
 def _advance(parameters: Mapping[str, Any], seed: int, factor: Any, until: int, parent: Entry | None,
-             progress: Progress) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Train from the last checkpoint of this stage, or else its parent, or else from the start."""
+             progress: Progress, ends: bool = False) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Train from the last checkpoint of this stage, or else its parent, or else from the start. ends: pretraining ends
+    here (a trunk goes on), and what it did to the training loss is kept with it."""
     shape, batch = shape_of(parameters), int(parameters["pretrain_batch"])
     text = corpus.load(str(parameters["source"]))
     start = progress.load() or parent
@@ -80,16 +85,23 @@ def _advance(parameters: Mapping[str, Any], seed: int, factor: Any, until: int, 
                     float(parameters["pretrain_weight_decay"]), dropout=float(parameters["pretrain_dropout"]),
                     seed=seed, role="pretrain")
     training.train(state, recipe, _batches(parameters, seed), until, checkpoint)
-    return record(state, shape, batch, text.train_tokens)
+    tensors, meta = record(state, shape, batch, text.train_tokens)
+    return tensors, {**meta, RISE: _rise(state, parameters, seed)} if ends else meta
 
 
-def training_loss_rise(base: np.ndarray, parameters: Mapping[str, Any], seed: int) -> float:
-    """By how much a pretraining raised the loss on its own last batches, in nats (training.mean_rise). base: the
-    weights it ended at (1, weights)."""
+def training_loss_rise(entry: Entry, parameters: Mapping[str, Any], seed: int) -> float:
+    """By how much a pretraining raised the loss on its own last batches, in nats (training.mean_rise). It is kept with
+    the entry; for one that was stored before it was, it is measured now, by all workers of a gang."""
+    if RISE in entry.meta:
+        return float(entry.meta[RISE])
+    shape = shape_of(parameters)
+    return _rise(restore(entry, shape, sharding.wanted(shape)), parameters, seed)
+
+
+def _rise(state: State, parameters: Mapping[str, Any], seed: int) -> float:
     shape, steps, batches = shape_of(parameters), tree.steps_of(parameters), _batches(parameters, seed)
-    spread = sharding.wanted(shape)
-    begun, ended = (training.last_losses(state.flat, batches, steps, shape) for state in (
-        _initial(shape, seed, spread), State.fresh(sharding.row(sharding.of_row(base[0], shape), shape, spread)[None])))
+    begun, ended = (training.last_losses(one.flat, batches, steps, shape) for one in (
+        _initial(shape, seed, sharding.wanted(shape)), state))
     return float(training.mean_rise(begun, ended)[0])
 
 

@@ -34,9 +34,6 @@ Batches = Callable[[int], np.ndarray]
 """Step number -> tokens (batch, length + 1) of that step."""
 
 
-device = devices.device
-
-
 @dataclass
 class State:
     """Models in training. flat, first, second: (models, weights), or a share of that (sharding.py); alive: (models,);
@@ -51,7 +48,7 @@ class State:
     @classmethod
     def fresh(cls, rows: np.ndarray | Tensor, where: torch.device | None = None) -> State:
         """Models at the given weights (models, weights), the optimizer at rest."""
-        flat = torch.as_tensor(rows, device=where or device()).clone()
+        flat = torch.as_tensor(rows, device=where or devices.device()).clone()
         return cls(flat, torch.zeros_like(flat), torch.zeros_like(flat),
                    torch.ones(len(flat), dtype=torch.bool, device=flat.device))
 

@@ -38,8 +38,8 @@ def identity(parameters: Mapping[str, Any], seed: int, trunk_step: int | None = 
         wanted = {**wanted, "pretrain_length": None, "trunk_step": trunk_step}
     try:
         text = corpus.digest(str(parameters["source"]))
-    except BadText as error:  # it was there when the sweep was planned
-        raise InputError("fixed.source", str(error)) from None
+    except BadText as error:  # it was there when the sweep was planned, an axis or fixed
+        raise InputError("source", str(error)) from None
     return content_id([WORKLOAD.name, "pretrain", VERSION, wanted, asdict(shape_of(parameters)), text,
                        int(seed), []])
 
