@@ -206,15 +206,19 @@ def _split(group: _Costed, ask: _Ask, kept: _Kept, total: float, target: float, 
     def together(pieces: list[_Costed]) -> float:
         return sum(piece[2] for piece in pieces)
 
+    def longest(pieces: list[_Costed]) -> float:
+        return max(piece[2] for piece in pieces)
+
     def until_the_end(pieces: list[_Costed]) -> float:
-        return max((total - seconds + together(pieces)) / packing.workers, *(piece[2] for piece in pieces))
+        return max((total - seconds + together(pieces)) / packing.workers, longest(pieces))
 
     def peak(pieces: list[_Costed]) -> float:
         return max(piece[3] for piece in pieces)
 
     pieces = cut(min(len(indices), int(seconds // (1.5 * target)) + 1))
     soonest = pieces
-    while CUTTING_HELPS * together(pieces) > seconds:
+    # fewer, larger pieces where a cut repeats work, or where one piece would do nearly all of it and others wait for it
+    while len(pieces) > 1 and (CUTTING_HELPS * together(pieces) > seconds or longest(pieces) > CUTTING_HELPS * seconds):
         pieces = cut(len(pieces) // 2)
         soonest = min(soonest, pieces, key=until_the_end)
     if until_the_end(soonest) < CUTTING_HELPS * until_the_end(pieces):

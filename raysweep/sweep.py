@@ -391,9 +391,9 @@ def _drive(sweep: Sweep, space: Space, cells: Cells, store: str | None, uri: str
                     sharing = stored_stages.Sharing(folder, current, books, options.on_code_change, say)
                     work = sharing.claim(books.missing())
                     place_of_work = driver.choose(options, work, cells, say)
+                    listen()
+                    feed = mirroring.start(uri, sweep, books) if uri else None
                 prepared = True
-                listen()
-                feed = mirroring.start(uri, sweep, books) if uri else None
                 driver.tidy(folder, still_ours, say)
                 if work.rows:
                     driver.compute(folder, place_of_work, books, sharing, limit, on_complete, say)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 ROUNDING = 1e-12  # what is this small against the values is a zero that rounding made visible
+LARGEST = 1e150  # of a value whose square can be reckoned with
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,15 @@ def usable(frame: pd.DataFrame, value: str, needed: list[str]) -> tuple[pd.DataF
         frame = frame[frame["status"] == "ok"]
     numbers = {name: _numbers(frame, name) for name in (needed[0], value)}  # a slice or a draw may have any label
     frame = frame.assign(**numbers)
-    finite = np.isfinite(numbers[value]) & ~np.isnan(numbers[needed[0]])
+    finite = can_be_fitted(numbers[value]) & ~np.isnan(numbers[needed[0]])
     if not finite.all():
         dropped["no finite value"] = int((~finite).sum())
     return frame[finite], dropped
+
+
+def can_be_fitted(values: np.ndarray) -> np.ndarray:
+    """Which values are finite, and not so large that their squares are not; boolean, of the same shape."""
+    return np.abs(values) <= LARGEST
 
 
 def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from raysweep.records.paths import AnyPath
 from raysweep.reporting import manifest
 from raysweep.reporting.analyses import check_analysis, metrics_of
 from raysweep.reporting.design import Design
+from raysweep.reporting.draws import LARGEST, can_be_fitted
 from raysweep.reporting.html import to_html
 from raysweep.reporting.markdown import to_markdown
 from raysweep.reporting.section import Section
@@ -100,8 +101,6 @@ def _free(path: Path) -> Path:
 def all_sections(frame: pd.DataFrame, design: Design, workload: Workload,
                  on_step: Callable[[int, int], None]) -> list[Section]:
     """One section per analysis asked for, made by `KIND_section` of the module `section_KIND`."""
-    import numpy as np
-
     sections = []
     used: dict[str, int] = {}
     for entry in design.analyses():
@@ -111,8 +110,10 @@ def all_sections(frame: pd.DataFrame, design: Design, workload: Workload,
         kind, options = next(iter(entry.items()))
         used[kind] = used.get(kind, 0) + 1
         name = kind if used[kind] == 1 else f"{kind}_{used[kind]}"
-        good = frame[frame["status"] == "ok"]
-        empty = [metric for metric in metrics_of(options or {}) if not np.isfinite(good[metric]).any()]
+        metrics = metrics_of(options or {})
+        rows = frame.assign(**{metric: frame[metric].where(can_be_fitted(frame[metric])) for metric in metrics})
+        good = rows[rows["status"] == "ok"]
+        empty = [metric for metric in metrics if good[metric].isna().all()]
         if good.empty:
             why = f"{kind}: no row is ok ({states(frame)}), so there is nothing to analyse"
             sections.append(Section(kind.capitalize(), why))
@@ -123,9 +124,19 @@ def all_sections(frame: pd.DataFrame, design: Design, workload: Workload,
             sections.append(Section(kind.capitalize(), why))
         else:
             maker: SectionMaker = getattr(import_module(f"raysweep.reporting.section_{kind}"), f"{kind}_section")
-            sections.append(maker(frame, options or {}, workload, name, design))
+            section = maker(rows, options or {}, workload, name, design)
+            left_out = not_fitted(good, metrics)
+            sections.append(replace(section, headline=f"{section.headline}{left_out}"))
         on_step(len(sections), 2 * len(design.analyses()))
     return sections
+
+
+def not_fitted(good: pd.DataFrame, metrics: Sequence[str]) -> str:
+    """Which ok rows an analysis leaves out, ready to append: a mean over the others is that of survivors."""
+    counts = {metric: int(good[metric].isna().sum()) for metric in metrics}
+    parts = [f"{counted(count, 'ok row')} of {len(good):,} left out, where {metric} is not finite or beyond {LARGEST:g}"
+             for metric, count in counts.items() if count]
+    return f" ({'; '.join(parts)})" if parts else ""
 
 
 def no_curve(good: pd.DataFrame, kind: str, options: Mapping[str, Any], workload: Workload, design: Design) -> str:
