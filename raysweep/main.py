@@ -173,15 +173,16 @@ def results(sweep_names: tuple[str, ...], kind: str, output: str | None, storage
     from raysweep.records import paths
     from raysweep.records import results as table
 
-    found = [sweep.open_sweep(name, storage) for name in sweep_names]
-    for entry in found:
+    tables = []
+    for entry in [sweep.open_sweep(name, storage) for name in sweep_names]:
         books = entry.books()
         for path in books.damaged:
             terminal.say(f"{entry.name}: {path.name} is damaged and left out; `raysweep resume {entry.name}` computes "
                          "its rows again")
         if books.outdated:
             terminal.say(f"{entry.name}: {books.outdated}; `raysweep resume {entry.name}` computes its rows")
-    frame = pandas.concat([entry.results() for entry in found], ignore_index=True)
+        tables.append(entry.results(books))
+    frame = pandas.concat(tables, ignore_index=True)
     if output is None:
         sys.stdout.buffer.write(table.dump(frame, kind))
     else:

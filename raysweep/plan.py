@@ -91,6 +91,8 @@ def enumerate_cells(space: Space, check: bool = True) -> Cells:
     if not chosen:
         raise InputError("exclude", "every cell is excluded; nothing is left to compute")
     full = [{**space.fixed, **cell} for cell in chosen]
+    if check:
+        _check_declared_scales(space, workload)
     if workload.check and check:
         for cell, parameters in zip(chosen, full, strict=True):
             complaint = workload.check(parameters)
@@ -99,6 +101,14 @@ def enumerate_cells(space: Space, check: bool = True) -> Cells:
     columns = {p.name: column(p, [parameters[p.name] for parameters in full]) for p in workload.parameters}
     return Cells(columns, [cell_id(workload, parameters) for parameters in full],
                  *resources.of_cells(space.resources, columns, len(full)))
+
+
+def _check_declared_scales(space: Space, workload: Workload) -> None:
+    """InputError for an axis without a scale of its own whose values do not fit the one that its workload declares."""
+    for name, values in space.axes.items():
+        if name not in space.scale and workload.logarithmic(name) and (low := min(values)) <= 0:
+            raise InputError(f"axes.{name}", f"expected values above 0, since {workload.name} reads this axis in log, "
+                                             f"got {low:g} (scale.{name}=linear reads it as it is)")
 
 
 def _refused(space: Space, cell: Mapping[str, Any], parameter: str, message: str) -> InputError:

@@ -41,7 +41,7 @@ def phase_line(phase: signs.Phase) -> str | None:
         return None
     words, unit = PHASES[phase.name]
     left = "" if phase.left is None else f", {duration(phase.left)} left"
-    return f"{words}: {phase.done:,} of {phase.of:,} {unit}{left}"
+    return f"{words}: {phase.done:,} of {phase.of:,} {unit}{left}" if phase.of else words
 
 
 class Shown:

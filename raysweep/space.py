@@ -18,12 +18,11 @@ from raysweep import resources, workloads
 from raysweep.errors import InputError, shown, unknown
 from raysweep.redaction import has_password
 from raysweep.search import options
-from raysweep.workloads.declaration import Parameter, Workload
+from raysweep.workloads.declaration import SCALES, Parameter, Workload
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 KEYS = ("name", "description", "workload", "axes", "scale", "zip", "exclude", "fixed", "seeds", "search", "resources",
         "analysis")
-SCALES = ("log", "linear")
 MAX_VALUES = 10_000_000  # more cells than this cannot be enumerated, whatever --yes says
 MAX_ON_AXIS = 1_000_000  # checking one by one what takes longer to read than anyone meant to wait
 MAX_END = 1e300  # a span beyond it would overflow

@@ -88,18 +88,17 @@ class Sweep:
         """How many rows ended how."""
         return Counter(row["status"] for row in self.rows().values())
 
-    def results(self) -> pandas.DataFrame:
-        """Its rows as a tidy table, in plan order, then by seed."""
+    def results(self, books: Books | None = None) -> pandas.DataFrame:
+        """Its rows as a tidy table, in plan order, then by seed. books: what was read of its ledger, if it was."""
         from raysweep.records import results
 
-        return results.frame(self.name, self.space.workload, self.cells, self.space.seeds, self.rows())
+        rows = self.rows() if books is None else books.rows
+        return results.frame(self.name, self.space.workload, self.cells, self.space.seeds, rows)
 
     def report(self, directory: str | AnyPath | None = None,
                on_step: Callable[[int, int], None] = lambda done, of: None) -> Report:
         """Fit, draw and write the report; by default into the sweep's own folder, that of a part beside the whole's.
         on_step: told how many of how many steps are done."""
-        if directory is None and self._part:
-            directory = self.folder / sweep_record.PART
         return report([self], directory, on_step)
 
     def failures(self) -> list[ledger.Row]:
@@ -118,38 +117,56 @@ def open_sweep(name: str, storage: str | AnyPath = "sweeps", to_delete: bool = F
 
 def report(sweeps: list[Sweep], directory: str | AnyPath | None = None,
            on_step: Callable[[int, int], None] = lambda done, of: None) -> Report:
-    """One report over one or several sweeps of one workload; InputError if there is nothing to report. on_step: told
-    how many of how many steps are done."""
+    """One report over one or several sweeps of one workload, by default into the first one's folder; InputError if
+    there is nothing to report. on_step: told how many of how many steps are done."""
     import pandas
 
     from raysweep.reporting.report import write_report
 
-    sweeps = list({str(sweep.folder): sweep for sweep in sweeps}.values())  # one that is named twice is there once
+    # one that is named twice is there once
+    sweeps = list({(str(sweep.folder), repr(sweep.space)): sweep for sweep in sweeps}.values())
     first = sweeps[0]
     for other in sweeps[1:]:
         if other.space.workload != first.space.workload:
             raise InputError(other.name, f"is a sweep of {other.space.workload}, {first.name} one of "
                                          f"{first.space.workload}; a report is about one workload")
-    tables = [sweep.results() for sweep in sweeps]
+    labels = _labels(sweeps)
+    books = [sweep.books() for sweep in sweeps]
+    tables = [sweep.results(read).assign(sweep=label)
+              for sweep, label, read in zip(sweeps, labels, books, strict=True)]
     begun = [(sweep, table) for sweep, table in zip(sweeps, tables, strict=True) if len(table)]
     if not begun:
-        outdated = first.books().outdated
+        outdated = books[0].outdated
         raise InputError(first.name, "there are no rows to report yet" + (f" ({outdated})" if outdated else ""))
     frame = pandas.concat([table for _, table in begun], ignore_index=True)
     spaces = [sweep.space.as_dict() for sweep, _ in begun]
-    folder = paths.locate(directory) if directory is not None else first.folder / "report"
-    names = ", ".join(sweep.name for sweep in sweeps)
-    idle = [f"{sweep.name}: no row is there yet." for sweep, table in zip(sweeps, tables, strict=True) if table.empty]
-    notes = [*idle, *_caveats(sweeps), *_stages(sweeps)]
-    with paths.workplace(folder) as home:
-        written = write_report(frame, spaces[0], home, sweep=names, notes=notes, further=spaces[1:], on_step=on_step)
-    files = [folder / Path(str(path)).relative_to(home).as_posix() for path in written.files]
+    home = sweep_record.PART if first.is_part else sweep_record.REPORT
+    folder = paths.locate(directory) if directory is not None else first.folder / home
+    names = ", ".join(labels)
+    idle = [f"{label}: no row is there yet." for label, table in zip(labels, tables, strict=True) if table.empty]
+    notes = [*idle, *_caveats(sweeps), *_stages(sweeps, labels)]
+    with paths.workplace(folder) as room:
+        written = write_report(frame, spaces[0], room, sweep=names, notes=notes, further=spaces[1:], on_step=on_step)
+    files = [folder / Path(str(path)).relative_to(room).as_posix() for path in written.files]
     return replace(written, directory=folder, files=files)
+
+
+def _labels(sweeps: list[Sweep]) -> list[str]:
+    """What a report calls each of several: by its name, where another storage has a sweep of that name by its storage
+    too, and a part of a sweep, beside the whole or another part, by its number."""
+    labels: list[str] = []
+    for sweep in sweeps:
+        alike = [other for other in sweeps if other.name == sweep.name]
+        same = [other for other in alike if other.folder == sweep.folder]
+        parts = [other for other in same if other.is_part]
+        label = sweep.name if len(alike) == len(same) else str(sweep.folder)
+        labels.append(f"{label} (part {parts.index(sweep) + 1})" if sweep in parts and len(same) > 1 else label)
+    return labels
 
 
 def _report(sweep: Sweep) -> Report:
     """The report of a sweep by its driver, which shows how far it is."""
-    steps = [(0, max(2 * len(sweep.space.analysis), 1))]
+    steps = [(0, 0)]  # how many there are is known once the rows are read
     with Phase(sweep.folder, "report", lambda: steps[-1]):
         return sweep.report(on_step=lambda done, of: steps.append((done, of)))
 
@@ -163,10 +180,10 @@ def _caveats(sweeps: list[Sweep]) -> list[str]:
     return list(dict.fromkeys(text for text in said if text))[:3]
 
 
-def _stages(sweeps: list[Sweep]) -> list[str]:
+def _stages(sweeps: list[Sweep], labels: list[str]) -> list[str]:
     """What became of the stored stages of each, where there are any."""
-    return [f"{sweep.name}: {stored_stages.of_sweep(sweep.folder, sweep.record)}" for sweep in sweeps
-            if sweep.workload.stored]
+    return [f"{label}: {stored_stages.of_sweep(sweep.folder, sweep.record)}"
+            for sweep, label in zip(sweeps, labels, strict=True) if sweep.workload.stored]
 
 
 def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None, name: str | None = None,

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from conftest import Outcome, refused, run
 from spaces import small_space, written
-from test_report import TOY, rows_of, space_of
+from test_report import TOY, TRANSFER, rows_of, space_of
 
-from raysweep import extension, workloads
+from raysweep import extension, plan, workloads
 from raysweep.errors import InputError
 from raysweep.reporting.report import write_report
 from raysweep.space import restore, validate
@@ -152,6 +152,25 @@ def test_a_scale_is_checked_recorded_and_changes_no_row() -> None:
         with pytest.raises(InputError) as wrong:
             validate({"name": "s", "workload": "linear_transfer", "axes": {axis: value}, "scale": {axis: "log"}})
         assert str(wrong.value).startswith(f"scale.{axis}: {complaint}")
+
+
+def test_a_scale_that_a_workload_declares_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind, scale, complaint in ((float, "logarithmic", "expected one of log, linear, got 'logarithmic'"),
+                                   (bool, "log", "expected no scale, its values being categories, got 'log'")):
+        with pytest.raises(ValueError, match=f"heat.scale: {complaint}"):
+            Parameter("heat", kind, kind(0), "heat", scale=scale)
+    declared = replace(TRANSFER, parameters=tuple(replace(parameter, scale="log" if parameter.name == "noise" else "")
+                                                  for parameter in TRANSFER.parameters))
+    monkeypatch.setattr(workloads, "get", {"linear_transfer": declared}.__getitem__)
+    asked = {"name": "s", "workload": "linear_transfer", "axes": {"noise": [0.0, 0.1]}}
+    kept = restore(validate(asked).as_dict())
+    with pytest.raises(InputError) as wrong:
+        plan.enumerate_cells(kept)
+    assert str(wrong.value) == ("axes.noise: expected values above 0, since linear_transfer reads this axis in log, "
+                                "got 0 (scale.noise=linear reads it as it is)")
+    assert len(plan.enumerate_cells(kept, check=False)) == 2  # rows that are there stay to be seen
+    assert len(plan.enumerate_cells(validate({**asked, "scale": {"noise": "linear"}}))) == 2
+    assert len(plan.enumerate_cells(validate({**asked, "axes": {"gamma": [0.5]}, "fixed": {"noise": 0}}))) == 1
 
 
 def test_curves_over_words_are_reported_and_fits_over_them_refused(call: Any, storage: Path, tmp_path: Path) -> None:

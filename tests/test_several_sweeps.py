@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import Outcome, run
+from conftest import Outcome, refused, run
 from test_report import TRANSFER, rows_of, space_of
 
+from raysweep.records import ledger
 from raysweep.reporting.comparison import over_cells, paired, per_cell
 from raysweep.reporting.design import Design
 from raysweep.reporting.report import write_report
+from raysweep.sweep import report
 
 METRIC = "transferability_finetune"
 LENGTHS = np.geomspace(0.3, 30, 16).round(4).tolist()
@@ -157,6 +159,94 @@ def test_what_each_sweep_asks_is_answered(call: Callable[..., Outcome], storage:
     assert sorted(table.stem for table in tables.iterdir()) == [f"comparison_{METRIC}", "inflection_turns",
                                                                 "trend_trends"]
     assert "Does depth help?" in text
+
+
+def steps_of(depth: int, noise: list[float], name: str, kind: str, **changes: Any) -> dict[str, Any]:
+    """A space over the noise that asks for its best value, or the regime's."""
+    options = {"metric": METRIC, **({"x": "noise"} if kind == "optimum" else {"lr": "noise", "length": "gamma"})}
+    axes = {"noise": noise, **({"gamma": [0.2, 0.5, 1.0]} if kind == "regime" else {})}
+    return {"name": name, "workload": "linear_transfer", "axes": axes, "fixed": {"dim": 30, "depth": depth},
+            "seeds": 2, "analysis": [{kind: options}], **changes}
+
+
+def test_a_scale_that_another_sweep_has_no_place_on_is_refused(call: Callable[..., Outcome], storage: Path) -> None:
+    noise = [0.1, 0.2, 0.4, 0.8, 1.6]
+    run(storage, steps_of(1, noise, "apart", "optimum", scale={"noise": "log"}))
+    run(storage, steps_of(1, [0.0, *noise], "noiseless", "optimum"))
+    run(storage, {**steps_of(1, noise, "still", "optimum"), "axes": {"gamma": [0.5, 1.0]}, "analysis": [],
+                  "fixed": {"dim": 30, "noise": 0.0}})
+    for names, bad in (("apart", "noiseless"), "noiseless"), (("noiseless", "apart"), "noiseless"), (
+            ("apart", "still"), "still"):
+        home = storage / "refused"
+        refused(call("report", *names, "--storage", storage, "-o", home),
+                f"scale.noise: expected values above 0 on an axis that is read in log, got 0 in {bad}; ")
+        assert not home.exists()
+    run(storage, steps_of(1, noise, "apart", "optimum", scale={"noise": "linear"}))  # what the line advises
+    reported(call, storage, "apart", "noiseless")
+
+
+@pytest.mark.parametrize(("kind", "value", "said"), [
+    ("optimum", np.inf, "sought on its axis; expected finite values on that axis, got inf"),
+    ("regime", 0.0, "sought on a logarithmic scale; expected finite values above 0 on that axis, got 0.0")])
+def test_rates_of_another_sweep_that_cannot_be_fitted_are_said(kind: str, value: float, said: str, tmp_path: Path,
+                                                               ) -> None:
+    axes: dict[str, list[Any]] = {"noise": [0.1, 0.2, 0.4, 0.8, 1.6], "gamma": [0.2, 0.5, 1.0]}
+    one, other = (rows_of(TRANSFER, {**axes, "noise": values}, {}, 3, 0.02).assign(sweep=name)
+                  for name, values in (("one", axes["noise"]), ("other", [value])))
+    other["cell"] += " of the other"
+    space = space_of("linear_transfer", axes, {}, steps_of(1, [], "s", kind)["analysis"])
+    further = space_of("linear_transfer", {"gamma": axes["gamma"]}, {"noise": value}, [])
+    made = write_report(pd.concat([one, other], ignore_index=True), space, tmp_path, sweep="one, other",
+                        further=[further])
+    assert made.headline[0] == f"{kind}: nothing to fit, because the best noise is {said}"
+
+
+def test_sweeps_of_one_name_from_several_storages_are_told_apart(storage: Path, tmp_path: Path) -> None:
+    places = [tmp_path / place for place in ("here", "there", "elsewhere")]
+    sweeps = [run(place, asked("s", depth, LENGTHS[:4])) for depth, place in enumerate(places, 1)]
+    headline = report(sweeps, tmp_path / "report").headline
+    here, there, elsewhere = (place / "s" for place in places)
+    assert f"{there} (depth = 2) less {here} (depth = 1)" in headline[-1]
+    text = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+    assert text.startswith(f"# {here}, {there}, {elsewhere}\n")
+    assert f"`{elsewhere}` has depth = 3" in text
+    tables = {path.name for path in (tmp_path / "report" / "tables").glob("comparison*")}
+    assert tables == {f"comparison__2_{METRIC}.csv", f"comparison__3_{METRIC}.csv"}
+    twice = report([sweeps[0], sweeps[0]], tmp_path / "twice")
+    assert len(twice.headline) == 1
+
+
+def test_a_sweep_and_parts_of_it_are_told_apart(storage: Path, tmp_path: Path) -> None:
+    whole = run(storage, asked("s", 1, LENGTHS[:6]))
+    parts = [run(storage, asked("s", 1, lengths)) for lengths in (LENGTHS[:2], LENGTHS[2:5])]
+    assert all(part.is_part for part in parts)
+    said = report([whole, parts[0]], tmp_path / "one").headline[-1]
+    assert "s (part 1) less s: no difference in every draw; clearly higher in 0, lower in 0 of 2 cells" in said
+    text = (report([*parts, whole], tmp_path / "all").directory / "report.md").read_text(encoding="utf-8")
+    assert text.startswith("# s (part 1), s (part 2), s\n")
+    assert report([parts[0]]).directory.name == "report-part"
+
+
+def test_each_ledger_is_read_once(call: Callable[..., Outcome], storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, depth in (("shallow", 1), ("deep", 8)):
+        run(storage, asked(name, depth, LENGTHS[:2]))
+    read: list[str] = []
+    real = ledger.read
+    monkeypatch.setattr(ledger, "read", lambda folder: (read.append(folder.parent.name), real(folder))[1])
+    assert call("results", "shallow", "deep", "--storage", storage).code == 0
+    assert read == ["shallow", "deep"]
+    reported(call, storage, "shallow", "deep")
+    assert read == ["shallow", "deep"] * 2
+
+
+def test_the_steps_of_a_report_are_known_from_the_first(storage: Path) -> None:
+    sweeps = [run(storage, asked(name, depth, LENGTHS[:4], ("inflection", "trend")))
+              for name, depth in (("shallow", 1), ("deep", 8))]
+    steps: list[tuple[int, int]] = []
+    for several, of in ((sweeps[:1], 4), (sweeps, 6)):
+        steps.clear()
+        report(several, storage / "report", on_step=lambda *step: steps.append(step))
+        assert steps == [(done, of) for done in range(of + 1)]
 
 
 def differing(truth: np.ndarray, rng: np.random.Generator, draws: int = 6, own: float = 0.2) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+from raysweep.errors import InputError
 from raysweep.workloads.declaration import Workload
 
 
@@ -34,11 +35,19 @@ class Design:
         return [*axes, *(name for name in self.between() if name not in axes)]
 
     def scaled(self, workload: Workload) -> Workload:
-        """The workload with the scales that the spaces give its axes; where two differ, the first one's."""
+        """The workload with the scales that the spaces give its axes; where two differ, the first one's. InputError if
+        a sweep has a value that one which is read in log cannot show."""
         said = [(name, scale) for space in self.spaces for name, scale in (space.get("scale") or {}).items()]
         chosen = dict(reversed(said))
-        return replace(workload, parameters=tuple(replace(parameter, scale=chosen.get(parameter.name, parameter.scale))
-                                                  for parameter in workload.parameters))
+        scaled = replace(workload, parameters=tuple(
+            replace(parameter, scale=chosen.get(parameter.name, parameter.scale)) for parameter in workload.parameters))
+        for name in dict.fromkeys(name for space in self.spaces for name in space.get("axes") or {}):
+            for sweep, space in zip(self.names, self.spaces, strict=True) if scaled.logarithmic(name) else ():
+                if (low := min(values_in(space, name), default=1)) <= 0:
+                    raise InputError(f"scale.{name}", "expected values above 0 on an axis that is read in log, got "
+                                                      f"{low:g} in {sweep}; a scale changes no row (say --set "
+                                                      f"scale.{name}=linear when running what has this axis)")
+        return scaled
 
     def between(self) -> list[str]:
         """Parameters with one value in each sweep, and not the same in all."""

@@ -8,9 +8,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raysweep.errors import InputError
 from raysweep.records.paths import AnyPath
 from raysweep.reporting import manifest
-from raysweep.reporting.analyses import check_analysis, metrics_of
+from raysweep.reporting.analyses import check_analysis, metrics_of, rates_complaint
 from raysweep.reporting.design import Design
 from raysweep.reporting.draws import LARGEST, can_be_fitted
 from raysweep.reporting.html import to_html
@@ -51,7 +52,8 @@ def write_report(
     frame: one row per (cell, seed) with status, parameters, metrics and closed forms (`_theory`). space: the resolved
     space; its `analysis` says what is asked. further: the spaces of the other sweeps of the column `sweep`, in its
     order; what they ask is answered too. on_step: told how many of how many steps are done, an analysis being one and
-    its figures another. Raises ValueError for an analysis that cannot be made.
+    its figures another, and so the comparison of several; first that none is. InputError for an analysis that cannot be
+    made, and for a scale that does not fit the values of every sweep.
     """
     from raysweep import workloads
     from raysweep.reporting.style import styled
@@ -66,17 +68,20 @@ def write_report(
     for folder in (home / "figures", home / "tables"):
         _free(folder).mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
+    steps = 2 * (len(design.analyses()) + bool(further))
+    on_step(0, steps)
     with styled():
-        sections = all_sections(frame, design, workload, on_step)
+        sections = all_sections(frame, design, workload, lambda done: on_step(done, steps))
         if further:
             sections.append(comparison_section(every, design, workload))
+            on_step(len(sections), steps)
         for number, section in enumerate(sections, 1):
             for drawing in section.drawings:
                 for ending in ("png", "svg"):
                     path = _free(home / "figures" / f"{drawing.name}.{ending}")
                     drawing.figure.savefig(path, metadata={"Date": None} if ending == "svg" else None)
                     files.append(path)
-            on_step(len(sections) + number, 2 * len(sections))
+            on_step(len(sections) + number, steps)
     for section in sections:
         for name, table in section.tables.items():
             path = _free(home / "tables" / f"{name}.csv")
@@ -99,14 +104,15 @@ def _free(path: Path) -> Path:
 
 
 def all_sections(frame: pd.DataFrame, design: Design, workload: Workload,
-                 on_step: Callable[[int, int], None]) -> list[Section]:
-    """One section per analysis asked for, made by `KIND_section` of the module `section_KIND`."""
+                 on_step: Callable[[int], None]) -> list[Section]:
+    """One section per analysis asked for, made by `KIND_section` of the module `section_KIND`. on_step: told how many
+    are made."""
     sections = []
     used: dict[str, int] = {}
     for entry in design.analyses():
         complaint = check_analysis(entry, (name for name in frame.columns if name in workload.by_name), workload)
         if complaint:
-            raise ValueError(f"analysis: {complaint}")
+            raise InputError("analysis", complaint)
         kind, options = next(iter(entry.items()))
         used[kind] = used.get(kind, 0) + 1
         name = kind if used[kind] == 1 else f"{kind}_{used[kind]}"
@@ -120,6 +126,8 @@ def all_sections(frame: pd.DataFrame, design: Design, workload: Workload,
         elif empty:
             sections.append(Section(kind.capitalize(), f"{kind}: {empty[0]} is finite in no row, so there is nothing "
                                                        "to analyse"))
+        elif why := rates_complaint(kind, options or {}, values_along(frame, kind, options or {})):
+            sections.append(Section(kind.capitalize(), f"{kind}: nothing to fit, because {why.partition(': ')[2]}"))
         elif why := no_curve(good, kind, options or {}, workload, design):
             sections.append(Section(kind.capitalize(), why))
         else:
@@ -127,7 +135,7 @@ def all_sections(frame: pd.DataFrame, design: Design, workload: Workload,
             section = maker(rows, options or {}, workload, name, design)
             left_out = not_fitted(good, metrics)
             sections.append(replace(section, headline=f"{section.headline}{left_out}"))
-        on_step(len(sections), 2 * len(design.analyses()))
+        on_step(len(sections))
     return sections
 
 
@@ -137,6 +145,11 @@ def not_fitted(good: pd.DataFrame, metrics: Sequence[str]) -> str:
     parts = [f"{counted(count, 'ok row')} of {len(good):,} left out, where {metric} is not finite or beyond {LARGEST:g}"
              for metric, count in counts.items() if count]
     return f" ({'; '.join(parts)})" if parts else ""
+
+
+def values_along(frame: pd.DataFrame, kind: str, options: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The axis of the curve with every value that it has in the rows: other sweeps may have more than was planned."""
+    return {options[ALONG[kind]]: frame[options[ALONG[kind]]].unique().tolist()} if kind in ALONG else {}
 
 
 def no_curve(good: pd.DataFrame, kind: str, options: Mapping[str, Any], workload: Workload, design: Design) -> str:

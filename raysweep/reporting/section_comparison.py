@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,7 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
             table = per_cell(pairs, same)
             whole = over_cells(pairs, same)
             x, keys = laid_out(table, metric, design, workload)
-            stem = f"comparison_{metric}" if len(others) == 1 else f"comparison_{name}_{metric}"
+            stem = f"comparison_{metric}" if len(others) == 1 else f"comparison_{file_word(name, place)}_{metric}"
             tables[stem] = table[[*keys, *([x] if x else []), *table.columns[len(same):]]]
             said.append(f"{metric}, {what}: {found(table, whole)}")
             shown.append(shown_row(metric, name, table, whole, len(others) > 1))
@@ -67,6 +68,11 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
     more = f"; {len(said) - SAID} more are in the table" if len(said) > SAID else ""
     headline = "; ".join(said[:SAID]) + more
     return Section("Comparison of the sweeps", headline, method() if tables else [], drawings, shown, tables)
+
+
+def file_word(name: str, place: int) -> str:
+    """A sweep in the name of a file: by its place where what it is called is no plain name, which never begins so."""
+    return name if re.fullmatch(r"[\w.-]+", name) else f"_{place + 1}"
 
 
 def method() -> list[str]:

@@ -21,6 +21,9 @@ Columns = Mapping[str, np.ndarray]
 OK, NOT_CONVERGED, DIVERGED, FAILED = "ok", "not_converged", "diverged", "failed"
 STATUSES = (OK, NOT_CONVERGED, DIVERGED, FAILED)
 
+SCALES = ("log", "linear")
+"""How an axis of numbers can be drawn and fitted."""
+
 _REQUIRED = object()
 
 
@@ -48,6 +51,11 @@ class Parameter:
     pretraining: bool = False
     absent: Any = _REQUIRED
     scale: str = ""
+
+    def __post_init__(self) -> None:
+        if self.scale and (self.categorical or self.scale not in SCALES):
+            wanted = "no scale, its values being categories" if self.categorical else f"one of {', '.join(SCALES)}"
+            raise ValueError(f"{self.name}.scale: expected {wanted}, got {self.scale!r}")
 
     def coerce(self, value: Any) -> Any:
         """The value in the declared type, so that 1 and 1.0 are one; ValueError says what was expected."""
