@@ -201,6 +201,16 @@ def test_rates_of_another_sweep_that_cannot_be_fitted_are_said(kind: str, value:
     assert made.headline[0] == f"{kind}: nothing to fit, because the best noise is {said}"
 
 
+def test_a_sweep_whose_every_row_is_at_infinity_is_a_curve_without_places(call: Callable[..., Outcome], storage: Path,
+                                                                         ) -> None:
+    kinds = ("inflection", "trend", "boundary", "curves")
+    run(storage, asked("shallow", 1, LENGTHS[::3], kinds))
+    run(storage, {**asked("endless", 8, [], ()), "axes": {"noise": [0.1, 0.2]},
+                  "fixed": {"dim": 60, "depth": 8, "pretrain_length": float("inf")}})
+    _, _, tables = reported(call, storage, "shallow", "endless")
+    assert sorted(pd.read_csv(tables / "boundary_zeros.csv")["points"]) == [0, 0, 6]
+
+
 def test_sweeps_of_one_name_from_several_storages_are_told_apart(storage: Path, tmp_path: Path) -> None:
     places = [tmp_path / place for place in ("here", "there", "elsewhere")]
     sweeps = [run(place, asked("s", depth, LENGTHS[:4])) for depth, place in enumerate(places, 1)]

@@ -126,9 +126,7 @@ def all_sections(frame: pd.DataFrame, design: Design, workload: Workload,
         elif empty:
             sections.append(Section(kind.capitalize(), f"{kind}: {empty[0]} is finite in no row, so there is nothing "
                                                        "to analyse"))
-        elif why := rates_complaint(kind, options or {}, values_along(frame, kind, options or {})):
-            sections.append(Section(kind.capitalize(), f"{kind}: nothing to fit, because {why.partition(': ')[2]}"))
-        elif why := no_curve(good, kind, options or {}, workload, design):
+        elif why := no_best_place(frame, kind, options or {}) or no_curve(good, kind, options or {}, workload, design):
             sections.append(Section(kind.capitalize(), why))
         else:
             maker: SectionMaker = getattr(import_module(f"raysweep.reporting.section_{kind}"), f"{kind}_section")
@@ -147,9 +145,11 @@ def not_fitted(good: pd.DataFrame, metrics: Sequence[str]) -> str:
     return f" ({'; '.join(parts)})" if parts else ""
 
 
-def values_along(frame: pd.DataFrame, kind: str, options: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The axis of the curve with every value that it has in the rows: other sweeps may have more than was planned."""
-    return {options[ALONG[kind]]: frame[options[ALONG[kind]]].unique().tolist()} if kind in ALONG else {}
+def no_best_place(frame: pd.DataFrame, kind: str, options: Mapping[str, Any]) -> str:
+    """Why no best place can be sought on an axis, where another sweep has what was never planned. Empty if it can."""
+    axes = {options[ALONG[kind]]: frame[options[ALONG[kind]]].unique().tolist()} if kind in ALONG else {}
+    complaint = rates_complaint(kind, options, axes)
+    return f"{kind}: nothing to fit, because {complaint.partition(': ')[2]}" if complaint else ""
 
 
 def no_curve(good: pd.DataFrame, kind: str, options: Mapping[str, Any], workload: Workload, design: Design) -> str:

@@ -100,6 +100,8 @@ def zero_line(
 
     values = part[x].unique().astype(float)
     values = np.sort(values[np.isfinite(values)])
+    if not len(values):  # all that one of several sweeps has may be at infinity
+        return nothing
     return zeros(surface, values[0], values[-1], log_axis(values, workload.logarithmic(x)), count)
 
 
