@@ -211,6 +211,14 @@ def test_a_sweep_whose_every_row_is_at_infinity_is_a_curve_without_places(call: 
     assert sorted(pd.read_csv(tables / "boundary_zeros.csv")["points"]) == [0, 0, 6]
 
 
+def test_slices_spread_differently_have_one_scale(call: Callable[..., Outcome], storage: Path) -> None:
+    run(storage, asked("shallow", 1, LENGTHS[::3], ("trend",)))
+    run(storage, asked("deep", 8, [1.0, 2.0, 3.0, 4.0], ()))
+    _, text, tables = reported(call, storage, "shallow", "deep")
+    assert pd.read_csv(tables / "trend_trends.csv")["logarithmic"].nunique() == 1
+    assert text.count("slope per ") == 1
+
+
 def test_sweeps_of_one_name_from_several_storages_are_told_apart(storage: Path, tmp_path: Path) -> None:
     places = [tmp_path / place for place in ("here", "there", "elsewhere")]
     sweeps = [run(place, asked("s", depth, LENGTHS[:4])) for depth, place in enumerate(places, 1)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.reporting.design import NOTHING_DECLARED, Design
+from raysweep.reporting.draws import log_axis
 from raysweep.reporting.figures_lines import curves_figure
 from raysweep.reporting.result import EXACT
 from raysweep.reporting.section import Drawing, Section
@@ -37,7 +38,9 @@ def trend_section(
     x, metric, level = options["x"], options["metric"], float(options.get("level", 0.95))
     keys = all_keys(frame, workload, x, list(options.get("by", [])), design)
     rows_of = list(groups(frame, keys))
-    fits = [fit_trend(rows, x, metric, "seed", level, logarithmic=workload.logarithmic(x)) for _, rows in rows_of]
+    places = np.unique(frame[x].to_numpy(float))
+    logarithmic = log_axis(places[np.isfinite(places) & (places > 0)], workload.logarithmic(x))  # for all slices alike
+    fits = [fit_trend(rows, x, metric, "seed", level, logarithmic=logarithmic) for _, rows in rows_of]
     whole = pd.DataFrame(
         [
             {**dict(zip(keys, values, strict=True)), **vars(fit)}

@@ -66,7 +66,7 @@ def fit_trend(frame: pd.DataFrame, x: str, y: str, seed: str, level: float = 0.9
     rows, _ = usable(frame, y, [x, seed])
     curves = draw_curves(rows, x, y, seed)
     finite = np.isfinite(curves.x)
-    logarithmic = log_axis(curves.x[finite & (curves.x > 0)], logarithmic)
+    logarithmic = log_axis(curves.x[finite & (curves.x > 0)]) if logarithmic is None else logarithmic
     use = finite & (curves.x > 0) if logarithmic else finite
     at, values = curves.x[use], curves.values[:, use]
     values = values[np.isfinite(values).any(axis=1)]
