@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from raysweep.errors import InputError, as_typed
@@ -17,15 +18,16 @@ def is_part(recorded: Space, asked: Space, sweep: str) -> bool:
 
     InputError names the first difference where it is neither, but some of both or another question.
     """
-    lost = _difference(recorded, asked)
-    if lost is None or _difference(asked, recorded) is None:
-        return lost is not None
-    raise InputError(lost[0], f"the sweep {sweep} exists with {lost[1]}; choose another name with --name, or ask for "
-                              "the same space, for more of it or for a part of it")
+    lost, gained = dict(_differences(recorded, asked)), dict(_differences(asked, recorded))
+    if not lost or not gained:
+        return bool(lost)
+    path = next((path for path in lost if path in gained), next(iter(lost)))  # fewer values of another key are no fault
+    raise InputError(path, f"the sweep {sweep} exists with {lost[path]}; choose another name with --name, or ask for "
+                           "the same space, for more of it or for a part of it")
 
 
-def _difference(old: Space, new: Space) -> tuple[str, str] | None:
-    """The first thing, by its key and in words, for which `new` does not hold every row of `old`."""
+def _differences(old: Space, new: Space) -> Iterator[tuple[str, str]]:
+    """Everything, by its key and in words, for which `new` does not hold every row of `old`."""
     before, after = old.as_dict(), new.as_dict()
     for key in ("name", "workload", "zip", *after):  # zip before axes: axes that move together are compared together
         if key in FREE:
@@ -35,8 +37,7 @@ def _difference(old: Space, new: Space) -> tuple[str, str] | None:
         else:
             found = _key_difference(key, before[key], after[key], new.zip)
         if found:
-            return found
-    return None
+            yield found
 
 
 def _key_difference(key: str, old: Any, new: Any, zips: list[list[str]]) -> tuple[str, str] | None:

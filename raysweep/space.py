@@ -94,7 +94,7 @@ def validate(data: Mapping[str, Any]) -> Space:
     for key in fixed_raw:
         if key in axes_raw:
             raise InputError(f"fixed.{key}", "also stands under axes; keep one of the two "
-                                             f"(--set fixed.{key}=null takes this one away)")
+                                             f"(--set fixed.{key}=null or axes.{key}=null takes one away)")
     axes = {key: _axis(workload.by_name[key], values, f"axes.{key}") for key, values in axes_raw.items()}
     fixed = {p.name: p.default for p in workload.parameters if p.name not in axes}
     for key, value in fixed_raw.items():

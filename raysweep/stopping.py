@@ -20,6 +20,7 @@ from raysweep.redaction import redact
 INTERRUPTED = 130
 DEADLINE = 18.0
 """Seconds from the signal to the end of the process, whatever it is in the middle of."""
+_MOMENT = 0.02  # seconds after which a signal comes again that found an import
 PATIENCE = 6.0
 """Seconds after which the main thread is not waited for: one call into a numerical library may hold it for minutes."""
 
@@ -44,6 +45,7 @@ def once(close: Callable[..., object]) -> Callable[..., None]:
 @contextlib.contextmanager
 def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
     """Let SIGTERM and SIGHUP stop the block as Ctrl-C does, by KeyboardInterrupt; once, however many of them come.
+    None of the three does so in the middle of an import (`amid_import`).
 
     A signal that was ignored when the block began (SIGHUP under nohup) stays ignored. Should the block not come to an
     end within DEADLINE, the process ends there and then, after `close` was called by another thread. Yields a function
@@ -54,16 +56,23 @@ def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     numbers = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
+    interrupted = signal.getsignal(signal.SIGINT)
     told, over = threading.Event(), threading.Event()
 
     def stop(number: int, frame: Any) -> None:
-        if not told.is_set():
+        if not told.is_set() and not amid_import(number, frame):
             told.set()
+            raise KeyboardInterrupt
+
+    def interrupt(number: int, frame: Any) -> None:
+        if not amid_import(number, frame):
             raise KeyboardInterrupt
 
     def install() -> None:
         for number in numbers:
             signal.signal(number, stop)
+        if interrupted is signal.default_int_handler:
+            signal.signal(signal.SIGINT, interrupt)
 
     install()
     ear, mouth = os.pipe()  # Python writes the number of a signal there at once, whatever the main thread does
@@ -79,7 +88,21 @@ def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
         signal.set_wakeup_fd(listening)
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        if interrupted is signal.default_int_handler:
+            signal.signal(signal.SIGINT, interrupted)
         os.close(mouth)  # which ends the watcher
+
+
+def amid_import(number: int, frame: Any) -> bool:
+    """Whether a signal found the main thread inside Python's own import code, between taking a lock and giving it back:
+    an exception there can be swallowed, with the lock held for good, and then every thread that imports waits for ever.
+    The signal is then sent again a moment later."""
+    if frame is None or not frame.f_code.co_filename.startswith("<frozen importlib"):
+        return False
+    again = threading.Timer(_MOMENT, signal.pthread_kill, (threading.main_thread().ident, number))
+    again.daemon = True
+    again.start()
+    return True
 
 
 def _watch(ear: int, numbers: set[int], over: threading.Event, close: Callable[[], object]) -> None:

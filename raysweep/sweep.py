@@ -204,7 +204,7 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
     folder, existing = place(asked, name, storage)
     check_size(asked, yes)
     uri = mirroring.tracking(tracking_uri, existing, folder.parent)
-    cells = plan.enumerate_cells(asked)
+    cells = _cells(asked, folder if existing else None)
     mirroring.check_runs_per(runs_per, existing)
     stored_stages.check_asked(store, workloads.get(asked.workload), folder)
     if existing and extension.is_part(Space(**existing.space), asked, existing.sweep):
@@ -232,12 +232,7 @@ def resume(name: str, *, storage: str | AnyPath = "sweeps", store: str | None = 
     mirroring.check(uri, found.record, say)
     options = replace(_options(executor, workers, on_code_change, max_hours), retry_failed=True)
     stored_stages.check_asked(store, found.workload, found.folder)
-    try:
-        cells = plan.enumerate_cells(found.space)
-    except InputError:  # a text that is gone is no matter to rows that are there
-        cells = found.cells
-        if Books(found.space, cells, found.folder, retry_failed=True).missing().rows:
-            raise
+    cells = _cells(found.space, found.folder, retry_failed=True)
     return _drive(found, found.space, cells, store, uri, options, report, say)
 
 
@@ -269,6 +264,20 @@ def sync(name: str, *, storage: str | AnyPath = "sweeps", tracking_uri: str | No
     if missing:
         raise Halted("", missing)
     return found
+
+
+def _cells(space: Space, folder: AnyPath | None, retry_failed: bool = False) -> Cells:
+    """The cells of a space. InputError for one that the workload refuses, unless all of its rows are in the folder of a
+    sweep: a text that is gone is no matter to them."""
+    try:
+        return plan.enumerate_cells(space)
+    except InputError:
+        if folder is None:
+            raise
+        cells = plan.enumerate_cells(space, check=False)
+        if Books(space, cells, folder, retry_failed=retry_failed).missing().rows:
+            raise
+        return cells
 
 
 def read(space: str | Path | Mapping[str, Any], set: Mapping[str, Any] | None, overrides: Mapping[str, Any]) -> Space:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from raysweep.progress import duration
+from raysweep.stopping import amid_import
 
 _LONGEST = 1e9  # seconds, thirty years: a timer takes no more than 292 years
 _CLOSING = 30.0  # seconds kept for the mirror and the record, of a limit that is long enough to spare them
@@ -55,7 +56,8 @@ class TimeLimit:
             return
 
         def stop(number: int, frame: Any) -> None:
-            raise self.over()
+            if not amid_import(number, frame):
+                raise self.over()
 
         before = signal.signal(signal.SIGALRM, stop)
         signal.setitimer(signal.ITIMER_REAL, min(max(self.left(), 1e-3), _LONGEST))

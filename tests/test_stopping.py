@@ -130,3 +130,14 @@ def test_a_driver_that_hears_late_closes_its_record_once(sandbox: Path, storage:
     assert driven.returncode == 130
     assert "kept" not in rest
     assert "Traceback" not in rest
+
+
+def test_a_signal_amid_an_import_waits_until_its_locks_are_given_back() -> None:
+    survived: list[str] = []
+    amid = compile("raise_signal(number); survived.append('import')", "<frozen importlib._bootstrap>", "exec")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with pytest.raises(KeyboardInterrupt), stopping.on_signals(lambda: None):
+            exec(amid, {"raise_signal": signal.raise_signal, "number": number, "survived": survived})
+            threading.Event().wait(10)  # until the signal comes again
+            survived.append("never")
+    assert survived == ["import", "import"]
