@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from raysweep import mirroring
 from raysweep.books import Books
 from raysweep.mirroring import CELLS_PER_PACK, mark, members, pack_name
+from raysweep.phrases import command, counted
 from raysweep.records import mirror, signs
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def lines(sweep: Sweep, books: Books, left: int, running: bool) -> list[str]:
     uri, known = sweep.record.tracking_uri, signs.mirrored(sweep.folder)
     if uri is None:
         return ["mirrored to nowhere"]
-    goes_on = f"`raysweep sync {sweep.name} --storage {shlex.quote(str(sweep.folder.parent))}` writes"
+    goes_on = f"`{command('sync', sweep.name, sweep.folder.parent)}` writes"
     if known is None:
         return [f"mirrored to {uri}" + ("" if running else f"; nothing here says how far, {goes_on} what is missing")]
     gone = uri != mirroring.OF_DRIVER and mirror.is_absent(uri)
@@ -45,13 +45,13 @@ def lines(sweep: Sweep, books: Books, left: int, running: bool) -> list[str]:
         known = signs.Mirrored(sweep.record.sweep_id, uri)
     complete, missing = sum(1 for _ in books.complete()), unwritten(sweep, books, known.runs)
     if running:
-        line = f"mirrored to {uri}: {complete - missing:,} of {complete:,} complete cells so far"
+        line = f"mirrored to {uri}: {complete - missing:,} of {counted(complete, 'complete cell')} so far"
     elif missing:
-        line = f"{missing:,} of {complete:,} cells not yet in MLflow ({uri}); {goes_on} them"
+        line = f"{missing:,} of {counted(complete, 'cell')} not yet in MLflow ({uri}); {goes_on} them"
     elif known.status is None or (known.status != mirror.FINISHED and not left):
-        line = f"mirrored to {uri}: all {complete:,} cells; {goes_on} the end of the sweep's own run"
+        line = f"mirrored to {uri}: all {counted(complete, 'cell')}; {goes_on} the end of the sweep's own run"
     else:
-        line = f"mirrored to {uri}: all {complete:,} {'complete ' if left else ''}cells"
+        line = f"mirrored to {uri}: all {counted(complete, 'complete cell' if left else 'cell')}"
     return [line, *page(sweep)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import shlex
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from raysweep import plan, yaml_reader
 from raysweep.books import Books
 from raysweep.errors import Halted, InputError, unknown
 from raysweep.identity import code_version
+from raysweep.phrases import command, counted
 from raysweep.plan import Cells
 from raysweep.progress import Phase
 from raysweep.records import files, ledger, paths, signs, sweep_record
@@ -33,6 +34,8 @@ OF_DRIVER = "sqlite:///mlflow.db"
 RUNS_PER = ("cell", "pack", "sweep")
 RUN_PER_CELL_UP_TO = 5000  # cells; at some 30 ms a run, more would outlast the sweep
 CELLS_PER_PACK = 250
+MANY, LONG = 20, 3.0
+"""Cells that wait at the end, and seconds that it takes, beyond which one is told that nobody has to wait."""
 
 
 def tracking(asked: str | None, record: sweep_record.Record | None, storage: AnyPath) -> str | None:
@@ -55,7 +58,7 @@ def recorded(uri: str | None, storage: AnyPath) -> str | None:
     return without_credentials(uri) if uri else None
 
 
-def check(uri: str | None, record: sweep_record.Record | None, say: Callable[[str], None]) -> None:
+def check(uri: str | None, record: sweep_record.Record | None, storage: AnyPath, say: Callable[[str], None]) -> None:
     """InputError if there is somewhere to mirror to and it cannot be reached; only a word about it where the sweep was
     mirrored there before: it waits for no server, and the mirror is mended later."""
     if uri is None:
@@ -71,7 +74,7 @@ def check(uri: str | None, record: sweep_record.Record | None, say: Callable[[st
         if record.tracking_uri not in (without_credentials(uri), OF_DRIVER):
             raise InputError("--tracking-uri", str(error)) from None
         say(f"--tracking-uri: {error}; going on, and trying again meanwhile; if it stays away: "
-            f"raysweep sync {record.sweep}, later")
+            f"{command('sync', record.sweep, storage)}, later")
 
 
 def remember(folder: AnyPath, record: sweep_record.Record, space: Space, uri: str | None) -> sweep_record.Record:
@@ -159,7 +162,11 @@ class Feed:
         if self._runs_per == "cell":
             parameters = self._sweep.cells.parameters(index)
             rows = self._books.of_cell(index)
-            self.mirror.cell(self._sweep.cells.ids[index], parameters, rows, self._stages(index), mark(rows))
+            try:
+                stages = self._stages(index)
+            except InputError:  # a text that is gone is no matter to rows that are there
+                stages = None
+            self.mirror.cell(self._sweep.cells.ids[index], parameters, rows, stages, mark(rows))
             return
         pack = index // CELLS_PER_PACK
         if self._runs_per == "sweep" or pack in self._told:
@@ -183,14 +190,21 @@ class Feed:
     def stop(self, status: Literal["KILLED", "FAILED"]) -> str | None:
         """The end of a sweep that was interrupted, within seconds; what MLflow does not have of it, in one line."""
         try:
-            return self.mirror.finish(status, {}, {})
+            lacks = self.mirror.finish(status, {}, {})
         except KeyboardInterrupt:  # not even these seconds
-            return self.mirror.shortfall()
+            lacks = self.mirror.shortfall()
+        return self.mended(lacks)
+
+    def mended(self, lacks: str | None) -> str | None:
+        """What MLflow lacks, with the command that writes it."""
+        sweep = self._sweep
+        return f"{lacks}; run `{command('sync', sweep.name, sweep.folder.parent)}`" if lacks else None
 
     def counts(self) -> tuple[int, int]:
         """How many of the cells handed over are in MLflow."""
+        waiting = self.mirror.pending  # looked at first, because both may grow meanwhile
         of = self.mirror.handed
-        return of - self.mirror.pending, of
+        return of - waiting, of
 
 
 def members(cells: Cells, pack: int) -> range:
@@ -220,15 +234,35 @@ def close(feed: Feed, sweep: Sweep, books: Books, say: Callable[[str], None]) ->
                "results.csv": results.dump(sweep.results(), "csv")}
     for name, content in written.items():
         files.replace(sweep.folder / name, content)
-    if (waiting := mirror.pending) > 20:
-        say(f"writing the last {waiting:,} cells to MLflow; all rows are kept: Ctrl-C is safe here, and `raysweep sync "
-            f"{sweep.name} --storage {shlex.quote(str(sweep.folder.parent))}` writes what is missing then")
     statuses = books.statuses()
     summary = {"rows": sum(statuses.values()), **{f"rows_{status}": count for status, count in statuses.items()}}
-    with paths.copied(sweep.folder, (*written, "report")) as home, Phase(sweep.folder, "mirror", feed.counts):
+    with (_told_that_nobody_has_to_wait(sweep, mirror, say), paths.copied(sweep.folder, (*written, "report")) as home,
+          Phase(sweep.folder, "mirror", feed.counts)):
         artifacts = {name: home / name for name in (*written, "report")}
         artifacts["figures"] = artifacts["report"] / "figures"
         artifacts = {name: path for name, path in artifacts.items() if path.exists()}
         warning = mirror.finish("KILLED" if books.missing().rows else "FINISHED", artifacts, summary)
     feed.closed = True
-    return warning
+    return feed.mended(warning)
+
+
+@contextlib.contextmanager
+def _told_that_nobody_has_to_wait(sweep: Sweep, mirror: Mirror, say: Callable[[str], None]) -> Iterator[None]:
+    """Say that Ctrl-C is safe now, if that is worth a line: at once where many cells wait, else where it takes long."""
+    def tell() -> None:
+        waiting = mirror.pending
+        last = f"the last {counted(waiting, 'cell')}" if waiting else "the end of the sweep's own run"
+        say(f"writing {last} to MLflow; all rows are kept: Ctrl-C is safe here, and "
+            f"`{command('sync', sweep.name, sweep.folder.parent)}` writes what is missing then")
+
+    if mirror.pending > MANY:
+        tell()
+        yield
+        return
+    later = threading.Timer(LONG, tell)
+    later.daemon = True
+    later.start()
+    try:
+        yield
+    finally:
+        later.cancel()

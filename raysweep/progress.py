@@ -11,13 +11,14 @@ from types import TracebackType
 from typing import Self
 
 from raysweep import terminal
+from raysweep.phrases import counted
 from raysweep.records import signs
 from raysweep.records.paths import AnyPath
 
 PLAIN_EVERY = 10.0  # seconds between plain lines
 LIVE_EVERY = 0.25  # seconds between two looks of a live line
 SIGN_EVERY = 1.0  # seconds between two signs that a phase leaves in the sweep's folder
-PHASES = {"report": ("writing the report", "steps"), "mirror": ("writing to MLflow", "cells")}
+PHASES = {"report": ("writing the report", "step"), "mirror": ("writing to MLflow", "cell")}
 """What a driver does besides rows: in words, and what it counts."""
 
 
@@ -41,7 +42,7 @@ def phase_line(phase: signs.Phase) -> str | None:
         return None
     words, unit = PHASES[phase.name]
     left = "" if phase.left is None else f", {duration(phase.left)} left"
-    return f"{words}: {phase.done:,} of {phase.of:,} {unit}{left}" if phase.of else words
+    return f"{words}: {phase.done:,} of {counted(phase.of, unit)}{left}" if phase.of else words
 
 
 class Shown:
@@ -123,7 +124,7 @@ class Progress(Shown):
         elapsed = max(time.monotonic() - self._started, 1e-9)
         if not self._rows:
             return "planning"
-        text = f"{self._done:,} of {self._rows:,} rows"
+        text = f"{self._done:,} of {counted(self._rows, 'row')}"
         if not self._done:
             return f"{text}, {duration(elapsed)} so far"
         left = elapsed * max(self._seconds - self._done_seconds, 0) / max(self._done_seconds, 1e-9)

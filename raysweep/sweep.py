@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -25,6 +24,7 @@ from raysweep import (
 from raysweep.books import ON_CODE_CHANGE, Books
 from raysweep.driver import Options
 from raysweep.errors import Halted, InputError, unknown
+from raysweep.phrases import command, counted
 from raysweep.plan import Cells
 from raysweep.progress import Phase
 from raysweep.records import ledger, paths, sweep_record
@@ -209,7 +209,7 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
     stored_stages.check_asked(store, workloads.get(asked.workload), folder)
     if existing and extension.is_part(Space(**existing.space), asked, existing.sweep):
         return _part(Sweep(folder, existing, asked), store, options, report, say)
-    mirroring.check(uri, existing, say)
+    mirroring.check(uri, existing, folder.parent, say)
     new_storage = isinstance(folder, Path) and not folder.parent.exists()
     record = existing or _create(folder, name or asked.name, asked, uri, runs_per or mirroring.default_runs_per(cells),
                                  new_storage)
@@ -229,7 +229,7 @@ def resume(name: str, *, storage: str | AnyPath = "sweeps", store: str | None = 
     """Compute what a sweep still lacks, rows that failed included."""
     found = open_sweep(name, storage)
     uri = mirroring.tracking(tracking_uri, found.record, found.folder.parent)
-    mirroring.check(uri, found.record, say)
+    mirroring.check(uri, found.record, found.folder.parent, say)
     options = replace(_options(executor, workers, on_code_change, max_hours), retry_failed=True)
     stored_stages.check_asked(store, found.workload, found.folder)
     cells = _cells(found.space, found.folder, retry_failed=True)
@@ -244,7 +244,7 @@ def sync(name: str, *, storage: str | AnyPath = "sweeps", tracking_uri: str | No
     uri = mirroring.tracking(tracking_uri, found.record, found.folder.parent)
     if uri is None:
         raise InputError("--tracking-uri", f"{name} is mirrored nowhere; say where to")
-    mirroring.check(uri, None, say)
+    mirroring.check(uri, None, found.folder.parent, say)
     feed: mirroring.Feed | None = None
 
     @stopping.once
@@ -342,16 +342,18 @@ def _part(sweep: Sweep, store: str | None, options: Options, with_report: bool, 
         return _drive(sweep, sweep.space, sweep.cells, store, None, options, with_report, say)
     for note in books.notes:
         say(note)
-    say(f"{sweep.name}: {len(books.rows):,} rows of this part are there; nothing to compute")
+    say(f"{sweep.name}: {_there(len(books.rows), of=' of this part')} there; nothing to compute")
     if not grid and (waiting := Sweep(sweep.folder, sweep.record).books().missing().rows):
-        say(f"its search has not ended, {waiting:,} rows are next; go on with: {_command('resume', sweep)}")
+        say(f"its search has not ended, {_there(waiting)} next; go on with: "
+            f"{command('resume', sweep.name, sweep.folder.parent)}")
     if with_report and books.rows:
         _show(sweep.report(), say)
     return sweep
 
 
-def _command(what: str, sweep: Sweep) -> str:
-    return f"raysweep {what} {sweep.name} --storage {shlex.quote(str(sweep.folder.parent))}"
+def _there(rows: int, every: str = "", of: str = "") -> str:
+    """1 row is, 12 rows are, all 12 rows are, 12 rows of this part are."""
+    return f"1 row{of} is" if rows == 1 else f"{every}{counted(rows, 'row')}{of} are"
 
 
 def _create(folder: AnyPath, name: str, space: Space, uri: str | None, runs_per: str, new_storage: bool,
@@ -384,9 +386,9 @@ def _drive(sweep: Sweep, space: Space, cells: Cells, store: str | None, uri: str
                 say(line)
 
     def kept() -> str:
-        rows = books.rows if books and len(books.rows) > COUNT_AGAIN_UP_TO else sweep.rows()
-        return f"{whole}{len(rows):,} rows are kept; go on with: " + (
-            "the same command" if part else _command(go_on, sweep))
+        rows = len(books.rows if books and len(books.rows) > COUNT_AGAIN_UP_TO else sweep.rows())
+        return f"{_there(rows, whole)} kept; go on with: " + (
+            "the same command" if part else command(go_on, sweep.name, folder.parent))
 
     @stopping.once
     def close(status: Literal["KILLED", "FAILED"], why: str = "") -> None:
@@ -425,7 +427,7 @@ def _drive(sweep: Sweep, space: Space, cells: Cells, store: str | None, uri: str
                     driver.compute(folder, place_of_work, books, sharing, limit, on_complete, say)
                     driver.tidy(folder, still_ours, say)
                 else:
-                    say(f"{sweep.name}: all {len(books.rows):,} rows are there; nothing to compute")
+                    say(f"{sweep.name}: {_there(len(books.rows), 'all ')} there; nothing to compute")
                 whole = "all "
                 try:
                     written = _report(sweep) if with_report else None

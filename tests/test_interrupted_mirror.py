@@ -32,7 +32,8 @@ def test_an_end_that_is_cut_short_leaves_no_run_running(number: signal.Signals, 
     told = driver.stderr.read()
     assert driver.wait(timeout=60) == 130
     assert "interrupted: all 320 rows are kept; go on with: raysweep resume small" in told
-    missing = re.search(r"mirror incomplete: (\d+) cells not written \(of 160\); run `raysweep sync small`", told)
+    missing = re.search(r"mirror incomplete: (\d+) cells not written \(of 160\); run `raysweep sync small "
+                        rf"--storage {storage}`", told)
     with sqlite3.connect(storage / "mlflow.db") as database:
         found = database.execute(STATUSES).fetchall()
     assert "RUNNING" not in {status for status, _, _ in found}

@@ -216,11 +216,55 @@ def test_a_cell_that_mlflow_refuses_holds_up_no_other(sweep: Sweep) -> None:
     warning = writer.finish("FINISHED", {}, {})
     assert time.monotonic() - started < mirror.PATIENCE
     assert warning is not None
-    assert warning.startswith("mirror incomplete: 1 cell")
-    assert "raysweep sync sweep" in warning
+    assert warning.startswith("mirror incomplete: 1 cell not written (of 3; ")
     assert set(sweep.children()) == {"cell-1", "cell-2"}
     assert sweep.parent().info.status == "FINISHED"
     assert writer.pending == 1
+
+
+def test_what_is_written_is_kept_once_a_second_and_at_the_end(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the whole of it each time: not after every cell, however soon each is written."""
+    kept: list[tuple[int, str | None]] = []
+
+    def opened() -> mirror.Mirror:
+        return mirror.Mirror(sweep.uri, None, SPACE, "sweep", "id-1", "code-1",
+                             keep=lambda written, status, experiment: kept.append((len(written), status)))
+
+    monkeypatch.setattr(mirror, "KEEP_EVERY", 3600.0)
+    writer = opened()
+    for index in range(5):
+        writer.cell(f"cell-{index}", parameters(index), rows(index, 1), [], f"mark-{index}")
+        until(lambda: writer.pending == 0)  # it keeps up
+    assert writer.finish("FINISHED", {}, {}) is None
+    assert kept == [(0, None), (5, None), (5, "FINISHED")]
+    kept.clear()
+    monkeypatch.setattr(mirror, "KEEP_EVERY", 0.05)
+    writer = opened()
+    writer.cell("cell-5", parameters(5), rows(5, 1), [], "mark-5")
+    until(lambda: (1, None) in kept)  # nothing more comes, and nobody ends it
+    assert writer.finish("KILLED", {}, {}) is None
+
+
+def test_a_cell_that_is_handed_over_twice_counts_once(sweep: Sweep) -> None:
+    with contextlib.closing(sqlite3.connect(sweep.room / "mlflow.db", isolation_level=None)) as held:
+        held.execute("BEGIN IMMEDIATE")
+        writer = sweep.start()
+        for attempt in range(2):
+            writer.cell("cell-0", parameters(0), rows(attempt, 2), [], f"mark-{attempt}")
+        assert (writer.handed, writer.pending, writer.missing) == (1, 1, 1)
+        held.execute("ROLLBACK")
+    assert writer.finish("FINISHED", {}, {}) is None
+    assert (writer.handed, writer.pending, writer.missing) == (1, 0, 0)
+
+
+def test_a_run_keeps_its_stages_where_they_cannot_be_told_any_more(sweep: Sweep) -> None:
+    for known, stages in (({}, ["stage-0"]), ({"cell-0": "mark"}, None)):
+        writer = mirror.Mirror(sweep.uri, None, SPACE, "sweep", "id-1", "code-1", known=known)
+        writer.cell("cell-0", parameters(0), rows(0, 2), stages, "mark")
+        writer.cell("cell-1", parameters(1), rows(1, 2), None, "mark")
+        assert writer.finish("FINISHED", {}, {}) is None
+        assert sweep.children()["cell-0"].data.tags["raysweep.stage_ids"] == "stage-0"
+        assert "raysweep.stage_ids" not in sweep.children()["cell-1"].data.tags
 
 
 def test_an_interrupted_sweep_is_marked_killed_and_goes_on(sweep: Sweep) -> None:

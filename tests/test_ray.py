@@ -74,7 +74,7 @@ def test_a_halt_on_ray_waits_for_no_trial_that_still_runs(ray_cluster: str, sand
     space = sandbox_space(tmp_path, ["compute", "halt", "wait"])
     written(tmp_path, space)
     started = time.monotonic()
-    with pytest.raises(InputError, match="fixed.folder: expected a place that is there; 1 rows are kept; go on with"):
+    with pytest.raises(InputError, match="fixed.folder: expected a place that is there; 1 row is kept; go on with"):
         run(storage, space, workers=2)
     assert time.monotonic() - started < 60  # the row that waits gives up after 120 s
     (waiting,) = tmp_path.glob("wait-*")

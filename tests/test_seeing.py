@@ -81,7 +81,7 @@ def test_the_hours_end_a_pack_that_does_not_and_resume_goes_on(file: Path, stora
     started = time.monotonic()
     stopped = call("run", file, "--storage", storage, "--executor", "inline", *QUIET, "--max-hours", 2 / 3600)
     assert stopped.code == 130
-    assert "stopped, the 2.0 s of --max-hours are over: 1 rows are kept; go on with: " in stopped.err
+    assert "stopped, the 2.0 s of --max-hours are over: 1 row is kept; go on with: " in stopped.err
     assert time.monotonic() - started < 20
     assert "interrupted, 1 of 2 rows" in call("status", "seen", "--storage", storage).out
     (tmp_path / "go").touch()

@@ -22,7 +22,8 @@ from spaces import sandbox_space, small_space, written
 
 from chaos.waiting import wait_for
 from raysweep import progress, status
-from raysweep.records import ledger, mirror, paths, signs
+from raysweep.errors import InputError
+from raysweep.records import files, ledger, mirror, paths, signs
 
 Call = Callable[..., Outcome]
 
@@ -74,6 +75,34 @@ def test_status_says_that_the_mirror_is_written_and_how_far(space: Path, storage
     assert f"  mirrored to sqlite:///{database.resolve()}: all 6 cells\n" in said
     assert "writing" not in said
     assert not (storage / "small" / signs.PHASE).exists()
+
+
+def test_whoever_waits_for_few_cells_is_told_that_nobody_has_to(space: Path, storage: Path, database: Path) -> None:
+    with driving("run", space, "--storage", storage, "--executor", "inline", "--no-report") as driver:
+        assert driver.stderr is not None
+        with nobody_else_writes(database):
+            told = next((line for line in driver.stderr if "Ctrl-C is safe" in line), "")
+        assert told == ("writing the last 6 cells to MLflow; all rows are kept: Ctrl-C is safe here, and "
+                        f"`raysweep sync small --storage {storage}` writes what is missing then\n")
+        assert driver.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize("problem", [OSError("no room"), InputError("--storage", "no such bucket")])
+def test_a_sign_that_cannot_be_left_costs_the_mirror_nothing(problem: Exception, space: Path, storage: Path,
+                                                             database: Path, call: Call,
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = files.replace
+
+    def replace(path: Path, content: bytes) -> None:
+        if path.name in (signs.PHASE, signs.MIRRORED):
+            raise problem
+        usual(path, content)
+
+    monkeypatch.setattr(files, "replace", replace)
+    outcome = call("run", space, "--storage", storage, "--no-report")
+    assert outcome.code == 0, outcome
+    assert str(problem) not in outcome.err
+    assert finished_cells(database) == 6
 
 
 def test_status_says_that_the_report_is_written_and_how_far(sandbox: Path, storage: Path, tmp_path: Path, call: Call,
@@ -157,6 +186,7 @@ def test_a_sync_that_wrote_not_everything_says_so_and_ends_with_2(storage: Path,
         failed = call("sync", "small", "--storage", storage, "--tracking-uri", f"sqlite:///{database}")
     assert failed.code == 2
     assert failed.err.startswith("mirror incomplete: 6 cells not written (of 6; ")
+    assert failed.err.endswith(f"; run `raysweep sync small --storage {storage}`\n")
     assert failed.err.count("\n") == 1
     assert "6 of 6 cells not yet in MLflow" in call("status", "small", "--storage", storage).out
 

@@ -126,7 +126,7 @@ def test_a_driver_that_hears_late_closes_its_record_once(sandbox: Path, storage:
         _, rest = driven.communicate(timeout=PATIENCE)
     finally:
         driven.kill()
-    assert told == f"interrupted: 1 rows are kept; go on with: raysweep resume sandy --storage {storage}\n"
+    assert told == f"interrupted: 1 row is kept; go on with: raysweep resume sandy --storage {storage}\n"
     assert driven.returncode == 130
     assert "kept" not in rest
     assert "Traceback" not in rest

@@ -6,6 +6,7 @@ import csv
 import gc
 import io
 import json
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -217,9 +218,31 @@ def test_rows_that_raise_cost_milliseconds(sandbox: Path, storage: Path, tmp_pat
         assert found.statuses()["ok"] == 2 * behaviour.count("compute")
         return spent
 
+    seconds("first", 0)  # what is imported now is imported before
     plain = seconds("none", 0)
     assert seconds("some", 15) - plain < 36 * 5e-3
     assert seconds("all", 1) - plain < 540 * 5e-3
+
+
+def test_rows_that_raise_cost_milliseconds_beside_the_mirror_too(
+        sandbox: Path, storage: Path, tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one waits for them, while the thread that mirrors imports MLflow and opens its database."""
+    usual, spent = driver.compute, []
+
+    def timed(*arguments: Any) -> None:
+        started = time.perf_counter()
+        usual(*arguments)
+        spent.append(time.perf_counter() - started)
+
+    monkeypatch.setattr(driver, "compute", timed)
+    storage.mkdir()
+    shutil.copy(template, storage / "mlflow.db")
+    uri = f"sqlite:///{storage / 'mlflow.db'}"
+    x = list(range(24))
+    run(storage, one_pack(tmp_path, x=x, behaviour=["raise" if value % 6 else "compute" for value in x]),
+        tracking_uri=uri)
+    assert spent[0] < 40 * 25e-3
+    assert len(open_sweep("sandy", storage).failures()) == 40
 
 
 @pytest.mark.parametrize(("behaviour", "collected"), [("raise", False), ("memory", True)])

@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from raysweep.phrases import counted
 from raysweep.records import mirror_runs
 from raysweep.records.mirror_content import of_cell, of_pack
 from raysweep.records.mirror_runs import Runs
@@ -58,14 +59,15 @@ class Mirror:
     sweep, sweep_id: its name, and the identity by which its runs are found again. folder: where it lies, with its logs.
     known: what was kept last, the mark of each run that is written, and with it the status of the sweep's own run.
     keep: told of both, and of the experiment's number, as they change, by the thread that writes: once in KEEP_EVERY
-    seconds, and whenever nothing waits to be written.
+    seconds, and at the end.
     """
 
     def __init__(self, tracking_uri: str, artifact_location: str | Path | None, space: Mapping[str, Any], sweep: str,
                  sweep_id: str, code_version: str, folder: str = "", known: Mapping[str, str] | None = None,
                  status: str | None = None, keep: Keep = lambda written, status, experiment: None) -> None:
-        self._uri, self._sweep = tracking_uri, sweep
-        self._written, self._status, self._keep, self._kept = dict(known or {}), status, keep, -KEEP_EVERY
+        self._uri = tracking_uri
+        self._written, self._status = dict(known or {}), status
+        self._keep, self._kept, self._news = keep, float("-inf"), False
         self._handed: dict[str, int] = {}
         self._axes = list(space.get("axes") or {})
         location = None if artifact_location is None or is_server(tracking_uri) else _location(artifact_location)
@@ -83,15 +85,18 @@ class Mirror:
         threading.Thread(target=self._run, name="raysweep-mirror", daemon=True).start()
 
     def cell(self, cell_id: str, params: Mapping[str, Any], rows: Sequence[Mapping[str, Any]],
-             stage_ids: Sequence[str], mark: str = "") -> None:
+             stage_ids: Sequence[str] | None, mark: str = "") -> None:
         """Hand over one complete cell: all its parameters, and one row per draw with seed, status, metrics, seconds.
 
-        mark: what tells these rows from others of the same cell.
+        stage_ids: None where they cannot be told; a run of the same rows that is there keeps its own then. mark: what
+        tells these rows from others of the same cell.
         """
-        params, rows, stage_ids = dict(params), list(rows), list(stage_ids)
+        params, rows, stages = dict(params), list(rows), list(stage_ids or ())
 
         def work(runs: Runs) -> None:
-            mirror_runs.write_cell(runs, cell_id, of_cell(cell_id, self._axes, params, rows, stage_ids))
+            if stage_ids is None and cell_id in runs.children and mark and self._written.get(cell_id) == mark:
+                return
+            mirror_runs.write_cell(runs, cell_id, of_cell(cell_id, self._axes, params, rows, stages))
 
         self._hand_over(_Task(work, cell_id, mark, 1))
 
@@ -114,16 +119,16 @@ class Mirror:
     @property
     def pending(self) -> int:
         """Cells handed over and not seen to be in MLflow yet."""
-        with self._changed:
-            return sum(task.cells for task in (*self._tasks, *self._given_up))
+        with self._changed:  # by run: the rows of a cell that was handed over may be replaced before it is written
+            return sum({task.run: task.cells for task in (*self._tasks, *self._given_up)}.values())
 
     @property
     def missing(self) -> int:
         """Cells handed over that MLflow does not have, as far as is known: those that are pending, without the ones
         that an earlier driver wrote."""
         with self._changed:
-            return sum(task.cells for task in (*self._tasks, *self._given_up)
-                       if not task.mark or self._written.get(task.run) != task.mark)
+            return sum({task.run: task.cells for task in (*self._tasks, *self._given_up)
+                        if not task.mark or self._written.get(task.run) != task.mark}.values())
 
     @property
     def handed(self) -> int:
@@ -153,10 +158,9 @@ class Mirror:
         untouched = self._status == FINISHED and self._end is not None and self._end.keywords["status"] == KILLED
         if not missing and (self._ended or untouched):
             return None
-        what = f"{missing} cells not written" if missing else "the sweep's own run not completed"
-        notes = [*([f"of {self.handed}"] if missing else []), *([self._error] if self._error else [])]
-        cause = f" ({'; '.join(notes)})" if notes else ""
-        return f"mirror incomplete: {what}{cause}; run `raysweep sync {self._sweep}`"
+        what = f"{counted(missing, 'cell')} not written" if missing else "the sweep's own run not completed"
+        notes = [*([f"of {self.handed:,}"] if missing else []), *([self._error] if self._error else [])]
+        return f"mirror incomplete: {what}" + (f" ({'; '.join(notes)})" if notes else "")
 
     def _run(self) -> None:
         try:
@@ -168,10 +172,15 @@ class Mirror:
         """The thread: one task after the other; one that fails goes to the back and everything waits a moment."""
         failures, success = 0, time.monotonic()
         while True:
+            due = self._kept + KEEP_EVERY - time.monotonic()
+            if self._news and due <= 0:
+                self._tell()
             with self._changed:
-                self._changed.wait_for(lambda: self._tasks or self._end)
-                if not self._tasks:
+                self._changed.wait_for(lambda: self._tasks or self._end, due if self._news else None)
+                if not self._tasks and self._end:
                     break
+                if not self._tasks:  # idle, with something that is not kept yet
+                    continue
                 if self._end and time.monotonic() > self._deadline:
                     break
                 task = self._tasks[0]
@@ -181,8 +190,7 @@ class Mirror:
                     self._tasks.popleft()
                     if task.mark:
                         self._written[task.run] = task.mark
-                if not self._tasks or success - self._kept >= KEEP_EVERY:
-                    self._tell()
+                self._news = True
                 continue
             failures, task.failures = failures + 1, task.failures + 1
             with self._changed:
@@ -199,6 +207,8 @@ class Mirror:
                     self._changed.wait(wait)
                 else:  # long while the sweep runs, but not once its end is asked for
                     self._changed.wait_for(lambda: self._end is not None, wait)
+        if self._news:  # whoever interrupts waits for this, and perhaps not for what follows
+            self._tell()
         self._complete()
 
     def _complete(self) -> None:
@@ -222,7 +232,7 @@ class Mirror:
 
     def _tell(self) -> None:
         """Have it kept what is written."""
-        self._kept = time.monotonic()
+        self._kept, self._news = time.monotonic(), False
         with self._changed:
             written = dict(self._written)
         self._keep(written, self._status, self._runs.experiment_id if self._runs else None)

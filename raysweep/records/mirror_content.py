@@ -67,8 +67,10 @@ def of_cell(cell_id: str, axes: Sequence[str], params: Mapping[str, Any], rows: 
     metrics += [(axis, float(params[axis]), 0) for axis in axes if axis not in taken and _is_number(params.get(axis))]
 
     counts = Counter(str(row["status"]) for row in rows)
-    tags = {"raysweep.cell": cell_id, "raysweep.stage_ids": _stages(stage_ids),
+    tags = {"raysweep.cell": cell_id,
             "raysweep.draws": ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))}
+    if stage_ids:
+        tags["raysweep.stage_ids"] = _stages(stage_ids)
     if logs := _logs(rows):
         tags["raysweep.logs"] = cut(logs, LONGEST_TAG)
     if not_finite:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raysweep.phrases import counted
 from raysweep.records.mirror_content import LONGEST_PARAM, LONGEST_TAG, Content, cut, text
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def close_parent(runs: Runs, status: str, artifacts: Mapping[str, Path], summary
     numbers = {name: float(value) for name, value in summary.items()
                if isinstance(value, (int, float)) and abs(value) < float("inf")}
     tags = {f"raysweep.{name}": cut(str(value), LONGEST_TAG) for name, value in summary.items() if name not in numbers}
-    tags["raysweep.mirror"] = f"incomplete: {missing} cells missing" if missing else "complete"
+    tags["raysweep.mirror"] = f"incomplete: {counted(missing, 'cell')} missing" if missing else "complete"
     _log(runs.client, runs.parent_id, [(name, value, 0) for name, value in numbers.items()], {}, tags)
     runs.client.set_terminated(runs.parent_id, status)
 

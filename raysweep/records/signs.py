@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from raysweep.errors import InputError
 from raysweep.records import files, objects
 from raysweep.records.paths import AnyPath
+from raysweep.redaction import redact
 
 PHASE, MIRRORED = "phase.json", "mirrored.json"
+LOGGER = logging.getLogger("raysweep.signs")
+LOST = (OSError, InputError)
+"""What a storage raises, a folder or a bucket: a sign is lost then, and nothing else."""
 FRESH = 60.0
 """Seconds after which a phase that its driver did not repeat is not believed, as far as the clocks agree."""
 
@@ -62,7 +68,7 @@ def phase(folder: AnyPath) -> Phase | None:
 
 def clear_phase(folder: AnyPath) -> None:
     """Take the sign away: the phase is over."""
-    with contextlib.suppress(OSError), objects.as_system_errors():
+    with contextlib.suppress(*LOST), objects.as_system_errors():
         (folder / PHASE).unlink()
 
 
@@ -83,8 +89,10 @@ def mirrored(folder: AnyPath) -> Mirrored | None:
 
 
 def _leave(path: AnyPath, plain: dict[str, Any]) -> None:
-    with contextlib.suppress(OSError):
+    try:
         files.replace(path, json.dumps(plain, separators=(",", ":")).encode())
+    except LOST as error:
+        LOGGER.info("%s cannot be written: %s", path.name, redact(str(error)))
 
 
 def _read(path: AnyPath) -> dict[str, Any]:
@@ -92,6 +100,6 @@ def _read(path: AnyPath) -> dict[str, Any]:
         with objects.as_system_errors():
             content = path.read_bytes()
         plain = json.loads(content)
-    except (OSError, ValueError, RecursionError):
+    except (*LOST, ValueError, RecursionError):
         return {}
     return plain if isinstance(plain, dict) else {}

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.phrases import counted as counted
 from raysweep.workloads.declaration import Workload
 
 SYMBOLS = {  # the letters of the papers, where an axis has one
@@ -142,8 +143,3 @@ def markdown_table(rows: list[Mapping[str, Any]]) -> str:
     cells = [names, *([str(row[name]) for name in names] for row in rows)]
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells]
     return "\n".join([lines[0], "|" + "|".join("---" for _ in names) + "|", *lines[1:]])
-
-
-def counted(count: int, noun: str) -> str:
-    """1 draw, 2 draws; thousands set apart."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
