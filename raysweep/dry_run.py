@@ -18,7 +18,7 @@ from raysweep.resources import Resources
 from raysweep.space import Space
 
 RAY_START = 15.0  # seconds an empty Ray job takes on two cores
-MIRROR_SECONDS = 0.035  # a run in MLflow's SQLite database
+MIRROR_SECONDS = 0.02  # a run in MLflow's SQLite database
 
 
 def describe(space: Space, name: str | None, storage: str | AnyPath, options: Options, yes: bool,

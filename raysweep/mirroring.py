@@ -32,7 +32,7 @@ NOWHERE = "none"
 OF_DRIVER = "sqlite:///mlflow.db"
 """Where a sweep in a bucket is mirrored unless asked otherwise: in the working directory of whoever drives it."""
 RUNS_PER = ("cell", "pack", "sweep")
-RUN_PER_CELL_UP_TO = 5000  # cells; at some 30 ms a run, more would outlast the sweep
+RUN_PER_CELL_UP_TO = 5000  # cells; at some 20 ms a run, more would outlast the sweep
 CELLS_PER_PACK = 250
 MANY, LONG = 20, 3.0
 """Cells that wait at the end, and seconds that it takes, beyond which one is told that nobody has to wait."""

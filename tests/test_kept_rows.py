@@ -31,8 +31,8 @@ def test_rows_stay_where_a_report_is_bad_input(sandbox: Path, storage: Path, tmp
     assert outcome.code == 2
     assert "Traceback" not in outcome.err
     assert outcome.err.splitlines()[-1] == (
-        "fixed.behaviour: expected a row that a caveat can be said of; 2 rows are kept; go on with: raysweep report "
-        f"noted --storage {storage}")
+        "fixed.behaviour: expected a row that a caveat can be said of; all 2 rows are kept; go on with: raysweep "
+        f"report noted --storage {storage}")
     assert call("results", "noted", "--storage", storage).out.count("\n") == 3
     kept = files_of(storage / "noted" / "ledger")
     again = call("resume", "noted", *there)
