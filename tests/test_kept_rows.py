@@ -120,7 +120,7 @@ def test_a_text_that_is_gone_while_a_sweep_is_planned_leaves_nothing(
     written(tmp_path, of_text(text))
     monkeypatch.setattr(sweep, "_create", then_lost)
     refused(call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"),
-            "fixed.source: expected a text file, no such file")
+            "source: expected a text file, no such file")
     assert not storage.exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from raysweep.reporting.joint import joint
 from raysweep.reporting.place_words import others_words
+from raysweep.reporting.report import write_report
 from raysweep.reporting.section_boundary import displacements
 from raysweep.reporting.section_relation import rank_correlation
 from raysweep.reporting.theory_lines import turning_point
@@ -88,3 +90,18 @@ def test_a_closed_form_that_is_known_nowhere_turns_nowhere() -> None:
     ([""] * 3, "; undetermined in 3")])
 def test_a_headline_gives_no_reason_for_more_slices_than_have_it(notes: list[str], words: str) -> None:
     assert others_words(pd.DataFrame({"status": "undetermined", "note": notes})) == words
+
+
+def test_values_too_large_to_fit_are_left_out_and_said_so(tmp_path: Path) -> None:
+    """A perplexity of e^600 is an ok row, and its square is no number."""
+    lengths = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
+    frame = pd.DataFrame([{
+        "cell": f"c{x}", "seed": seed, "status": "ok", "pretrain_length": x, "noise": 0.0,
+        "pretrain_perplexity_after": 5 + x + 0.1 * seed} for x in lengths for seed in range(4)])
+    frame.loc[frame["pretrain_length"] == 64, "pretrain_perplexity_after"] = [np.inf, *np.exp([600.0, 610.0, 620.0])]
+    options = {"metric": "pretrain_perplexity_after", "x": "pretrain_length"}
+    for kind in ("trend", "inflection"):
+        space = {"name": "s", "workload": "language", "axes": {"pretrain_length": lengths}, "fixed": {"noise": 0.0},
+                 "seeds": list(range(4)), "analysis": [{kind: options}]}
+        line = write_report(frame, space, tmp_path / kind, sweep="s").headline[0]
+        assert "4 ok rows of 28 left out, where pretrain_perplexity_after is not finite" in line

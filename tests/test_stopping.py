@@ -135,9 +135,13 @@ def test_a_driver_that_hears_late_closes_its_record_once(sandbox: Path, storage:
 def test_a_signal_amid_an_import_waits_until_its_locks_are_given_back() -> None:
     survived: list[str] = []
     amid = compile("raise_signal(number); survived.append('import')", "<frozen importlib._bootstrap>", "exec")
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with pytest.raises(KeyboardInterrupt), stopping.on_signals(lambda: None):
+
+    def told(number: int) -> None:
+        with stopping.on_signals(lambda: None):
             exec(amid, {"raise_signal": signal.raise_signal, "number": number, "survived": survived})
-            threading.Event().wait(10)  # until the signal comes again
-            survived.append("never")
+            threading.Event().wait(PATIENCE)  # until the signal comes again
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with pytest.raises(KeyboardInterrupt):
+            told(number)
     assert survived == ["import", "import"]
