@@ -35,7 +35,7 @@ def _differences(old: Space, new: Space) -> Iterator[tuple[str, str]]:
         if key == "exclude":
             found = _exclude_difference(old, new)
         else:
-            found = _key_difference(key, before[key], after[key], new.zip)
+            found = _key_difference(key, before[key], after[key], new.zip if old.zip == new.zip else [])
         if found:
             yield found
 
