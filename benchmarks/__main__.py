@@ -85,7 +85,7 @@ def packed_cells(count: int) -> tuple[float, float]:
                        "finetune_steps": STEPS}}
     code = ("import json, sys, time\nfrom raysweep import sweep\nfrom raysweep.executors import ray_tune\n"
             "from raysweep.resources import Resources\n"
-            "ray_tune.connect(None, [Resources()])\nstarted = time.perf_counter()\n"
+            "ray_tune.connect(None, [Resources()], lambda line: None)\nstarted = time.perf_counter()\n"
             "sweep.run(json.loads(sys.argv[1]), storage=sys.argv[2], executor=sys.argv[3], report=False, "
             "tracking_uri='none')\n"
             f"print((time.perf_counter() - started) / {count})")
