@@ -3,6 +3,7 @@ plain lines elsewhere, always on stderr."""
 
 from __future__ import annotations
 
+import abc
 import sys
 import threading
 import time
@@ -45,7 +46,7 @@ def phase_line(phase: signs.Phase) -> str | None:
     return f"{words}: {phase.done:,} of {counted(phase.of, unit)}{left}" if phase.of else words
 
 
-class Shown:
+class Shown(abc.ABC):
     """A context manager that shows `line` while it is open."""
 
     def __init__(self) -> None:
@@ -53,13 +54,13 @@ class Shown:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
+    @abc.abstractmethod
     def line(self) -> str:
         """The state now, in one line."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def counts(self) -> tuple[int, int]:
         """How many of how many are done."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         live = sys.stderr.isatty()
