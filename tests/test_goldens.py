@@ -1,0 +1,62 @@
+"""The same rows as ever: small versions of the packaged spaces, and a storage of an earlier release gone on with."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+
+import raysweep
+from raysweep import space_files
+from raysweep.packaged import spaces
+from tests.goldens import OLD_STORAGE, SPACES, path_of, rows_of
+
+FLOAT64 = 1e-9  # relative: what other libraries of linear algebra leave to chance
+FLOAT32 = 1e-4
+
+
+def test_every_grid_space_has_a_golden() -> None:
+    grids = {name for name, path in spaces().items() if space_files.read(path, {}).search == {"grid": {}}}
+    assert set(SPACES) == grids
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_rows_are_those_of_the_golden(name: str, tmp_path: Path) -> None:
+    golden, rows = pandas.read_csv(path_of(name)), rows_of(name, tmp_path)
+    assert list(rows.columns) == list(golden.columns)
+    for column in golden.columns:
+        numbers = pandas.api.types.is_numeric_dtype(golden[column]) and golden[column].dtype != bool
+        if column in ("cell", "seed", "status") or not numbers:
+            expected = golden[column].where(golden[column].notna(), None)
+            assert [str(value) for value in expected] == [str(value) for value in rows[column]], column
+        else:
+            close = FLOAT32 if "language" in name or name in ("overtraining_noise", "overtraining_olmo30m") else FLOAT64
+            found = pandas.to_numeric(rows[column]).to_numpy(dtype=float)
+            np.testing.assert_allclose(found, golden[column], rtol=close, atol=close * 1e-3, err_msg=column)
+
+
+@pytest.mark.parametrize(("name", "total", "computed"), [("old_linear", 18, 9), ("old_language", 6, 3)])
+def test_a_sweep_of_an_earlier_release_is_resumed_and_its_stages_are_reused(
+        name: str, total: int, computed: int, tmp_path: Path) -> None:
+    storage = tmp_path / "sweeps"
+    shutil.copytree(OLD_STORAGE, storage)
+    before = raysweep.open_sweep(name, storage=storage).results()
+    assert len(before) == total - computed
+    said: list[str] = []
+    resumed = raysweep.resume(name, storage=storage, tracking_uri="none", executor="inline", report=False,
+                              say=said.append)
+    after = resumed.results()
+    assert len(after) == total
+    assert set(after.status) == {"ok"}
+    kept = after.set_index(["cell", "seed"]).loc[list(zip(before.cell, before.seed, strict=True))].reset_index()
+    assert list(kept.code_version) == list(before.code_version)
+    if name == "old_language":
+        assert any("0 computed, " in line for line in said), said
+    rows = json.loads(path_of(name).with_suffix(".json").read_text())
+    metric = {"old_linear": "risk_finetune", "old_language": "finetune_loss"}[name]
+    found = {f"{row.cell} {row.seed}": getattr(row, metric) for row in after.itertuples()}
+    assert found == pytest.approx(rows, rel=FLOAT32 if name == "old_language" else FLOAT64)
