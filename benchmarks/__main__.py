@@ -32,11 +32,14 @@ def seconds(command: list[str], folder: str) -> tuple[float, str]:
 
 def peak_megabytes(command: list[str], folder: str) -> float:
     """Peak resident memory of a command, its children apart."""
-    code = ("import resource, runpy, sys\nsys.argv = sys.argv[1:]\ntry:\n runpy.run_module('raysweep.main', "
-            "run_name='__main__')\nexcept SystemExit:\n pass\n"
-            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, file=sys.stdout)")
-    done = subprocess.run([sys.executable, "-c", code, *command], cwd=folder, check=True, capture_output=True,
-                          text=True)
+    code = (
+        "import resource, runpy, sys\nsys.argv = sys.argv[1:]\ntry:\n runpy.run_module('raysweep.main', "
+        "run_name='__main__')\nexcept SystemExit:\n pass\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, file=sys.stdout)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command], cwd=folder, check=True, capture_output=True, text=True
+    )
     return float(done.stdout.splitlines()[-1])
 
 
@@ -50,8 +53,14 @@ def scratch() -> Iterator[str]:
 def floor() -> float:
     """F, in a process of its own with one BLAS thread."""
     code = "from benchmarks.factorizations import floor_seconds; print(min(floor_seconds() for _ in range(3)))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=HERE.parent, check=True, capture_output=True, text=True,
-                          env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=HERE.parent,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    )
     return float(done.stdout)
 
 
@@ -69,31 +78,48 @@ def per_row(mirrored: bool, rows: int) -> float:
         "started = time.perf_counter()\n"
         "sweep.run(space, storage=sys.argv[1], executor='inline', report=False, "
         f"tracking_uri={'None' if mirrored else repr('none')})\n"
-        f"print((time.perf_counter() - started) / {rows} * 1000)")
+        f"print((time.perf_counter() - started) / {rows} * 1000)"
+    )
     with scratch() as folder:
-        done = subprocess.run([sys.executable, "-c", code, folder], cwd=HERE.parent, check=True, capture_output=True,
-                              text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code, folder], cwd=HERE.parent, check=True, capture_output=True, text=True
+        )
     return float(done.stdout)
 
 
 def packed_cells(count: int) -> tuple[float, float]:
     """Seconds a cell of `count` cells of the small problem by engine network in packs: on a Ray that is up already,
     and in this process."""
-    space = {"name": "packs", "workload": "linear_transfer",
-             "axes": {"overlap_angle": {"linspace": [90 / count, 90, count]}},
-             "fixed": {"engine": "network", "dim": DIM, "gamma": 0.5, "noise": 0.2, "finetune_lr": 0.02,
-                       "finetune_steps": STEPS}}
-    code = ("import json, sys, time\nfrom raysweep import sweep\nfrom raysweep.executors import ray_tune\n"
-            "from raysweep.resources import Resources\n"
-            "ray_tune.connect(None, [Resources()], lambda line: None)\nstarted = time.perf_counter()\n"
-            "sweep.run(json.loads(sys.argv[1]), storage=sys.argv[2], executor=sys.argv[3], report=False, "
-            "tracking_uri='none')\n"
-            f"print((time.perf_counter() - started) / {count})")
+    space = {
+        "name": "packs",
+        "workload": "linear_transfer",
+        "axes": {"overlap_angle": {"linspace": [90 / count, 90, count]}},
+        "fixed": {
+            "engine": "network",
+            "dim": DIM,
+            "gamma": 0.5,
+            "noise": 0.2,
+            "finetune_lr": 0.02,
+            "finetune_steps": STEPS,
+        },
+    }
+    code = (
+        "import json, sys, time\nfrom raysweep import sweep\nfrom raysweep.executors import ray_tune\n"
+        "from raysweep.resources import Resources\n"
+        "ray_tune.connect(None, [Resources()], lambda line: None)\nstarted = time.perf_counter()\n"
+        "sweep.run(json.loads(sys.argv[1]), storage=sys.argv[2], executor=sys.argv[3], report=False, "
+        "tracking_uri='none')\n"
+        f"print((time.perf_counter() - started) / {count})"
+    )
     with scratch() as folder:
         found = {}
         for executor in ("ray", "inline"):
-            done = subprocess.run([sys.executable, "-c", code, json.dumps(space), f"{folder}/{executor}", executor],
-                                  check=True, capture_output=True, text=True)
+            done = subprocess.run(
+                [sys.executable, "-c", code, json.dumps(space), f"{folder}/{executor}", executor],
+                check=True,
+                capture_output=True,
+                text=True,
+            )
             found[executor] = float(done.stdout.splitlines()[-1])
     return found["ray"], found["inline"]
 
@@ -105,8 +131,11 @@ def main() -> None:
         e, _ = seconds([sys.executable, str(HERE / "empty_ray_job.py")], folder)
         help_seconds = statistics.median(seconds([*COMMAND, "--help"], folder)[0] for _ in range(5))
         dry, _ = seconds([*COMMAND, "run", "transfer_phase_diagram", "--dry-run"], folder)
-        naive = float(seconds([sys.executable, str(HERE / "one_trial_per_cell.py"), str(CELLS), str(DIM), str(STEPS)],
-                              folder)[1].split()[-1])
+        naive = float(
+            seconds([sys.executable, str(HERE / "one_trial_per_cell.py"), str(CELLS), str(DIM), str(STEPS)], folder)[
+                1
+            ].split()[-1]
+        )
     bare = ("--executor", "inline", "--tracking-uri", "none", "--no-report")
     inline = statistics.median(diagram(*bare) for _ in range(3))
     whole = diagram("--executor", "ray")
@@ -119,20 +148,35 @@ def main() -> None:
     rows = [
         ("F: bare loop over the 400 factorizations", f"{f:.2f} s", ""),
         ("E: empty Ray Tune job that imports torch", f"{e:.1f} s", ""),
-        ("phase diagram (400 cells x 20 draws), in process, no mirror, no report",
-         f"{inline:.2f} s = {inline / f:.2f} F", f"2 F + 2 s = {2 * f + 2:.1f} s"),
-        ("the same on Ray, with mirror and report", f"{whole:.1f} s",
-         f"4 F + 4 s + E + 30 ms a cell + 8 s = {4 * f + 4 + e + 12 + 8:.1f} s"),
+        (
+            "phase diagram (400 cells x 20 draws), in process, no mirror, no report",
+            f"{inline:.2f} s = {inline / f:.2f} F",
+            f"2 F + 2 s = {2 * f + 2:.1f} s",
+        ),
+        (
+            "the same on Ray, with mirror and report",
+            f"{whole:.1f} s",
+            f"4 F + 4 s + E + 30 ms a cell + 8 s = {4 * f + 4 + e + 12 + 8:.1f} s",
+        ),
         ("plumbing a row, empty workload, 10,000 cells, no mirror", f"{ms:.2f} ms", "5 ms"),
         ("the same mirrored into sqlite, 1,000 cells, waiting for the mirror", f"{mirrored:.1f} ms a cell", "30 ms"),
-        (f"one Ray Tune trial per cell training its layers ({CELLS} cells, dim {DIM}, {STEPS} steps)",
-         f"{naive * 1000:,.0f} ms a cell", ""),
-        (f"the same {CELLS} cells by engine network in one pack: on Ray that is up / in this process",
-         f"{few_on_ray * 1000:,.0f} / {few_in_process * 1000:,.0f} ms a cell: {naive / few_on_ray:.0f} x / "
-         f"{naive / few_in_process:.0f} x less", "50 x"),
-        (f"{PACKED_CELLS} such cells: on Ray that is up / in this process",
-         f"{on_ray * 1000:,.0f} / {in_process * 1000:,.1f} ms a cell: {naive / on_ray:.0f} x / "
-         f"{naive / in_process:.0f} x less", "50 x"),
+        (
+            f"one Ray Tune trial per cell training its layers ({CELLS} cells, dim {DIM}, {STEPS} steps)",
+            f"{naive * 1000:,.0f} ms a cell",
+            "",
+        ),
+        (
+            f"the same {CELLS} cells by engine network in one pack: on Ray that is up / in this process",
+            f"{few_on_ray * 1000:,.0f} / {few_in_process * 1000:,.0f} ms a cell: {naive / few_on_ray:.0f} x / "
+            f"{naive / few_in_process:.0f} x less",
+            "50 x",
+        ),
+        (
+            f"{PACKED_CELLS} such cells: on Ray that is up / in this process",
+            f"{on_ray * 1000:,.0f} / {in_process * 1000:,.1f} ms a cell: {naive / on_ray:.0f} x / "
+            f"{naive / in_process:.0f} x less",
+            "50 x",
+        ),
         ("`raysweep --help`", f"{help_seconds:.2f} s", "0.5 s"),
         ("`raysweep run transfer_phase_diagram --dry-run`", f"{dry:.2f} s", "3 s"),
         ("peak memory in process, 800 rows / 8,000 rows", f"{small:.0f} / {large:.0f} MB", ""),

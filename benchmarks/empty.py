@@ -13,8 +13,12 @@ def compute(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray],
 
 
 WORKLOAD = Workload(
-    name="empty", summary="computes nothing", identity_version=1,
+    name="empty",
+    summary="computes nothing",
+    identity_version=1,
     parameters=tuple(Parameter(name, int, 0, "a number") for name in ("first", "second", "third")),
     metrics=tuple(Metric(f"metric_{i}", "always 0") for i in range(10)),
-    compute="benchmarks.empty:compute", cost=lambda columns: Cost(1e-6 * len(columns["first"]), 1e3),
-    sources=("benchmarks.empty",))
+    compute="benchmarks.empty:compute",
+    cost=lambda columns: Cost(1e-6 * len(columns["first"]), 1e3),
+    sources=("benchmarks.empty",),
+)

@@ -19,6 +19,9 @@ def trial(config: dict[str, int]) -> None:
 
 ray.init(num_cpus=os.cpu_count(), include_dashboard=False, log_to_driver=False)
 with tempfile.TemporaryDirectory() as folder:
-    tune.Tuner(trial, param_space={"number": tune.grid_search([1, 2, 3, 4])},
-               run_config=tune.RunConfig(storage_path=folder, verbose=0)).fit()
+    tune.Tuner(
+        trial,
+        param_space={"number": tune.grid_search([1, 2, 3, 4])},
+        run_config=tune.RunConfig(storage_path=folder, verbose=0),
+    ).fit()
 ray.shutdown()

@@ -45,8 +45,12 @@ def limit_seconds() -> float:
 
     gamma, angle, seeds = (part.ravel() for part in np.meshgrid(GAMMAS, ANGLES, np.arange(DRAWS), indexing="ij"))
     columns = {p.name: column(p, [p.default] * len(seeds)) for p in WORKLOAD.parameters}
-    columns |= {"gamma": gamma, "overlap_angle": angle, "dim": np.full(len(seeds), DIM),
-                "noise": np.full(len(seeds), 0.2)}
+    columns |= {
+        "gamma": gamma,
+        "overlap_angle": angle,
+        "dim": np.full(len(seeds), DIM),
+        "noise": np.full(len(seeds), 0.2),
+    }
     started = time.perf_counter()
     limit.compute(columns, seeds)
     return time.perf_counter() - started

@@ -34,10 +34,14 @@ CARDS = {"H200": (989e12, 4.8e12), "H100": (989e12, 3.35e12), "A100": (312e12, 2
 LOGIT_BYTES = 30
 NOTHING = "not measured: no GPU"
 STEPS, ROUNDS = 4, 7
-ON_CPU = (("a step of 1,024 tokens, the tiny preset's", PRESETS["tiny"], 16, 7),
-          ("a step of 256 tokens, the same model", PRESETS["tiny"], 4, 7))
-ON_GPU = (("8 models of 3.1M weights, 16,384 tokens a step", PRESETS["3m"], 64, 8, 3.0),
-          ("27 models of 3.1M weights, 4,096 tokens a step", PRESETS["3m"], 16, 27, 9.0))
+ON_CPU = (
+    ("a step of 1,024 tokens, the tiny preset's", PRESETS["tiny"], 16, 7),
+    ("a step of 256 tokens, the same model", PRESETS["tiny"], 4, 7),
+)
+ON_GPU = (
+    ("8 models of 3.1M weights, 16,384 tokens a step", PRESETS["3m"], 64, 8, 3.0),
+    ("27 models of 3.1M weights, 4,096 tokens a step", PRESETS["3m"], 16, 27, 9.0),
+)
 
 
 def seconds_a_step(shape: Shape, batch: int, models: int, steps: int = STEPS) -> float:
@@ -97,9 +101,13 @@ def rows() -> list[Row]:
         torch.set_num_threads(1)  # as a trial has
         for what, shape, batch, count in ON_CPU:
             side_by_side, chosen, size = compared(shape, batch, count)
-            found.append((f"{count} fine-tunings in one process on a CPU core, {what}: tokens/s against one at a time",
-                          f"side by side {side_by_side:.2f} x; chosen ({size} at a time) {chosen:.2f} x",
-                          "chosen: 0.95 x or more"))
+            found.append(
+                (
+                    f"{count} fine-tunings in one process on a CPU core, {what}: tokens/s against one at a time",
+                    f"side by side {side_by_side:.2f} x; chosen ({size} at a time) {chosen:.2f} x",
+                    "chosen: 0.95 x or more",
+                )
+            )
         torch.set_num_threads(threads)
     for what, shape, batch, count, bound in ON_GPU:
         label = f"fine-tuning {what}: tokens/s against one at a time"
@@ -121,8 +129,11 @@ def _busy(batch: int = 64) -> tuple[str, str]:
     name, flops, bandwidth = known
     speed = batch * OLMO.context / min(seconds_a_step(OLMO, batch, 1) for _ in range(ROUNDS))
     roof = 1 / roofline_seconds(OLMO, flops, bandwidth)
-    return (f"{speed / 1e6:.2f}M tokens/s on {name} = {utilization(OLMO, speed, flops):.0%}; roofline "
-            f"{roof / 1e6:.2f}M tokens/s = {utilization(OLMO, roof, flops):.0%}, of which {speed / roof:.0%}", bound)
+    return (
+        f"{speed / 1e6:.2f}M tokens/s on {name} = {utilization(OLMO, speed, flops):.0%}; roofline "
+        f"{roof / 1e6:.2f}M tokens/s = {utilization(OLMO, roof, flops):.0%}, of which {speed / roof:.0%}",
+        bound,
+    )
 
 
 if __name__ == "__main__":

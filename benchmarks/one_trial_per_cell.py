@@ -55,8 +55,11 @@ if __name__ == "__main__":
     angles = [90 * (i + 1) / CELLS for i in range(CELLS)]
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
-        tune.Tuner(train, param_space={"overlap_angle": tune.grid_search(angles)},
-                   run_config=tune.RunConfig(storage_path=folder, verbose=0)).fit()
+        tune.Tuner(
+            train,
+            param_space={"overlap_angle": tune.grid_search(angles)},
+            run_config=tune.RunConfig(storage_path=folder, verbose=0),
+        ).fit()
         seconds = time.perf_counter() - started
     ray.shutdown()
     print(seconds / CELLS)

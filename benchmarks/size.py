@@ -87,10 +87,17 @@ def measure(cells: int) -> dict[str, float]:
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="raysweep-size-") as folder:
         for step in (PLAN, RUN, LEDGER, MIRROR, STATUS, RESULTS, REPORT):
-            code = PRELUDE + step + "found['memory'] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n" \
+            code = (
+                PRELUDE + step + "found['memory'] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
                 "print(json.dumps(found))"
-            done = subprocess.run([sys.executable, "-c", code, str(cells), folder], cwd=Path(__file__).parent.parent,
-                                  check=True, capture_output=True, text=True)
+            )
+            done = subprocess.run(
+                [sys.executable, "-c", code, str(cells), folder],
+                cwd=Path(__file__).parent.parent,
+                check=True,
+                capture_output=True,
+                text=True,
+            )
             step_found = json.loads(done.stdout.splitlines()[-1])
             memory = step_found.pop("memory")
             found |= step_found
@@ -102,14 +109,19 @@ def measure(cells: int) -> dict[str, float]:
 def main() -> None:
     """Measure, and print the table."""
     sizes = [int(text) for text in sys.argv[1:]] or SIZES
-    print("| cells | plan | run | driver's memory | ledger, 100 rows a segment: write | reload | merge | mirror | "
-          "status | results | report |")
+    print(
+        "| cells | plan | run | driver's memory | ledger, 100 rows a segment: write | reload | merge | mirror | "
+        "status | results | report |"
+    )
     print("| --- " * 11 + "|")
     for cells in sizes:
         found = measure(cells)
         steps = (f"{found[name]:.2f} s" for name in ("reload", "merge", "mirror", "status", "results", "report"))
-        print(f"| {cells:,} | {found['plan']:.2f} s | {found['run']:.2f} s | {found['memory']:.0f} MB | "
-              f"{found['write']:,.0f} rows/s | {' | '.join(steps)} |", flush=True)
+        print(
+            f"| {cells:,} | {found['plan']:.2f} s | {found['run']:.2f} s | {found['memory']:.0f} MB | "
+            f"{found['write']:,.0f} rows/s | {' | '.join(steps)} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

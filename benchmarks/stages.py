@@ -25,9 +25,11 @@ import numpy as np
 ROUNDS = 2
 RATES = 27
 SPACE: dict[str, Any] = {
-    "name": "stages", "workload": "language",
+    "name": "stages",
+    "workload": "language",
     "axes": {"pretrain_length": [2**18, 2**19], "finetune_lr": {"geomspace": [3e-4, 3e-2, RATES]}},
-    "fixed": {"preset": "tiny", "finetune_steps": 4, "evaluation_tokens": 1024}}
+    "fixed": {"preset": "tiny", "finetune_steps": 4, "evaluation_tokens": 1024},
+}
 SHORT = {**SPACE, "name": "short", "axes": {"pretrain_length": [2**13], "finetune_lr": [1e-3]}}
 MEGABYTES = 256
 ALLOWED = 1.05  # of the bare loop
@@ -57,8 +59,11 @@ def whole_sweep(folder: str) -> dict[str, float]:
     stages = plan.stored_stages(found.workload, found.cells)
     distinct = {stage.id for cell in range(len(found.cells)) for stage in stages(cell, 0)}
     records = stage_tree.records(Store(f"{folder}/store"), Store(f"{folder}/store").stages())
-    return {"seconds": total, "distinct": len(distinct),
-            "computed": sum(record["meta"]["computed"] for record in records.values())}
+    return {
+        "seconds": total,
+        "distinct": len(distinct),
+        "computed": sum(record["meta"]["computed"] for record in records.values()),
+    }
 
 
 class Nowhere:
@@ -112,8 +117,13 @@ def measure() -> dict[str, float]:
     for number in range(ROUNDS):
         for which in ("whole_sweep", "bare_loop")[:: 1 if number % 2 else -1]:
             with tempfile.TemporaryDirectory(prefix="raysweep-bench-") as folder:
-                done = subprocess.run([sys.executable, "-m", "benchmarks.stages", which, folder], check=True,
-                                      stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
+                done = subprocess.run(
+                    [sys.executable, "-m", "benchmarks.stages", which, folder],
+                    check=True,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    cwd=Path(__file__).parent.parent,
+                )
             for name, value in json.loads(done.stdout).items():
                 best[name] = min(value, best.get(name, value))
     return best
@@ -129,15 +139,29 @@ def rows() -> list[tuple[str, str, str]]:
     with tempfile.TemporaryDirectory(prefix="raysweep-bench-") as folder:
         disk = store_speed.measure(folder, MEGABYTES)
     return [
-        (f"stages computed for {count} rows of language (2 lengths x {RATES} rates)", f"{found['computed']:.0f}",
-         f"as many as are distinct = {found['distinct']:.0f}"),
-        ("processor time of that sweep against a bare loop over its distinct stages",
-         f"{found['seconds']:.1f} s = {found['seconds'] / bare:.3f} x", f"{ALLOWED} x"),
-        ("the same as a plain grid that pretrains for every row (from what each stage took)",
-         f"{plain:,.0f} s = {plain / found['seconds']:.1f} x", "at least 10 x"),
-        *((f"checkpoint of {MEGABYTES} MB, {verb}: through the store / the same bytes raw",
-           f"{disk[ours]:,.0f} / {disk[raw]:,.0f} MB/s = {disk[verb]:.2f} x", f"at least {DISK} x")
-          for verb, ours, raw in (("write", "publish", "raw_write"), ("read", "fetch", "raw_read"))),
+        (
+            f"stages computed for {count} rows of language (2 lengths x {RATES} rates)",
+            f"{found['computed']:.0f}",
+            f"as many as are distinct = {found['distinct']:.0f}",
+        ),
+        (
+            "processor time of that sweep against a bare loop over its distinct stages",
+            f"{found['seconds']:.1f} s = {found['seconds'] / bare:.3f} x",
+            f"{ALLOWED} x",
+        ),
+        (
+            "the same as a plain grid that pretrains for every row (from what each stage took)",
+            f"{plain:,.0f} s = {plain / found['seconds']:.1f} x",
+            "at least 10 x",
+        ),
+        *(
+            (
+                f"checkpoint of {MEGABYTES} MB, {verb}: through the store / the same bytes raw",
+                f"{disk[ours]:,.0f} / {disk[raw]:,.0f} MB/s = {disk[verb]:.2f} x",
+                f"at least {DISK} x",
+            )
+            for verb, ours, raw in (("write", "publish", "raw_write"), ("read", "fetch", "raw_read"))
+        ),
     ]
 
 

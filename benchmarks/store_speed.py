@@ -28,7 +28,7 @@ ROUNDS = 8
 def _raw_write(path: Path, content: memoryview) -> None:
     with open(path, "wb", buffering=0) as stream:
         while len(content):
-            content = content[stream.write(content):]
+            content = content[stream.write(content) :]
         os.fsync(stream.fileno())
 
 
@@ -55,8 +55,11 @@ def measure(folder: str, megabytes: int = 256) -> dict[str, float]:
             turn = slice(None, None, 1 if number % 2 else -1)
             seconds = {}
             for name in ("raw_write", "publish")[turn]:
-                write = partial(_raw_write, raw, content) if name == "raw_write" else partial(
-                    store.publish, "stage", tensors, {})
+                write = (
+                    partial(_raw_write, raw, content)
+                    if name == "raw_write"
+                    else partial(store.publish, "stage", tensors, {})
+                )
                 seconds[name] = _seconds(write)
             _forget(Path(room))
             for name in ("raw_read", "fetch")[turn]:
@@ -67,8 +70,11 @@ def measure(folder: str, megabytes: int = 256) -> dict[str, float]:
             if number:
                 speeds[name].append(len(content) / 1e6 / value)
     medians = {name: statistics.median(values) for name, values in speeds.items()}
-    return {**medians, "write": medians["publish"] / medians["raw_write"],
-            "read": medians["fetch"] / medians["raw_read"]}
+    return {
+        **medians,
+        "write": medians["publish"] / medians["raw_write"],
+        "read": medians["fetch"] / medians["raw_read"],
+    }
 
 
 def _fetch(store: Store) -> dict[str, np.ndarray]:

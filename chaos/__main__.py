@@ -32,8 +32,9 @@ def main() -> None:
     processes = multiprocessing.get_context("spawn")
     told: multiprocessing.Queue[Tally] = processes.Queue()
     share = -(-asked.faults // len(asked.kinds))
-    working = [processes.Process(target=work, args=(asked.seed, kind, share, asked.minutes, told))
-               for kind in asked.kinds]
+    working = [
+        processes.Process(target=work, args=(asked.seed, kind, share, asked.minutes, told)) for kind in asked.kinds
+    ]
     for process in working:
         process.start()
     tally = Tally()
@@ -51,33 +52,51 @@ def main() -> None:
 def report(tally: Tally, asked: argparse.Namespace, seconds: float) -> str:
     """The result as Markdown."""
     of = tally.differences
-    totals = {"faults injected": tally.faults, "rows lost": of["lost rows"], "rows doubled or strange":
-              of["doubled"] + of["strange rows"], "rows with another value": of["changed rows"],
-              "cells missing in MLflow": of["lost runs"], "runs strange or with other metrics":
-              of["strange runs"] + of["changed runs"], "orphan runs (RUNNING, half, or without their sweep)":
-              of["orphans"] + of["parents amiss"], "manual repairs": tally.repairs,
-              "ends not as they should be": len(tally.complaints)}
+    totals = {
+        "faults injected": tally.faults,
+        "rows lost": of["lost rows"],
+        "rows doubled or strange": of["doubled"] + of["strange rows"],
+        "rows with another value": of["changed rows"],
+        "cells missing in MLflow": of["lost runs"],
+        "runs strange or with other metrics": of["strange runs"] + of["changed runs"],
+        "orphan runs (RUNNING, half, or without their sweep)": of["orphans"] + of["parents amiss"],
+        "manual repairs": tally.repairs,
+        "ends not as they should be": len(tally.complaints),
+    }
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("ray", "mlflow", "torch", "numpy"))
-    lines = ["# What faults leave behind", "",
-             "Small sweeps are disturbed at random moments, resumed, and held against the same sweep left alone: every "
-             "column of every row but `seconds` (exactly; in `mirror`, where packs are cut otherwise after a fault, to "
-             "1e-9), and in MLflow one finished run a cell with the same metrics. `chaos/` is the program.", "",
-             f"    make chaos CHAOS=\"--seed {asked.seed} --faults {asked.faults} --minutes {asked.minutes:g} "
-             f"--kinds {' '.join(asked.kinds)}\"", "",
-             f"{sum(tally.sweeps.values())} sweeps ({tally.rows:,} rows, {tally.runs:,} runs in MLflow), "
-             f"{tally.drivers} lives of drivers, {seconds / 60:.0f} minutes on {os.cpu_count()} cores; "
-             f"{platform.system()}, Python {platform.python_version()}, {versions}.", "", "| | |", "|:---|---:|",
-             *(f"| {name} | {count} |" for name, count in totals.items()), "",
-             f"| fault | {' | '.join(asked.kinds)} |", f"|:---|{'---:|' * len(asked.kinds)}"]
+    lines = [
+        "# What faults leave behind",
+        "",
+        "Small sweeps are disturbed at random moments, resumed, and held against the same sweep left alone: every "
+        "column of every row but `seconds` (exactly; in `mirror`, where packs are cut otherwise after a fault, to "
+        "1e-9), and in MLflow one finished run a cell with the same metrics. `chaos/` is the program.",
+        "",
+        f'    make chaos CHAOS="--seed {asked.seed} --faults {asked.faults} --minutes {asked.minutes:g} '
+        f'--kinds {" ".join(asked.kinds)}"',
+        "",
+        f"{sum(tally.sweeps.values())} sweeps ({tally.rows:,} rows, {tally.runs:,} runs in MLflow), "
+        f"{tally.drivers} lives of drivers, {seconds / 60:.0f} minutes on {os.cpu_count()} cores; "
+        f"{platform.system()}, Python {platform.python_version()}, {versions}.",
+        "",
+        "| | |",
+        "|:---|---:|",
+        *(f"| {name} | {count} |" for name, count in totals.items()),
+        "",
+        f"| fault | {' | '.join(asked.kinds)} |",
+        f"|:---|{'---:|' * len(asked.kinds)}",
+    ]
     for name in (*LIVES, *DAMAGES):
         counts = [tally.injected[kind, name] for kind in asked.kinds]
         if any(counts):
             lines.append(f"| {name} | {' | '.join(str(count or '') for count in counts)} |")
-    lines += ["", "`rows`: 24 rows that take a while, in this process, mirrored into SQLite; "
-              "`ray`: the same on Ray with two workers; "
-              "`server`: the same, mirrored to an MLflow server that stays away at the end until `raysweep sync`; "
-              "`mirror`: 32 cells of linear_transfer, most of whose time goes to MLflow; `language`: pretrainings kept "
-              "in the stage store and fine-tuned."]
+    lines += [
+        "",
+        "`rows`: 24 rows that take a while, in this process, mirrored into SQLite; "
+        "`ray`: the same on Ray with two workers; "
+        "`server`: the same, mirrored to an MLflow server that stays away at the end until `raysweep sync`; "
+        "`mirror`: 32 cells of linear_transfer, most of whose time goes to MLflow; `language`: pretrainings kept "
+        "in the stage store and fine-tuned.",
+    ]
     lines += ["", *(f"- {text}" for text in tally.complaints)] if tally.complaints else []
     return "\n".join(lines) + "\n"
 

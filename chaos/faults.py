@@ -96,8 +96,9 @@ def _worker_killed(life: Disturbance) -> bool:
 
 def _trials(raylet: int | None) -> list[int]:
     """Processes of trials among the children of a raylet."""
-    listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(raylet)], capture_output=True, text=True,
-                            check=False).stdout
+    listed = subprocess.run(
+        ["ps", "-o", "pid=,args=", "--ppid", str(raylet)], capture_output=True, text=True, check=False
+    ).stdout
     return [int(line.split()[0]) for line in listed.splitlines() if "ray::ImplicitFunc" in line]  # no agent of Ray
 
 
@@ -127,8 +128,10 @@ def _database_locked(life: Disturbance) -> bool:
     database = life.sweep.storage / "mlflow.db"
     injected = False
     if life.wait(process) and database.exists():
-        with (closing(sqlite3.connect(database, timeout=10, isolation_level=None)) as db,
-              contextlib.suppress(sqlite3.OperationalError)):
+        with (
+            closing(sqlite3.connect(database, timeout=10, isolation_level=None)) as db,
+            contextlib.suppress(sqlite3.OperationalError),
+        ):
             db.execute("BEGIN EXCLUSIVE")
             injected = process.poll() is None
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -173,7 +176,7 @@ def _damaged(life: Disturbance, folder: Path, pattern: str, how: str) -> bool:
     place = life.dice.randrange(len(content))
     if how == "flip":
         flipped = content[place] ^ (1 << life.dice.randrange(8))
-        path.write_bytes(content[:place] + bytes([flipped]) + content[place + 1:])
+        path.write_bytes(content[:place] + bytes([flipped]) + content[place + 1 :])
     elif how == "truncate":
         path.write_bytes(content[:place])
     else:  # what a writer that died leaves: a temporary file, and on a poor file system half of a segment
@@ -186,13 +189,17 @@ def _stale_lease(life: Disturbance) -> bool:
     """The lease of a process that died, for a stage that the sweep still needs."""
     store = life.sweep.storage / "store"
     needed = {stage for path in store.glob("refs/*/*.json") for stage in json.loads(path.read_text())["stages"]}
-    missing = sorted(stage for stage in needed if not (store / "entries" / f"{stage}.json").exists()
-                     and not list(store.glob(f"leases/{stage}.*")))
+    missing = sorted(
+        stage
+        for stage in needed
+        if not (store / "entries" / f"{stage}.json").exists() and not list(store.glob(f"leases/{stage}.*"))
+    )
     if not missing:
         return False
     (store / "leases").mkdir(exist_ok=True)
-    (store / "leases" / f"{life.dice.choice(missing)}.1.json").write_text(json.dumps({
-        "token": "chaos", "host": "gone", "process": 1, "beat": 3, "renewed": time.time(), "seconds": 3.0}))
+    (store / "leases" / f"{life.dice.choice(missing)}.1.json").write_text(
+        json.dumps({"token": "chaos", "host": "gone", "process": 1, "beat": 3, "renewed": time.time(), "seconds": 3.0})
+    )
     return True
 
 
@@ -216,12 +223,25 @@ DAMAGES: dict[str, Callable[[Disturbance], bool]] = {
     "checkpoint truncated": lambda life: _damaged(life, life.sweep.storage / "store" / "entries", "*", "truncate"),
     "stale lease": _stale_lease,
 }
-_ALWAYS = ("driver killed", "driver killed", "SIGTERM", "SIGHUP", "Ctrl-C", "terminal gone", "second driver",
-           "segment truncated", "bit of a segment flipped", "half a segment left behind")
-_MORE = {"ray": ("worker killed", "worker killed", "worker killed"), "rows": ("database locked",),
-         "mirror": ("database locked", "driver killed"),
-         "server": ("server killed and restarted",) * 3 + ("server away",) * 2,
-         "language": ("bit of a checkpoint flipped", "checkpoint truncated", "stale lease", "driver killed")}
+_ALWAYS = (
+    "driver killed",
+    "driver killed",
+    "SIGTERM",
+    "SIGHUP",
+    "Ctrl-C",
+    "terminal gone",
+    "second driver",
+    "segment truncated",
+    "bit of a segment flipped",
+    "half a segment left behind",
+)
+_MORE = {
+    "ray": ("worker killed", "worker killed", "worker killed"),
+    "rows": ("database locked",),
+    "mirror": ("database locked", "driver killed"),
+    "server": ("server killed and restarted",) * 3 + ("server away",) * 2,
+    "language": ("bit of a checkpoint flipped", "checkpoint truncated", "stale lease", "driver killed"),
+}
 
 
 def choices(kind: str) -> tuple[str, ...]:

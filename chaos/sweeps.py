@@ -50,17 +50,41 @@ def kinds(room: Path) -> dict[str, Kind]:
     """The sweeps; `room` is where they leave their marks."""
     marks = room / "marks"
     marks.mkdir(exist_ok=True)
-    chaos = {"name": "chaos", "workload": "chaos", "axes": {"x": list(range(8))},
-             "fixed": {"pause": 0.1, "marks": str(marks)}, "seeds": 3}
-    linear = {"name": "linear", "workload": "linear_transfer", "seeds": 3, "fixed": {"dim": 60, "noise": 0.2},
-              "axes": {"overlap_angle": [20, 40, 60, 80], "gamma": [0.2, 0.4, 0.6, 0.8, 0.95, 1.05, 1.2, 1.5]}}
-    language = {"name": "language", "workload": "language", "seeds": 2, "fixed": {
-        "preset": "tiny", "source": "grammar:0", "target": "grammar:0.5", "finetune_steps": 4,
-        "evaluation_tokens": 2048}, "axes": {"pretrain_length": [16384, 32768], "finetune_lr": [0.001, 0.004]}}
+    chaos = {
+        "name": "chaos",
+        "workload": "chaos",
+        "axes": {"x": list(range(8))},
+        "fixed": {"pause": 0.1, "marks": str(marks)},
+        "seeds": 3,
+    }
+    linear = {
+        "name": "linear",
+        "workload": "linear_transfer",
+        "seeds": 3,
+        "fixed": {"dim": 60, "noise": 0.2},
+        "axes": {"overlap_angle": [20, 40, 60, 80], "gamma": [0.2, 0.4, 0.6, 0.8, 0.95, 1.05, 1.2, 1.5]},
+    }
+    language = {
+        "name": "language",
+        "workload": "language",
+        "seeds": 2,
+        "fixed": {
+            "preset": "tiny",
+            "source": "grammar:0",
+            "target": "grammar:0.5",
+            "finetune_steps": 4,
+            "evaluation_tokens": 2048,
+        },
+        "axes": {"pretrain_length": [16384, 32768], "finetune_lr": [0.001, 0.004]},
+    }
     inline, ray = ("--executor", "inline"), ("--executor", "ray", "--workers", "2")
-    return {"rows": Kind("rows", chaos, inline), "ray": Kind("ray", chaos, ray),
-            "server": Kind("server", chaos, inline), "mirror": Kind("mirror", linear, inline, 1e-9),
-            "language": Kind("language", language, inline)}
+    return {
+        "rows": Kind("rows", chaos, inline),
+        "ray": Kind("ray", chaos, ray),
+        "server": Kind("server", chaos, inline),
+        "mirror": Kind("mirror", linear, inline, 1e-9),
+        "language": Kind("language", language, inline),
+    }
 
 
 def site(room: Path) -> Path:
@@ -77,10 +101,17 @@ def site(room: Path) -> Path:
 
 def environment(site_folder: Path, **more: str) -> dict[str, str]:
     """For drivers, and for a Ray whose workers import the workload."""
-    path = os.pathsep.join(entry for entry in (str(site_folder), str(HERE.parent), os.environ.get("PYTHONPATH"))
-                           if entry)
-    return {**os.environ, "PYTHONPATH": path, "RAY_USAGE_STATS_ENABLED": "0", "MLFLOW_DISABLE_TELEMETRY": "true",
-            "OMP_NUM_THREADS": "1", **more}
+    path = os.pathsep.join(
+        entry for entry in (str(site_folder), str(HERE.parent), os.environ.get("PYTHONPATH")) if entry
+    )
+    return {
+        **os.environ,
+        "PYTHONPATH": path,
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "OMP_NUM_THREADS": "1",
+        **more,
+    }
 
 
 class Sweep:
@@ -120,8 +151,14 @@ class Sweep:
         with self.log.open("ab") as log:
             log.write(f"--- {word}\n".encode())
             log.flush()
-            return subprocess.Popen(self.command(word), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                    **{"stderr": log, **streams}, env=self.env, start_new_session=True)
+            return subprocess.Popen(
+                self.command(word),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                **{"stderr": log, **streams},
+                env=self.env,
+                start_new_session=True,
+            )
 
     def finish(self, word: str) -> tuple[int, float]:
         """Exit code and seconds of a driver that is left alone."""
@@ -130,8 +167,13 @@ class Sweep:
 
     def table(self, database: Path | None = None) -> Table:
         """What `raysweep results` prints and what MLflow's database holds, read without MLflow."""
-        done = subprocess.run([sys.executable, "-m", "raysweep.main", "results", self.kind.space["name"], "--storage",
-                               str(self.storage)], capture_output=True, text=True, env=self.env, check=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "raysweep.main", "results", self.kind.space["name"], "--storage", str(self.storage)],
+            capture_output=True,
+            text=True,
+            env=self.env,
+            check=True,
+        )
         found = Table({}, {})
         for row in csv.DictReader(io.StringIO(done.stdout)):
             key = (row["cell"], row["seed"])
@@ -146,9 +188,11 @@ class Sweep:
 
 def _read_mlflow(database: Path, sweep_id: str, found: Table) -> None:
     with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=60)) as db:
-        runs = db.execute("SELECT r.run_uuid, r.status, r.lifecycle_stage FROM runs r JOIN tags t ON "
-                          "t.run_uuid = r.run_uuid AND t.key = 'raysweep.sweep_id' AND t.value = ?",
-                          (sweep_id,)).fetchall()
+        runs = db.execute(
+            "SELECT r.run_uuid, r.status, r.lifecycle_stage FROM runs r JOIN tags t ON "
+            "t.run_uuid = r.run_uuid AND t.key = 'raysweep.sweep_id' AND t.value = ?",
+            (sweep_id,),
+        ).fetchall()
         for run, status, stage in runs:
             tags = dict(db.execute("SELECT key, value FROM tags WHERE run_uuid = ?", (run,)))
             if status == "RUNNING":
@@ -162,8 +206,12 @@ def _read_mlflow(database: Path, sweep_id: str, found: Table) -> None:
             else:
                 found.doubled += cell in found.children
                 found.children[cell] = {
-                    (key, step): value for key, value, step in
-                    db.execute("SELECT key, value, step FROM metrics WHERE run_uuid = ?", (run,)) if key != "seconds"}
+                    (key, step): value
+                    for key, value, step in db.execute(
+                        "SELECT key, value, step FROM metrics WHERE run_uuid = ?", (run,)
+                    )
+                    if key != "seconds"
+                }
 
 
 def compare(found: Table, expected: Table, tolerance: float) -> Counter[str]:
@@ -177,12 +225,14 @@ def compare(found: Table, expected: Table, tolerance: float) -> Counter[str]:
     for key in expected.rows.keys() & found.rows.keys():
         one, other = found.rows[key], expected.rows[key]
         differences["changed rows"] += one.keys() != other.keys() or any(
-            not _same(one[name], value, tolerance) for name, value in other.items())
+            not _same(one[name], value, tolerance) for name, value in other.items()
+        )
     for cell in expected.children.keys() & found.children.keys():
         ours, theirs = found.children[cell], expected.children[cell]
         differences["changed runs"] += ours.keys() != theirs.keys() or any(
             not math.isclose(ours[key], value, rel_tol=max(tolerance, 1e-12), abs_tol=tolerance * 1e-4)
-            for key, value in theirs.items())
+            for key, value in theirs.items()
+        )
     return +differences
 
 

@@ -27,8 +27,12 @@ class Server:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.room, self.database, self.uri = room, room / "server.db", f"http://127.0.0.1:{self.port}"
-        self.env = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
-                    **(variables or {})}
+        self.env = {
+            **os.environ,
+            "MLFLOW_DISABLE_TELEMETRY": "true",
+            "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+            **(variables or {}),
+        }
         self.options = list(options)
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -36,13 +40,28 @@ class Server:
         """Until it answers."""
         if self.process is not None:
             return
-        command = [sys.executable, "-m", "mlflow", "server", *self.options, "--host", "127.0.0.1", "--port",
-                   str(self.port), "--workers", "1", "--backend-store-uri", f"sqlite:///{self.database}",
-                   "--artifacts-destination", str(self.room / "served")]
+        command = [
+            sys.executable,
+            "-m",
+            "mlflow",
+            "server",
+            *self.options,
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+            "--workers",
+            "1",
+            "--backend-store-uri",
+            f"sqlite:///{self.database}",
+            "--artifacts-destination",
+            str(self.room / "served"),
+        ]
         said = self.room / "server.log"
         with said.open("ab") as log:
-            self.process = subprocess.Popen(command, cwd=self.room, stdout=log, stderr=log, env=self.env,
-                                            start_new_session=True)
+            self.process = subprocess.Popen(
+                command, cwd=self.room, stdout=log, stderr=log, env=self.env, start_new_session=True
+            )
         if not wait_for(self._answers, self.process):
             raise RuntimeError(f"the MLflow server does not answer: {said.read_text(errors='replace')[-2000:]}")
 

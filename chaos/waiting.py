@@ -12,8 +12,9 @@ from typing import Any
 LOOK = 0.02  # seconds between two looks
 
 
-def wait_for(condition: Callable[[], object], process: subprocess.Popen[Any] | None = None,
-             seconds: float = 120.0) -> bool:
+def wait_for(
+    condition: Callable[[], object], process: subprocess.Popen[Any] | None = None, seconds: float = 120.0
+) -> bool:
     """Whether a condition came about within so many seconds and, where a process is given, before that had ended."""
     deadline, pause = time.monotonic() + seconds, threading.Event()
     while not condition():

@@ -68,8 +68,12 @@ class Chaos:
 
     def _sweep(self, kind: str) -> Sweep:
         self._number += 1
-        return Sweep(self.kinds[kind], self.room / f"{self._number}-{kind}", self.env,
-                     self.server.uri if kind == "server" and self.server else None)
+        return Sweep(
+            self.kinds[kind],
+            self.room / f"{self._number}-{kind}",
+            self.env,
+            self.server.uri if kind == "server" and self.server else None,
+        )
 
     def expected(self, kind: str) -> tuple[Table, float, int]:
         """What an undisturbed sweep comes out as, the seconds it takes and the segments it writes."""
@@ -93,10 +97,15 @@ class Chaos:
             name = self.dice.choice([name for name in choices(kind) if name not in without])
             word = "resume" if sweep.exists and self.dice.random() < 0.7 else "run"
             by_segments = self.dice.random() < 0.75 and segments > 3
-            life = Disturbance(sweep, self.dice, self.dice.uniform(0, 0.5) if by_segments else
-                               self.dice.uniform(0.1, 0.9) * seconds,
-                               self.dice.randrange(segments // 3 + 1) if by_segments else None, word, self.server,
-                               self.raylet)
+            life = Disturbance(
+                sweep,
+                self.dice,
+                self.dice.uniform(0, 0.5) if by_segments else self.dice.uniform(0.1, 0.9) * seconds,
+                self.dice.randrange(segments // 3 + 1) if by_segments else None,
+                word,
+                self.server,
+                self.raylet,
+            )
             try:
                 injected = LIVES[name](life) if name in LIVES else DAMAGES[name](life)
             except (AssertionError, subprocess.TimeoutExpired) as problem:
@@ -143,16 +152,20 @@ def chaos(seed: int, wanted: list[str], say: Callable[[str], None]) -> Iterator[
     room = Path(tempfile.mkdtemp(prefix="raysweep-chaos-"))
     world = Chaos(room, random.Random(seed), say)
     # under nohup and in the background, drivers would inherit that they do not hear these
-    before = {number: signal.signal(number, handler) for number, handler in
-              ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler))}
+    before = {
+        number: signal.signal(number, handler)
+        for number, handler in ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler))
+    }
     try:
         if "server" in wanted:
             world.server = Server(room, world.env)
             world.server.start()
         if "ray" in wanted:
             address, world.raylet = _start_ray(world.env)
-            world.env |= {"RAY_ADDRESS": address, **{name: value for name, value in os.environ.items()
-                                                     if name.startswith("RAY_AUTH")}}  # which Ray has just set
+            world.env |= {
+                "RAY_ADDRESS": address,
+                **{name: value for name, value in os.environ.items() if name.startswith("RAY_AUTH")},
+            }  # which Ray has just set
         yield world
     finally:
         if world.server:
@@ -175,10 +188,17 @@ def _start_ray(env: dict[str, str]) -> tuple[str, int]:
 
     # a machine that is busy otherwise is not to be taken for dead
     os.environ.update({**env, "RAY_health_check_failure_threshold": "60", "RAY_health_check_timeout_ms": "30000"})
-    context = ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
-                       configure_logging=False, address="local")
-    listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True,
-                            check=True).stdout
+    context = ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        configure_logging=False,
+        address="local",
+    )
+    listed = subprocess.run(
+        ["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True, check=True
+    ).stdout
     raylet = next(int(line.split()[0]) for line in listed.splitlines() if "/raylet/raylet " in line)
     return context.address_info["gcs_address"], raylet
 

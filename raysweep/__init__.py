@@ -1,9 +1,9 @@
 """raysweep: how what you get after fine-tuning depends on pretraining, learning rate, depth and task overlap.
 
-    import raysweep
-    sweep = raysweep.run("quickstart")
-    table = sweep.results()          # a tidy DataFrame
-    sweep.report()                   # figures, report.md and report.html
+import raysweep
+sweep = raysweep.run("quickstart")
+table = sweep.results()          # a tidy DataFrame
+sweep.report()                   # figures, report.md and report.html
 """
 
 from __future__ import annotations

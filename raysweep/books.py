@@ -37,8 +37,9 @@ class Work:
 class Books:
     """What is known of a sweep while it runs: its plan, every row in the ledger, and what is to be replaced."""
 
-    def __init__(self, space: Space, cells: Cells, folder: AnyPath, on_code_change: str = "reuse",
-                 retry_failed: bool = False) -> None:
+    def __init__(
+        self, space: Space, cells: Cells, folder: AnyPath, on_code_change: str = "reuse", retry_failed: bool = False
+    ) -> None:
         self.space, self.cells = space, cells
         self.workload = workloads.get(space.workload)
         contents = ledger.read(folder / sweep_record.LEDGER) if folder.is_dir() else ledger.Contents()
@@ -65,8 +66,10 @@ class Books:
         for version in range(self.workload.identity_version - 1, 0, -1) if empty else ():
             earlier = replace(self.workload, identity_version=version)
             if any(cell_id(earlier, self.cells.parameters(index)) in others for index in empty):
-                return (f"there are rows of version {version} of {self.workload.name}, which are kept and not used: "
-                        f"version {self.workload.identity_version} computes other values")
+                return (
+                    f"there are rows of version {version} of {self.workload.name}, which are kept and not used: "
+                    f"version {self.workload.identity_version} computes other values"
+                )
         return ""
 
     def _changed(self, on_code_change: str) -> set[tuple[str, int]]:
@@ -79,8 +82,10 @@ class Books:
         if on_code_change == "refuse":
             raise InputError("--on-code-change", f"{said}; reuse keeps them, recompute replaces them")
         again = on_code_change == "recompute"
-        self.notes.append(f"{said}, its identity_version did not: " + (
-            "computing them again" if again else "reusing them (--on-code-change recompute replaces them)"))
+        self.notes.append(
+            f"{said}, its identity_version did not: "
+            + ("computing them again" if again else "reusing them (--on-code-change recompute replaces them)")
+        )
         return older if again else set()
 
     def wanted(self) -> list[int]:
@@ -99,8 +104,10 @@ class Books:
         """The rows that ought to be there and are not, or are to be replaced."""
         cells = [cell for cell in self.wanted() if not self.is_complete(cell)]
         done = self.rows.keys() - self._redo
-        pending = {seed: np.asarray([i for i in cells if (self.cells.ids[i], seed) not in done], dtype=np.int64)
-                   for seed in self.space.seeds}
+        pending = {
+            seed: np.asarray([i for i in cells if (self.cells.ids[i], seed) not in done], dtype=np.int64)
+            for seed in self.space.seeds
+        }
         pending = {seed: indices for seed, indices in pending.items() if len(indices)}
         return Work(pending, *plan.estimate(self.workload, self.cells, pending))
 
@@ -120,8 +127,11 @@ class Books:
                 self._redo.discard(key)
                 self._have[row["cell"]] += 1
                 self.rows[key] = row
-        return [self.position[cell] for cell in dict.fromkeys(row["cell"] for row in rows)
-                if self.is_complete(self.position[cell])]
+        return [
+            self.position[cell]
+            for cell in dict.fromkeys(row["cell"] for row in rows)
+            if self.is_complete(self.position[cell])
+        ]
 
     def of_cell(self, cell: int) -> list[ledger.Row]:
         """All draws of a complete cell, by seed."""

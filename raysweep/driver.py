@@ -88,8 +88,15 @@ def packing(place: Place) -> Packing:
     return Packing(workers=place.workers, floor=PACK_FLOOR[place.executor], memory=memory / 2 / place.beside)
 
 
-def compute(folder: AnyPath, place: Place, books: Books, sharing: Sharing, limit: TimeLimit,
-            on_complete: Callable[[int], None], say: Callable[[str], None]) -> None:
+def compute(
+    folder: AnyPath,
+    place: Place,
+    books: Books,
+    sharing: Sharing,
+    limit: TimeLimit,
+    on_complete: Callable[[int], None],
+    say: Callable[[str], None],
+) -> None:
     """Compute what is missing, round by round; `on_complete` is told of every cell whose last draw arrived. TimeIsUp if
     the limit left no time for some packs."""
     space, cells = books.space, books.cells
@@ -99,11 +106,19 @@ def compute(folder: AnyPath, place: Place, books: Books, sharing: Sharing, limit
         for inner in (sweep_record.LEDGER, sweep_record.LOGS):
             (folder / inner).mkdir(exist_ok=True)
     job = trial.Job(
-        space.workload, cells.columns, cells.ids, ledger=paths.absolute(folder / sweep_record.LEDGER),
+        space.workload,
+        cells.columns,
+        cells.ids,
+        ledger=paths.absolute(folder / sweep_record.LEDGER),
         logs=paths.absolute(folder / sweep_record.LOGS),
-        store=sharing.url, sweep=sharing.user, attempt=books.attempt,
-        code_version=code_version(books.workload), cpus=space.resources["cpus_per_trial"])
+        store=sharing.url,
+        sweep=sharing.user,
+        attempt=books.attempt,
+        code_version=code_version(books.workload),
+        cpus=space.resources["cpus_per_trial"],
+    )
     with Progress() as progress:
+
         def propose() -> list[Pack]:
             work = sharing.claim(books.missing())
             if not work.rows:
@@ -118,8 +133,9 @@ def compute(folder: AnyPath, place: Place, books: Books, sharing: Sharing, limit
             try:
                 rows = ledger.read_segment(path)
             except (ledger.Damaged, FileNotFoundError) as error:
-                raise Halted(str(path.parent), f"{path.name} was written there and cannot be read back whole ({error})"
-                             ) from None
+                raise Halted(
+                    str(path.parent), f"{path.name} was written there and cannot be read back whole ({error})"
+                ) from None
             for cell in books.add(rows):
                 on_complete(cell)
             progress.advance(len(pack), pack.seconds)
@@ -179,8 +195,10 @@ def where(place: Place, packs: list[Pack], work: Work) -> str:
     if place.executor == "inline":
         hint = "" if place.asked else "; --executor ray for Ray Tune"
         return f"{size}, in this process, estimated {duration(work.seconds)}{hint}"
-    return f"{size}, Ray Tune with {place.workers} trial{'s' if place.workers != 1 else ''} at a time, estimated " \
-           f"{duration(wall_seconds(packs, place.workers, work.seconds))}"
+    return (
+        f"{size}, Ray Tune with {place.workers} trial{'s' if place.workers != 1 else ''} at a time, estimated "
+        f"{duration(wall_seconds(packs, place.workers, work.seconds))}"
+    )
 
 
 def wall_seconds(packs: list[Pack], trials: int, seconds: float) -> float:
@@ -198,8 +216,9 @@ class Taken(Halted):
 
 
 @contextmanager
-def only_driver(folder: AnyPath, record: Record, say: Callable[[str], None], to_delete: bool = False,
-                ) -> Iterator[Callable[[], None]]:
+def only_driver(
+    folder: AnyPath, record: Record, say: Callable[[str], None], to_delete: bool = False
+) -> Iterator[Callable[[], None]]:
     """Hold a sweep while it is worked on; Taken says who else does, or that its record is no longer this one. Gives a
     check that raises it once it was taken."""
     sweep = record.sweep

@@ -21,8 +21,9 @@ RAY_START = 15.0  # seconds an empty Ray job takes on two cores
 MIRROR_SECONDS = 0.02  # a run in MLflow's SQLite database
 
 
-def describe(space: Space, name: str | None, storage: str | AnyPath, options: Options, yes: bool,
-             store: str | None = None) -> list[str]:
+def describe(
+    space: Space, name: str | None, storage: str | AnyPath, options: Options, yes: bool, store: str | None = None
+) -> list[str]:
     """Lines for the terminal: the question, cells, packs, draws, what is there already, stages, time and memory."""
     folder, record = sweep.place(space, name, storage)
     sweep.check_size(space, yes)
@@ -44,8 +45,10 @@ def describe(space: Space, name: str | None, storage: str | AnyPath, options: Op
     total = len(cells) * len(space.seeds)
     lines = [f"{space.name}: {space.workload}"]
     lines += [f"  {name:18} {_values(values)}" for name, values in space.axes.items()]
-    lines += [f"  {len(cells):,} cell{_s(cells)} x {len(space.seeds):,} draw{_s(space.seeds)} = {total:,} rows"
-              + (f", {len(books.rows):,} of them in the ledger already" if books.rows else "")]
+    lines += [
+        f"  {len(cells):,} cell{_s(cells)} x {len(space.seeds):,} draw{_s(space.seeds)} = {total:,} rows"
+        + (f", {len(books.rows):,} of them in the ledger already" if books.rows else "")
+    ]
     if "grid" not in space.search:
         lines.append(f"  search {_search(space)}: chooses among these cells; this is its next round")
     if part:
@@ -61,11 +64,16 @@ def describe(space: Space, name: str | None, storage: str | AnyPath, options: Op
         lines += [f"  {line}" for line in stage_tree.lines(tree)]
     seconds = driver.wall_seconds(packs, workers, work.seconds) + (RAY_START if executor == "ray" else 0)
     unit = "GPU" if on_gpus else "core"
-    place = "this process" if executor == "inline" else \
-        f"Ray Tune, {workers} trial{'s' if workers != 1 else ''} at a time (start-up included" + (
-            "; --workers N says it for more)" if on_gpus and not options.workers else ")")
-    lines.append(f"  {work.rows:,} rows to compute in {len(packs):,} pack{_s(packs)} of up to "
-                 f"{max(map(len, packs)):,} row{_s(max(packs, key=len))}")
+    place = (
+        "this process"
+        if executor == "inline"
+        else f"Ray Tune, {workers} trial{'s' if workers != 1 else ''} at a time (start-up included"
+        + ("; --workers N says it for more)" if on_gpus and not options.workers else ")")
+    )
+    lines.append(
+        f"  {work.rows:,} rows to compute in {len(packs):,} pack{_s(packs)} of up to "
+        f"{max(map(len, packs)):,} row{_s(max(packs, key=len))}"
+    )
     if cells.needs != [Resources()]:
         for needs, own in _by_needs(packs).items():
             lines.append(f"  {len(own):,} pack{_s(own)} on {needs.words()} each")
@@ -73,10 +81,14 @@ def describe(space: Space, name: str | None, storage: str | AnyPath, options: Op
     lines.append(f"  estimated {duration(seconds)} in {place}; {duration(work.seconds)} of one {unit}")
     if on_gpus and books.workload.gpu_guess:
         lines.append(f"  GPU time is a guess {books.workload.gpu_guess}")
-    lines.append(f"  beside it: MLflow about {duration(4 + MIRROR_SECONDS * runs)} in the background, the report 5 to "
-                 "30 s (--tracking-uri none and --no-report leave them out)")
-    lines.append(f"  estimated memory {max(pack.peak_bytes for pack in packs) / 1e6:,.0f} MB a trial; "
-                 f"rows on disk about {work.rows * 700 / 1e6:,.1f} MB")
+    lines.append(
+        f"  beside it: MLflow about {duration(4 + MIRROR_SECONDS * runs)} in the background, the report 5 to "
+        "30 s (--tracking-uri none and --no-report leave them out)"
+    )
+    lines.append(
+        f"  estimated memory {max(pack.peak_bytes for pack in packs) / 1e6:,.0f} MB a trial; "
+        f"rows on disk about {work.rows * 700 / 1e6:,.1f} MB"
+    )
     return lines
 
 

@@ -22,8 +22,11 @@ def is_part(recorded: Space, asked: Space, sweep: str) -> bool:
     if not lost or not gained:
         return bool(lost)
     path = next((path for path in lost if path in gained), next(iter(lost)))  # fewer values of another key are no fault
-    raise InputError(path, f"the sweep {sweep} exists with {lost[path]}; choose another name with --name, or ask for "
-                           "the same space, for more of it or for a part of it")
+    raise InputError(
+        path,
+        f"the sweep {sweep} exists with {lost[path]}; choose another name with --name, or ask for "
+        "the same space, for more of it or for a part of it",
+    )
 
 
 def _differences(old: Space, new: Space) -> Iterator[tuple[str, str]]:
@@ -59,14 +62,23 @@ def _key_difference(key: str, old: Any, new: Any, zips: list[list[str]]) -> tupl
 
 def _exclude_difference(old: Space, new: Space) -> tuple[str, str] | None:
     """Rules are compared where the axes of both have values: of a part, those about other values say nothing."""
-    rules = [[{name: [value for value in values if value in old.axes.get(name, ()) and value in new.axes.get(name, ())]
-               for name, values in rule.items()} for rule in space.exclude] for space in (old, new)]
+    rules = [
+        [
+            {
+                name: [value for value in values if value in old.axes.get(name, ()) and value in new.axes.get(name, ())]
+                for name, values in rule.items()
+            }
+            for rule in space.exclude
+        ]
+        for space in (old, new)
+    ]
     before, after = ([rule for rule in kept if all(rule.values())] for kept in rules)
     return ("exclude", f"exclude = {old.exclude!r}, not {new.exclude!r}") if before != after else None
 
 
-def _axes_difference(old: dict[str, list[Any]], new: dict[str, list[Any]], zips: list[list[str]],
-                     ) -> tuple[str, str] | None:
+def _axes_difference(
+    old: dict[str, list[Any]], new: dict[str, list[Any]], zips: list[list[str]]
+) -> tuple[str, str] | None:
     for name in sorted({*old, *new}):
         if name not in new or name not in old:
             return f"axes.{name}", f"{name} {'on an axis' if name in old else 'fixed'}"

@@ -42,8 +42,11 @@ def content_id(value: Any) -> str:
 
 
 def _identifying(workload: Workload, parameters: Mapping[str, Any], pretraining_only: bool) -> dict[str, Any]:
-    return {p.name: parameters[p.name] for p in workload.parameters
-            if (p.pretraining or not pretraining_only) and not (p.late and parameters[p.name] == p.absent)}
+    return {
+        p.name: parameters[p.name]
+        for p in workload.parameters
+        if (p.pretraining or not pretraining_only) and not (p.late and parameters[p.name] == p.absent)
+    }
 
 
 def cell_id(workload: Workload, parameters: Mapping[str, Any]) -> str:
@@ -53,15 +56,24 @@ def cell_id(workload: Workload, parameters: Mapping[str, Any]) -> str:
 
 def stage_ids(workload: Workload, parameters: Mapping[str, Any], seed: int) -> dict[str, str]:
     """The stages of one row, parents first: pretrain (shared by rows that agree in it) and finetune."""
-    pretrain = content_id([workload.name, "pretrain", workload.identity_version,
-                           _identifying(workload, parameters, True), seed, []])
+    pretrain = content_id(
+        [workload.name, "pretrain", workload.identity_version, _identifying(workload, parameters, True), seed, []]
+    )
     return {"pretrain": pretrain, "finetune": finetune_id(workload, parameters, seed, pretrain)}
 
 
 def finetune_id(workload: Workload, parameters: Mapping[str, Any], seed: int, parent: str) -> str:
     """What a row does with the stage it starts from."""
-    return content_id([workload.name, "finetune", workload.identity_version,
-                       _identifying(workload, parameters, False), seed, [parent]])
+    return content_id(
+        [
+            workload.name,
+            "finetune",
+            workload.identity_version,
+            _identifying(workload, parameters, False),
+            seed,
+            [parent],
+        ]
+    )
 
 
 def source_files(workload: Workload) -> list[Path]:

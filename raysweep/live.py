@@ -31,8 +31,15 @@ def used_and_left(books: Books) -> tuple[str, str | None]:
     on_gpus = any(needs.gpus for needs in cells.needs)
     devices = [needs.gpus if on_gpus else needs.cpus for needs in cells.needs]
     spent = float(np.sum([row["seconds"] for row in books.rows.values()])) if books.rows else 0.0
-    used = float(np.sum([row["seconds"] * devices[cells.need[books.position[cell]]]
-                         for (cell, _), row in books.rows.items()])) if books.rows else 0.0
+    used = (
+        float(
+            np.sum(
+                [row["seconds"] * devices[cells.need[books.position[cell]]] for (cell, _), row in books.rows.items()]
+            )
+        )
+        if books.rows
+        else 0.0
+    )
     estimated, _ = plan.estimate(books.workload, cells, there)
     unit = "GPU-hours" if on_gpus else "core-hours"
     if missing and not (estimated and spent):
@@ -65,8 +72,10 @@ def lines(folder: AnyPath, books: Books, running: bool) -> list[str]:
     now = time.time()
     used, left = used_and_left(books)
     missing = books.missing().rows
-    found = [f"  used {used}" + ("" if not missing else f", about {left} left" if left else
-                                 ", what is left cannot be told yet")]
+    found = [
+        f"  used {used}"
+        + ("" if not missing else f", about {left} left" if left else ", what is left cannot be told yet")
+    ]
     if not running:
         return found
     since = driver_lock.held_since(folder)
@@ -92,5 +101,8 @@ def stages(store_url: str, books: Books) -> list[str]:
     from raysweep.records.store import Store
 
     store = Store(store_url)
-    return [f"  stage {stage}: computed by {holder}" for stage, holder in sorted(leases.live(store.files).items())
-            ] if store.exists() else []
+    return (
+        [f"  stage {stage}: computed by {holder}" for stage, holder in sorted(leases.live(store.files).items())]
+        if store.exists()
+        else []
+    )

@@ -21,8 +21,10 @@ try:
     from raysweep import stopping, terminal
     from raysweep.errors import InputError, unknown
 except ModuleNotFoundError as missing:
-    sys.exit(f"raysweep: {missing.name} is not installed for {sys.executable}; install raysweep there "
-             "(pip install raysweep) and try again")
+    sys.exit(
+        f"raysweep: {missing.name} is not installed for {sys.executable}; install raysweep there "
+        "(pip install raysweep) and try again"
+    )
 
 VERSION = "0.1.0"  # of this file: a copy may meet another version of the package
 
@@ -36,27 +38,51 @@ class _Hours(click.FloatRange):
         return hours if hours > 0 else self.fail(f"{value} is not in the range x>0.", param, ctx)
 
 
-STORAGE = click.option("--storage", default="sweeps", show_default=True, metavar="DIR",
-                       help="Folder that holds the sweeps, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX.")
-TRACKING = click.option("--tracking-uri", metavar="URI|none",
-                        help="MLflow to mirror into [default: sqlite database STORAGE/mlflow.db; ./mlflow.db of this "
-                             "machine where STORAGE is a bucket].")
-WORKERS = click.option("--workers", type=click.IntRange(min=1), metavar="N",
-                       help="Trials at a time on Ray [default: as many as fit].")
-EXECUTOR = click.option("--executor", type=click.Choice(["ray", "inline"]),
-                        help="Ray Tune, or this process [default: this process up to about 20 s of work].")
-ON_CODE_CHANGE = click.option("--on-code-change", type=click.Choice(["reuse", "recompute", "refuse"]), default="reuse",
-                              show_default=True, help="What to do with rows and stages that older code computed.")
-MAX_HOURS = click.option("--max-hours", type=_Hours(min=0, min_open=True), metavar="H",
-                         help="Stop in time, resumable: packs that, going by those that ended, would take too long are "
-                              "not started, and what still runs at the end is given up.")
-STORE = click.option("--store", metavar="URL",
-                     help="The stage store: a folder, s3://, gs:// … [default: STORAGE/store].")
+STORAGE = click.option(
+    "--storage",
+    default="sweeps",
+    show_default=True,
+    metavar="DIR",
+    help="Folder that holds the sweeps, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX.",
+)
+TRACKING = click.option(
+    "--tracking-uri",
+    metavar="URI|none",
+    help="MLflow to mirror into [default: sqlite database STORAGE/mlflow.db; ./mlflow.db of this "
+    "machine where STORAGE is a bucket].",
+)
+WORKERS = click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Trials at a time on Ray [default: as many as fit]."
+)
+EXECUTOR = click.option(
+    "--executor",
+    type=click.Choice(["ray", "inline"]),
+    help="Ray Tune, or this process [default: this process up to about 20 s of work].",
+)
+ON_CODE_CHANGE = click.option(
+    "--on-code-change",
+    type=click.Choice(["reuse", "recompute", "refuse"]),
+    default="reuse",
+    show_default=True,
+    help="What to do with rows and stages that older code computed.",
+)
+MAX_HOURS = click.option(
+    "--max-hours",
+    type=_Hours(min=0, min_open=True),
+    metavar="H",
+    help="Stop in time, resumable: packs that, going by those that ended, would take too long are "
+    "not started, and what still runs at the end is given up.",
+)
+STORE = click.option(
+    "--store", metavar="URL", help="The stage store: a folder, s3://, gs:// … [default: STORAGE/store]."
+)
 NO_REPORT = click.option("--no-report", is_flag=True, help="Leave the report to `raysweep report`.")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-             epilog="Start with: raysweep run quickstart")
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Start with: raysweep run quickstart",
+)
 @click.version_option(raysweep.__version__, prog_name="raysweep")
 def cli() -> None:
     """How does what you get after fine-tuning depend on pretraining length, fine-tuning rate, depth and overlap angle,
@@ -66,9 +92,14 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("space", metavar="SPACE")
-@click.option("--set", "sets", multiple=True, metavar="KEY=VALUE",
-              help="Change any key of the space by its dotted path; VALUE is YAML, null removes the key. "
-                   "Example: --set axes.depth=[1,2,5]")
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change any key of the space by its dotted path; VALUE is YAML, null removes the key. "
+    "Example: --set axes.depth=[1,2,5]",
+)
 @click.option("--name", metavar="N", help="Name of the sweep [default: the space's name].")
 @STORAGE
 @STORE
@@ -76,15 +107,31 @@ def cli() -> None:
 @WORKERS
 @EXECUTOR
 @MAX_HOURS
-@click.option("--runs-per", type=click.Choice(["cell", "pack", "sweep"]),
-              help="What has a run of its own in MLflow [default: cell; above 5,000 cells packs of 250 cells].")
+@click.option(
+    "--runs-per",
+    type=click.Choice(["cell", "pack", "sweep"]),
+    help="What has a run of its own in MLflow [default: cell; above 5,000 cells packs of 250 cells].",
+)
 @ON_CODE_CHANGE
 @NO_REPORT
 @click.option("--yes", is_flag=True, help="Go ahead with 1,000,000 rows and more.")
 @click.option("--dry-run", is_flag=True, help="Say what would be computed, how long and how large; compute nothing.")
-def run(space: str, sets: tuple[str, ...], name: str | None, storage: str, store: str | None,
-        tracking_uri: str | None, workers: int | None, executor: str | None, max_hours: float | None,
-        runs_per: str | None, on_code_change: str, no_report: bool, yes: bool, dry_run: bool) -> None:
+def run(
+    space: str,
+    sets: tuple[str, ...],
+    name: str | None,
+    storage: str,
+    store: str | None,
+    tracking_uri: str | None,
+    workers: int | None,
+    executor: str | None,
+    max_hours: float | None,
+    runs_per: str | None,
+    on_code_change: str,
+    no_report: bool,
+    yes: bool,
+    dry_run: bool,
+) -> None:
     """Run SPACE (a path, or the name of a packaged space) to its end.
 
     A sweep of that name that exists is continued; with more seeds or more values on an axis it is extended.
@@ -97,9 +144,23 @@ def run(space: str, sets: tuple[str, ...], name: str | None, storage: str, store
         options = sweep.Options(executor, workers, on_code_change)
         click.echo("\n".join(dry.describe(sweep.read(space, changes, {}), name, storage, options, yes, store)))
         return
-    _finish(sweep.run(space, set=changes, name=name, storage=storage, store=store, tracking_uri=tracking_uri,
-                      workers=workers, executor=executor, max_hours=max_hours, runs_per=runs_per, report=not no_report,
-                      yes=yes, on_code_change=on_code_change))
+    _finish(
+        sweep.run(
+            space,
+            set=changes,
+            name=name,
+            storage=storage,
+            store=store,
+            tracking_uri=tracking_uri,
+            workers=workers,
+            executor=executor,
+            max_hours=max_hours,
+            runs_per=runs_per,
+            report=not no_report,
+            yes=yes,
+            on_code_change=on_code_change,
+        )
+    )
 
 
 @cli.command()
@@ -112,13 +173,33 @@ def run(space: str, sets: tuple[str, ...], name: str | None, storage: str, store
 @MAX_HOURS
 @ON_CODE_CHANGE
 @NO_REPORT
-def resume(sweep_name: str, storage: str, store: str | None, tracking_uri: str | None, workers: int | None,
-           executor: str | None, max_hours: float | None, on_code_change: str, no_report: bool) -> None:
+def resume(
+    sweep_name: str,
+    storage: str,
+    store: str | None,
+    tracking_uri: str | None,
+    workers: int | None,
+    executor: str | None,
+    max_hours: float | None,
+    on_code_change: str,
+    no_report: bool,
+) -> None:
     """Compute what SWEEP still lacks, and once more what failed."""
     from raysweep import sweep
 
-    _finish(sweep.resume(sweep_name, storage=storage, store=store, tracking_uri=tracking_uri, workers=workers,
-                         executor=executor, max_hours=max_hours, report=not no_report, on_code_change=on_code_change))
+    _finish(
+        sweep.resume(
+            sweep_name,
+            storage=storage,
+            store=store,
+            tracking_uri=tracking_uri,
+            workers=workers,
+            executor=executor,
+            max_hours=max_hours,
+            report=not no_report,
+            on_code_change=on_code_change,
+        )
+    )
 
 
 @cli.command()
@@ -177,8 +258,10 @@ def results(sweep_names: tuple[str, ...], kind: str, output: str | None, storage
     for entry in [sweep.open_sweep(name, storage) for name in sweep_names]:
         books = entry.books()
         for path in books.damaged:
-            terminal.say(f"{entry.name}: {path.name} is damaged and left out; `raysweep resume {entry.name}` computes "
-                         "its rows again")
+            terminal.say(
+                f"{entry.name}: {path.name} is damaged and left out; `raysweep resume {entry.name}` computes "
+                "its rows again"
+            )
         if books.outdated:
             terminal.say(f"{entry.name}: {books.outdated}; `raysweep resume {entry.name}` computes its rows")
         tables.append(entry.results(books))
@@ -197,8 +280,9 @@ def report(sweep_names: tuple[str, ...], output: str | None, storage: str) -> No
     """Fit, draw and write the report of one or several sweeps of one workload."""
     from raysweep import sweep
 
-    written = _writing(output or "report", lambda: sweep.report(
-        [sweep.open_sweep(name, storage) for name in sweep_names], output))
+    written = _writing(
+        output or "report", lambda: sweep.report([sweep.open_sweep(name, storage) for name in sweep_names], output)
+    )
     for line in (*written.headline, f"report: {written.directory / 'report.html'}"):
         click.echo(line)
 
@@ -292,8 +376,9 @@ def store_verify(storage: str, store: str | None) -> None:
 @click.option("--damaged", is_flag=True, help="Also what was set aside as damaged or superseded.")
 @click.option("--dry-run", is_flag=True, help="Say what would go; take nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def store_prune(stages: tuple[str, ...], storage: str, store: str | None, referred: bool, damaged: bool, dry_run: bool,
-                yes: bool) -> None:
+def store_prune(
+    stages: tuple[str, ...], storage: str, store: str | None, referred: bool, damaged: bool, dry_run: bool, yes: bool
+) -> None:
     """Delete stages that no sweep refers to, and leftovers of crashes; or only the STAGEs named."""
     from raysweep import store_commands
 
@@ -327,8 +412,9 @@ def _finish(found: Any) -> None:
         reason = row.get("error", "").strip().splitlines()
         terminal.say(f"  cell {row['cell']} seed {row['seed']}: {reason[-1] if reason else 'no reason kept'}")
     first = failures[0]
-    terminal.say(f"look at one with: raysweep debug {found.name} {first['cell']} {first['seed']} "
-                 f"--storage {found.folder.parent}")
+    terminal.say(
+        f"look at one with: raysweep debug {found.name} {first['cell']} {first['seed']} --storage {found.folder.parent}"
+    )
     sys.exit(1)
 
 
@@ -351,8 +437,10 @@ def _traceback_without_credentials(kind: type[BaseException], error: BaseExcepti
 def main(arguments: list[str] | None = None) -> None:
     """The command `raysweep`: exit codes 0 done, 1 some rows failed, 2 bad input, 130 interrupted and resumable."""
     if raysweep.__version__ != VERSION:
-        sys.exit(f"raysweep: this main.py is of version {VERSION}, the installed package of {raysweep.__version__}; "
-                 "use files of one version (reinstall the package, or copy its own main.py)")
+        sys.exit(
+            f"raysweep: this main.py is of version {VERSION}, the installed package of {raysweep.__version__}; "
+            "use files of one version (reinstall the package, or copy its own main.py)"
+        )
     arguments = sys.argv[1:] if arguments is None else arguments
     terminal.open_streams()
     sys.excepthook = _traceback_without_credentials
@@ -372,8 +460,11 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(2)
     except click.UsageError as error:
         parameter = getattr(error, "param", None)
-        path = (parameter.opts[0] if parameter is not None and parameter.opts[0].startswith("-")
-                else getattr(error, "option_name", None) or (parameter.human_readable_name if parameter else ""))
+        path = (
+            parameter.opts[0]
+            if parameter is not None and parameter.opts[0].startswith("-")
+            else getattr(error, "option_name", None) or (parameter.human_readable_name if parameter else "")
+        )
         terminal.say(str(InputError(path, error.format_message().removeprefix(f"{path}: "))))
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):

@@ -69,12 +69,16 @@ def check(uri: str | None, record: sweep_record.Record | None, storage: AnyPath,
         raise InputError("--tracking-uri", str(error)) from None
     except mirrors.Unreachable as error:
         if record is None:
-            raise InputError("--tracking-uri", f"{error} ({NOWHERE} runs without, and `raysweep sync SWEEP` with an "
-                                               "address writes it later)") from None
+            raise InputError(
+                "--tracking-uri",
+                f"{error} ({NOWHERE} runs without, and `raysweep sync SWEEP` with an address writes it later)",
+            ) from None
         if record.tracking_uri not in (without_credentials(uri), OF_DRIVER):
             raise InputError("--tracking-uri", str(error)) from None
-        say(f"--tracking-uri: {error}; going on, and trying again meanwhile; if it stays away: "
-            f"{command('sync', record.sweep, storage)}, later")
+        say(
+            f"--tracking-uri: {error}; going on, and trying again meanwhile; if it stays away: "
+            f"{command('sync', record.sweep, storage)}, later"
+        )
 
 
 def remember(folder: AnyPath, record: sweep_record.Record, space: Space, uri: str | None) -> sweep_record.Record:
@@ -87,8 +91,13 @@ def remember(folder: AnyPath, record: sweep_record.Record, space: Space, uri: st
 
 
 @contextlib.contextmanager
-def remembered(folder: AnyPath, record: sweep_record.Record, space: Space, uri: str | None,
-               withdraw: Callable[[], None] | None = None) -> Iterator[sweep_record.Record]:
+def remembered(
+    folder: AnyPath,
+    record: sweep_record.Record,
+    space: Space,
+    uri: str | None,
+    withdraw: Callable[[], None] | None = None,
+) -> Iterator[sweep_record.Record]:
     """`remember`, for the block before any work that finds out whether what is asked for can be done: whoever is killed
     in it can be resumed as asked. Where it was bad input the record is put back as it was, or, of a sweep that is new,
     `withdraw` is called."""
@@ -117,8 +126,10 @@ def check_runs_per(asked: str | None, record: sweep_record.Record | None) -> Non
     if asked not in RUNS_PER:
         raise unknown("runs_per", "choice", asked, RUNS_PER)
     if record is not None and record.runs_per not in (None, asked):
-        raise InputError("--runs-per", f"{record.sweep} is mirrored per {record.runs_per} since it was started; --name "
-                                       "starts another sweep")
+        raise InputError(
+            "--runs-per",
+            f"{record.sweep} is mirrored per {record.runs_per} since it was started; --name starts another sweep",
+        )
 
 
 def start(uri: str, sweep: Sweep, books: Books) -> Feed:
@@ -136,8 +147,18 @@ def start(uri: str, sweep: Sweep, books: Books) -> Feed:
     def keep(written: dict[str, str], status: str | None, experiment: str | None) -> None:
         signs.leave_mirrored(sweep.folder, replace(blank, runs=written, status=status, experiment=experiment))
 
-    mirror = Mirror(uri, artifacts, sweep.space.as_dict(), sweep.name, sweep.record.sweep_id,
-                    code_version(sweep.workload), paths.absolute(sweep.folder), known.runs, known.status, keep)
+    mirror = Mirror(
+        uri,
+        artifacts,
+        sweep.space.as_dict(),
+        sweep.name,
+        sweep.record.sweep_id,
+        code_version(sweep.workload),
+        paths.absolute(sweep.folder),
+        known.runs,
+        known.status,
+        keep,
+    )
     feed = Feed(mirror, sweep, books)
     for index in books.complete():
         feed.complete(index)
@@ -182,8 +203,11 @@ class Feed:
 
     def _hand_over(self, pack: int) -> None:
         self._told.add(pack)
-        cells = [(index, self._sweep.cells.parameters(index), self._books.of_cell(index))
-                 for index in members(self._sweep.cells, pack) if self._books.is_complete(index)]
+        cells = [
+            (index, self._sweep.cells.parameters(index), self._books.of_cell(index))
+            for index in members(self._sweep.cells, pack)
+            if self._books.is_complete(index)
+        ]
         if cells:
             self.mirror.pack(pack_name(pack), cells, mark([row for _, _, rows in cells for row in rows]))
 
@@ -229,15 +253,20 @@ def close(feed: Feed, sweep: Sweep, books: Books, say: Callable[[str], None]) ->
 
     feed.rest()
     mirror = feed.mirror
-    written = {"space.yaml": yaml_reader.dump(sweep.space.as_dict()).encode(),
-               "plan.json": json.dumps(plan.plan_record(sweep.space, sweep.cells), indent=1).encode(),
-               "results.csv": results.dump(sweep.results(), "csv")}
+    written = {
+        "space.yaml": yaml_reader.dump(sweep.space.as_dict()).encode(),
+        "plan.json": json.dumps(plan.plan_record(sweep.space, sweep.cells), indent=1).encode(),
+        "results.csv": results.dump(sweep.results(), "csv"),
+    }
     for name, content in written.items():
         files.replace(sweep.folder / name, content)
     statuses = books.statuses()
     summary = {"rows": sum(statuses.values()), **{f"rows_{status}": count for status, count in statuses.items()}}
-    with (_told_that_nobody_has_to_wait(sweep, mirror, say), paths.copied(sweep.folder, (*written, "report")) as home,
-          Phase(sweep.folder, "mirror", feed.counts)):
+    with (
+        _told_that_nobody_has_to_wait(sweep, mirror, say),
+        paths.copied(sweep.folder, (*written, "report")) as home,
+        Phase(sweep.folder, "mirror", feed.counts),
+    ):
         artifacts = {name: home / name for name in (*written, "report")}
         artifacts["figures"] = artifacts["report"] / "figures"
         artifacts = {name: path for name, path in artifacts.items() if path.exists()}
@@ -249,11 +278,14 @@ def close(feed: Feed, sweep: Sweep, books: Books, say: Callable[[str], None]) ->
 @contextlib.contextmanager
 def _told_that_nobody_has_to_wait(sweep: Sweep, mirror: Mirror, say: Callable[[str], None]) -> Iterator[None]:
     """Say that Ctrl-C is safe now, if that is worth a line: at once where many cells wait, else where it takes long."""
+
     def tell() -> None:
         waiting = mirror.pending
         last = f"the last {counted(waiting, 'cell')}" if waiting else "the end of the sweep's own run"
-        say(f"writing {last} to MLflow; all rows are kept: Ctrl-C is safe here, and "
-            f"`{command('sync', sweep.name, sweep.folder.parent)}` writes what is missing then")
+        say(
+            f"writing {last} to MLflow; all rows are kept: Ctrl-C is safe here, and "
+            f"`{command('sync', sweep.name, sweep.folder.parent)}` writes what is missing then"
+        )
 
     if mirror.pending > MANY:
         tell()

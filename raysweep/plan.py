@@ -40,8 +40,10 @@ class Cells:
 
     def parameters(self, index: int) -> dict[str, Any]:
         """One cell's parameters as plain Python values."""
-        return {name: values[index].item() if hasattr(values[index], "item") else values[index]
-                for name, values in self.columns.items()}
+        return {
+            name: values[index].item() if hasattr(values[index], "item") else values[index]
+            for name, values in self.columns.items()
+        }
 
     def take(self, indices: np.ndarray) -> dict[str, np.ndarray]:
         """The columns at some cells: the table a trial computes from."""
@@ -99,22 +101,30 @@ def enumerate_cells(space: Space, check: bool = True) -> Cells:
             if complaint:
                 raise _refused(space, cell, *complaint)
     columns = {p.name: column(p, [parameters[p.name] for parameters in full]) for p in workload.parameters}
-    return Cells(columns, [cell_id(workload, parameters) for parameters in full],
-                 *resources.of_cells(space.resources, columns, len(full)))
+    return Cells(
+        columns,
+        [cell_id(workload, parameters) for parameters in full],
+        *resources.of_cells(space.resources, columns, len(full)),
+    )
 
 
 def _check_declared_scales(space: Space, workload: Workload) -> None:
     """InputError for an axis without a scale of its own whose values do not fit the one that its workload declares."""
     for name, values in space.axes.items():
         if name not in space.scale and workload.logarithmic(name) and (low := min(values)) <= 0:
-            raise InputError(f"axes.{name}", f"expected values above 0, since {workload.name} reads this axis in log, "
-                                             f"got {low:g} (scale.{name}=linear reads it as it is)")
+            raise InputError(
+                f"axes.{name}",
+                f"expected values above 0, since {workload.name} reads this axis in log, "
+                f"got {low:g} (scale.{name}=linear reads it as it is)",
+            )
 
 
 def _refused(space: Space, cell: Mapping[str, Any], parameter: str, message: str) -> InputError:
     shown = ", ".join(f"{key} = {as_typed(value)}" for key, value in cell.items() if key != parameter)
-    return InputError(f"{'axes' if parameter in space.axes else 'fixed'}.{parameter}",
-                      message + (f" (in the cell {shown})" if shown else ""))
+    return InputError(
+        f"{'axes' if parameter in space.axes else 'fixed'}.{parameter}",
+        message + (f" (in the cell {shown})" if shown else ""),
+    )
 
 
 @one_look()
@@ -126,8 +136,9 @@ def make_packs(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray],
     costed = [(seed, indices, *ask(indices)) for seed, indices in groups]
     total = sum(seconds for _, _, seconds, _ in costed)
     target = float(np.clip(total / (3 * packing.workers), packing.floor, packing.ceiling))
-    split_up = functools.partial(_split, ask=ask, kept=_keeping(workload, cells), total=total, target=target,
-                                 packing=packing)
+    split_up = functools.partial(
+        _split, ask=ask, kept=_keeping(workload, cells), total=total, target=target, packing=packing
+    )
     packs: list[Pack] = []
     for number, needs in enumerate(cells.needs):
         own = [group for group in costed if cells.need[group[1][0]] == number]
@@ -135,8 +146,13 @@ def make_packs(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray],
     return sorted(packs, key=lambda pack: (-pack.needs.gpus, -pack.needs.cpus, -pack.seconds))
 
 
-def _packs(cells: Cells, needs: Resources, groups: Sequence[_Costed], split_up: Callable[[_Costed], Iterable[_Costed]],
-           target: float) -> list[Pack]:
+def _packs(
+    cells: Cells,
+    needs: Resources,
+    groups: Sequence[_Costed],
+    split_up: Callable[[_Costed], Iterable[_Costed]],
+    target: float,
+) -> list[Pack]:
     """Groups of equal needs, cut and gathered into packs of about `target` seconds; what was cut stays apart."""
     packs: list[Pack] = []
     batch: list[_Costed] = []
@@ -234,8 +250,12 @@ def _split(group: _Costed, ask: _Ask, kept: _Kept, total: float, target: float, 
     if until_the_end(soonest) < CUTTING_HELPS * until_the_end(pieces):
         pieces = soonest
     while peak(pieces) > packing.memory and len(pieces) < len(indices):
-        finer = cut(min(len(indices), max(len(pieces) + 1, int(np.ceil(
-            len(pieces) * min(peak(pieces) / packing.memory, len(indices)))))))
+        finer = cut(
+            min(
+                len(indices),
+                max(len(pieces) + 1, int(np.ceil(len(pieces) * min(peak(pieces) / packing.memory, len(indices))))),
+            )
+        )
         if peak(finer) > CUTTING_HELPS * peak(pieces):
             break
         pieces = finer
@@ -245,8 +265,14 @@ def _split(group: _Costed, ask: _Ask, kept: _Kept, total: float, target: float, 
 def _pack(cells: Cells, needs: Resources, batch: Sequence[_Costed]) -> Pack:
     indices = np.concatenate([entry[1] for entry in batch])
     seeds = np.concatenate([np.full(len(entry[1]), entry[0], dtype=np.int64) for entry in batch])
-    return Pack(_pack_id(cells.ids, indices, seeds), indices, seeds, sum(entry[2] for entry in batch),
-                max(entry[3] for entry in batch), needs)
+    return Pack(
+        _pack_id(cells.ids, indices, seeds),
+        indices,
+        seeds,
+        sum(entry[2] for entry in batch),
+        max(entry[3] for entry in batch),
+        needs,
+    )
 
 
 def _pack_id(cell_ids: Sequence[str], indices: np.ndarray, seeds: np.ndarray) -> str:
@@ -260,8 +286,10 @@ def split(pack: Pack, cell_ids: Sequence[str]) -> list[Pack]:
     if len(pack) == 1:
         return [pack]
     half = len(pack) // 2
-    return [Pack(_pack_id(cell_ids, cells, seeds), cells, seeds, pack.seconds / 2, pack.peak_bytes, pack.needs)
-            for cells, seeds in ((pack.cells[:half], pack.seeds[:half]), (pack.cells[half:], pack.seeds[half:]))]
+    return [
+        Pack(_pack_id(cell_ids, cells, seeds), cells, seeds, pack.seconds / 2, pack.peak_bytes, pack.needs)
+        for cells, seeds in ((pack.cells[:half], pack.seeds[:half]), (pack.cells[half:], pack.seeds[half:]))
+    ]
 
 
 def estimate(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray]) -> tuple[float, float]:
@@ -300,15 +328,22 @@ def cell_stages(workload: Workload, cells: Cells, seeds: Iterable[int]) -> Calla
             per_seed = [stage_ids(workload, parameters, seed) for seed in seeds]
             return [ids[stage] for stage in per_seed[0] for ids in per_seed] if per_seed else []
         chains = [[stage.id for stage in stored(cell, seed)] for seed in seeds]
-        return [*(stage for chain in chains for stage in chain),
-                *(finetune_id(workload, parameters, seed, chain[-1])
-                  for seed, chain in zip(seeds, chains, strict=True))]
+        return [
+            *(stage for chain in chains for stage in chain),
+            *(finetune_id(workload, parameters, seed, chain[-1]) for seed, chain in zip(seeds, chains, strict=True)),
+        ]
 
     return of_cell
 
 
 def plan_record(space: Space, cells: Cells) -> dict[str, Any]:
     """The plan as plain data for `plan.json`: cells in order with their values on the axes, and the seeds of each."""
-    return {"workload": space.workload, "search": space.search, "seeds": space.seeds, "cells": [
-        {"cell": identity, **{name: value for name, value in cells.parameters(index).items() if name in space.axes}}
-        for index, identity in enumerate(cells.ids)]}
+    return {
+        "workload": space.workload,
+        "search": space.search,
+        "seeds": space.seeds,
+        "cells": [
+            {"cell": identity, **{name: value for name, value in cells.parameters(index).items() if name in space.axes}}
+            for index, identity in enumerate(cells.ids)
+        ],
+    }

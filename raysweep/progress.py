@@ -69,8 +69,9 @@ class Shown(abc.ABC):
         self._thread = thread
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -136,8 +137,9 @@ class Progress(Shown):
         """Rows in the ledger, of those that were expected."""
         return self._done, self._rows
 
-    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
         super().__exit__(kind, problem, trace)
         terminal.say(self.line())
 
@@ -186,8 +188,9 @@ class Phase(Shown):
             self.__exit__(None, None, None)
             raise
 
-    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
         super().__exit__(kind, problem, trace)
         if self._signing.is_alive():
             self._signing.join()

@@ -1,11 +1,11 @@
 """What a trial takes: GPUs and cores, how many workers share them, and cells that take something else.
 
-    resources:
-      gpus_per_trial: 1       # of all workers of a trial together; 0 for none
-      cpus_per_trial: 4       # cores, likewise; at least one for each worker
-      gang: 1                 # workers of a trial: one for each GPU, or 1, unless said
-      where:                  # cells that take something else; of two rules that fit a cell, the later counts
-        - {depth: [12, 24], gpus_per_trial: 4}
+resources:
+  gpus_per_trial: 1       # of all workers of a trial together; 0 for none
+  cpus_per_trial: 4       # cores, likewise; at least one for each worker
+  gang: 1                 # workers of a trial: one for each GPU, or 1, unless said
+  where:                  # cells that take something else; of two rules that fit a cell, the later counts
+    - {depth: [12, 24], gpus_per_trial: 4}
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Resources:
         """For people: 4 GPUs and 8 cores, a gang of 4 workers."""
         amounts = [_count(self.gpus, "GPU")] if self.gpus else []
         return " and ".join([*amounts, _count(self.cpus, "core")]) + (
-            f", a gang of {self.gang} workers" if self.gang > 1 else "")
+            f", a gang of {self.gang} workers" if self.gang > 1 else ""
+        )
 
 
 def check(given: Mapping[str, Any], axes: Mapping[str, list[Any]], workload: Workload) -> dict[str, Any]:
@@ -66,8 +67,11 @@ def check(given: Mapping[str, Any], axes: Mapping[str, list[Any]], workload: Wor
     if rules is None:
         resolved = {**DEFAULTS, **{key: value for key, value in given.items() if key != "where"}}
     elif not isinstance(rules, list):
-        raise InputError("resources.where", "expected a list of mappings from axis and resource to values, such as "
-                                            f"[{{depth: [12, 24], gpus_per_trial: 4}}], got {shown(rules)}")
+        raise InputError(
+            "resources.where",
+            "expected a list of mappings from axis and resource to values, such as "
+            f"[{{depth: [12, 24], gpus_per_trial: 4}}], got {shown(rules)}",
+        )
     else:
         checked = [_rule(f"resources.where[{index}]", rule, axes, workload) for index, rule in enumerate(rules)]
         resolved = {**DEFAULTS, **given, "where": checked}
@@ -85,8 +89,11 @@ def _amount(path: str, key: str, value: Any) -> int:
 
 def _rule(path: str, rule: Any, axes: Mapping[str, list[Any]], workload: Workload) -> dict[str, Any]:
     if not isinstance(rule, dict) or not any(key in AMOUNTS for key in rule) or all(key in AMOUNTS for key in rule):
-        raise InputError(path, "expected an axis with its value or values, and a resource with its amount, such as "
-                               f"{{depth: [12, 24], gpus_per_trial: 4}}, got {shown(rule)}")
+        raise InputError(
+            path,
+            "expected an axis with its value or values, and a resource with its amount, such as "
+            f"{{depth: [12, 24], gpus_per_trial: 4}}, got {shown(rule)}",
+        )
     resolved: dict[str, Any] = {}
     for key, value in rule.items():
         if key in AMOUNTS:
@@ -102,8 +109,9 @@ def _rule(path: str, rule: Any, axes: Mapping[str, list[Any]], workload: Workloa
             raise InputError(f"{path}.{key}", "expected at least one value, got an empty list")
         for entry in values:
             if entry not in axes[key]:
-                raise InputError(f"{path}.{key}", f"{shown(entry)} is not on the axis: "
-                                                  f"{', '.join(map(str, axes[key]))}")
+                raise InputError(
+                    f"{path}.{key}", f"{shown(entry)} is not on the axis: {', '.join(map(str, axes[key]))}"
+                )
         resolved[key] = values
     return resolved
 
@@ -119,11 +127,16 @@ def resolve(amounts: Mapping[str, Any], rules: Sequence[tuple[str, Mapping[str, 
     gpus, cpus = amounts["gpus_per_trial"], amounts["cpus_per_trial"]
     gang = amounts.get("gang", max(gpus, 1))
     if gpus % gang:
-        raise InputError(f"{path}.gang", f"expected a number of workers that shares {_count(gpus, 'GPU')} evenly, "
-                                         f"got {gang}")
+        raise InputError(
+            f"{path}.gang", f"expected a number of workers that shares {_count(gpus, 'GPU')} evenly, got {gang}"
+        )
     workers = "gang" if "gang" in amounts else "gpus_per_trial"  # each of them takes a core
-    return Resources(gpus, max(cpus, gang), gang, {
-        "GPU": asked["gpus_per_trial"], "CPU": asked["cpus_per_trial" if cpus >= gang else workers]})
+    return Resources(
+        gpus,
+        max(cpus, gang),
+        gang,
+        {"GPU": asked["gpus_per_trial"], "CPU": asked["cpus_per_trial" if cpus >= gang else workers]},
+    )
 
 
 def of_cells(stated: Mapping[str, Any], columns: Columns, count: int) -> tuple[list[Resources], np.ndarray]:
@@ -145,8 +158,9 @@ def of_cells(stated: Mapping[str, Any], columns: Columns, count: int) -> tuple[l
     needs: list[Resources] = []
     place = []
     for pattern in patterns:
-        need = resolve(stated, [(f"resources.where[{number}]", rule) for number, rule in enumerate(rules)
-                                if pattern[number]])
+        need = resolve(
+            stated, [(f"resources.where[{number}]", rule) for number, rule in enumerate(rules) if pattern[number]]
+        )
         if need not in needs:
             needs.append(need)
         place.append(needs.index(need))

@@ -21,8 +21,20 @@ from raysweep.search import options
 from raysweep.workloads.declaration import SCALES, Parameter, Workload
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-KEYS = ("name", "description", "workload", "axes", "scale", "zip", "exclude", "fixed", "seeds", "search", "resources",
-        "analysis")
+KEYS = (
+    "name",
+    "description",
+    "workload",
+    "axes",
+    "scale",
+    "zip",
+    "exclude",
+    "fixed",
+    "seeds",
+    "search",
+    "resources",
+    "analysis",
+)
 MAX_VALUES = 10_000_000  # more cells than this cannot be enumerated, whatever --yes says
 MAX_ON_AXIS = 1_000_000  # checking one by one what takes longer to read than anyone meant to wait
 MAX_END = 1e300  # a span beyond it would overflow
@@ -93,8 +105,11 @@ def validate(data: Mapping[str, Any]) -> Space:
             raise unknown(path, f"parameter of {workload.name}", key, workload.by_name)
     for key in fixed_raw:
         if key in axes_raw:
-            raise InputError(f"fixed.{key}", "also stands under axes; keep one of the two "
-                                             f"(--set fixed.{key}=null or axes.{key}=null takes one away)")
+            raise InputError(
+                f"fixed.{key}",
+                "also stands under axes; keep one of the two "
+                f"(--set fixed.{key}=null or axes.{key}=null takes one away)",
+            )
     axes = {key: _axis(workload.by_name[key], values, f"axes.{key}") for key, values in axes_raw.items()}
     fixed = {p.name: p.default for p in workload.parameters if p.name not in axes}
     for key, value in fixed_raw.items():
@@ -102,14 +117,25 @@ def validate(data: Mapping[str, Any]) -> Space:
     zips = _zip(data, axes)
     _distinct(axes, zips)
     space = Space(
-        name=name, workload=workload.name, axes=axes, fixed=fixed, seeds=_seeds(data.get("seeds", 1)),
-        description=_text(data, "description"), zip=zips, exclude=_exclude(data, axes, workload),
-        scale=_scale(data, axes, workload), search=_search(data, axes, workload),
+        name=name,
+        workload=workload.name,
+        axes=axes,
+        fixed=fixed,
+        seeds=_seeds(data.get("seeds", 1)),
+        description=_text(data, "description"),
+        zip=zips,
+        exclude=_exclude(data, axes, workload),
+        scale=_scale(data, axes, workload),
+        search=_search(data, axes, workload),
         analysis=_analysis(data, axes, workload),
-        resources=resources.check(_mapping(data, "resources"), axes, workload))
+        resources=resources.check(_mapping(data, "resources"), axes, workload),
+    )
     if space.count_upper_bound() > MAX_VALUES:
-        raise InputError("axes", f"{space.count_upper_bound():,} cells are more than the {MAX_VALUES:,} that can be "
-                                 "planned; take fewer values, or split the space")
+        raise InputError(
+            "axes",
+            f"{space.count_upper_bound():,} cells are more than the {MAX_VALUES:,} that can be "
+            "planned; take fewer values, or split the space",
+        )
     return space
 
 
@@ -141,8 +167,11 @@ def _no_password(value: Any, path: str, seen: set[int] | None = None) -> None:
             return
         seen.add(id(value))
     if isinstance(value, str) and has_password(value):
-        raise InputError(path, "an address with a password cannot stand in a space, which is recorded and shown; give "
-                               "credentials by the environment")
+        raise InputError(
+            path,
+            "an address with a password cannot stand in a space, which is recorded and shown; give "
+            "credentials by the environment",
+        )
     if isinstance(value, Mapping):
         for key, entry in value.items():
             _no_password(str(key), path, seen)
@@ -162,8 +191,11 @@ def _name(data: Mapping[str, Any]) -> str:
 def plain_name(value: Any, path: str) -> str:
     """A name that cannot leave its directory; InputError otherwise."""
     if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise InputError(path, "expected a plain name (letters, digits, '.', '_' and '-', at most 64, the first a "
-                               f"letter or digit), got {shown(value)}")
+        raise InputError(
+            path,
+            "expected a plain name (letters, digits, '.', '_' and '-', at most 64, the first a "
+            f"letter or digit), got {shown(value)}",
+        )
     return value
 
 
@@ -205,8 +237,11 @@ def _axis(parameter: Parameter, values: Any, path: str) -> list[Any]:
     if isinstance(values, dict):
         values = _spaced(values, path)
     if not isinstance(values, list):
-        raise InputError(path, "expected a list of values, or {linspace: [first, last, count]} or "
-                               f"{{geomspace: [first, last, count]}}, got {shown(values)}")
+        raise InputError(
+            path,
+            "expected a list of values, or {linspace: [first, last, count]} or "
+            f"{{geomspace: [first, last, count]}}, got {shown(values)}",
+        )
     if not values:
         raise InputError(path, "expected at least one value, got an empty list")
     return [_coerce(parameter, value, f"{path}[{index}]") for index, value in enumerate(values)]
@@ -217,8 +252,11 @@ def _spaced(spec: dict[str, Any], path: str) -> list[float]:
         raise InputError(path, f"expected linspace or geomspace, got {', '.join(map(str, spec)) or 'nothing'}")
     kind, numbers = next(iter(spec.items()))
     path = f"{path}.{kind}"
-    if (not isinstance(numbers, list) or len(numbers) != 3
-            or any(isinstance(n, bool) or not isinstance(n, (int, float)) or not abs(n) <= MAX_END for n in numbers)):
+    if (
+        not isinstance(numbers, list)
+        or len(numbers) != 3
+        or any(isinstance(n, bool) or not isinstance(n, (int, float)) or not abs(n) <= MAX_END for n in numbers)
+    ):
         raise InputError(path, f"expected [first, last, count], got {shown(numbers)}")
     first, last, count = numbers
     if count != int(count) or count < 1:
@@ -245,8 +283,9 @@ def _scale(data: Mapping[str, Any], axes: dict[str, list[Any]], workload: Worklo
         if scale not in SCALES:
             raise InputError(path, f"expected one of {', '.join(SCALES)}, got {shown(scale)}")
         if workload.by_name[name].categorical:
-            raise InputError(path, f"expected an axis of numbers; {name} is {workload.by_name[name].expected()}, which "
-                                   "has no scale")
+            raise InputError(
+                path, f"expected an axis of numbers; {name} is {workload.by_name[name].expected()}, which has no scale"
+            )
         if scale == "log" and (low := min(axes[name])) <= 0:
             raise InputError(path, f"expected values above 0 on an axis that is read in log, got {low:g}")
     return chosen
@@ -267,8 +306,11 @@ def _zip(data: Mapping[str, Any], axes: dict[str, list[Any]]) -> list[list[str]]
             seen.add(name)
         lengths = {name: len(axes[name]) for name in group}
         if len(set(lengths.values())) > 1:
-            raise InputError(path, "expected axes of equal length, got "
-                             + ", ".join(f"{name}: {length}" for name, length in lengths.items()))
+            raise InputError(
+                path,
+                "expected axes of equal length, got "
+                + ", ".join(f"{name}: {length}" for name, length in lengths.items()),
+            )
     return [list(group) for group in groups if group]
 
 

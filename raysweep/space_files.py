@@ -27,8 +27,10 @@ def read(source: str | Path | Mapping[str, Any], sets: Mapping[str, Any] | None 
             raise InputError(str(source), f"cannot be read: {error.strerror}") from None
         data = yaml_reader.parse(text, str(source))
     if not isinstance(data, dict):
-        raise InputError(str(source) if not isinstance(source, Mapping) else "space",
-                         f"expected a mapping with the keys {', '.join(KEYS)}")
+        raise InputError(
+            str(source) if not isinstance(source, Mapping) else "space",
+            f"expected a mapping with the keys {', '.join(KEYS)}",
+        )
     for key, value in (sets or {}).items():
         apply_set(data, key, _plain(value))
     return validate(data)

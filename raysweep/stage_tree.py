@@ -82,7 +82,7 @@ def build(books: Books, work: Work, store: Store, recompute: bool = False) -> Tr
             if stage.id in seen:
                 continue
             seen.add(stage.id)
-            kind = tree.kinds.setdefault(_path(chain[:depth + 1]), Kind())
+            kind = tree.kinds.setdefault(_path(chain[: depth + 1]), Kind())
             kind.distinct += 1
             if stage.id not in there:
                 kind.new, kind.begun = kind.new + 1, kind.begun + (stage.id in begun)
@@ -140,9 +140,11 @@ def lines(tree: Tree) -> list[str]:
     if sweeps := _users(tree.store, tree.reused):
         names = ", ".join(sweeps[:3]) + (f" and {len(sweeps) - 3:,} more" if len(sweeps) > 3 else "")
         shown.append(f"  what is reused is also of: {names}")
-    shown.append(f"  together {spent(tree.seconds, unit)}; a plain grid, which pretrains again for every row, "
-                 f"{spent(tree.plain, unit)}: {tree.plain / max(tree.seconds, 1e-9):,.1f} times as much, "
-                 f"{spent(tree.plain - tree.seconds, unit)} saved")
+    shown.append(
+        f"  together {spent(tree.seconds, unit)}; a plain grid, which pretrains again for every row, "
+        f"{spent(tree.plain, unit)}: {tree.plain / max(tree.seconds, 1e-9):,.1f} times as much, "
+        f"{spent(tree.plain - tree.seconds, unit)} saved"
+    )
     if any(len(path) > 2 for path in tree.kinds):
         shown.append(f"  without the shared trunk, every checkpoint trained from the start: {spent(tree.alone, unit)}")
     return shown

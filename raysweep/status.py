@@ -32,8 +32,10 @@ def overview(storage: AnyPath) -> list[str]:
             continue
         books = found.books()
         done, left = len(books.rows), books.missing().rows
-        lines.append(f"{name:32} {found.space.workload:18} {done:>9,} of {done + left:<9,} {state(found, left):12} "
-                     f"{found.record.created}")
+        lines.append(
+            f"{name:32} {found.space.workload:18} {done:>9,} of {done + left:<9,} {state(found, left):12} "
+            f"{found.record.created}"
+        )
     return lines or [f"no sweeps in {storage}; start one with: raysweep run quickstart"]
 
 
@@ -50,12 +52,14 @@ def details(found: Sweep) -> list[str]:
     done, left = len(books.rows), books.missing().rows
     now = state(found, left)
     counted = ", ".join(f"{count:,} {status}" for status, count in sorted(books.statuses().items()))
-    lines = [f"{found.name}: {now}, {done:,} of {done + left:,} rows" + (f" ({counted})" if counted else ""),
-             f"  space {found.space.name}, workload {found.space.workload}, started {found.record.created}",
-             *(f"  {line}" for line in mirror_status.lines(found, books, left, now == "running")),
-             *(f"  {sign}" for sign in [driver_lock.last_sign(found.folder)] if sign),
-             *live.lines(found.folder, books, now == "running"),
-             *(live.stages(stored_stages.address(found.folder, found.record), books) if now == "running" else [])]
+    lines = [
+        f"{found.name}: {now}, {done:,} of {done + left:,} rows" + (f" ({counted})" if counted else ""),
+        f"  space {found.space.name}, workload {found.space.workload}, started {found.record.created}",
+        *(f"  {line}" for line in mirror_status.lines(found, books, left, now == "running")),
+        *(f"  {sign}" for sign in [driver_lock.last_sign(found.folder)] if sign),
+        *live.lines(found.folder, books, now == "running"),
+        *(live.stages(stored_stages.address(found.folder, found.record), books) if now == "running" else []),
+    ]
     if found.workload.stored:
         lines.append(f"  {stored_stages.of_sweep(found.folder, found.record)}")
     for row in books.failures()[:5]:
@@ -117,8 +121,9 @@ def delete(found: Sweep, tracking_uri: str | None) -> None:
         try:
             sweep_record.delete(found.folder)
         except OSError as error:
-            raise InputError(found.name, f"could not be deleted whole ({error}); `raysweep delete` again goes on"
-                             ) from None
+            raise InputError(
+                found.name, f"could not be deleted whole ({error}); `raysweep delete` again goes on"
+            ) from None
 
 
 def _forget(found: Sweep, uri: str | None) -> None:
@@ -130,8 +135,9 @@ def _forget(found: Sweep, uri: str | None) -> None:
     try:
         mirror.forget(uri, found.space.name, found.record.sweep_id)
     except mirror.Unreachable as error:
-        raise InputError("--tracking-uri", f"{error}; --tracking-uri none deletes the sweep and leaves its runs in "
-                                           "MLflow") from None
+        raise InputError(
+            "--tracking-uri", f"{error}; --tracking-uri none deletes the sweep and leaves its runs in MLflow"
+        ) from None
 
 
 def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
@@ -139,20 +145,34 @@ def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
     cells = plan.enumerate_cells(found.space)
     matches = [i for i, identity in enumerate(cells.ids) if identity.startswith(cell)]
     if len(matches) != 1:
-        raise InputError(cell, f"expected the beginning of one cell's hash, it fits {len(matches)} of "
-                               f"{len(cells):,}; `raysweep results {found.name}` lists them")
+        raise InputError(
+            cell,
+            f"expected the beginning of one cell's hash, it fits {len(matches)} of "
+            f"{len(cells):,}; `raysweep results {found.name}` lists them",
+        )
     chosen = found.space.seeds[0] if seed is None else seed
     indices = np.asarray(matches)
     # away from the cluster that granted its trial a GPU, what there is here does
     gpus = None if cells.needs[cells.need[matches[0]]].gpus else 0
     with trial.threads(found.space.resources["cpus_per_trial"]), devices.granted(gpus):
-        metrics, status = trial.compute(found.space.workload, cells.take(indices), np.asarray([chosen]),
-                                        stored_stages.address(found.folder, found.record),
-                                        stored_stages.user(found.record))
-    parameters = {name: ledger.encode(value) if isinstance(value, float) else value
-                  for name, value in cells.parameters(matches[0]).items()}
-    return {"cell": cells.ids[matches[0]], "seed": chosen, "status": str(status[0]), "parameters": parameters,
-            "metrics": {name: ledger.encode(float(values[0])) for name, values in metrics.items()}}
+        metrics, status = trial.compute(
+            found.space.workload,
+            cells.take(indices),
+            np.asarray([chosen]),
+            stored_stages.address(found.folder, found.record),
+            stored_stages.user(found.record),
+        )
+    parameters = {
+        name: ledger.encode(value) if isinstance(value, float) else value
+        for name, value in cells.parameters(matches[0]).items()
+    }
+    return {
+        "cell": cells.ids[matches[0]],
+        "seed": chosen,
+        "status": str(status[0]),
+        "parameters": parameters,
+        "metrics": {name: ledger.encode(float(values[0])) for name, values in metrics.items()},
+    }
 
 
 def declaration(workload: Workload) -> list[str]:

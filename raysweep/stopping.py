@@ -78,8 +78,12 @@ def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
     ear, mouth = os.pipe()  # Python writes the number of a signal there at once, whatever the main thread does
     os.set_blocking(mouth, False)
     listening = signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)
-    watcher = threading.Thread(target=_watch, args=(ear, {int(number) for number in numbers}, over, close),
-                               name="raysweep-stopping", daemon=True)
+    watcher = threading.Thread(
+        target=_watch,
+        args=(ear, {int(number) for number in numbers}, over, close),
+        name="raysweep-stopping",
+        daemon=True,
+    )
     watcher.start()
     try:
         yield install

@@ -39,22 +39,28 @@ def overview(store: Store) -> list[str]:
             continue
         computed = int(record["meta"].get("computed", 1))
         total, unused, doubled = total + record["bytes"], unused + (stage not in users), doubled + computed - 1
-        lines.append(f"{stage:18} {size(record['bytes']):>9}  {record['published'][:16]}  "
-                     f"{', '.join(users.get(stage, ['no sweep'])):24} {description(record['describe'])}"
-                     + (f"  (started {computed} times: a lease expired)" if computed > 1 else ""))
+        lines.append(
+            f"{stage:18} {size(record['bytes']):>9}  {record['published'][:16]}  "
+            f"{', '.join(users.get(stage, ['no sweep'])):24} {description(record['describe'])}"
+            + (f"  (started {computed} times: a lease expired)" if computed > 1 else "")
+        )
     working = leases.live(store.files)
     unfinished = stage_progress.unfinished(store.files)
-    lines += [f"{stage:18} unfinished: {unfinished.get(stage, 'no checkpoint yet')}; "
-              f"{'computed by ' + working[stage] if stage in working else 'nobody works on it now'}"
-              for stage in sorted(unfinished.keys() | working.keys())]
+    lines += [
+        f"{stage:18} unfinished: {unfinished.get(stage, 'no checkpoint yet')}; "
+        f"{'computed by ' + working[stage] if stage in working else 'nobody works on it now'}"
+        for stage in sorted(unfinished.keys() | working.keys())
+    ]
     aside = [name for name in store.files.names("damaged") if name.endswith(".json")]
     lines += [f"{name.split('.')[0]:18} set aside as damaged: damaged/{name}" for name in aside]
     older = [name for name in store.files.names(SUPERSEDED) if name.endswith(".json")]
     count = len(store.stages())
-    lines.append(f"{store.url}: {count:,} stage{'' if count == 1 else 's'}, {size(total)}, {unused:,} used by no sweep"
-                 + (f", {doubled:,} computations started again after an expired lease" if doubled else "")
-                 + (f", {len(aside):,} set aside as damaged" if aside else "")
-                 + (f", {len(older):,} as superseded" if older else ""))
+    lines.append(
+        f"{store.url}: {count:,} stage{'' if count == 1 else 's'}, {size(total)}, {unused:,} used by no sweep"
+        + (f", {doubled:,} computations started again after an expired lease" if doubled else "")
+        + (f", {len(aside):,} set aside as damaged" if aside else "")
+        + (f", {len(older):,} as superseded" if older else "")
+    )
     return lines
 
 
@@ -71,8 +77,10 @@ def verify(store: Store) -> tuple[list[str], bool]:
             damaged += 1
             store.fetch(stage)
             still = stage in store.stages()
-            lines.append(f"{stage}: {error}; " + ("in use, left where it is" if still else
-                                                  "set aside, it is computed again when it is next needed"))
+            lines.append(
+                f"{stage}: {error}; "
+                + ("in use, left where it is" if still else "set aside, it is computed again when it is next needed")
+            )
     lines.append(f"{store.url}: {len(stages):,} stages, {size(read)} read, {damaged:,} damaged")
     return lines, not damaged
 
@@ -83,8 +91,9 @@ def prune_plan(removals: Collection[Removal]) -> list[str]:
     return [*lines, f"{len(removals):,} to prune, {size(sum(removal.size for removal in removals))}"]
 
 
-def prune(store: Store, stages: Collection[str] = (), *, referred: bool = False, damaged: bool = False,
-          dry_run: bool = False) -> list[str]:
+def prune(
+    store: Store, stages: Collection[str] = (), *, referred: bool = False, damaged: bool = False, dry_run: bool = False
+) -> list[str]:
     """Take away what `pruning.plan` names, or only say so; the lines to show."""
     removals = pruning.plan(store, stages, referred=referred, damaged=damaged)
     lines = prune_plan(removals)
@@ -111,4 +120,4 @@ def description(described: Mapping[str, Any]) -> str:
         else:
             words.append(str(value) if name in ("workload", "stage") else f"{name}={value}")
     text = " ".join(" ".join(words).split())
-    return text if len(text) <= _DESCRIPTION else text[:_DESCRIPTION - 1] + "…"
+    return text if len(text) <= _DESCRIPTION else text[: _DESCRIPTION - 1] + "…"

@@ -49,8 +49,11 @@ def check_asked(url: str | None, workload: Workload, folder: AnyPath) -> None:
     place = Path(absolute(url)).resolve()
     for parent in (place, *place.parents):
         if parent == Path(str(folder)).resolve() or (parent / sweep_record.FILE).is_file():
-            raise InputError("--store", f"{url} lies in the folder of the sweep {parent.name} and would be deleted "
-                                        "with it; expected a place of its own")
+            raise InputError(
+                "--store",
+                f"{url} lies in the folder of the sweep {parent.name} and would be deleted "
+                "with it; expected a place of its own",
+            )
 
 
 def user(record: Record) -> str:
@@ -61,8 +64,9 @@ def user(record: Record) -> str:
 class Sharing:
     """How a sweep shares its stages while it runs; InputError if its store is none that can be read."""
 
-    def __init__(self, folder: AnyPath, record: Record, books: Books, on_code_change: str, say: Callable[[str], None],
-                 ) -> None:
+    def __init__(
+        self, folder: AnyPath, record: Record, books: Books, on_code_change: str, say: Callable[[str], None]
+    ) -> None:
         self.url, self.user = address(folder, record), user(record)
         self._books, self._on_code_change, self._say = books, on_code_change, say
         self._store = Store(self.url) if books.workload.stored else None
@@ -86,8 +90,9 @@ class Sharing:
                 self._say(note)
             self._told = True
         self._store.refer(self.user, tree.needed)
-        self._before = {stage: tree.found[stage]["weights"] if stage in tree.found else ""
-                        for stage in tree.needed} | self._before
+        self._before = {
+            stage: tree.found[stage]["weights"] if stage in tree.found else "" for stage in tree.needed
+        } | self._before
         if recompute:
             for stage in tree.older:
                 self._store.supersede(stage)
@@ -106,8 +111,10 @@ def code_note(workload: Workload, count: int, on_code_change: str) -> str:
     if on_code_change == "refuse":
         raise InputError("--on-code-change", f"{said}; reuse takes them, recompute replaces them")
     return f"{said}, the version of their identity did not: " + (
-        "computing them again" if on_code_change == "recompute" else
-        "reusing them (--on-code-change recompute replaces them)")
+        "computing them again"
+        if on_code_change == "recompute"
+        else "reusing them (--on-code-change recompute replaces them)"
+    )
 
 
 def release(folder: AnyPath, record: Record) -> None:
@@ -137,19 +144,32 @@ class Account:
     missing: int
 
     def __str__(self) -> str:
-        words = f"stages: {self.distinct:,} distinct, {self.computed:,} computed, {self.reused:,} reused, " \
-                f"{self.again:,} computed twice"
-        return words + (" (after an expired lease)" if self.again else "") + (
-            f", {self.missing:,} not in the store" if self.missing else "")
+        words = (
+            f"stages: {self.distinct:,} distinct, {self.computed:,} computed, {self.reused:,} reused, "
+            f"{self.again:,} computed twice"
+        )
+        return (
+            words
+            + (" (after an expired lease)" if self.again else "")
+            + (f", {self.missing:,} not in the store" if self.missing else "")
+        )
 
 
 def account(store: Store, own: str, before: Mapping[str, str]) -> Account:
     """What became of some stages for the sweep `own`. before: each of them with the weights that it had, or ""."""
     found = stage_tree.records(store, before)
-    mine = [record for stage, record in found.items()
-            if record["meta"].get("sweep") == own and record["weights"] != before[stage]]
-    return Account(len(before), len(mine), len(found) - len(mine),
-                   sum(int(record["meta"].get("computed", 1)) - 1 for record in mine), len(before) - len(found))
+    mine = [
+        record
+        for stage, record in found.items()
+        if record["meta"].get("sweep") == own and record["weights"] != before[stage]
+    ]
+    return Account(
+        len(before),
+        len(mine),
+        len(found) - len(mine),
+        sum(int(record["meta"].get("computed", 1)) - 1 for record in mine),
+        len(before) - len(found),
+    )
 
 
 def in_words(store: Store, own: str, before: Mapping[str, str]) -> str:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 ASK_FROM_ROWS = 1_000_000
 COUNT_AGAIN_UP_TO = 20_000  # rows; of more, those that trials published last are not worth the seconds when told to end
 
+
 class Sweep:
     """A sweep in a storage directory, or a part of it. Nothing is computed by looking at it.
 
@@ -95,8 +96,9 @@ class Sweep:
         rows = self.rows() if books is None else books.rows
         return results.frame(self.name, self.space.workload, self.cells, self.space.seeds, rows)
 
-    def report(self, directory: str | AnyPath | None = None,
-               on_step: Callable[[int, int], None] = lambda done, of: None) -> Report:
+    def report(
+        self, directory: str | AnyPath | None = None, on_step: Callable[[int, int], None] = lambda done, of: None
+    ) -> Report:
         """Fit, draw and write the report; by default into the sweep's own folder, that of a part beside the whole's.
         on_step: told how many of how many steps are done."""
         return report([self], directory, on_step)
@@ -115,8 +117,11 @@ def open_sweep(name: str, storage: str | AnyPath = "sweeps", to_delete: bool = F
     return Sweep(folder, record)
 
 
-def report(sweeps: list[Sweep], directory: str | AnyPath | None = None,
-           on_step: Callable[[int, int], None] = lambda done, of: None) -> Report:
+def report(
+    sweeps: list[Sweep],
+    directory: str | AnyPath | None = None,
+    on_step: Callable[[int, int], None] = lambda done, of: None,
+) -> Report:
     """One report over one or several sweeps of one workload, by default into the first one's folder; InputError if
     there is nothing to report. on_step: told how many of how many steps are done."""
     import pandas
@@ -128,12 +133,14 @@ def report(sweeps: list[Sweep], directory: str | AnyPath | None = None,
     first = sweeps[0]
     for other in sweeps[1:]:
         if other.space.workload != first.space.workload:
-            raise InputError(other.name, f"is a sweep of {other.space.workload}, {first.name} one of "
-                                         f"{first.space.workload}; a report is about one workload")
+            raise InputError(
+                other.name,
+                f"is a sweep of {other.space.workload}, {first.name} one of "
+                f"{first.space.workload}; a report is about one workload",
+            )
     labels = _labels(sweeps)
     books = [sweep.books() for sweep in sweeps]
-    tables = [sweep.results(read).assign(sweep=label)
-              for sweep, label, read in zip(sweeps, labels, books, strict=True)]
+    tables = [sweep.results(read).assign(sweep=label) for sweep, label, read in zip(sweeps, labels, books, strict=True)]
     begun = [(sweep, table) for sweep, table in zip(sweeps, tables, strict=True) if len(table)]
     if not begun:
         outdated = books[0].outdated
@@ -182,15 +189,31 @@ def _caveats(sweeps: list[Sweep]) -> list[str]:
 
 def _stages(sweeps: list[Sweep], labels: list[str]) -> list[str]:
     """What became of the stored stages of each, where there are any."""
-    return [f"{label}: {stored_stages.of_sweep(sweep.folder, sweep.record)}"
-            for sweep, label in zip(sweeps, labels, strict=True) if sweep.workload.stored]
+    return [
+        f"{label}: {stored_stages.of_sweep(sweep.folder, sweep.record)}"
+        for sweep, label in zip(sweeps, labels, strict=True)
+        if sweep.workload.stored
+    ]
 
 
-def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None, name: str | None = None,
-        storage: str | AnyPath = "sweeps", store: str | None = None, tracking_uri: str | None = None,
-        runs_per: str | None = None, workers: int | None = None, executor: str | None = None,
-        max_hours: float | None = None, report: bool = True, yes: bool = False, on_code_change: str = "reuse",
-        say: Callable[[str], None] = terminal.say, **overrides: Any) -> Sweep:
+def run(
+    space: str | Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    storage: str | AnyPath = "sweeps",
+    store: str | None = None,
+    tracking_uri: str | None = None,
+    runs_per: str | None = None,
+    workers: int | None = None,
+    executor: str | None = None,
+    max_hours: float | None = None,
+    report: bool = True,
+    yes: bool = False,
+    on_code_change: str = "reuse",
+    say: Callable[[str], None] = terminal.say,
+    **overrides: Any,
+) -> Sweep:
     """Run a space to its end and return the sweep; one that exists already is continued or extended, and where only a
     part of it is asked for, the sweep that is returned is that part.
 
@@ -211,21 +234,33 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
         return _part(Sweep(folder, existing, asked), store, options, report, say)
     mirroring.check(uri, existing, folder.parent, say)
     new_storage = isinstance(folder, Path) and not folder.parent.exists()
-    record = existing or _create(folder, name or asked.name, asked, uri, runs_per or mirroring.default_runs_per(cells),
-                                 new_storage)
+    record = existing or _create(
+        folder, name or asked.name, asked, uri, runs_per or mirroring.default_runs_per(cells), new_storage
+    )
 
     def withdraw() -> None:
         """What was asked cannot be done here: nothing half-created stays."""
         stored_stages.withdraw(folder, stored_stages.placed(record, store), new_storage)
         sweep_record.withdraw(folder, new_storage)
 
-    return _drive(Sweep(folder, record), asked, cells, store, uri, options, report, say,
-                  withdraw=None if existing else withdraw)
+    return _drive(
+        Sweep(folder, record), asked, cells, store, uri, options, report, say, withdraw=None if existing else withdraw
+    )
 
 
-def resume(name: str, *, storage: str | AnyPath = "sweeps", store: str | None = None, tracking_uri: str | None = None,
-           workers: int | None = None, executor: str | None = None, max_hours: float | None = None, report: bool = True,
-           on_code_change: str = "reuse", say: Callable[[str], None] = terminal.say) -> Sweep:
+def resume(
+    name: str,
+    *,
+    storage: str | AnyPath = "sweeps",
+    store: str | None = None,
+    tracking_uri: str | None = None,
+    workers: int | None = None,
+    executor: str | None = None,
+    max_hours: float | None = None,
+    report: bool = True,
+    on_code_change: str = "reuse",
+    say: Callable[[str], None] = terminal.say,
+) -> Sweep:
     """Compute what a sweep still lacks, rows that failed included."""
     found = open_sweep(name, storage)
     uri = mirroring.tracking(tracking_uri, found.record, found.folder.parent)
@@ -236,8 +271,13 @@ def resume(name: str, *, storage: str | AnyPath = "sweeps", store: str | None = 
     return _drive(found, found.space, cells, store, uri, options, report, say)
 
 
-def sync(name: str, *, storage: str | AnyPath = "sweeps", tracking_uri: str | None = None,
-         say: Callable[[str], None] = terminal.say) -> Sweep:
+def sync(
+    name: str,
+    *,
+    storage: str | AnyPath = "sweeps",
+    tracking_uri: str | None = None,
+    say: Callable[[str], None] = terminal.say,
+) -> Sweep:
     """Replay a sweep's ledger into MLflow; what is there already is left alone. InputError if it cannot be made whole
     there."""
     found = open_sweep(name, storage)
@@ -322,8 +362,11 @@ def check_size(space: Space, yes: bool) -> None:
     rows = cells * len(space.seeds)
     if rows >= ASK_FROM_ROWS and not yes:
         sizes = " x ".join(f"{len(space.axes[group[0]]):,} {'+'.join(group)}" for group in space.groups())
-        raise InputError("axes", f"{rows:,} rows ({sizes} = {cells:,} cells, x {len(space.seeds):,} seeds); "
-                                 f"--yes is needed from {ASK_FROM_ROWS:,} rows on")
+        raise InputError(
+            "axes",
+            f"{rows:,} rows ({sizes} = {cells:,} cells, x {len(space.seeds):,} seeds); "
+            f"--yes is needed from {ASK_FROM_ROWS:,} rows on",
+        )
 
 
 def _part(sweep: Sweep, store: str | None, options: Options, with_report: bool, say: Callable[[str], None]) -> Sweep:
@@ -331,11 +374,17 @@ def _part(sweep: Sweep, store: str | None, options: Options, with_report: bool, 
     cells a search takes is decided by the whole."""
     grid = "grid" in sweep.space.search
     if options.on_code_change == "recompute" and not grid:
-        raise InputError("--on-code-change", "recompute is for all that a search chose, and this is a part of the "
-                                             f"sweep {sweep.name}; expected its whole space")
+        raise InputError(
+            "--on-code-change",
+            "recompute is for all that a search chose, and this is a part of the "
+            f"sweep {sweep.name}; expected its whole space",
+        )
     if stored_stages.placed(sweep.record, store) != sweep.record:
-        raise InputError("--store", f"this is a part of the sweep {sweep.name}, whose stages are shared "
-                                    "elsewhere; leave it out, or ask for the whole sweep")
+        raise InputError(
+            "--store",
+            f"this is a part of the sweep {sweep.name}, whose stages are shared "
+            "elsewhere; leave it out, or ask for the whole sweep",
+        )
     books = Books(sweep.space, sweep.cells, sweep.folder, options.on_code_change)
     say(f"{sweep.name}: this is a part of that sweep, whose record, mirror and report stay those of the whole")
     if grid and books.missing().rows:
@@ -344,8 +393,10 @@ def _part(sweep: Sweep, store: str | None, options: Options, with_report: bool, 
         say(note)
     say(f"{sweep.name}: {_there(len(books.rows), of=' of this part')} there; nothing to compute")
     if not grid and (waiting := Sweep(sweep.folder, sweep.record).books().missing().rows):
-        say(f"its search has not ended, {_there(waiting)} next; go on with: "
-            f"{command('resume', sweep.name, sweep.folder.parent)}")
+        say(
+            f"its search has not ended, {_there(waiting)} next; go on with: "
+            f"{command('resume', sweep.name, sweep.folder.parent)}"
+        )
     if with_report and books.rows:
         _show(sweep.report(), say)
     return sweep
@@ -356,8 +407,9 @@ def _there(rows: int, every: str = "", of: str = "") -> str:
     return f"1 row{of} is" if rows == 1 else f"{every}{counted(rows, 'row')}{of} are"
 
 
-def _create(folder: AnyPath, name: str, space: Space, uri: str | None, runs_per: str, new_storage: bool,
-            ) -> sweep_record.Record:
+def _create(
+    folder: AnyPath, name: str, space: Space, uri: str | None, runs_per: str, new_storage: bool
+) -> sweep_record.Record:
     try:
         record = sweep_record.create(folder, name, space.as_dict(), mirroring.recorded(uri, folder.parent), runs_per)
         return sweep_record.load(folder) or record  # as JSON has it: whoever holds the sweep compares the two
@@ -368,8 +420,17 @@ def _create(folder: AnyPath, name: str, space: Space, uri: str | None, runs_per:
         raise InputError("--storage", f"{folder.parent} cannot be written: {error.strerror}") from None
 
 
-def _drive(sweep: Sweep, space: Space, cells: Cells, store: str | None, uri: str | None, options: Options,
-           with_report: bool, say: Callable[[str], None], withdraw: Callable[[], None] | None = None) -> Sweep:
+def _drive(
+    sweep: Sweep,
+    space: Space,
+    cells: Cells,
+    store: str | None,
+    uri: str | None,
+    options: Options,
+    with_report: bool,
+    say: Callable[[str], None],
+    withdraw: Callable[[], None] | None = None,
+) -> Sweep:
     """Compute what `space` lacks of a sweep (which stays as it was recorded where it is only a part of it), and mirror
     and report it. withdraw: called where a new sweep cannot be begun, and never once any work was done."""
     folder, part = sweep.folder, space if sweep.is_part else None
@@ -388,7 +449,8 @@ def _drive(sweep: Sweep, space: Space, cells: Cells, store: str | None, uri: str
     def kept() -> str:
         rows = len(books.rows if books and len(books.rows) > COUNT_AGAIN_UP_TO else sweep.rows())
         return f"{_there(rows, whole)} kept; go on with: " + (
-            "the same command" if part else command(go_on, sweep.name, folder.parent))
+            "the same command" if part else command(go_on, sweep.name, folder.parent)
+        )
 
     @stopping.once
     def close(status: Literal["KILLED", "FAILED"], why: str = "") -> None:
@@ -399,8 +461,11 @@ def _drive(sweep: Sweep, space: Space, cells: Cells, store: str | None, uri: str
             say(f"{why}: {kept()}")
 
     limit = TimeLimit(options.max_hours)
-    with (driver.only_driver(folder, sweep.record, say) as still_ours,
-          stopping.on_signals(lambda: close("KILLED", "interrupted")) as listen):
+    with (
+        driver.only_driver(folder, sweep.record, say) as still_ours,
+        stopping.on_signals(lambda: close("KILLED", "interrupted")) as listen,
+    ):
+
         def on_complete(cell: int) -> None:
             still_ours()
             if feed:

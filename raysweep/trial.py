@@ -60,8 +60,14 @@ class WorkerLost(Exception):
     """A process that computed a part of this trial died: nothing is known of its rows, or held against them."""
 
 
-def run_pack(job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray, capture: bool = False,
-             by: Callable[[Job, str, np.ndarray, np.ndarray], list[ledger.Row]] | None = None) -> AnyPath:
+def run_pack(
+    job: Job,
+    pack: str,
+    cells: np.ndarray,
+    seeds: np.ndarray,
+    capture: bool = False,
+    by: Callable[[Job, str, np.ndarray, np.ndarray], list[ledger.Row]] | None = None,
+) -> AnyPath:
     """Compute the rows (cells[i], seeds[i]) and publish them; returns the path of their segment. Halted if they cannot
     be written. capture: whether what is printed meanwhile goes to the trial's log; by: who computes them, if not this
     process."""
@@ -83,8 +89,14 @@ def signed(rows: list[ledger.Row], pack: str) -> list[ledger.Row]:
     return [{**row, **origin} for row in rows]
 
 
-def compute(workload_name: str, columns: Columns, seeds: np.ndarray, store: str, sweep: str = "",
-            view: Callable[[Any], Any] | None = None) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def compute(
+    workload_name: str,
+    columns: Columns,
+    seeds: np.ndarray,
+    store: str,
+    sweep: str = "",
+    view: Callable[[Any], Any] | None = None,
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Metrics (closed forms included, as NAME_theory) and status of a table of rows, by its workload.
 
     store: where the stages of a workload that keeps them are shared; sweep: who computes those that are not there;
@@ -128,26 +140,36 @@ def one_number_a_row(workload_name: str, metric: str, values: Any, columns: Colu
     for i, value in enumerate(listed):
         if not isinstance(value, Real):
             row = ", ".join(f"{name} = {as_typed(column[i])}" for name, column in columns.items())
-            raise RuntimeError(f"{workload_name}: expected one number as the metric {metric}, got {shown(value)} in "
-                               f"the row {row}, seed = {seeds[i]}")
+            raise RuntimeError(
+                f"{workload_name}: expected one number as the metric {metric}, got {shown(value)} in "
+                f"the row {row}, seed = {seeds[i]}"
+            )
     return np.asarray(listed, dtype=np.float64)
 
 
-def attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any], Any] | None = None,
-            ) -> list[ledger.Row]:
+def attempt(
+    job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any], Any] | None = None
+) -> list[ledger.Row]:
     """Rows computed together; whatever their workload raises is not caught. view: as in `compute`."""
     started = time.perf_counter()
     columns = {name: values[cells] for name, values in job.columns.items()}
     metrics, status = compute(job.workload, columns, seeds, job.store, job.sweep, view)
     seconds = (time.perf_counter() - started) / len(seeds)
     lists = {name: values.tolist() for name, values in metrics.items()}
-    return [_row(job, int(cell), int(seed), str(status[i]), seconds, {name: v[i] for name, v in lists.items()})
-            for i, (cell, seed) in enumerate(zip(cells, seeds, strict=True))]
+    return [
+        _row(job, int(cell), int(seed), str(status[i]), seconds, {name: v[i] for name, v in lists.items()})
+        for i, (cell, seed) in enumerate(zip(cells, seeds, strict=True))
+    ]
 
 
-def rows(job: Job, cells: np.ndarray, seeds: np.ndarray,
-         attempt: Callable[[Job, np.ndarray, np.ndarray], list[ledger.Row]] = attempt,
-         half: bool = False, again: bool = True) -> list[ledger.Row]:
+def rows(
+    job: Job,
+    cells: np.ndarray,
+    seeds: np.ndarray,
+    attempt: Callable[[Job, np.ndarray, np.ndarray], list[ledger.Row]] = attempt,
+    half: bool = False,
+    again: bool = True,
+) -> list[ledger.Row]:
     """Rows by attempts at all of them, at halves, and at single ones; what cannot be computed is recorded as failed."""
     started = time.perf_counter()
     try:
@@ -168,8 +190,10 @@ def rows(job: Job, cells: np.ndarray, seeds: np.ndarray,
         _free_memory()
     if len(seeds) > 1:
         middle = len(seeds) // 2
-        return [*rows(job, cells[:middle], seeds[:middle], attempt, half=True),
-                *rows(job, cells[middle:], seeds[middle:], attempt, half=True)]
+        return [
+            *rows(job, cells[:middle], seeds[:middle], attempt, half=True),
+            *rows(job, cells[middle:], seeds[middle:], attempt, half=True),
+        ]
     if again:
         return rows(job, cells, seeds, attempt, again=False)
     row = _row(job, int(cells[0]), int(seeds[0]), FAILED, time.perf_counter() - started, {})
@@ -179,13 +203,22 @@ def rows(job: Job, cells: np.ndarray, seeds: np.ndarray,
 def lost_rows(job: Job, cells: np.ndarray, seeds: np.ndarray, times: int) -> list[ledger.Row]:
     """Rows whose worker died every time, recorded as failed."""
     reason = f"the worker computing this row died {times} times (out of memory, killed from outside, or stuck)"
-    return [{**_row(job, int(cell), int(seed), FAILED, 0.0, {}), "error": reason}
-            for cell, seed in zip(cells, seeds, strict=True)]
+    return [
+        {**_row(job, int(cell), int(seed), FAILED, 0.0, {}), "error": reason}
+        for cell, seed in zip(cells, seeds, strict=True)
+    ]
 
 
 def _row(job: Job, cell: int, seed: int, status: str, seconds: float, metrics: dict[str, float]) -> ledger.Row:
-    return {"cell": job.cell_ids[cell], "seed": seed, "status": status, "attempt": job.attempt,
-            "seconds": seconds, "code_version": job.code_version, "metrics": metrics}
+    return {
+        "cell": job.cell_ids[cell],
+        "seed": seed,
+        "status": status,
+        "attempt": job.attempt,
+        "seconds": seconds,
+        "code_version": job.code_version,
+        "metrics": metrics,
+    }
 
 
 def _free_memory() -> None:

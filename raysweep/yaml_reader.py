@@ -39,8 +39,12 @@ for _tag, _pattern, _first in (
     ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
     ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", list("tTfF")),
     ("int", r"^[-+]?[0-9]+$", list("-+0123456789")),
-    ("float", r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$|^[-+]?\.(?:inf|Inf|INF)$"
-              r"|^\.(?:nan|NaN|NAN)$", list("-+.0123456789")),
+    (
+        "float",
+        r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$|^[-+]?\.(?:inf|Inf|INF)$"
+        r"|^\.(?:nan|NaN|NAN)$",
+        list("-+.0123456789"),
+    ),
 ):
     _Reader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), _first)
 
@@ -104,8 +108,9 @@ def parse(text: str, source: str, below: str = "") -> Any:
         return loader.get_single_data()
     except _Refused as error:
         path = _dotted(error.path)
-        raise InputError(path or source, f"{error} ({f'{source}, ' if path else ''}{_place(error.node.start_mark)})"
-                         ) from None
+        raise InputError(
+            path or source, f"{error} ({f'{source}, ' if path else ''}{_place(error.node.start_mark)})"
+        ) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{_place(mark)}: " if mark else ""

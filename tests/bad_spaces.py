@@ -14,8 +14,10 @@ def space(**changes: Any) -> str:
 
 def axis(text: str) -> str:
     """A space whose axis gamma is this YAML."""
-    return ("name: small\nworkload: linear_transfer\naxes:\n  overlap_angle: [30, 60]\n"
-            f"  gamma: {text}\nfixed: {{dim: 20}}\n")
+    return (
+        "name: small\nworkload: linear_transfer\naxes:\n  overlap_angle: [30, 60]\n"
+        f"  gamma: {text}\nfixed: {{dim: 20}}\n"
+    )
 
 
 def fixed(text: str) -> str:
@@ -36,23 +38,38 @@ def replaced(key: str, line: str) -> str:
 # Text of a space, how the complaint begins, what else it says.
 TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "unknown key": (with_line("axis: {}"), "axis: unknown key", ("did you mean axes", "workload")),
-    "parameter beside its place": (with_line("depth: 3"), "depth: is a parameter of linear_transfer; say "
-                                   "fixed.depth or axes.depth", ()),
+    "parameter beside its place": (
+        with_line("depth: 3"),
+        "depth: is a parameter of linear_transfer; say fixed.depth or axes.depth",
+        (),
+    ),
     "unknown key of another language": (with_line("größe: 1"), "größe: ", ("known: name",)),
     "key that is a number": (with_line("3: 1"), "3: unknown key", ()),
     "key that is null": (with_line("~: 1"), "", ()),
     "key that is a list": (with_line("? [a, b]\n: 1"), "", ("plain key",)),
     "merge key": (with_line("<<: {seeds: 3}"), "<<: unknown key", ()),
-    "unknown workload": (replaced("workload", "workload: linear_transfr"), "workload: unknown workload",
-                         ("did you mean linear_transfer",)),
-    "workload of another type": (replaced("workload", "workload: [linear_transfer]"), "workload: ",
-                                 ("linear_transfer",)),
+    "unknown workload": (
+        replaced("workload", "workload: linear_transfr"),
+        "workload: unknown workload",
+        ("did you mean linear_transfer",),
+    ),
+    "workload of another type": (
+        replaced("workload", "workload: [linear_transfer]"),
+        "workload: ",
+        ("linear_transfer",),
+    ),
     "no workload": (replaced("workload", ""), "workload: missing", ("linear_transfer",)),
     "no name": (replaced("name", ""), "name: missing", ()),
-    "unknown parameter on an axis": (axis("[0.3]").replace("gamma", "gama"), "axes.gama: unknown parameter",
-                                     ("did you mean gamma", "overlap_angle")),
-    "unknown parameter under fixed": (fixed("{angle: 3}"), "fixed.angle: unknown parameter",
-                                      ("did you mean overlap_angle", "engine, pretrain_length")),
+    "unknown parameter on an axis": (
+        axis("[0.3]").replace("gamma", "gama"),
+        "axes.gama: unknown parameter",
+        ("did you mean gamma", "overlap_angle"),
+    ),
+    "unknown parameter under fixed": (
+        fixed("{angle: 3}"),
+        "fixed.angle: unknown parameter",
+        ("did you mean overlap_angle", "engine, pretrain_length"),
+    ),
     "gamma zero": (axis("[0.5, 0]"), "axes.gamma[1]: expected a number above 0", ("got 0",)),
     "gamma negative": (axis("[-0.5]"), "axes.gamma[0]: expected a number above 0", ()),
     "gamma infinite": (axis("[0.5, .inf]"), "axes.gamma[1]: ", ("expected a number above 0",)),
@@ -72,10 +89,13 @@ TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "gamma a huge whole number": (axis("[1" + "0" * 400 + "]"), "axes.gamma[0]: ", ()),
     "gamma below a float": (axis("[1e-400]"), "axes.gamma[0]: ", ()),
     "pretraining beyond a float": (fixed("{pretrain_length: 1e400}"), "fixed.pretrain_length: ", ("1e400",)),
-    "angle above 180": (fixed("{overlap_angle: 30}").replace("axes: {overlap_angle: [30, 60]}",
-                                                             "axes: {overlap_angle: [0, 180.5]}").replace(
-                                                                 "{overlap_angle: 30}", "{}"),
-                        "axes.overlap_angle[1]: expected a number from 0 to 180", ("got 180.5",)),
+    "angle above 180": (
+        fixed("{overlap_angle: 30}")
+        .replace("axes: {overlap_angle: [30, 60]}", "axes: {overlap_angle: [0, 180.5]}")
+        .replace("{overlap_angle: 30}", "{}"),
+        "axes.overlap_angle[1]: expected a number from 0 to 180",
+        ("got 180.5",),
+    ),
     "angle below 0": (fixed("{gamma: 0.5}").replace("[30, 60]", "[-1]"), "axes.overlap_angle[0]: ", ("0 to 180",)),
     "depth 0": (fixed("{depth: 0}"), "fixed.depth: expected a whole number", ("got 0",)),
     "depth one and a half": (fixed("{depth: 1.5}"), "fixed.depth: expected a whole number", ("got 1.5",)),
@@ -92,8 +112,11 @@ TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "axis empty": (axis("[]"), "axes.gamma: ", ("at least one value",)),
     "axis with a repeated value": (axis("[0.3, 0.5, 0.3]"), "axes.gamma[2]: duplicate value 0.3", ()),
     "axis with 1 and 1.0": (axis("[1, 1.0]"), "axes.gamma[1]: duplicate value", ()),
-    "axis with 0 and -0.0": (fixed("{}").replace("overlap_angle: [30, 60]", "noise: [0, -0.0]"),
-                             "axes.noise[1]: duplicate value", ()),
+    "axis with 0 and -0.0": (
+        fixed("{}").replace("overlap_angle: [30, 60]", "noise: [0, -0.0]"),
+        "axes.noise[1]: duplicate value",
+        (),
+    ),
     "spacing unknown": (axis("{logspace: [1, 2, 3]}"), "axes.gamma: expected linspace or geomspace", ("logspace",)),
     "spacing twice": (axis("{linspace: [1, 2, 3], geomspace: [1, 2, 3]}"), "axes.gamma: ", ()),
     "spacing of nothing": (axis("{}"), "axes.gamma: ", ()),
@@ -114,7 +137,10 @@ TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "geometric from below 0": (axis("{geomspace: [-1, 1, 3]}"), "axes.gamma.geomspace: ", ("above 0",)),
     "geometric from 0": (axis("{geomspace: [0, 1, 3]}"), "axes.gamma.geomspace: ", ("above 0",)),
     "spacing of whole numbers that is not whole": (
-        fixed("{}").replace("overlap_angle: [30, 60]", "depth: {linspace: [1, 2, 3]}"), "axes.depth[1]: ", ("1.5",)),
+        fixed("{}").replace("overlap_angle: [30, 60]", "depth: {linspace: [1, 2, 3]}"),
+        "axes.depth[1]: ",
+        ("1.5",),
+    ),
     "on an axis and fixed": (axis("[0.5]").replace("{dim: 20}", "{dim: 20, gamma: 0.3}"), "fixed.gamma: ", ("axes",)),
     "seeds 0": (with_line("seeds: 0"), "seeds: expected a count of at least 1", ("got 0",)),
     "seeds -1": (with_line("seeds: -1"), "seeds: ", ()),
@@ -128,15 +154,21 @@ TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "seeds repeated": (with_line("seeds: [4, 4]"), "seeds[1]: duplicate value 4", ()),
     "seeds more than can be": (with_line("seeds: 1" + "0" * 30), "seeds: ", ()),
     "zip of an unknown axis": (with_line("zip: [[gamma, dim]]"), "zip[0]: unknown axis", ()),
-    "zip of unequal axes": (axis("[0.3]") + "zip: [[gamma, overlap_angle]]\n", "zip[0]: expected axes of equal length",
-                            ("gamma: 1", "overlap_angle: 2")),
+    "zip of unequal axes": (
+        axis("[0.3]") + "zip: [[gamma, overlap_angle]]\n",
+        "zip[0]: expected axes of equal length",
+        ("gamma: 1", "overlap_angle: 2"),
+    ),
     "zip twice": (with_line("zip: [[gamma, overlap_angle], [gamma]]"), "zip[1]: ", ("twice",)),
     "zip twice in one": (with_line("zip: [[gamma, gamma]]"), "zip[0]: ", ("twice",)),
     "zip flat": (with_line("zip: [gamma, overlap_angle]"), "zip: expected a list of lists", ()),
     "zip of a list": (with_line("zip: [[[gamma]]]"), "zip[0]: ", ()),
     "zip of a mapping": (with_line("zip: [[{a: 1}]]"), "zip[0]: ", ()),
-    "zip repeating": (axis("[0.3, 0.3]").replace("[30, 60]", "[30, 30]") + "zip: [[gamma, overlap_angle]]\n",
-                      "zip[0][1]: duplicate", ()),
+    "zip repeating": (
+        axis("[0.3, 0.3]").replace("[30, 60]", "[30, 30]") + "zip: [[gamma, overlap_angle]]\n",
+        "zip[0][1]: duplicate",
+        (),
+    ),
     "zip text": (with_line("zip: gamma"), "zip: ", ()),
     "exclude a mapping": (with_line("exclude: {gamma: 0.3}"), "exclude: expected a list", ()),
     "exclude an unknown axis": (with_line("exclude: [{dim: 20}]"), "exclude[0].dim: unknown axis", ()),
@@ -184,8 +216,11 @@ TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "list at the top": ("- name: a\n", "FILE: expected a mapping", ()),
     "text at the top": ("name\n", "FILE: expected a mapping", ()),
     "deep nesting": (with_line("description: " + "[" * 5000 + "]" * 5000), "FILE: ", ()),
-    "aliases that multiply": (fixed("{noise: [&a0 [1], " + ", ".join(
-        f"&a{i + 1} [{', '.join([f'*a{i}'] * 10)}]" for i in range(9)) + "]}"), "fixed.noise: ", ("got [[1], ",)),
+    "aliases that multiply": (
+        fixed("{noise: [&a0 [1], " + ", ".join(f"&a{i + 1} [{', '.join([f'*a{i}'] * 10)}]" for i in range(9)) + "]}"),
+        "fixed.noise: ",
+        ("got [[1], ",),
+    ),
     "a long text where a number belongs": (axis(f"[{'many' * 5000}]"), "axes.gamma[0]: ", ()),
     "a long list where a number belongs": (axis(f"[[{', '.join(['1'] * 5000)}]]"), "axes.gamma[0]: ", ()),
     "analysis a mapping": (with_line("analysis: {boundary: {}}"), "analysis: expected a list", ()),
@@ -193,6 +228,9 @@ TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "analysis of two": (with_line("analysis: [{boundary: {}, curves: {}}]"), "analysis[0]: expected one of", ()),
     "analysis without a metric": (with_line("analysis: [{boundary: {}}]"), "analysis[0].boundary", ("metric",)),
     "analysis unknown": (with_line("analysis: [{bondary: {}}]"), "analysis[0]", ("boundary",)),
-    "analysis of an unknown metric": (with_line(
-        "analysis: [{boundary: {metric: lss, x: overlap_angle, y: gamma}}]"), "analysis[0].boundary.metric: ", ()),
+    "analysis of an unknown metric": (
+        with_line("analysis: [{boundary: {metric: lss, x: overlap_angle, y: gamma}}]"),
+        "analysis[0].boundary.metric: ",
+        (),
+    ),
 }

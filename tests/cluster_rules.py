@@ -169,8 +169,10 @@ def _gce(config: Mapping[str, Any]) -> Iterator[str]:
     for name, node in nodes(config).items():
         node = node["node_config"]
         yield from (f"{name}: unknown key {key}" for key in sorted(node.keys() - GCE_NODE_KEYS))
-        yield from (f"{name}: unknown key scheduling.{key}"
-                    for key in sorted(node.get("scheduling", {}).keys() - GCE_SCHEDULING_KEYS))
+        yield from (
+            f"{name}: unknown key scheduling.{key}"
+            for key in sorted(node.get("scheduling", {}).keys() - GCE_SCHEDULING_KEYS)
+        )
         for disk in node.get("disks", []):
             image = disk["initializeParams"].get("sourceImage", "")
             if not (image == "EDIT_IMAGE" or "/global/images/" in image) or "/family/" in image:

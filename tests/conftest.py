@@ -42,15 +42,32 @@ class Outcome:
 
 def command(*arguments: str | Path) -> list[str]:
     """The command line as a list for subprocess; what `raysweep` on the path does, of the interpreter that tests."""
-    return [sys.executable, "-c", "import sys; from raysweep.main import main; main(sys.argv[1:])",
-            *map(str, arguments)]
+    return [
+        sys.executable,
+        "-c",
+        "import sys; from raysweep.main import main; main(sys.argv[1:])",
+        *map(str, arguments),
+    ]
 
 
-def process(*arguments: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None,
-            before: Callable[[], None] | None = None) -> Outcome:
+def process(
+    *arguments: str | Path,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    before: Callable[[], None] | None = None,
+) -> Outcome:
     """The command line as a process of its own, to its end; `before` is called in it first."""
-    done = subprocess.run(command(*arguments), capture_output=True, text=True, cwd=cwd, check=False, timeout=120,
-                          stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})}, preexec_fn=before)
+    done = subprocess.run(
+        command(*arguments),
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        check=False,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **(env or {})},
+        preexec_fn=before,
+    )
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
@@ -74,8 +91,9 @@ def refused(outcome: Outcome, begins: str, *parts: str) -> None:
         assert part in outcome.err
 
 
-def until(condition: Callable[[], object], process: subprocess.Popen[Any] | None = None,
-          seconds: float = 120.0) -> None:
+def until(
+    condition: Callable[[], object], process: subprocess.Popen[Any] | None = None, seconds: float = 120.0
+) -> None:
     """Wait for a condition. The test fails if it does not come about in time, or if a process that it depends on ends
     before, with what that process said."""
     if wait_for(condition, process, seconds):
@@ -84,8 +102,10 @@ def until(condition: Callable[[], object], process: subprocess.Popen[Any] | None
         pytest.fail(f"waited {seconds:g} s in vain")
     code = process.poll()
     process.kill()
-    pytest.fail(f"waited for a process that {'goes on' if code is None else f'ended with {code}'} and said "
-                f"{process.communicate(timeout=30)}")
+    pytest.fail(
+        f"waited for a process that {'goes on' if code is None else f'ended with {code}'} and said "
+        f"{process.communicate(timeout=30)}"
+    )
 
 
 @pytest.fixture
@@ -135,7 +155,8 @@ def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: raysweep-sandbox\nVersion: 1.0\n")
     (information / "entry_points.txt").write_text(
         "[raysweep.workloads]\nsandbox = sandbox_workload:WORKLOAD\n"
-        "annotated = sandbox_workload:ANNOTATED\ntogether = gang_workload:WORKLOAD\n")
+        "annotated = sandbox_workload:ANNOTATED\ntogether = gang_workload:WORKLOAD\n"
+    )
     return folder
 
 
@@ -161,8 +182,14 @@ def ray_cluster(sandbox_path: Path) -> Iterator[str]:
 
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = _before(sandbox_path)  # its workers are started from this environment
-    context = ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
-                       configure_logging=False, address="local")
+    context = ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        configure_logging=False,
+        address="local",
+    )
     if before is None:
         del os.environ["PYTHONPATH"]
     else:
@@ -174,8 +201,9 @@ def ray_cluster(sandbox_path: Path) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[str]:
     """An S3 of this run on the loopback, a process of its own; its endpoint."""
-    serving = subprocess.Popen([sys.executable, TESTS / "s3_server.py"], stdout=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL, text=True)
+    serving = subprocess.Popen(
+        [sys.executable, TESTS / "s3_server.py"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
     assert serving.stdout is not None
     port = serving.stdout.readline().strip()
     assert port, "the S3 server did not start"
@@ -190,8 +218,13 @@ def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     for those started here."""
     import s3fs
 
-    for name, value in {"AWS_ENDPOINT_URL": s3_server, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
-                        "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}.items():
+    for name, value in {
+        "AWS_ENDPOINT_URL": s3_server,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }.items():
         monkeypatch.setenv(name, value)
     s3fs.S3FileSystem.clear_instance_cache()  # it keeps the endpoint it was made with
     bucket = f"test-{uuid.uuid4().hex[:12]}"

@@ -29,8 +29,9 @@ def compute(columns: Columns, seeds: np.ndarray, store: Any) -> tuple[dict[str, 
     for index in range(len(seeds)):
         row = {name: values[index] for name, values in columns.items()}
         stage = stages(row, int(seeds[index]))[0].id
-        found = store.fetch(stage) or store.once(stage, lambda progress, row=row, seed=int(seeds[index]): _learn(
-            row, seed, progress), describe={})
+        found = store.fetch(stage) or store.once(
+            stage, lambda progress, row=row, seed=int(seeds[index]): _learn(row, seed, progress), describe={}
+        )
         y[index] = found.tensors()["total"][0]
     size = dist.get_world_size() if dist.is_initialized() else 1
     return {"y": y, "workers": np.full(len(seeds), float(size))}, np.full(len(seeds), OK, dtype=object)
@@ -42,8 +43,12 @@ def _learn(row: Mapping[str, Any], seed: int, progress: Any) -> tuple[dict[str, 
     total, step = (begun.tensors()["total"], int(begun.meta["step"])) if begun else (np.zeros(1), 0)
     mark = Path(row["folder"]) / f"{row['behaviour']}-{row['x']:g}-{seed}"
     while step < STEPS:
-        if rank == last and step == 2 and row["behaviour"] == "die_twice" and any(
-                first(mark.with_suffix(f".death{number}")) for number in (1, 2)):
+        if (
+            rank == last
+            and step == 2
+            and row["behaviour"] == "die_twice"
+            and any(first(mark.with_suffix(f".death{number}")) for number in (1, 2))
+        ):
             os.kill(os.getpid(), signal.SIGKILL)
         deadline = time.monotonic() + 120
         while rank == last and step == 2 and row["behaviour"] == "stuck" and time.monotonic() < deadline:
@@ -72,8 +77,14 @@ WORKLOAD = Workload(
     identity_version=1,
     parameters=(
         Parameter("x", float, 0.0, "a number", pretraining=True),
-        Parameter("behaviour", str, "compute", "what happens in the row",
-                  choices=("compute", "raise", "die_twice", "stuck"), pretraining=True),
+        Parameter(
+            "behaviour",
+            str,
+            "compute",
+            "what happens in the row",
+            choices=("compute", "raise", "die_twice", "stuck"),
+            pretraining=True,
+        ),
         Parameter("folder", str, "/nonexistent", "where marks are left"),
         Parameter("seconds", float, 0.0, "what a row is said to cost", unit="s", minimum=0),
     ),

@@ -27,13 +27,27 @@ DEEP = Shape(depth=10, width=16, heads=2, mlp=24, context=12, vocabulary=20)
 RATES = np.array([1e-4, 3e-4, 1e30])  # the last diverges at once
 KEPT = (1, 5, 20)  # steps after which the weights are kept
 QUICK: dict[str, Any] = {
-    "width": 16, "depth": 1, "context": 16, "pretrain_batch": 5, "finetune_batch": 7, "pretrain_length": 40.0 * 5 * 16,
-    "finetune_steps": 12, "evaluation_tokens": 528, "finetune_dropout": 0.1, "pretrain_dropout": 0.1}
+    "width": 16,
+    "depth": 1,
+    "context": 16,
+    "pretrain_batch": 5,
+    "finetune_batch": 7,
+    "pretrain_length": 40.0 * 5 * 16,
+    "finetune_steps": 12,
+    "evaluation_tokens": 528,
+    "finetune_dropout": 0.1,
+    "pretrain_dropout": 0.1,
+}
 ROWS: tuple[dict[str, Any], ...] = (
-    {"finetune_lr": 2e-4}, {"finetune_lr": 5e-4, "noise": 0.5}, {"noise": 1.0, "finetune_steps": 0},
-    {"finetune_lr": 2e-4, "early_stopping": 3, "finetune_schedule": "constant"}, {"finetune_lr": 1e7},
+    {"finetune_lr": 2e-4},
+    {"finetune_lr": 5e-4, "noise": 0.5},
+    {"noise": 1.0, "finetune_steps": 0},
+    {"finetune_lr": 2e-4, "early_stopping": 3, "finetune_schedule": "constant"},
+    {"finetune_lr": 1e7},
     {"target": "task:grammar:0.5", "context": 64, "pretrain_length": 10.0 * 5 * 64},
-    {"pretrain_schedule": "wsd"}, {"pretrain_lr": 1e6})
+    {"pretrain_schedule": "wsd"},
+    {"pretrain_lr": 1e6},
+)
 
 
 def tokens(step: int, batch: int = 5) -> np.ndarray:
@@ -55,8 +69,12 @@ def train(kind: str, models: int = len(RATES), jolt: float = 0.0) -> dict[str, n
         watch = training.train(state, recipe, tokens, step)
         found[f"weights {step}"], found[f"losses {step}"] = state.flat.numpy().copy(), watch.last(100)
     held_out = np.concatenate([tokens(1000 + number) for number in range(15)])
-    return {**found, "alive": state.alive.numpy(), "start": start,
-            "evaluation": training.evaluate(state.flat, held_out, SMALL)}
+    return {
+        **found,
+        "alive": state.alive.numpy(),
+        "start": start,
+        "evaluation": training.evaluate(state.flat, held_out, SMALL),
+    }
 
 
 class FromStart:
@@ -122,14 +140,21 @@ def spread() -> dict[str, np.ndarray]:
     gathered = Gathered()
     own = sharding.row(lambda part: 2 * model.drawn(part, 0), DEEP, torch.distributed.is_initialized())
     state = State.fresh(own[None].astype(np.float64))
-    training.train(state, Recipe(DEEP, np.array([1e-4]), lambda step: 1.0, 0.1, dropout=0.1, seed=3, role="test"),
-                   tokens, 6)
-    counts = {"held": state.flat.numel(), "moments": state.first.numel() + state.second.numel(),
-              "gathered": gathered.peak}
+    training.train(
+        state, Recipe(DEEP, np.array([1e-4]), lambda step: 1.0, 0.1, dropout=0.1, seed=3, role="test"), tokens, 6
+    )
+    counts = {
+        "held": state.flat.numel(),
+        "moments": state.first.numel() + state.second.numel(),
+        "gathered": gathered.peak,
+    }
     found = sharding.tensors(state.flat, DEEP)
-    return {**found, **{name: np.array(count) for name, count in counts.items()},
-            "evaluation": training.evaluate(state.flat, tokens(99), DEEP),
-            "norm": sharding.norm(state.flat, DEEP).numpy()}
+    return {
+        **found,
+        **{name: np.array(count) for name, count in counts.items()},
+        "evaluation": training.evaluate(state.flat, tokens(99), DEEP),
+        "norm": sharding.norm(state.flat, DEEP).numpy(),
+    }
 
 
 def memory() -> dict[str, np.ndarray]:
@@ -147,16 +172,20 @@ def memory() -> dict[str, np.ndarray]:
     fusion.training = SimpleNamespace(train=training.train, device=lambda: torch.device("cuda"))  # State's is the CPU
     chosen = fusion.side_by_side(SMALL, 5, 16)
     timings = [fusion._seconds_per_model(SMALL, 5, models) for models in (1, 2, 4, 8, 16)]
-    return {"chosen": np.array(chosen), "timings": np.array(timings),
-            "sum": parallel.add_up(torch.tensor([1.0 + parallel.rank()])).numpy()}
+    return {
+        "chosen": np.array(chosen),
+        "timings": np.array(timings),
+        "sum": parallel.add_up(torch.tensor([1.0 + parallel.rank()])).numpy(),
+    }
 
 
 def main(folder: Path, rank: int, workers: int, jobs: list[str]) -> None:
     """Each job's results as FOLDER/JOB.RANK.npz."""
     torch.set_num_threads(1)
     if workers > 1:
-        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank,
-                                             world_size=workers)
+        torch.distributed.init_process_group(
+            "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=workers
+        )
     for job in jobs:
         os.environ[sharding.VARIABLE] = "always" if job.startswith("spread") else "never"
         if job.endswith("rows"):

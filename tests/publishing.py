@@ -20,8 +20,15 @@ print(sum(files.publish(paths.locate(sys.argv[1]) / f"file-{i}", content) for i 
 def race(place: str | Path, letters: str, size: int) -> int:
     """A process for each letter publishes FILES files of so many times its letter; how often any said that its own was
     the one that is there now."""
-    publishers = [subprocess.Popen([sys.executable, "-c", PUBLISHER, str(place), letter, str(size), str(FILES)],
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for letter in letters]
+    publishers = [
+        subprocess.Popen(
+            [sys.executable, "-c", PUBLISHER, str(place), letter, str(size), str(FILES)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for letter in letters
+    ]
     for publisher in publishers:
         assert publisher.stdout is not None
         assert publisher.stdout.readline() == "ready\n"

@@ -12,25 +12,49 @@ STEP = 8 * 16  # tokens in a step of language_space
 
 def small_space(**changes: Any) -> dict[str, Any]:
     """A space that takes milliseconds: six cells, three draws."""
-    return {"name": "small", "workload": "linear_transfer",
-            "axes": {"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 1.0]},
-            "fixed": {"dim": 20, "noise": 0.2}, "seeds": 3, **changes}
+    return {
+        "name": "small",
+        "workload": "linear_transfer",
+        "axes": {"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 1.0]},
+        "fixed": {"dim": 20, "noise": 0.2},
+        "seeds": 3,
+        **changes,
+    }
 
 
-def language_space(axes: dict[str, Any] | None = None, fixed: dict[str, Any] | None = None,
-                   **changes: Any) -> dict[str, Any]:
+def language_space(
+    axes: dict[str, Any] | None = None, fixed: dict[str, Any] | None = None, **changes: Any
+) -> dict[str, Any]:
     """Two pretrainings of a model of some 9,000 weights, three rates each; `axes` and `fixed` add to what is there."""
-    return {"name": "small", "workload": "language",
-            "axes": {"pretrain_length": [20 * STEP, 40 * STEP], "finetune_lr": [1e-3, 2e-3, 4e-3], **(axes or {})},
-            "fixed": {"width": 16, "depth": 1, "context": 16, "pretrain_batch": 8, "finetune_batch": 8,
-                      "finetune_steps": 4, "evaluation_tokens": 256, **(fixed or {})}, **changes}
+    return {
+        "name": "small",
+        "workload": "language",
+        "axes": {"pretrain_length": [20 * STEP, 40 * STEP], "finetune_lr": [1e-3, 2e-3, 4e-3], **(axes or {})},
+        "fixed": {
+            "width": 16,
+            "depth": 1,
+            "context": 16,
+            "pretrain_batch": 8,
+            "finetune_batch": 8,
+            "finetune_steps": 4,
+            "evaluation_tokens": 256,
+            **(fixed or {}),
+        },
+        **changes,
+    }
 
 
 def sandbox_space(folder: Path, behaviour: list[str], **changes: Any) -> dict[str, Any]:
     """One row for each behaviour (sandbox_workload.py), each said to cost so much that it is a pack alone; `folder` is
     where they leave their marks."""
-    return {"name": "sandy", "workload": "sandbox", "axes": {"x": list(range(len(behaviour))), "behaviour": behaviour},
-            "zip": [["x", "behaviour"]], "fixed": {"folder": str(folder), "seconds": 200}, **changes}
+    return {
+        "name": "sandy",
+        "workload": "sandbox",
+        "axes": {"x": list(range(len(behaviour))), "behaviour": behaviour},
+        "zip": [["x", "behaviour"]],
+        "fixed": {"folder": str(folder), "seconds": 200},
+        **changes,
+    }
 
 
 def waiting_space(folder: Path, **changes: Any) -> dict[str, Any]:

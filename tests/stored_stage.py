@@ -17,8 +17,13 @@ PATIENCE = 60.0  # seconds until a test gives up waiting for another process
 
 def weights(seed: int = 0, count: int = 64) -> dict[str, np.ndarray]:
     generator = np.random.default_rng(seed)
-    return {"layers.0": generator.standard_normal((count, 5)), "step": np.asarray(7), "empty": np.zeros((0, 3)),
-            "optimizer": generator.standard_normal(count).astype(np.float32), "mask": np.asarray([True, False])}
+    return {
+        "layers.0": generator.standard_normal((count, 5)),
+        "step": np.asarray(7),
+        "empty": np.zeros((0, 3)),
+        "optimizer": generator.standard_normal(count).astype(np.float32),
+        "mask": np.asarray([True, False]),
+    }
 
 
 def assert_equal(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:

@@ -87,8 +87,12 @@ def test_a_fit_along_an_axis_of_words_is_refused_before_anything_runs(
     kind: str, key: str, options: dict[str, str]
 ) -> None:
     axes = {"engine": ["limit", "flow"], "gamma": [0.5, 1.0]}
-    space = {"name": "s", "workload": "linear_transfer", "axes": axes,
-             "analysis": [{"agreement": {}}, {kind: {"metric": "risk_scratch", **options}}]}
+    space = {
+        "name": "s",
+        "workload": "linear_transfer",
+        "axes": axes,
+        "analysis": [{"agreement": {}}, {kind: {"metric": "risk_scratch", **options}}],
+    }
     with pytest.raises(InputError) as refused:
         validate(space)
     assert str(refused.value).startswith(f"analysis[1].{kind}.{key}: expected an axis of numbers, but engine is one of")
@@ -97,8 +101,12 @@ def test_a_fit_along_an_axis_of_words_is_refused_before_anything_runs(
 
 @pytest.mark.parametrize("kind", ["boundary", "optimum"])
 def test_a_search_along_an_axis_of_words_is_refused(kind: str) -> None:
-    space = {"name": "s", "workload": "linear_transfer", "axes": {"engine": ["limit", "flow"]},
-             "search": {kind: {"metric": "risk_scratch", "x": "engine", "budget": 5}}}
+    space = {
+        "name": "s",
+        "workload": "linear_transfer",
+        "axes": {"engine": ["limit", "flow"]},
+        "search": {kind: {"metric": "risk_scratch", "x": "engine", "budget": 5}},
+    }
     with pytest.raises(InputError, match=rf"^search\.{kind}\.x: expected an axis of numbers"):
         validate(space)
 

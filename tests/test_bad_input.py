@@ -22,12 +22,18 @@ def test_a_bad_space_is_refused_in_one_line(case: str, call: Call, tmp_path: Pat
     assert not storage.exists()
 
 
-@pytest.mark.parametrize(("content", "part"), [
-    (b"\x89PNG\r\n\x1a\n\0\0\xff\xfe", "UTF-8"), ("name: größe".encode("latin-1"), "UTF-8"),
-    (b"\0\1\2\3", ""), (b"\xff\xfe" + "name: a".encode("utf-16-le"), "UTF-8"),
-])
-def test_a_file_that_is_no_text_is_refused(content: bytes, part: str, call: Call, tmp_path: Path,
-                                           storage: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        (b"\x89PNG\r\n\x1a\n\0\0\xff\xfe", "UTF-8"),
+        ("name: größe".encode("latin-1"), "UTF-8"),
+        (b"\0\1\2\3", ""),
+        (b"\xff\xfe" + "name: a".encode("utf-16-le"), "UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_text_is_refused(
+    content: bytes, part: str, call: Call, tmp_path: Path, storage: Path
+) -> None:
     file = tmp_path / "bad.yaml"
     file.write_bytes(content)
     refused(call("run", file, "--storage", storage, *QUIET), f"{file}: ", part)
@@ -44,23 +50,36 @@ def test_places_that_are_no_space_are_refused(call: Call, tmp_path: Path, storag
     assert not storage.exists()
 
 
-@pytest.mark.parametrize(("text", "begins"), [
-    ("axes.gamma", "--set axes.gamma: expected KEY=VALUE"), ("=3", "--set"),
-    ("axes.gamma=[1", "--set axes.gamma: line 1"),
-    ("depth=3", "depth: is a parameter of linear_transfer; say fixed.depth or axes.depth"),
-    ("gamma.linspace=[0, 1, 3]", "gamma: is a parameter of linear_transfer; say fixed.gamma or axes.gamma"),
-    ("axs.gamma=[1]", "axs: unknown key"), ("axes.gama=[1]", "axes.gama: unknown parameter"),
-    ("axes.gamma=[0]", "axes.gamma[0]: "), ("axes.gamma=0.5", "axes.gamma: expected a list"),
-    ("axes.gamma.9=0.5", "axes.gamma.9: expected a position from 0 to 2"),
-    ("axes.gamma.x=1", "axes.gamma.x: expected a pos"),
-    ("axes.gamma.²=1", "axes.gamma.²: expected a pos"), ("axes.gamma.-1=1", "axes.gamma.-1: expected a pos"),
-    ("seeds.x=1", "seeds.x: "), ("name.first=a", "name.first: "), ("axes=3", "axes: expected a mapping"),
-    ("seeds=0", "seeds: "), ("fixed.gamma=3", "fixed.gamma: also"), (".=3", ""), ("axes.=3", "axes."),
-    ("fixed..x=3", "fixed."),
-    ("name=null", "name: missing"), ("fixed.dim=1e-3", "fixed.dim: expected a whole number"),
-    ("exclude.0.gamma=3", "exclude"),
-    ("fixed={dim: 20, dim: 30}", "fixed.dim: repeated key"),
-])
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ("axes.gamma", "--set axes.gamma: expected KEY=VALUE"),
+        ("=3", "--set"),
+        ("axes.gamma=[1", "--set axes.gamma: line 1"),
+        ("depth=3", "depth: is a parameter of linear_transfer; say fixed.depth or axes.depth"),
+        ("gamma.linspace=[0, 1, 3]", "gamma: is a parameter of linear_transfer; say fixed.gamma or axes.gamma"),
+        ("axs.gamma=[1]", "axs: unknown key"),
+        ("axes.gama=[1]", "axes.gama: unknown parameter"),
+        ("axes.gamma=[0]", "axes.gamma[0]: "),
+        ("axes.gamma=0.5", "axes.gamma: expected a list"),
+        ("axes.gamma.9=0.5", "axes.gamma.9: expected a position from 0 to 2"),
+        ("axes.gamma.x=1", "axes.gamma.x: expected a pos"),
+        ("axes.gamma.²=1", "axes.gamma.²: expected a pos"),
+        ("axes.gamma.-1=1", "axes.gamma.-1: expected a pos"),
+        ("seeds.x=1", "seeds.x: "),
+        ("name.first=a", "name.first: "),
+        ("axes=3", "axes: expected a mapping"),
+        ("seeds=0", "seeds: "),
+        ("fixed.gamma=3", "fixed.gamma: also"),
+        (".=3", ""),
+        ("axes.=3", "axes."),
+        ("fixed..x=3", "fixed."),
+        ("name=null", "name: missing"),
+        ("fixed.dim=1e-3", "fixed.dim: expected a whole number"),
+        ("exclude.0.gamma=3", "exclude"),
+        ("fixed={dim: 20, dim: 30}", "fixed.dim: repeated key"),
+    ],
+)
 def test_a_bad_change_is_refused(text: str, begins: str, call: Call, tmp_path: Path, storage: Path) -> None:
     file = tmp_path / "space.yaml"
     file.write_text(space())
@@ -68,23 +87,37 @@ def test_a_bad_change_is_refused(text: str, begins: str, call: Call, tmp_path: P
     assert not storage.exists()
 
 
-@pytest.mark.parametrize(("arguments", "begins"), [
-    (["run"], "SPACE: "), (["run", "quickstart", "quickstart"], ""), (["rum"], ""), (["--nothing"], "--nothing"),
-    (["run", "quickstart", "--worker", "3"], "--worker"), (["run", "quickstart", "--workers", "0"], "--workers: "),
-    (["run", "quickstart", "--workers", "many"], "--workers: "),
-    (["run", "quickstart", "--executor", "dask"], "--executor: "),
-    (["run", "quickstart", "--name", "../x"], "--name: expected a plain name"),
-    (["run", "quickstart", "--set"], "--set"),
-    (["run", "quickstart", "--name", ""], "--name: expected a plain name"),
-    (["run", "quickstart", "--name", "mlflow.db"], "--name: "),
-    (["run", "quickstart", "--on-code-change", "x"], "--on-code"),
-    (["resume"], "SWEEP: "), (["resume", "nothing"], "nothing: no such sweep"),
-    (["status", "nothing"], "nothing: no such sweep"),
-    (["results", "nothing"], "nothing: no such sweep"), (["report", "nothing"], "nothing: no such sweep"),
-    (["debug", "nothing", "0"], "nothing: no such sweep"), (["delete", "nothing"], "nothing: no such sweep"),
-    (["sync", "nothing"], "nothing: no such sweep"), (["resume", "../storage"], "../storage: "), (["resume", ""], ""),
-    (["resume", "/"], "/: "), (["resume", "a\0b"], ""), (["results", "nothing", "--format", "xls"], "--format: "),
-])
+@pytest.mark.parametrize(
+    ("arguments", "begins"),
+    [
+        (["run"], "SPACE: "),
+        (["run", "quickstart", "quickstart"], ""),
+        (["rum"], ""),
+        (["--nothing"], "--nothing"),
+        (["run", "quickstart", "--worker", "3"], "--worker"),
+        (["run", "quickstart", "--workers", "0"], "--workers: "),
+        (["run", "quickstart", "--workers", "many"], "--workers: "),
+        (["run", "quickstart", "--executor", "dask"], "--executor: "),
+        (["run", "quickstart", "--name", "../x"], "--name: expected a plain name"),
+        (["run", "quickstart", "--set"], "--set"),
+        (["run", "quickstart", "--name", ""], "--name: expected a plain name"),
+        (["run", "quickstart", "--name", "mlflow.db"], "--name: "),
+        (["run", "quickstart", "--on-code-change", "x"], "--on-code"),
+        (["resume"], "SWEEP: "),
+        (["resume", "nothing"], "nothing: no such sweep"),
+        (["status", "nothing"], "nothing: no such sweep"),
+        (["results", "nothing"], "nothing: no such sweep"),
+        (["report", "nothing"], "nothing: no such sweep"),
+        (["debug", "nothing", "0"], "nothing: no such sweep"),
+        (["delete", "nothing"], "nothing: no such sweep"),
+        (["sync", "nothing"], "nothing: no such sweep"),
+        (["resume", "../storage"], "../storage: "),
+        (["resume", ""], ""),
+        (["resume", "/"], "/: "),
+        (["resume", "a\0b"], ""),
+        (["results", "nothing", "--format", "xls"], "--format: "),
+    ],
+)
 def test_a_bad_command_is_refused(arguments: list[str], begins: str, call: Call, storage: Path) -> None:
     where = ["--storage", str(storage)] if len(arguments) > 1 and arguments[-1] != "--set" else []
     refused(call(*arguments, *where), begins)
@@ -126,10 +159,19 @@ def test_a_sweep_whose_place_is_taken_is_refused(call: Call, tmp_path: Path, sto
     assert files_of(storage) == {"small": b"a file"}
 
 
-@pytest.mark.parametrize("uri", [
-    "http://127.0.0.1:9/", "sqlite:////dev/null/x.db", "nonsense", "ftp://example.org",
-    "", "file:///tmp/x", "sqlite:///", "postgresql://nobody@127.0.0.1:9/x",
-])
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://127.0.0.1:9/",
+        "sqlite:////dev/null/x.db",
+        "nonsense",
+        "ftp://example.org",
+        "",
+        "file:///tmp/x",
+        "sqlite:///",
+        "postgresql://nobody@127.0.0.1:9/x",
+    ],
+)
 def test_a_tracking_uri_that_cannot_be_reached_is_refused(uri: str, call: Call, tmp_path: Path, storage: Path) -> None:
     file = tmp_path / "space.yaml"
     file.write_text(space())
@@ -148,26 +190,40 @@ def recorded(call: Call, tmp_path: Path, storage: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize(("changes", "begins"), [
-    (["axes.gamma=[0.3, 0.7]"], "axes.gamma: "), (["axes.gamma=null"], "axes.gamma: "),
-    (["axes.depth=[2]"], "axes.depth: "),
-    (["fixed.noise=0.3"], "fixed.noise: "), (["fixed.depth=3"], "fixed.depth: "),
-    (["seeds=5", "axes.gamma=[0.3, 0.5]"], "axes.gamma: "), (["seeds=2", "axes.gamma=[0.3, 0.5, 0.7, 1.0]"], "seeds: "),
-    (["seeds=[1, 2, 3, 4]"], "seeds: "), (["name=other"], "name: "), (["exclude=[{gamma: 0.3}]"], "exclude: "),
-    (["axes.overlap_angle=[30, 60, 90]", "zip=[[overlap_angle, gamma]]"], "zip: "),
-])
+@pytest.mark.parametrize(
+    ("changes", "begins"),
+    [
+        (["axes.gamma=[0.3, 0.7]"], "axes.gamma: "),
+        (["axes.gamma=null"], "axes.gamma: "),
+        (["axes.depth=[2]"], "axes.depth: "),
+        (["fixed.noise=0.3"], "fixed.noise: "),
+        (["fixed.depth=3"], "fixed.depth: "),
+        (["seeds=5", "axes.gamma=[0.3, 0.5]"], "axes.gamma: "),
+        (["seeds=2", "axes.gamma=[0.3, 0.5, 0.7, 1.0]"], "seeds: "),
+        (["seeds=[1, 2, 3, 4]"], "seeds: "),
+        (["name=other"], "name: "),
+        (["exclude=[{gamma: 0.3}]"], "exclude: "),
+        (["axes.overlap_angle=[30, 60, 90]", "zip=[[overlap_angle, gamma]]"], "zip: "),
+    ],
+)
 def test_an_existing_sweep_with_another_space_is_refused_and_untouched(
-        changes: list[str], begins: str, call: Call, recorded: Path, storage: Path) -> None:
+    changes: list[str], begins: str, call: Call, recorded: Path, storage: Path
+) -> None:
     before = files_of(storage)
     sets = [word for change in changes for word in ("--set", change)]
     for more in ([], ["--dry-run"]):
-        refused(call("run", recorded, "--name", "small", *sets, "--storage", storage, *QUIET, *more), begins,
-                "small", "--name")
+        refused(
+            call("run", recorded, "--name", "small", *sets, "--storage", storage, *QUIET, *more),
+            begins,
+            "small",
+            "--name",
+        )
     assert files_of(storage) == before
 
 
-def test_bad_input_leaves_an_existing_sweep_untouched(call: Call, recorded: Path, storage: Path,
-                                                      tmp_path: Path) -> None:
+def test_bad_input_leaves_an_existing_sweep_untouched(
+    call: Call, recorded: Path, storage: Path, tmp_path: Path
+) -> None:
     before = files_of(storage)
     good = recorded.read_text()
     for case, (text, _, _) in list(TEXTS.items())[::9]:
@@ -194,14 +250,30 @@ def cell_of(call: Call, storage: Path) -> str:
     return call("results", "small", "--storage", storage).out.splitlines()[1].split(",")[1]
 
 
-@pytest.mark.parametrize("content", [
-    "", "{", "[]", "3", "null", "{}", '{"format": 2}', '{"format": 1}',
-    '{"format": 1, "space": {}, "sweep": 1, "sweep_id": 1, "tracking_uri": 1, "created": 1}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        "null",
+        "{}",
+        '{"format": 2}',
+        '{"format": 1}',
+        '{"format": 1, "space": {}, "sweep": 1, "sweep_id": 1, "tracking_uri": 1, "created": 1}',
+    ],
+)
 def test_a_record_that_cannot_be_understood_is_named(content: str, call: Call, recorded: Path, storage: Path) -> None:
     file = storage / "small" / "sweep.json"
     file.write_text(content)
-    for arguments in (["run", recorded], ["resume", "small"], ["status", "small"], ["results", "small"],
-                      ["delete", "small"]):
+    for arguments in (
+        ["run", recorded],
+        ["resume", "small"],
+        ["status", "small"],
+        ["results", "small"],
+        ["delete", "small"],
+    ):
         refused(call(*arguments, "--storage", storage), str(file))
     listed = call("list", "--storage", storage)
     assert listed.code == 0
@@ -225,8 +297,15 @@ def test_a_storage_that_is_a_file_holds_no_sweeps(call: Call, tmp_path: Path) ->
         refused(call(*arguments, "--storage", tmp_path / "file"), "small: no such sweep")
 
 
-PROCESSES = ["gamma zero", "unknown workload", "unknown parameter on an axis", "repeated key below", "unclosed list",
-             "deep nesting", "empty file"]
+PROCESSES = [
+    "gamma zero",
+    "unknown workload",
+    "unknown parameter on an axis",
+    "repeated key below",
+    "unclosed list",
+    "deep nesting",
+    "empty file",
+]
 
 
 @pytest.mark.parametrize("case", PROCESSES)
@@ -247,6 +326,9 @@ def test_a_process_refuses_what_is_not_in_the_file(tmp_path: Path, storage: Path
     refused(process("run", file, "--storage", tmp_path / "file"), "--storage: ")
     refused(process("run", file, "--storage", storage, "--tracking-uri", "http://127.0.0.1:9/"), "--tracking-uri: ")
     refused(process("resume", "nothing", "--storage", storage), "nothing: no such sweep")
-    refused(process("run", file, "--set", "axes.gamma={linspace: [0.1, 2, 1000000]}", "--storage", storage), "axes: ",
-            "--yes")
+    refused(
+        process("run", file, "--set", "axes.gamma={linspace: [0.1, 2, 1000000]}", "--storage", storage),
+        "axes: ",
+        "--yes",
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "space.yaml"]

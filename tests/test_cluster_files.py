@@ -55,6 +55,7 @@ def test_it_says_where_to_edit(name: str) -> None:
 
 def _at(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
     """A change of one key, by dots; the value `None` takes it away."""
+
     def change(config: dict[str, Any]) -> None:
         *way, last = path.split(".")
         for step in way:
@@ -63,6 +64,7 @@ def _at(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
             del config[last]
         else:
             config[last] = value
+
     return change
 
 
@@ -85,9 +87,14 @@ BREAKAGES = [
     ("aws", _at("idle_timeout_minutes", None), "idle_timeout_minutes"),
     ("aws", _at("provider.cache_stopped_nodes", None), "cache_stopped_nodes"),
     ("aws", _at("provider.security_group", None), "security_group: not one of our own"),
-    ("aws", _at("provider.security_group.IpPermissions",
-                [{"FromPort": 8265, "ToPort": 8265, "IpProtocol": "tcp", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]),
-     "opens more than SSH"),
+    (
+        "aws",
+        _at(
+            "provider.security_group.IpPermissions",
+            [{"FromPort": 8265, "ToPort": 8265, "IpProtocol": "tcp", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}],
+        ),
+        "opens more than SSH",
+    ),
     ("aws", _at("file_mounts", {"~/.aws": "~/.aws"}), "an access key is copied"),
     ("aws", _at("setup_commands", ["pip install './raysweep-0.1.0-py3-none-any.whl[cluster]'"]), "the extra s3"),
     ("gcp", _at("setup_commands", ["pip install './raysweep-0.1.0-py3-none-any.whl[gs]'"]), "the extra cluster"),
@@ -101,12 +108,21 @@ BREAKAGES = [
     ("gcp", _at(f"{GPU}.tags", None), "gpu: without the tag"),
     ("gcp", _at(f"{GPU}.networkInterfaces", None), "gpu: on the default network"),
     ("gcp", _at(f"{HEAD}.serviceAccounts", None), "no service account"),
-    ("gcp", _at(f"{HEAD}.disks", [{"autoDelete": True, "initializeParams": {
-        "sourceImage": "projects/p/global/images/family/common-cpu"}}]), "head: the image"),
+    (
+        "gcp",
+        _at(
+            f"{HEAD}.disks",
+            [{"autoDelete": True, "initializeParams": {"sourceImage": "projects/p/global/images/family/common-cpu"}}],
+        ),
+        "head: the image",
+    ),
     ("local", _at("min_workers", 0), "min_workers: legacy"),
     ("local", _at("auth.ssh_user", None), "auth: no ssh_user"),
-    ("local", _at("head_start_ray_commands", ["ray stop", "ray start --head --disable-usage-stats "
-                                              "--dashboard-host=0.0.0.0"]), "listens on 0.0.0.0"),
+    (
+        "local",
+        _at("head_start_ray_commands", ["ray stop", "ray start --head --disable-usage-stats --dashboard-host=0.0.0.0"]),
+        "listens on 0.0.0.0",
+    ),
 ]
 
 
@@ -128,26 +144,75 @@ def test_rays_schema_alone_would_miss_the_worst_of_them() -> None:
 
 @pytest.fixture
 def job() -> dict[str, Any]:
-    return next(part for part in yaml.safe_load_all((CLUSTERS / "kubernetes.yaml").read_text())
-                if part["kind"] == "RayJob")
+    return next(
+        part for part in yaml.safe_load_all((CLUSTERS / "kubernetes.yaml").read_text()) if part["kind"] == "RayJob"
+    )
 
 
 def test_the_kubernetes_job_has_the_shape_of_kuberays_resource(job: dict[str, Any]) -> None:
     assert job["apiVersion"] == "ray.io/v1"
     spec, cluster = job["spec"], job["spec"]["rayClusterSpec"]
-    assert spec.keys() <= {"entrypoint", "submissionMode", "shutdownAfterJobFinishes", "ttlSecondsAfterFinished",
-                           "backoffLimit", "activeDeadlineSeconds", "rayClusterSpec", "runtimeEnvYAML", "metadata",
-                           "jobId", "suspend", "clusterSelector", "submitterPodTemplate", "submitterConfig",
-                           "entrypointNumCpus", "entrypointNumGpus", "entrypointResources", "managedBy",
-                           "preRunningDeadlineSeconds", "deletionStrategy"}
-    assert cluster.keys() <= {"rayVersion", "enableInTreeAutoscaling", "autoscalerOptions", "headGroupSpec",
-                              "workerGroupSpecs", "authOptions", "headServiceAnnotations", "suspend", "managedBy",
-                              "gcsFaultToleranceOptions", "upgradeStrategy", "networkPolicy", "tlsOptions"}
-    assert cluster["headGroupSpec"].keys() <= {"template", "rayStartParams", "serviceType", "headService",
-                                               "enableIngress", "resources", "labels"}
+    assert spec.keys() <= {
+        "entrypoint",
+        "submissionMode",
+        "shutdownAfterJobFinishes",
+        "ttlSecondsAfterFinished",
+        "backoffLimit",
+        "activeDeadlineSeconds",
+        "rayClusterSpec",
+        "runtimeEnvYAML",
+        "metadata",
+        "jobId",
+        "suspend",
+        "clusterSelector",
+        "submitterPodTemplate",
+        "submitterConfig",
+        "entrypointNumCpus",
+        "entrypointNumGpus",
+        "entrypointResources",
+        "managedBy",
+        "preRunningDeadlineSeconds",
+        "deletionStrategy",
+    }
+    assert cluster.keys() <= {
+        "rayVersion",
+        "enableInTreeAutoscaling",
+        "autoscalerOptions",
+        "headGroupSpec",
+        "workerGroupSpecs",
+        "authOptions",
+        "headServiceAnnotations",
+        "suspend",
+        "managedBy",
+        "gcsFaultToleranceOptions",
+        "upgradeStrategy",
+        "networkPolicy",
+        "tlsOptions",
+    }
+    assert cluster["headGroupSpec"].keys() <= {
+        "template",
+        "rayStartParams",
+        "serviceType",
+        "headService",
+        "enableIngress",
+        "resources",
+        "labels",
+    }
     for group in cluster["workerGroupSpecs"]:
-        assert group.keys() <= {"groupName", "replicas", "minReplicas", "maxReplicas", "rayStartParams", "template",
-                                "idleTimeoutSeconds", "numOfHosts", "scaleStrategy", "suspend", "resources", "labels"}
+        assert group.keys() <= {
+            "groupName",
+            "replicas",
+            "minReplicas",
+            "maxReplicas",
+            "rayStartParams",
+            "template",
+            "idleTimeoutSeconds",
+            "numOfHosts",
+            "scaleStrategy",
+            "suspend",
+            "resources",
+            "labels",
+        }
         assert group["minReplicas"] <= group["replicas"] <= group["maxReplicas"]
     for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
         assert all(isinstance(value, str) for value in group["rayStartParams"].values())  # a map of strings
@@ -155,15 +220,21 @@ def test_the_kubernetes_job_has_the_shape_of_kuberays_resource(job: dict[str, An
 
 def test_kubernetes_pods_run_this_version_as_nobody_special_and_share_one_volume(job: dict[str, Any]) -> None:
     spec = job["spec"]
-    claims = [part for part in yaml.safe_load_all((CLUSTERS / "kubernetes.yaml").read_text())
-              if part["kind"] == "PersistentVolumeClaim"]
+    claims = [
+        part
+        for part in yaml.safe_load_all((CLUSTERS / "kubernetes.yaml").read_text())
+        if part["kind"] == "PersistentVolumeClaim"
+    ]
     assert [claim["spec"]["accessModes"] for claim in claims] == [["ReadWriteMany"]]
-    pods = [group["template"]["spec"] for group in (spec["rayClusterSpec"]["headGroupSpec"],
-                                                    *spec["rayClusterSpec"]["workerGroupSpecs"])]
+    pods = [
+        group["template"]["spec"]
+        for group in (spec["rayClusterSpec"]["headGroupSpec"], *spec["rayClusterSpec"]["workerGroupSpecs"])
+    ]
     for pod in pods:
         assert pod["securityContext"]["runAsNonRoot"]
-        assert pod["volumes"] == [{"name": "storage", "persistentVolumeClaim": {
-            "claimName": claims[0]["metadata"]["name"]}}]
+        assert pod["volumes"] == [
+            {"name": "storage", "persistentVolumeClaim": {"claimName": claims[0]["metadata"]["name"]}}
+        ]
         for container in pod["containers"]:
             assert container["image"].endswith(f"/raysweep:{raysweep.__version__}")
             assert container["resources"]["requests"] == container["resources"]["limits"]
@@ -177,8 +248,9 @@ def test_kubernetes_pods_run_this_version_as_nobody_special_and_share_one_volume
     assert f"rayproject/ray:{constraint[1]}-" in (CLUSTERS / "README.md").read_text()
 
 
-def test_the_entrypoint_of_the_kubernetes_job_is_a_command_of_ours(job: dict[str, Any], tmp_path: Path,
-                                                                   call: Callable[..., Any]) -> None:
+def test_the_entrypoint_of_the_kubernetes_job_is_a_command_of_ours(
+    job: dict[str, Any], tmp_path: Path, call: Callable[..., Any]
+) -> None:
     program, *words = job["spec"]["entrypoint"].split()
     assert program == "raysweep"
     words[words.index("--storage") + 1] = str(tmp_path)
@@ -195,8 +267,9 @@ def test_the_policies_of_the_readme_allow_what_is_needed_and_no_more() -> None:
             actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
             assert statement["Effect"] == "Allow"
             assert not [action for action in actions if action in ("*", "s3:*", "ec2:*", "iam:*")]
-    assert all(statement["Resource"].startswith("arn:aws:s3:::EDIT_BUCKET")
-               for statement in policies["bucket"]["Statement"])
+    assert all(
+        statement["Resource"].startswith("arn:aws:s3:::EDIT_BUCKET") for statement in policies["bucket"]["Statement"]
+    )
     for cloud in ("aws", "gcp"):
         assert all(role in str(RAY[cloud]) and role in text for role in ("raysweep-head", "raysweep-worker"))
 

@@ -55,24 +55,36 @@ def test_every_command_that_names_a_sweep_takes_a_storage(call: Call) -> None:
 HEAVY = ("torch", "scipy", "pandas", "ray", "mlflow", "matplotlib", "optuna", "pyarrow", "sklearn")
 
 
-@pytest.mark.parametrize("statement", [
-    "import raysweep", "from raysweep import workloads; [workloads.get(name) for name in workloads.names()]",
-    "from raysweep import packaged, space_files; [space_files.locate(name) for name in packaged.spaces()]",
-])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import raysweep",
+        "from raysweep import workloads; [workloads.get(name) for name in workloads.names()]",
+        "from raysweep import packaged, space_files; [space_files.locate(name) for name in packaged.spaces()]",
+    ],
+)
 def test_looking_loads_nothing_heavy(statement: str) -> None:
-    found = subprocess.run([sys.executable, "-c", f"{statement}; import sys; print(*sys.modules)"], check=True,
-                           capture_output=True, text=True).stdout.split()
+    found = subprocess.run(
+        [sys.executable, "-c", f"{statement}; import sys; print(*sys.modules)"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
     assert not set(found) & set(HEAVY)
 
 
 def test_trials_theory_and_workloads_need_neither_ray_nor_mlflow() -> None:
     blocked = "import sys; sys.modules.update(dict.fromkeys(['ray', 'mlflow', 'pandas', 'optuna', 'matplotlib']))"
-    code = (f"{blocked}; import numpy as np; from raysweep import plan, trial; from raysweep.space import validate; "
-            f"cells = plan.enumerate_cells(validate({small_space()!r})); "
-            "seeds = np.zeros(6, dtype=np.int64); "
-            "print(*trial.compute('linear_transfer', cells.columns, seeds, '/nonexistent')[1])")
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True
-                          ).stdout.split() == ["ok"] * 6
+    code = (
+        f"{blocked}; import numpy as np; from raysweep import plan, trial; from raysweep.space import validate; "
+        f"cells = plan.enumerate_cells(validate({small_space()!r})); "
+        "seeds = np.zeros(6, dtype=np.int64); "
+        "print(*trial.compute('linear_transfer', cells.columns, seeds, '/nonexistent')[1])"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+        == ["ok"] * 6
+    )
 
 
 def test_the_file_that_is_shipped_alone_is_the_same_program(tmp_path: Path) -> None:
@@ -81,8 +93,13 @@ def test_the_file_that_is_shipped_alone_is_the_same_program(tmp_path: Path) -> N
     copy.write_text(source.read_text())
     expected = process("workloads", "linear_transfer")
     for file in (source, copy):
-        done = subprocess.run([sys.executable, str(file), "workloads", "linear_transfer"], capture_output=True,
-                              text=True, check=False, cwd=tmp_path)
+        done = subprocess.run(
+            [sys.executable, str(file), "workloads", "linear_transfer"],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+        )
         assert Outcome(done.returncode, done.stdout, done.stderr) == expected
 
 
@@ -170,16 +187,18 @@ def test_only_the_table_is_on_stdout(call: Call, finished: Path) -> None:
         assert (printed.code, printed.err) == (0, "")
         rows = json.loads(printed.out) if kind == "json" else printed.out.splitlines()[1:]
         assert len(rows) == 18
-    binary = subprocess.run(command("results", "small", "--storage", finished, "--format", "parquet"),
-                            capture_output=True, check=True)
+    binary = subprocess.run(
+        command("results", "small", "--storage", finished, "--format", "parquet"), capture_output=True, check=True
+    )
     assert binary.stdout[:4] == binary.stdout[-4:] == b"PAR1"
     assert binary.stderr == b""
 
 
 def test_a_reader_that_goes_away_is_no_error_to_speak_of(call: Call, space: Path, storage: Path) -> None:
     assert call("run", space, "--storage", storage, *QUIET, "--set", "seeds=400").code == 0
-    printing = subprocess.Popen(command("results", "small", "--storage", storage), stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE)
+    printing = subprocess.Popen(
+        command("results", "small", "--storage", storage), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert printing.stdout is not None
     assert printing.stderr is not None
     assert printing.stdout.readline().startswith(b"sweep,cell,seed,status,")
@@ -192,8 +211,13 @@ def test_a_reader_that_goes_away_is_no_error_to_speak_of(call: Call, space: Path
 def test_looking_leaves_no_trace(call: Call, finished: Path) -> None:
     before = files_of(finished)
     cell = call("results", "small", "--storage", finished).out.splitlines()[1].split(",")[1]
-    for arguments in (["list"], ["status", "small"], ["results", "small"], ["debug", "small", cell],
-                      ["debug", "small", cell[:6], "7"]):
+    for arguments in (
+        ["list"],
+        ["status", "small"],
+        ["results", "small"],
+        ["debug", "small", cell],
+        ["debug", "small", cell[:6], "7"],
+    ):
         outcome = call(*arguments, "--storage", finished)
         assert (outcome.code, outcome.err) == (0, "")
         assert outcome.out
@@ -218,8 +242,14 @@ def test_a_storage_without_sweeps_says_how_to_start(call: Call, storage: Path) -
 
 
 def test_nothing_is_asked_where_nobody_can_answer(finished: Path) -> None:
-    done = subprocess.run(command("delete", "small", "--storage", finished, "--tracking-uri", "none"), check=False,
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        command("delete", "small", "--storage", finished, "--tracking-uri", "none"),
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 0
     assert done.stdout == ""
     assert not (finished / "small").exists()
@@ -230,8 +260,13 @@ def test_on_a_terminal_the_line_is_live_and_a_deletion_is_asked_for(space: Path,
 
     def on_terminal(*arguments: str | Path, answer: bytes = b"") -> tuple[int, str]:
         ours, theirs = pty.openpty()
-        started = subprocess.Popen(command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs,
-                                   env={**os.environ, "TERM": "xterm", "COLUMNS": "100"})
+        started = subprocess.Popen(
+            command(*arguments),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+        )
         os.close(theirs)
         os.write(ours, answer)
         told = b""
@@ -260,8 +295,12 @@ def test_on_a_terminal_the_line_is_live_and_a_deletion_is_asked_for(space: Path,
 
 def test_a_dry_run_is_no_shorter_than_its_longest_pack(call: Call) -> None:
     """Half of all tokens are in one pretraining: more than three trials at a time cannot make it shorter."""
-    said = [re.search(r"estimated (.+?) in Ray Tune", call("run", "overtraining_olmo30m", "--dry-run", "--workers",
-                                                           workers).out) for workers in ("3", "6")]
+    said = [
+        re.search(
+            r"estimated (.+?) in Ray Tune", call("run", "overtraining_olmo30m", "--dry-run", "--workers", workers).out
+        )
+        for workers in ("3", "6")
+    ]
     assert said[0] is not None
     assert said[1] is not None
     assert said[0].group(1) == said[1].group(1)

@@ -25,8 +25,10 @@ def test_a_small_version_of_the_measurement(kind: str) -> None:
     table = pd.DataFrame(rows)
     found = table[table["status"] == "located"]
     share = float(np.mean([row["status"] == "located" for row in straight]))
-    print(f"\n{kind}: covers {found['covers'].mean():.3f} of {len(found)}, median width "
-          f"{found['octaves'].median():.2f} octaves; located on {share:.3f} of {len(straight)} curves that do not turn")
+    print(
+        f"\n{kind}: covers {found['covers'].mean():.3f} of {len(found)}, median width "
+        f"{found['octaves'].median():.2f} octaves; located on {share:.3f} of {len(straight)} curves that do not turn"
+    )
     assert found["covers"].mean() >= 0.92
     assert len(found) > 0.5 * len(table)
     assert found["octaves"].median() < 1.3

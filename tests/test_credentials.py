@@ -27,26 +27,38 @@ PASSWORD = "correct-horse-battery"
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 
 
-@pytest.mark.parametrize(("text", "clean"), [
-    ("http://ada:pw@host:5000/x", "http://***@host:5000/x"),
-    ("at 'http://ada:p@w/d@host'.", "at 'http://***@host'."),
-    ("postgresql+psycopg2://ada:pw@host/db?sslmode=require", "postgresql+psycopg2://***@host/db?sslmode=require"),
-    ("https://host/?token=abc&x=1", "https://host/?token=***&x=1"),
-    ("https://host/?X-Amz-Signature=abc&x=1&X-Amz-Security-Token=d",
-     "https://host/?X-Amz-Signature=***&x=1&X-Amz-Security-Token=***"),
-    ("https://host/?my_api_key=abc", "https://host/?my_api_key=***"),
-    ("connect(password=pw)", "connect(password=***"),
-    ("tokens=16384, seed=3", "tokens=16384, seed=3"), ("a@b.org wrote to s3://bucket/x", "a@b.org wrote to s3://bucket/x"),
-    ("sqlite:////a/b@c.db", "sqlite:////a/b@c.db"),
-])
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("http://ada:pw@host:5000/x", "http://***@host:5000/x"),
+        ("at 'http://ada:p@w/d@host'.", "at 'http://***@host'."),
+        ("postgresql+psycopg2://ada:pw@host/db?sslmode=require", "postgresql+psycopg2://***@host/db?sslmode=require"),
+        ("https://host/?token=abc&x=1", "https://host/?token=***&x=1"),
+        (
+            "https://host/?X-Amz-Signature=abc&x=1&X-Amz-Security-Token=d",
+            "https://host/?X-Amz-Signature=***&x=1&X-Amz-Security-Token=***",
+        ),
+        ("https://host/?my_api_key=abc", "https://host/?my_api_key=***"),
+        ("connect(password=pw)", "connect(password=***"),
+        ("tokens=16384, seed=3", "tokens=16384, seed=3"),
+        ("a@b.org wrote to s3://bucket/x", "a@b.org wrote to s3://bucket/x"),
+        ("sqlite:////a/b@c.db", "sqlite:////a/b@c.db"),
+    ],
+)
 def test_what_is_printed_has_stars_for_credentials(text: str, clean: str) -> None:
     assert redact(text) == clean
     assert redact(redact(text)) == clean
 
 
 def test_secrets_of_the_environment_are_starred_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
-                 "PGPASSWORD", "HF_TOKEN"):
+    for name in (
+        "MLFLOW_TRACKING_PASSWORD",
+        "MLFLOW_TRACKING_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "PGPASSWORD",
+        "HF_TOKEN",
+    ):
         monkeypatch.setenv(name, f"{name.lower()}-value")
         assert redact(f"quoted: {name.lower()}-value!") == "quoted: ***!"
         assert str(InputError("key", f"{name.lower()}-value")) == "key: ***"
@@ -75,10 +87,17 @@ def test_the_log_of_a_trial_has_stars_too(tmp_path: Path, monkeypatch: pytest.Mo
     assert SECRET not in said
 
 
-@pytest.mark.parametrize("change", [
-    {"description": f"s3://key:{PASSWORD}@bucket"}, {"fixed": {"engine": f"http://u:{PASSWORD}@host"}},
-    {"axes": {"gamma": [0.3], f"http://u:{PASSWORD}@host": [1]}}, {"analysis": [{f"x://u:{PASSWORD}@h": None}]},
-    {"axes": {"gamma": [0.3, f"http://u:{PASSWORD}@host"]}}, {f"x://u:{PASSWORD}@host": 1}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"description": f"s3://key:{PASSWORD}@bucket"},
+        {"fixed": {"engine": f"http://u:{PASSWORD}@host"}},
+        {"axes": {"gamma": [0.3], f"http://u:{PASSWORD}@host": [1]}},
+        {"analysis": [{f"x://u:{PASSWORD}@h": None}]},
+        {"axes": {"gamma": [0.3, f"http://u:{PASSWORD}@host"]}},
+        {f"x://u:{PASSWORD}@host": 1},
+    ],
+)
 def test_a_space_cannot_hold_a_password(change: dict[str, Any], storage: Path, tmp_path: Path, call: Any) -> None:
     (tmp_path / "space.yaml").write_text(yaml.safe_dump(small_space(**change)))
     outcome = call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET)
@@ -97,8 +116,9 @@ def test_the_address_of_a_store_holds_no_password(storage: Path, call: Any) -> N
     assert not storage.exists()
 
 
-def test_a_redirection_does_not_carry_the_password_elsewhere(storage: Path, tmp_path: Path,
-                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_redirection_does_not_carry_the_password_elsewhere(
+    storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from raysweep.records import tracking
 
     heard: dict[str, list[str | None]] = {"asked": [], "stranger": []}
@@ -139,9 +159,13 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (room / "auth.ini").write_text(
         "[mlflow]\ndefault_permission = READ\nadmin_username = ada\n"
         f"admin_password = {PASSWORD}\ndatabase_uri = sqlite:///{room / 'auth.db'}\n"
-        "authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n")
-    serving = Server(room, {"MLFLOW_AUTH_CONFIG_PATH": str(room / "auth.ini"),
-                            "MLFLOW_FLASK_SERVER_SECRET_KEY": "of-the-test"}, ["--app-name", "basic-auth"])
+        "authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n"
+    )
+    serving = Server(
+        room,
+        {"MLFLOW_AUTH_CONFIG_PATH": str(room / "auth.ini"), "MLFLOW_FLASK_SERVER_SECRET_KEY": "of-the-test"},
+        ["--app-name", "basic-auth"],
+    )
     try:
         serving.start()
         yield serving.uri
@@ -151,20 +175,36 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_a_server_with_a_password_takes_a_sweep_and_the_password_is_nowhere(
-        guarded: str, sandbox: Path, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    guarded: str, sandbox: Path, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With rows that fail and quote every secret there is."""
     inside = guarded.replace("://", f"://ada:{PASSWORD}@")
-    (tmp_path / "sandy.yaml").write_text(yaml.safe_dump(
-        {"name": "sandy", "workload": "sandbox", "axes": {"x": [0, 1], "behaviour": ["compute", "quote"]},
-         "zip": [["x", "behaviour"]], "seeds": 2}))
-    secrets = {"QUOTED": f"{inside}/api and {SECRET} and token={PASSWORD}", "AWS_SECRET_ACCESS_KEY": SECRET,
-               "PYTHONPATH": os.environ["PYTHONPATH"]}
+    (tmp_path / "sandy.yaml").write_text(
+        yaml.safe_dump(
+            {
+                "name": "sandy",
+                "workload": "sandbox",
+                "axes": {"x": [0, 1], "behaviour": ["compute", "quote"]},
+                "zip": [["x", "behaviour"]],
+                "seeds": 2,
+            }
+        )
+    )
+    secrets = {
+        "QUOTED": f"{inside}/api and {SECRET} and token={PASSWORD}",
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "PYTHONPATH": os.environ["PYTHONPATH"],
+    }
     run = ("run", tmp_path / "sandy.yaml", "--storage", storage, "--executor", "inline")
 
     unknown = process(*run, "--tracking-uri", guarded, env=secrets)
     refused(unknown, f"--tracking-uri: {guarded} does not let this user in", "MLFLOW_TRACKING_PASSWORD")
-    wrong = process(*run, "--tracking-uri", guarded, env={
-        **secrets, "MLFLOW_TRACKING_USERNAME": "ada", "MLFLOW_TRACKING_PASSWORD": "not-the-password"})
+    wrong = process(
+        *run,
+        "--tracking-uri",
+        guarded,
+        env={**secrets, "MLFLOW_TRACKING_USERNAME": "ada", "MLFLOW_TRACKING_PASSWORD": "not-the-password"},
+    )
     refused(wrong, f"--tracking-uri: {guarded} does not let this user in")
     assert "not-the-password" not in wrong.err
     wrong = process(*run, "--tracking-uri", inside.replace(PASSWORD, "not-the-password"), env=secrets)
@@ -173,8 +213,10 @@ def test_a_server_with_a_password_takes_a_sweep_and_the_password_is_nowhere(
     assert not storage.exists()
 
     known = {**secrets, "MLFLOW_TRACKING_USERNAME": "ada", "MLFLOW_TRACKING_PASSWORD": PASSWORD}
-    done = [process(*run, "--tracking-uri", inside, env=secrets),  # by the address
-            process("resume", "sandy", "--storage", storage, env=known)]  # which was kept without: by the environment
+    done = [
+        process(*run, "--tracking-uri", inside, env=secrets),  # by the address
+        process("resume", "sandy", "--storage", storage, env=known),
+    ]  # which was kept without: by the environment
     later = process("resume", "sandy", "--storage", storage, env=secrets)
     refused(later, f"--tracking-uri: {guarded} does not let this user in")
     done += [process(*words, "sandy", "--storage", storage, env=known) for words in (["status"], ["sync"])]
@@ -210,8 +252,9 @@ def listening(processes: set[int]) -> set[str]:
             for entry in Path(f"/proc/{number}/fd").iterdir():
                 with contextlib.suppress(OSError):
                     sockets.add(os.readlink(entry).removeprefix("socket:[").rstrip("]"))
-    lines = [line.split() for table in ("tcp", "tcp6")
-             for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]]
+    lines = [
+        line.split() for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+    ]
     return {line[1].partition(":")[0] for line in lines if line[3] == "0A" and line[9] in sockets}
 
 
@@ -245,10 +288,19 @@ def test_where_a_gang_meets_is_open_on_one_address_only(monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 @LINUX
-def test_a_local_ray_listens_on_loopback_behind_a_token_of_this_user(sandbox: Path, storage: Path,
-                                                                     tmp_path: Path) -> None:
-    (tmp_path / "sandy.yaml").write_text(yaml.safe_dump(
-        {"name": "sandy", "workload": "sandbox", "axes": {"behaviour": ["wait"]}, "fixed": {"folder": str(tmp_path)}}))
+def test_a_local_ray_listens_on_loopback_behind_a_token_of_this_user(
+    sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "sandy.yaml").write_text(
+        yaml.safe_dump(
+            {
+                "name": "sandy",
+                "workload": "sandbox",
+                "axes": {"behaviour": ["wait"]},
+                "fixed": {"folder": str(tmp_path)},
+            }
+        )
+    )
     home = tmp_path / "home"
     home.mkdir(mode=0o755)
     (home / ".ray").mkdir()
@@ -256,8 +308,11 @@ def test_a_local_ray_listens_on_loopback_behind_a_token_of_this_user(sandbox: Pa
     (home / ".ray" / "auth_token").chmod(0o644)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     driver = subprocess.Popen(
-        command("run", tmp_path / "sandy.yaml", "--storage", storage, "--executor", "ray", *QUIET), text=True,
-        env={**environment, "HOME": str(home), "RAY_USAGE_STATS_ENABLED": "0"}, stderr=subprocess.PIPE)
+        command("run", tmp_path / "sandy.yaml", "--storage", storage, "--executor", "ray", *QUIET),
+        text=True,
+        env={**environment, "HOME": str(home), "RAY_USAGE_STATS_ENABLED": "0"},
+        stderr=subprocess.PIPE,
+    )
     try:
         until(lambda: list(storage.glob("sandy/logs/*.log")), driver)  # a trial is under way
         everyone = descendants(driver.pid)

@@ -16,16 +16,23 @@ from raysweep.sweep import open_sweep
 Call = Callable[..., Outcome]
 
 
-def test_nobody_begins_to_drive_a_sweep_that_is_being_deleted(storage: Path, space: Path, call: Call,
-                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_begins_to_drive_a_sweep_that_is_being_deleted(
+    storage: Path, space: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run(storage)
     there = ["--storage", storage]
     outcomes: dict[str, Outcome] = {}
 
     def forget(*arguments: str) -> None:
         """What takes seconds: MLflow."""
-        for command in (["run", space, *QUIET], ["run", space, "--set", "seeds=5", *QUIET], ["resume", "small", *QUIET],
-                        ["delete", "small"], ["results", "small"], ["sync", "small"]):
+        for command in (
+            ["run", space, *QUIET],
+            ["run", space, "--set", "seeds=5", *QUIET],
+            ["resume", "small", *QUIET],
+            ["delete", "small"],
+            ["results", "small"],
+            ["sync", "small"],
+        ):
             outcomes[" ".join(map(str, command[:1] + command[2:]))] = call(*command, *there)
         outcomes["list"] = call("list", *there)
 
@@ -39,8 +46,9 @@ def test_nobody_begins_to_drive_a_sweep_that_is_being_deleted(storage: Path, spa
     assert len(run(storage).results()) == 18
 
 
-def test_a_deletion_that_mlflow_refuses_leaves_the_sweep_whole(storage: Path, call: Call,
-                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deletion_that_mlflow_refuses_leaves_the_sweep_whole(
+    storage: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run(storage)
     before = files_of(storage)
 
@@ -70,13 +78,17 @@ def test_a_deletion_that_is_killed_leaves_no_sweep_and_can_be_finished(storage: 
     run(storage)
     there = ["--storage", storage]
     arguments = ["delete", "small", "--storage", str(storage), "--tracking-uri", "none"]
-    killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], stdin=subprocess.DEVNULL, timeout=120,
-                            check=False)
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, *arguments], stdin=subprocess.DEVNULL, timeout=120, check=False
+    )
     assert killed.returncode == 9
     assert (storage / "small").exists()
     for command in (["run", space, *QUIET], ["resume", "small", *QUIET], ["results", "small"], ["status", "small"]):
-        refused(call(*command, *there), "small: is being deleted, or its deletion was cut short",
-                f"raysweep delete small --storage {storage}")
+        refused(
+            call(*command, *there),
+            "small: is being deleted, or its deletion was cut short",
+            f"raysweep delete small --storage {storage}",
+        )
     assert "raysweep delete small" in call("list", *there).out
     refused(call("delete", "small", *there, "--tracking-uri", "http://127.0.0.1:9/"), "--tracking-uri: ")
     refused(call("results", "small", *there), "small: is being deleted")  # it has not become a whole one again

@@ -24,8 +24,10 @@ from raysweep.workloads import devices
 from raysweep.workloads.linear_transfer import network
 
 ROWS = {"axes": {"overlap_angle": [30.0]}, "fixed": {"dim": 6, "engine": "network", "finetune_steps": 3}, "seeds": 1}
-LINE = (f"resources.gpus_per_trial: a GPU was granted to this trial, and torch does not see it (torch "
-        f"{torch.__version__} built ")
+LINE = (
+    f"resources.gpus_per_trial: a GPU was granted to this trial, and torch does not see it (torch "
+    f"{torch.__version__} built "
+)
 
 
 @pytest.fixture
@@ -44,8 +46,15 @@ def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize(("visible", "gpus", "device"), [(True, 0, "cpu"), (True, 1, "cuda"), (False, 0, "cpu")])
 def test_a_trial_in_this_process_computes_where_it_was_granted_and_leaves_the_environment_alone(
-        visible: bool, gpus: int, device: str, asked_for: list[str], storage: Path, tmp_path: Path,
-        call: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch) -> None:
+    visible: bool,
+    gpus: int,
+    device: str,
+    asked_for: list[str],
+    storage: Path,
+    tmp_path: Path,
+    call: Callable[..., Outcome],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: visible)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     asked = written(tmp_path, small_space(**ROWS, resources={"gpus_per_trial": gpus}))
@@ -57,11 +66,13 @@ def test_a_trial_in_this_process_computes_where_it_was_granted_and_leaves_the_en
 
 
 def test_a_row_is_debugged_where_it_can_be_and_on_no_gpu_if_its_trial_was_granted_none(
-        asked_for: list[str], storage: Path, tmp_path: Path, call: Callable[..., Outcome],
-        monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_for: list[str], storage: Path, tmp_path: Path, call: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    asked = small_space(**{**ROWS, "axes": {"overlap_angle": [30.0, 60.0]}},
-                        resources={"where": [{"overlap_angle": 60.0, "gpus_per_trial": 1}]})
+    asked = small_space(
+        **{**ROWS, "axes": {"overlap_angle": [30.0, 60.0]}},
+        resources={"where": [{"overlap_angle": 60.0, "gpus_per_trial": 1}]},
+    )
     call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--executor", "inline")
     found = open_sweep("small", storage)
     for cell, visible, device in ((0, True, "cpu"), (1, True, "cuda"), (1, False, "cpu")):
@@ -70,15 +81,24 @@ def test_a_row_is_debugged_where_it_can_be_and_on_no_gpu_if_its_trial_was_grante
         assert asked_for[-1] == device
 
 
-@pytest.mark.parametrize("asked", [
-    small_space(**ROWS), small_space(**{**ROWS, "fixed": {"dim": 6, "engine": "flow"}}),
-    {"name": "small", "workload": "linear_spectrum", "axes": {"finetune_lr": [0.1]},
-     "fixed": {"engine": "network", "finetune_steps": 3, "dim": 3}},
-    language_space({"pretrain_length": [1280], "finetune_lr": [1e-3]})],
-    ids=["network", "flow", "spectrum", "language"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        small_space(**ROWS),
+        small_space(**{**ROWS, "fixed": {"dim": 6, "engine": "flow"}}),
+        {
+            "name": "small",
+            "workload": "linear_spectrum",
+            "axes": {"finetune_lr": [0.1]},
+            "fixed": {"engine": "network", "finetune_steps": 3, "dim": 3},
+        },
+        language_space({"pretrain_length": [1280], "finetune_lr": [1e-3]}),
+    ],
+    ids=["network", "flow", "spectrum", "language"],
+)
 def test_a_gpu_that_torch_does_not_see_halts_the_sweep_in_one_line_and_it_goes_on_without(
-        asked: dict[str, Any], storage: Path, tmp_path: Path, call: Callable[..., Outcome],
-        monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any], storage: Path, tmp_path: Path, call: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
     arguments = ("--storage", storage, *QUIET, "--executor", "inline")
@@ -113,20 +133,38 @@ for space in sys.argv[2:]:
 
 @pytest.mark.slow
 def test_on_ray_trials_and_the_workers_of_gangs_see_the_gpus_they_were_granted_and_no_other(
-        sandbox: Path, storage: Path, tmp_path: Path) -> None:
+    sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
     for name in ("see", "unseen"):
         (tmp_path / name).mkdir()
-    where = [{"x": 1, "gpus_per_trial": 1}, {"x": 2, "gpus_per_trial": 3, "gang": 1}, {"x": 3, "gpus_per_trial": 4},
-             {"x": 4, "gpus_per_trial": 4, "gang": 2}, {"x": 5, "gang": 2}]
-    axes = {"x": [*range(6)], "behaviour": ["see", "look", "look", "look", "look", "see"],
-            "seconds": [200, 0, 0, 0, 0, 0]}  # the rows of the first are trials, one after the other in one process
-    asked = sandbox_space(tmp_path, [], axes=axes, zip=[list(axes)], fixed={"folder": str(tmp_path)}, seeds=4,
-                          resources={"where": where})
-    paths = [written(tmp_path / "see", asked),
-             written(tmp_path / "unseen", small_space(**ROWS, resources={"gpus_per_trial": 1}))]
-    done = subprocess.run([sys.executable, "-c", FOUR_GPUS, str(storage), *map(str, paths)], capture_output=True,
-                          text=True, timeout=240, check=False, stdin=subprocess.DEVNULL,
-                          env={name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"})
+    where = [
+        {"x": 1, "gpus_per_trial": 1},
+        {"x": 2, "gpus_per_trial": 3, "gang": 1},
+        {"x": 3, "gpus_per_trial": 4},
+        {"x": 4, "gpus_per_trial": 4, "gang": 2},
+        {"x": 5, "gang": 2},
+    ]
+    axes = {
+        "x": [*range(6)],
+        "behaviour": ["see", "look", "look", "look", "look", "see"],
+        "seconds": [200, 0, 0, 0, 0, 0],
+    }  # the rows of the first are trials, one after the other in one process
+    asked = sandbox_space(
+        tmp_path, [], axes=axes, zip=[list(axes)], fixed={"folder": str(tmp_path)}, seeds=4, resources={"where": where}
+    )
+    paths = [
+        written(tmp_path / "see", asked),
+        written(tmp_path / "unseen", small_space(**ROWS, resources={"gpus_per_trial": 1})),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", FOUR_GPUS, str(storage), *map(str, paths)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        env={name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"},
+    )
     assert done.stdout.split() == ["0", "2"], done.stderr
     assert done.stderr.splitlines()[-1].startswith(LINE), done.stderr
     seen: dict[int, list[str]] = {}

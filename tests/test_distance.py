@@ -19,8 +19,9 @@ def test_kl_divergence_is_the_mean_log_ratio():
     teacher = target_norm * np.array([np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))])
     labels = inputs @ source + noise * random.standard_normal(len(inputs))
     log_ratio = ((labels - inputs @ teacher) ** 2 - (labels - inputs @ source) ** 2) / (2 * noise**2)
-    found = distance.kl_divergence(columns(overlap_angle=angle, noise=noise, source_norm=source_norm,
-                                           target_norm=target_norm, dim=2))
+    found = distance.kl_divergence(
+        columns(overlap_angle=angle, noise=noise, source_norm=source_norm, target_norm=target_norm, dim=2)
+    )
     assert abs(z_score(log_ratio, found[0])) < 4
 
 
@@ -44,8 +45,17 @@ def test_wasserstein_is_the_best_matching_on_average():
             points.append(np.column_stack([inputs, inputs @ teacher + noise * random.standard_normal(size)]))
         gaps = np.linalg.norm(points[0][:, None] - points[1][None], axis=2)
         brute.append(min(gaps[np.arange(size), list(order)].mean() for order in permutations(range(size))))
-    found = distance.wasserstein_1(columns(distance_samples=np.full(300, size), dim=dim, overlap_angle=angle,
-                                           noise=noise, source_norm=1.2, target_norm=2.0), np.arange(300))
+    found = distance.wasserstein_1(
+        columns(
+            distance_samples=np.full(300, size),
+            dim=dim,
+            overlap_angle=angle,
+            noise=noise,
+            source_norm=1.2,
+            target_norm=2.0,
+        ),
+        np.arange(300),
+    )
     difference = np.mean(found) - np.mean(brute)
     assert abs(difference) < 4 * np.sqrt((np.var(found) + np.var(brute)) / 300)
     assert np.std(found) > 0
@@ -59,8 +69,9 @@ def test_wasserstein_approaches_the_distance_of_the_distributions():
 
 
 def test_wasserstein_only_where_asked_and_whatever_the_pack():
-    cells = columns(distance_samples=[0, 30, 30, 20], dim=[5, 5, 5, 8], overlap_angle=[10.0, 10.0, 80.0, 80.0],
-                    noise=0.1)
+    cells = columns(
+        distance_samples=[0, 30, 30, 20], dim=[5, 5, 5, 8], overlap_angle=[10.0, 10.0, 80.0, 80.0], noise=0.1
+    )
     seeds = np.array([1, 1, 2, 1])
     together = distance.wasserstein_1(cells, seeds)
     assert np.isnan(together).tolist() == [True, False, False, False]

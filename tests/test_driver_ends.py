@@ -18,8 +18,15 @@ Call = Callable[..., Outcome]
 
 
 def start(*arguments: str | Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(command(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=hear)
+    return subprocess.Popen(
+        command(*arguments),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=hear,
+    )
 
 
 @pytest.fixture
@@ -28,8 +35,13 @@ def waiting(sandbox: Path, storage: Path, tmp_path: Path) -> Iterator[subprocess
     written(tmp_path, waiting_space(tmp_path))
     driver = start("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
     sweep = storage / "sandy"
-    until(lambda: len(list(sweep.glob("ledger/*.jsonl"))) == 3 and  # and the log of the fourth has its first line
-          sum(log.stat().st_size > 0 for log in sweep.glob("logs/*.log")) == 4, driver)
+    until(
+        lambda: (
+            len(list(sweep.glob("ledger/*.jsonl"))) == 3  # and the log of the fourth has its first line
+            and sum(log.stat().st_size > 0 for log in sweep.glob("logs/*.log")) == 4
+        ),
+        driver,
+    )
     yield driver
     if driver.poll() is None:
         os.killpg(driver.pid, signal.SIGKILL)
@@ -53,7 +65,8 @@ def assert_goes_on(storage: Path, folder: Path, call: Call) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_sweep_says_how_to_go_on_and_does(
-        number: int, waiting: subprocess.Popen[str], storage: Path, tmp_path: Path, call: Call) -> None:
+    number: int, waiting: subprocess.Popen[str], storage: Path, tmp_path: Path, call: Call
+) -> None:
     waiting.send_signal(number)
     out, err = waiting.communicate(timeout=30)
     assert waiting.returncode == 130
@@ -72,8 +85,13 @@ def test_a_killed_sweep_goes_on(waiting: subprocess.Popen[str], storage: Path, t
 def test_a_sweep_has_one_driver(waiting: subprocess.Popen[str], storage: Path, tmp_path: Path, call: Call) -> None:
     before = files_of(storage)
     assert process("resume", "sandy", "--storage", storage, *QUIET).code == 2  # where a hang would end
-    for arguments in (["resume", "sandy"], ["run", tmp_path / "space.yaml"], ["run", tmp_path / "space.yaml", "--set",
-                      "seeds=2"], ["sync", "sandy"], ["delete", "sandy", "--yes"]):
+    for arguments in (
+        ["resume", "sandy"],
+        ["run", tmp_path / "space.yaml"],
+        ["run", tmp_path / "space.yaml", "--set", "seeds=2"],
+        ["sync", "sandy"],
+        ["delete", "sandy", "--yes"],
+    ):
         uri = f"sqlite:///{tmp_path / 'db'}" if arguments[0] == "sync" else "none"
         outcome = call(*arguments, "--storage", storage, "--tracking-uri", uri)
         assert outcome.code == 2, outcome
@@ -92,8 +110,9 @@ def test_a_sweep_has_one_driver(waiting: subprocess.Popen[str], storage: Path, t
 
 
 def test_a_driver_killed_in_the_arithmetic_goes_on(storage: Path, tmp_path: Path) -> None:
-    space = small_space(axes={"overlap_angle": [30, 60], "gamma": [0.9, 1.1]}, fixed={"dim": 250, "noise": 0.2},
-                        seeds=60)
+    space = small_space(
+        axes={"overlap_angle": [30, 60], "gamma": [0.9, 1.1]}, fixed={"dim": 250, "noise": 0.2}, seeds=60
+    )
     written(tmp_path, space)
     killed = start("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
     until(lambda: any((storage / "small" / "ledger").glob("*.jsonl")), killed)

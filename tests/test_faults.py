@@ -44,13 +44,25 @@ def drive(tmp_path: Path, storage: Path) -> Iterator[Callable[..., subprocess.Po
     """Starts drivers of `sandy`, processes in sessions of their own, that have computed two rows and wait in others."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(*options: str | Path, before: tuple[str, ...] = (), space: dict[str, Any] | None = None,
-              **streams: Any) -> subprocess.Popen[str]:
+    def start(
+        *options: str | Path, before: tuple[str, ...] = (), space: dict[str, Any] | None = None, **streams: Any
+    ) -> subprocess.Popen[str]:
         written(tmp_path, space or some_waiting(tmp_path))
         arguments = command("run", tmp_path / "space.yaml", "--storage", storage, "--no-report", *options)
-        started.append(subprocess.Popen([*before, *arguments], **{
-            "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
-            "start_new_session": True, "preexec_fn": hear, **streams}))
+        started.append(
+            subprocess.Popen(
+                [*before, *arguments],
+                **{
+                    "stdin": subprocess.DEVNULL,
+                    "stdout": subprocess.PIPE,
+                    "stderr": subprocess.PIPE,
+                    "text": True,
+                    "start_new_session": True,
+                    "preexec_fn": hear,
+                    **streams,
+                },
+            )
+        )
         until(lambda: len(segments(storage)) >= 2, started[-1])
         return started[-1]
 
@@ -77,8 +89,10 @@ def values(storage: Path) -> list[float]:
 def run_statuses(database: Path) -> dict[str, Counter[str]]:
     """How many runs have which status in MLflow, by the kind that their tag says; half ones included."""
     with contextlib.closing(sqlite3.connect(database)) as db:
-        found = db.execute("SELECT t.value, r.status, COUNT(*) FROM runs r JOIN tags t ON t.run_uuid = r.run_uuid AND "
-                           "t.key = 'raysweep.kind' WHERE r.lifecycle_stage = 'active' GROUP BY t.value, r.status")
+        found = db.execute(
+            "SELECT t.value, r.status, COUNT(*) FROM runs r JOIN tags t ON t.run_uuid = r.run_uuid AND "
+            "t.key = 'raysweep.kind' WHERE r.lifecycle_stage = 'active' GROUP BY t.value, r.status"
+        )
         statuses: dict[str, Counter[str]] = {}
         for kind, status, count in found:
             statuses.setdefault(kind, Counter())[status] = count
@@ -89,8 +103,9 @@ def run_statuses(database: Path) -> dict[str, Counter[str]]:
 # Told to end, and not told
 
 
-def test_a_driver_under_nohup_outlives_its_terminal(sandbox: Path, drive: Callable[..., Any], storage: Path,
-                                                    tmp_path: Path) -> None:
+def test_a_driver_under_nohup_outlives_its_terminal(
+    sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
+) -> None:
     driven = drive(*INLINE, before=("nohup",))
     driven.send_signal(signal.SIGHUP)
     (tmp_path / "go").touch()
@@ -112,7 +127,8 @@ def test_many_signals_end_a_driver_once(sandbox: Path, drive: Callable[..., Any]
 
 @pytest.mark.slow
 def test_a_spot_notice_ends_a_driver_on_ray_in_time_and_nothing_is_left_running(
-        ray_cluster: str, sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path) -> None:
+    ray_cluster: str, sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
+) -> None:
     driven = drive("--executor", "ray", "--workers", "2", env={**os.environ, "RAY_ADDRESS": ray_cluster})
     until((storage / "mlflow.db").exists, driven)
     driven.send_signal(signal.SIGTERM)
@@ -135,8 +151,9 @@ def in_session(session: int) -> list[int]:
 
 
 @pytest.mark.slow
-def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(sandbox: Path, drive: Callable[..., Any],
-                                                                storage: Path, tmp_path: Path) -> None:
+def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(
+    sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
+) -> None:
     driven = drive("--executor", "ray", "--workers", "2", "--tracking-uri", "none")
     assert len(in_session(driven.pid)) > 3
     driven.kill()
@@ -150,12 +167,16 @@ def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(sandbox: Path, d
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["raylet/raylet", "gcs/gcs_server"])
-def test_a_ray_that_dies_ends_a_driver_in_time_and_resumable(part: str, sandbox: Path, drive: Callable[..., Any],
-                                                             storage: Path, tmp_path: Path) -> None:
+def test_a_ray_that_dies_ends_a_driver_in_time_and_resumable(
+    part: str, sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
+) -> None:
     driven = drive("--executor", "ray", "--workers", "2")
     until((storage / "mlflow.db").exists, driven)
-    victims = [number for number in in_session(driven.pid)
-               if f"/ray/core/src/ray/{part}" in Path(f"/proc/{number}/cmdline").read_text()]
+    victims = [
+        number
+        for number in in_session(driven.pid)
+        if f"/ray/core/src/ray/{part}" in Path(f"/proc/{number}/cmdline").read_text()
+    ]
     assert len(victims) == 1
     os.kill(victims[0], signal.SIGKILL)
     lost = time.monotonic()
@@ -193,8 +214,9 @@ def test_an_extension_killed_while_ray_starts_is_resumed_as_it_was_asked(space: 
 
 
 @pytest.mark.parametrize("how", ["pipe", "terminal", "closed from the start"])
-def test_a_driver_that_nobody_listens_to_goes_on(how: str, sandbox: Path, drive: Callable[..., Any], storage: Path,
-                                                 tmp_path: Path) -> None:
+def test_a_driver_that_nobody_listens_to_goes_on(
+    how: str, sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
+) -> None:
     if how == "closed from the start":
         driven = drive(*INLINE, before=("sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh"))
     elif how == "pipe":
@@ -217,9 +239,16 @@ def test_a_driver_that_nobody_listens_to_goes_on(how: str, sandbox: Path, drive:
 
 @pytest.mark.slow
 def test_a_server_that_goes_and_comes_back_has_every_run_once(
-        server: Server, sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path, call: Call,
-        monkeypatch: pytest.MonkeyPatch) -> None:
+    server: Server,
+    sandbox: Path,
+    drive: Callable[..., Any],
+    storage: Path,
+    tmp_path: Path,
+    call: Call,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Killed in mid-run and restarted; then away for a whole extension of the sweep, and back later."""
+
     def status() -> str:
         return call("status", "sandy", "--storage", storage).out
 
@@ -248,8 +277,10 @@ def test_a_server_that_goes_and_comes_back_has_every_run_once(
     assert f"  mirrored to {server.uri}: all 4 cells\n  runs: {server.uri}/#/experiments/1?workflowType=" in status()
     assert run_statuses(server.database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
     with contextlib.closing(sqlite3.connect(server.database)) as db:
-        draws = db.execute("SELECT l.value FROM latest_metrics l JOIN runs r ON r.run_uuid = l.run_uuid "
-                           "WHERE l.key = 'draws_ok' AND r.lifecycle_stage = 'active'").fetchall()
+        draws = db.execute(
+            "SELECT l.value FROM latest_metrics l JOIN runs r ON r.run_uuid = l.run_uuid "
+            "WHERE l.key = 'draws_ok' AND r.lifecycle_stage = 'active'"
+        ).fetchall()
     assert draws == [(2.0,)] * 4
     assert values(storage) == [0, 1, 1, 2, 2, 3, 3, 4]
 
@@ -264,8 +295,9 @@ def test_a_new_sweep_waits_for_no_server_but_says_how_to_do_without(call: Call, 
     assert not storage.exists()
 
 
-def test_a_sweep_mirrored_nowhere_is_mirrored_later_and_from_then_on(call: Call, storage: Path, tmp_path: Path,
-                                                                     template: Path) -> None:
+def test_a_sweep_mirrored_nowhere_is_mirrored_later_and_from_then_on(
+    call: Call, storage: Path, tmp_path: Path, template: Path
+) -> None:
     written(tmp_path, small_space())
     assert call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET).code == 0
     assert call("sync", "small", "--storage", storage).code == 2  # where to?
@@ -275,14 +307,25 @@ def test_a_sweep_mirrored_nowhere_is_mirrored_later_and_from_then_on(call: Call,
     assert open_sweep("small", storage).record.tracking_uri == uri
     assert call("resume", "small", "--storage", storage, *QUIET).code == 0  # `none` is for this once
     assert open_sweep("small", storage).record.tracking_uri == uri
-    assert call("run", tmp_path / "space.yaml", "--set", "axes.gamma=[0.3, 0.5, 0.7, 1.0]", "--storage", storage,
-                "--no-report").code == 0
+    assert (
+        call(
+            "run",
+            tmp_path / "space.yaml",
+            "--set",
+            "axes.gamma=[0.3, 0.5, 0.7, 1.0]",
+            "--storage",
+            storage,
+            "--no-report",
+        ).code
+        == 0
+    )
     assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 8}}
     assert not (storage / "mlflow.db").exists()
 
 
 def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(
-        call: Call, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    call: Call, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     written(tmp_path, small_space())
     from sqlalchemy import sql
 
@@ -324,8 +367,9 @@ def test_a_machine_that_goes_has_a_budget_of_its_own() -> None:
 
 
 @pytest.mark.slow
-def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(sandbox: Path, drive: Callable[..., Any],
-                                                                 storage: Path, tmp_path: Path) -> None:
+def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(
+    sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
+) -> None:
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
@@ -335,8 +379,15 @@ def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(sandbox: Path, 
         space = some_waiting(tmp_path, 2, 4)
         said = tmp_path / "said.txt"
         with said.open("w") as stream:
-            driven = drive("--executor", "ray", "--tracking-uri", "none", space=space, stderr=stream,
-                           env={**os.environ, "RAY_ADDRESS": cluster.address})
+            driven = drive(
+                "--executor",
+                "ray",
+                "--tracking-uri",
+                "none",
+                space=space,
+                stderr=stream,
+                env={**os.environ, "RAY_ADDRESS": cluster.address},
+            )
         logs = storage / "sandy" / "logs"
         until(lambda: len(list(logs.glob("*.log"))) == 4, driven)  # two rows are there, two wait, one on each node
         cluster.remove_node(doomed, allow_graceful=False)

@@ -18,8 +18,9 @@ from raysweep.theory import finetune, finetune_mean, pretraining, transfer
 mean = finetune_mean.transferability
 
 
-def draws(count: int, n: int, d: int, angle: float, noise: float, depth: int, scale: float = 1.0,
-          norm: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+def draws(
+    count: int, n: int, d: int, angle: float, noise: float, depth: int, scale: float = 1.0, norm: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Transferability of `count` draws of Gaussian inputs, at `depth` and at depth 1, whose mean is known exactly."""
     random = np.random.default_rng(17)
     target = np.zeros(d)
@@ -38,19 +39,22 @@ def draws(count: int, n: int, d: int, angle: float, noise: float, depth: int, sc
     return np.concatenate(found[depth]), np.concatenate(found[1])
 
 
-@pytest.mark.parametrize(("count", "n", "d", "angle", "noise", "depth", "scale", "norm"), [
-    (40000, 6, 12, 40, 0.5, 2, 1.0, 1.0),
-    (40000, 9, 12, 60, 1.0, 5, 1.0, 1.0),
-    (40000, 3, 12, 100, 0.3, 3, 0.3, 1.5),
-    (40000, 1, 6, 40, 0.5, 3, 1.0, 1.0),
-    (40000, 3, 5, 30, 0.0, 2, 0.2, 1.0),
-    (20000, 1, 2, 70, 0.4, 2, 0.7, 1.0),
-    (10000, 15, 30, 20, 0.8, 20, 1.0, 0.7),
-    (10000, 10, 30, 75, 0.0, 4, 0.5, 1.0),
-    (10000, 20, 30, 180, 0.6, 3, 1.4, 1.0),
-    (5000, 58, 73, 22.5, 1.0, 5, 1.0, 1.0),
-    (5000, 36, 73, 45, 0.2, 2, 1.0, 1.0),
-])
+@pytest.mark.parametrize(
+    ("count", "n", "d", "angle", "noise", "depth", "scale", "norm"),
+    [
+        (40000, 6, 12, 40, 0.5, 2, 1.0, 1.0),
+        (40000, 9, 12, 60, 1.0, 5, 1.0, 1.0),
+        (40000, 3, 12, 100, 0.3, 3, 0.3, 1.5),
+        (40000, 1, 6, 40, 0.5, 3, 1.0, 1.0),
+        (40000, 3, 5, 30, 0.0, 2, 0.2, 1.0),
+        (20000, 1, 2, 70, 0.4, 2, 0.7, 1.0),
+        (10000, 15, 30, 20, 0.8, 20, 1.0, 0.7),
+        (10000, 10, 30, 75, 0.0, 4, 0.5, 1.0),
+        (10000, 20, 30, 180, 0.6, 3, 1.4, 1.0),
+        (5000, 58, 73, 22.5, 1.0, 5, 1.0, 1.0),
+        (5000, 36, 73, 45, 0.2, 2, 1.0, 1.0),
+    ],
+)
 def test_it_is_the_mean_over_draws(count, n, d, angle, noise, depth, scale, norm):
     deep, linear = draws(count, n, d, angle, noise, depth, scale, norm)
     expected = float(mean(angle, n, d, noise, depth, np.log(scale), norm))
@@ -78,10 +82,13 @@ analysis: [{agreement: {metrics: [risk_finetune, transferability_finetune]}}]
     assert "2 metrics agree with the closed form" in text
 
 
-@pytest.mark.parametrize(("n", "d", "depth", "scale"), [(5, 20, 2, 1.0), (40, 60, 3, 0.6), (3, 30, 5, 1.0),
-                                                         (250, 500, 50, 0.9), (30, 33, 2, 1.5)])
+@pytest.mark.parametrize(
+    ("n", "d", "depth", "scale"),
+    [(5, 20, 2, 1.0), (40, 60, 3, 0.6), (3, 30, 5, 1.0), (250, 500, 50, 0.9), (30, 33, 2, 1.5)],
+)
 def test_at_equal_directions_without_noise_it_is_an_integral_over_one_beta_variable(n, d, depth, scale):
     for side in (1, -1):
+
         def draw(p, side=side):
             r = finetune.rescaling(np.log(scale), depth, p, 1 - p)
             return float(2 * side * r * p - r**2 * p) * beta.pdf(p, (d - n) / 2, n / 2)
@@ -97,23 +104,42 @@ def test_one_layer_no_samples_and_many_samples_are_exact():
     expected = 0.7 * (2 * 1.3 * np.cos(np.deg2rad(35)) - 0.7)
     for noise in (0.0, 2.0):
         assert mean(35, [0, 3, 11], 12, noise, 1, scale, norm) == pytest.approx(
-            expected * np.array([1, 9 / 12, 1 / 12]), rel=1e-14)
+            expected * np.array([1, 9 / 12, 1 / 12]), rel=1e-14
+        )
         assert mean(35, 0, 12, noise, [2, 9], scale, norm) == pytest.approx(expected, rel=1e-14)
         assert (mean(35, [12, 13, 40], 12, noise, [1, 2, 9], scale, norm) == 0).all()
 
 
 def test_it_tends_to_its_limit_like_one_over_d():
     angle, gamma, noise, depth, scale = 50.0, 0.6, [0.0, 0.3, 1.0], [5, 2, 3], np.log([0.6, 1.0, 0.8])
-    gaps = [d * (mean(angle, gamma * d, d, noise, depth, scale) -
-                 finetune.transferability_limit(angle, gamma, noise, depth, scale)) for d in (500, 5000, 50000)]
+    gaps = [
+        d
+        * (
+            mean(angle, gamma * d, d, noise, depth, scale)
+            - finetune.transferability_limit(angle, gamma, noise, depth, scale)
+        )
+        for d in (500, 5000, 50000)
+    ]
     assert (np.abs(gaps[0]) > 0.05).all()
     assert gaps[1] == pytest.approx(gaps[2], rel=2e-2)
     assert gaps[0] == pytest.approx(gaps[2], rel=5e-2)
 
 
-@pytest.mark.parametrize(("n", "d", "error"), [
-    (1, 3, 5e-2), (2, 40, 5e-3), (3, 12, 1e-3), (5, 40, 2e-4), (10, 12, 5e-6), (10, 100, 5e-6), (20, 40, 5e-6),
-    (58, 73, 5e-6), (100, 200, 5e-6), (480, 500, 5e-6)])
+@pytest.mark.parametrize(
+    ("n", "d", "error"),
+    [
+        (1, 3, 5e-2),
+        (2, 40, 5e-3),
+        (3, 12, 1e-3),
+        (5, 40, 2e-4),
+        (10, 12, 5e-6),
+        (10, 100, 5e-6),
+        (20, 40, 5e-6),
+        (58, 73, 5e-6),
+        (100, 200, 5e-6),
+        (480, 500, 5e-6),
+    ],
+)
 def test_finer_rules_change_it_by_no_more_than_stated(monkeypatch, n, d, error):
     grid = np.meshgrid([0, 25, 100], [0, 0.2, 1.5], [2, 5, 50], [0.3, 1])
     angle, noise, depth, layer = (each.ravel() for each in grid)
@@ -126,8 +152,10 @@ def test_finer_rules_change_it_by_no_more_than_stated(monkeypatch, n, d, error):
     assert (np.abs(mean(*arguments) - found) / scale).max() < error
 
 
-@pytest.mark.parametrize(("n", "d", "noise", "depth", "largest"), [(20, 40, 0.5, 2, 1.0), (20, 400, 0.0, 3, 1.0),
-                                                                   (2, 40, 0.3, 2, 1.0), (12, 100, 0.1, 50, 8.0)])
+@pytest.mark.parametrize(
+    ("n", "d", "noise", "depth", "largest"),
+    [(20, 40, 0.5, 2, 1.0), (20, 400, 0.0, 3, 1.0), (2, 40, 0.3, 2, 1.0), (12, 100, 0.1, 50, 8.0)],
+)
 def test_many_scales_at_once_give_what_each_gives_alone(n, d, noise, depth, largest):
     log_scale = np.linspace(-1.5 * depth, np.log(largest), 60)
     alone = [float(mean(40, n, d, noise, depth, each)) for each in log_scale]
@@ -143,6 +171,7 @@ def test_it_exists_up_to_one_sample_below_dim_at_any_depth():
 
 def test_boundary_and_inflection_of_the_closed_form_are_those_of_the_dimension_asked():
     """Both lie elsewhere than in the limit of many dimensions, and approach it like 1/d."""
+
     def boundary(dim: int) -> float:
         cells = columns(dim=dim, gamma=0.5, depth=5, noise=1.0)
 

@@ -20,16 +20,25 @@ RISKS = "risk_scratch", "risk_linear", "risk_finetune"
 @pytest.mark.filterwarnings("ignore:overflow encountered")
 def test_only_numbers_that_overflow_are_diverged() -> None:
     row = {"depth": 1, "dim": 6, "finetune_steps": 50}
-    metrics, status = flow.compute(table([{**row, "source_norm": 1e160}, {**row, "source_norm": 1e60}]),
-                                   np.zeros(2, int))
+    metrics, status = flow.compute(
+        table([{**row, "source_norm": 1e160}, {**row, "source_norm": 1e60}]), np.zeros(2, int)
+    )
     assert list(status) == ["diverged", "ok"]
     assert np.isnan(metrics["risk_finetune"]).tolist() == [True, False]
     assert metrics["risk_finetune"][1] > 1e100
     assert np.isfinite(metrics["risk_scratch"]).all()
 
 
-def integrate_layers(X: np.ndarray, y: np.ndarray, direction: np.ndarray, scale: float, depth: int, time: float,
-                     trained: range, ridge: float = 0.0) -> np.ndarray:
+def integrate_layers(
+    X: np.ndarray,
+    y: np.ndarray,
+    direction: np.ndarray,
+    scale: float,
+    depth: int,
+    time: float,
+    trained: range,
+    ridge: float = 0.0,
+) -> np.ndarray:
     """End-to-end map after gradient flow of the layer matrices themselves, balanced and aligned at the start."""
     dim, n = len(direction), len(y)
     between = np.random.default_rng(5).standard_normal((depth, dim))
@@ -53,14 +62,15 @@ def integrate_layers(X: np.ndarray, y: np.ndarray, direction: np.ndarray, scale:
         change = [np.zeros_like(part) for part in parts]
         for i in trained:
             above = np.eye(parts[i].shape[0])
-            for part in parts[i + 1:]:
+            for part in parts[i + 1 :]:
                 above = part @ above
             change[i] = -np.outer(above[0], product(parts[:i]) @ g)
         change[-1] = change[-1] - ridge * parts[-1]
         return np.concatenate([c.ravel() for c in change])
 
-    found = solve_ivp(velocity, (0, time), np.concatenate([m.ravel() for m in matrices]), method="DOP853",
-                      rtol=1e-11, atol=1e-13)
+    found = solve_ivp(
+        velocity, (0, time), np.concatenate([m.ravel() for m in matrices]), method="DOP853", rtol=1e-11, atol=1e-13
+    )
     assert found.success
     return product(unpack(found.y[:, -1]))[0]
 
@@ -80,13 +90,25 @@ CASES = [(depth, gamma, time) for depth in (1, 2, 3, 5) for gamma, time in ((0.5
 
 @pytest.mark.parametrize(("depth", "gamma", "time"), CASES)
 def test_finite_time_agrees_with_integrating_the_layers(depth: int, gamma: float, time: float) -> None:
-    row = {"depth": depth, "gamma": gamma, "dim": 6, "overlap_angle": 70.0, "noise": 0.3, "init_scale": 0.5,
-           "finetune_lr": 0.01, "finetune_steps": 100 * time, "source_norm": 1.3, "target_norm": 0.8}
+    row = {
+        "depth": depth,
+        "gamma": gamma,
+        "dim": 6,
+        "overlap_angle": 70.0,
+        "noise": 0.3,
+        "init_scale": 0.5,
+        "finetune_lr": 0.01,
+        "finetune_steps": 100 * time,
+        "source_norm": 1.3,
+        "target_norm": 0.8,
+    }
     X, y, goal, along = data(row, 3)
     metrics, status = flow.compute(table([row]), np.array([3]))
     assert list(status) == ["ok"]
-    starts = {"risk_scratch": (draws.unit_vectors(3, "scratch", 1, 6)[0], 0.5),
-              "risk_finetune": (along, 1.3 ** (1 / depth))}
+    starts = {
+        "risk_scratch": (draws.unit_vectors(3, "scratch", 1, 6)[0], 0.5),
+        "risk_finetune": (along, 1.3 ** (1 / depth)),
+    }
     for name, (direction, scale) in starts.items():
         map_ = integrate_layers(X, y, direction, scale, depth, time, range(depth))
         assert metrics[name][0] == pytest.approx(((map_ - goal) ** 2).sum(), rel=1e-8)
@@ -95,8 +117,17 @@ def test_finite_time_agrees_with_integrating_the_layers(depth: int, gamma: float
 @pytest.mark.parametrize("frozen", [1, 2])
 @pytest.mark.parametrize("angle", [40.0, 150.0])
 def test_frozen_layers_agree_with_integrating_the_others(frozen: int, angle: float) -> None:
-    row = {"depth": 4, "gamma": 2.0, "dim": 5, "overlap_angle": angle, "frozen_layers": frozen, "finetune_lr": 0.1,
-           "finetune_steps": 45, "pretrain_length": 1.5, "init_scale": 0.6}
+    row = {
+        "depth": 4,
+        "gamma": 2.0,
+        "dim": 5,
+        "overlap_angle": angle,
+        "frozen_layers": frozen,
+        "finetune_lr": 0.1,
+        "finetune_steps": 45,
+        "pretrain_length": 1.5,
+        "init_scale": 0.6,
+    }
     X, y, goal, along = data(row, 0)
     metrics, _ = flow.compute(table([row]), np.array([0]))
     scale = float(target.layer_scale(table([row]))[0])
@@ -105,8 +136,17 @@ def test_frozen_layers_agree_with_integrating_the_others(frozen: int, angle: flo
 
 
 def test_linear_transfer_trains_the_last_layer_with_its_ridge() -> None:
-    row = {"depth": 3, "gamma": 1.5, "dim": 6, "overlap_angle": 50.0, "noise": 0.2, "ridge": 0.3,
-           "finetune_lr": 0.1, "finetune_steps": 20, "source_norm": 0.7}
+    row = {
+        "depth": 3,
+        "gamma": 1.5,
+        "dim": 6,
+        "overlap_angle": 50.0,
+        "noise": 0.2,
+        "ridge": 0.3,
+        "finetune_lr": 0.1,
+        "finetune_steps": 20,
+        "source_norm": 0.7,
+    }
     X, y, goal, along = data(row, 1)
     map_ = integrate_layers(X, y, along, 0.7 ** (1 / 3), 3, 2.0, range(2, 3), ridge=0.3)
     metrics, _ = flow.compute(table([row]), np.array([1]))
@@ -114,10 +154,21 @@ def test_linear_transfer_trains_the_last_layer_with_its_ridge() -> None:
 
 
 def test_convergence_reaches_the_exact_end_point_of_every_draw() -> None:
-    rows = [{"depth": depth, "gamma": gamma, "dim": 20, "overlap_angle": angle, "noise": noise,
-             "pretrain_length": length, "init_scale": 0.1}
-            for depth in (1, 2, 3, 6) for gamma in (0.05, 0.5, 0.95, 1.0, 1.1, 3.0) for angle in (0.0, 65.0, 180.0)
-            for noise, length in ((0.0, math.inf), (0.4, 0.5))]
+    rows = [
+        {
+            "depth": depth,
+            "gamma": gamma,
+            "dim": 20,
+            "overlap_angle": angle,
+            "noise": noise,
+            "pretrain_length": length,
+            "init_scale": 0.1,
+        }
+        for depth in (1, 2, 3, 6)
+        for gamma in (0.05, 0.5, 0.95, 1.0, 1.1, 3.0)
+        for angle in (0.0, 65.0, 180.0)
+        for noise, length in ((0.0, math.inf), (0.4, 0.5))
+    ]
     seeds = np.arange(len(rows)) % 4
     columns = table(rows)
     metrics, status = flow.compute(columns, seeds)
@@ -170,14 +221,25 @@ def test_without_samples_nothing_moves() -> None:
 
 
 def test_a_row_does_not_depend_on_its_pack() -> None:
-    rows = [{"depth": depth, "gamma": gamma, "dim": dim, "overlap_angle": angle, "noise": 0.1, "finetune_steps": steps,
-             "frozen_layers": min(frozen, depth - 1)}
-            for depth in (1, 2, 4) for gamma, dim in ((0.5, 20), (1.2, 30)) for angle in (20.0, 120.0)
-            for steps, frozen in ((math.inf, 0), (3000.0, 0), (3000.0, 1))]
+    rows = [
+        {
+            "depth": depth,
+            "gamma": gamma,
+            "dim": dim,
+            "overlap_angle": angle,
+            "noise": 0.1,
+            "finetune_steps": steps,
+            "frozen_layers": min(frozen, depth - 1),
+        }
+        for depth in (1, 2, 4)
+        for gamma, dim in ((0.5, 20), (1.2, 30))
+        for angle in (20.0, 120.0)
+        for steps, frozen in ((math.inf, 0), (3000.0, 0), (3000.0, 1))
+    ]
     seeds = np.arange(len(rows)) % 3
     together, _ = flow.compute(table(rows), seeds)
     for i in range(0, len(rows), 5):
-        alone, _ = flow.compute(table([rows[i]]), seeds[i: i + 1])
+        alone, _ = flow.compute(table([rows[i]]), seeds[i : i + 1])
         for name in RISKS:
             assert alone[name][0] == pytest.approx(together[name][i], rel=1e-9)
 
@@ -193,8 +255,12 @@ def test_too_few_steps_are_reported_and_the_values_kept(monkeypatch: pytest.Monk
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_gpu_and_cpu_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [{"depth": depth, "gamma": gamma, "dim": 40, "overlap_angle": 60.0, "noise": 0.2, "finetune_steps": steps}
-            for depth in (2, 4) for gamma in (0.5, 1.5) for steps in (math.inf, 2000.0)]
+    rows = [
+        {"depth": depth, "gamma": gamma, "dim": 40, "overlap_angle": 60.0, "noise": 0.2, "finetune_steps": steps}
+        for depth in (2, 4)
+        for gamma in (0.5, 1.5)
+        for steps in (math.inf, 2000.0)
+    ]
     seeds = np.arange(len(rows))
     gpu, _ = flow.compute(table(rows), seeds)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)

@@ -36,15 +36,21 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("executor", ["inline", "ray"])
 def test_a_full_disk_ends_a_sweep_in_one_line_and_room_lets_it_go_on(
-        executor: str, request: pytest.FixtureRequest, call: Call, small_disk: Path, tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch) -> None:
+    executor: str,
+    request: pytest.FixtureRequest,
+    call: Call,
+    small_disk: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     if executor == "ray":
         request.getfixturevalue("ray_cluster")
     monkeypatch.setitem(driver.PACK_FLOOR, executor, 1e-9)
     storage = small_disk / "storage"
     space = small_space(axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 0.8, 1.0]}, seeds=40)
-    expected = raysweep.run(space, storage=tmp_path / "roomy", tracking_uri="none", executor=executor, report=False,
-                            say=lambda line: None)
+    expected = raysweep.run(
+        space, storage=tmp_path / "roomy", tracking_uri="none", executor=executor, report=False, say=lambda line: None
+    )
     written(tmp_path, space)
     size = sum(len(content) for content in files_of(expected.folder / "ledger").values())
     filler = small_disk / "filler"
@@ -74,15 +80,27 @@ def test_a_quota_ends_a_sweep_in_one_line_and_without_it_it_goes_on(call: Call, 
 
     assert call("resume", "small", *arguments).code == 0
     assert call("run", space, "--set", "seeds=100", "--storage", storage / "roomy", *QUIET).code == 0
-    assert_same_rows(open_sweep("small", storage).results().to_dict("records"),
-                     open_sweep("small", storage / "roomy").results().to_dict("records"))
+    assert_same_rows(
+        open_sweep("small", storage).results().to_dict("records"),
+        open_sweep("small", storage / "roomy").results().to_dict("records"),
+    )
 
 
 @pytest.mark.slow
 def test_a_store_that_is_full_in_a_new_sweep_costs_nothing_that_is_there(storage: Path, tmp_path: Path) -> None:
-    space = {"name": "words", "workload": "language", "axes": {"pretrain_length": [8192, 16384]}, "seeds": 1,
-             "fixed": {"preset": "tiny", "source": "grammar:0", "target": "grammar:0.5", "finetune_steps": 2,
-                       "evaluation_tokens": 1024}}
+    space = {
+        "name": "words",
+        "workload": "language",
+        "axes": {"pretrain_length": [8192, 16384]},
+        "seeds": 1,
+        "fixed": {
+            "preset": "tiny",
+            "source": "grammar:0",
+            "target": "grammar:0.5",
+            "finetune_steps": 2,
+            "evaluation_tokens": 1024,
+        },
+    }
     written(tmp_path, space)
     arguments = ["--storage", str(storage), *QUIET, "--executor", "inline"]
     done = process("run", tmp_path / "space.yaml", *arguments, before=no_file_beyond(100_000), env=NO_BYTECODE)

@@ -41,14 +41,16 @@ def test_rows_are_those_of_the_golden(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "total", "computed"), [("old_linear", 18, 9), ("old_language", 6, 3)])
 def test_a_sweep_of_an_earlier_release_is_resumed_and_its_stages_are_reused(
-        name: str, total: int, computed: int, tmp_path: Path) -> None:
+    name: str, total: int, computed: int, tmp_path: Path
+) -> None:
     storage = tmp_path / "sweeps"
     shutil.copytree(OLD_STORAGE, storage)
     before = raysweep.open_sweep(name, storage=storage).results()
     assert len(before) == total - computed
     said: list[str] = []
-    resumed = raysweep.resume(name, storage=storage, tracking_uri="none", executor="inline", report=False,
-                              say=said.append)
+    resumed = raysweep.resume(
+        name, storage=storage, tracking_uri="none", executor="inline", report=False, say=said.append
+    )
     after = resumed.results()
     assert len(after) == total
     assert set(after.status) == {"ok"}

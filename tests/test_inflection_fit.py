@@ -156,13 +156,13 @@ def test_a_loss_that_rises_in_every_draw_is_never_called_flat(draws: int) -> Non
     for _ in range(40):
         own = np.exp(0.35 * rng.standard_normal((draws, 1)))
         values = 0.68 + 0.84 * t**4 * own + rng.standard_normal((draws, 1)) + 0.01 * rng.standard_normal((draws, 9))
-        found = find_turn(2**(8 * t), values, 0.95)
+        found = find_turn(2 ** (8 * t), values, 0.95)
         assert "flat" not in found.note
         rising += found.climbs
         if found.status == "undetermined":
             assert found.note.startswith(f"not clear: it degrades in each of {draws} draws")
     assert rising >= {2: 12, 3: 20, 5: 38}[draws]
-    level = [find_turn(2**(8 * t), 0.1 * rng.standard_normal((draws, 9)), 0.95) for _ in range(100)]
+    level = [find_turn(2 ** (8 * t), 0.1 * rng.standard_normal((draws, 9)), 0.95) for _ in range(100)]
     assert np.mean([found.falls and found.climbs for found in level]) <= 0.05
     assert np.mean([found.falls or found.climbs for found in level]) <= 0.17  # two sides of 0.05 each, and 0.025
 
@@ -171,17 +171,26 @@ def test_throughout_is_said_of_a_curve_that_improves_only_where_every_step_was_s
     t, rng = np.linspace(0, 1, 9), np.random.default_rng(13)
     stairs = -np.cumsum([0, 1, 1, 1, 0, 1, 1, 1, 1.0])
     for curve, note in ((-8 * t, "improves throughout"), (stairs, "improves")):
-        found = find_turn(2**(8 * t), curve + 0.02 * rng.standard_normal((5, 9)), 0.95)
+        found = find_turn(2 ** (8 * t), curve + 0.02 * rng.standard_normal((5, 9)), 0.95)
         assert (found.status, found.note) == ("monotone", note)
 
 
-@pytest.mark.parametrize(("turn", "slope", "note", "side"), [
-    ("min", -1, "improves throughout", "low"), ("min", 1, "degrades throughout", "high"),
-    ("max", 1, "improves throughout", "low"), ("max", -1, "degrades throughout", "high")])
+@pytest.mark.parametrize(
+    ("turn", "slope", "note", "side"),
+    [
+        ("min", -1, "improves throughout", "low"),
+        ("min", 1, "degrades throughout", "high"),
+        ("max", 1, "improves throughout", "low"),
+        ("max", -1, "degrades throughout", "high"),
+    ],
+)
 def test_a_straight_line_is_said_to_improve_or_degrade(turn: str, slope: int, note: str, side: str) -> None:
     stream = np.random.default_rng(0)
-    rows = [{"x": float(x), "seed": seed, "y": slope * x + 0.01 * stream.standard_normal()}
-            for x in range(1, 12) for seed in range(6)]
+    rows = [
+        {"x": float(x), "seed": seed, "y": slope * x + 0.01 * stream.standard_normal()}
+        for x in range(1, 12)
+        for seed in range(6)
+    ]
     found = fit_inflection(pd.DataFrame(rows), "x", "y", "seed", turn=turn)
     assert found.status == "monotone"
     assert found.table["note"].tolist() == [note]

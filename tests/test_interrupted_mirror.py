@@ -21,7 +21,10 @@ def test_an_end_that_is_cut_short_leaves_no_run_running(number: signal.Signals, 
     written(tmp_path, space)
     driver = subprocess.Popen(
         command("run", tmp_path / "space.yaml", "--storage", storage, "--executor", "inline", "--no-report"),
-        stderr=subprocess.PIPE, text=True, start_new_session=True)
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     assert driver.stderr is not None
     for line in driver.stderr:
         if line.startswith("writing the last"):
@@ -32,8 +35,11 @@ def test_an_end_that_is_cut_short_leaves_no_run_running(number: signal.Signals, 
     told = driver.stderr.read()
     assert driver.wait(timeout=60) == 130
     assert "interrupted: all 320 rows are kept; go on with: raysweep resume small" in told
-    missing = re.search(r"mirror incomplete: (\d+) cells not written \(of 160\); run `raysweep sync small "
-                        rf"--storage {storage}`", told)
+    missing = re.search(
+        r"mirror incomplete: (\d+) cells not written \(of 160\); run `raysweep sync small "
+        rf"--storage {storage}`",
+        told,
+    )
     with sqlite3.connect(storage / "mlflow.db") as database:
         found = database.execute(STATUSES).fetchall()
     assert "RUNNING" not in {status for status, _, _ in found}

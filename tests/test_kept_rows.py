@@ -32,7 +32,8 @@ def test_rows_stay_where_a_report_is_bad_input(sandbox: Path, storage: Path, tmp
     assert "Traceback" not in outcome.err
     assert outcome.err.splitlines()[-1] == (
         "fixed.behaviour: expected a row that a caveat can be said of; all 2 rows are kept; go on with: raysweep "
-        f"report noted --storage {storage}")
+        f"report noted --storage {storage}"
+    )
     assert call("results", "noted", "--storage", storage).out.count("\n") == 3
     kept = files_of(storage / "noted" / "ledger")
     again = call("resume", "noted", *there)
@@ -43,8 +44,9 @@ def test_rows_stay_where_a_report_is_bad_input(sandbox: Path, storage: Path, tmp
     assert files_of(storage / "noted" / "ledger") == kept
 
 
-def test_an_extension_keeps_its_rows_where_a_report_is_bad_input(sandbox: Path, storage: Path, tmp_path: Path,
-                                                                 call: Call) -> None:
+def test_an_extension_keeps_its_rows_where_a_report_is_bad_input(
+    sandbox: Path, storage: Path, tmp_path: Path, call: Call
+) -> None:
     written(tmp_path, annotated(tmp_path, ["compute", "no_caveat"]))
     there = ["--storage", storage, "--tracking-uri", "none", "--executor", "inline"]
     assert call("run", tmp_path / "space.yaml", *there, "--no-report").code == 0
@@ -60,7 +62,8 @@ def test_rows_stay_where_a_closed_form_is_bad_input(sandbox: Path, storage: Path
     assert outcome.code == 2
     assert outcome.err.splitlines()[-1] == (
         "fixed.behaviour: expected a row with a closed form; 2 rows are kept; go on with: raysweep resume noted "
-        f"--storage {storage}")
+        f"--storage {storage}"
+    )
     assert call("results", "noted", "--storage", storage).out.count("\n") == 3
     (tmp_path / "mended").touch()
     assert call("resume", "noted", *there).code == 0
@@ -76,12 +79,16 @@ def text(tmp_path: Path) -> Path:
 
 
 def of_text(text: Path) -> dict[str, Any]:
-    return language_space({"pretrain_length": [20 * STEP], "finetune_lr": [1e-3]},
-                          {"source": f"file:{text}", "target": f"file:{text}"}, seeds=1)
+    return language_space(
+        {"pretrain_length": [20 * STEP], "finetune_lr": [1e-3]},
+        {"source": f"file:{text}", "target": f"file:{text}"},
+        seeds=1,
+    )
 
 
-def test_rows_stay_where_a_text_is_gone_before_the_end(text: Path, storage: Path, tmp_path: Path, call: Call,
-                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_stay_where_a_text_is_gone_before_the_end(
+    text: Path, storage: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     usual = driver.compute
 
     def then_lost(*arguments: Any) -> None:
@@ -101,8 +108,12 @@ def test_rows_stay_where_a_text_is_gone_before_the_end(text: Path, storage: Path
         mirrored = call(command, "small", "--storage", storage, "--tracking-uri", uri)
         assert mirrored.code == 0, mirrored
     with contextlib.closing(sqlite3.connect(tmp_path / "mlflow.db")) as database:
-        tags = dict(database.execute("SELECT t.key, t.value FROM tags t JOIN runs r ON t.run_uuid = r.run_uuid WHERE "
-                                     "r.lifecycle_stage = 'active'"))
+        tags = dict(
+            database.execute(
+                "SELECT t.key, t.value FROM tags t JOIN runs r ON t.run_uuid = r.run_uuid WHERE "
+                "r.lifecycle_stage = 'active'"
+            )
+        )
     assert tags["raysweep.draws"] == "1 ok"
     assert "raysweep.stage_ids" not in tags
     assert ": all 1 cell\n" in call("status", "small", "--storage", storage).out
@@ -110,7 +121,8 @@ def test_rows_stay_where_a_text_is_gone_before_the_end(text: Path, storage: Path
 
 
 def test_a_text_that_is_gone_while_a_sweep_is_planned_leaves_nothing(
-        text: Path, storage: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    text: Path, storage: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     usual = sweep._create
 
     def then_lost(*arguments: Any) -> Any:
@@ -119,13 +131,16 @@ def test_a_text_that_is_gone_while_a_sweep_is_planned_leaves_nothing(
 
     written(tmp_path, of_text(text))
     monkeypatch.setattr(sweep, "_create", then_lost)
-    refused(call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"),
-            "source: expected a text file, no such file")
+    refused(
+        call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"),
+        "source: expected a text file, no such file",
+    )
     assert not storage.exists()
 
 
-def test_rows_that_lie_there_without_a_record_are_not_taken_away(storage: Path, space: Path, call: Call,
-                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_lie_there_without_a_record_are_not_taken_away(
+    storage: Path, space: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run(storage)
     (storage / "small" / "sweep.json").unlink()
     (storage / "small" / "notes.txt").write_text("mine")
@@ -138,8 +153,9 @@ def test_rows_that_lie_there_without_a_record_are_not_taken_away(storage: Path, 
     assert not (storage / "small" / "sweep.json").exists()
 
 
-def test_rows_of_an_earlier_version_of_a_workload_are_kept_and_spoken_of(space: Path, storage: Path, call: Call,
-                                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_an_earlier_version_of_a_workload_are_kept_and_spoken_of(
+    space: Path, storage: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = linear_transfer.WORKLOAD
     with monkeypatch.context() as before:
         before.setattr(linear_transfer, "WORKLOAD", replace(now, identity_version=1))

@@ -36,8 +36,15 @@ from raysweep.workloads.language.shapes import shape_of
 
 STEP = 8 * 16  # tokens
 QUICK: dict[str, Any] = {
-    "width": 16, "depth": 1, "context": 16, "pretrain_batch": 8, "finetune_batch": 8, "pretrain_length": 40.0 * STEP,
-    "finetune_steps": 6, "evaluation_tokens": 512}
+    "width": 16,
+    "depth": 1,
+    "context": 16,
+    "pretrain_batch": 8,
+    "finetune_batch": 8,
+    "pretrain_length": 40.0 * STEP,
+    "finetune_steps": 6,
+    "evaluation_tokens": 512,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -67,9 +74,15 @@ def store(tmp_path_factory) -> Path:
 
 
 def test_rates_noises_and_targets_of_one_checkpoint_share_its_pretraining(tmp_path):
-    rows = [{"finetune_lr": 1e-3}, {"finetune_lr": 3e-3}, {"noise": 1.0, "finetune_steps": 0},
-            {"target": "grammar:1", "overlap": 0.5}, {"early_stopping": 2}, {"evaluation_tokens": 256},
-            {"pretrain_length": 20.0 * STEP}]
+    rows = [
+        {"finetune_lr": 1e-3},
+        {"finetune_lr": 3e-3},
+        {"noise": 1.0, "finetune_steps": 0},
+        {"target": "grammar:1", "overlap": 0.5},
+        {"early_stopping": 2},
+        {"evaluation_tokens": 256},
+        {"pretrain_length": 20.0 * STEP},
+    ]
     compute(table(*rows), np.zeros(len(rows), int), Store(tmp_path))
     assert len(Store(tmp_path).stages()) == 2
     before = files(tmp_path)
@@ -123,8 +136,10 @@ def test_fine_tuning_learns_the_target_and_a_rate_too_large_diverges(store):
 
 
 def test_early_stopping_keeps_weights_at_least_as_good_on_validation(store):
-    rows = [{"finetune_lr": 0.02, "finetune_steps": 20, "finetune_schedule": "constant", "early_stopping": looks}
-            for looks in (0, 5)]
+    rows = [
+        {"finetune_lr": 0.02, "finetune_steps": 20, "finetune_schedule": "constant", "early_stopping": looks}
+        for looks in (0, 5)
+    ]
     metrics, _ = compute(table(*rows), np.zeros(2, int), Store(store))
     assert metrics["finetune_loss_validation"][1] <= metrics["finetune_loss_validation"][0]
 
@@ -143,10 +158,14 @@ def test_early_stopping_keeps_each_model_s_best_look():
 def test_a_training_loss_that_ends_above_its_start_is_a_metric_and_no_status(tmp_path):
     """Overtraining itself: the longer the pretraining, the lower the start, until the same rate ends above it."""
     lengths = [5, 640]
-    space = language_space({"pretrain_length": [steps * STEP for steps in lengths], "finetune_lr": [0.0192]},
-                           {"target": "grammar:0.1", "finetune_steps": 30}, seeds=2)
-    frame = raysweep.run(space, storage=tmp_path, executor="inline", tracking_uri="none", report=False,
-                         say=lambda line: None).results()
+    space = language_space(
+        {"pretrain_length": [steps * STEP for steps in lengths], "finetune_lr": [0.0192]},
+        {"target": "grammar:0.1", "finetune_steps": 30},
+        seeds=2,
+    )
+    frame = raysweep.run(
+        space, storage=tmp_path, executor="inline", tracking_uri="none", report=False, say=lambda line: None
+    ).results()
     assert frame["status"].tolist() == ["ok"] * 4
     risen = frame.groupby("pretrain_length")["finetune_training_loss_rise"].agg(["min", "max"]).to_numpy()
     assert risen[0].max() < -0.5
@@ -158,10 +177,26 @@ def test_a_training_loss_that_ends_above_its_start_is_a_metric_and_no_status(tmp
 
 def test_how_far_a_training_loss_rose_says_what_held_out_text_says(store):
     """Fine-tuned on the source itself: nothing to gain, at small rates nothing lost, at large ones what was learned."""
-    kinds = [(1e-6, "constant"), (1e-5, "constant"), (1e-4, "cosine"), (3e-4, "cosine"), (5e-4, "constant"),
-             (5e-3, "constant"), (5e-3, "cosine"), (3e-2, "constant")]
-    rows = [{"overlap": 1.0, "finetune_lr": rate, "finetune_steps": 30, "finetune_schedule": schedule,
-             "pretrain_length": 160.0 * STEP} for rate, schedule in kinds]
+    kinds = [
+        (1e-6, "constant"),
+        (1e-5, "constant"),
+        (1e-4, "cosine"),
+        (3e-4, "cosine"),
+        (5e-4, "constant"),
+        (5e-3, "constant"),
+        (5e-3, "cosine"),
+        (3e-2, "constant"),
+    ]
+    rows = [
+        {
+            "overlap": 1.0,
+            "finetune_lr": rate,
+            "finetune_steps": 30,
+            "finetune_schedule": schedule,
+            "pretrain_length": 160.0 * STEP,
+        }
+        for rate, schedule in kinds
+    ]
     for seed in range(3):
         metrics, status = compute(table(*rows), np.full(len(rows), seed), Store(store))
         assert status.tolist() == ["ok"] * 8
@@ -179,8 +214,16 @@ def test_a_rise_is_that_of_the_same_batches():
 def test_what_early_stopping_keeps_is_what_is_judged(store):
     """Weight decay so strong that, once warmed up, weights double each step until they are no numbers. What was kept
     before is a model as any other, and the loss that rose is that of what was kept."""
-    rows = [{"finetune_weight_decay": 3e3, "finetune_schedule": "constant_warmup", "finetune_steps": 200,
-             "pretrain_length": 160.0 * STEP, "early_stopping": looks} for looks in (0, 200, 1)]
+    rows = [
+        {
+            "finetune_weight_decay": 3e3,
+            "finetune_schedule": "constant_warmup",
+            "finetune_steps": 200,
+            "pretrain_length": 160.0 * STEP,
+            "early_stopping": looks,
+        }
+        for looks in (0, 200, 1)
+    ]
     metrics, status = compute(table(*rows), np.zeros(3, int), Store(store))
     assert status.tolist() == ["diverged", "ok", "diverged"]  # of the last the one look comes when all is lost
     kept = {name: values[1] for name, values in metrics.items()}
@@ -191,8 +234,11 @@ def test_what_early_stopping_keeps_is_what_is_judged(store):
 
 def test_a_pretraining_that_ends_above_its_start_is_ok_and_one_without_a_finite_loss_is_not(tmp_path):
     """Finite all along (2), or until a number is none (1e30); trained, perturbed or looked at with Hessians."""
-    rows = [{"pretrain_lr": rate, **then} for rate in (2.0, 1e30, 2e-3) for then in (
-        {}, {"noise": 1.0, "finetune_steps": 0}, {"finetune_steps": 0, "sharpness_iterations": 4})]
+    rows = [
+        {"pretrain_lr": rate, **then}
+        for rate in (2.0, 1e30, 2e-3)
+        for then in ({}, {"noise": 1.0, "finetune_steps": 0}, {"finetune_steps": 0, "sharpness_iterations": 4})
+    ]
     metrics, status = compute(table(*rows), np.zeros(len(rows), int), Store(tmp_path))
     assert status.tolist() == ["ok"] * 3 + ["diverged"] * 3 + ["ok"] * 3
     assert len(Store(tmp_path).stages()) == 3
@@ -237,11 +283,17 @@ def test_losses_stand_as_perplexities_too(store):
     rows = [{}, {"noise": 0.5, "finetune_steps": 0}, {"noise": 1e4, "finetune_steps": 0}]
     metrics, status = compute(table(*rows), np.zeros(3, int), Store(store))
     assert status.tolist() == ["ok"] * 3
-    for loss, perplexity in (("pretrain_loss", "pretrain_perplexity"), ("finetune_loss", "finetune_perplexity"),
-                             ("pretrain_loss_after", "pretrain_perplexity_after")):
+    for loss, perplexity in (
+        ("pretrain_loss", "pretrain_perplexity"),
+        ("finetune_loss", "finetune_perplexity"),
+        ("pretrain_loss_after", "pretrain_perplexity_after"),
+    ):
         np.testing.assert_allclose(np.log(metrics[perplexity][:2]), metrics[loss][:2], rtol=1e-12)
-    np.testing.assert_allclose(metrics["sensitivity_perplexity"][:2], np.exp(metrics["pretrain_loss_after"][:2])
-                               - np.exp(metrics["pretrain_loss"][:2]), rtol=1e-12)
+    np.testing.assert_allclose(
+        metrics["sensitivity_perplexity"][:2],
+        np.exp(metrics["pretrain_loss_after"][:2]) - np.exp(metrics["pretrain_loss"][:2]),
+        rtol=1e-12,
+    )
     assert np.isfinite(metrics["sensitivity"][2])  # finite, though no float64 holds its perplexity
     assert metrics["sensitivity_perplexity"][2] == np.inf
 
@@ -280,7 +332,7 @@ def test_an_interrupted_pretraining_goes_on_from_its_checkpoint_to_the_same_weig
         stages.pretrained(row(), 0, Store(tmp_path / "cut", lease_seconds=1))
     seen.append(-1)
     again = stages.pretrained(row(), 0, Store(tmp_path / "cut", lease_seconds=1)).tensors()
-    resumed = seen[seen.index(-1) + 1:]
+    resumed = seen[seen.index(-1) + 1 :]
     assert 20 <= resumed[0] <= 25  # not from the start
     assert resumed[-1] == 39
     assert text.digest
@@ -300,8 +352,12 @@ def test_wsd_lengths_share_a_trunk_and_end_as_if_trained_in_one_go(tmp_path):
     parameters = row(**lengths[1])
     shape, text = shape_of(parameters), Grammar(0.0)
     state = training.State.fresh(model.initial(shape, 0)[None])
-    recipe = training.Recipe(shape, np.array([parameters["pretrain_lr"]]), schedules.trunk_and_anneal(150)[1],
-                             parameters["pretrain_weight_decay"])
+    recipe = training.Recipe(
+        shape,
+        np.array([parameters["pretrain_lr"]]),
+        schedules.trunk_and_anneal(150)[1],
+        parameters["pretrain_weight_decay"],
+    )
     training.train(state, recipe, lambda step: text.sequences("train", 0, "pretrain", 8 * step, 8, 16), 150)
     entry = store.fetch(described[1][-1][0])
     np.testing.assert_array_equal(stages.flat_of(entry.tensors(), shape), state.flat.numpy())
@@ -310,8 +366,13 @@ def test_wsd_lengths_share_a_trunk_and_end_as_if_trained_in_one_go(tmp_path):
 def test_what_decides_a_pretraining_is_in_its_identity_and_nothing_else():
     base = tree.identity(row(), 0)
     assert tree.identity(row(finetune_lr=0.5, noise=3.0, target="grammar:1", finetune_steps=99), 0) == base
-    for changes in ({"pretrain_length": 80.0 * STEP}, {"source": "grammar:0.1"}, {"pretrain_lr": 1e-3}, {"depth": 2},
-                    {"pretrain_schedule": "constant"}):
+    for changes in (
+        {"pretrain_length": 80.0 * STEP},
+        {"source": "grammar:0.1"},
+        {"pretrain_lr": 1e-3},
+        {"depth": 2},
+        {"pretrain_schedule": "constant"},
+    ):
         assert tree.identity(row(**changes), 0) != base
     assert tree.identity(row(), 1) != base
     assert tree.identity(row(width=32), 0) == tree.identity(row(width=0), 0)  # the preset's own
@@ -330,17 +391,23 @@ def test_curvature_is_measured_where_it_is_asked_for(store):
 def test_every_metric_that_is_declared_is_delivered(store):
     metrics, _ = compute(table({}), np.zeros(1, int), Store(store))
     assert list(metrics) == WORKLOAD.metric_names()
-    assert all(np.isfinite(values[0]) for name, values in metrics.items()
-               if name not in ("sharpness", "hessian_trace", "quadratic_sensitivity", "finetune_accuracy"))
+    assert all(
+        np.isfinite(values[0])
+        for name, values in metrics.items()
+        if name not in ("sharpness", "hessian_trace", "quadratic_sensitivity", "finetune_accuracy")
+    )
 
 
 def test_a_task_is_learned_and_scored_by_its_classes(tmp_path):
     words = np.random.default_rng(0).integers(97, 123, (200, 6)).astype(np.uint8)
-    lines = [{"text": word.tobytes().decode() + "!?"[n % 2], "label": ("yes", "no")[n % 2]}
-             for n, word in enumerate(words)]
+    lines = [
+        {"text": word.tobytes().decode() + "!?"[n % 2], "label": ("yes", "no")[n % 2]} for n, word in enumerate(words)
+    ]
     (tmp_path / "task.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    rows = [{"target": f"task:{tmp_path}/task.jsonl", "width": 32, "finetune_batch": 16, "finetune_steps": steps}
-            for steps in (2, 150)]
+    rows = [
+        {"target": f"task:{tmp_path}/task.jsonl", "width": 32, "finetune_batch": 16, "finetune_steps": steps}
+        for steps in (2, 150)
+    ]
     metrics, status = compute(table(*rows), np.zeros(2, int), Store(tmp_path / "store"))
     assert status.tolist() == ["ok", "ok"]
     assert metrics["finetune_loss"][1] < 0.5 * metrics["finetune_loss"][0]
@@ -368,16 +435,20 @@ def test_class_likelihoods_are_normalized_by_length():
 
 
 def test_what_a_dry_run_asks_imports_no_torch():
-    code = ("import sys; from raysweep.workloads.language import WORKLOAD, tree, costs, corpus; "
-            "p = {q.name: q.default for q in WORKLOAD.parameters}; WORKLOAD.check(p); tree.stages(p, 0); "
-            "sys.exit(any(name in sys.modules for name in ('torch', 'scipy', 'pandas')))")
+    code = (
+        "import sys; from raysweep.workloads.language import WORKLOAD, tree, costs, corpus; "
+        "p = {q.name: q.default for q in WORKLOAD.parameters}; WORKLOAD.check(p); tree.stages(p, 0); "
+        "sys.exit(any(name in sys.modules for name in ('torch', 'scipy', 'pandas')))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_rows_trained_side_by_side_are_those_trained_in_turn(store):
     """Stated tolerance, float32: 2e-3 nats after 10 steps, and the same status."""
-    rates = [{"finetune_lr": rate, "noise": noise, "finetune_steps": 10, "early_stopping": 2}
-             for rate, noise in ((3e-4, 0.0), (1e-3, 0.5), (1e7, 0.0), (2e-3, 0.0))]
+    rates = [
+        {"finetune_lr": rate, "noise": noise, "finetune_steps": 10, "early_stopping": 2}
+        for rate, noise in ((3e-4, 0.0), (1e-3, 0.5), (1e7, 0.0), (2e-3, 0.0))
+    ]
     rows = [row(**parameters) for parameters in rates]
     base = stages.flat_of(stages.pretrained(rows[0], 0, Store(store)).tensors(), shape_of(rows[0]))
     for fused, alone in zip(finetuning.run(base, rows, 0, size=4), finetuning.run(base, rows, 0, size=1), strict=True):

@@ -46,8 +46,12 @@ def test_on_a_gpu_what_is_fastest_is_chosen_and_one_at_a_time_where_nothing_gain
     """The choice by invented timings: seconds a model when so many train side by side."""
     monkeypatch.setattr(devices, "device", lambda: torch.device("cuda"))
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (80e9, 80e9))
-    for timings, chosen in ((lambda n: 1 / n, 27), (lambda n: abs(n - 8) + 1, 8), (lambda n: 1 - 0.001 * n, 1),
-                            (lambda n: 1 if n == 1 else float("inf"), 1)):
+    for timings, chosen in (
+        (lambda n: 1 / n, 27),
+        (lambda n: abs(n - 8) + 1, 8),
+        (lambda n: 1 - 0.001 * n, 1),
+        (lambda n: 1 if n == 1 else float("inf"), 1),
+    ):
         fusion._seconds_per_model.cache_clear()
         monkeypatch.setattr(fusion, "_timed", lambda shape, batch, models, timings=timings: timings(models))
         assert fusion.side_by_side(PRESETS["3m"], 16, 27) == chosen
@@ -84,8 +88,9 @@ def test_side_by_side_is_as_much_faster_as_asked(what, shape, batch, count, boun
 def test_training_comes_near_the_roofline():
     _, flops, bandwidth = language.card() or pytest.skip("no data sheet of this GPU")
     speed = 64 * language.OLMO.context / min(language.seconds_a_step(language.OLMO, 64, 1) for _ in range(3))
-    assert speed >= min(0.4 * flops / language.OLMO.flops_per_token(),
-                        0.8 / language.roofline_seconds(language.OLMO, flops, bandwidth))
+    assert speed >= min(
+        0.4 * flops / language.OLMO.flops_per_token(), 0.8 / language.roofline_seconds(language.OLMO, flops, bandwidth)
+    )
 
 
 @pytest.mark.gpu

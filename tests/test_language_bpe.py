@@ -49,9 +49,20 @@ def words() -> bpe.Vocabulary:
     return bpe.vocabulary(300, splitting.split(documents()), "bpe:300:here")
 
 
-@pytest.mark.parametrize("text", [
-    "", " ", "\0", "learning rates\r\n\tfall", "Grüße, 世界 🎉 \u200d é", "<|endoftext|>", "a" * 5000, "\ufeff\ufffd",
-    "".join(map(chr, [*range(0xD800), *range(0xE000, 0x2FFFF, 7), 0x10FFFF]))])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "\0",
+        "learning rates\r\n\tfall",
+        "Grüße, 世界 🎉 \u200d é",
+        "<|endoftext|>",
+        "a" * 5000,
+        "\ufeff\ufffd",
+        "".join(map(chr, [*range(0xD800), *range(0xE000, 0x2FFFF, 7), 0x10FFFF])),
+    ],
+)
 def test_any_text_is_said_and_read_back(words, text):
     tokens = words.encode(text.encode())
     assert words.decode(tokens) == text
@@ -73,8 +84,9 @@ def test_tokens_are_learned_on_the_training_documents_of_the_source_alone(lines)
     before = corpus.load(f"bpe:300:file:{lines}")
     own = corpus.documents(f"file:{lines}")
     held = own.splits["test"][0]
-    changed = splitting.Documents("other", {**own.splits, "test": [held + b" zebras quagga xylophones"] * 9,
-                                            "validation": [b"zebras " * 99]})
+    changed = splitting.Documents(
+        "other", {**own.splits, "test": [held + b" zebras quagga xylophones"] * 9, "validation": [b"zebras " * 99]}
+    )
     assert bpe.vocabulary(300, changed, "x").digest == bpe.vocabulary(300, own, "x").digest
     target = lines.with_name("target.txt")
     target.write_text("\n\n".join(f"zebras {n} quagga xylophones" * 20 for n in range(40)))
@@ -88,12 +100,25 @@ def test_tokens_are_learned_on_the_training_documents_of_the_source_alone(lines)
 
 
 def test_another_process_learns_the_same_tokens(lines, tmp_path):
-    code = ("import sys; from raysweep.workloads.language import corpus; "
-            "text = corpus.load(sys.argv[1]); print(text.digest, *text.splits['test'][:50])")
-    said = [subprocess.run([sys.executable, "-c", code, f"bpe:300:file:{lines}"], capture_output=True, text=True,
-                           check=True, env={**os.environ, cache.VARIABLE: str(tmp_path / f"cache{threads}"),
-                                            "RAYON_NUM_THREADS": threads, "PYTHONHASHSEED": threads}).stdout
-            for threads in ("1", "2")]
+    code = (
+        "import sys; from raysweep.workloads.language import corpus; "
+        "text = corpus.load(sys.argv[1]); print(text.digest, *text.splits['test'][:50])"
+    )
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code, f"bpe:300:file:{lines}"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={
+                **os.environ,
+                cache.VARIABLE: str(tmp_path / f"cache{threads}"),
+                "RAYON_NUM_THREADS": threads,
+                "PYTHONHASHSEED": threads,
+            },
+        ).stdout
+        for threads in ("1", "2")
+    ]
     own = corpus.load(f"bpe:300:file:{lines}")
     assert said[0] == said[1] == " ".join(map(str, [own.digest, *own.splits["test"][:50]])) + "\n"
 
@@ -138,8 +163,16 @@ def test_what_is_kept_is_read_again_as_json_and_learned_again_where_it_is_damage
 
 def test_losses_are_given_per_byte_so_that_vocabularies_compare(lines, tmp_path):
     """The same nats for the whole text, over its bytes instead of its tokens, both counted here."""
-    common = {"width": 16, "depth": 1, "context": 16, "pretrain_batch": 8, "pretrain_length": 128.0,
-              "finetune_steps": 0, "evaluation_tokens": 10**6, "target": f"file:{lines}"}
+    common = {
+        "width": 16,
+        "depth": 1,
+        "context": 16,
+        "pretrain_batch": 8,
+        "pretrain_length": 128.0,
+        "finetune_steps": 0,
+        "evaluation_tokens": 10**6,
+        "target": f"file:{lines}",
+    }
     for source in (f"file:{lines}", f"bpe:300:file:{lines}"):
         row = {p.name: p.default for p in PARAMETERS} | common | {"source": source}
         columns = {p.name: column(p, [row[p.name]]) for p in PARAMETERS}
@@ -154,8 +187,9 @@ def test_losses_are_given_per_byte_so_that_vocabularies_compare(lines, tmp_path)
 
 def test_a_task_is_asked_in_the_source_s_tokens(lines, tmp_path):
     path = tmp_path / "task.jsonl"
-    path.write_text("\n".join(json.dumps({"text": f"do models grow {n}", "label": ("always", "not")[n % 2]})
-                              for n in range(40)))
+    path.write_text(
+        "\n".join(json.dumps({"text": f"do models grow {n}", "label": ("always", "not")[n % 2]}) for n in range(40))
+    )
     task = corpus.load(f"task:{path}", f"bpe:300:file:{lines}")
     asked, truth = task.questions("test", 4, 24)
     words = corpus._vocabulary(f"bpe:300:file:{lines}", ("any",))[1]
@@ -166,22 +200,36 @@ def test_a_task_is_asked_in_the_source_s_tokens(lines, tmp_path):
         assert words.decode(-1 - example[0][example[0] < 0]).startswith("do models grow ")
 
 
-@pytest.mark.parametrize(("source", "target", "key", "says"), [
-    ("bpe:100:file:{lines}", "file:{lines}", "fixed.source", "vocabulary of 258 to 65,536"),
-    ("bpe:many:file:{lines}", "file:{lines}", "fixed.source", "bpe:VOCABULARY:TEXT"),
-    ("bpe:300:", "file:{lines}", "fixed.source", "bpe:VOCABULARY:TEXT"),
-    ("bpe:300:grammar:0", "file:{lines}", "fixed.source", "documents to learn tokens from"),
-    ("bpe:300:wikipedia", "file:{lines}", "fixed.source", "documents to learn tokens from"),
-    ("bpe:300:file:{lines}x", "file:{lines}", "fixed.source", "no such file"),
-    ("bpe:9000:file:{lines}", "file:{lines}", "fixed.source", "at most"),
-    ("bpe:300:file:{lines}", "grammar:0.5", "fixed.target", "read in them"),
-    ("bpe:300:file:{lines}", "bpe:300:file:{lines}", "fixed.target", "before the source only"),
-    ("bpe:300:file:{lines}", "tokens:300:1:/x.npy", "fixed.target", "source's tokens"),
-    ("grammar:0", "bpe:300:file:{lines}", "fixed.target", "before the source only")])
-def test_tokens_that_cannot_be_learned_are_refused_in_one_line(call, storage, tmp_path, lines, source, target, key,
-                                                               says):
-    outcome = call("run", space(tmp_path, source=source.format(lines=lines), target=target.format(lines=lines)),
-                   "--storage", storage, "--executor", "inline", "--tracking-uri", "none", "--no-report")
+@pytest.mark.parametrize(
+    ("source", "target", "key", "says"),
+    [
+        ("bpe:100:file:{lines}", "file:{lines}", "fixed.source", "vocabulary of 258 to 65,536"),
+        ("bpe:many:file:{lines}", "file:{lines}", "fixed.source", "bpe:VOCABULARY:TEXT"),
+        ("bpe:300:", "file:{lines}", "fixed.source", "bpe:VOCABULARY:TEXT"),
+        ("bpe:300:grammar:0", "file:{lines}", "fixed.source", "documents to learn tokens from"),
+        ("bpe:300:wikipedia", "file:{lines}", "fixed.source", "documents to learn tokens from"),
+        ("bpe:300:file:{lines}x", "file:{lines}", "fixed.source", "no such file"),
+        ("bpe:9000:file:{lines}", "file:{lines}", "fixed.source", "at most"),
+        ("bpe:300:file:{lines}", "grammar:0.5", "fixed.target", "read in them"),
+        ("bpe:300:file:{lines}", "bpe:300:file:{lines}", "fixed.target", "before the source only"),
+        ("bpe:300:file:{lines}", "tokens:300:1:/x.npy", "fixed.target", "source's tokens"),
+        ("grammar:0", "bpe:300:file:{lines}", "fixed.target", "before the source only"),
+    ],
+)
+def test_tokens_that_cannot_be_learned_are_refused_in_one_line(
+    call, storage, tmp_path, lines, source, target, key, says
+):
+    outcome = call(
+        "run",
+        space(tmp_path, source=source.format(lines=lines), target=target.format(lines=lines)),
+        "--storage",
+        storage,
+        "--executor",
+        "inline",
+        "--tracking-uri",
+        "none",
+        "--no-report",
+    )
     assert (outcome.code, outcome.err.count("\n")) == (2, 1), outcome.err
     assert outcome.err.startswith(f"{key}:")
     assert says in outcome.err
@@ -192,8 +240,17 @@ def test_without_the_package_one_line_says_what_to_install(call, storage, tmp_pa
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name == "tokenizers" else find(name, *a))
     for source in (f"bpe:300:file:{lines}", "bpe:300:python-source"):
-        outcome = call("run", space(tmp_path, source=source, target=f"file:{lines}"), "--storage", storage,
-                       "--executor", "inline", "--tracking-uri", "none", "--no-report")
+        outcome = call(
+            "run",
+            space(tmp_path, source=source, target=f"file:{lines}"),
+            "--storage",
+            storage,
+            "--executor",
+            "inline",
+            "--tracking-uri",
+            "none",
+            "--no-report",
+        )
         assert (outcome.code, outcome.err.count("\n")) == (2, 1)
         assert outcome.err.startswith("fixed.source: ")
         assert "pip install 'raysweep[bpe]'" in outcome.err
@@ -201,9 +258,18 @@ def test_without_the_package_one_line_says_what_to_install(call, storage, tmp_pa
 
 
 def test_a_sweep_over_vocabularies_runs_and_says_nats_a_byte(call, storage, tmp_path, lines):
-    path = space(tmp_path, axes={"source": [f"file:{lines}", f"bpe:300:file:{lines}"]}, target=f"file:{lines}",
-                 width=16, depth=1, context=16, pretrain_batch=8, pretrain_length=1280, finetune_steps=3,
-                 evaluation_tokens=512)
+    path = space(
+        tmp_path,
+        axes={"source": [f"file:{lines}", f"bpe:300:file:{lines}"]},
+        target=f"file:{lines}",
+        width=16,
+        depth=1,
+        context=16,
+        pretrain_batch=8,
+        pretrain_length=1280,
+        finetune_steps=3,
+        evaluation_tokens=512,
+    )
     outcome = call("run", path, "--storage", storage, "--executor", "inline", "--tracking-uri", "none", "--no-report")
     assert outcome.code == 0, outcome.err
     shown = call("results", "words", "--storage", storage, "--format", "json")
@@ -214,8 +280,11 @@ def test_a_sweep_over_vocabularies_runs_and_says_nats_a_byte(call, storage, tmp_
 
 def space(folder: Path, axes: dict[str, Any] | None = None, **fixed: Any) -> Path:
     path = folder / "space.yaml"
-    path.write_text(yaml.safe_dump({"name": "words", "workload": "language", "axes": axes or {"finetune_lr": [1e-3]},
-                                    "fixed": fixed}))
+    path.write_text(
+        yaml.safe_dump(
+            {"name": "words", "workload": "language", "axes": axes or {"finetune_lr": [1e-3]}, "fixed": fixed}
+        )
+    )
     return path
 
 

@@ -45,8 +45,10 @@ def test_masks_are_the_hash_written_in_numpy():
 def test_the_stated_share_is_dropped_in_every_row_column_place_and_step(rate):
     """Within 5 standard errors of independent draws; and no two places or steps share more than chance would."""
     rows, columns = 3000, 400
-    drawn = [of_step(step, rate).kept(layer, place, 0, rows, columns, CPU).double() for step, layer, place in (
-        (0, 0, 0), (0, 0, 1), (0, 1, 1), (1, 0, 0), (0, 1, 3))]
+    drawn = [
+        of_step(step, rate).kept(layer, place, 0, rows, columns, CPU).double()
+        for step, layer, place in ((0, 0, 0), (0, 0, 1), (0, 1, 1), (1, 0, 0), (0, 1, 3))
+    ]
     for kept in drawn:
         for dimension, count in ((0, rows), (1, columns)):
             error = (kept.mean(dimension) - (1 - rate)).abs() / np.sqrt(rate * (1 - rate) / count)
@@ -75,17 +77,22 @@ def test_what_is_kept_is_scaled_so_that_the_mean_stays():
 def test_a_sequence_s_mask_does_not_depend_on_the_slice_that_holds_it():
     whole = of_step(3).kept(1, masks.MLP_OUT, 0, 6 * 12, 16, CPU)
     values = torch.ones(1, 2 * 12, 16)
-    assert torch.equal(of_step(3).at(4).applied(values, 1, masks.MLP_OUT, 12)[0] > 0, whole[4 * 12:])
+    assert torch.equal(of_step(3).at(4).applied(values, 1, masks.MLP_OUT, 12)[0] > 0, whole[4 * 12 :])
 
 
 def test_with_nothing_dropped_the_masked_model_is_the_plain_one(monkeypatch):
     flat = torch.tensor(3 * model.initial(SMALL, 0).astype(np.float64))[None].repeat(2, 1)
     batch = torch.from_numpy(tokens(0).astype(np.int64))
     weights = model.named(flat, SMALL)
-    torch.testing.assert_close(model.loss_sums(weights, batch, SMALL, of_step(0, 0.0)),
-                               model.loss_sums(weights, batch, SMALL), rtol=1e-12, atol=0)
-    assert not torch.allclose(model.loss_sums(weights, batch, SMALL, of_step(0)),
-                              model.loss_sums(weights, batch, SMALL), rtol=1e-3)
+    torch.testing.assert_close(
+        model.loss_sums(weights, batch, SMALL, of_step(0, 0.0)),
+        model.loss_sums(weights, batch, SMALL),
+        rtol=1e-12,
+        atol=0,
+    )
+    assert not torch.allclose(
+        model.loss_sums(weights, batch, SMALL, of_step(0)), model.loss_sums(weights, batch, SMALL), rtol=1e-3
+    )
 
 
 def test_the_loss_under_dropout_is_differentiated_right():
@@ -96,7 +103,7 @@ def test_the_loss_under_dropout_is_differentiated_right():
     def loss(row: torch.Tensor) -> torch.Tensor:
         return model.loss_sums(model.named(row, SMALL), batch, SMALL, of_step(2))[0]
 
-    gradient, = torch.autograd.grad(loss(flat), flat)
+    (gradient,) = torch.autograd.grad(loss(flat), flat)
     move = torch.randn(flat.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 1e-6
     with torch.no_grad():
         change = float(loss(flat + move) - loss(flat - move)) / 2

@@ -39,7 +39,7 @@ def numpy_logits(flat: np.ndarray, sequence: np.ndarray, shape: Shape) -> np.nda
     """The decoder written out position by position, from its definition: (length, vocabulary)."""
     w, at = {}, 0
     for part in model.parts(shape):
-        w[part.name] = flat[at:at + part.size].reshape(part.shape)
+        w[part.name] = flat[at : at + part.size].reshape(part.shape)
         at += part.size
 
     def norm(x: np.ndarray, gain: np.ndarray) -> np.ndarray:
@@ -54,17 +54,17 @@ def numpy_logits(flat: np.ndarray, sequence: np.ndarray, shape: Shape) -> np.nda
     x = w["embedding"][sequence]
     for layer in range(shape.depth):
         h = norm(x, w[f"{layer}.attention_gain"]) @ w[f"{layer}.query_key_value"]
-        q, k, v = (h[:, i * shape.width:(i + 1) * shape.width] for i in range(3))
+        q, k, v = (h[:, i * shape.width : (i + 1) * shape.width] for i in range(3))
         heard = np.zeros_like(x)
         for head in range(shape.heads):
             own = slice(head * shape.head_width, (head + 1) * shape.head_width)
             for now in range(len(x)):
                 scores = np.array([rotated(q[now, own], now) @ rotated(k[then, own], then) for then in range(now + 1)])
                 weight = np.exp(scores * 8 / shape.head_width)
-                heard[now, own] = weight / weight.sum() @ v[:now + 1, own]
+                heard[now, own] = weight / weight.sum() @ v[: now + 1, own]
         x = x + heard @ w[f"{layer}.attention_out"]
         h = norm(x, w[f"{layer}.mlp_gain"]) @ w[f"{layer}.gate_up"]
-        gate, up = h[:, :shape.mlp], h[:, shape.mlp:]
+        gate, up = h[:, : shape.mlp], h[:, shape.mlp :]
         x = x + (gate / (1 + np.exp(-gate)) * up) @ w[f"{layer}.down"]
     return norm(x, w["final_gain"]) @ w["head"] * 256 / shape.width
 
@@ -90,7 +90,10 @@ def test_no_position_sees_the_future():
 
 def test_presets_have_the_widths_and_depths_of_the_paper():
     assert [(PRESETS[n].depth, PRESETS[n].heads, PRESETS[n].width, PRESETS[n].mlp) for n in ("15m", "30m", "90m")] == [
-        (3, 3, 192, 768), (6, 6, 384, 1536), (9, 9, 576, 2304)]
+        (3, 3, 192, 768),
+        (6, 6, 384, 1536),
+        (9, 9, 576, 2304),
+    ]
     assert PRESETS["3m"].weights() == len(model.initial(PRESETS["3m"], 0))
 
 
@@ -102,8 +105,11 @@ def test_training_is_torch_adamw_with_clipping_on_every_tensor():
 
     leaves = [view[0].clone().requires_grad_() for view in model.named(torch.tensor(flats(1)), SMALL).values()]
     parts = model.parts(SMALL)
-    optimizer = torch.optim.AdamW([{"params": [leaf], "part": part} for leaf, part in zip(leaves, parts, strict=True)],
-                                  betas=(0.9, 0.95), eps=1e-8)
+    optimizer = torch.optim.AdamW(
+        [{"params": [leaf], "part": part} for leaf, part in zip(leaves, parts, strict=True)],
+        betas=(0.9, 0.95),
+        eps=1e-8,
+    )
     warm = 2  # a tenth of 12, rounded up
     for step in range(steps):
         after = (step - warm + 1) / (steps - warm + 1)
@@ -173,7 +179,7 @@ def test_a_model_that_diverges_is_frozen_and_its_neighbours_never_notice():
     assert state.alive.tolist() == [True, False, True]
     assert torch.equal(torch.nan_to_num(state.flat[1]), torch.nan_to_num(torch.tensor(start[1])))
     for index, rate in ((0, 1e-3), (2, 3e-3)):
-        alone = State.fresh(start[index:index + 1])
+        alone = State.fresh(start[index : index + 1])
         training.train(alone, Recipe(SMALL, np.array([rate]), factor), tokens, 10)
         torch.testing.assert_close(state.flat[index], alone.flat[0], rtol=1e-9, atol=1e-12)
 
@@ -277,8 +283,11 @@ def test_products_in_bfloat16_start_like_those_in_float32_and_learn(monkeypatch)
     """What a GPU does, on a CPU: the first loss to the 8 bits of bfloat16, and weights that stay float32."""
     first = []
     for enabled in (False, True):
-        monkeypatch.setattr(training, "mixed_precision", lambda where, enabled=enabled: torch.autocast(
-            "cpu", dtype=torch.bfloat16, enabled=enabled))
+        monkeypatch.setattr(
+            training,
+            "mixed_precision",
+            lambda where, enabled=enabled: torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled),
+        )
         state = State.fresh(flats(1, gain=1.0).astype(np.float32).repeat(2, 0))
         watch = training.train(state, Recipe(SMALL, np.array([1e-3, 3e-3]), lambda step: 1.0), tokens, 60)
         assert state.flat.dtype == torch.float32

@@ -23,8 +23,12 @@ Results = dict[str, np.ndarray]
 def gang(folder: Path, workers: int, jobs: list[str], seconds: float = 240) -> list[dict[str, Results]]:
     """Run jobs with so many workers, to their end in so many seconds: for each worker {job: its results}."""
     folder.mkdir()
-    started = [subprocess.Popen([sys.executable, "-m", "tests.language_gang", str(folder), str(rank), str(workers),
-                                 json.dumps(jobs)]) for rank in range(workers)]
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.language_gang", str(folder), str(rank), str(workers), json.dumps(jobs)]
+        )
+        for rank in range(workers)
+    ]
     try:
         assert [process.wait(timeout=seconds) for process in started] == [0] * workers
     finally:
@@ -45,9 +49,12 @@ def two(tmp_path_factory) -> list[dict[str, Results]]:
 def one(tmp_path_factory) -> dict[str, Results]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    found = {"float64": language_gang.train("float64"), "float32": language_gang.train("float32"),
-             "rows": language_gang.rows(Store(tmp_path_factory.mktemp("alone") / "store")),
-             "spread": language_gang.spread()}
+    found = {
+        "float64": language_gang.train("float64"),
+        "float32": language_gang.train("float32"),
+        "rows": language_gang.rows(Store(tmp_path_factory.mktemp("alone") / "store")),
+        "spread": language_gang.spread(),
+    }
     torch.set_num_threads(threads)
     return found
 

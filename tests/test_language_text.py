@@ -18,8 +18,9 @@ from raysweep.workloads.language.texts import Mixture, Text, of_bytes
 
 def documents(count: int, size: int = 300) -> list[bytes]:
     stream = np.random.default_rng(0)
-    return [f"{number:05d} ".encode() + stream.integers(97, 123, size).astype(np.uint8).tobytes()
-            for number in range(count)]
+    return [
+        f"{number:05d} ".encode() + stream.integers(97, 123, size).astype(np.uint8).tobytes() for number in range(count)
+    ]
 
 
 def text_of(documents: list[bytes]) -> Text:
@@ -70,8 +71,9 @@ def test_overlap_takes_that_share_from_the_source_and_more_of_it_keeps_what_was_
         kept[overlap] = (mixed == own).all(1)
         assert abs((~kept[overlap]).mean() - overlap) < 5 * np.sqrt(overlap * (1 - overlap) / count) + 1e-12
     assert (kept[0.75] <= kept[0.25]).all()
-    np.testing.assert_array_equal(Mixture(target, source, 1.0).sequences(0, 0, 9, 32),
-                                  source.sequences("train", 0, "overlap", 0, 9, 32))
+    np.testing.assert_array_equal(
+        Mixture(target, source, 1.0).sequences(0, 0, 9, 32), source.sequences("train", 0, "overlap", 0, 9, 32)
+    )
 
 
 def test_grammar_entropy_is_that_of_its_text():
@@ -84,8 +86,12 @@ def test_grammar_entropy_is_that_of_its_text():
     for line in text.split("\n")[:-1]:
         numbers = [words[word + " "] for word in line.split()]
         for last, now in itertools.pairwise(numbers):
-            costs.append(-np.log(grammar.transition[last // per_class, now // per_class]
-                                 * grammar.within[now // per_class, now % per_class]))
+            costs.append(
+                -np.log(
+                    grammar.transition[last // per_class, now // per_class]
+                    * grammar.within[now // per_class, now % per_class]
+                )
+            )
             sizes.append(grammar.length[now])
     ratio = np.sum(costs) / np.sum(sizes)
     residual = np.array(costs) - ratio * np.array(sizes)
@@ -99,8 +105,9 @@ def test_grammars_move_apart_with_distance():
     assert (changed[0] <= changed[1]).all()
     assert (near.transition != base.transition).any(1).mean() == 0.25
     np.testing.assert_allclose(near.transition.sum(1), 1)
-    np.testing.assert_array_equal(Grammar(0.0).sequences("train", 0, "x", 0, 4, 20),
-                                  base.sequences("train", 0, "x", 0, 4, 20))
+    np.testing.assert_array_equal(
+        Grammar(0.0).sequences("train", 0, "x", 0, 4, 20), base.sequences("train", 0, "x", 0, 4, 20)
+    )
 
 
 def test_held_out_text_is_the_same_for_every_seed_and_trained_on_by_none():
@@ -118,7 +125,8 @@ def test_source_and_documentation_of_this_installation():
     assert source.digest != docs.digest
     assert "at least 1,000,001" in str(corpus.complaint("python-docs:0.2", 10**6))  # before anything is computed
     assert installed.documentation(Path("x.py"), '"""Hello."""\n\ndef f():\n    r"""There\n    now."""\n') == (
-        "Hello.\n\nThere\n    now.")
+        "Hello.\n\nThere\n    now."
+    )
 
 
 def test_a_user_s_own_files(tmp_path):
@@ -175,26 +183,37 @@ def test_only_a_newline_ends_a_line_of_jsonl(tmp_path, mark, end, inside):
     assert [entry["text"] for _, entry in files.entries(str(path))] == texts
 
 
-@pytest.mark.parametrize(("name", "content", "words"), [
-    ("surrogate.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', "line 2: field 'text' holds half a character"),
-    ("number.jsonl", b'{"text": "a"}\n{"text": 7}\n', "line 2: field 'text' is no text"),
-    ("deep.jsonl", b'{"text": "a"}\n' + b"[" * 100_000, "line 2: expected a JSON object"),
-    ("letter.txt", b"hello world", "expected at least 65"),
-    ("same.txt", b"abcdefgh" * 20_000, "at least 3 different documents"),
-    ("empty.txt", b"  \n", "empty"),
-    ("short.txt", b"a\n\nb\n\nc\n\nd", "expected at least 65"),
-    ("latin.txt", b"caf\xe9 " * 500, "UTF-8, byte 3"),
-    ("tasks.jsonl", b'{"text": "a"}\n{"label": 1}\n', "tasks.jsonl line 2: missing field 'text'"),
-    ("broken.jsonl", b'{"text": "a"}\n{"text"\n', "broken.jsonl line 2"),
-    ("absent.txt", None, "no such file"),
-])
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("surrogate.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', "line 2: field 'text' holds half a character"),
+        ("number.jsonl", b'{"text": "a"}\n{"text": 7}\n', "line 2: field 'text' is no text"),
+        ("deep.jsonl", b'{"text": "a"}\n' + b"[" * 100_000, "line 2: expected a JSON object"),
+        ("letter.txt", b"hello world", "expected at least 65"),
+        ("same.txt", b"abcdefgh" * 20_000, "at least 3 different documents"),
+        ("empty.txt", b"  \n", "empty"),
+        ("short.txt", b"a\n\nb\n\nc\n\nd", "expected at least 65"),
+        ("latin.txt", b"caf\xe9 " * 500, "UTF-8, byte 3"),
+        ("tasks.jsonl", b'{"text": "a"}\n{"label": 1}\n', "tasks.jsonl line 2: missing field 'text'"),
+        ("broken.jsonl", b'{"text": "a"}\n{"text"\n', "broken.jsonl line 2"),
+        ("absent.txt", None, "no such file"),
+    ],
+)
 def test_text_that_cannot_be_used_is_refused_in_one_line(call, storage, tmp_path, name, content, words):
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
     space = tmp_path / "space.yaml"
-    space.write_text(yaml.safe_dump({"name": "bad", "workload": "language", "axes": {"finetune_lr": [1e-3]},
-                                     "fixed": {"source": f"file:{path}"}}))
+    space.write_text(
+        yaml.safe_dump(
+            {
+                "name": "bad",
+                "workload": "language",
+                "axes": {"finetune_lr": [1e-3]},
+                "fixed": {"source": f"file:{path}"},
+            }
+        )
+    )
     outcome = call("run", space, "--storage", storage, "--executor", "inline", "--tracking-uri", "none", "--no-report")
     assert (outcome.code, outcome.err.count("\n")) == (2, 1)
     assert outcome.err.startswith("fixed.source:")
@@ -209,8 +228,10 @@ def test_names_of_no_text_are_refused(name):
         corpus.load(name)
 
 
-@pytest.mark.parametrize(("parameters", "key"), [
-    ({"pretrain_length": 1000.0}, "pretrain_length"), ({"width": 33}, "width"), ({"source": "grammar:7"}, "source")])
+@pytest.mark.parametrize(
+    ("parameters", "key"),
+    [({"pretrain_length": 1000.0}, "pretrain_length"), ({"width": 33}, "width"), ({"source": "grammar:7"}, "source")],
+)
 def test_a_cell_that_cannot_be_computed_is_refused(parameters, key):
     defaults = {p.name: p.default for p in WORKLOAD.parameters}
     assert WORKLOAD.check(defaults) is None
@@ -231,8 +252,9 @@ def test_an_example_is_its_text_as_given_and_its_label_to_predict():
 
 def test_a_task_s_examples_are_split_and_each_is_seen_once_an_epoch(tmp_path):
     path = tmp_path / "task.jsonl"
-    path.write_text("\n".join(json.dumps({"text": f"number {n}", "label": "even" if n % 2 == 0 else "odd"})
-                              for n in range(100)))
+    path.write_text(
+        "\n".join(json.dumps({"text": f"number {n}", "label": "even" if n % 2 == 0 else "odd"}) for n in range(100))
+    )
     task = corpus.load(f"task:{path}")
     assert (task.labels, task.size) == ((b"even", b"odd"), 80)
     splits = {split: set(task.draw(split, 0, "x", 0, 80)) for split in SPLITS}
@@ -246,20 +268,24 @@ def test_a_task_s_examples_are_split_and_each_is_seen_once_an_epoch(tmp_path):
 def test_a_task_file_that_changed_is_read_again_whatever_its_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for count in (10, 20):
-        Path("grammar.jsonl").write_text("\n".join(json.dumps({"text": f"{n}", "label": f"{n % 2}"})
-                                                   for n in range(count)))
+        Path("grammar.jsonl").write_text(
+            "\n".join(json.dumps({"text": f"{n}", "label": f"{n % 2}"}) for n in range(count))
+        )
         assert corpus.load("task:grammar.jsonl").size == 0.8 * count
 
 
-@pytest.mark.parametrize(("lines", "words"), [
-    (['{"text": "a", "label": "x"}', '{"text": "b"}'], "line 2: missing field 'label'"),
-    (['{"text": "a", "label": "x"}', '{"label": "y"}'], "line 2: missing field 'text'"),
-    (['{"text": "a", "label": "x"}', '{"text": "b", "label": "x"}'], "two different labels"),
-    (['{"text": "a", "label": "x"}', '[]'], "line 2: expected a JSON object"),
-    (['{"text": "a", "label": "x"}', '{"text": "b", "label": 1}'], "line 2: field 'label' is no text"),
-    (['{"text": "a", "label": "x"}', '{"text": "", "label": "y"}'], "line 2: field 'text' is empty"),
-    (['{"text": "a", "label": "x"}', '{"text": "\\udc80", "label": "y"}'], "line 2: field 'text' holds half"),
-])
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (['{"text": "a", "label": "x"}', '{"text": "b"}'], "line 2: missing field 'label'"),
+        (['{"text": "a", "label": "x"}', '{"label": "y"}'], "line 2: missing field 'text'"),
+        (['{"text": "a", "label": "x"}', '{"text": "b", "label": "x"}'], "two different labels"),
+        (['{"text": "a", "label": "x"}', "[]"], "line 2: expected a JSON object"),
+        (['{"text": "a", "label": "x"}', '{"text": "b", "label": 1}'], "line 2: field 'label' is no text"),
+        (['{"text": "a", "label": "x"}', '{"text": "", "label": "y"}'], "line 2: field 'text' is empty"),
+        (['{"text": "a", "label": "x"}', '{"text": "\\udc80", "label": "y"}'], "line 2: field 'text' holds half"),
+    ],
+)
 def test_a_task_file_that_is_wrong_is_named_with_its_line(tmp_path, lines, words):
     path = tmp_path / "task.jsonl"
     path.write_text("\n".join(lines))
@@ -322,6 +348,8 @@ def test_what_is_held_out_is_not_nearly_the_same_as_what_is_trained_on():
 
 
 def test_a_text_of_one_mould_is_split_all_the_same():
-    same = [f"the first line of every document\nand the second one of them\nand then a third\n{number}".encode()
-            for number in range(40)]
+    same = [
+        f"the first line of every document\nand the second one of them\nand then a third\n{number}".encode()
+        for number in range(40)
+    ]
     assert [len(part) for part in splitting.split(same).splits.values()] == [36, 2, 2]

@@ -21,8 +21,15 @@ Call = Callable[..., Outcome]
 
 
 def row(cell: str = "c", seed: int = 0, attempt: int = 1, **metrics: float) -> ledger.Row:
-    return {"cell": cell, "seed": seed, "status": "ok", "attempt": attempt, "seconds": 0.1, "code_version": "1",
-            "metrics": metrics}
+    return {
+        "cell": cell,
+        "seed": seed,
+        "status": "ok",
+        "attempt": attempt,
+        "seconds": 0.1,
+        "code_version": "1",
+        "metrics": metrics,
+    }
 
 
 def same(one: list[ledger.Row], other: list[ledger.Row]) -> bool:
@@ -30,8 +37,12 @@ def same(one: list[ledger.Row], other: list[ledger.Row]) -> bool:
     return repr(one) == repr(other)
 
 
-ROWS = [row("a", 0, y=0.1 + 0.2), row("a", 1, y=math.inf, z=-math.inf), row("ä\u2028", 2, y=math.nan, z=5e-324),
-        {**row("b", 3), "status": "failed", "error": 'Traceback\n  "x"\x00\n'}]
+ROWS = [
+    row("a", 0, y=0.1 + 0.2),
+    row("a", 1, y=math.inf, z=-math.inf),
+    row("ä\u2028", 2, y=math.nan, z=5e-324),
+    {**row("b", 3), "status": "failed", "error": 'Traceback\n  "x"\x00\n'},
+]
 
 
 def test_rows_come_back_exactly(tmp_path: Path) -> None:
@@ -53,11 +64,24 @@ def test_no_damage_goes_unseen(tmp_path: Path) -> None:
     ledger.write_segment(path, ROWS)
     whole = path.read_bytes()
     damaged = [whole[:length] for length in range(len(whole))]  # half-written
-    damaged += [whole[:i] + bytes([whole[i] ^ bit]) + whole[i + 1:] for i in range(len(whole)) for bit in (1, 16, 128)]
-    damaged += [whole[:i] + bytes([byte]) + whole[i + 1:] for i in range(len(whole)) for byte in b"\n \0}"
-                if whole[i] != byte]
-    damaged += [b"", b"\n", b"{}\n", b"[]\n", b"null\n", b"3\n", b"\xff\xfe\n", whole + b"\n", whole + whole, whole[1:],
-                whole.replace(b'"a"', b'"b"', 1), b"[" * 100_000 + b"\n"]
+    damaged += [whole[:i] + bytes([whole[i] ^ bit]) + whole[i + 1 :] for i in range(len(whole)) for bit in (1, 16, 128)]
+    damaged += [
+        whole[:i] + bytes([byte]) + whole[i + 1 :] for i in range(len(whole)) for byte in b"\n \0}" if whole[i] != byte
+    ]
+    damaged += [
+        b"",
+        b"\n",
+        b"{}\n",
+        b"[]\n",
+        b"null\n",
+        b"3\n",
+        b"\xff\xfe\n",
+        whole + b"\n",
+        whole + whole,
+        whole[1:],
+        whole.replace(b'"a"', b'"b"', 1),
+        b"[" * 100_000 + b"\n",
+    ]
     for content in damaged:
         path.write_bytes(content)
         try:
@@ -181,13 +205,18 @@ def table(call: Call, storage: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("damage", ["flipped", "cut", "empty", "no trailer"])
-def test_a_damaged_segment_is_told_left_out_and_computed_again(damage: str, call: Call, sweep: Path,
-                                                               storage: Path) -> None:
+def test_a_damaged_segment_is_told_left_out_and_computed_again(
+    damage: str, call: Call, sweep: Path, storage: Path
+) -> None:
     before = table(call, storage)
     path = sorted(sweep.iterdir())[1]
     whole = path.read_bytes()
-    spoilt = {"flipped": whole[:200] + bytes([whole[200] ^ 4]) + whole[201:], "cut": whole[: len(whole) // 2],
-              "empty": b"", "no trailer": b"".join(whole.splitlines(keepends=True)[:-1])}[damage]
+    spoilt = {
+        "flipped": whole[:200] + bytes([whole[200] ^ 4]) + whole[201:],
+        "cut": whole[: len(whole) // 2],
+        "empty": b"",
+        "no trailer": b"".join(whole.splitlines(keepends=True)[:-1]),
+    }[damage]
     lost = len(whole.splitlines()) - 1
     path.write_bytes(spoilt)
 

@@ -23,8 +23,10 @@ def filled(folder: Path, segments: int = 30, rows: int = 4) -> dict[tuple[str, i
     for number in range(segments):
         again = number % 5 == 4
         cell, attempt = f"{number - again:04x}", 2 if again else 1
-        ledger.write_segment(ledger.segment_path(folder, f"{number:016x}", attempt),
-                             [row(cell, seed, attempt, y=number + seed / 7) for seed in range(rows)])
+        ledger.write_segment(
+            ledger.segment_path(folder, f"{number:016x}", attempt),
+            [row(cell, seed, attempt, y=number + seed / 7) for seed in range(rows)],
+        )
     return ledger.read(folder).rows
 
 
@@ -66,8 +68,9 @@ def test_a_damaged_segment_is_not_merged(tmp_path: Path, small_pieces: None) -> 
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 7, 20, 35])
-def test_merging_cut_short_anywhere_loses_and_doubles_no_row(steps: int, tmp_path: Path, small_pieces: None,
-                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+def test_merging_cut_short_anywhere_loses_and_doubles_no_row(
+    steps: int, tmp_path: Path, small_pieces: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The driver dies after so many files were published or removed; the next one finishes the job."""
     before, left = filled(tmp_path), steps
     link, unlink = os.link, Path.unlink
@@ -101,8 +104,9 @@ def test_nothing_is_removed_by_a_driver_that_lost_its_sweep(tmp_path: Path, smal
     assert ledger.read(tmp_path).rows == before
 
 
-def test_whoever_listed_the_ledger_before_a_merger_reads_every_row(tmp_path: Path, small_pieces: None,
-                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_listed_the_ledger_before_a_merger_reads_every_row(
+    tmp_path: Path, small_pieces: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = filled(tmp_path)
     segments, listings = ledger.segments, []
 
@@ -120,8 +124,9 @@ def test_whoever_listed_the_ledger_before_a_merger_reads_every_row(tmp_path: Pat
     assert len(listings) > 1
 
 
-def test_a_listing_in_which_a_merger_hid_both_old_and_new_is_repeated(tmp_path: Path, small_pieces: None,
-                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listing_in_which_a_merger_hid_both_old_and_new_is_repeated(
+    tmp_path: Path, small_pieces: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A folder is listed piece by piece: what is removed before its turn and published after it is in no piece."""
     before = filled(tmp_path)
     compaction.compact(tmp_path)
@@ -156,8 +161,9 @@ def test_readers_see_every_row_while_segments_are_written_and_merged(tmp_path: P
     assert len(ledger.read(tmp_path).rows) == len(before) + 40
 
 
-def test_a_run_merges_its_segments_at_its_end(call: Call, tmp_path: Path, storage: Path,
-                                              monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_merges_its_segments_at_its_end(
+    call: Call, tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from raysweep import driver
 
     monkeypatch.setitem(driver.PACK_FLOOR, "inline", 1e-9)

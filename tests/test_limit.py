@@ -52,28 +52,42 @@ def trained_layers(inputs, labels, source, scale, depth, time, frozen=0, penalty
         gradients[0] = gradients[0] + penalty * weights[-1]
         return -np.concatenate([gradient.ravel() for gradient in reversed(gradients)])
 
-    end = solve_ivp(velocity, (0, time), np.concatenate([layer.ravel() for layer in moving]), method="DOP853",
-                    rtol=1e-9, atol=1e-11).y[:, -1]
+    end = solve_ivp(
+        velocity, (0, time), np.concatenate([layer.ravel() for layer in moving]), method="DOP853", rtol=1e-9, atol=1e-11
+    ).y[:, -1]
     return np.linalg.multi_dot(unpack(end)).ravel() if depth > 1 else unpack(end)[0].ravel()
 
 
-@pytest.mark.parametrize(("depth", "n", "angle", "noise", "length", "source_norm", "target_norm"), [
-    (1, 5, 50, 0.5, 1.0, 1.0, 1.0),
-    (2, 5, 30, 0.0, np.inf, 1.0, 1.0),
-    (3, 6, 40, 0.7, 1.5, 1.0, 1.0),
-    (3, 1, 110, 0.3, np.inf, 0.6, 1.4),
-    (4, 7, 70, 0.5, np.inf, 1.7, 0.5),
-])
+@pytest.mark.parametrize(
+    ("depth", "n", "angle", "noise", "length", "source_norm", "target_norm"),
+    [
+        (1, 5, 50, 0.5, 1.0, 1.0, 1.0),
+        (2, 5, 30, 0.0, np.inf, 1.0, 1.0),
+        (3, 6, 40, 0.7, 1.5, 1.0, 1.0),
+        (3, 1, 110, 0.3, np.inf, 0.6, 1.4),
+        (4, 7, 70, 0.5, np.inf, 1.7, 0.5),
+    ],
+)
 def test_finetuning_ends_where_trained_layers_end(depth, n, angle, noise, length, source_norm, target_norm):
-    row = one(dim=12, gamma=n / 12, depth=depth, overlap_angle=angle, noise=noise, pretrain_length=length,
-              init_scale=0.6, source_norm=source_norm, target_norm=target_norm)
+    row = one(
+        dim=12,
+        gamma=n / 12,
+        depth=depth,
+        overlap_angle=angle,
+        noise=noise,
+        pretrain_length=length,
+        init_scale=0.6,
+        source_norm=source_norm,
+        target_norm=target_norm,
+    )
     inputs, source, teacher, labels = draw(3, n, 12, angle, noise, target_norm)
     end = trained_layers(inputs, labels, source, row["pretrain_scale"], depth, time=60)
     assert np.abs(inputs @ end - labels).max() < 1e-7
     assert row["risk_finetune"] == pytest.approx(np.sum((end - teacher) ** 2), rel=1e-6)
     fitted = np.linalg.pinv(inputs) @ labels
     assert row["transferability_finetune"] == pytest.approx(
-        np.sum((fitted - teacher) ** 2) - np.sum((end - teacher) ** 2), rel=1e-5, abs=1e-7)
+        np.sum((fitted - teacher) ** 2) - np.sum((end - teacher) ** 2), rel=1e-5, abs=1e-7
+    )
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.4])
@@ -107,10 +121,18 @@ def test_inner_products_match_direct_pseudoinverses(dim):
         inverse = np.linalg.pinv(inputs, rcond=1e-13)
         row, fit = inverse @ inputs, inverse @ noise
         null = np.eye(dim) - row
-        expected = {"row_ss": e_s @ row @ e_s, "row_su": e_s @ row @ e_u, "row_uu": e_u @ row @ e_u,
-                    "null_ss": e_s @ null @ e_s, "null_su": e_s @ null @ e_u, "null_uu": e_u @ null @ e_u,
-                    "fit_fit": fit @ fit, "gram_ss": np.sum((inputs @ e_s) ** 2),
-                    "gram_su": (inputs @ e_s) @ (inputs @ e_u), "gram_se": (inputs @ e_s) @ noise}
+        expected = {
+            "row_ss": e_s @ row @ e_s,
+            "row_su": e_s @ row @ e_u,
+            "row_uu": e_u @ row @ e_u,
+            "null_ss": e_s @ null @ e_s,
+            "null_su": e_s @ null @ e_u,
+            "null_uu": e_u @ null @ e_u,
+            "fit_fit": fit @ fit,
+            "gram_ss": np.sum((inputs @ e_s) ** 2),
+            "gram_su": (inputs @ e_s) @ (inputs @ e_u),
+            "gram_se": (inputs @ e_s) @ noise,
+        }
         if n <= dim:  # beyond, P∥ = I and no row needs the direction of X⁺ε
             expected |= {"fit_s": e_s @ fit, "fit_u": e_u @ fit}
         for name, value in expected.items():
@@ -127,8 +149,17 @@ def test_from_dim_samples_on_finetuning_is_scratch():
 
 
 def test_without_samples_everything_stays_where_it_is():
-    row = one(gamma=0.01, dim=20, depth=3, overlap_angle=60, noise=0.4, pretrain_length=0.5, init_scale=0.8,
-              frozen_layers=1, target_norm=2.0)
+    row = one(
+        gamma=0.01,
+        dim=20,
+        depth=3,
+        overlap_angle=60,
+        noise=0.4,
+        pretrain_length=0.5,
+        init_scale=0.8,
+        frozen_layers=1,
+        target_norm=2.0,
+    )
     c = row["pretrain_scale"]
     assert 0.512 < c < 1
     assert row["risk_scratch"] == pytest.approx(4.0)
@@ -137,11 +168,14 @@ def test_without_samples_everything_stays_where_it_is():
     assert row["transferability_finetune"] == pytest.approx(2 * c - c**2)
 
 
-@pytest.mark.parametrize("values", [
-    {"gamma": 0.5, "noise": 0.5, "ridge": 0.3, "depth": 3, "pretrain_length": 1.0, "init_scale": 0.8},
-    {"gamma": 1.6, "noise": 0.5},
-    {"gamma": 0.7, "noise": 0.4, "frozen_layers": 1, "depth": 3, "overlap_angle": 100.0, "target_norm": 1.3},
-])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"gamma": 0.5, "noise": 0.5, "ridge": 0.3, "depth": 3, "pretrain_length": 1.0, "init_scale": 0.8},
+        {"gamma": 1.6, "noise": 0.5},
+        {"gamma": 0.7, "noise": 0.4, "frozen_layers": 1, "depth": 3, "overlap_angle": 100.0, "target_norm": 1.3},
+    ],
+)
 def test_means_over_draws_match_the_exact_expectations(values):
     cells = columns(dim=np.full(1500, 20), **values)
     metrics, _ = engines.compute(cells, np.arange(1500))
@@ -154,8 +188,9 @@ def test_means_over_draws_match_the_exact_expectations(values):
 @pytest.mark.parametrize(("dim", "draws", "printed", "error"), [(60, 600, -0.092, 0.003), (500, 60, -0.065, 0.005)])
 def test_finetuning_hurts_where_the_paper_says_it_helps(dim, draws, printed, error):
     """THEORY §3: at σ=1, γ=0.8, L=5, θ=22.5° F's Thm 3.9 says +0.170; the printed means are of other draws."""
-    metrics, _ = engines.compute(columns(dim=np.full(draws, dim), gamma=0.8, noise=1.0, depth=5, overlap_angle=22.5),
-                                 np.arange(draws))
+    metrics, _ = engines.compute(
+        columns(dim=np.full(draws, dim), gamma=0.8, noise=1.0, depth=5, overlap_angle=22.5), np.arange(draws)
+    )
     values = metrics["transferability_finetune"]
     own = values.std(ddof=1) / np.sqrt(draws)
     assert abs(values.mean() - printed) < 4 * np.hypot(own, error)
@@ -164,15 +199,20 @@ def test_finetuning_hurts_where_the_paper_says_it_helps(dim, draws, printed, err
 def test_a_row_does_not_depend_on_its_pack():
     random = np.random.default_rng(1)
     rows = 80
-    cells = columns(dim=random.choice([24, 31], rows), gamma=random.uniform(0.02, 2.0, rows),
-                    overlap_angle=random.uniform(0, 180, rows), noise=random.choice([0.0, 0.7], rows),
-                    depth=random.integers(1, 6, rows), ridge=random.choice([0.0, 0.2], rows))
+    cells = columns(
+        dim=random.choice([24, 31], rows),
+        gamma=random.uniform(0.02, 2.0, rows),
+        overlap_angle=random.uniform(0, 180, rows),
+        noise=random.choice([0.0, 0.7], rows),
+        depth=random.integers(1, 6, rows),
+        ridge=random.choice([0.0, 0.2], rows),
+    )
     cells["gamma"][:12] = (cells["dim"][:12] + np.tile([-1, 0, 1], 4)) / cells["dim"][:12]
     cells["engine"] = random.choice(np.array(["limit", "theory"], object), rows)
     seeds = random.integers(0, 4, rows)
     together, _ = engines.compute(cells, seeds)
     order = random.permutation(rows)
-    for part in np.array_split(order, 3) + [order[i:i + 1] for i in range(0, rows, 5)]:
+    for part in np.array_split(order, 3) + [order[i : i + 1] for i in range(0, rows, 5)]:
         apart, status = engines.compute({name: values[part] for name, values in cells.items()}, seeds[part])
         assert (status == "ok").all()
         for name in NAMES:
@@ -216,6 +256,7 @@ def test_heavy_tails_are_flagged_only_where_draws_have_them():
     assert flags("transferability_finetune", noise=0.3, depth=2) == [False, False, True] + [False] * 4
     assert not any(flags("transferability_finetune", noise=0.3, depth=1))
     assert flags("transferability_finetune", noise=0.3, depth=9)[:4] == [False, True, True, False]
-    few = columns(gamma=[0.04, 0.04, 0.05, 0.04], dim=100, overlap_angle=[0.0, 30.0, 30.0, 30.0],
-                  ridge=[0.0, 0.0, 0.0, 0.1])
+    few = columns(
+        gamma=[0.04, 0.04, 0.05, 0.04], dim=100, overlap_angle=[0.0, 30.0, 30.0, 30.0], ridge=[0.0, 0.0, 0.0, 0.1]
+    )
     assert WORKLOAD.heavy_tailed("risk_linear", few).tolist() == [False, True, False, False]

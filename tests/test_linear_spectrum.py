@@ -16,15 +16,21 @@ from raysweep.workloads.linear_spectrum import WORKLOAD, engines
 from raysweep.workloads.linear_spectrum.spectra import read
 
 LOSSES = ("pretrain_loss", "pretrain_loss_after", "finetune_loss", "sensitivity")
-SMALL = {"dim": 6, "source_spectrum": "2,1.2,0.7,0.4,0.2", "target_spectrum": "0.9,1.1,0.6,0.5,0.8,0.1",
-         "init_scale": 0.1, "pretrain_length": 1.3}
+SMALL = {
+    "dim": 6,
+    "source_spectrum": "2,1.2,0.7,0.4,0.2",
+    "target_spectrum": "0.9,1.1,0.6,0.5,0.8,0.1",
+    "init_scale": 0.1,
+    "pretrain_length": 1.3,
+}
 
 
 def columns(**values):
     values = {p.name: {**SMALL, **values}.get(p.name, p.default) for p in WORKLOAD.parameters}
     rows = max(np.size(value) for value in values.values())
-    return {p.name: column(p, list(np.broadcast_to(np.asarray(values[p.name], object), rows)))
-            for p in WORKLOAD.parameters}
+    return {
+        p.name: column(p, list(np.broadcast_to(np.asarray(values[p.name], object), rows))) for p in WORKLOAD.parameters
+    }
 
 
 def run(seeds=(3,), **values):
@@ -43,8 +49,14 @@ def losses(**values):
 def simulated(depth, angle, noise, lr, steps, penalty, seed=3):
     """Pretraining by an ODE solver on the modes, then real matrices in random bases, stepped one by one."""
     source, target = read(SMALL["source_spectrum"], 6), read(SMALL["target_spectrum"], 6)
-    weights = solve_ivp(lambda _, w: -2 * (w**depth - source) * w ** (depth - 1), (0, SMALL["pretrain_length"]),
-                        np.full(6, SMALL["init_scale"]), method="DOP853", rtol=1e-12, atol=1e-14).y[:, -1]
+    weights = solve_ivp(
+        lambda _, w: -2 * (w**depth - source) * w ** (depth - 1),
+        (0, SMALL["pretrain_length"]),
+        np.full(6, SMALL["init_scale"]),
+        method="DOP853",
+        rtol=1e-12,
+        atol=1e-14,
+    ).y[:, -1]
     random = np.random.default_rng(11)
     axes = [np.linalg.qr(random.standard_normal((6, 6)))[0] for _ in range(depth + 1)]
     theta = np.deg2rad(angle)
@@ -63,19 +75,27 @@ def simulated(depth, angle, noise, lr, steps, penalty, seed=3):
     start = multiply(layers)
     for _ in range(steps):
         slope = 2 * (multiply(layers) - to_task) + 2 * penalty * (multiply(layers) - start)
-        slopes = [multiply(layers[:i]).T @ slope @ multiply(layers[i + 1:]).T for i in range(depth)]
+        slopes = [multiply(layers[:i]).T @ slope @ multiply(layers[i + 1 :]).T for i in range(depth)]
         layers = [layer - lr * each for layer, each in zip(layers, slopes, strict=True)]
     end = multiply(layers)
     before, after = ((weights**depth - source) ** 2).sum(), ((end - from_task) ** 2).sum()
     return [before, after, ((end - to_task) ** 2).sum(), after - before]
 
 
-@pytest.mark.parametrize(("depth", "angle", "noise", "penalty"), [
-    (1, 20, 0.1, 0.5), (2, 0, 0, 0), (2, 35, 0, 0.4), (2, 120, 0.05, 0), (3, 60, 0.1, 1.0), (4, 10, 0.02, 0),
-])
+@pytest.mark.parametrize(
+    ("depth", "angle", "noise", "penalty"),
+    [(1, 20, 0.1, 0.5), (2, 0, 0, 0), (2, 35, 0, 0.4), (2, 120, 0.05, 0), (3, 60, 0.1, 1.0), (4, 10, 0.02, 0)],
+)
 def test_network_is_a_direct_simulation_of_the_matrices_in_any_basis(depth, angle, noise, penalty):
-    ours = losses(engine="network", depth=depth, overlap_angle=angle, noise=noise, penalty=penalty, finetune_lr=0.02,
-                  finetune_steps=60)[0]
+    ours = losses(
+        engine="network",
+        depth=depth,
+        overlap_angle=angle,
+        noise=noise,
+        penalty=penalty,
+        finetune_lr=0.02,
+        finetune_steps=60,
+    )[0]
     np.testing.assert_allclose(ours, simulated(depth, angle, noise, 0.02, 60, penalty), rtol=1e-7, atol=1e-10)
 
 
@@ -99,8 +119,9 @@ def test_flow_of_coupled_layers_is_the_flow_of_modes_where_nothing_couples(depth
     for time in (0.7, 4.0):
         end, status = relax(diagonal(weights[None], depth)[0], np.diag(goal), time)
         assert status == 0
-        np.testing.assert_allclose(np.diag(product(end[None])[0]), modes.follow(weights, goal, time, depth) ** depth,
-                                   rtol=1e-6)
+        np.testing.assert_allclose(
+            np.diag(product(end[None])[0]), modes.follow(weights, goal, time, depth) ** depth, rtol=1e-6
+        )
 
 
 @pytest.mark.parametrize(("depth", "angle"), [(2, 0), (2, 50), (3, 0)])
@@ -118,8 +139,12 @@ def test_loss_under_noise_has_the_closed_form_as_its_mean(depth, angle):
 
 
 def test_closed_forms_are_the_limit_of_descent_at_any_time():
-    setting = {"pretrain_length": [0.0, 0.6, 1.5, 4.0, np.inf], "penalty": 0.5, "finetune_steps": 20000.0,
-               "finetune_lr": 5e-5}
+    setting = {
+        "pretrain_length": [0.0, 0.6, 1.5, 4.0, np.inf],
+        "penalty": 0.5,
+        "finetune_steps": 20000.0,
+        "finetune_lr": 5e-5,
+    }
     closed = WORKLOAD.closed_form(columns(**setting))
     trained = losses(engine="network", **setting)
     np.testing.assert_allclose(np.stack([closed[name] for name in LOSSES], axis=-1), trained, rtol=2e-3, atol=2e-4)
@@ -129,8 +154,14 @@ def test_closed_forms_are_the_limit_of_descent_at_any_time():
 
 def test_whole_modes_have_the_papers_formula_and_say_when_they_do_not():
     source, target, penalty = np.array([4.0, 0.5, 0.05]), np.array([1.5, 1.2, 0.9]), 0.25
-    setting = {"dim": 3, "source_spectrum": "4,0.5,0.05", "target_spectrum": "1.5,1.2,0.9", "penalty": penalty,
-               "init_scale": 1e-9, "finetune_lr": 0.01}
+    setting = {
+        "dim": 3,
+        "source_spectrum": "4,0.5,0.05",
+        "target_spectrum": "1.5,1.2,0.9",
+        "penalty": penalty,
+        "init_scale": 1e-9,
+        "finetune_lr": 0.01,
+    }
     metrics, _ = run(engine="network", pretrain_length=[5.0, 18.0, 30.0], finetune_steps=200, **setting)
     np.testing.assert_array_equal(metrics["learned_modes"], [1, 1, 2])
     np.testing.assert_array_equal(metrics["whole_mode_valid"], [1, 0, 1])  # at 18 the second mode is already growing
@@ -148,8 +179,13 @@ def test_whole_modes_have_the_papers_formula_and_say_when_they_do_not():
 
 
 def test_every_condition_that_fails_is_told():
-    whole = {"dim": 3, "source_spectrum": "4,0.5,0.05", "target_spectrum": "1.5,1.2,0.9", "init_scale": 1e-9,
-             "pretrain_length": 5.0}
+    whole = {
+        "dim": 3,
+        "source_spectrum": "4,0.5,0.05",
+        "target_spectrum": "1.5,1.2,0.9",
+        "init_scale": 1e-9,
+        "pretrain_length": 5.0,
+    }
     cases = [
         ({"finetune_steps": 200}, 0),
         ({"finetune_steps": 200, "overlap_angle": 10}, 1),
@@ -181,19 +217,28 @@ def test_the_flow_takes_any_rate_whose_time_is_the_same():
 
 def test_training_to_convergence_ends_at_the_goal_and_stuck_modes_stay():
     for engine in ("flow", "network"):
-        values = losses(engine=engine, finetune_steps=np.inf, finetune_lr=0.05, overlap_angle=[0.0, 30.0],
-                        noise=[0.0, 0.1])
+        values = losses(
+            engine=engine, finetune_steps=np.inf, finetune_lr=0.05, overlap_angle=[0.0, 30.0], noise=[0.0, 0.1]
+        )
         np.testing.assert_allclose(values[:, 2], 0, atol=1e-13)
     # a mode that pretraining left at exactly 0 is never learned, and that is an end too
-    end = losses(engine="network", dim=2, source_spectrum="1", target_spectrum="1.5,0.7", pretrain_length=np.inf,
-                 finetune_steps=np.inf, finetune_lr=0.05)[0]
+    end = losses(
+        engine="network",
+        dim=2,
+        source_spectrum="1",
+        target_spectrum="1.5,0.7",
+        pretrain_length=np.inf,
+        finetune_steps=np.inf,
+        finetune_lr=0.05,
+    )[0]
     np.testing.assert_allclose(end, [0, 0.25, 0.49, 0.25], atol=1e-7)
 
 
 def test_convergence_that_takes_too_long_is_reported_as_such():
     # a mode that must vanish does so like 1/t
-    metrics, status = run(engine="network", dim=2, source_spectrum="1,0.5", target_spectrum="1", finetune_steps=np.inf,
-                          finetune_lr=0.001)
+    metrics, status = run(
+        engine="network", dim=2, source_spectrum="1,0.5", target_spectrum="1", finetune_steps=np.inf, finetune_lr=0.001
+    )
     assert status.tolist() == ["not_converged"]
     assert np.isfinite(metrics["finetune_loss"]).all()
 
@@ -215,25 +260,38 @@ def test_a_loss_that_ends_above_its_start_is_ok_while_it_is_finite():
     source, target = read(SMALL["source_spectrum"], 6), read(near, 6)
     swinging = modes.descended(np.sqrt(source), target, 0.27, 301, 2) ** 2  # the bound is 0.251
     assert 10 * ((source - target) ** 2).sum() < ((swinging - target) ** 2).sum() < 10
-    metrics, status = run(engine="network", target_spectrum=near, pretrain_length=np.inf, finetune_steps=301,
-                          finetune_lr=[0.27, 0.2])
+    metrics, status = run(
+        engine="network", target_spectrum=near, pretrain_length=np.inf, finetune_steps=301, finetune_lr=[0.27, 0.2]
+    )
     assert status.tolist() == ["ok", "ok"]
     assert metrics["finetune_loss"][0] == pytest.approx(((swinging - target) ** 2).sum(), rel=1e-6)
 
 
 def test_a_number_of_steps_is_a_budget_and_training_without_end_is_not():
     """One layer, and a step by which every distance grows by a tenth: finite after 300 steps, and not at the end."""
-    setting = {"engine": "network", "depth": 1, "dim": 3, "source_spectrum": "2,1.2,0.7", "target_spectrum": "1",
-               "finetune_lr": 1.05}
+    setting = {
+        "engine": "network",
+        "depth": 1,
+        "dim": 3,
+        "source_spectrum": "2,1.2,0.7",
+        "target_spectrum": "1",
+        "finetune_lr": 1.05,
+    }
     metrics, status = run(finetune_steps=[300.0, 10_000.0, np.inf], **setting)
     assert status.tolist() == ["ok", "diverged", "diverged"]
-    assert metrics["finetune_loss"][0] == pytest.approx(1.1**600 * run(
-        finetune_steps=0.0, **setting)[0]["finetune_loss"][0], rel=1e-6)
+    assert metrics["finetune_loss"][0] == pytest.approx(
+        1.1**600 * run(finetune_steps=0.0, **setting)[0]["finetune_loss"][0], rel=1e-6
+    )
 
 
 def test_the_bound_on_the_rate_is_where_descent_starts_to_diverge_or_swing():
-    setting = {"engine": "network", "finetune_steps": 3000.0, "target_spectrum": "1.9,1.1,0.6,0.5,0.2,0",
-               "pretrain_length": np.inf, "penalty": 0.5}
+    setting = {
+        "engine": "network",
+        "finetune_steps": 3000.0,
+        "target_spectrum": "1.9,1.1,0.6,0.5,0.2,0",
+        "pretrain_length": np.inf,
+        "penalty": 0.5,
+    }
     metrics, _ = run(**setting)
     bound = metrics["finetune_lr_bound"][0]
     assert bound == pytest.approx(1 / (2 * (1.9 + 0.5 * 2.0)))
@@ -245,15 +303,28 @@ def test_the_bound_on_the_rate_is_where_descent_starts_to_diverge_or_swing():
 
 def test_pretraining_by_descent_ends_near_the_exact_state():
     for depth, length in ((1, 0.5), (2, 1.3), (3, 6.0), (2, np.inf)):
-        exact, trained = losses(engine="network", pretrain_start=["exact", "descent"], dim=3, depth=depth,
-                                source_spectrum="2,1.2,0.7", target_spectrum="1", pretrain_length=length)[:, 0]
+        exact, trained = losses(
+            engine="network",
+            pretrain_start=["exact", "descent"],
+            dim=3,
+            depth=depth,
+            source_spectrum="2,1.2,0.7",
+            target_spectrum="1",
+            pretrain_length=length,
+        )[:, 0]
         assert trained == pytest.approx(exact, rel=0.02, abs=1e-15)
 
 
 def test_rows_do_not_depend_on_their_pack():
-    table = columns(engine=["flow", "network", "theory"] * 8, depth=[2] * 12 + [3] * 12, dim=[6] * 6 + [7] * 18,
-                    noise=([0.0] * 3 + [0.1] * 3) * 4, overlap_angle=[0.0, 0.0, 0.0, 25.0, 25.0, 25.0] * 4,
-                    finetune_steps=[0.0, 40.0, 40.0, 40.0] * 6, pretrain_length=list(np.linspace(0, 3, 24)))
+    table = columns(
+        engine=["flow", "network", "theory"] * 8,
+        depth=[2] * 12 + [3] * 12,
+        dim=[6] * 6 + [7] * 18,
+        noise=([0.0] * 3 + [0.1] * 3) * 4,
+        overlap_angle=[0.0, 0.0, 0.0, 25.0, 25.0, 25.0] * 4,
+        finetune_steps=[0.0, 40.0, 40.0, 40.0] * 6,
+        pretrain_length=list(np.linspace(0, 3, 24)),
+    )
     seeds = np.arange(24) % 5
     together, status = engines.compute(table, seeds)
     closed = WORKLOAD.closed_form(table)
@@ -273,13 +344,24 @@ def test_spectra_are_read_as_they_are_written():
     np.testing.assert_allclose(read(" 2, 1.5,1e-1 ", 4), [2, 1.5, 0.1, 0])
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("", "singular values as in"), ("2,,1", "singular values"), ("2;1", "got '2;1'"),
-    ("nan", "singular values"),
-    ("powr:1:1", "power:FIRST:EXPONENT"), ("power:1", "two or three numbers"), ("power:1:1:2.5", "whole COUNT"),
-    ("geometric:1:0.5:9", "at most dim = 8"), ("1,2", "from the largest to the smallest"), ("2,-1", "at least 0"),
-    ("geometric:1:2", "from the largest to the smallest"), ("0,0", "above 0"), ("geometric:1e300:1e300", "finite"),
-])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "singular values as in"),
+        ("2,,1", "singular values"),
+        ("2;1", "got '2;1'"),
+        ("nan", "singular values"),
+        ("powr:1:1", "power:FIRST:EXPONENT"),
+        ("power:1", "two or three numbers"),
+        ("power:1:1:2.5", "whole COUNT"),
+        ("geometric:1:0.5:9", "at most dim = 8"),
+        ("1,2", "from the largest to the smallest"),
+        ("2,-1", "at least 0"),
+        ("geometric:1:2", "from the largest to the smallest"),
+        ("0,0", "above 0"),
+        ("geometric:1e300:1e300", "finite"),
+    ],
+)
 def test_a_bad_spectrum_is_refused_in_words(text, words):
     complaint = WORKLOAD.check({"source_spectrum": text, "target_spectrum": "1", "dim": 8})
     assert complaint is not None
@@ -289,26 +371,38 @@ def test_a_bad_spectrum_is_refused_in_words(text, words):
 
 def test_a_bad_spectrum_in_a_space_ends_with_one_line(tmp_path):
     path = tmp_path / "bad.yaml"
-    path.write_text("name: bad\nworkload: linear_spectrum\naxes: {pretrain_length: [1, 2]}\n"
-                    "fixed: {target_spectrum: 'power:1'}\n")
-    done = subprocess.run([sys.executable, "-m", "raysweep.main", "run", str(path), "--storage", str(tmp_path / "s"),
-                           "--dry-run"], capture_output=True, text=True, check=False)
+    path.write_text(
+        "name: bad\nworkload: linear_spectrum\naxes: {pretrain_length: [1, 2]}\nfixed: {target_spectrum: 'power:1'}\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "raysweep.main", "run", str(path), "--storage", str(tmp_path / "s"), "--dry-run"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 2
     assert "target_spectrum" in done.stderr.splitlines()[0]
     assert "two or three numbers" in done.stderr
 
 
 def test_the_declaration_needs_neither_torch_nor_scipy():
-    code = ("import sys; from raysweep import workloads; w = workloads.get('linear_spectrum'); w.metric_names(); "
-            "print(any(name in sys.modules for name in ('torch', 'scipy', 'pandas')))")
+    code = (
+        "import sys; from raysweep import workloads; w = workloads.get('linear_spectrum'); w.metric_names(); "
+        "print(any(name in sys.modules for name in ('torch', 'scipy', 'pandas')))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
 
 def test_overtraining_in_the_closed_form_turns_earlier_with_more_noise_and_later_with_a_penalty():
     length = np.geomspace(1, 100, 200)
-    setting = {"dim": 8, "source_spectrum": "geometric:3:0.6", "target_spectrum": "linear:1:1", "init_scale": 1e-6,
-               "pretrain_length": length}
+    setting = {
+        "dim": 8,
+        "source_spectrum": "geometric:3:0.6",
+        "target_spectrum": "linear:1:1",
+        "init_scale": 1e-6,
+        "pretrain_length": length,
+    }
 
     def turn(**values):
         curve = WORKLOAD.closed_form(columns(**setting, **values))["pretrain_loss_after"]
@@ -343,7 +437,7 @@ def test_under_the_assumptions_of_the_paper_a_packaged_space_shows_what_its_theo
         assert (np.diff(rows["sensitivity"]) > 0).all()  # Thm 4.6
         losses = rows["pretrain_loss_after"].to_numpy()
         last = 1 + int(losses.argmin())  # Thm 4.7(1): from there on it only rises
-        assert (np.diff(losses)[last - 1:] > 0).all()
+        assert (np.diff(losses)[last - 1 :] > 0).all()
         assert set(rows["inflection_modes"]) == {last}
         turns.setdefault(penalty, set()).add(last)
     assert turns == {0: {3}, 0.5: {3}, 1: {4}, 2: {5}, 3: {6}}  # Thm 4.7(2), and what it costs:

@@ -22,15 +22,22 @@ Returned = Callable[[Any, Any], dict[str, np.ndarray]]
 @pytest.fixture
 def returned(monkeypatch: pytest.MonkeyPatch) -> Returned:
     """Metrics of three rows by a workload that returns these values of loss, and this status."""
+
     def of(values: Any, status: Any = None) -> dict[str, np.ndarray]:
         module = ModuleType("returning")
         words = ["ok"] * 3 if status is None else status
         vars(module)["compute"] = lambda columns, seeds: ({"fine": np.zeros(3), "loss": values}, words)
         monkeypatch.setitem(sys.modules, "returning", module)
         workload = Workload(
-            name="returning", summary="", identity_version=1, compute="returning:compute", sources=(),
+            name="returning",
+            summary="",
+            identity_version=1,
+            compute="returning:compute",
+            sources=(),
             parameters=(Parameter("x", float, 0.0, "x"), Parameter("fast", bool, False, "fast")),
-            metrics=(Metric("fine", ""), Metric("loss", "")), cost=lambda columns: Cost(0.0, 0.0))
+            metrics=(Metric("fine", ""), Metric("loss", "")),
+            cost=lambda columns: Cost(0.0, 0.0),
+        )
         monkeypatch.setattr(workloads, "get", {"returning": workload}.__getitem__)
         return trial.compute("returning", COLUMNS, SEEDS, "")[0]
 
@@ -67,10 +74,15 @@ def test_a_wrong_number_of_values_is_said_with_the_metric(values: Any, returned:
         returned(values)
 
 
-@pytest.mark.parametrize(("status", "said"), [("ok", "expected 3 words as the status, got 'ok'"),
-                                              (["ok"] * 2, "expected 3 words as the status"),
-                                              (["ok", "good", "ok"], "returned the status 'good'"),
-                                              (["ok", ["ok"], "ok"], "returned the status ['ok']")])
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("ok", "expected 3 words as the status, got 'ok'"),
+        (["ok"] * 2, "expected 3 words as the status"),
+        (["ok", "good", "ok"], "returned the status 'good'"),
+        (["ok", ["ok"], "ok"], "returned the status ['ok']"),
+    ],
+)
 def test_a_status_is_a_known_word_for_each_row(status: Any, said: str, returned: Returned) -> None:
     with pytest.raises(RuntimeError) as wrong:
         returned([1.0, 2.0, 3.0], status)

@@ -23,15 +23,25 @@ from chaos.tracking_server import Server
 from raysweep.records import mirror, tracking
 from raysweep.redaction import without_credentials
 
-SPACE = {"name": "mirror-test", "workload": "linear_transfer", "axes": {"overlap_angle": [4.5, 45.0], "depth": [2]},
-         "fixed": {"dim": 100, "pretrain_length": math.inf}}
+SPACE = {
+    "name": "mirror-test",
+    "workload": "linear_transfer",
+    "axes": {"overlap_angle": [4.5, 45.0], "depth": [2]},
+    "fixed": {"dim": 100, "pretrain_length": math.inf},
+}
 Row = dict[str, Any]
 
 
 def rows(cell: int, seeds: int) -> list[Row]:
-    return [{"seed": seed, "status": "ok", "seconds": 0.25,
-             "metrics": {"transferability_finetune": cell + math.sin(seed + cell), "risk_scratch": 1.0 + seed / 7}}
-            for seed in range(seeds)]
+    return [
+        {
+            "seed": seed,
+            "status": "ok",
+            "seconds": 0.25,
+            "metrics": {"transferability_finetune": cell + math.sin(seed + cell), "risk_scratch": 1.0 + seed / 7},
+        }
+        for seed in range(seeds)
+    ]
 
 
 def parameters(cell: int) -> dict[str, Any]:
@@ -94,10 +104,20 @@ def test_a_cell_is_one_child_with_means_errors_draws_params_and_tags(sweep: Swee
     assert "transferability_finetune_se" not in single.data.metrics
     assert child.info.run_name == "overlap_angle=4.5 depth=2"
     assert child.info.status == "FINISHED"
-    assert child.data.params == {"overlap_angle": "4.5", "depth": "2", "dim": "100", "pretrain_length": "inf",
-                                 "engine": "limit"}
-    expected = {"raysweep.sweep": "sweep", "raysweep.sweep_id": "id-1", "raysweep.cell": "cell-0",
-                "raysweep.stage_ids": "stage-0 stage", "raysweep.code_version": "code-1"}
+    assert child.data.params == {
+        "overlap_angle": "4.5",
+        "depth": "2",
+        "dim": "100",
+        "pretrain_length": "inf",
+        "engine": "limit",
+    }
+    expected = {
+        "raysweep.sweep": "sweep",
+        "raysweep.sweep_id": "id-1",
+        "raysweep.cell": "cell-0",
+        "raysweep.stage_ids": "stage-0 stage",
+        "raysweep.code_version": "code-1",
+    }
     assert expected.items() <= child.data.tags.items()
 
 
@@ -109,8 +129,9 @@ def test_cells_sort_by_an_axis_as_numbers(sweep: Sweep) -> None:
         writer.cell(f"cell-{angle}", {**parameters(0), "overlap_angle": angle}, rows(0, 1), [])
     assert writer.finish("FINISHED", {}, {}) is None
     experiment = sweep.client().get_experiment_by_name("mirror-test").experiment_id
-    found = sweep.client().search_runs([experiment], "tags.`raysweep.kind` = 'cell'",
-                                       order_by=["metrics.overlap_angle ASC"])
+    found = sweep.client().search_runs(
+        [experiment], "tags.`raysweep.kind` = 'cell'", order_by=["metrics.overlap_angle ASC"]
+    )
     assert [float(run.data.params["overlap_angle"]) for run in found] == sorted(angles)
 
 
@@ -227,8 +248,15 @@ def test_what_is_written_is_kept_once_a_second_and_at_the_end(sweep: Sweep, monk
     kept: list[tuple[int, str | None]] = []
 
     def opened() -> mirror.Mirror:
-        return mirror.Mirror(sweep.uri, None, SPACE, "sweep", "id-1", "code-1",
-                             keep=lambda written, status, experiment: kept.append((len(written), status)))
+        return mirror.Mirror(
+            sweep.uri,
+            None,
+            SPACE,
+            "sweep",
+            "id-1",
+            "code-1",
+            keep=lambda written, status, experiment: kept.append((len(written), status)),
+        )
 
     monkeypatch.setattr(mirror, "KEEP_EVERY", 3600.0)
     writer = opened()
@@ -298,13 +326,21 @@ def test_forget_deletes_this_sweep_only(sweep: Sweep) -> None:
 
 def test_nothing_is_said_on_stdout_and_stderr_and_the_database_appears_whole(tmp_path: Path) -> None:
     """A first sweep in a process of its own: MLflow's migrations and links are chatty, and `results` owns stdout."""
-    program = ("import sys; from raysweep.records import mirror\n"
-               "m = mirror.Mirror(sys.argv[1], None, {'name': 's', 'axes': {}}, 'sweep', 'id', 'code')\n"
-               "m.cell('c', {}, [{'seed': 0, 'status': 'ok', 'metrics': {'a': 1.0}, 'seconds': 1}], [])\n"
-               "assert m.finish('FINISHED', {}, {}) is None\n")
+    program = (
+        "import sys; from raysweep.records import mirror\n"
+        "m = mirror.Mirror(sys.argv[1], None, {'name': 's', 'axes': {}}, 'sweep', 'id', 'code')\n"
+        "m.cell('c', {}, [{'seed': 0, 'status': 'ok', 'metrics': {'a': 1.0}, 'seconds': 1}], [])\n"
+        "assert m.finish('FINISHED', {}, {}) is None\n"
+    )
     path = tmp_path / "new" / "folder" / "mlflow.db"
-    done = subprocess.run([sys.executable, "-c", program, f"sqlite:///{path}"], capture_output=True, text=True,
-                          timeout=120, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])})
+    done = subprocess.run(
+        [sys.executable, "-c", program, f"sqlite:///{path}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert [entry.name for entry in path.parent.iterdir()] == ["mlflow.db"]
     with contextlib.closing(sqlite3.connect(path)) as database:
@@ -383,7 +419,8 @@ def test_an_address_can_be_kept_without_its_credentials() -> None:
 
 
 def test_a_server_killed_in_mid_sweep_costs_a_warning_and_replay_completes(
-        server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(mirror, "PATIENCE", 2.0)
     mirror.check(server.uri)
     sweep, cells = Sweep(server.uri, tmp_path), [rows(index, 3) for index in range(6)]

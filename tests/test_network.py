@@ -46,8 +46,10 @@ def test_gradients_are_those_of_autograd() -> None:
     source = torch.Generator().manual_seed(0)
     for depth in (1, 2, 4):
         rows, dim, n = 3, 5, 7
-        hidden = [torch.randn(rows, dim, dim, generator=source, dtype=torch.float64).requires_grad_()
-                  for _ in range(depth - 1)]
+        hidden = [
+            torch.randn(rows, dim, dim, generator=source, dtype=torch.float64).requires_grad_()
+            for _ in range(depth - 1)
+        ]
         last = torch.randn(rows, dim, generator=source, dtype=torch.float64).requires_grad_()
         X = torch.randn(rows, n, dim, generator=source, dtype=torch.float64)
         y = torch.randn(rows, n, generator=source, dtype=torch.float64)
@@ -59,11 +61,17 @@ def test_gradients_are_those_of_autograd() -> None:
         with torch.no_grad():
             # the engine's own step of size 1: what it subtracts is the gradient
             stepped = layers.Networks(
-                hidden=[layer.detach().clone() for layer in hidden], last=last.detach().clone(),
-                gram=X.transpose(1, 2) @ X / n, precision=torch.zeros(rows, dim, dim, dtype=torch.float64),
-                group=torch.arange(rows), moment=torch.einsum("rnd,rn->rd", X, y) / n,
-                lr=torch.ones(rows, dtype=torch.float64), steps=torch.ones(rows, dtype=torch.float64),
-                frozen=torch.zeros(rows, dtype=torch.int64), collapse=-torch.ones(rows, dtype=torch.float64))
+                hidden=[layer.detach().clone() for layer in hidden],
+                last=last.detach().clone(),
+                gram=X.transpose(1, 2) @ X / n,
+                precision=torch.zeros(rows, dim, dim, dtype=torch.float64),
+                group=torch.arange(rows),
+                moment=torch.einsum("rnd,rn->rd", X, y) / n,
+                lr=torch.ones(rows, dtype=torch.float64),
+                steps=torch.ones(rows, dtype=torch.float64),
+                frozen=torch.zeros(rows, dtype=torch.int64),
+                collapse=-torch.ones(rows, dtype=torch.float64),
+            )
             layers.descend(stepped, 0.0, 1)
         for before, after, gradient in zip([*hidden, last], [*stepped.hidden, stepped.last], expected, strict=True):
             torch.testing.assert_close(before.detach() - after, gradient, rtol=1e-10, atol=1e-10)
@@ -71,8 +79,16 @@ def test_gradients_are_those_of_autograd() -> None:
 
 @pytest.mark.parametrize(("depth", "frozen"), [(1, 0), (2, 0), (3, 0), (4, 0), (3, 1), (4, 2)])
 def test_the_end_point_tends_to_that_of_gradient_flow_linearly_in_the_step(depth: int, frozen: int) -> None:
-    row = {"depth": depth, "gamma": 0.4, "dim": 16, "overlap_angle": 50.0, "noise": 0.3, "pretrain_length": 1.5,
-           "init_scale": 0.3, "frozen_layers": frozen}
+    row = {
+        "depth": depth,
+        "gamma": 0.4,
+        "dim": 16,
+        "overlap_angle": 50.0,
+        "noise": 0.3,
+        "pretrain_length": 1.5,
+        "init_scale": 0.3,
+        "frozen_layers": frozen,
+    }
     rates = (0.04, 0.02, 0.01)
     metrics, status = run([{**row, "finetune_lr": rate} for rate in rates], [2, 2, 2])
     assert status == ["ok"] * 3
@@ -87,9 +103,22 @@ def test_the_end_point_tends_to_that_of_gradient_flow_linearly_in_the_step(depth
 
 
 def test_a_small_step_follows_the_flow_for_a_finite_time() -> None:
-    rows = [{"depth": depth, "gamma": gamma, "dim": 12, "overlap_angle": 70.0, "noise": 0.2, "init_scale": 0.4,
-             "finetune_lr": 5e-4, "finetune_steps": 6000, "ridge": 0.2, "frozen_layers": frozen}
-            for depth, frozen in ((1, 0), (2, 0), (3, 0), (3, 1)) for gamma in (0.5, 2.0)]
+    rows = [
+        {
+            "depth": depth,
+            "gamma": gamma,
+            "dim": 12,
+            "overlap_angle": 70.0,
+            "noise": 0.2,
+            "init_scale": 0.4,
+            "finetune_lr": 5e-4,
+            "finetune_steps": 6000,
+            "ridge": 0.2,
+            "frozen_layers": frozen,
+        }
+        for depth, frozen in ((1, 0), (2, 0), (3, 0), (3, 1))
+        for gamma in (0.5, 2.0)
+    ]
     seeds = list(range(len(rows)))
     metrics, status = run(rows, seeds)
     exact, _ = flow.compute(table(rows), np.array(seeds))
@@ -100,8 +129,17 @@ def test_a_small_step_follows_the_flow_for_a_finite_time() -> None:
 
 @pytest.mark.parametrize("rate", [1e-9, 0.05, 0.3, 0.8])  # the last overshoots in every step
 def test_linear_transfer_is_what_stepping_the_last_layer_gives(rate: float) -> None:
-    row = {"depth": 3, "gamma": 0.7, "dim": 10, "overlap_angle": 40.0, "noise": 0.2, "ridge": 0.4, "finetune_lr": rate,
-           "finetune_steps": 7, "source_norm": 1.4}
+    row = {
+        "depth": 3,
+        "gamma": 0.7,
+        "dim": 10,
+        "overlap_angle": 40.0,
+        "noise": 0.2,
+        "ridge": 0.4,
+        "finetune_lr": rate,
+        "finetune_steps": 7,
+        "source_norm": 1.4,
+    }
     X, y, goal, along = data(row, 0)
     feature, weight = 1.4 ** (2 / 3), 1.4 ** (1 / 3)
     for _ in range(7):
@@ -112,11 +150,26 @@ def test_linear_transfer_is_what_stepping_the_last_layer_gives(rate: float) -> N
 
 
 def test_a_row_does_not_depend_on_its_pack() -> None:
-    rows = [{"depth": depth, "gamma": gamma, "dim": dim, "overlap_angle": angle, "noise": 0.1, "finetune_lr": rate,
-             "finetune_steps": steps, "frozen_layers": depth - 1 if angle > 90 else 0, "pretrain_start": start,
-             "pretrain_length": 3.0, "init_scale": 0.2}
-            for depth in (1, 2, 3) for gamma, dim in ((0.5, 12), (1.6, 9)) for angle in (20.0, 100.0)
-            for steps, rate in ((300.0, 0.02), (120.0, 0.05), (math.inf, 0.2)) for start in ("exact", "descent")]
+    rows = [
+        {
+            "depth": depth,
+            "gamma": gamma,
+            "dim": dim,
+            "overlap_angle": angle,
+            "noise": 0.1,
+            "finetune_lr": rate,
+            "finetune_steps": steps,
+            "frozen_layers": depth - 1 if angle > 90 else 0,
+            "pretrain_start": start,
+            "pretrain_length": 3.0,
+            "init_scale": 0.2,
+        }
+        for depth in (1, 2, 3)
+        for gamma, dim in ((0.5, 12), (1.6, 9))
+        for angle in (20.0, 100.0)
+        for steps, rate in ((300.0, 0.02), (120.0, 0.05), (math.inf, 0.2))
+        for start in ("exact", "descent")
+    ]
     rows = [row for row in rows if math.isfinite(row["finetune_steps"]) or row["pretrain_start"] == "exact"]
     seeds = [i % 2 for i in range(len(rows))]
     together, status = run(rows, seeds)
@@ -184,8 +237,17 @@ def test_without_samples_nothing_moves() -> None:
 
 
 def test_pretraining_by_descent_reaches_the_source_and_the_same_fine_tuning() -> None:
-    row = {"depth": 2, "gamma": 0.5, "dim": 16, "overlap_angle": 40.0, "noise": 0.2, "init_scale": 1e-4,
-           "finetune_lr": 0.005, "pretrain_start": "descent", "finetune_steps": 20_000}
+    row = {
+        "depth": 2,
+        "gamma": 0.5,
+        "dim": 16,
+        "overlap_angle": 40.0,
+        "noise": 0.2,
+        "init_scale": 1e-4,
+        "finetune_lr": 0.005,
+        "pretrain_start": "descent",
+        "finetune_steps": 20_000,
+    }
     metrics, status = run([row], [1])
     assert status == ["ok"]
     assert metrics["pretrain_scale"][0] == pytest.approx(1.0, abs=1e-8)
@@ -198,8 +260,20 @@ def test_pretraining_by_descent_reaches_the_source_and_the_same_fine_tuning() ->
 def test_partial_pretraining_by_descent_follows_the_scale_law() -> None:
     """For depth 2 a random start acts as c(0) = init_scale² dim/2 (THEORY §3): check the halfway scale's time."""
     dim, alpha = 300, 1e-3
-    columns = table([{"depth": 2, "dim": dim, "gamma": 0.1, "init_scale": alpha, "pretrain_start": "descent",
-                      "finetune_steps": 0, "pretrain_length": length} for length in (0.0, 4.4)])
+    columns = table(
+        [
+            {
+                "depth": 2,
+                "dim": dim,
+                "gamma": 0.1,
+                "init_scale": alpha,
+                "pretrain_start": "descent",
+                "finetune_steps": 0,
+                "pretrain_length": length,
+            }
+            for length in (0.0, 4.4)
+        ]
+    )
     metrics, _ = network.compute(columns, np.array([0, 0]))
     # the logistic c' = 2c(1-c) from alpha² dim/2
     odds = alpha**2 * dim / 2 * math.exp(2 * 4.4)
@@ -211,10 +285,25 @@ def test_partial_pretraining_by_descent_follows_the_scale_law() -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_gpu_and_cpu_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [{"depth": depth, "gamma": gamma, "dim": 24, "overlap_angle": 60.0, "noise": 0.2, "finetune_steps": steps,
-             "finetune_lr": 0.05, "pretrain_start": start, "init_scale": 0.2, "pretrain_length": 3.0}
-            for depth in (1, 2, 4) for gamma in (0.5, 1.5) for steps in (math.inf, 200.0)
-            for start in ("exact", "descent") if start == "exact" or steps == 200.0]
+    rows = [
+        {
+            "depth": depth,
+            "gamma": gamma,
+            "dim": 24,
+            "overlap_angle": 60.0,
+            "noise": 0.2,
+            "finetune_steps": steps,
+            "finetune_lr": 0.05,
+            "pretrain_start": start,
+            "init_scale": 0.2,
+            "pretrain_length": 3.0,
+        }
+        for depth in (1, 2, 4)
+        for gamma in (0.5, 1.5)
+        for steps in (math.inf, 200.0)
+        for start in ("exact", "descent")
+        if start == "exact" or steps == 200.0
+    ]
     seeds = list(range(len(rows)))
     gpu, gpu_status = run(rows, seeds)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)

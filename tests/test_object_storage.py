@@ -28,13 +28,22 @@ from raysweep.records.store_files import open_files
 Call = Callable[..., Outcome]
 LEASE = 4.0
 PATIENCE = 90.0
-DRIVER = ("import sys; from raysweep.records import driver_lock; driver_lock.LEASE_SECONDS = float(sys.argv[1]); "
-          "from raysweep.main import main; main(sys.argv[2:])")
+DRIVER = (
+    "import sys; from raysweep.records import driver_lock; driver_lock.LEASE_SECONDS = float(sys.argv[1]); "
+    "from raysweep.main import main; main(sys.argv[2:])"
+)
 
 
 def start(*arguments: str | Path, lease: float = LEASE, cwd: Path | None = None) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", DRIVER, str(lease), *map(str, arguments)], stdin=subprocess.DEVNULL,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, cwd=cwd)
+    return subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(lease), *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        cwd=cwd,
+    )
 
 
 def objects(address: str) -> dict[str, bytes]:
@@ -50,8 +59,7 @@ def rows(call: Call, storage: str | Path, name: str = "small") -> list[dict[str,
 
 
 @pytest.fixture
-def waiting(sandbox: Path, s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-            ) -> Iterator[subprocess.Popen[str]]:
+def waiting(sandbox: Path, s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[str]]:
     """A driver, a process of its own, that has computed three rows of six and waits in the fourth."""
     monkeypatch.setattr(driver_lock, "LEASE_SECONDS", LEASE)
     monkeypatch.chdir(tmp_path)  # where the default mlflow.db goes
@@ -65,8 +73,9 @@ def waiting(sandbox: Path, s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     process.communicate()
 
 
-def test_every_command_works_on_a_bucket_as_on_a_folder(call: Call, s3: str, space: Path, tmp_path: Path, storage: Path,
-                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_works_on_a_bucket_as_on_a_folder(
+    call: Call, s3: str, space: Path, tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     where = f"{s3}/deep/prefix"
     assert call("list", "--storage", where).out.startswith(f"no sweeps in {where}")
@@ -91,7 +100,11 @@ def test_every_command_works_on_a_bucket_as_on_a_folder(call: Call, s3: str, spa
     with contextlib.closing(sqlite3.connect(tmp_path / "mlflow.db")) as db:
         assert db.execute("SELECT count(*) FROM runs WHERE status = 'FINISHED'").fetchone() == (7,)
     assert {path.name for path in (tmp_path / "mlflow-artifacts").rglob("*") if path.is_file()} >= {
-        "results.csv", "report.html", "plan.json", "space.yaml"}
+        "results.csv",
+        "report.html",
+        "plan.json",
+        "space.yaml",
+    }
 
     assert "nothing to compute" in call("resume", "small", "--storage", where, *QUIET).err
     assert call("run", space, "--storage", where, "--set", "seeds=4", *QUIET).code == 0
@@ -115,11 +128,13 @@ def test_every_command_works_on_a_bucket_as_on_a_folder(call: Call, s3: str, spa
     assert "no such sweep" in call("status", "small", "--storage", where).err
 
 
-def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(call: Call, s3: str, space: Path,
-                                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(
+    call: Call, s3: str, space: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert call("run", space, "--storage", s3, *QUIET).code == 0
     delete = ["delete", "small", "--storage", s3, "--tracking-uri", "none"]
     with monkeypatch.context() as broken:
+
         def fail(paths: object) -> None:
             raise OSError("the bucket is out of reach")
 
@@ -134,8 +149,9 @@ def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(call: 
     assert objects(s3) == {}
 
 
-def test_a_second_driver_is_refused_and_the_first_goes_on(waiting: subprocess.Popen[str], call: Call, s3: str,
-                                                          tmp_path: Path) -> None:
+def test_a_second_driver_is_refused_and_the_first_goes_on(
+    waiting: subprocess.Popen[str], call: Call, s3: str, tmp_path: Path
+) -> None:
     told = call("status", "small", "--storage", s3).out
     assert "small: running, 3 of 6 rows" in told
     assert f"driven by process {waiting.pid} on " in told
@@ -149,8 +165,9 @@ def test_a_second_driver_is_refused_and_the_first_goes_on(waiting: subprocess.Po
     assert [row["y"] for row in rows(call, s3)] == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_killed_driver_is_succeeded_once_its_lease_has_expired(waiting: subprocess.Popen[str], call: Call, s3: str,
-                                                                 tmp_path: Path) -> None:
+def test_a_killed_driver_is_succeeded_once_its_lease_has_expired(
+    waiting: subprocess.Popen[str], call: Call, s3: str, tmp_path: Path
+) -> None:
     os.killpg(waiting.pid, signal.SIGKILL)
     waiting.wait(PATIENCE)
     assert any("leases/driver" in name for name in objects(s3))  # it could not give it back
@@ -166,8 +183,9 @@ def test_a_killed_driver_is_succeeded_once_its_lease_has_expired(waiting: subpro
     assert [(row["y"], row["status"]) for row in rows(call, s3)] == [(x, "ok") for x in (1, 2, 3, 4, 5, 6)]
     assert len(ledger.segments(paths.locate(f"{s3}/small/ledger"))) == 6  # what was there was not computed again
     with contextlib.closing(sqlite3.connect(tmp_path / "mlflow.db")) as db:
-        assert db.execute("SELECT status, count(*) FROM runs WHERE lifecycle_stage = 'active' GROUP BY status"
-                          ).fetchall() == [("FINISHED", 7)]
+        assert db.execute(
+            "SELECT status, count(*) FROM runs WHERE lifecycle_stage = 'active' GROUP BY status"
+        ).fetchall() == [("FINISHED", 7)]
     assert not any("leases" in name for name in objects(s3))
 
 
@@ -177,8 +195,9 @@ def test_status_says_when_a_driver_is_silent_for_too_long(waiting: subprocess.Po
     assert "its lease has expired, resume takes over" in call("status", "small", "--storage", s3).out
 
 
-def test_a_driver_that_was_held_up_gives_way_to_its_successor(waiting: subprocess.Popen[str], call: Call, s3: str,
-                                                              tmp_path: Path) -> None:
+def test_a_driver_that_was_held_up_gives_way_to_its_successor(
+    waiting: subprocess.Popen[str], call: Call, s3: str, tmp_path: Path
+) -> None:
     os.killpg(waiting.pid, signal.SIGSTOP)
     successor = start("resume", "small", "--storage", s3, *QUIET, "--executor", "inline")
     try:
@@ -202,8 +221,9 @@ def test_a_driver_that_was_held_up_gives_way_to_its_successor(waiting: subproces
     assert [row["y"] for row in rows(call, s3)] == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_damaged_segment_is_told_set_aside_and_computed_again(call: Call, s3: str, space: Path,
-                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_segment_is_told_set_aside_and_computed_again(
+    call: Call, s3: str, space: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(driver.PACK_FLOOR, "inline", 1e-9)
     assert call("run", space, "--storage", s3, *QUIET).code == 0
     before = rows(call, s3)
@@ -218,8 +238,9 @@ def test_a_damaged_segment_is_told_set_aside_and_computed_again(call: Call, s3: 
     assert objects(s3)[f"small/ledger/{path.name}.damaged-1"] == spoilt
 
 
-def test_many_segments_in_a_bucket_become_one(call: Call, s3: str, space: Path,
-                                              monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_segments_in_a_bucket_become_one(
+    call: Call, s3: str, space: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(driver.PACK_FLOOR, "inline", 1e-9)
     assert call("run", space, "--storage", s3, *QUIET).code == 0
     folder = paths.locate(f"{s3}/small/ledger")
@@ -239,12 +260,14 @@ def test_of_two_processes_one_publishes_a_segment(s3: str) -> None:
 
 
 @pytest.mark.slow
-def test_workers_on_ray_write_their_segments_into_the_bucket(sandbox: Path, call: Call, s3: str,
-                                                             tmp_path: Path) -> None:
+def test_workers_on_ray_write_their_segments_into_the_bucket(
+    sandbox: Path, call: Call, s3: str, tmp_path: Path
+) -> None:
     (tmp_path / "go").touch()
     written(tmp_path, waiting_space(tmp_path, name="small"))
-    process = start("run", tmp_path / "space.yaml", "--storage", s3, *QUIET, "--executor", "ray", "--workers", "2",
-                    cwd=tmp_path)
+    process = start(
+        "run", tmp_path / "space.yaml", "--storage", s3, *QUIET, "--executor", "ray", "--workers", "2", cwd=tmp_path
+    )
     assert process.wait(PATIENCE) == 0, process.communicate()
     process.communicate()
     assert [row["y"] for row in rows(call, s3)] == [1, 2, 3, 4, 5, 6]
@@ -256,11 +279,20 @@ def test_workers_on_ray_write_their_segments_into_the_bucket(sandbox: Path, call
     assert {name.split("/")[1] for name in found} == {"sweep.json", "ledger", "logs"}
 
 
-@pytest.mark.parametrize(("address", "expected"), [
-    ("ftp://host/folder", "--storage: expected a folder, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX, got 'ftp://host"),
-    ("s3://", "--storage: expected a folder, s3://BUCKET/PREFIX"),
-    ("s3://not-there-at-all/x", "--storage: s3://not-there-at-all/x cannot be written (The specified bucket does not"),
-])
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        (
+            "ftp://host/folder",
+            "--storage: expected a folder, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX, got 'ftp://host",
+        ),
+        ("s3://", "--storage: expected a folder, s3://BUCKET/PREFIX"),
+        (
+            "s3://not-there-at-all/x",
+            "--storage: s3://not-there-at-all/x cannot be written (The specified bucket does not",
+        ),
+    ],
+)
 def test_what_cannot_hold_a_sweep_is_one_line(address: str, expected: str, call: Call, s3: str, space: Path) -> None:
     refused = call("run", space, "--storage", address, *QUIET)
     assert refused.code == 2

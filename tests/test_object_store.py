@@ -61,8 +61,9 @@ def space(tmp_path: Path) -> Path:
     return written(tmp_path, language_space({"finetune_lr": [1e-3, 2e-3]}))
 
 
-def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(s3: str, space: Path, tmp_path: Path,
-                                                                    call: Callable[..., Outcome]) -> None:
+def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(
+    s3: str, space: Path, tmp_path: Path, call: Callable[..., Outcome]
+) -> None:
     """Two storages, as on two machines, that have nothing in common but the address of the store."""
     store = ("--store", f"{s3}/stages", *QUIET)
     first = call("run", space, "--storage", tmp_path / "one", *store)
@@ -80,8 +81,9 @@ def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(s3: str, spa
     assert listed.splitlines()[-1].startswith(f"{s3}/stages: 4 stages")
 
 
-def test_a_damaged_object_is_set_aside_and_computed_again(s3: str, space: Path, tmp_path: Path,
-                                                          call: Callable[..., Outcome]) -> None:
+def test_a_damaged_object_is_set_aside_and_computed_again(
+    s3: str, space: Path, tmp_path: Path, call: Callable[..., Outcome]
+) -> None:
     arguments = ("--storage", tmp_path, "--store", f"{s3}/stages", *QUIET)
     assert call("run", space, *arguments).code == 0
     store, bucket = Store(f"{s3}/stages"), fsspec.filesystem("s3")
@@ -129,8 +131,9 @@ def test_a_killed_computation_goes_on_from_its_checkpoint_in_the_bucket(s3: str)
     assert Store(f"{s3}/store").files.names("progress") == []
 
 
-def test_a_bucket_that_is_not_there_or_out_of_reach_is_one_line(s3: str, space: Path, tmp_path: Path,
-                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bucket_that_is_not_there_or_out_of_reach_is_one_line(
+    s3: str, space: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import s3fs
 
     missing = process("run", space, "--storage", tmp_path / "sweeps", "--store", "s3://no-such-bucket/store", *QUIET)
@@ -142,8 +145,11 @@ def test_a_bucket_that_is_not_there_or_out_of_reach_is_one_line(s3: str, space: 
     monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # nobody listens there
     s3fs.S3FileSystem.clear_instance_cache()
-    for attempt in (lambda: Store(f"{s3}/store"), lambda: _elsewhere(store).fetch("there"),
-                    lambda: _elsewhere(store).publish("more", {"w": np.zeros(3)}, {})):
+    for attempt in (
+        lambda: Store(f"{s3}/store"),
+        lambda: _elsewhere(store).fetch("there"),
+        lambda: _elsewhere(store).publish("more", {"w": np.zeros(3)}, {}),
+    ):
         with pytest.raises(InputError) as error:
             attempt()
         assert str(error.value).startswith(f"{s3}/store: the store cannot be ")

@@ -22,8 +22,9 @@ from raysweep.workloads.declaration import Cost
 def packs_of(workers: int, seeds: int, shared: float, row: float) -> list[Pack]:
     """Of 40 rows a draw that share so many seconds and take so many each, kept nowhere."""
     found = validate(small_space(axes={"gamma": {"linspace": [0.1, 4, 40]}}, seeds=seeds))
-    workload = replace(workloads.get("linear_transfer"),
-                       cost=lambda columns: Cost(shared + row * len(columns["gamma"]), 1e6))
+    workload = replace(
+        workloads.get("linear_transfer"), cost=lambda columns: Cost(shared + row * len(columns["gamma"]), 1e6)
+    )
     rows = {seed: np.arange(40) for seed in range(seeds)}
     packs = plan.make_packs(workload, plan.enumerate_cells(found), rows, Packing(workers, floor=1.0))
     packed = [(seed, cell) for pack in packs for seed, cell in zip(pack.seeds, pack.cells, strict=True)]
@@ -43,8 +44,12 @@ def test_rows_are_cut_apart_where_that_ends_the_whole_earlier() -> None:
 
 
 def test_a_pretraining_in_the_store_is_estimated_once_for_all_packs_that_need_it() -> None:
-    found = validate(language_space(axes={"finetune_lr": {"geomspace": [1e-4, 1e-2, 30]},
-                                          "pretrain_length": [4000 * STEP]}, fixed={"finetune_steps": 2000}))
+    found = validate(
+        language_space(
+            axes={"finetune_lr": {"geomspace": [1e-4, 1e-2, 30]}, "pretrain_length": [4000 * STEP]},
+            fixed={"finetune_steps": 2000},
+        )
+    )
     cells, workload, rows = plan.enumerate_cells(found), workloads.get("language"), {0: np.arange(30)}
     packs = plan.make_packs(workload, cells, rows, Packing(workers=2, floor=1.0))
     assert len(packs) > 3
@@ -57,11 +62,15 @@ def test_a_pretraining_in_the_store_is_estimated_once_for_all_packs_that_need_it
 
 def test_a_dry_run_says_what_its_packs_take(call: Callable[..., Outcome], storage: Path, tmp_path: Path) -> None:
     """The distance of two data sets is worked out in every pack anew."""
-    asked = small_space(axes={"overlap_angle": {"linspace": [2, 80, 40]}}, seeds=1,
-                        fixed={"dim": 3000, "gamma": 0.01, "distance_samples": 1000})
+    asked = small_space(
+        axes={"overlap_angle": {"linspace": [2, 80, 40]}},
+        seeds=1,
+        fixed={"dim": 3000, "gamma": 0.01, "distance_samples": 1000},
+    )
     cells = plan.enumerate_cells(validate(asked))
-    packs = plan.make_packs(workloads.get("linear_transfer"), cells, {0: np.arange(40)},
-                            driver.packing(driver.Place("ray", 2, True)))
+    packs = plan.make_packs(
+        workloads.get("linear_transfer"), cells, {0: np.arange(40)}, driver.packing(driver.Place("ray", 2, True))
+    )
     whole, _ = plan.estimate(workloads.get("linear_transfer"), cells, {0: np.arange(40)})
     seconds = sum(pack.seconds for pack in packs)
     assert len(packs) == 2

@@ -16,18 +16,34 @@ from raysweep.sweep import open_sweep
 
 Call = Callable[..., Outcome]
 
-WHOLE = small_space(axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 1.0], "depth": [1, 2, 3]},
-                    zip=[["gamma", "depth"]], exclude=[{"overlap_angle": 30, "gamma": [0.3, 0.5]}], seeds=[0, 1, 2, 7])
+WHOLE = small_space(
+    axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 1.0], "depth": [1, 2, 3]},
+    zip=[["gamma", "depth"]],
+    exclude=[{"overlap_angle": 30, "gamma": [0.3, 0.5]}],
+    seeds=[0, 1, 2, 7],
+)
 
 
-@pytest.mark.parametrize("changes", [
-    {"seeds": 2}, {"seeds": [7, 1]}, {"axes": {**WHOLE["axes"], "overlap_angle": [60]}, "exclude": []},
-    {"axes": {"overlap_angle": [30, 60], "gamma": [0.3, 1.0], "depth": [1, 3]},
-     "exclude": [{"overlap_angle": 30, "gamma": 0.3}], "seeds": 1},
-    {"axes": {"overlap_angle": [60, 30], "gamma": [1.0], "depth": [3]}, "exclude": []},
-    {"seeds": 1, "description": "told otherwise", "resources": {"cpus_per_trial": 2},
-     "analysis": [{"trend": {"metric": "risk_finetune", "x": "overlap_angle"}}]},
-])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seeds": 2},
+        {"seeds": [7, 1]},
+        {"axes": {**WHOLE["axes"], "overlap_angle": [60]}, "exclude": []},
+        {
+            "axes": {"overlap_angle": [30, 60], "gamma": [0.3, 1.0], "depth": [1, 3]},
+            "exclude": [{"overlap_angle": 30, "gamma": 0.3}],
+            "seeds": 1,
+        },
+        {"axes": {"overlap_angle": [60, 30], "gamma": [1.0], "depth": [3]}, "exclude": []},
+        {
+            "seeds": 1,
+            "description": "told otherwise",
+            "resources": {"cpus_per_trial": 2},
+            "analysis": [{"trend": {"metric": "risk_finetune", "x": "overlap_angle"}}],
+        },
+    ],
+)
 def test_a_part_of_a_sweep_is_there_already(changes: dict[str, Any], storage: Path) -> None:
     whole = rows(run(storage, WHOLE))
     before, asked = files_of(storage), {**WHOLE, **changes}
@@ -42,8 +58,9 @@ def test_a_part_of_a_sweep_is_there_already(changes: dict[str, Any], storage: Pa
 
 
 def test_the_line_of_the_readme_works_after_the_whole_sweep(storage: Path) -> None:
-    space = small_space(seeds=4, analysis=[{"boundary": {"metric": "transferability_linear", "x": "overlap_angle",
-                                                         "y": "gamma"}}])
+    space = small_space(
+        seeds=4, analysis=[{"boundary": {"metric": "transferability_linear", "x": "overlap_angle", "y": "gamma"}}]
+    )
     run(storage, space, report=True, tracking_uri=None)
     before = files_of(storage)
     said: list[str] = []
@@ -67,9 +84,13 @@ def test_the_command_line_says_that_it_is_a_part(call: Call, storage: Path, spac
     assert "a part of the sweep that is there" in dry.out
     assert "nothing to compute" in dry.out
     outcome = call("run", space, "--set", "seeds=1", "--set", "axes.gamma=[0.5]", *there)
-    assert (outcome.code, outcome.err) == (0, (
-        "small: this is a part of that sweep, whose record, mirror and report stay those of the whole\n"
-        "small: 2 rows of this part are there; nothing to compute\n"))
+    assert (outcome.code, outcome.err) == (
+        0,
+        (
+            "small: this is a part of that sweep, whose record, mirror and report stay those of the whole\n"
+            "small: 2 rows of this part are there; nothing to compute\n"
+        ),
+    )
     assert files_of(storage) == before
 
 
@@ -77,8 +98,12 @@ def test_more_of_one_and_fewer_of_another_is_refused(call: Call, storage: Path, 
     there = ["--storage", storage, *QUIET]
     assert call("run", space, *there).code == 0
     before = files_of(storage)
-    for changes, key in ((["seeds=5", "axes.gamma=[0.3, 1.0]"], "axes.gamma"), (["seeds=[0, 5]"], "seeds"),
-                         (["axes.gamma=[0.3, 0.7]"], "axes.gamma"), (["seeds=1", "fixed.noise=0.3"], "fixed.noise")):
+    for changes, key in (
+        (["seeds=5", "axes.gamma=[0.3, 1.0]"], "axes.gamma"),
+        (["seeds=[0, 5]"], "seeds"),
+        (["axes.gamma=[0.3, 0.7]"], "axes.gamma"),
+        (["seeds=1", "fixed.noise=0.3"], "fixed.noise"),
+    ):
         sets = [word for change in changes for word in ("--set", change)]
         refused(call("run", space, *sets, *there), f"{key}: the sweep small exists with ", "--name")
     assert files_of(storage) == before
@@ -112,20 +137,35 @@ def test_failures_of_a_part_are_its_own(sandbox: Path, storage: Path, tmp_path: 
     assert (part.code, "1 of 2 rows failed" in part.err) == (1, True)
 
 
-@pytest.mark.parametrize("search", [
-    {"random": {"cells": 4}}, {"boundary": {"metric": "transferability_linear", "budget": 5, "start": 2}}])
-def test_of_a_search_the_rows_of_a_part_are_those_it_chose(search: dict[str, Any], storage: Path, tmp_path: Path,
-                                                           call: Call) -> None:
+@pytest.mark.parametrize(
+    "search", [{"random": {"cells": 4}}, {"boundary": {"metric": "transferability_linear", "budget": 5, "start": 2}}]
+)
+def test_of_a_search_the_rows_of_a_part_are_those_it_chose(
+    search: dict[str, Any], storage: Path, tmp_path: Path, call: Call
+) -> None:
     space = small_space(search=search)
     whole = rows(run(storage, space))
     before = files_of(storage)
     assert {(row["cell"], row["seed"]) for row in rows(run(storage, space, seeds=1))} == {
-        (row["cell"], row["seed"]) for row in whole if row["seed"] == 0}
+        (row["cell"], row["seed"]) for row in whole if row["seed"] == 0
+    }
     part = run(storage, space, axes={"gamma": [0.5, 1.0]})
     assert [repr(row) for row in rows(part)] == [repr(row) for row in whole if row["gamma"] in (0.5, 1.0)]
     written(tmp_path, space)
-    refused(call("run", tmp_path / "space.yaml", "--set", "seeds=1", "--storage", storage, *QUIET, "--on-code-change",
-                 "recompute"), "--on-code-change: ")
+    refused(
+        call(
+            "run",
+            tmp_path / "space.yaml",
+            "--set",
+            "seeds=1",
+            "--storage",
+            storage,
+            *QUIET,
+            "--on-code-change",
+            "recompute",
+        ),
+        "--on-code-change: ",
+    )
     assert files_of(storage) == before
 
 

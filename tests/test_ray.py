@@ -23,11 +23,13 @@ run = functools.partial(run_anywhere, executor="ray")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_rows_are_the_same_on_any_number_of_workers(workers: int, ray_cluster: str, storage: Path,
-                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_the_same_on_any_number_of_workers(
+    workers: int, ray_cluster: str, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(driver.PACK_FLOOR, "ray", 1e-4)  # several packs for each worker
-    space = small_space(axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.9, 1.0, 1.5], "dim": [20, 100]},
-                        fixed={"noise": 0.2}, seeds=8)
+    space = small_space(
+        axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.9, 1.0, 1.5], "dim": [20, 100]}, fixed={"noise": 0.2}, seeds=8
+    )
     found = run(storage, space, workers=workers)
     assert len(list((found.folder / "ledger").iterdir())) >= 3
     assert_same_rows(rows(found), rows(run(storage / "inline", space, executor="inline")))
@@ -39,8 +41,9 @@ def test_rows_are_the_same_on_any_number_of_workers(workers: int, ray_cluster: s
     assert len(open_sweep("small", storage).results()) == 16 * 9
 
 
-def test_a_worker_killed_in_mid_pack_costs_no_row(ray_cluster: str, sandbox: Path, storage: Path,
-                                                  tmp_path: Path) -> None:
+def test_a_worker_killed_in_mid_pack_costs_no_row(
+    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
     table = run(storage, sandbox_space(tmp_path, ["compute", "die_once", "compute", "die_once"])).results()
     assert table["status"].tolist() == ["ok"] * 4
     assert table["y"].tolist() == [0, 1, 2, 3]
@@ -58,8 +61,9 @@ def test_a_cluster_that_cannot_hold_a_trial_says_so(ray_cluster: str, storage: P
 
 
 @pytest.mark.slow
-def test_a_row_that_kills_every_worker_is_recorded_as_failed(ray_cluster: str, sandbox: Path, storage: Path,
-                                                              tmp_path: Path) -> None:
+def test_a_row_that_kills_every_worker_is_recorded_as_failed(
+    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
     sweep = run(storage, sandbox_space(tmp_path, ["compute", "die", "raise"]))
     assert sweep.results()["status"].tolist() == ["ok", "failed", "failed"]
     reasons = [row["error"] for row in sorted(sweep.failures(), key=lambda row: row["error"])]
@@ -69,8 +73,9 @@ def test_a_row_that_kills_every_worker_is_recorded_as_failed(ray_cluster: str, s
 
 
 @pytest.mark.slow
-def test_a_halt_on_ray_waits_for_no_trial_that_still_runs(ray_cluster: str, sandbox: Path, storage: Path,
-                                                          tmp_path: Path) -> None:
+def test_a_halt_on_ray_waits_for_no_trial_that_still_runs(
+    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
     space = sandbox_space(tmp_path, ["compute", "halt", "wait"])
     written(tmp_path, space)
     started = time.monotonic()
@@ -90,8 +95,13 @@ def test_ctrl_c_on_ray_keeps_what_is_done(ray_cluster: str, sandbox: Path, stora
     written(tmp_path, sandbox_space(tmp_path, ["compute", "compute", "wait"]))
     process = subprocess.Popen(
         command("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "ray", "--workers", "1"),
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        env={**os.environ, "RAY_ADDRESS": ray_cluster})
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "RAY_ADDRESS": ray_cluster},
+    )
     try:
         until(lambda: len(list((storage / "sandy" / "ledger").glob("*.jsonl"))) >= 2, process)
         process.send_signal(signal.SIGINT)
@@ -107,5 +117,9 @@ def test_ctrl_c_on_ray_keeps_what_is_done(ray_cluster: str, sandbox: Path, stora
     assert len(open_sweep("sandy", storage).results()) >= 2
     raysweep.resume("sandy", storage=storage, tracking_uri="none", report=False, executor="ray", say=lambda line: None)
     assert open_sweep("sandy", storage).results()["y"].tolist() == [0, 1, 2]
-    assert sorted(path.name for path in (storage / "sandy").iterdir()) == ["driver.lock", "ledger", "logs",
-                                                                              "sweep.json"]
+    assert sorted(path.name for path in (storage / "sandy").iterdir()) == [
+        "driver.lock",
+        "ledger",
+        "logs",
+        "sweep.json",
+    ]

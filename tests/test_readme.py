@@ -32,7 +32,8 @@ def parabola(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [(group, points)] = tomllib.loads(block("toml"))["project"]["entry-points"].items()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
     (information / "entry_points.txt").write_text(
-        f"[{group}]\n" + "".join(f"{name} = {place}\n" for name, place in points.items()))
+        f"[{group}]\n" + "".join(f"{name} = {place}\n" for name, place in points.items())
+    )
     monkeypatch.syspath_prepend(tmp_path)
 
 
@@ -40,8 +41,11 @@ def test_the_workload_of_the_readme_has_noise_of_its_own_in_every_row(parabola: 
     space = {"name": "dip", "workload": "parabola", "axes": {"x": {"linspace": [-1, 3, 41]}}, "seeds": 25}
     table = run(storage, space).results()
     assert set(table["status"]) == {"ok"}
-    noise = (table.assign(noise=(table["loss"] - (table["x"] - 1) ** 2) / 0.1)
-             .pivot(index="seed", columns="x", values="noise").to_numpy())
+    noise = (
+        table.assign(noise=(table["loss"] - (table["x"] - 1) ** 2) / 0.1)
+        .pivot(index="seed", columns="x", values="noise")
+        .to_numpy()
+    )
     assert len(np.unique(noise.round(9))) == noise.size == 25 * 41
     assert abs(noise.mean()) < 0.15
     assert abs(noise.std() - 1) < 0.1

@@ -144,22 +144,32 @@ def test_what_tuning_does_to_the_metric_is_followed_over_the_length() -> None:
     assert np.allclose(table["rate"], 3e-3 * (LENGTHS / 10) ** -0.3, rtol=0.1)
 
 
-@pytest.mark.parametrize(("in_domain", "pretraining", "case"), [
-    ("falls", "falls", "quickly decreasing"),
-    ("falls", "turns", "slowly decreasing"),
-    ("turns", "turns", "constant"),
-    ("rises", "turns", "constant"),
-    ("turns", "falls", "none of the three"),
-    ("falls", "noise", "undetermined"),
-    ("noise", "turns", "undetermined"),
-    ("falls", "turns at the end", "undetermined")])
+@pytest.mark.parametrize(
+    ("in_domain", "pretraining", "case"),
+    [
+        ("falls", "falls", "quickly decreasing"),
+        ("falls", "turns", "slowly decreasing"),
+        ("turns", "turns", "constant"),
+        ("rises", "turns", "constant"),
+        ("turns", "falls", "none of the three"),
+        ("falls", "noise", "undetermined"),
+        ("noise", "turns", "undetermined"),
+        ("falls", "turns at the end", "undetermined"),
+    ],
+)
 def test_the_papers_case_is_told_by_the_losses_at_the_tuned_rate(in_domain: str, pretraining: str, case: str) -> None:
     """The rate falls slowly in all of them; what O §3.4.2 calls them follows from the losses alone."""
     rng = np.random.default_rng(11)
-    runs = {"falls": (-0.5, 0.0), "turns": (0.0, 0.3), "rises": (0.5, 0.0), "noise": (0.0, 0.0),
-            "turns at the end": (-0.5, 0.0)}
+    runs = {
+        "falls": (-0.5, 0.0),
+        "turns": (0.0, 0.3),
+        "rises": (0.5, 0.0),
+        "noise": (0.0, 0.0),
+        "turns at the end": (-0.5, 0.0),
+    }
     frame = frame_of(-0.25, rng, draws=4, size=0.03, lowest=runs[in_domain]).rename(
-        columns={"lr": "finetune_lr", "length": "pretrain_length", "loss": "finetune_loss_validation"})
+        columns={"lr": "finetune_lr", "length": "pretrain_length", "loss": "finetune_loss_validation"}
+    )
     t = np.log(frame["pretrain_length"] / 10)
     linear, squared = runs[pretraining]
     noise = 0.03 * rng.standard_normal(len(frame))
@@ -167,8 +177,12 @@ def test_the_papers_case_is_told_by_the_losses_at_the_tuned_rate(in_domain: str,
     frame["pretrain_loss_after"] = linear * t + squared * t**2 + noise + np.where(last, 1.2, 0.0)
     frame.loc[last, "pretrain_loss_after"] += 3 * rng.standard_normal(last.sum())  # a rise that was not shown
     frame = frame.assign(finetune_steps=50, noise=0.0, pretrain_loss=1.0)
-    options = {"metric": "finetune_loss_validation", "lr": "finetune_lr", "length": "pretrain_length",
-               "metrics": ["pretrain_loss_after"]}
+    options = {
+        "metric": "finetune_loss_validation",
+        "lr": "finetune_lr",
+        "length": "pretrain_length",
+        "metrics": ["pretrain_loss_after"],
+    }
     section = regime_section(frame, options, workloads.get("language"), "regime")
     table = section.tables["regime_slopes"]
     assert table["paper_case"].tolist() == [case]
@@ -282,12 +296,20 @@ def test_settings_without_a_choice_of_rate_are_left_out_of_optimum_and_regime(tm
     frame = pd.DataFrame(rows, columns=["pretrain_length", "finetune_lr", "finetune_steps", "noise", "seed"])
     frame["status"] = "ok"
     frame["finetune_loss_validation"] = np.log(frame["finetune_lr"] / 4e-3) ** 2 + 0.01 * frame["seed"] + frame["noise"]
-    regime = regime_section(frame, {"metric": "finetune_loss_validation", "lr": "finetune_lr",
-                                    "length": "pretrain_length", "by": ["noise"]}, workload, "regime")
+    regime = regime_section(
+        frame,
+        {"metric": "finetune_loss_validation", "lr": "finetune_lr", "length": "pretrain_length", "by": ["noise"]},
+        workload,
+        "regime",
+    )
     assert len(regime.shown) == 1
     assert "of 3 settings" not in regime.headline
-    optimum = optimum_section(frame, {"metric": "finetune_loss_validation", "x": "finetune_lr",
-                                      "by": ["pretrain_length", "noise"]}, workload, "optimum")
+    optimum = optimum_section(
+        frame,
+        {"metric": "finetune_loss_validation", "x": "finetune_lr", "by": ["pretrain_length", "noise"]},
+        workload,
+        "optimum",
+    )
     assert len(optimum.shown) == 4
     assert all(row["noise"] == "0" or row["noise"] == 0 for row in optimum.shown)
     perturbed = frame[frame["noise"] > 0]

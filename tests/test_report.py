@@ -113,8 +113,10 @@ def test_tables_hold_the_line_and_rows_that_are_not_ok_moved_nothing(phase: tupl
     zeros = pd.read_csv(home / "tables" / "boundary_zeros.csv")
     assert zeros["gamma"].tolist() == AXES["gamma"]
     # F Thm 3.9 without noise says 60 degrees, as dim → ∞
-    expected = [brentq(lambda angle, n=gamma * 200: float(finetune_mean.transferability(angle, n, 200, 0, 2)), 40, 80)
-                for gamma in AXES["gamma"]]
+    expected = [
+        brentq(lambda angle, n=gamma * 200: float(finetune_mean.transferability(angle, n, 200, 0, 2)), 40, 80)
+        for gamma in AXES["gamma"]
+    ]
     assert zeros["theory"].tolist() == pytest.approx(expected, abs=1e-6)
     assert ((zeros["low"] < 60) & (zeros["high"] > 60)).all()
     means = pd.read_csv(home / "tables" / "curves_risk_scratch.csv")

@@ -82,12 +82,18 @@ def test_a_closed_form_that_is_known_nowhere_turns_nowhere() -> None:
     assert known_in_part == pytest.approx(3.0, abs=1e-3)
 
 
-@pytest.mark.parametrize(("notes", "words"), [
-    (["zero everywhere"] * 3, "; undetermined in 3 (zero everywhere)"),
-    (["zero everywhere", "sign not clear", "zero everywhere"],
-     "; undetermined in 3 (2 of them: zero everywhere; 1 of them: sign not clear)"),
-    (["", "", "zero everywhere"], "; undetermined in 3 (1 of them: zero everywhere)"),
-    ([""] * 3, "; undetermined in 3")])
+@pytest.mark.parametrize(
+    ("notes", "words"),
+    [
+        (["zero everywhere"] * 3, "; undetermined in 3 (zero everywhere)"),
+        (
+            ["zero everywhere", "sign not clear", "zero everywhere"],
+            "; undetermined in 3 (2 of them: zero everywhere; 1 of them: sign not clear)",
+        ),
+        (["", "", "zero everywhere"], "; undetermined in 3 (1 of them: zero everywhere)"),
+        ([""] * 3, "; undetermined in 3"),
+    ],
+)
 def test_a_headline_gives_no_reason_for_more_slices_than_have_it(notes: list[str], words: str) -> None:
     assert others_words(pd.DataFrame({"status": "undetermined", "note": notes})) == words
 
@@ -95,13 +101,30 @@ def test_a_headline_gives_no_reason_for_more_slices_than_have_it(notes: list[str
 def test_values_too_large_to_fit_are_left_out_and_said_so(tmp_path: Path) -> None:
     """A perplexity of e^600 is an ok row, and its square is no number."""
     lengths = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
-    frame = pd.DataFrame([{
-        "cell": f"c{x}", "seed": seed, "status": "ok", "pretrain_length": x, "noise": 0.0,
-        "pretrain_perplexity_after": 5 + x + 0.1 * seed} for x in lengths for seed in range(4)])
+    frame = pd.DataFrame(
+        [
+            {
+                "cell": f"c{x}",
+                "seed": seed,
+                "status": "ok",
+                "pretrain_length": x,
+                "noise": 0.0,
+                "pretrain_perplexity_after": 5 + x + 0.1 * seed,
+            }
+            for x in lengths
+            for seed in range(4)
+        ]
+    )
     frame.loc[frame["pretrain_length"] == 64, "pretrain_perplexity_after"] = [np.inf, *np.exp([600.0, 610.0, 620.0])]
     options = {"metric": "pretrain_perplexity_after", "x": "pretrain_length"}
     for kind in ("trend", "inflection"):
-        space = {"name": "s", "workload": "language", "axes": {"pretrain_length": lengths}, "fixed": {"noise": 0.0},
-                 "seeds": list(range(4)), "analysis": [{kind: options}]}
+        space = {
+            "name": "s",
+            "workload": "language",
+            "axes": {"pretrain_length": lengths},
+            "fixed": {"noise": 0.0},
+            "seeds": list(range(4)),
+            "analysis": [{kind: options}],
+        }
         line = write_report(frame, space, tmp_path / kind, sweep="s").headline[0]
         assert "4 ok rows of 28 left out, where pretrain_perplexity_after is not finite" in line

@@ -25,8 +25,10 @@ SWITCHED = replace(TOY, parameters=(*TOY.parameters, Parameter("fast", bool, Fal
 def switched(axes: dict[str, list[Any]], noise: float = 0.05) -> pd.DataFrame:
     """Rows of a workload without a closed form: gain rises with heat, and is 1 more where it is fast."""
     frame = rows_of(TOY, {name: values for name, values in axes.items() if name != "fast"}, {}, 5, noise)
-    parts = [frame.assign(fast=fast, gain=frame["gain"] + fast, cell=frame["cell"] + str(fast))
-             for fast in axes.get("fast", [False])]
+    parts = [
+        frame.assign(fast=fast, gain=frame["gain"] + fast, cell=frame["cell"] + str(fast))
+        for fast in axes.get("fast", [False])
+    ]
     return pd.concat(parts, ignore_index=True).drop(columns="gain_theory").astype({"fast": object})
 
 
@@ -38,8 +40,10 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Workload:
 
 def test_categories_are_drawn_in_the_order_of_the_axis_and_not_joined(toy: Workload, tmp_path: Path) -> None:
     axes: dict[str, list[Any]] = {"kind": ["b", "a"], "heat": [1.0, 2.0], "fast": [True, False]}
-    analysis = [{"curves": {"metric": "gain", "x": "kind", "by": ["fast"]}},
-                {"curves": {"metric": "gain", "x": "fast"}}]
+    analysis = [
+        {"curves": {"metric": "gain", "x": "kind", "by": ["fast"]}},
+        {"curves": {"metric": "gain", "x": "fast"}},
+    ]
     report = write_report(switched(axes), space_of("toy", axes, {}, analysis), tmp_path, sweep="s")
     assert "fast = true" in report.headline[0]
     drawn = (tmp_path / "figures" / "curves_gain.svg").read_text(encoding="utf-8")
@@ -53,8 +57,10 @@ def test_categories_are_drawn_in_the_order_of_the_axis_and_not_joined(toy: Workl
 
 def test_true_and_false_are_words_wherever_a_report_shows_them(toy: Workload, tmp_path: Path) -> None:
     axes: dict[str, list[Any]] = {"heat": np.linspace(0.3, 5.3, 9).tolist(), "fast": [False, True]}
-    analysis = [{kind: {"metric": "gain", "x": "heat", "by": ["fast"]}}
-                for kind in ("boundary", "trend", "optimum", "inflection")]
+    analysis = [
+        {kind: {"metric": "gain", "x": "heat", "by": ["fast"]}}
+        for kind in ("boundary", "trend", "optimum", "inflection")
+    ]
     space = space_of("toy", axes, {"kind": "a"}, analysis)
     write_report(switched(axes), space, tmp_path, sweep="s")
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
@@ -68,13 +74,18 @@ def test_true_and_false_are_words_wherever_a_report_shows_them(toy: Workload, tm
 
 
 @pytest.mark.parametrize("kind", ["boundary", "curves", "agreement", "relation"])
-def test_where_there_is_no_closed_form_none_is_spoken_of(kind: str, toy: Workload, monkeypatch: pytest.MonkeyPatch,
-                                                        tmp_path: Path) -> None:
+def test_where_there_is_no_closed_form_none_is_spoken_of(
+    kind: str, toy: Workload, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     second = replace(toy, metrics=(*toy.metrics, replace(toy.metrics[0], name="loss")))
     monkeypatch.setattr(workloads, "get", {"toy": second}.__getitem__)
     axes: dict[str, list[Any]] = {"heat": np.linspace(0.3, 5.3, 9).tolist(), "load": [1, 2, 4]}
-    options = {"boundary": {"metric": "gain", "x": "heat", "y": "load"}, "curves": {"metric": "gain", "x": "heat"},
-               "agreement": None, "relation": {"x": "loss", "y": "gain"}}
+    options = {
+        "boundary": {"metric": "gain", "x": "heat", "y": "load"},
+        "curves": {"metric": "gain", "x": "heat"},
+        "agreement": None,
+        "relation": {"x": "loss", "y": "gain"},
+    }
     frame = switched(axes).assign(loss=lambda rows: -rows["gain"])
     report = write_report(frame, space_of("toy", axes, {}, [{kind: options[kind]}]), tmp_path, sweep="s")
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
@@ -88,15 +99,20 @@ def test_where_there_is_no_closed_form_none_is_spoken_of(kind: str, toy: Workloa
         assert "closed form" not in figure.read_text(encoding="utf-8")
 
 
-def test_engines_are_compared_by_every_metric_where_none_has_a_closed_form(monkeypatch: pytest.MonkeyPatch,
-                                                                           tmp_path: Path) -> None:
+def test_engines_are_compared_by_every_metric_where_none_has_a_closed_form(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     engine = Parameter("engine", str, "limit", "engine", choices=("limit", "flow"))
     workload = replace(SWITCHED, parameters=(*SWITCHED.parameters, engine))
     monkeypatch.setattr(workloads, "get", {"toy": workload}.__getitem__)
     axes: dict[str, list[Any]] = {"heat": [0.1, 0.2, 0.4]}
     frame = switched(axes).assign(gain=3.0)
-    both = pd.concat([frame.assign(engine="limit"),
-                      frame.assign(engine="flow", gain=frame["gain"] + frame["heat"] ** 2, cell=frame["cell"] + "f")])
+    both = pd.concat(
+        [
+            frame.assign(engine="limit"),
+            frame.assign(engine="flow", gain=frame["gain"] + frame["heat"] ** 2, cell=frame["cell"] + "f"),
+        ]
+    )
     space = space_of("toy", {**axes, "engine": ["limit", "flow"]}, {}, [{"engines": {"x": "heat"}}])
     said = write_report(both, space, tmp_path, sweep="s").headline[0]
     assert said.startswith("difference to limit, gain: flow of order 2.00 as heat → 0"), said
@@ -112,11 +128,15 @@ def test_the_scale_of_a_space_is_that_of_its_fits_and_figures(toy: Workload, tmp
     for scale in ("log", "linear"):
         space = {**space_of("toy", axes, {}, analysis), "scale": {"heat": scale}}
         write_report(frame, space, tmp_path / scale, sweep="s")
-        tables = {name: pd.read_csv(tmp_path / scale / "tables" / f"{name}.csv")
-                  for name in ("inflection_turns", "trend_trends", "optimum_optima", "boundary_zeros")}
-        methods[scale] = ("in log x" in tables["inflection_turns"]["method"][0],
-                          bool(tables["trend_trends"]["logarithmic"][0]),
-                          "in log heat" in tables["optimum_optima"]["method"][0])
+        tables = {
+            name: pd.read_csv(tmp_path / scale / "tables" / f"{name}.csv")
+            for name in ("inflection_turns", "trend_trends", "optimum_optima", "boundary_zeros")
+        }
+        methods[scale] = (
+            "in log x" in tables["inflection_turns"]["method"][0],
+            bool(tables["trend_trends"]["logarithmic"][0]),
+            "in log heat" in tables["optimum_optima"]["method"][0],
+        )
         methods[scale] += (tables["boundary_zeros"]["estimate"][0],)
         drawn = (tmp_path / scale / "figures" / "trend_curves.svg").read_text(encoding="utf-8")
         assert (">25<" in drawn or ">20<" in drawn) == (scale == "linear")
@@ -155,19 +175,27 @@ def test_a_scale_is_checked_recorded_and_changes_no_row() -> None:
 
 
 def test_a_scale_that_a_workload_declares_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind, scale, complaint in ((float, "logarithmic", "expected one of log, linear, got 'logarithmic'"),
-                                   (bool, "log", "expected no scale, its values being categories, got 'log'")):
+    for kind, scale, complaint in (
+        (float, "logarithmic", "expected one of log, linear, got 'logarithmic'"),
+        (bool, "log", "expected no scale, its values being categories, got 'log'"),
+    ):
         with pytest.raises(ValueError, match=f"heat.scale: {complaint}"):
             Parameter("heat", kind, kind(0), "heat", scale=scale)
-    declared = replace(TRANSFER, parameters=tuple(replace(parameter, scale="log" if parameter.name == "noise" else "")
-                                                  for parameter in TRANSFER.parameters))
+    declared = replace(
+        TRANSFER,
+        parameters=tuple(
+            replace(parameter, scale="log" if parameter.name == "noise" else "") for parameter in TRANSFER.parameters
+        ),
+    )
     monkeypatch.setattr(workloads, "get", {"linear_transfer": declared}.__getitem__)
     asked = {"name": "s", "workload": "linear_transfer", "axes": {"noise": [0.0, 0.1]}}
     kept = restore(validate(asked).as_dict())
     with pytest.raises(InputError) as wrong:
         plan.enumerate_cells(kept)
-    assert str(wrong.value) == ("axes.noise: expected values above 0, since linear_transfer reads this axis in log, "
-                                "got 0 (scale.noise=linear reads it as it is)")
+    assert str(wrong.value) == (
+        "axes.noise: expected values above 0, since linear_transfer reads this axis in log, "
+        "got 0 (scale.noise=linear reads it as it is)"
+    )
     assert len(plan.enumerate_cells(kept, check=False)) == 2  # rows that are there stay to be seen
     assert len(plan.enumerate_cells(validate({**asked, "scale": {"noise": "linear"}}))) == 2
     assert len(plan.enumerate_cells(validate({**asked, "axes": {"gamma": [0.5]}, "fixed": {"noise": 0}}))) == 1

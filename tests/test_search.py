@@ -15,15 +15,24 @@ from raysweep.reporting import fit_boundary
 from raysweep.sweep import Sweep
 
 GRID: dict[str, Any] = {
-    "name": "sought", "workload": "linear_transfer",
+    "name": "sought",
+    "workload": "linear_transfer",
     "axes": {"overlap_angle": {"linspace": [2, 90, 45]}, "gamma": [0.2, 0.5, 0.8, 1.5]},
-    "fixed": {"dim": 200, "noise": 0.2}, "seeds": 8,
+    "fixed": {"dim": 200, "noise": 0.2},
+    "seeds": 8,
 }
 
 
 def run(storage: Path, search: dict[str, Any] | str, **options: Any) -> Sweep:
-    return raysweep.run({**GRID, "search": search}, storage=storage, executor="inline", tracking_uri="none",
-                        report=False, say=lambda line: None, **options)
+    return raysweep.run(
+        {**GRID, "search": search},
+        storage=storage,
+        executor="inline",
+        tracking_uri="none",
+        report=False,
+        say=lambda line: None,
+        **options,
+    )
 
 
 def cells(sweep: Sweep) -> set[str]:
@@ -45,8 +54,12 @@ def test_a_boundary_search_finds_the_line_of_the_grid_with_a_fraction_of_its_cel
 
 def test_the_gap_that_holds_the_sign_change_is_closed(storage: Path) -> None:
     """Without noise in the mean's sign, bisection must end with two neighbours of opposite sign in every slice."""
-    rows = run(storage, {"boundary": {"metric": "transferability_finetune", "budget": 100}}, fixed={"engine": "theory"},
-               seeds=1).results()
+    rows = run(
+        storage,
+        {"boundary": {"metric": "transferability_finetune", "budget": 100}},
+        fixed={"engine": "theory"},
+        seeds=1,
+    ).results()
     angles = np.linspace(2, 90, 45)
     for gamma, part in rows[rows["gamma"] < 1].groupby("gamma"):
         part = part.sort_values("overlap_angle")
@@ -67,13 +80,21 @@ def test_a_budget_is_kept_and_a_greater_one_goes_on(storage: Path, call: Any) ->
 def sought(storage: Path, folder: Path, kind: str, axes: dict[str, Any], budget: int, **changes: Any) -> Sweep:
     """A search in y = x + seed, whose mean over eight draws is x + 3.5 and certain to 2.05 on either side; `added`
     does nothing to it."""
-    space = {"name": "sandy", "workload": "sandbox", "axes": axes, "fixed": {"folder": str(folder)}, "seeds": 8,
-             "search": {kind: {"metric": "y", "x": "x", "budget": budget}}, **changes}
+    space = {
+        "name": "sandy",
+        "workload": "sandbox",
+        "axes": axes,
+        "fixed": {"folder": str(folder)},
+        "seeds": 8,
+        "search": {kind: {"metric": "y", "x": "x", "budget": budget}},
+        **changes,
+    }
     return run_space(storage, space)
 
 
 def test_a_zero_among_cells_whose_sign_the_draws_do_not_tell_is_closed_in_on(
-        sandbox: Path, storage: Path, tmp_path: Path) -> None:
+    sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
     """The five that it starts with have the signs - - ? + +; soon there are more of no sign, side by side."""
     table = sought(storage, tmp_path, "boundary", {"x": {"linspace": [-10, 2, 49]}}, 49).results()
     computed = np.unique(table["x"])
@@ -83,7 +104,8 @@ def test_a_zero_among_cells_whose_sign_the_draws_do_not_tell_is_closed_in_on(
 
 @pytest.mark.parametrize("kind", ["boundary", "optimum"])
 def test_a_budget_that_is_too_small_is_shared_by_the_slices(
-        kind: str, sandbox: Path, storage: Path, tmp_path: Path) -> None:
+    kind: str, sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
     axes = {"added": [float(n) for n in range(6)], "x": {"linspace": [-10, 2, 65]}}
     before: set[str] = set()
     for budget in (4, 20, 30, 33, 45):
@@ -122,8 +144,13 @@ def test_a_random_search_is_a_fixed_subset_of_the_grid(storage: Path) -> None:
 
 def test_a_random_search_keeps_its_cells_when_an_axis_grows(sandbox: Path, storage: Path, tmp_path: Path) -> None:
     def chosen(name: str, values: list[float], count: int = 20) -> set[str]:
-        space = {"name": "sandy", "workload": "sandbox", "axes": {"x": values}, "fixed": {"folder": str(tmp_path)},
-                 "search": {"random": {"cells": count}}}
+        space = {
+            "name": "sandy",
+            "workload": "sandbox",
+            "axes": {"x": values},
+            "fixed": {"folder": str(tmp_path)},
+            "search": {"random": {"cells": count}},
+        }
         found = run_space(storage / name, space)
         return cells(found)
 

@@ -27,12 +27,35 @@ Call = Callable[..., Outcome]
 
 UNPICKLERS = {"pickle", "_pickle", "cPickle", "dill", "joblib", "cloudpickle", "shelve", "marshal", "jsonpickle"}
 BUILTINS = {"eval", "exec", "compile", "__import__"}
-CALLS = {("yaml", name) for name in ("load", "load_all", "full_load", "full_load_all", "unsafe_load", "unsafe_load_all",
-                                     "Loader", "FullLoader", "UnsafeLoader", "CLoader")}
-CALLS |= {("os", "system"), ("os", "popen"), ("pandas", "read_pickle"), ("pd", "read_pickle"), ("pandas", "eval"),
-          ("pd", "eval"), ("subprocess", "getoutput")}
-MUST_SAY = {("torch", "load"): ("weights_only", True), ("np", "load"): ("allow_pickle", False),
-            ("numpy", "load"): ("allow_pickle", False)}
+CALLS = {
+    ("yaml", name)
+    for name in (
+        "load",
+        "load_all",
+        "full_load",
+        "full_load_all",
+        "unsafe_load",
+        "unsafe_load_all",
+        "Loader",
+        "FullLoader",
+        "UnsafeLoader",
+        "CLoader",
+    )
+}
+CALLS |= {
+    ("os", "system"),
+    ("os", "popen"),
+    ("pandas", "read_pickle"),
+    ("pd", "read_pickle"),
+    ("pandas", "eval"),
+    ("pd", "eval"),
+    ("subprocess", "getoutput"),
+}
+MUST_SAY = {
+    ("torch", "load"): ("weights_only", True),
+    ("np", "load"): ("allow_pickle", False),
+    ("numpy", "load"): ("allow_pickle", False),
+}
 
 
 def executes(source: str) -> Iterator[str]:
@@ -46,8 +69,9 @@ def executes(source: str) -> Iterator[str]:
             yield f"{node.lineno}: {node.value.id}.{node.attr}"
         if not isinstance(node, ast.Call):
             continue
-        said = {word.arg: word.value.value for word in node.keywords
-                if word.arg and isinstance(word.value, ast.Constant)}
+        said = {
+            word.arg: word.value.value for word in node.keywords if word.arg and isinstance(word.value, ast.Constant)
+        }
         if isinstance(node.func, ast.Name) and node.func.id in BUILTINS:
             yield f"{node.lineno}: {node.func.id}"
         if said.get("allow_pickle") or said.get("shell"):
@@ -65,10 +89,24 @@ def test_no_module_can_execute_what_it_reads() -> None:
     assert {str(path): found for path in modules if (found := list(executes(path.read_text())))} == {}
 
 
-@pytest.mark.parametrize("line", [
-    "import pickle", "from dill import loads", "import joblib.memory", "eval('1')", "yaml.load(text, Loader=x)",
-    "yaml.UnsafeLoader", "torch.load(path)", "torch.load(path, weights_only=False)", "np.load(path)",
-    "np.load(path, allow_pickle=True)", "pd.read_pickle(path)", "os.system(line)", "subprocess.run(line, shell=True)"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import pickle",
+        "from dill import loads",
+        "import joblib.memory",
+        "eval('1')",
+        "yaml.load(text, Loader=x)",
+        "yaml.UnsafeLoader",
+        "torch.load(path)",
+        "torch.load(path, weights_only=False)",
+        "np.load(path)",
+        "np.load(path, allow_pickle=True)",
+        "pd.read_pickle(path)",
+        "os.system(line)",
+        "subprocess.run(line, shell=True)",
+    ],
+)
 def test_the_search_for_such_a_module_is_awake(line: str) -> None:
     assert len(list(executes(line))) >= 1
     assert not list(executes("np.load(p, allow_pickle=False); torch.load(p, weights_only=True); re.compile(p)"))
@@ -105,8 +143,13 @@ def small(call: Call, storage: Path, tmp_path: Path) -> Path:
 
 def tags(path: Path) -> list[str]:
     """YAML that asks PyYAML's unsafe loaders to execute."""
-    return [f"!!python/object/apply:os.system ['touch {path}']", f"!!python/object/apply:pathlib.Path.touch [{path}]",
-            "!!python/name:os.system", "!!python/object/new:os.system [x]", "!!python/module:os"]
+    return [
+        f"!!python/object/apply:os.system ['touch {path}']",
+        f"!!python/object/apply:pathlib.Path.touch [{path}]",
+        "!!python/name:os.system",
+        "!!python/object/new:os.system [x]",
+        "!!python/module:os",
+    ]
 
 
 def test_a_space_is_plain_data(call: Call, canary: Path, tmp_path: Path, storage: Path) -> None:
@@ -128,9 +171,21 @@ def test_a_pickle_for_a_record_is_one_line(call: Call, canary: Path, small: Path
     assert (listed.code, listed.out.count("\n")) == (0, 1)
 
 
-@pytest.mark.parametrize("change", [
-    {"sweep": "../small"}, {"sweep": None}, {"sweep_id": "x' or tags.`a` = 'b"}, {"sweep_id": 3}, {"tracking_uri": [1]},
-    {"store": 3}, {"format": "!!python"}, {"space": []}, {"space": None}, {"created": None, "more": 1}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sweep": "../small"},
+        {"sweep": None},
+        {"sweep_id": "x' or tags.`a` = 'b"},
+        {"sweep_id": 3},
+        {"tracking_uri": [1]},
+        {"store": 3},
+        {"format": "!!python"},
+        {"space": []},
+        {"space": None},
+        {"created": None, "more": 1},
+    ],
+)
 def test_a_record_with_a_strange_value_is_one_line(call: Call, small: Path, change: dict[str, Any]) -> None:
     plain = json.loads((small / "sweep.json").read_text())
     (small / "sweep.json").write_text(json.dumps({**plain, **change}))
@@ -163,11 +218,13 @@ def test_pickles_in_the_store_are_damage_or_one_line(call: Call, canary: Path, t
     checksum = checkpoints.Checksum()
     checksum.add(np.frombuffer(evil, np.uint8))
     body = {"meta": {}, "describe": {}, "published": "", "format": 1, "bytes": len(evil), "raysweep": "0"}
-    (entries / "forged.json").write_bytes(seal(
-        {**body, "stage": "forged", "weights": f"entries/{weights.name}", "checksum": checksum.result()}))
+    (entries / "forged.json").write_bytes(
+        seal({**body, "stage": "forged", "weights": f"entries/{weights.name}", "checksum": checksum.result()})
+    )
     (tmp_path / "secret").write_text("not for the store")
-    (entries / "elsewhere.json").write_bytes(seal(
-        {**body, "stage": "elsewhere", "weights": "../secret", "bytes": 17, "checksum": "0" * 64}))
+    (entries / "elsewhere.json").write_bytes(
+        seal({**body, "stage": "elsewhere", "weights": "../secret", "bytes": 17, "checksum": "0" * 64})
+    )
     forged = store.fetch("forged")
     assert forged is not None
     with pytest.raises(Damaged, match="not safetensors"):
@@ -202,8 +259,15 @@ def test_a_pickle_for_the_mlflow_database_is_one_line(call: Call, canary: Path, 
 
 def test_what_tune_might_take_for_its_own_is_not_read(call: Call, canary: Path, small: Path, ray_cluster: str) -> None:
     evil = pickle.dumps(Canary(canary))
-    for name in ("tune/tuner.pkl", "tune/trainable.pkl", "tune/searcher-state-1.pkl", "tuner.pkl", "trainable.pkl",
-                 "tune/search_gen_state-1.json", "tune/experiment_state-1.json"):
+    for name in (
+        "tune/tuner.pkl",
+        "tune/trainable.pkl",
+        "tune/searcher-state-1.pkl",
+        "tuner.pkl",
+        "trainable.pkl",
+        "tune/search_gen_state-1.json",
+        "tune/experiment_state-1.json",
+    ):
         path = small / "tune" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(evil)
@@ -214,8 +278,27 @@ def test_what_tune_might_take_for_its_own_is_not_read(call: Call, canary: Path, 
     assert len(call("results", "small", "--storage", small.parent).out.splitlines()) == 19
 
 
-BAD_NAMES = ["..", "../small", "/small", "a/b", "a\\b", "a\0b", "", " ", ".hidden", "-x", "x" * 65, "a\u2215b",
-             "a\uff0fb", "a\u2028b", "a\nb", "~root", "$HOME", "\u202egnp", "a\x1b[2Jb"]
+BAD_NAMES = [
+    "..",
+    "../small",
+    "/small",
+    "a/b",
+    "a\\b",
+    "a\0b",
+    "",
+    " ",
+    ".hidden",
+    "-x",
+    "x" * 65,
+    "a\u2215b",
+    "a\uff0fb",
+    "a\u2028b",
+    "a\nb",
+    "~root",
+    "$HOME",
+    "\u202egnp",
+    "a\x1b[2Jb",
+]
 RESERVED = ["store", "mlflow.db", "mlflow-artifacts"]
 
 
@@ -231,8 +314,9 @@ def test_a_new_name_cannot_leave_the_storage(name: str, call: Call, storage: Pat
 
 
 @pytest.mark.parametrize("name", [name for name in BAD_NAMES if not name.startswith("-")] + ["../outside", *RESERVED])
-def test_the_name_of_a_sweep_finds_nothing_outside_the_storage(name: str, call: Call, small: Path,
-                                                              tmp_path: Path) -> None:
+def test_the_name_of_a_sweep_finds_nothing_outside_the_storage(
+    name: str, call: Call, small: Path, tmp_path: Path
+) -> None:
     small.rename(tmp_path / "outside")  # a whole sweep beside the storage
     assert call("run", tmp_path / "small.yaml", "--name", "other", "--storage", small.parent, *QUIET).code == 0
     before = files_of(tmp_path)
@@ -252,8 +336,12 @@ def test_the_name_of_a_stage_finds_nothing_outside_the_store(stage: str, call: C
     (tmp_path / "outside.json").write_text("{}")
     before = files_of(tmp_path)
     refused(call("store", "prune", stage, "--yes", "--store", tmp_path / "store"), "")
-    for action in (store.fetch, store.look, lambda name: store.publish(name, {}, {}),
-                   lambda name: store.refer("s", [name])):
+    for action in (
+        store.fetch,
+        store.look,
+        lambda name: store.publish(name, {}, {}),
+        lambda name: store.refer("s", [name]),
+    ):
         with pytest.raises(ValueError, match="expected a stage id"):
             action(stage)
     with pytest.raises(ValueError, match="expected a plain name"):
@@ -272,8 +360,10 @@ def test_a_link_in_the_storage_does_not_lead_out_of_it(inner: str, call: Call, s
         (outside / "report.html").write_text("mine")
     path.symlink_to(outside)
     before = files_of(outside) if outside.is_dir() else {"": outside.read_bytes()}
-    for words in (*([command, "small"] for command in ("status", "resume", "results", "report", "sync", "delete")),
-                  ["run", str(tmp_path / "small.yaml")]):
+    for words in (
+        *([command, "small"] for command in ("status", "resume", "results", "report", "sync", "delete")),
+        ["run", str(tmp_path / "small.yaml")],
+    ):
         refused(call(*words, "--storage", small.parent), f"{path}: is a link")
     assert (files_of(outside) if outside.is_dir() else {"": outside.read_bytes()}) == before
 
@@ -295,15 +385,25 @@ def test_a_report_and_a_log_write_over_no_link(call: Call, small: Path, tmp_path
     assert call("resume", "small", "--storage", small.parent, *QUIET).code == 0
     assert target.read_text() == "mine"
     assert not list((tmp_path / "folder").iterdir())
-    (small / "report" / ".report-files.json").write_text(json.dumps(
-        {name: hashlib.sha256(b"mine").hexdigest() for name in ("../../../precious", str(target), "figures/../../x")}))
+    (small / "report" / ".report-files.json").write_text(
+        json.dumps(
+            {
+                name: hashlib.sha256(b"mine").hexdigest()
+                for name in ("../../../precious", str(target), "figures/../../x")
+            }
+        )
+    )
     assert call("report", "small", "--storage", small.parent).code == 0
     assert target.read_text() == "mine"
 
 
 def test_a_path_that_no_file_can_have_is_one_line(call: Call, small: Path, tmp_path: Path) -> None:
-    for words in (["results", "small", "-o", str(tmp_path / "a\0b")], ["report", "small", "-o", str(tmp_path / "a\0b")],
-                  ["results", "small", "-o", str(tmp_path)], ["results", "small", "-o", str(tmp_path / ("x" * 300))]):
+    for words in (
+        ["results", "small", "-o", str(tmp_path / "a\0b")],
+        ["report", "small", "-o", str(tmp_path / "a\0b")],
+        ["results", "small", "-o", str(tmp_path)],
+        ["results", "small", "-o", str(tmp_path / ("x" * 300))],
+    ):
         refused(call(*words, "--storage", small.parent), "")
     for storage in (str(tmp_path / "a\0b"), str(tmp_path / ("x" * 300))):
         for words in (["run", str(tmp_path / "small.yaml"), *QUIET], ["status", "small"], ["store", "list"]):
@@ -316,7 +416,9 @@ def test_a_path_that_no_file_can_have_is_one_line(call: Call, small: Path, tmp_p
 
 
 def test_a_report_shows_the_words_of_a_space_as_words(call: Call, storage: Path, tmp_path: Path) -> None:
-    evil = "<script>alert(1)</script> <img src=x onerror=alert(1)> [a](javascript:alert(1)) ![b](http://example.org/x.png)"
+    evil = (
+        "<script>alert(1)</script> <img src=x onerror=alert(1)> [a](javascript:alert(1)) ![b](http://example.org/x.png)"
+    )
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(small_space(description=evil)))
     assert call("run", tmp_path / "small.yaml", "--storage", storage, "--tracking-uri", "none").code == 0
     page = (storage / "small" / "report" / "report.html").read_text()
@@ -330,6 +432,7 @@ def test_a_billion_laughs_are_one_line_and_soon(call: Call, tmp_path: Path) -> N
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
     for where in ("", "axes:", "fixed:", "seeds:", "exclude:", "analysis:", "analysis: [{boundary: {lines: *a11}}]"):
         text = "name: x\nworkload: linear_transfer\n" + "\n".join(
-            [*lines, where] if "[" in where else [where, *(f"  {line}" if where else line for line in lines)])
+            [*lines, where] if "[" in where else [where, *(f"  {line}" if where else line for line in lines)]
+        )
         (tmp_path / "laughs.yaml").write_text(text)
         refused(call("run", tmp_path / "laughs.yaml", *QUIET), "")

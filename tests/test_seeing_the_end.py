@@ -54,13 +54,16 @@ def driving(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
 
 def finished_cells(database: Path) -> int:
     with contextlib.closing(sqlite3.connect(database)) as db:
-        found = db.execute("SELECT COUNT(*) FROM runs r JOIN tags t ON t.run_uuid = r.run_uuid AND t.key = "
-                           "'raysweep.cell' WHERE r.lifecycle_stage = 'active' AND r.status = 'FINISHED'").fetchone()
+        found = db.execute(
+            "SELECT COUNT(*) FROM runs r JOIN tags t ON t.run_uuid = r.run_uuid AND t.key = "
+            "'raysweep.cell' WHERE r.lifecycle_stage = 'active' AND r.status = 'FINISHED'"
+        ).fetchone()
     return int(found[0])
 
 
-def test_status_says_that_the_mirror_is_written_and_how_far(space: Path, storage: Path, database: Path, call: Call,
-                                                            ) -> None:
+def test_status_says_that_the_mirror_is_written_and_how_far(
+    space: Path, storage: Path, database: Path, call: Call
+) -> None:
     with driving("run", space, "--storage", storage, "--executor", "inline", "--no-report") as driver:
         with nobody_else_writes(database):
             until((storage / "small" / signs.PHASE).exists, driver)
@@ -82,15 +85,17 @@ def test_whoever_waits_for_few_cells_is_told_that_nobody_has_to(space: Path, sto
         assert driver.stderr is not None
         with nobody_else_writes(database):
             told = next((line for line in driver.stderr if "Ctrl-C is safe" in line), "")
-        assert told == ("writing the last 6 cells to MLflow; all rows are kept: Ctrl-C is safe here, and "
-                        f"`raysweep sync small --storage {storage}` writes what is missing then\n")
+        assert told == (
+            "writing the last 6 cells to MLflow; all rows are kept: Ctrl-C is safe here, and "
+            f"`raysweep sync small --storage {storage}` writes what is missing then\n"
+        )
         assert driver.wait(timeout=60) == 0
 
 
 @pytest.mark.parametrize("problem", [OSError("no room"), InputError("--storage", "no such bucket")])
-def test_a_sign_that_cannot_be_left_costs_the_mirror_nothing(problem: Exception, space: Path, storage: Path,
-                                                             database: Path, call: Call,
-                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sign_that_cannot_be_left_costs_the_mirror_nothing(
+    problem: Exception, space: Path, storage: Path, database: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     usual = files.replace
 
     def replace(path: Path, content: bytes) -> None:
@@ -105,10 +110,12 @@ def test_a_sign_that_cannot_be_left_costs_the_mirror_nothing(problem: Exception,
     assert finished_cells(database) == 6
 
 
-def test_status_says_that_the_report_is_written_and_how_far(sandbox: Path, storage: Path, tmp_path: Path, call: Call,
-                                                            ) -> None:
-    asked = sandbox_space(tmp_path, ["compute"] * 4, name="seen", seeds=2,
-                          analysis=[{"curves": {"metric": "y", "x": "x"}}])
+def test_status_says_that_the_report_is_written_and_how_far(
+    sandbox: Path, storage: Path, tmp_path: Path, call: Call
+) -> None:
+    asked = sandbox_space(
+        tmp_path, ["compute"] * 4, name="seen", seeds=2, analysis=[{"curves": {"metric": "y", "x": "x"}}]
+    )
     run(storage, asked)
     (storage / "seen" / "report").mkdir()
     os.mkfifo(storage / "seen" / "report" / "report.md")  # whoever writes there waits for somebody who reads
@@ -126,7 +133,8 @@ def test_status_says_that_the_report_is_written_and_how_far(sandbox: Path, stora
 
 
 def test_a_driver_killed_while_it_mirrors_leaves_no_cell_said_to_be_there_that_is_not(
-        storage: Path, database: Path, tmp_path: Path, call: Call) -> None:
+    storage: Path, database: Path, tmp_path: Path, call: Call
+) -> None:
     asked = written(tmp_path, small_space(axes={"overlap_angle": list(range(1, 21)), "gamma": [0.2, 0.4, 0.6, 0.8]}))
     with driving("run", asked, "--storage", storage, "--executor", "inline", "--no-report") as driver:
         until(lambda: (found := signs.mirrored(storage / "small")) and found.runs, driver)
@@ -135,8 +143,11 @@ def test_a_driver_killed_while_it_mirrors_leaves_no_cell_said_to_be_there_that_i
     there = finished_cells(database)
     said = call("status", "small", "--storage", storage).out
     assert "small: finished, 240 of 240 rows (240 ok)" in said
-    told = re.search(rf"  (\d+) of 80 cells not yet in MLflow \(sqlite:///{database.resolve()}\); `raysweep sync small "
-                     rf"--storage {storage}` writes them\n", said)
+    told = re.search(
+        rf"  (\d+) of 80 cells not yet in MLflow \(sqlite:///{database.resolve()}\); `raysweep sync small "
+        rf"--storage {storage}` writes them\n",
+        said,
+    )
     assert told, said
     assert 80 - there <= int(told[1]) < 80
     assert call("sync", "small", "--storage", storage).code == 0
@@ -144,8 +155,9 @@ def test_a_driver_killed_while_it_mirrors_leaves_no_cell_said_to_be_there_that_i
     assert ": all 80 cells\n" in call("status", "small", "--storage", storage).out
 
 
-def test_cells_that_get_more_draws_are_to_be_mirrored_again(storage: Path, database: Path, space: Path, call: Call,
-                                                            ) -> None:
+def test_cells_that_get_more_draws_are_to_be_mirrored_again(
+    storage: Path, database: Path, space: Path, call: Call
+) -> None:
     assert call("run", space, "--storage", storage, "--no-report").code == 0
     assert call("run", space, "--set", "seeds=4", "--storage", storage, "--no-report", *QUIET[1:]).code == 0
     assert "  6 of 6 cells not yet in MLflow (" in call("status", "small", "--storage", storage).out
@@ -156,7 +168,8 @@ def test_cells_that_get_more_draws_are_to_be_mirrored_again(storage: Path, datab
 
 
 def test_an_interrupted_sweep_that_lacked_nothing_is_not_said_to_lack_cells(
-        storage: Path, database: Path, space: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage: Path, database: Path, space: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert call("run", space, "--storage", storage, "--no-report").code == 0
     monkeypatch.setattr(mirror, "LAST_SECONDS", 0.5)
 
@@ -174,8 +187,9 @@ def test_an_interrupted_sweep_that_lacked_nothing_is_not_said_to_lack_cells(
         assert ": all 6 cells" in call("status", "small", "--storage", storage).out.replace("complete ", "")
 
 
-def test_a_sync_that_wrote_not_everything_says_so_and_ends_with_2(storage: Path, database: Path, space: Path,
-                                                                  call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sync_that_wrote_not_everything_says_so_and_ends_with_2(
+    storage: Path, database: Path, space: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from sqlalchemy import sql
 
     assert call("run", space, "--storage", storage, *QUIET).code == 0
@@ -191,9 +205,17 @@ def test_a_sync_that_wrote_not_everything_says_so_and_ends_with_2(storage: Path,
     assert "6 of 6 cells not yet in MLflow" in call("status", "small", "--storage", storage).out
 
 
-@pytest.mark.parametrize(("sign", "believed"), [
-    ({}, True), ({"at": -2 * signs.FRESH}, False), ({"name": "cooking"}, False), ({"done": "many"}, False),
-    ({"left": [1]}, False), ({"more": 1}, False)])
+@pytest.mark.parametrize(
+    ("sign", "believed"),
+    [
+        ({}, True),
+        ({"at": -2 * signs.FRESH}, False),
+        ({"name": "cooking"}, False),
+        ({"done": "many"}, False),
+        ({"left": [1]}, False),
+        ({"more": 1}, False),
+    ],
+)
 def test_an_old_or_odd_sign_of_a_phase_is_not_believed(sign: dict[str, object], believed: bool, storage: Path) -> None:
     storage.mkdir()
     plain: dict[str, object] = {"name": "mirror", "done": 3, "of": 6, "left": 2.5, **sign}
@@ -204,8 +226,9 @@ def test_an_old_or_odd_sign_of_a_phase_is_not_believed(sign: dict[str, object], 
     assert (found is not None and progress.phase_line(found) is not None) == believed
 
 
-def test_the_driver_shows_a_phase_with_the_time_that_is_left(storage: Path, monkeypatch: pytest.MonkeyPatch,
-                                                             capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_driver_shows_a_phase_with_the_time_that_is_left(
+    storage: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(progress, "PLAIN_EVERY", 0.01)
     storage.mkdir()
     done, said = 0, ""
@@ -249,8 +272,9 @@ def test_a_phase_is_seen_in_a_bucket_too(s3: str) -> None:
     assert signs.phase(folder) is None
 
 
-def test_watching_reads_the_ledger_once_a_look(storage: Path, sandbox: Path, tmp_path: Path,
-                                               monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watching_reads_the_ledger_once_a_look(
+    storage: Path, sandbox: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = run(storage, sandbox_space(tmp_path, ["compute", "raise"]))
     looks, usual = [], ledger.read
     monkeypatch.setattr(ledger, "read", lambda folder: looks.append(folder) or usual(folder))

@@ -23,12 +23,20 @@ METRIC = "transferability_finetune"
 LENGTHS = np.geomspace(0.3, 30, 16).round(4).tolist()
 
 
-def asked(name: str, depth: int, lengths: list[float], kinds: tuple[str, ...] = ("inflection",), **changes: Any,
-          ) -> dict[str, Any]:
+def asked(
+    name: str, depth: int, lengths: list[float], kinds: tuple[str, ...] = ("inflection",), **changes: Any
+) -> dict[str, Any]:
     """A space over pretraining lengths at one depth."""
     fixed = {"dim": 60, "noise": 0.2, "depth": depth, "overlap_angle": 40, **changes.pop("fixed", {})}
-    return {"name": name, "workload": "linear_transfer", "axes": {"pretrain_length": lengths}, "fixed": fixed,
-            "seeds": 8, "analysis": [{kind: {"metric": METRIC, "x": "pretrain_length"}} for kind in kinds], **changes}
+    return {
+        "name": name,
+        "workload": "linear_transfer",
+        "axes": {"pretrain_length": lengths},
+        "fixed": fixed,
+        "seeds": 8,
+        "analysis": [{kind: {"metric": METRIC, "x": "pretrain_length"}} for kind in kinds],
+        **changes,
+    }
 
 
 def reported(call: Callable[..., Outcome], storage: Path, *names: str) -> tuple[Outcome, str, Path]:
@@ -61,12 +69,13 @@ def test_sweeps_that_differ_in_a_fixed_parameter_are_a_curve_each(call: Callable
 
 @pytest.mark.parametrize("kind", ["inflection", "boundary", "trend", "optimum"])
 def test_a_sparse_search_is_not_pooled_along_an_axis(tmp_path: Path, kind: str) -> None:
-    axes = {"overlap_angle": np.linspace(9, 90, 10).tolist(), "gamma": [0.2, 0.4, 0.6, 0.8, 1.2],
-            "noise": [0.0, 0.2]}
+    axes = {"overlap_angle": np.linspace(9, 90, 10).tolist(), "gamma": [0.2, 0.4, 0.6, 0.8, 1.2], "noise": [0.0, 0.2]}
     frame = rows_of(TRANSFER, axes, {}, 6, 0.02)
     place = frame["overlap_angle"].rank(method="dense").astype(int) % 5
-    found = frame[(frame["gamma"].rank(method="dense").astype(int) % 5 == place)
-                  & (frame["noise"] == 0.2 * (frame["overlap_angle"] > 50))]
+    found = frame[
+        (frame["gamma"].rank(method="dense").astype(int) % 5 == place)
+        & (frame["noise"] == 0.2 * (frame["overlap_angle"] > 50))
+    ]
     assert found.groupby("overlap_angle")["gamma"].nunique().eq(1).all()
     entry = {kind: {"metric": METRIC, "x": "overlap_angle"}}
     said = write_report(found, space_of("linear_transfer", axes, {}, [entry]), tmp_path, sweep="s").headline[0]
@@ -78,11 +87,24 @@ def test_a_sparse_search_is_not_pooled_along_an_axis(tmp_path: Path, kind: str) 
 
 
 def test_a_search_by_optuna_is_fitted_within_equal_settings_only(call: Callable[..., Outcome], storage: Path) -> None:
-    axes = {"overlap_angle": np.linspace(9, 90, 10).tolist(), "gamma": [0.2, 0.6, 1.2], "depth": [1, 2, 4],
-            "noise": [0.0, 0.1, 0.4]}
-    run(storage, {"name": "sought", "workload": "linear_transfer", "axes": axes, "fixed": {"dim": 40}, "seeds": 4,
-                  "search": {"optuna": {"metric": METRIC, "cells": 30}},
-                  "analysis": [{"boundary": {"metric": METRIC, "x": "overlap_angle"}}]})
+    axes = {
+        "overlap_angle": np.linspace(9, 90, 10).tolist(),
+        "gamma": [0.2, 0.6, 1.2],
+        "depth": [1, 2, 4],
+        "noise": [0.0, 0.1, 0.4],
+    }
+    run(
+        storage,
+        {
+            "name": "sought",
+            "workload": "linear_transfer",
+            "axes": axes,
+            "fixed": {"dim": 40},
+            "seeds": 4,
+            "search": {"optuna": {"metric": METRIC, "cells": 30}},
+            "analysis": [{"boundary": {"metric": METRIC, "x": "overlap_angle"}}],
+        },
+    )
     _, _, tables = reported(call, storage, "sought")
     zeros = pd.read_csv(tables / "boundary_zeros.csv")
     assert not zeros.duplicated(["gamma", "depth", "noise"]).any()
@@ -104,8 +126,11 @@ def test_axes_that_move_together_are_one_curve(tmp_path: Path) -> None:
 
 def test_what_two_sweeps_zip_differently_is_not_joined() -> None:
     def zipped(lengths: list[float], noise: list[float], depth: int = 1) -> dict[str, Any]:
-        return {"axes": {"pretrain_length": lengths, "noise": noise}, "zip": [["pretrain_length", "noise"]],
-                "fixed": {"depth": depth}}
+        return {
+            "axes": {"pretrain_length": lengths, "noise": noise},
+            "zip": [["pretrain_length", "noise"]],
+            "fixed": {"depth": depth},
+        }
 
     one = zipped([1, 2, 3], [0.1, 0.2, 0.3])
     known = ["pretrain_length"]
@@ -156,8 +181,11 @@ def test_what_each_sweep_asks_is_answered(call: Callable[..., Outcome], storage:
     run(storage, asked("shallow", 1, LENGTHS[:6]))
     run(storage, asked("deep", 8, LENGTHS[:6], ("inflection", "trend"), description="Does depth help?"))
     _, text, tables = reported(call, storage, "shallow", "deep")
-    assert sorted(table.stem for table in tables.iterdir()) == [f"comparison_{METRIC}", "inflection_turns",
-                                                                "trend_trends"]
+    assert sorted(table.stem for table in tables.iterdir()) == [
+        f"comparison_{METRIC}",
+        "inflection_turns",
+        "trend_trends",
+    ]
     assert "Does depth help?" in text
 
 
@@ -165,48 +193,82 @@ def steps_of(depth: int, noise: list[float], name: str, kind: str, **changes: An
     """A space over the noise that asks for its best value, or the regime's."""
     options = {"metric": METRIC, **({"x": "noise"} if kind == "optimum" else {"lr": "noise", "length": "gamma"})}
     axes = {"noise": noise, **({"gamma": [0.2, 0.5, 1.0]} if kind == "regime" else {})}
-    return {"name": name, "workload": "linear_transfer", "axes": axes, "fixed": {"dim": 30, "depth": depth},
-            "seeds": 2, "analysis": [{kind: options}], **changes}
+    return {
+        "name": name,
+        "workload": "linear_transfer",
+        "axes": axes,
+        "fixed": {"dim": 30, "depth": depth},
+        "seeds": 2,
+        "analysis": [{kind: options}],
+        **changes,
+    }
 
 
 def test_a_scale_that_another_sweep_has_no_place_on_is_refused(call: Callable[..., Outcome], storage: Path) -> None:
     noise = [0.1, 0.2, 0.4, 0.8, 1.6]
     run(storage, steps_of(1, noise, "apart", "optimum", scale={"noise": "log"}))
     run(storage, steps_of(1, [0.0, *noise], "noiseless", "optimum"))
-    run(storage, {**steps_of(1, noise, "still", "optimum"), "axes": {"gamma": [0.5, 1.0]}, "analysis": [],
-                  "fixed": {"dim": 30, "noise": 0.0}})
-    for names, bad in (("apart", "noiseless"), "noiseless"), (("noiseless", "apart"), "noiseless"), (
-            ("apart", "still"), "still"):
+    run(
+        storage,
+        {
+            **steps_of(1, noise, "still", "optimum"),
+            "axes": {"gamma": [0.5, 1.0]},
+            "analysis": [],
+            "fixed": {"dim": 30, "noise": 0.0},
+        },
+    )
+    for names, bad in (
+        (("apart", "noiseless"), "noiseless"),
+        (("noiseless", "apart"), "noiseless"),
+        (("apart", "still"), "still"),
+    ):
         home = storage / "refused"
-        refused(call("report", *names, "--storage", storage, "-o", home),
-                f"scale.noise: expected values above 0 on an axis that is read in log, got 0 in {bad}; ")
+        refused(
+            call("report", *names, "--storage", storage, "-o", home),
+            f"scale.noise: expected values above 0 on an axis that is read in log, got 0 in {bad}; ",
+        )
         assert not home.exists()
     run(storage, steps_of(1, noise, "apart", "optimum", scale={"noise": "linear"}))  # what the line advises
     reported(call, storage, "apart", "noiseless")
 
 
-@pytest.mark.parametrize(("kind", "value", "said"), [
-    ("optimum", np.inf, "sought on its axis; expected finite values on that axis, got inf"),
-    ("regime", 0.0, "sought on a logarithmic scale; expected finite values above 0 on that axis, got 0.0")])
-def test_rates_of_another_sweep_that_cannot_be_fitted_are_said(kind: str, value: float, said: str, tmp_path: Path,
-                                                               ) -> None:
+@pytest.mark.parametrize(
+    ("kind", "value", "said"),
+    [
+        ("optimum", np.inf, "sought on its axis; expected finite values on that axis, got inf"),
+        ("regime", 0.0, "sought on a logarithmic scale; expected finite values above 0 on that axis, got 0.0"),
+    ],
+)
+def test_rates_of_another_sweep_that_cannot_be_fitted_are_said(
+    kind: str, value: float, said: str, tmp_path: Path
+) -> None:
     axes: dict[str, list[Any]] = {"noise": [0.1, 0.2, 0.4, 0.8, 1.6], "gamma": [0.2, 0.5, 1.0]}
-    one, other = (rows_of(TRANSFER, {**axes, "noise": values}, {}, 3, 0.02).assign(sweep=name)
-                  for name, values in (("one", axes["noise"]), ("other", [value])))
+    one, other = (
+        rows_of(TRANSFER, {**axes, "noise": values}, {}, 3, 0.02).assign(sweep=name)
+        for name, values in (("one", axes["noise"]), ("other", [value]))
+    )
     other["cell"] += " of the other"
     space = space_of("linear_transfer", axes, {}, steps_of(1, [], "s", kind)["analysis"])
     further = space_of("linear_transfer", {"gamma": axes["gamma"]}, {"noise": value}, [])
-    made = write_report(pd.concat([one, other], ignore_index=True), space, tmp_path, sweep="one, other",
-                        further=[further])
+    made = write_report(
+        pd.concat([one, other], ignore_index=True), space, tmp_path, sweep="one, other", further=[further]
+    )
     assert made.headline[0] == f"{kind}: nothing to fit, because the best noise is {said}"
 
 
-def test_a_sweep_whose_every_row_is_at_infinity_is_a_curve_without_places(call: Callable[..., Outcome], storage: Path,
-                                                                         ) -> None:
+def test_a_sweep_whose_every_row_is_at_infinity_is_a_curve_without_places(
+    call: Callable[..., Outcome], storage: Path
+) -> None:
     kinds = ("inflection", "trend", "boundary", "curves")
     run(storage, asked("shallow", 1, LENGTHS[::3], kinds))
-    run(storage, {**asked("endless", 8, [], ()), "axes": {"noise": [0.1, 0.2]},
-                  "fixed": {"dim": 60, "depth": 8, "pretrain_length": float("inf")}})
+    run(
+        storage,
+        {
+            **asked("endless", 8, [], ()),
+            "axes": {"noise": [0.1, 0.2]},
+            "fixed": {"dim": 60, "depth": 8, "pretrain_length": float("inf")},
+        },
+    )
     _, _, tables = reported(call, storage, "shallow", "endless")
     assert sorted(pd.read_csv(tables / "boundary_zeros.csv")["points"]) == [0, 0, 6]
 
@@ -258,8 +320,10 @@ def test_each_ledger_is_read_once(call: Callable[..., Outcome], storage: Path, m
 
 
 def test_the_steps_of_a_report_are_known_from_the_first(storage: Path) -> None:
-    sweeps = [run(storage, asked(name, depth, LENGTHS[:4], ("inflection", "trend")))
-              for name, depth in (("shallow", 1), ("deep", 8))]
+    sweeps = [
+        run(storage, asked(name, depth, LENGTHS[:4], ("inflection", "trend")))
+        for name, depth in (("shallow", 1), ("deep", 8))
+    ]
     steps: list[tuple[int, int]] = []
     for several, of in ((sweeps[:1], 4), (sweeps, 6)):
         steps.clear()

@@ -42,8 +42,12 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def space(seeds: int = 1) -> dict[str, object]:
-    return {"name": "large", "workload": "empty", "seeds": seeds,
-            "axes": {"first": list(range(CELLS // 10)), "second": list(range(10))}}
+    return {
+        "name": "large",
+        "workload": "empty",
+        "seeds": seeds,
+        "axes": {"first": list(range(CELLS // 10)), "second": list(range(10))},
+    }
 
 
 def test_planning_asks_for_the_cost_of_groups_of_cells(counted: Counter[str], tmp_path: Path) -> None:
@@ -60,8 +64,9 @@ def test_planning_asks_for_the_cost_of_groups_of_cells(counted: Counter[str], tm
 
 def test_a_large_sweep_reads_what_it_wrote_once(counted: Counter[str], storage: Path) -> None:
     def run() -> Sweep:
-        return raysweep.run(space(), storage=storage, tracking_uri="none", report=False, executor="inline",
-                            say=lambda line: None)
+        return raysweep.run(
+            space(), storage=storage, tracking_uri="none", report=False, executor="inline", say=lambda line: None
+        )
 
     assert len(run().rows()) == CELLS
     assert counted["segments read"] == 2  # by the driver when it was published, and by rows()

@@ -54,9 +54,20 @@ def test_whole_numbers_can_be_spaced() -> None:
 def test_the_first_axis_varies_slowest() -> None:
     found = cells(axes={"overlap_angle": [60, 30], "gamma": [0.5, 0.3, 1]})
     assert [(cell["overlap_angle"], cell["gamma"]) for cell in found] == [
-        (60, 0.5), (60, 0.3), (60, 1), (30, 0.5), (30, 0.3), (30, 1)]
-    assert found == list(validate(yaml_reader.parse(yaml_reader.dump(small_space(
-        axes={"overlap_angle": [60, 30], "gamma": [0.5, 0.3, 1]})), "text")).cells())
+        (60, 0.5),
+        (60, 0.3),
+        (60, 1),
+        (30, 0.5),
+        (30, 0.3),
+        (30, 1),
+    ]
+    assert found == list(
+        validate(
+            yaml_reader.parse(
+                yaml_reader.dump(small_space(axes={"overlap_angle": [60, 30], "gamma": [0.5, 0.3, 1]})), "text"
+            )
+        ).cells()
+    )
 
 
 def test_without_axes_there_is_one_cell() -> None:
@@ -67,8 +78,11 @@ def test_zipped_axes_move_together() -> None:
     axes = {"overlap_angle": [30, 60], "depth": [1, 2, 3], "gamma": [0.3, 0.5], "noise": [0.0, 0.2]}
     found = cells(axes=axes, fixed={"dim": 20}, zip=[["overlap_angle", "noise"]])
     assert [(c["overlap_angle"], c["noise"], c["depth"], c["gamma"]) for c in found] == [
-        (angle, noise, depth, gamma) for angle, noise in ((30, 0.0), (60, 0.2)) for depth in (1, 2, 3)
-        for gamma in (0.3, 0.5)]
+        (angle, noise, depth, gamma)
+        for angle, noise in ((30, 0.0), (60, 0.2))
+        for depth in (1, 2, 3)
+        for gamma in (0.3, 0.5)
+    ]
     repeated = {"overlap_angle": [30, 30, 60], "gamma": [0.3, 0.5, 0.3]}  # only the pairs must differ
     assert len(cells(axes=repeated, zip=[["overlap_angle", "gamma"]])) == 3
 
@@ -80,8 +94,17 @@ def test_excluded_cells_are_left_out() -> None:
 
 
 def test_the_number_of_cells_is_known_without_making_them() -> None:
-    space = validate(small_space(axes={"overlap_angle": {"linspace": [1, 90, 10]}, "gamma": {"linspace": [1, 2, 1000]},
-                                       "noise": {"linspace": [0, 1, 1000]}}, fixed={}, exclude=[{"overlap_angle": 1}]))
+    space = validate(
+        small_space(
+            axes={
+                "overlap_angle": {"linspace": [1, 90, 10]},
+                "gamma": {"linspace": [1, 2, 1000]},
+                "noise": {"linspace": [0, 1, 1000]},
+            },
+            fixed={},
+            exclude=[{"overlap_angle": 1}],
+        )
+    )
     assert space.count_upper_bound() == 10_000_000
 
 
@@ -123,14 +146,42 @@ def test_a_workload_that_is_installed_meanwhile_is_found(tmp_path: Path, monkeyp
         workloads.get("late")
 
 
-@pytest.mark.parametrize(("written", "meant"), [
-    ("1e-3", 0.001), ("1E5", 1e5), ("-2.5e+3", -2500.0), (".5", 0.5), ("5.", 5.0), ("+3", 3), ("010", 10),
-    (".inf", math.inf),
-    ("-.Inf", -math.inf), ("on", "on"), ("off", "off"), ("yes", "yes"), ("no", "no"), ("y", "y"), ("true", True),
-    ("False", False), ("~", None), ("null", None), ("", None), ("1:30", "1:30"), ("2020-01-01", "2020-01-01"),
-    ("0x10", "0x10"), ("0o17", "0o17"), ("1_000", "1_000"), ("e3", "e3"), (".", "."), ("1e", "1e"), ("'1'", "1"),
-    ("=", "="), ("<<", "<<"), ("123456789012345678901234567890", 123456789012345678901234567890),
-])
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("1e-3", 0.001),
+        ("1E5", 1e5),
+        ("-2.5e+3", -2500.0),
+        (".5", 0.5),
+        ("5.", 5.0),
+        ("+3", 3),
+        ("010", 10),
+        (".inf", math.inf),
+        ("-.Inf", -math.inf),
+        ("on", "on"),
+        ("off", "off"),
+        ("yes", "yes"),
+        ("no", "no"),
+        ("y", "y"),
+        ("true", True),
+        ("False", False),
+        ("~", None),
+        ("null", None),
+        ("", None),
+        ("1:30", "1:30"),
+        ("2020-01-01", "2020-01-01"),
+        ("0x10", "0x10"),
+        ("0o17", "0o17"),
+        ("1_000", "1_000"),
+        ("e3", "e3"),
+        (".", "."),
+        ("1e", "1e"),
+        ("'1'", "1"),
+        ("=", "="),
+        ("<<", "<<"),
+        ("123456789012345678901234567890", 123456789012345678901234567890),
+    ],
+)
 def test_yaml_scalars_mean_what_they_look_like(written: str, meant: Any) -> None:
     found = yaml_reader.parse(f"key: {written}\n", "text")["key"]
     assert found == meant
@@ -140,15 +191,24 @@ def test_yaml_scalars_mean_what_they_look_like(written: str, meant: Any) -> None
 
 def test_aliases_and_a_byte_order_mark_are_understood(tmp_path: Path) -> None:
     file = tmp_path / "space.yaml"
-    text = ("name: a\nworkload: linear_transfer\naxes:\n  source_norm: &norms [1, 2]\n  target_norm: *norms\n"
-            "zip: [[source_norm, target_norm]]\nfixed: {dim: 20}\n")
+    text = (
+        "name: a\nworkload: linear_transfer\naxes:\n  source_norm: &norms [1, 2]\n  target_norm: *norms\n"
+        "zip: [[source_norm, target_norm]]\nfixed: {dim: 20}\n"
+    )
     file.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
     assert len(list(space_files.read(file).cells())) == 2
 
 
 def test_set_reaches_any_key() -> None:
-    changes = {"seeds": 2, "axes.gamma": {"linspace": [1, 2, 3]}, "axes.overlap_angle.0": 45, "fixed.depth": 3,
-               "fixed.noise": None, "resources.cpus_per_trial": 2, "exclude": [{"gamma": 1.5}]}
+    changes = {
+        "seeds": 2,
+        "axes.gamma": {"linspace": [1, 2, 3]},
+        "axes.overlap_angle.0": 45,
+        "fixed.depth": 3,
+        "fixed.noise": None,
+        "resources.cpus_per_trial": 2,
+        "exclude": [{"gamma": 1.5}],
+    }
     space = space_files.read(small_space(), changes)
     assert space.axes == {"overlap_angle": [45.0, 60.0], "gamma": [1.0, 1.5, 2.0]}
     assert (space.fixed["depth"], space.fixed["noise"], space.seeds) == (3, 0.0, [0, 1])
@@ -171,8 +231,16 @@ def test_a_cell_is_named_by_what_it_means() -> None:
     as_axis = ids(axes={"overlap_angle": [30, 60], "gamma": [0.5], "noise": [0.2]}, fixed={"dim": 20})
     assert ids(axes={"overlap_angle": [30.0, 60.0], "gamma": [0.5]}, fixed={"dim": 20.0, "noise": 0.2}) == as_axis
     assert ids(axes={"gamma": [0.5], "overlap_angle": [30, 60]}, fixed={"noise": 0.2, "dim": 20}) == as_axis
-    assert ids(name="other", description="told anew", seeds=[5], resources={"cpus_per_trial": 2},
-               axes={"overlap_angle": {"linspace": [30, 60, 2]}, "gamma": [0.5]}) == as_axis
+    assert (
+        ids(
+            name="other",
+            description="told anew",
+            seeds=[5],
+            resources={"cpus_per_trial": 2},
+            axes={"overlap_angle": {"linspace": [30, 60, 2]}, "gamma": [0.5]},
+        )
+        == as_axis
+    )
     assert ids(axes={"overlap_angle": [60], "gamma": [0.5]}) == as_axis[1:]
     assert ids(axes={"noise": [0, 0.1]}, fixed={})[0] == ids(axes={"noise": [-0.0, 0.1]}, fixed={})[0]
 
@@ -198,18 +266,29 @@ def test_a_cells_name_is_a_hash_that_anyone_can_compute() -> None:
 GOLDEN = {
     "1508cb06c6d5347c": small_space(axes={}, fixed={"dim": 20, "noise": 0.2, "overlap_angle": 30, "gamma": 0.3}),
     "b76da0715271a253": {"name": "a", "workload": "linear_transfer"},
-    "b9e7d60cd3bd04fa": {"name": "a", "workload": "linear_transfer", "fixed": {
-        "engine": "network", "pretrain_length": 12.5, "depth": 5, "finetune_steps": 1000, "pretrain_start": "descent",
-        "frozen_layers": 1}},
+    "b9e7d60cd3bd04fa": {
+        "name": "a",
+        "workload": "linear_transfer",
+        "fixed": {
+            "engine": "network",
+            "pretrain_length": 12.5,
+            "depth": 5,
+            "finetune_steps": 1000,
+            "pretrain_start": "descent",
+            "frozen_layers": 1,
+        },
+    },
 }
 
 
 @pytest.mark.parametrize("pinned", GOLDEN)
 def test_names_of_cells_never_change_by_accident(pinned: str) -> None:
     found = enumerate_cells(validate(GOLDEN[pinned])).ids
-    assert found == [pinned], ("cells are named otherwise than before, so that rows recorded earlier are lost to "
-                               "every sweep: give a new parameter its `absent` value, or raise identity_version on "
-                               "purpose and pin the new name here")
+    assert found == [pinned], (
+        "cells are named otherwise than before, so that rows recorded earlier are lost to "
+        "every sweep: give a new parameter its `absent` value, or raise identity_version on "
+        "purpose and pin the new name here"
+    )
 
 
 def test_the_source_of_a_workload_changes_with_its_version() -> None:
@@ -219,7 +298,8 @@ def test_the_source_of_a_workload_changes_with_its_version() -> None:
             assert pinned.get(name, {}).get(version) == digest, (
                 f"the source of {name} changed. If any number it computes changed, raise its identity_version (and "
                 "VERSION in the tree.py of language, if weights that it stores did); in either case then pin the new "
-                "digest: python -m tests.pin_digests")
+                "digest: python -m tests.pin_digests"
+            )
 
 
 CHANGE_NO_ROW = {
@@ -235,8 +315,12 @@ CHANGE_NO_ROW = {
 def test_every_module_that_a_workload_computes_with_is_one_of_its_sources(name: str) -> None:
     """Else a change there would be seen by no --on-code-change."""
     sources = identity.source_files(workloads.get(name))
-    missing = {module: str(path) for path in sources for module in imported(path)
-               if module not in CHANGE_NO_ROW and Path(find_spec(module).origin) not in sources}
+    missing = {
+        module: str(path)
+        for path in sources
+        for module in imported(path)
+        if module not in CHANGE_NO_ROW and Path(find_spec(module).origin) not in sources
+    }
     assert missing == {}, "modules outside of `sources`, and who imports them"
 
 
@@ -288,8 +372,11 @@ def sandbox_space(**fixed: Any) -> Space:
 
 def test_a_later_parameter_at_its_absent_value_changes_no_name(sandbox: Path) -> None:
     plain = enumerate_cells(sandbox_space()).ids
-    text = json.dumps(["sandbox", 1, {"behaviour": "compute", "folder": "/nonexistent", "seconds": 0.0, "x": 1.0}],
-                      sort_keys=True, separators=(",", ":"))
+    text = json.dumps(
+        ["sandbox", 1, {"behaviour": "compute", "folder": "/nonexistent", "seconds": 0.0, "x": 1.0}],
+        sort_keys=True,
+        separators=(",", ":"),
+    )
     assert plain[0] == hashlib.sha256(text.encode()).hexdigest()[:16]
     assert enumerate_cells(sandbox_space(added=7)).ids == plain
     assert not set(enumerate_cells(sandbox_space(added=8)).ids) & set(plain)
@@ -303,8 +390,26 @@ def test_a_record_from_before_a_parameter_is_still_the_same_space(sandbox: Path)
 
 
 def test_canonical_text_distinguishes_what_differs() -> None:
-    texts = {identity.canonical(value) for value in (
-        1, 1.0, "1", True, None, [1], {"1": 1}, math.inf, -math.inf, math.nan, "inf", 0.1, 0.1 + 2**-56, [], {})}
+    texts = {
+        identity.canonical(value)
+        for value in (
+            1,
+            1.0,
+            "1",
+            True,
+            None,
+            [1],
+            {"1": 1},
+            math.inf,
+            -math.inf,
+            math.nan,
+            "inf",
+            0.1,
+            0.1 + 2**-56,
+            [],
+            {},
+        )
+    }
     assert len(texts) == 15
     assert identity.canonical({"b": 1, "a": (1, 2)}) == identity.canonical({"a": [1, 2], "b": 1})
     with pytest.raises(TypeError):
@@ -322,8 +427,12 @@ def test_a_complaint_is_one_line_whatever_it_quotes() -> None:
 
 def test_a_regime_s_best_rate_is_sought_among_rates_above_zero(call: Any, tmp_path: Path) -> None:
     options = {"metric": "pretrain_loss_after", "lr": "noise", "length": "pretrain_length"}
-    space = {"name": "zero", "workload": "linear_spectrum", "axes": {"noise": [0, 1], "pretrain_length": [1, 2]},
-             "analysis": [{"regime": options}]}
+    space = {
+        "name": "zero",
+        "workload": "linear_spectrum",
+        "axes": {"noise": [0, 1], "pretrain_length": [1, 2]},
+        "analysis": [{"regime": options}],
+    }
     (tmp_path / "zero.yaml").write_text(json.dumps(space))
     refused = call("run", tmp_path / "zero.yaml", "--storage", tmp_path / "sweeps")
     assert refused.code == 2

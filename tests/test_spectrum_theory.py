@@ -21,7 +21,7 @@ def matrix_descent(layers, target, lr, steps, penalty=0.0):
         new = []
         for index, layer in enumerate(layers):
             before = np.linalg.multi_dot([np.eye(len(target)), np.eye(len(target)), *layers[:index]])
-            after = np.linalg.multi_dot([np.eye(len(target)), np.eye(len(target)), *layers[index + 1:]])
+            after = np.linalg.multi_dot([np.eye(len(target)), np.eye(len(target)), *layers[index + 1 :]])
             new.append(layer - lr * before.T @ slope @ after.T)
         layers = new
     return layers
@@ -42,8 +42,14 @@ def test_a_mode_follows_its_differential_equation(depth):
     start = np.array([0.01, 0.3, 1.5, 0.7, 1.2])
     goal = np.array([2.0, 0.5, 0.4, 0.0, 1.2**depth])
     for time in (0.3, 2.0, 9.0):
-        end = solve_ivp(lambda _, w: -2 * (w**depth - goal) * w ** (depth - 1), (0, time), start, method="DOP853",
-                        rtol=1e-12, atol=1e-14).y[:, -1]
+        end = solve_ivp(
+            lambda _, w: -2 * (w**depth - goal) * w ** (depth - 1),
+            (0, time),
+            start,
+            method="DOP853",
+            rtol=1e-12,
+            atol=1e-14,
+        ).y[:, -1]
         np.testing.assert_allclose(modes.follow(start, goal, time, depth), end, rtol=1e-8, atol=1e-12)
 
 
@@ -92,6 +98,7 @@ def test_two_layers_under_noise_have_the_formula_of_the_paper():
 def test_a_mode_is_best_under_noise_at_its_value_less_d_noise_squared():
     noise = 0.2
     for sigma in SOURCE:
+
         def loss(s, sigma=sigma):
             weights = np.array([np.sqrt(s), *np.zeros(5)])
             return (s - sigma) ** 2 + float(spectrum.noise_excess(weights, noise, 2))
@@ -118,7 +125,7 @@ def test_deeper_networks_lose_a_mode_to_less_or_more_noise_as_their_losses_say()
     for noise in (0.05, 0.15, 0.3):
         losses = spectrum.whole_mode_noise_losses(SOURCE, noise, 3)
         index = spectrum.noise_inflection(SOURCE, noise, 3)
-        assert (np.diff(losses[:index + 1]) <= 0).all()
+        assert (np.diff(losses[: index + 1]) <= 0).all()
         assert index == len(SOURCE) or losses[index + 1] > losses[index]
 
 
@@ -126,8 +133,9 @@ def test_finetuning_ends_at_the_minimum_of_its_penalized_loss():
     target, penalty = np.array([1.0, 1.5, 0.3, 0.9, 0.8, 0.05]), 0.7
     before, domain = spectrum.whole_mode_finetune_losses(SOURCE, target, penalty)
     for n in range(7):
-        ends = [minimize_scalar(lambda x, i=i: (x - target[i]) ** 2 + penalty * (x - SOURCE[i]) ** 2).x
-                for i in range(n)]
+        ends = [
+            minimize_scalar(lambda x, i=i: (x - target[i]) ** 2 + penalty * (x - SOURCE[i]) ** 2).x for i in range(n)
+        ]
         ends += [0.0] * (6 - n)
         assert before[n] == pytest.approx(((ends - SOURCE) ** 2).sum(), rel=1e-7)
         assert domain[n] == pytest.approx(((ends - target) ** 2).sum(), rel=1e-7)
@@ -141,8 +149,9 @@ def test_finetune_inflection_is_the_first_rise_and_moves_out_with_the_penalty():
         sigma, target = np.sort(random.uniform(0.05, 2, dim))[::-1], random.uniform(0, 2, dim)
         indices = []
         for penalty in (0.0, 0.5, 1.0, 3.0, 10.0):
-            losses = [(((target - sigma) / (1 + penalty))[:n] ** 2).sum() + (sigma[n:] ** 2).sum()
-                      for n in range(dim + 1)]
+            losses = [
+                (((target - sigma) / (1 + penalty))[:n] ** 2).sum() + (sigma[n:] ** 2).sum() for n in range(dim + 1)
+            ]
             first = next((r for r in range(1, dim) if losses[r] < losses[r + 1]), dim)
             indices.append(spectrum.finetune_inflection(sigma, target, penalty))
             assert indices[-1] == first

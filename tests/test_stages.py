@@ -36,6 +36,7 @@ def asked(**changes: Any) -> dict[str, Any]:
 @pytest.fixture
 def space(tmp_path: Path) -> Callable[..., Path]:
     """Writes a space into a file."""
+
     def write(**changes: Any) -> Path:
         return written(tmp_path, asked(**changes))
 
@@ -99,24 +100,29 @@ def test_the_grid_of_the_paper_is_priced_in_gpu_hours(tmp_path: Path) -> None:
     assert "GPU-hours" in stage_tree.lines(tree)[-1]
 
 
-def test_gpu_time_is_said_to_be_a_guess_and_time_of_a_core_is_not(call: Call, space: Callable[..., Path],
-                                                                  storage: Path) -> None:
-    shown = {gpus: call("run", space(resources={"gpus_per_trial": gpus}), "--dry-run", "--storage", storage).out
-             for gpus in (0, 1)}
+def test_gpu_time_is_said_to_be_a_guess_and_time_of_a_core_is_not(
+    call: Call, space: Callable[..., Path], storage: Path
+) -> None:
+    shown = {
+        gpus: call("run", space(resources={"gpus_per_trial": gpus}), "--dry-run", "--storage", storage).out
+        for gpus in (0, 1)
+    }
     assert "(core time estimated):" in shown[0]
     assert "guess" not in shown[0]
     assert "(GPU time is a guess, see below):" in shown[1]
     assert "GPU time is a guess within a factor of 10 either way" in shown[1]
 
 
-def test_a_dry_run_says_what_is_new_and_what_is_reused_and_creates_nothing(call: Call, storage: Path,
-                                                                           space: Callable[..., Path]) -> None:
+def test_a_dry_run_says_what_is_new_and_what_is_reused_and_creates_nothing(
+    call: Call, storage: Path, space: Callable[..., Path]
+) -> None:
     out = call("run", space(), "--dry-run", "--storage", storage).out
     assert "4 distinct: 4 new" in out
     assert not storage.exists()
     assert call("run", space(), "--storage", storage, *QUIET).code == 0
-    more = call("run", space(axes={"finetune_lr": [1e-3, 2e-3, 4e-3, 8e-3]}, seeds=3), "--dry-run", "--storage",
-                storage).out
+    more = call(
+        "run", space(axes={"finetune_lr": [1e-3, 2e-3, 4e-3, 8e-3]}, seeds=3), "--dry-run", "--storage", storage
+    ).out
     assert "6 distinct: 2 new, 4 reused (in the store: same parameters, text and seed)" in more
     assert "12 rows from 6 checkpoints" in more
     assert re.search(r"what is reused is also of: small-[0-9a-f]{8}", more)
@@ -125,8 +131,9 @@ def test_a_dry_run_says_what_is_new_and_what_is_reused_and_creates_nothing(call:
 # What runs compute
 
 
-def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(call: Call, storage: Path,
-                                                                      space: Callable[..., Path]) -> None:
+def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(
+    call: Call, storage: Path, space: Callable[..., Path]
+) -> None:
     first = call("run", space(), "--storage", storage, *QUIET)
     assert "stages: 4 distinct, 4 computed, 0 reused, 0 computed twice" in first.err
     before, kept = published(storage), rows("small", storage)
@@ -140,8 +147,13 @@ def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(call: Call
     dry = call("run", space(axes=wider), "--dry-run", "--storage", storage).out
     more = call("run", space(axes=wider), "--storage", storage, *QUIET)
     assert "8 of 8 rows" in more.err
-    seconds = [re.search(pattern, said).group(1) for pattern, said in (
-        (r"estimated (\S+ s) in this process", dry), (r"in this process, estimated (\S+ s)", more.err))]
+    seconds = [
+        re.search(pattern, said).group(1)
+        for pattern, said in (
+            (r"estimated (\S+ s) in this process", dry),
+            (r"in this process, estimated (\S+ s)", more.err),
+        )
+    ]
     assert seconds[0] == seconds[1]  # both without the pretraining that is there
     assert "stages: 4 distinct, 0 computed, 4 reused, 0 computed twice" in more.err
     assert published(storage) == before
@@ -149,10 +161,14 @@ def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(call: Call
     other = call("run", space(name="other", axes={"finetune_lr": [3e-3]}), "--storage", storage, *QUIET)
     assert "stages: 4 distinct, 0 computed, 4 reused, 0 computed twice" in other.err
     assert published(storage) == before
-    assert "4 distinct, 0 computed, 4 reused" in call("status", "other", "--storage", storage, "--tracking-uri",
-                                                     "none").out
-    assert "4 distinct, 4 computed, 0 reused" in call("status", "small", "--storage", storage, "--tracking-uri",
-                                                     "none").out
+    assert (
+        "4 distinct, 0 computed, 4 reused"
+        in call("status", "other", "--storage", storage, "--tracking-uri", "none").out
+    )
+    assert (
+        "4 distinct, 4 computed, 0 reused"
+        in call("status", "small", "--storage", storage, "--tracking-uri", "none").out
+    )
     metas = [Store(storage / "store").look(stage)["meta"] for stage in Store(storage / "store").stages()]
     assert [meta["computed"] for meta in metas] == [1] * 4
     assert_same_rows([row for row in rows("small", storage) if row["finetune_lr"] in (1e-3, 2e-3, 4e-3)], kept)
@@ -165,8 +181,9 @@ def test_the_report_says_what_became_of_the_stages(call: Call, storage: Path, sp
 
 
 @pytest.mark.slow
-def test_stages_are_shared_on_ray_and_computed_once(ray_cluster: str, call: Call, storage: Path,
-                                                    space: Callable[..., Path]) -> None:
+def test_stages_are_shared_on_ray_and_computed_once(
+    ray_cluster: str, call: Call, storage: Path, space: Callable[..., Path]
+) -> None:
     """Packs that start from one trunk wait for each other's stages instead of computing them too."""
     path = space(axes={"pretrain_length": [60 * STEP, 80 * STEP, 120 * STEP]}, fixed={"pretrain_schedule": "wsd"})
     done = call("run", path, "--storage", storage, "--executor", "ray", *QUIET)
@@ -176,8 +193,9 @@ def test_stages_are_shared_on_ray_and_computed_once(ray_cluster: str, call: Call
 
 
 @pytest.mark.slow
-def test_a_killed_long_pretraining_goes_on_from_its_last_checkpoint(call: Call, storage: Path, tmp_path: Path,
-                                                                     space: Callable[..., Path]) -> None:
+def test_a_killed_long_pretraining_goes_on_from_its_last_checkpoint(
+    call: Call, storage: Path, tmp_path: Path, space: Callable[..., Path]
+) -> None:
     """A process of its own, killed between two checkpoints; its lease, a second long here, has then to expire."""
     path = space(axes={"pretrain_length": [2000 * STEP]}, seeds=1)
     (tmp_path / "hurried.py").write_text(
@@ -185,7 +203,8 @@ def test_a_killed_long_pretraining_goes_on_from_its_last_checkpoint(call: Call, 
         "opened = store.Store.__init__\n"
         "store.Store.__init__ = lambda self, url, provenance=None: opened(self, url, 1.0, provenance)\n"
         "stages.CHECKPOINT_SECONDS = 0.1\n"
-        "from raysweep.main import main\nmain(sys.argv[1:])\n")
+        "from raysweep.main import main\nmain(sys.argv[1:])\n"
+    )
     arguments = ["run", str(path), "--storage", str(storage), *QUIET]
     hurried = subprocess.Popen([command()[0], str(tmp_path / "hurried.py"), *arguments], stderr=subprocess.DEVNULL)
     progress = storage / "store" / "progress"
@@ -195,10 +214,17 @@ def test_a_killed_long_pretraining_goes_on_from_its_last_checkpoint(call: Call, 
     listed = call("store", "list", "--storage", storage).out
     step = int(re.search(r"unfinished: .*step ([\d,]+)", listed)[1].replace(",", ""))  # type: ignore[index]
     assert step > 0
-    assert "1 new (1 of them from an intermediate checkpoint on)" in call("run", path, "--dry-run", "--storage",
-                                                                          storage).out
-    done = subprocess.run([command()[0], str(tmp_path / "hurried.py"), *arguments], capture_output=True, text=True,
-                          check=True, timeout=PATIENCE)
+    assert (
+        "1 new (1 of them from an intermediate checkpoint on)"
+        in call("run", path, "--dry-run", "--storage", storage).out
+    )
+    done = subprocess.run(
+        [command()[0], str(tmp_path / "hurried.py"), *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
+    )
     assert "stages: 1 distinct, 1 computed, 0 reused, 1 computed twice (after an expired lease)" in done.stderr
     logs = "\n".join(log.read_text() for log in (storage / "small" / "logs").iterdir())
     resumed = [int(found.replace(",", "")) for found in re.findall(r"going on from step ([\d,]+)", logs)]
@@ -221,10 +247,13 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def plan_of(text: Path, storage: Path, lengths: int, rates: int) -> set[str]:
     """The stages of a plan over one text, by their ids."""
-    axes = {"pretrain_length": [STEP * (1 + n) for n in range(lengths)],
-            "finetune_lr": [1e-3 + 1e-6 * n for n in range(rates)]}
-    found = validate(asked(axes=axes, fixed={"source": f"file:{text}", "target": f"file:{text}",
-                                             "finetune_steps": 10**6}))
+    axes = {
+        "pretrain_length": [STEP * (1 + n) for n in range(lengths)],
+        "finetune_lr": [1e-3 + 1e-6 * n for n in range(rates)],
+    }
+    found = validate(
+        asked(axes=axes, fixed={"source": f"file:{text}", "target": f"file:{text}", "finetune_steps": 10**6})
+    )
     cells = plan.enumerate_cells(found)
     pending = {seed: np.arange(len(cells)) for seed in found.seeds}
     plan.make_packs(workloads.get("language"), cells, pending, plan.Packing(workers=4, floor=1.0))
@@ -291,8 +320,10 @@ def older(call: Call, storage: Path, space: Callable[..., Path], monkeypatch: py
 def test_stages_of_other_code_are_reused_and_that_is_said(older: Path, call: Call, space: Callable[..., Path]) -> None:
     before = published(older)
     path = space(name="later")
-    said = "the code of language changed since 4 of the stages in the store were computed, the version of their " \
-           "identity did not"
+    said = (
+        "the code of language changed since 4 of the stages in the store were computed, the version of their "
+        "identity did not"
+    )
     assert f"{said}: reusing them" in call("run", path, "--dry-run", "--storage", older).out
     done = call("run", path, "--storage", older, *QUIET)
     assert f"{said}: reusing them" in done.err
@@ -333,7 +364,8 @@ def test_mlflow_names_the_stages_as_the_store_does(call: Call, storage: Path, sp
     uri = f"sqlite:///{storage / 'mlflow.db'}"
     found = mlflow.MlflowClient(uri).search_runs(
         [mlflow.MlflowClient(uri).get_experiment_by_name("small").experiment_id],
-        filter_string="tags.`raysweep.kind` = 'cell'")
+        filter_string="tags.`raysweep.kind` = 'cell'",
+    )
     tagged = {run.info.run_id: run.data.tags["raysweep.stage_ids"].split() for run in found}
     assert len(tagged) == 6
     stored = set(Store(storage / "store").stages())
@@ -346,8 +378,9 @@ def test_mlflow_names_the_stages_as_the_store_does(call: Call, storage: Path, sp
 
 def test_the_memory_of_a_part_is_asked_for_again(tmp_path: Path) -> None:
     """What rows share is not made less by cutting them apart; what grows with them is."""
-    found = validate(asked(axes={"finetune_lr": [float(n) for n in range(1, 41)], "pretrain_length": [20 * STEP]},
-                           seeds=1))
+    found = validate(
+        asked(axes={"finetune_lr": [float(n) for n in range(1, 41)], "pretrain_length": [20 * STEP]}, seeds=1)
+    )
     cells = plan.enumerate_cells(found)
     cut = plan.Packing(workers=2, floor=1.0, memory=4e8)
 

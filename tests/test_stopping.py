@@ -62,14 +62,22 @@ main.main([])
 """
 
 
-@pytest.mark.parametrize(("how", "number", "code"), [
-    ("interrupted", signal.SIGINT, 130), ("done", signal.SIGINT, 0), ("done", signal.SIGTERM, 0),
-    ("done", signal.SIGHUP, 0)])
-def test_a_signal_to_a_driver_that_is_leaving_ends_it_at_once_with_its_own_code(how: str, number: int, code: int,
-                                                                                ) -> None:
+@pytest.mark.parametrize(
+    ("how", "number", "code"),
+    [
+        ("interrupted", signal.SIGINT, 130),
+        ("done", signal.SIGINT, 0),
+        ("done", signal.SIGTERM, 0),
+        ("done", signal.SIGHUP, 0),
+    ],
+)
+def test_a_signal_to_a_driver_that_is_leaving_ends_it_at_once_with_its_own_code(
+    how: str, number: int, code: int
+) -> None:
     """As it does for seconds after a sweep on Ray."""
-    leaving = subprocess.Popen([sys.executable, "-c", LEAVING, how], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True, preexec_fn=hear)
+    leaving = subprocess.Popen(
+        [sys.executable, "-c", LEAVING, how], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hear
+    )
     assert leaving.stdout is not None
     assert leaving.stdout.readline() == "leaving\n"
     leaving.send_signal(number)
@@ -115,8 +123,13 @@ def test_a_driver_that_hears_late_closes_its_record_once(sandbox: Path, storage:
     """The thread that sees to a timely end has closed it and said how to go on; then the call returns."""
     written(tmp_path, sandbox_space(tmp_path, ["compute", "deaf"]))
     arguments = ["run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"]
-    driven = subprocess.Popen([sys.executable, "-c", DEAF, *arguments], stdin=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, text=True, preexec_fn=hear)
+    driven = subprocess.Popen(
+        [sys.executable, "-c", DEAF, *arguments],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=hear,
+    )
     try:
         until(lambda: any(tmp_path.glob("deaf-*")), driven)
         driven.send_signal(signal.SIGTERM)
@@ -150,6 +163,12 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_amid_an_import_waits_until_its_locks_are_given_back(number: int) -> None:
-    done = subprocess.run([sys.executable, "-c", AMID, str(int(number))], capture_output=True, text=True, check=True,
-                          stdin=subprocess.DEVNULL, timeout=PATIENCE)
+    done = subprocess.run(
+        [sys.executable, "-c", AMID, str(int(number))],
+        capture_output=True,
+        text=True,
+        check=True,
+        stdin=subprocess.DEVNULL,
+        timeout=PATIENCE,
+    )
     assert done.stdout.split("\n") == ["the import went on", "stopped", ""]

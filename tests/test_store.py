@@ -52,8 +52,12 @@ def test_the_first_publication_stays(any_store: Store) -> None:
 
 
 def test_weights_are_a_safetensors_file_for_everybody_else(local: Store) -> None:
-    awkward = {"big_endian": np.arange(5, dtype=">f4"), "transposed": np.arange(12.0).reshape(3, 4).T,
-               "long": np.arange(CHUNK // 4, dtype=np.int32), "half": np.ones(3, dtype=np.float16)}
+    awkward = {
+        "big_endian": np.arange(5, dtype=">f4"),
+        "transposed": np.arange(12.0).reshape(3, 4).T,
+        "long": np.arange(CHUNK // 4, dtype=np.int32),
+        "half": np.ones(3, dtype=np.float16),
+    }
     local.publish(STAGE, awkward, {})
     found = load_file(published(local)[1])
     for name, array in awkward.items():
@@ -83,8 +87,10 @@ def test_a_store_can_be_pickled_to_a_worker(local: Store) -> None:
 
 
 def test_importing_the_store_loads_nothing_heavy() -> None:
-    code = ("import sys, raysweep.records.store, raysweep.records.pruning, raysweep.store_commands; "
-            "print([name for name in ('torch', 'ray', 'mlflow', 'pandas', 'scipy', 's3fs') if name in sys.modules])")
+    code = (
+        "import sys, raysweep.records.store, raysweep.records.pruning, raysweep.store_commands; "
+        "print([name for name in ('torch', 'ray', 'mlflow', 'pandas', 'scipy', 's3fs') if name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -96,6 +102,7 @@ def _race(url: str, gate: Any, folder: str, number: int) -> None:
     """In a process of its own: ask for the same stages in the same moment, and leave a trace of every computation."""
     store = Store(url, lease_seconds=20.0)
     for stage in range(6):
+
         def compute(progress: Progress, stage: int = stage) -> Any:
             Path(folder, f"{stage}-{number}").touch()
             progress.save({"half": np.arange(3)}, {})
@@ -111,8 +118,9 @@ def test_processes_that_race_for_a_stage_compute_it_once(tmp_path: Path) -> None
     traces = tmp_path / "traces"
     traces.mkdir()
     gate = CONTEXT.Barrier(4)
-    racers = [CONTEXT.Process(target=_race, args=(str(tmp_path / "store"), gate, str(traces), number))
-              for number in range(4)]
+    racers = [
+        CONTEXT.Process(target=_race, args=(str(tmp_path / "store"), gate, str(traces), number)) for number in range(4)
+    ]
     for racer in racers:
         racer.start()
     for racer in racers:
@@ -134,8 +142,9 @@ def test_threads_that_race_for_a_stage_compute_it_once(any_store: Store) -> None
             for number in range(5):
                 stage = f"stage-{number}"
                 gate.wait(PATIENCE)
-                entry = any_store.once(stage, lambda progress, s=stage: (computed.append(s) or weights(), {}),
-                                       describe={})
+                entry = any_store.once(
+                    stage, lambda progress, s=stage: (computed.append(s) or weights(), {}), describe={}
+                )
                 assert_equal(entry.tensors(), weights())
         except BaseException as error:  # shown by the test, not lost with its thread
             failures.append(error)

@@ -97,8 +97,11 @@ def test_prune_leaves_work_in_progress_and_takes_leftovers_of_the_dead(local: St
     local.once(STAGE, compute, describe={})
     local.refer("sweep", [STAGE])
     entries = Path(local.url) / "entries"
-    stale = [entries / "dead.feedfeedfeed.safetensors", entries / ".dead.json.abc.part",
-             Path(local.url) / "leases" / "dead.1.json"]
+    stale = [
+        entries / "dead.feedfeedfeed.safetensors",
+        entries / ".dead.json.abc.part",
+        Path(local.url) / "leases" / "dead.1.json",
+    ]
     fresh = entries / "upload.feedfeedfeed.safetensors"
     for path in [*stale, fresh]:
         path.write_bytes(b"{}")

@@ -26,6 +26,7 @@ CONTEXT = multiprocessing.get_context("spawn")
 
 def _held_forever(url: str, flag: str) -> None:
     """In a process of its own: get half-way, say so, and never come back."""
+
     def compute(progress: Progress) -> Any:
         progress.save({"weights": np.arange(4.0)}, {"step": 10})
         progress.save({"weights": np.arange(4.0) + 1}, {"step": 20})
@@ -39,6 +40,7 @@ def _held_forever(url: str, flag: str) -> None:
 def killed(tmp_path: Path) -> Callable[..., Store]:
     """A store whose STAGE was under way, its lease one second, when the process computing it was killed; as it looks
     from another machine, which cannot see that it is dead, or from this one."""
+
     def kill(elsewhere: bool = True) -> Store:
         holder = CONTEXT.Process(target=_held_forever, args=(str(tmp_path / "store"), str(tmp_path / "flag")))
         holder.start()
@@ -55,8 +57,7 @@ def killed(tmp_path: Path) -> Callable[..., Store]:
     return kill
 
 
-def test_a_killed_holder_is_succeeded_from_its_last_checkpoint_and_that_is_counted(
-        killed: Callable[[], Store]) -> None:
+def test_a_killed_holder_is_succeeded_from_its_last_checkpoint_and_that_is_counted(killed: Callable[[], Store]) -> None:
     store = killed()
     steps = []
 
@@ -148,7 +149,8 @@ def test_a_holder_that_was_held_up_finds_out_and_reads_what_its_successor_publis
 
 
 def test_a_clock_that_jumps_by_an_hour_takes_no_lease_from_a_process_that_lives_here(
-        local: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    local: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A laptop that was closed: by the clock its own lease is old, before it could renew it."""
     lease = leases.Claim(local.files, STAGE, 20.0).take()
     assert lease is not None

@@ -19,7 +19,7 @@ from raysweep.records.store_format import CHUNK, ROW, Damaged, seal, unseal
 def _variants(content: bytes) -> Iterator[tuple[str, bytes]]:
     size = len(content)
     for place in sorted({*range(0, size, max(1, size // 40)), 0, 7, 8, 9, size // 2, size - 2, size - 1}):
-        yield f"flipped {place}", content[:place] + bytes([content[place] ^ 1]) + content[place + 1:]
+        yield f"flipped {place}", content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
     for length in (0, 1, size // 2, size - 1):
         yield f"cut to {length}", content[:length]
     yield "longer", content + b"\0"
@@ -52,16 +52,20 @@ def test_damage_of_many_bytes_is_found(local: Store) -> None:
         length = int(generator.integers(1, 20_000))
         match generator.integers(5):
             case 0:  # a lost sector, or many
-                content[one:one + length] = bytes(length)
+                content[one : one + length] = bytes(length)
             case 1:  # blocks that changed places
-                content[one:one + length], content[other:other + length] = (
-                    content[other:other + length], content[one:one + length])
+                content[one : one + length], content[other : other + length] = (
+                    content[other : other + length],
+                    content[one : one + length],
+                )
             case 2:  # a block that landed on another
-                content[one:one + length] = content[other:other + length]
+                content[one : one + length] = content[other : other + length]
             case 4:  # disk blocks that changed places
                 one, other = one // ROW * ROW, other // ROW * ROW
-                content[one:one + ROW], content[other:other + ROW] = (
-                    content[other:other + ROW], content[one:one + ROW])
+                content[one : one + ROW], content[other : other + ROW] = (
+                    content[other : other + ROW],
+                    content[one : one + ROW],
+                )
             case 3:  # two flipped bits of equal weight
                 content[one] ^= 128
                 content[one + 8] ^= 128
@@ -146,4 +150,4 @@ def test_a_sealed_record_shows_every_changed_byte() -> None:
     for place in range(len(content)):
         for bit in range(8):
             with pytest.raises(Damaged):
-                unseal(content[:place] + bytes([content[place] ^ (1 << bit)]) + content[place + 1:])
+                unseal(content[:place] + bytes([content[place] ^ (1 << bit)]) + content[place + 1 :])

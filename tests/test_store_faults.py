@@ -39,8 +39,9 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], list[
         text = space.read_text()
         if text not in known:
             storage = tmp_path_factory.mktemp("sound")
-            sweep.run(space, storage=storage, report=False, tracking_uri="none", executor="inline",
-                      say=lambda line: None)
+            sweep.run(
+                space, storage=storage, report=False, tracking_uri="none", executor="inline", say=lambda line: None
+            )
             known[text] = rows(storage)
         return known[text]
 
@@ -64,12 +65,20 @@ def one_line(outcome: Outcome, *words: str) -> str:
 # Places that are no store
 
 
-@pytest.mark.parametrize(("content", "words"), [
-    ({"thesis.tex": "\\begin"}, "is not a store"),
-    ({"store.json": json.dumps({"raysweep": "stage store", "format": 99})}, "another version of raysweep (format 99"),
-    ({"store.json": "{"}, "store.json cannot be read")])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"thesis.tex": "\\begin"}, "is not a store"),
+        (
+            {"store.json": json.dumps({"raysweep": "stage store", "format": 99})},
+            "another version of raysweep (format 99",
+        ),
+        ({"store.json": "{"}, "store.json cannot be read"),
+    ],
+)
 def test_a_place_that_is_no_store_of_ours_is_refused_before_anything_is_created(
-        call: Call, space: Path, storage: Path, tmp_path: Path, content: dict[str, str], words: str) -> None:
+    call: Call, space: Path, storage: Path, tmp_path: Path, content: dict[str, str], words: str
+) -> None:
     place = tmp_path / "place"
     place.mkdir()
     for name, text in content.items():
@@ -104,8 +113,9 @@ def test_a_store_in_the_folder_of_a_sweep_is_refused(call: Call, space: Path, st
 
 @pytest.mark.parametrize("option", ["--store", "--storage"])
 @pytest.mark.parametrize("address", ["s3:/bucket/prefix", "s3:bucket", "gs:/bucket"])
-def test_an_address_short_of_a_slash_is_no_folder(option: str, address: str, call: Call, space: Path, tmp_path: Path,
-                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_short_of_a_slash_is_no_folder(
+    option: str, address: str, call: Call, space: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for more in ([], ["--dry-run"]):
         refused = call("run", space, option, address, *QUIET, *more)
@@ -120,8 +130,9 @@ def test_a_store_for_a_workload_that_keeps_nothing_is_refused(call: Call, storag
     assert not storage.exists()
 
 
-def test_an_existing_sweep_does_not_remember_a_store_that_was_refused(call: Call, space: Path, storage: Path,
-                                                                      tmp_path: Path) -> None:
+def test_an_existing_sweep_does_not_remember_a_store_that_was_refused(
+    call: Call, space: Path, storage: Path, tmp_path: Path
+) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "one.tex").touch()
     assert call("run", space, "--storage", storage, *QUIET).code == 0
@@ -133,8 +144,9 @@ def test_an_existing_sweep_does_not_remember_a_store_that_was_refused(call: Call
 # A store elsewhere
 
 
-def test_a_sweep_remembers_where_its_stages_are(call: Call, space: Path, storage: Path, tmp_path: Path,
-                                                monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_remembers_where_its_stages_are(
+    call: Call, space: Path, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert call("run", space, "--storage", storage, "--store", "shared", *QUIET).code == 0
     assert not (storage / "store").exists()
@@ -167,15 +179,17 @@ def test_a_store_that_may_not_be_written_is_named_before_any_work(space: Path, s
     place = tmp_path / "place"
     place.mkdir()
     with read_only(place):
-        outcome = process("run", space, "--storage", storage, "--store", place / "store", *QUIET,
-                          before=bound_by_permissions)
+        outcome = process(
+            "run", space, "--storage", storage, "--store", place / "store", *QUIET, before=bound_by_permissions
+        )
         assert one_line(outcome, "read-only").startswith(f"{place}/store: ")
         assert outcome.err.count("\n") == 1
     assert not storage.exists()
 
 
-def test_a_store_without_room_for_anything_is_named_before_any_work(call: Call, space: Path, storage: Path,
-                                                                    tmp_path: Path) -> None:
+def test_a_store_without_room_for_anything_is_named_before_any_work(
+    call: Call, space: Path, storage: Path, tmp_path: Path
+) -> None:
     """One page of a disk: enough for the file that makes it a store, which is taken away again."""
     with disk(tmp_path / "place", "-o", f"size={resource.getpagesize()}"):
         outcome = call("run", space, "--storage", storage, "--store", tmp_path / "place" / "store", *QUIET)
@@ -185,21 +199,32 @@ def test_a_store_without_room_for_anything_is_named_before_any_work(call: Call, 
     assert not storage.exists()
 
 
-def test_a_store_under_a_quota_too_small_for_anything_is_named_before_any_work(space: Path, storage: Path,
-                                                                               tmp_path: Path) -> None:
+def test_a_store_under_a_quota_too_small_for_anything_is_named_before_any_work(
+    space: Path, storage: Path, tmp_path: Path
+) -> None:
     """The same by a limit on the size of files, without a mount."""
     place = tmp_path / "place"
     place.mkdir()
-    outcome = process("run", space, "--storage", storage, "--store", place / "store", *QUIET,
-                      before=no_file_beyond(2048), env=NO_BYTECODE)
+    outcome = process(
+        "run",
+        space,
+        "--storage",
+        storage,
+        "--store",
+        place / "store",
+        *QUIET,
+        before=no_file_beyond(2048),
+        env=NO_BYTECODE,
+    )
     assert one_line(outcome, "the store is full", "File too large").startswith(f"{place}/store: ")
     assert outcome.err.count("\n") == 1
     assert list(place.iterdir()) == []
     assert not storage.exists()
 
 
-def test_a_sweep_that_cannot_begin_leaves_no_store_behind(call: Call, space: Path, storage: Path,
-                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_that_cannot_begin_leaves_no_store_behind(
+    call: Call, space: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Refused after its stages were claimed: by the mirror, say."""
     from raysweep import mirroring
 
@@ -219,12 +244,15 @@ def test_a_sweep_that_cannot_begin_leaves_no_store_behind(call: Call, space: Pat
 
 
 def test_a_sweep_whose_store_turns_read_only_keeps_its_rows_and_goes_on_when_mended(
-        call: Call, space: Path, storage: Path, tmp_path: Path, expected: Callable[..., Any]) -> None:
+    call: Call, space: Path, storage: Path, tmp_path: Path, expected: Callable[..., Any]
+) -> None:
     place = tmp_path / "place"
     with disk(place):
         place_store = ("--store", place / "store", *QUIET)
-        assert call("run", space, "--set", f"axes.pretrain_length=[{40 * STEP}]", "--storage", storage,
-                    *place_store).code == 0
+        assert (
+            call("run", space, "--set", f"axes.pretrain_length=[{40 * STEP}]", "--storage", storage, *place_store).code
+            == 0
+        )
         assert mounted("-o", "remount,ro", str(place))
         outcome = call("run", space, "--storage", storage, *place_store)
         one_line(outcome, "read-only")
@@ -236,11 +264,13 @@ def test_a_sweep_whose_store_turns_read_only_keeps_its_rows_and_goes_on_when_men
 
 
 def test_a_sweep_whose_store_may_no_longer_be_written_keeps_its_rows_and_goes_on_when_mended(
-        call: Call, space: Path, storage: Path, tmp_path: Path, expected: Callable[..., Any]) -> None:
+    call: Call, space: Path, storage: Path, tmp_path: Path, expected: Callable[..., Any]
+) -> None:
     """The same by permissions, without a mount."""
     place_store = ("--store", tmp_path / "store", *QUIET)
-    assert call("run", space, "--set", f"axes.pretrain_length=[{40 * STEP}]", "--storage", storage,
-                *place_store).code == 0
+    assert (
+        call("run", space, "--set", f"axes.pretrain_length=[{40 * STEP}]", "--storage", storage, *place_store).code == 0
+    )
     with read_only(tmp_path / "store"):
         outcome = process("run", space, "--storage", storage, *place_store, before=bound_by_permissions)
         one_line(outcome, "read-only")
@@ -263,8 +293,14 @@ def sized(space: Path, steps: int = 400) -> Path:
 
 @pytest.mark.parametrize("executor", ["inline", pytest.param("ray", marks=pytest.mark.slow)])
 def test_a_disk_that_fills_up_ends_a_sweep_that_goes_on_when_there_is_room(
-        executor: str, request: pytest.FixtureRequest, call: Call, space: Path, storage: Path, tmp_path: Path,
-        expected: Callable[..., Any]) -> None:
+    executor: str,
+    request: pytest.FixtureRequest,
+    call: Call,
+    space: Path,
+    storage: Path,
+    tmp_path: Path,
+    expected: Callable[..., Any],
+) -> None:
     if executor == "ray":
         request.getfixturevalue("ray_cluster")
     space, place = sized(space, 400 if executor == "inline" else 1200), tmp_path / "place"  # packs of their own
@@ -286,8 +322,9 @@ def test_a_disk_that_fills_up_ends_a_sweep_that_goes_on_when_there_is_room(
     assert_same_rows(rows(storage), expected(space))
 
 
-def test_a_quota_on_the_store_is_named_without_any_mount(space: Path, storage: Path, tmp_path: Path, call: Call,
-                                                         expected: Callable[..., Any]) -> None:
+def test_a_quota_on_the_store_is_named_without_any_mount(
+    space: Path, storage: Path, tmp_path: Path, call: Call, expected: Callable[..., Any]
+) -> None:
     """A limit on the size of files, as a quota is: the process may write records and rows, but no large checkpoint."""
     space = sized(space)
     outcome = process("run", space, "--storage", storage, *QUIET, before=no_file_beyond(500_000), env=NO_BYTECODE)
@@ -323,11 +360,12 @@ def damage_lost_record(record: Path, weights: Path) -> None:
     record.unlink()
 
 
-@pytest.mark.parametrize("damage", [damage_flip, damage_cut, damage_half_record, damage_lost_weights,
-                                    damage_lost_record])
+@pytest.mark.parametrize(
+    "damage", [damage_flip, damage_cut, damage_half_record, damage_lost_weights, damage_lost_record]
+)
 def test_a_damaged_stage_is_set_aside_and_computed_again_to_the_same_rows(
-        call: Call, space: Path, storage: Path, damage: Callable[[Path, Path], None],
-        expected: Callable[..., Any]) -> None:
+    call: Call, space: Path, storage: Path, damage: Callable[[Path, Path], None], expected: Callable[..., Any]
+) -> None:
     assert call("run", space, "--set", "axes.finetune_lr=[1e-3]", "--storage", storage, *QUIET).code == 0
     store = Store(storage / "store")
     first = store.stages()[0]
@@ -342,8 +380,9 @@ def test_a_damaged_stage_is_set_aside_and_computed_again_to_the_same_rows(
     assert call("store", "verify", "--storage", storage).code == 0
 
 
-def test_an_entry_of_another_version_ends_the_sweep_and_stays(call: Call, space: Path, storage: Path,
-                                                              expected: Callable[..., Any]) -> None:
+def test_an_entry_of_another_version_ends_the_sweep_and_stays(
+    call: Call, space: Path, storage: Path, expected: Callable[..., Any]
+) -> None:
     assert call("run", space, "--set", "axes.finetune_lr=[1e-3]", "--storage", storage, *QUIET).code == 0
     entry = storage / "store" / "entries" / f"{Store(storage / 'store').stages()[0]}.json"
     sound = entry.read_bytes()
@@ -357,8 +396,9 @@ def test_an_entry_of_another_version_ends_the_sweep_and_stays(call: Call, space:
     assert_same_rows(rows(storage), expected(space))
 
 
-def test_a_store_that_is_gone_is_made_anew(call: Call, space: Path, storage: Path,
-                                           expected: Callable[..., Any]) -> None:
+def test_a_store_that_is_gone_is_made_anew(
+    call: Call, space: Path, storage: Path, expected: Callable[..., Any]
+) -> None:
     assert call("run", space, "--set", "axes.finetune_lr=[1e-3]", "--storage", storage, *QUIET).code == 0
     shutil.rmtree(storage / "store")
     assert "0 computed" in call("status", "small", "--storage", storage, "--tracking-uri", "none").out

@@ -86,8 +86,12 @@ def test_a_read_only_store_can_be_read_and_says_so_when_written(shared_folder: P
         os.seteuid(65534)  # root may write anywhere
     try:
         assert_equal(once(store).tensors(), weights())
-        for attempt in (store.check, lambda: once(store, "another"), lambda: store.publish("x", weights(), {}),
-                        lambda: store.refer("sweep", [STAGE])):
+        for attempt in (
+            store.check,
+            lambda: once(store, "another"),
+            lambda: store.publish("x", weights(), {}),
+            lambda: store.refer("sweep", [STAGE]),
+        ):
             with pytest.raises(InputError, match="read-only") as error:
                 attempt()
             line(error, store)

@@ -44,8 +44,18 @@ def job(folder: Path, behaviour: str) -> tuple[trial.Job, dict[str, Any]]:
     cells = plan.enumerate_cells(space.validate(sandbox_space(folder, [behaviour], workload="together")))
     for name in ("ledger", "logs"):
         (folder / name).mkdir()
-    asked = trial.Job("together", cells.columns, cells.ids, str(folder / "ledger"), str(folder / "logs"),
-                      str(folder / "store"), "sweep", 1, "code", 1)
+    asked = trial.Job(
+        "together",
+        cells.columns,
+        cells.ids,
+        str(folder / "ledger"),
+        str(folder / "logs"),
+        str(folder / "store"),
+        "sweep",
+        1,
+        "code",
+        1,
+    )
     return asked, cells.parameters(0)
 
 
@@ -56,8 +66,9 @@ def test_a_worker_that_never_comes_is_named_and_not_waited_for(two_workers: Gang
     assert "Timed out waiting" in (tmp_path / "logs" / "pack-1.log.worker0").read_text()
 
 
-def test_all_wait_as_long_as_it_takes_for_a_stage_that_another_trial_computes(two_workers: Gang, tmp_path: Path,
-                                                                              ) -> None:
+def test_all_wait_as_long_as_it_takes_for_a_stage_that_another_trial_computes(
+    two_workers: Gang, tmp_path: Path
+) -> None:
     asked, row = job(tmp_path, "compute")
     stage, log = stages(row, 5)[0].id, tmp_path / "logs" / "pack-1.log.worker0"
     begun = threading.Event()
@@ -76,12 +87,19 @@ def test_all_wait_as_long_as_it_takes_for_a_stage_that_another_trial_computes(tw
     assert [row["metrics"] for row in rows] == [{"y": 7.0, "workers": 2.0}]
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (["waited", ""], "worker 1 of 2 did not come where the others waited 3 s"),
-    (["", "waited", "failed", "waited"], "worker 0 of 4 and worker 2 of 4 did not come where the others waited 3 s"),
-    (["waited", "waited"], ""),  # each for the other: none of them is stuck
-    (["failed", ""], ""), (["rows", "lost"], ""),
-])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["waited", ""], "worker 1 of 2 did not come where the others waited 3 s"),
+        (
+            ["", "waited", "failed", "waited"],
+            "worker 0 of 4 and worker 2 of 4 did not come where the others waited 3 s",
+        ),
+        (["waited", "waited"], ""),  # each for the other: none of them is stuck
+        (["failed", ""], ""),
+        (["rows", "lost"], ""),
+    ],
+)
 def test_who_is_named(words: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gang, "PATIENCE", PATIENCE)
     assert gang._missed(words) == said

@@ -38,8 +38,14 @@ def one_pack(folder: Path, **fixed: Any) -> dict[str, Any]:
         zips = [["x", "behaviour"]]
     else:
         zips = []
-    return {"name": "sandy", "workload": "sandbox", "axes": axes, "zip": zips,
-            "fixed": {"folder": str(folder), **fixed}, "seeds": 2}
+    return {
+        "name": "sandy",
+        "workload": "sandbox",
+        "axes": axes,
+        "zip": zips,
+        "fixed": {"folder": str(folder), **fixed},
+        "seeds": 2,
+    }
 
 
 # What comes out
@@ -48,7 +54,8 @@ def one_pack(folder: Path, **fixed: Any) -> dict[str, Any]:
 def test_rows_stand_in_plan_order_then_by_seed(storage: Path) -> None:
     table = run(storage, small_space(seeds=[5, 0, 9])).results()
     assert list(zip(table["overlap_angle"], table["gamma"], table["seed"], strict=True)) == [
-        (angle, gamma, seed) for angle in (30, 60) for gamma in (0.3, 0.5, 1.0) for seed in (0, 5, 9)]
+        (angle, gamma, seed) for angle in (30, 60) for gamma in (0.3, 0.5, 1.0) for seed in (0, 5, 9)
+    ]
     assert set(table["status"]) == {"ok"}
     assert list(table.columns[:4]) == ["sweep", "cell", "seed", "status"]
     assert list(table.columns[-2:]) == ["code_version", "seconds"]
@@ -85,10 +92,13 @@ def test_several_sweeps_make_one_table(call: Call, storage: Path) -> None:
 
 
 @pytest.mark.parametrize("floor", [1e-9, 1e-3, 1e9])
-def test_rows_do_not_depend_on_how_they_are_packed(floor: float, storage: Path,
-                                                   monkeypatch: pytest.MonkeyPatch) -> None:
-    space = small_space(axes={"overlap_angle": [0, 30, 90, 180], "gamma": [0.1, 0.95, 1.0, 1.5], "dim": [10, 20],
-                              "depth": [1, 2, 4]}, fixed={"noise": 0.2})
+def test_rows_do_not_depend_on_how_they_are_packed(
+    floor: float, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = small_space(
+        axes={"overlap_angle": [0, 30, 90, 180], "gamma": [0.1, 0.95, 1.0, 1.5], "dim": [10, 20], "depth": [1, 2, 4]},
+        fixed={"noise": 0.2},
+    )
     monkeypatch.setitem(driver.PACK_FLOOR, "inline", 0.05)
     expected = rows(run(storage / "usual", space))
     monkeypatch.setitem(driver.PACK_FLOOR, "inline", floor)
@@ -119,10 +129,15 @@ def test_a_finished_sweep_computes_nothing(call: Call, storage: Path, tmp_path: 
     assert files_of(storage / "small" / "ledger") == before
 
 
-@pytest.mark.parametrize("changes", [
-    {"seeds": 5}, {"seeds": [2, 0, 1, 7]}, {"axes": {"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 0.7, 1.0]}},
-    {"axes": {"overlap_angle": [90, 60, 30], "gamma": [1.0, 0.3, 0.5]}, "seeds": 4},
-])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seeds": 5},
+        {"seeds": [2, 0, 1, 7]},
+        {"axes": {"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 0.7, 1.0]}},
+        {"axes": {"overlap_angle": [90, 60, 30], "gamma": [1.0, 0.3, 0.5]}, "seeds": 4},
+    ],
+)
 def test_a_sweep_is_extended_by_what_is_new(changes: dict[str, Any], storage: Path) -> None:
     run(storage)
     recorded = files_of(storage / "small" / "ledger")
@@ -130,8 +145,9 @@ def test_a_sweep_is_extended_by_what_is_new(changes: dict[str, Any], storage: Pa
     extended = run(storage, small_space(**changes))
     kept = files_of(storage / "small" / "ledger")
     assert {name: kept[name] for name in recorded} == recorded
-    added = [json.loads(line) for name, content in kept.items() if name not in recorded
-             for line in content.splitlines()[:-1]]
+    added = [
+        json.loads(line) for name, content in kept.items() if name not in recorded for line in content.splitlines()[:-1]
+    ]
     assert added
     assert not {(row["cell"], row["seed"]) for row in added} & before.keys()
     found = rows(extended)
@@ -207,6 +223,7 @@ def test_a_failing_row_leaves_its_neighbours(sandbox: Path, storage: Path, tmp_p
 
 def test_rows_that_raise_cost_milliseconds(sandbox: Path, storage: Path, tmp_path: Path) -> None:
     """Some among many, and all of them; in processor time of this thread, so that a busy machine changes nothing."""
+
     def seconds(name: str, raising: int) -> float:
         behaviour = ["raise" if raising and x % raising == 0 else "compute" for x in range(270)]
         space = {**one_pack(tmp_path, x=list(range(270)), behaviour=behaviour), "name": name}
@@ -225,7 +242,8 @@ def test_rows_that_raise_cost_milliseconds(sandbox: Path, storage: Path, tmp_pat
 
 
 def test_rows_that_raise_cost_milliseconds_beside_the_mirror_too(
-        sandbox: Path, storage: Path, tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox: Path, storage: Path, tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As one waits for them, while the thread that mirrors imports MLflow and opens its database."""
     usual, spent = driver.compute, []
 
@@ -239,15 +257,19 @@ def test_rows_that_raise_cost_milliseconds_beside_the_mirror_too(
     shutil.copy(template, storage / "mlflow.db")
     uri = f"sqlite:///{storage / 'mlflow.db'}"
     x = list(range(24))
-    run(storage, one_pack(tmp_path, x=x, behaviour=["raise" if value % 6 else "compute" for value in x]),
-        tracking_uri=uri)
+    run(
+        storage,
+        one_pack(tmp_path, x=x, behaviour=["raise" if value % 6 else "compute" for value in x]),
+        tracking_uri=uri,
+    )
     assert spent[0] < 40 * 25e-3
     assert len(open_sweep("sandy", storage).failures()) == 40
 
 
 @pytest.mark.parametrize(("behaviour", "collected"), [("raise", False), ("memory", True)])
 def test_garbage_is_collected_where_memory_was_wanting_and_only_there(
-        behaviour: str, collected: bool, sandbox: Path, storage: Path, tmp_path: Path) -> None:
+    behaviour: str, collected: bool, sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
     whole: list[int] = []
 
     def note(phase: str, details: dict[str, int]) -> None:

@@ -14,8 +14,10 @@ from raysweep.workloads.linear_transfer import WORKLOAD
 
 def columns(**values):
     rows = max(np.size(value) for value in values.values())
-    return {p.name: column(p, list(np.broadcast_to(np.asarray(values.get(p.name, p.default), object), rows)))
-            for p in WORKLOAD.parameters}
+    return {
+        p.name: column(p, list(np.broadcast_to(np.asarray(values.get(p.name, p.default), object), rows)))
+        for p in WORKLOAD.parameters
+    }
 
 
 def z_score(values, expected):
@@ -53,8 +55,9 @@ def test_scratch_risk_approaches_its_limit():
     assert np.isinf(scratch.risk_limit(1.0, 0.1))
 
 
-@pytest.mark.parametrize(("n", "ridge", "angle"), [(9, 0.0, 35), (9, 0.3, 35), (1, 0.2, 120), (2, 1.5, 70),
-                                                   (40, 0.05, 10)])
+@pytest.mark.parametrize(
+    ("n", "ridge", "angle"), [(9, 0.0, 35), (9, 0.3, 35), (1, 0.2, 120), (2, 1.5, 70), (40, 0.05, 10)]
+)
 def test_linear_risk_is_the_mean_over_draws_of_a_retrained_last_layer(n, ridge, angle):
     random, d, depth, scale = np.random.default_rng(n), 6, 3, 0.4
     v = random.standard_normal(d)
@@ -63,8 +66,9 @@ def test_linear_risk_is_the_mean_over_draws_of_a_retrained_last_layer(n, ridge, 
     for _ in range(6000):
         inputs, _, target, labels = problem(random, n, d, angle, 0.5, 1.2)
         seen = inputs @ features
-        last = np.linalg.lstsq(np.vstack([seen, np.sqrt(n * ridge) * np.eye(d)]), np.append(labels, np.zeros(d)),
-                               rcond=1e-10)[0]
+        last = np.linalg.lstsq(
+            np.vstack([seen, np.sqrt(n * ridge) * np.eye(d)]), np.append(labels, np.zeros(d)), rcond=1e-10
+        )[0]
         risks.append(np.sum((features @ last - target) ** 2))
     expected = linear.risk(angle, n, 0.5, 1.2, transfer.effective_ridge(np.array(ridge), depth, np.log(scale)))
     assert abs(z_score(risks, expected)) < 4
@@ -99,14 +103,16 @@ def test_frozen_layers_risk_is_the_mean_over_draws(n, angle, noise):
             kept = max(multiple, 0.0) if trained > 1 else multiple
             risks[trained].append(np.sum((kept * source - target) ** 2))
     for trained, values in risks.items():
-        form = transfer.closed_form(columns(dim=40, gamma=n / 40, overlap_angle=angle, noise=noise,
-                                            depth=trained + 2, frozen_layers=2))
+        form = transfer.closed_form(
+            columns(dim=40, gamma=n / 40, overlap_angle=angle, noise=noise, depth=trained + 2, frozen_layers=2)
+        )
         assert abs(z_score(values, form["risk_finetune"][0])) < 4
 
 
 def test_frozen_layers_without_spread():
-    form = transfer.closed_form(columns(gamma=0.01, dim=100, overlap_angle=[0.0, 180.0, 180.0], depth=[3, 3, 2],
-                                        frozen_layers=1))
+    form = transfer.closed_form(
+        columns(gamma=0.01, dim=100, overlap_angle=[0.0, 180.0, 180.0], depth=[3, 3, 2], frozen_layers=1)
+    )
     assert form["risk_finetune"] == pytest.approx([0, 1, 0], abs=0)
 
 
@@ -125,7 +131,8 @@ def test_rescaling_at_its_edges():
     assert finetune.rescaling(np.log(0.3), [2, 9], 1.0, 0.0) == pytest.approx([0.3, 0.3])  # no data: nothing moves
     assert finetune.rescaling_limit(0.4, 0.0, [1, 2, 7, 1000]) == pytest.approx(1.0, rel=1e-12)
     assert finetune.rescaling_limit([0.4, 0.8], 0.7, 1000, 0.0, 1.5) == pytest.approx(
-        finetune.rescaling_deep([0.4, 0.8], 0.7, 1.5), rel=5e-3)
+        finetune.rescaling_deep([0.4, 0.8], 0.7, 1.5), rel=5e-3
+    )
     assert finetune.rescaling(-1000 * np.log(100), 1000, 1.0, 0.25) == pytest.approx(0.01 * 0.5, rel=1e-2)
 
 
@@ -164,10 +171,15 @@ def test_finetune_boundary_is_where_the_sign_turns():
 @pytest.mark.parametrize(("depth", "noise", "norm"), [(1, 0.5, 1.0), (2, 0.0, 1.0), (3, 0.5, 1.0), (6, 0.3, 0.8)])
 def test_inflection_is_the_scale_of_best_transfer(depth, noise, norm):
     angle, gamma = 40.0, 0.6
-    best = minimize_scalar(lambda log_c: -finetune.transferability_limit(angle, gamma, noise, depth, log_c, norm),
-                           bounds=(-12, 1), method="bounded", options={"xatol": 1e-10})
-    assert np.exp(best.x) == pytest.approx(float(pretraining.inflection_scale_limit(angle, depth, gamma, noise, norm)),
-                                           rel=1e-4)
+    best = minimize_scalar(
+        lambda log_c: -finetune.transferability_limit(angle, gamma, noise, depth, log_c, norm),
+        bounds=(-12, 1),
+        method="bounded",
+        options={"xatol": 1e-10},
+    )
+    assert np.exp(best.x) == pytest.approx(
+        float(pretraining.inflection_scale_limit(angle, depth, gamma, noise, norm)), rel=1e-4
+    )
     assert -best.fun == pytest.approx((1 - gamma) * (norm * np.cos(np.deg2rad(angle))) ** 2, rel=1e-9)
     length = pretraining.inflection_length_limit(angle, depth, gamma, noise, 0.3, 1.0, norm)
     assert pretraining.scale(length, depth, 0.3) == pytest.approx(np.exp(best.x), rel=1e-4)
@@ -183,8 +195,15 @@ def test_inflection_edges():
 @pytest.mark.parametrize(("start", "norm"), [(0.4, 1.0), (0.3, 2.5), (0.9, 0.7), (1.5, 0.7)])
 def test_pretrained_scale_follows_the_flow(depth, start, norm):
     times = np.array([0.0, 0.05, 0.4, 1.5])
-    flow = solve_ivp(lambda _, c: depth * c ** (2 - 2 / depth) * (norm - c), (0, times[-1]), [start**depth],
-                     t_eval=times, rtol=1e-12, atol=1e-14, method="DOP853").y[0]
+    flow = solve_ivp(
+        lambda _, c: depth * c ** (2 - 2 / depth) * (norm - c),
+        (0, times[-1]),
+        [start**depth],
+        t_eval=times,
+        rtol=1e-12,
+        atol=1e-14,
+        method="DOP853",
+    ).y[0]
     scales = pretraining.scale(times, depth, start, norm)
     assert scales == pytest.approx(flow, rel=1e-9)
     assert pretraining.source_loss(times, depth, start, norm) == pytest.approx((flow - norm) ** 2 / 2, rel=1e-6)
@@ -207,20 +226,38 @@ def test_pretrained_scale_at_its_extremes():
 
 
 def test_closed_form_covers_every_corner_without_nan():
-    gamma, angle, depth = np.meshgrid([0.001, 0.02, 0.5, 0.98, 1.0, 1.02, 2.0], [0.0, 45.0, 90.0, 180.0],
-                                      [1, 2, 1000], indexing="ij")
+    gamma, angle, depth = np.meshgrid(
+        [0.001, 0.02, 0.5, 0.98, 1.0, 1.02, 2.0], [0.0, 45.0, 90.0, 180.0], [1, 2, 1000], indexing="ij"
+    )
     for noise in (0.0, 0.5):
         for length in (0.0, 3.0, np.inf):
-            form = transfer.closed_form(columns(gamma=gamma.ravel(), overlap_angle=angle.ravel(), depth=depth.ravel(),
-                                                dim=50, noise=noise, pretrain_length=length))
+            form = transfer.closed_form(
+                columns(
+                    gamma=gamma.ravel(),
+                    overlap_angle=angle.ravel(),
+                    depth=depth.ravel(),
+                    dim=50,
+                    noise=noise,
+                    pretrain_length=length,
+                )
+            )
             for name, values in form.items():
                 assert not np.isnan(values).any(), name
             assert np.isfinite(form["transferability_finetune"]).all()
 
 
 def test_closed_form_without_samples_stays_at_the_pretrained_map():
-    form = transfer.closed_form(columns(gamma=0.001, dim=50, overlap_angle=[30.0, 150.0], depth=3, init_scale=0.5,
-                                        pretrain_length=0.7, target_norm=1.3))
+    form = transfer.closed_form(
+        columns(
+            gamma=0.001,
+            dim=50,
+            overlap_angle=[30.0, 150.0],
+            depth=3,
+            init_scale=0.5,
+            pretrain_length=0.7,
+            target_norm=1.3,
+        )
+    )
     c = pretraining.scale(0.7, 3, 0.5)
     expected = [c**2 - 2 * c * 1.3 * np.cos(np.deg2rad(angle)) + 1.3**2 for angle in (30, 150)]
     assert form["risk_finetune"] == pytest.approx(expected)

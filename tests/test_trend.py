@@ -27,7 +27,9 @@ def rows(
     """Draws of a curve over X: a shift of each draw's own, a tilt of its own (`own`), noise of every row."""
     t = np.linspace(-1, 1, len(X))
     values = (
-        mean + rng.standard_normal((draws, 1)) + own * rng.standard_normal((draws, 1)) * t
+        mean
+        + rng.standard_normal((draws, 1))
+        + own * rng.standard_normal((draws, 1)) * t
         + noise * rng.standard_normal((draws, len(X)))
     )
     return pd.DataFrame({"x": np.tile(X, draws), "seed": np.repeat(np.arange(draws), len(X)), "y": values.ravel()})
@@ -108,8 +110,11 @@ def test_throughout_is_false_in_5_percent_of_curves_with_one_flat_or_slightly_fa
 
 def test_throughout_is_said_of_a_curve_that_rises_clearly_at_every_step() -> None:
     rng = np.random.default_rng(7)
-    shown = [fitted(np.arange(9.0), noise_of(kind, rng, 5, 9)).p_throughout < 0.05 for kind in KINDS * 8
-             if kind != "one point noisy"]
+    shown = [
+        fitted(np.arange(9.0), noise_of(kind, rng, 5, 9)).p_throughout < 0.05
+        for kind in KINDS * 8
+        if kind != "one point noisy"
+    ]
     assert np.mean(shown) > 0.9
     # neither word where a step is open: no decline was found, and none was ruled out
     open_ = fitted(np.cumsum([0, 1, 1, 1, 0, 1, 1, 1, 1]), noise_of("independent", rng, 5, 9))
@@ -137,9 +142,15 @@ def test_few_draws_with_slopes_of_their_own_are_no_trend(kind: str) -> None:
 def plug_in(closed_form: Any = None) -> Workload:
     """A workload of one parameter, x, and one metric, loss."""
     return Workload(
-        name="plugged", summary="a curve", identity_version=1, parameters=(Parameter("x", float, 1.0, "where"),),
-        metrics=(Metric("loss", "its value", direction="minimize"),), compute="nowhere:compute", sources=("nowhere",),
-        cost=lambda columns: Cost(seconds=1e-6, peak_bytes=1.0), closed_form=closed_form,
+        name="plugged",
+        summary="a curve",
+        identity_version=1,
+        parameters=(Parameter("x", float, 1.0, "where"),),
+        metrics=(Metric("loss", "its value", direction="minimize"),),
+        compute="nowhere:compute",
+        sources=("nowhere",),
+        cost=lambda columns: Cost(seconds=1e-6, peak_bytes=1.0),
+        closed_form=closed_form,
     )
 
 
@@ -151,12 +162,24 @@ def looks(curve: Any, x: np.ndarray, size: float, seed: int = 0) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-@pytest.mark.parametrize(("low", "high", "said"), [
-    (-1, 2, "loss falls with x, with a clear rise in between: over x it falls by 4 from -1 to 1 and rises by 1 from 1 "
-            "to 2; least-squares slope over all -1 per unit, exactly: draws do not differ in it"),
-    (-1, 3, "loss shows no clear trend with x, but a clear rise and a clear fall: over x it falls by 4 from -1 to 1 "
-            "and rises by 4 from 1 to 3; least-squares slope over all 0 per unit, exactly: draws do not differ in it"),
-    (1, 3, "loss rises throughout with x: 2 per unit, exactly: draws do not differ in it")])
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (
+            -1,
+            2,
+            "loss falls with x, with a clear rise in between: over x it falls by 4 from -1 to 1 and rises by 1 from 1 "
+            "to 2; least-squares slope over all -1 per unit, exactly: draws do not differ in it",
+        ),
+        (
+            -1,
+            3,
+            "loss shows no clear trend with x, but a clear rise and a clear fall: over x it falls by 4 from -1 to 1 "
+            "and rises by 4 from 1 to 3; least-squares slope over all 0 per unit, exactly: draws do not differ in it",
+        ),
+        (1, 3, "loss rises throughout with x: 2 per unit, exactly: draws do not differ in it"),
+    ],
+)
 def test_a_parabola_is_told_by_its_fall_and_its_rise_and_not_as_if_noise_had_been_estimated(
     low: float, high: float, said: str
 ) -> None:
@@ -189,8 +212,10 @@ def test_words_legends_and_columns_speak_of_a_closed_form_only_where_there_is_on
             section = make(rows, {"metric": "loss", "x": "x"}, workload, kind)
             said = [section.headline, *section.paragraphs, *map(str, section.shown)]
             for drawing in section.drawings:
-                said += [drawing.caption, *(text.get_text() for legend in drawing.figure.legends
-                                            for text in legend.get_texts())]
+                said += [
+                    drawing.caption,
+                    *(text.get_text() for legend in drawing.figure.legends for text in legend.get_texts()),
+                ]
             assert any("closed form" in each for each in said) == known, (kind, said)
 
 

@@ -56,8 +56,9 @@ def test_it_is_offered_from_20_points_on_and_rejected_where_the_curve_is_somethi
 
 def rows_of(t: np.ndarray, values: np.ndarray) -> pd.DataFrame:
     seeds, points = values.shape
-    return pd.DataFrame({"x": np.tile(2 ** (8 * t), seeds), "seed": np.repeat(np.arange(seeds), points),
-                         "loss": values.ravel()})
+    return pd.DataFrame(
+        {"x": np.tile(2 ** (8 * t), seeds), "seed": np.repeat(np.arange(seeds), points), "loss": values.ravel()}
+    )
 
 
 @pytest.mark.slow
@@ -84,8 +85,9 @@ def test_doing_what_the_advice_says_halves_the_interval() -> None:
                     better = fit_inflection(rows_of(fine.t[at], fine.values[:, at]), "x", "loss", "seed").table.iloc[0]
                     if better["status"] == "located":
                         kind = "points" if row["points_to_halve"] else "draws"
-                        ratios[kind].append(float(np.log(better["high"] / better["low"])
-                                                  / np.log(row["high"] / row["low"])))
+                        ratios[kind].append(
+                            float(np.log(better["high"] / better["low"]) / np.log(row["high"] / row["low"]))
+                        )
     said = {kind: (len(found), round(float(np.median(found)), 3)) for kind, found in ratios.items()}
     print("\nwidth after the advice over the width before:", said)
     for kind, found in ratios.items():
@@ -109,9 +111,11 @@ def test_the_advice_in_words() -> None:
 
     assert words(More(16, 0, nothing, nothing, True)) == "4 times the draws (12 more) would halve it"
     assert words(More(4, 2, 3.0, 12.0, True)) == (
-        "more draws would not halve it, 2 more values of length between 3 and 12 would")
+        "more draws would not halve it, 2 more values of length between 3 and 12 would"
+    )
     assert words(More(8, 2, 3.0, 12.0, True)) == (
-        "2 more values of length between 3 and 12 and 2 times the draws (4 more) would halve it")
+        "2 more values of length between 3 and 12 and 2 times the draws (4 more) would halve it"
+    )
     assert words(More(4, 2, 3.0, 12.0, False)).startswith("more draws alone would not halve it")
 
 

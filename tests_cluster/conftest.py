@@ -15,5 +15,8 @@ import server
 def pytest_sessionstart(session: pytest.Session) -> None:
     packages = server.missing()
     if packages and not session.config.option.collectonly:
-        pytest.exit(f"make test-cluster needs an OpenSSH server and its friends; on Debian: "
-                    f"apt-get install {' '.join(packages)}", returncode=2)
+        pytest.exit(
+            f"make test-cluster needs an OpenSSH server and its friends; on Debian: "
+            f"apt-get install {' '.join(packages)}",
+            returncode=2,
+        )

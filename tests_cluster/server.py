@@ -24,8 +24,15 @@ from pathlib import Path
 MARK = "RAYSWEEP_CLUSTER_TEST"
 """Set in every session, so that what a session started is known even after it has left its parents."""
 
-PROGRAMS = {"sshd": "openssh-server", "ssh": "openssh-client", "ssh-keygen": "openssh-client", "rsync": "rsync",
-            "tmux": "tmux", "bash": "bash", "unshare": "util-linux"}
+PROGRAMS = {
+    "sshd": "openssh-server",
+    "ssh": "openssh-client",
+    "ssh-keygen": "openssh-client",
+    "rsync": "rsync",
+    "tmux": "tmux",
+    "bash": "bash",
+    "unshare": "util-linux",
+}
 
 
 def missing() -> list[str]:
@@ -64,10 +71,14 @@ class Machines:
     def environment(self) -> dict[str, str]:
         """What a client here needs: the wrapper around ssh, and no folder shared with any other Ray."""
         client = self.folder / "client"
-        return {**_plain_environment(), **self.variables,
-                "HOME": str(_made(client / "home")), "TMPDIR": str(_made(client / "tmp")),
-                "RAY_TMPDIR": str(_ray_folder(self.folder, HEAD)),  # Ray looks for its record at one path on both sides
-                "PATH": f"{self.folder / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        return {
+            **_plain_environment(),
+            **self.variables,
+            "HOME": str(_made(client / "home")),
+            "TMPDIR": str(_made(client / "tmp")),
+            "RAY_TMPDIR": str(_ray_folder(self.folder, HEAD)),  # Ray looks for its record at one path on both sides
+            "PATH": f"{self.folder / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        }
 
     def processes(self) -> dict[int, str]:
         """What runs of this test now, other than the servers: process number (seen from here) and command line."""
@@ -99,9 +110,11 @@ def serve(folder: Path, variables: dict[str, str]) -> Iterator[Machines]:
     every session on them has these variables."""
     apart = _own_process_numbers()
     if not apart:
-        raise RuntimeError("process namespaces are not allowed here, and without them `ray up` would stop every Ray on "
-                           "this machine and two machines could not be told apart; run this as root, or allow them "
-                           "(sysctl kernel.unprivileged_userns_clone=1)")
+        raise RuntimeError(
+            "process namespaces are not allowed here, and without them `ray up` would stop every Ray on "
+            "this machine and two machines could not be told apart; run this as root, or allow them "
+            "(sysctl kernel.unprivileged_userns_clone=1)"
+        )
     port = free_port()
     _write_keys(folder)
     _write_client(folder, port)
@@ -114,8 +127,14 @@ def serve(folder: Path, variables: dict[str, str]) -> Iterator[Machines]:
             configuration = folder / host / "sshd_config"
             configuration.write_text(_server_configuration(folder, host, port, variables))
             with (folder / host / "sshd.log").open("wb") as log:
-                machines.servers.append(subprocess.Popen([*apart, str(which("sshd")), "-D", "-e", "-f", configuration],
-                                                         stdout=log, stderr=log, stdin=subprocess.DEVNULL))
+                machines.servers.append(
+                    subprocess.Popen(
+                        [*apart, str(which("sshd")), "-D", "-e", "-f", configuration],
+                        stdout=log,
+                        stderr=log,
+                        stdin=subprocess.DEVNULL,
+                    )
+                )
         for host, process in zip((HEAD, WORKER), machines.servers, strict=True):
             _wait_for(host, port, process, folder / host / "sshd.log")
         yield machines
@@ -169,15 +188,31 @@ def _write_keys(folder: Path) -> None:
 
 
 def _server_configuration(folder: Path, host: str, port: int, variables: dict[str, str]) -> str:
-    session = {**variables, MARK: str(folder), "HOME": str(folder / host / "home"),
-               "RAY_TMPDIR": str(_ray_folder(folder, host)),
-               **{name: value for name, value in _plain_environment().items() if name.startswith("PIP_")}}
-    return "\n".join([
-        f"ListenAddress {host}", f"Port {port}", f"HostKey {folder / 'host_key'}",
-        f"AuthorizedKeysFile {folder / 'key.pub'}", "StrictModes no", "PasswordAuthentication no",
-        "KbdInteractiveAuthentication no", "PermitRootLogin prohibit-password", "UsePAM no",
-        f"PidFile {folder / host / 'sshd.pid'}",
-        "SetEnv " + " ".join(f'"{name}={value}"' for name, value in session.items())]) + "\n"
+    session = {
+        **variables,
+        MARK: str(folder),
+        "HOME": str(folder / host / "home"),
+        "RAY_TMPDIR": str(_ray_folder(folder, host)),
+        **{name: value for name, value in _plain_environment().items() if name.startswith("PIP_")},
+    }
+    return (
+        "\n".join(
+            [
+                f"ListenAddress {host}",
+                f"Port {port}",
+                f"HostKey {folder / 'host_key'}",
+                f"AuthorizedKeysFile {folder / 'key.pub'}",
+                "StrictModes no",
+                "PasswordAuthentication no",
+                "KbdInteractiveAuthentication no",
+                "PermitRootLogin prohibit-password",
+                "UsePAM no",
+                f"PidFile {folder / host / 'sshd.pid'}",
+                "SetEnv " + " ".join(f'"{name}={value}"' for name, value in session.items()),
+            ]
+        )
+        + "\n"
+    )
 
 
 def _ray_folder(folder: Path, host: str) -> Path:
@@ -189,10 +224,19 @@ def _write_client(folder: Path, port: int) -> None:
     where that and the `~` before its key are. The head uses it too, to reach the worker."""
     (folder / "ssh_config").write_text(f"Host 127.0.0.*\n  Port {port}\n")
     wrapper = _made(folder / "bin") / "ssh"
-    wrapper.write_text("\n".join([
-        "#!/bin/bash", 'arguments=("$@")', "for ((n = 1; n < $#; n++)); do",
-        r'  [ "${arguments[n-1]}" = -i ] && arguments[n]="${arguments[n]/#\~\//$HOME/}"', "done",
-        f'exec {which("ssh")} -F {folder / "ssh_config"} "${{arguments[@]}}"', ""]))
+    wrapper.write_text(
+        "\n".join(
+            [
+                "#!/bin/bash",
+                'arguments=("$@")',
+                "for ((n = 1; n < $#; n++)); do",
+                r'  [ "${arguments[n-1]}" = -i ] && arguments[n]="${arguments[n]/#\~\//$HOME/}"',
+                "done",
+                f'exec {which("ssh")} -F {folder / "ssh_config"} "${{arguments[@]}}"',
+                "",
+            ]
+        )
+    )
     wrapper.chmod(0o755)
 
 
@@ -207,10 +251,19 @@ def _write_environment_of_node(home: Path, host: str, wrappers: Path) -> None:
     there = next(environment.glob("lib/python*/site-packages"))
     (there / "from_the_tests.pth").write_text(f"{here}\n")
     ray = environment / "bin" / "ray"
-    ray.write_text("\n".join([
-        f"#!{environment}/bin/python", "import sys", "from ray.scripts.scripts import main",
-        "if sys.argv[1:2] == ['start'] and not any(word.startswith('--node-ip-address') for word in sys.argv):",
-        f"    sys.argv.append('--node-ip-address={host}')", "sys.exit(main())", ""]))
+    ray.write_text(
+        "\n".join(
+            [
+                f"#!{environment}/bin/python",
+                "import sys",
+                "from ray.scripts.scripts import main",
+                "if sys.argv[1:2] == ['start'] and not any(word.startswith('--node-ip-address') for word in sys.argv):",
+                f"    sys.argv.append('--node-ip-address={host}')",
+                "sys.exit(main())",
+                "",
+            ]
+        )
+    )
     ray.chmod(0o755)
     (home / ".bash_profile").write_text("cd\n. ~/.bashrc\n")  # a session starts in the home
     (home / ".bashrc").write_text(f'export PATH="{wrappers}:$PATH"\n')
@@ -218,9 +271,11 @@ def _write_environment_of_node(home: Path, host: str, wrappers: Path) -> None:
 
 def _plain_environment() -> dict[str, str]:
     """This environment without what would make a client join another Ray or mistake a make for its own."""
-    kept = {name: value for name, value in os.environ.items()
-            if not name.startswith(("RAY_", "SSH_", "TMUX", "MAKE"))
-            and name not in ("PYTHONPATH", "VIRTUAL_ENV", "VENV")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("RAY_", "SSH_", "TMUX", "MAKE")) and name not in ("PYTHONPATH", "VIRTUAL_ENV", "VENV")
+    }
     return kept | {"RAY_USAGE_STATS_ENABLED": "0"}
 
 

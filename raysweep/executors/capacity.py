@@ -55,19 +55,28 @@ class Capacity:
         for kind, amount in needs.total.items():
             there = sum(machine.get(kind, 0) for machine in self.up)
             if amount > there and not self.more:
-                return InputError(_asked(needs, kind),
-                                  f"a trial asks for {amount:g} {kind}, the cluster has {there:g}")
+                return InputError(_asked(needs, kind), f"a trial asks for {amount:g} {kind}, the cluster has {there:g}")
         share = " and ".join(f"{amount:g} {kind}" for kind, amount in needs.share.items())
-        asked = f"a trial asks for {share} on one machine" if needs.gang == 1 else \
-            f"a trial asks for {needs.gang} workers with {share} each"
-        up = ", ".join(f"{count} x {_words(dict(kind))}" for kind, count in Counter(
-            tuple(machine.items()) for machine in self.up).items())
+        asked = (
+            f"a trial asks for {share} on one machine"
+            if needs.gang == 1
+            else f"a trial asks for {needs.gang} workers with {share} each"
+        )
+        up = ", ".join(
+            f"{count} x {_words(dict(kind))}"
+            for kind, count in Counter(tuple(machine.items()) for machine in self.up).items()
+        )
         more = ", ".join(f"up to {min(count, self.at_most)} x {_words(machine)}" for machine, count in self.more)
-        nowhere = [kind for kind, amount in needs.share.items()
-                   if all(machine.get(kind, 0) < amount for machine in self._kinds())]
+        nowhere = [
+            kind
+            for kind, amount in needs.share.items()
+            if all(machine.get(kind, 0) < amount for machine in self._kinds())
+        ]
         kind = nowhere[0] if nowhere else "GPU" if needs.gpus else "CPU"
-        return InputError(_asked(needs, kind), f"{asked}; there is {up or 'no machine'}" +
-                          (f", and the autoscaler may add {more}" if more else ""))
+        return InputError(
+            _asked(needs, kind),
+            f"{asked}; there is {up or 'no machine'}" + (f", and the autoscaler may add {more}" if more else ""),
+        )
 
 
 def check(there: Capacity, needs: Sequence[Resources]) -> None:
@@ -82,8 +91,9 @@ def of_machines(resources: Sequence[Mapping[str, float]]) -> Capacity:
     return Capacity([_machine(found) for found in resources])
 
 
-def of_cluster(gcs_address: str, nodes: Sequence[Mapping[str, Any]], say: Callable[[str], None] = terminal.say,
-               ) -> Capacity:
+def of_cluster(
+    gcs_address: str, nodes: Sequence[Mapping[str, Any]], say: Callable[[str], None] = terminal.say
+) -> Capacity:
     """The capacity of a cluster. gcs_address: Ray's own name for it; nodes: as `ray.nodes()` gives them; say: is told
     why machines that an autoscaler may add are not counted, where there is one that could not be asked."""
     alive = [node["Resources"] for node in nodes if node["Alive"]]

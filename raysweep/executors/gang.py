@@ -58,8 +58,15 @@ class Worker:
         here = ray.util.get_node_ip_address()
         with socket.create_server((here, 0)) as door:  # one of its own would be open on every interface
             port = door.getsockname()[1]
-            self._store = TCPStore(here, port, self._needs.gang, True, timedelta(seconds=MEETING),
-                                   wait_for_workers=False, master_listen_fd=door.detach())
+            self._store = TCPStore(
+                here,
+                port,
+                self._needs.gang,
+                True,
+                timedelta(seconds=MEETING),
+                wait_for_workers=False,
+                master_listen_fd=door.detach(),
+            )
         return here, port
 
     def meet(self, address: str, port: int) -> None:
@@ -77,15 +84,23 @@ class Worker:
         self._store.wait([str(rank) for rank in range(self._needs.gang)], timedelta(seconds=MEETING))
         with devices.granted(self._needs.gpus // self._needs.gang):
             backend = "cpu:gloo,cuda:nccl" if devices.usable() else "gloo"
-        dist.init_process_group(backend, store=self._store, rank=self._rank, world_size=self._needs.gang,
-                                timeout=timedelta(seconds=self._patience))
+        dist.init_process_group(
+            backend,
+            store=self._store,
+            rank=self._rank,
+            world_size=self._needs.gang,
+            timeout=timedelta(seconds=self._patience),
+        )
         self._stages = gang_stages.group()
 
     def compute(self, job: trial.Job, log: str, pack: str, seeds: np.ndarray, together: bool) -> tuple[str, Any]:
         """The rows of a job whose cells are its rows, in order: (rows, them), or how it failed and why."""
         cells = np.arange(len(seeds))
-        with (trial.threads(job.cpus), devices.granted(job.gpus),
-              trial_log.kept(Path(log), pack, len(seeds), capture=True)):
+        with (
+            trial.threads(job.cpus),
+            devices.granted(job.gpus),
+            trial_log.kept(Path(log), pack, len(seeds), capture=True),
+        ):
             try:
                 if not together:
                     return _ROWS, trial.rows(job, cells, seeds)
@@ -155,19 +170,29 @@ class Gang:
         if self._workers:
             return
         actor, share = ray.remote(Worker), self.needs.share
-        self._workers = [actor.options(
-            num_cpus=share["CPU"], num_gpus=share.get("GPU", 0), max_restarts=0, max_task_retries=0,
-            scheduling_strategy=PlacementGroupSchedulingStrategy(self._group, rank)).remote(
-                rank, self.needs, PATIENCE)
-            for rank in range(self.needs.gang)]
+        self._workers = [
+            actor.options(
+                num_cpus=share["CPU"],
+                num_gpus=share.get("GPU", 0),
+                max_restarts=0,
+                max_task_retries=0,
+                scheduling_strategy=PlacementGroupSchedulingStrategy(self._group, rank),
+            ).remote(rank, self.needs, PATIENCE)
+            for rank in range(self.needs.gang)
+        ]
 
     def _ask(self, work: list[tuple[trial.Job, str, str, np.ndarray, np.ndarray]], together: bool) -> list[Any]:
         """What each worker makes of its work: its rows. What one of them raised, if any did."""
         calls = []
         for rank, (worker, (job, log, pack, cells, seeds)) in enumerate(zip(self._workers, work, strict=False)):
             columns = {name: values[cells] for name, values in job.columns.items()}
-            own = replace(job, columns=columns, cell_ids=[job.cell_ids[cell] for cell in cells.tolist()],
-                          cpus=self.needs.threads, gpus=self.needs.gpus // self.needs.gang)
+            own = replace(
+                job,
+                columns=columns,
+                cell_ids=[job.cell_ids[cell] for cell in cells.tolist()],
+                cpus=self.needs.threads,
+                gpus=self.needs.gpus // self.needs.gang,
+            )
             calls.append(worker.compute.remote(own, f"{log}.worker{rank}", pack, seeds, together))
         answers: dict[Any, tuple[str, Any]] = {}
         waiting = list(calls)
@@ -177,8 +202,9 @@ class Gang:
             if not ready:  # they wait for the one that failed
                 break
             answers[ready[0]] = _answer(ready[0])
-        told = [(f"worker {rank} of {len(calls)}", *answers[call])
-                for rank, call in enumerate(calls) if call in answers]
+        told = [
+            (f"worker {rank} of {len(calls)}", *answers[call]) for rank, call in enumerate(calls) if call in answers
+        ]
         bad = [entry for entry in told if entry[1] != _ROWS]
         if not bad:
             return [answer for _, _, answer in told]

@@ -67,6 +67,7 @@ class GangStages:
                 _meet()
             found = _share(None, waiting)
         else:
+
             def lead(progress: Any) -> Computed:
                 _broadcast({"compute": True}, waiting)
                 own = _Leading(progress, waiting)
@@ -130,15 +131,23 @@ def _meet() -> None:
 def _share(entry: Any, waiting: Any) -> SharedEntry | None:
     """What the first worker holds (None if it holds none), on every worker."""
     parts = serialize(entry.tensors()) if entry is not None else []
-    told = _broadcast({"stage": None} if entry is None else {
-        "stage": entry.stage, "meta": entry.meta, "seconds": entry.seconds, "bytes": sum(part.size for part in parts)},
-        waiting)
+    told = _broadcast(
+        {"stage": None}
+        if entry is None
+        else {
+            "stage": entry.stage,
+            "meta": entry.meta,
+            "seconds": entry.seconds,
+            "bytes": sum(part.size for part in parts),
+        },
+        waiting,
+    )
     if told["stage"] is None:
         return None
     content = np.empty(told["bytes"], np.uint8)
     own = pieces(parts)
     for start in range(0, len(content), CHUNK):
-        piece = content[start:start + CHUNK]
+        piece = content[start : start + CHUNK]
         if parts:
             piece[:] = next(own)
         dist.broadcast(torch.from_numpy(piece), 0, waiting)

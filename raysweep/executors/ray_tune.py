@@ -67,8 +67,11 @@ def connect(workers: int | None, needs: Sequence[Resources], say: Callable[[str]
             try:
                 ray.init(**options)
             except ConnectionError as error:
-                raise InputError("RAY_ADDRESS", f"{os.environ['RAY_ADDRESS']} cannot be joined: {error} (a cluster "
-                                                "that asks for a token wants RAY_AUTH_MODE=token here too)") from None
+                raise InputError(
+                    "RAY_ADDRESS",
+                    f"{os.environ['RAY_ADDRESS']} cannot be joined: {error} (a cluster "
+                    "that asks for a token wants RAY_AUTH_MODE=token here too)",
+                ) from None
         else:  # never somebody else's cluster that happens to run on this machine
             cpus = max(os.cpu_count() or 1, workers or 1)
             capacity.check(capacity.of_machines([local_ray.machine(cpus)]), needs)
@@ -91,8 +94,9 @@ def connect(workers: int | None, needs: Sequence[Resources], say: Callable[[str]
     return Room(*(min(count, workers or count) for count in counts))
 
 
-def run(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, AnyPath], None], *, workers: int,
-        scratch: Path) -> None:
+def run(
+    source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, AnyPath], None], *, workers: int, scratch: Path
+) -> None:
     """Compute every pack of `source` on the connected cluster; `on_segment` is told of each published segment."""
     from ray import tune
 
@@ -111,9 +115,16 @@ def run(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, AnyPath],
 
     tuner = tune.Tuner(
         trainable,
-        tune_config=tune.TuneConfig(search_alg=_searcher(source, job, on_segment, problems), num_samples=-1,
-                                    max_concurrent_trials=workers, reuse_actors=True, metric="rows", mode="max"),
-        run_config=tune.RunConfig(name="tune", storage_path=str(scratch.resolve()), verbose=0, stop=Halt()))
+        tune_config=tune.TuneConfig(
+            search_alg=_searcher(source, job, on_segment, problems),
+            num_samples=-1,
+            max_concurrent_trials=workers,
+            reuse_actors=True,
+            metric="rows",
+            mode="max",
+        ),
+        run_config=tune.RunConfig(name="tune", storage_path=str(scratch.resolve()), verbose=0, stop=Halt()),
+    )
     try:
         with ray_alive.watched(terminal.say):
             tuner.fit()
@@ -157,8 +168,9 @@ def _dead_nodes() -> set[str]:
     return {node["NodeID"] for node in ray.nodes() if not node["Alive"]}
 
 
-def _searcher(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, AnyPath], None],
-              problems: list[BaseException]) -> Any:
+def _searcher(
+    source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, AnyPath], None], problems: list[BaseException]
+) -> Any:
     """A Tune Searcher over the queue of packs. (Made here because its base class needs Ray.)"""
     from ray.tune.search import Searcher
 
@@ -176,8 +188,12 @@ def _searcher(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, Any
                 return None if source.running else Searcher.FINISHED
             self.running[trial_id] = pack
             self.losses.begin(pack.id, _dead_nodes())
-            return {"pack": pack.id, "cells": pack.cells.astype(np.int64).tobytes().hex(),
-                    "seeds": pack.seeds.astype(np.int64).tobytes().hex(), "needs": asdict(pack.needs)}
+            return {
+                "pack": pack.id,
+                "cells": pack.cells.astype(np.int64).tobytes().hex(),
+                "seeds": pack.seeds.astype(np.int64).tobytes().hex(),
+                "needs": asdict(pack.needs),
+            }
 
         def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
             pack = self.running.pop(trial_id)

@@ -75,9 +75,20 @@ def write(files: Files, record: str, stage: str, tensors: Mapping[str, np.ndarra
     files.write(weights, (checksum.add(piece).data for piece in pieces(parts)))
     created = False
     try:
-        created = files.create(record, seal({
-            **body, "format": FORMAT, "stage": stage, "weights": weights, "bytes": sum(part.size for part in parts),
-            "checksum": checksum.result(), "raysweep": __version__}))
+        created = files.create(
+            record,
+            seal(
+                {
+                    **body,
+                    "format": FORMAT,
+                    "stage": stage,
+                    "weights": weights,
+                    "bytes": sum(part.size for part in parts),
+                    "checksum": checksum.result(),
+                    "raysweep": __version__,
+                }
+            ),
+        )
     finally:
         if not created:
             files.remove(weights)
@@ -91,8 +102,11 @@ def look(files: Files, record: str, stage: str) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     if body.get("format") != FORMAT:
-        raise InputError(files.root, f"{record} was written by format {body.get('format')} of the store; this version "
-                                     f"of raysweep reads {FORMAT}")
+        raise InputError(
+            files.root,
+            f"{record} was written by format {body.get('format')} of the store; this version "
+            f"of raysweep reads {FORMAT}",
+        )
     if body.get("stage") != stage:
         raise Damaged(f"{record} belongs to stage {body.get('stage')}")
     for name, kind in _FIELDS.items():
@@ -127,7 +141,7 @@ def _weights(files: Files, body: Mapping[str, Any]) -> np.ndarray:
     try:
         with files.open(name) as stream:
             while done < size:
-                piece = content[done:done + CHUNK]
+                piece = content[done : done + CHUNK]
                 if not _fill(stream, piece.data):
                     break
                 done += checksum.add(piece).size
@@ -158,10 +172,15 @@ def set_aside(files: Files, record: str, stage: str, where: str = "damaged") -> 
     folder, _, name = record.rpartition("/")
     mark = uuid.uuid4().hex[:8]
     stem = name.removesuffix(".json")
-    moved = [name, *(found for found in files.names(folder)
-                     if found.startswith(f"{stem}.") and found.endswith(".safetensors"))]
-    return [target for found in moved
-            if files.move(f"{folder}/{found}", target := f"{where}/{stem}.{mark}{found.removeprefix(stem)}")]
+    moved = [
+        name,
+        *(found for found in files.names(folder) if found.startswith(f"{stem}.") and found.endswith(".safetensors")),
+    ]
+    return [
+        target
+        for found in moved
+        if files.move(f"{folder}/{found}", target := f"{where}/{stem}.{mark}{found.removeprefix(stem)}")
+    ]
 
 
 def remove(files: Files, record: str) -> int:

@@ -41,8 +41,9 @@ def compact(folder: AnyPath, still_ours: Callable[[], None] = lambda: None) -> i
     return merged
 
 
-def _merge(folder: AnyPath, number: int, parts: list[tuple[AnyPath, list[ledger.Row]]],
-           still_ours: Callable[[], None]) -> None:
+def _merge(
+    folder: AnyPath, number: int, parts: list[tuple[AnyPath, list[ledger.Row]]], still_ours: Callable[[], None]
+) -> None:
     winners: dict[tuple[str, int], ledger.Row] = {}
     for _, rows in parts:
         for row in rows:

@@ -28,8 +28,9 @@ class Busy(Exception):
     """Another driver holds the sweep; says who."""
 
 
-def held(folder: AnyPath, say: Callable[[str], None] = lambda line: None,
-         ) -> contextlib.AbstractContextManager[Callable[[], None]]:
+def held(
+    folder: AnyPath, say: Callable[[str], None] = lambda line: None
+) -> contextlib.AbstractContextManager[Callable[[], None]]:
     """Be the only driver of a sweep; Busy if there is one. Gives a check that raises Busy once the lock was lost.
 
     say: told if a driver that may be dead has to be watched for a while.
@@ -112,8 +113,10 @@ def _leased(files: Files, say: Callable[[str], None]) -> Iterator[Callable[[], N
             continue
         if first is None:
             first = now
-            say(f"{leases.holder(now)} drove this sweep and has not given it back; watching whether it still does (up "
-                f"to {leases.duration(now, LEASE_SECONDS):.0f} s)")
+            say(
+                f"{leases.holder(now)} drove this sweep and has not given it back; watching whether it still does (up "
+                f"to {leases.duration(now, LEASE_SECONDS):.0f} s)"
+            )
         elif now != first:  # renewed: alive
             raise Busy(leases.holder(now))
         time.sleep(LEASE_SECONDS / 40)  # between two looks at the bucket

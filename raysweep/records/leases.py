@@ -47,8 +47,13 @@ class Lease:
         self.lost = False
         self._files, self._beat, self._lock = files, 0, threading.Lock()
         self._renewed = time.time()
-        self._who = {"token": uuid.uuid4().hex, "host": socket.gethostname(), "process": os.getpid(),
-                     "since": time.time(), "life": processes.life(os.getpid())}
+        self._who = {
+            "token": uuid.uuid4().hex,
+            "host": socket.gethostname(),
+            "process": os.getpid(),
+            "since": time.time(),
+            "life": processes.life(os.getpid()),
+        }
 
     @property
     def name(self) -> str:
@@ -238,8 +243,11 @@ def holder(content: bytes) -> str:
 
 def _generations(files: Files, stage: str) -> list[int]:
     found = [name.split(".") for name in files.names(FOLDER)]
-    return sorted(int(parts[1]) for parts in found
-                  if len(parts) == 3 and parts[0] == stage and parts[1].isdigit() and parts[2] == "json")
+    return sorted(
+        int(parts[1])
+        for parts in found
+        if len(parts) == 3 and parts[0] == stage and parts[1].isdigit() and parts[2] == "json"
+    )
 
 
 def _stated(content: bytes) -> tuple[float, float] | None:

@@ -80,8 +80,9 @@ def read_segment(path: AnyPath) -> list[Row]:
         if len(rows) != trailer["rows"]:
             raise Damaged(f"{path}: {len(rows)} rows where {trailer['rows']} were written")
         for row in rows:
-            row["metrics"] = {name: WORDS[value] if isinstance(value, str) else value
-                              for name, value in row["metrics"].items()}
+            row["metrics"] = {
+                name: WORDS[value] if isinstance(value, str) else value for name, value in row["metrics"].items()
+            }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Damaged(f"{path}: not a whole segment ({error})") from None
     return rows

@@ -62,9 +62,19 @@ class Mirror:
     seconds, and at the end.
     """
 
-    def __init__(self, tracking_uri: str, artifact_location: str | Path | None, space: Mapping[str, Any], sweep: str,
-                 sweep_id: str, code_version: str, folder: str = "", known: Mapping[str, str] | None = None,
-                 status: str | None = None, keep: Keep = lambda written, status, experiment: None) -> None:
+    def __init__(
+        self,
+        tracking_uri: str,
+        artifact_location: str | Path | None,
+        space: Mapping[str, Any],
+        sweep: str,
+        sweep_id: str,
+        code_version: str,
+        folder: str = "",
+        known: Mapping[str, str] | None = None,
+        status: str | None = None,
+        keep: Keep = lambda written, status, experiment: None,
+    ) -> None:
         self._uri = tracking_uri
         self._written, self._status = dict(known or {}), status
         self._keep, self._kept, self._news = keep, float("-inf"), False
@@ -84,8 +94,14 @@ class Mirror:
         self._over = threading.Event()  # not Thread.join: one that Ctrl-C cut short takes the thread for dead
         threading.Thread(target=self._run, name="raysweep-mirror", daemon=True).start()
 
-    def cell(self, cell_id: str, params: Mapping[str, Any], rows: Sequence[Mapping[str, Any]],
-             stage_ids: Sequence[str] | None, mark: str = "") -> None:
+    def cell(
+        self,
+        cell_id: str,
+        params: Mapping[str, Any],
+        rows: Sequence[Mapping[str, Any]],
+        stage_ids: Sequence[str] | None,
+        mark: str = "",
+    ) -> None:
         """Hand over one complete cell: all its parameters, and one row per draw with seed, status, metrics, seconds.
 
         stage_ids: None where they cannot be told; a run of the same rows that is there keeps its own then. mark: what
@@ -100,8 +116,9 @@ class Mirror:
 
         self._hand_over(_Task(work, cell_id, mark, 1))
 
-    def pack(self, pack_id: str, cells: Sequence[tuple[int, Mapping[str, Any], Sequence[Mapping[str, Any]]]],
-             mark: str = "") -> None:
+    def pack(
+        self, pack_id: str, cells: Sequence[tuple[int, Mapping[str, Any], Sequence[Mapping[str, Any]]]], mark: str = ""
+    ) -> None:
         """Hand over many complete cells as one run: (position in the plan, parameters, rows) each."""
         cells = list(cells)
 
@@ -127,8 +144,13 @@ class Mirror:
         """Cells handed over that MLflow does not have, as far as is known: those that are pending, without the ones
         that an earlier driver wrote."""
         with self._changed:
-            return sum({task.run: task.cells for task in (*self._tasks, *self._given_up)
-                        if not task.mark or self._written.get(task.run) != task.mark}.values())
+            return sum(
+                {
+                    task.run: task.cells
+                    for task in (*self._tasks, *self._given_up)
+                    if not task.mark or self._written.get(task.run) != task.mark
+                }.values()
+            )
 
     @property
     def handed(self) -> int:
@@ -136,8 +158,12 @@ class Mirror:
         with self._changed:
             return sum(self._handed.values())
 
-    def finish(self, status: Literal["FINISHED", "FAILED", "KILLED"], artifacts: Mapping[str, str | Path],
-               summary: Mapping[str, Any]) -> str | None:
+    def finish(
+        self,
+        status: Literal["FINISHED", "FAILED", "KILLED"],
+        artifacts: Mapping[str, str | Path],
+        summary: Mapping[str, Any],
+    ) -> str | None:
         """Write what is left, the parent's artifacts, summary and status. Returns a warning if something is missing.
 
         artifacts: top-level name -> file or folder. KILLED means somebody is waiting: it takes ten seconds at most.
@@ -297,8 +323,15 @@ def _find(tracking_uri: str, space_name: str) -> tuple[Any, str] | None:
     return None if experiment is None else (client, experiment.experiment_id)
 
 
-def _open(tracking_uri: str, location: str | None, space: dict[str, Any], sweep: str, sweep_id: str,
-          code_version: str, folder: str) -> Runs:
+def _open(
+    tracking_uri: str,
+    location: str | None,
+    space: dict[str, Any],
+    sweep: str,
+    sweep_id: str,
+    code_version: str,
+    folder: str,
+) -> Runs:
     return mirror_runs.open_runs(connect(tracking_uri), location, space, sweep, sweep_id, code_version, folder)
 
 

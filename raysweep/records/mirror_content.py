@@ -35,8 +35,13 @@ class Content:
     digest: str
 
 
-def of_cell(cell_id: str, axes: Sequence[str], params: Mapping[str, Any], rows: Sequence[Mapping[str, Any]],
-            stage_ids: Sequence[str]) -> Content:
+def of_cell(
+    cell_id: str,
+    axes: Sequence[str],
+    params: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    stage_ids: Sequence[str],
+) -> Content:
     """The run of one complete cell.
 
     NAME is the mean over the draws that are ok, NAME_se its standard error (two draws or more), NAME_draws one point
@@ -53,10 +58,13 @@ def of_cell(cell_id: str, axes: Sequence[str], params: Mapping[str, Any], rows: 
         values = [math.nan if value is None else float(value) for value in values]
         finite = [value for value in values if math.isfinite(value)]
         of_draws = not name.endswith("_theory")  # a closed form is one number, whatever the draw
-        metrics += [(f"{name}_draws", value, int(row["seed"])) for row, value in zip(good, values, strict=True)
-                    if of_draws and math.isfinite(value)]
+        metrics += [
+            (f"{name}_draws", value, int(row["seed"]))
+            for row, value in zip(good, values, strict=True)
+            if of_draws and math.isfinite(value)
+        ]
         if finite and len(finite) == len(values):
-            metrics += _mean(name, finite)[:None if of_draws else 1]
+            metrics += _mean(name, finite)[: None if of_draws else 1]
         elif not all(math.isnan(value) for value in values):
             not_finite.append(name)
     metrics.append(("draws_ok", float(len(good)), 0))
@@ -67,8 +75,10 @@ def of_cell(cell_id: str, axes: Sequence[str], params: Mapping[str, Any], rows: 
     metrics += [(axis, float(params[axis]), 0) for axis in axes if axis not in taken and _is_number(params.get(axis))]
 
     counts = Counter(str(row["status"]) for row in rows)
-    tags = {"raysweep.cell": cell_id,
-            "raysweep.draws": ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))}
+    tags = {
+        "raysweep.cell": cell_id,
+        "raysweep.draws": ", ".join(f"{count} {status}" for status, count in sorted(counts.items())),
+    }
     if stage_ids:
         tags["raysweep.stage_ids"] = _stages(stage_ids)
     if logs := _logs(rows):
@@ -79,28 +89,47 @@ def of_cell(cell_id: str, axes: Sequence[str], params: Mapping[str, Any], rows: 
     return Content(
         name=" ".join(f"{axis}={text(params[axis])}" for axis in axes if axis in params) or cell_id,
         status="FAILED" if counts[FAILED] or not good else "FINISHED",
-        metrics=metrics, params=texts, tags=tags, digest=_digest(params, rows, stage_ids),
+        metrics=metrics,
+        params=texts,
+        tags=tags,
+        digest=_digest(params, rows, stage_ids),
     )
 
 
-def of_pack(pack_id: str, axes: Sequence[str],
-            cells: Sequence[tuple[int, Mapping[str, Any], Sequence[Mapping[str, Any]]]]) -> Content:
+def of_pack(
+    pack_id: str, axes: Sequence[str], cells: Sequence[tuple[int, Mapping[str, Any], Sequence[Mapping[str, Any]]]]
+) -> Content:
     """The run of many complete cells, (position in the plan, parameters, rows) each: for sweeps too large for a run a
     cell. NAME and every numeric axis are histories with one step per cell, its position in the plan."""
     parts = [(position, of_cell(str(position), axes, params, rows, ())) for position, params, rows in cells]
-    metrics = [(key, value, position) for position, part in parts for key, value, _ in part.metrics
-               if not key.endswith("_draws")]
-    shared = {name: value for name, value in parts[0][1].params.items()
-              if all(part.params.get(name) == value for _, part in parts)}
+    metrics = [
+        (key, value, position)
+        for position, part in parts
+        for key, value, _ in part.metrics
+        if not key.endswith("_draws")
+    ]
+    shared = {
+        name: value
+        for name, value in parts[0][1].params.items()
+        if all(part.params.get(name) == value for _, part in parts)
+    }
     counts = Counter(str(row["status"]) for _, _, rows in cells for row in rows)
-    tags = {"raysweep.cell": pack_id, "raysweep.cells": str(len(cells)),
-            "raysweep.draws": ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))}
+    tags = {
+        "raysweep.cell": pack_id,
+        "raysweep.cells": str(len(cells)),
+        "raysweep.draws": ", ".join(f"{count} {status}" for status, count in sorted(counts.items())),
+    }
     if logs := _logs([row for _, _, rows in cells for row in rows]):
         tags["raysweep.logs"] = cut(logs, LONGEST_TAG)
     digest = hashlib.sha256("".join(part.digest for _, part in parts).encode()).hexdigest()[:32]
-    return Content(f"cells {cells[0][0]} to {cells[-1][0]}",
-                   "FAILED" if any(part.status == "FAILED" for _, part in parts) else "FINISHED",
-                   metrics, shared, tags, digest)
+    return Content(
+        f"cells {cells[0][0]} to {cells[-1][0]}",
+        "FAILED" if any(part.status == "FAILED" for _, part in parts) else "FINISHED",
+        metrics,
+        shared,
+        tags,
+        digest,
+    )
 
 
 def text(value: Any) -> str:
@@ -144,6 +173,10 @@ def _is_number(value: Any) -> bool:
 
 def _digest(params: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], stage_ids: Sequence[str]) -> str:
     """Of all that decides the content except the seconds, which differ when the same row is computed again."""
-    plain = [LAYOUT, {name: str(value) for name, value in params.items()}, list(stage_ids),
-             [[row["seed"], row["status"], dict(row["metrics"])] for row in rows]]
+    plain = [
+        LAYOUT,
+        {name: str(value) for name, value in params.items()},
+        list(stage_ids),
+        [[row["seed"], row["status"], dict(row["metrics"])] for row in rows],
+    ]
     return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()[:32]

@@ -38,12 +38,24 @@ class Runs:
     children: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
-def open_runs(client: MlflowClient, artifact_location: str | None, space: Mapping[str, Any], sweep: str, sweep_id: str,
-              code_version: str, folder: str) -> Runs:
+def open_runs(
+    client: MlflowClient,
+    artifact_location: str | None,
+    space: Mapping[str, Any],
+    sweep: str,
+    sweep_id: str,
+    code_version: str,
+    folder: str,
+) -> Runs:
     """The experiment and the parent run, found again or created, RUNNING; its children settled."""
     experiment_id = _experiment(client, str(space["name"]), artifact_location)
-    common = {"raysweep.sweep": sweep, "raysweep.sweep_id": sweep_id, "raysweep.code_version": code_version,
-              "mlflow.source.name": "raysweep", **({"raysweep.folder": folder} if folder else {})}
+    common = {
+        "raysweep.sweep": sweep,
+        "raysweep.sweep_id": sweep_id,
+        "raysweep.code_version": code_version,
+        "mlflow.source.name": "raysweep",
+        **({"raysweep.folder": folder} if folder else {}),
+    }
     found = parents(client, experiment_id, sweep_id)
     fixed = {name: cut(text(value), LONGEST_PARAM) for name, value in dict(space.get("fixed") or {}).items()}
     if not found:
@@ -101,16 +113,20 @@ def write_cell(runs: Runs, cell_id: str, content: Content) -> None:
             return
         runs.client.delete_run(there[0])
         del runs.children[cell_id]
-    tags = runs.common | content.tags | {"raysweep.kind": "cell", "raysweep.rows": content.digest,
-                                         "mlflow.parentRunId": runs.parent_id}
+    tags = (
+        runs.common
+        | content.tags
+        | {"raysweep.kind": "cell", "raysweep.rows": content.digest, "mlflow.parentRunId": runs.parent_id}
+    )
     run_id = runs.client.create_run(runs.experiment_id, run_name=cut(content.name, 250), tags=tags).info.run_id
     _log(runs.client, run_id, content.metrics, content.params, {})
     runs.client.set_terminated(run_id, content.status)
     runs.children[cell_id] = (run_id, content.digest)
 
 
-def close_parent(runs: Runs, status: str, artifacts: Mapping[str, Path], summary: Mapping[str, Any],
-                 missing: int) -> None:
+def close_parent(
+    runs: Runs, status: str, artifacts: Mapping[str, Path], summary: Mapping[str, Any], missing: int
+) -> None:
     """Log the parent's artifacts (top-level name: file or folder) and summary, then its status.
 
     A finite number of the summary becomes a metric, anything else a tag; an artifact that is not there is left out.
@@ -120,8 +136,11 @@ def close_parent(runs: Runs, status: str, artifacts: Mapping[str, Path], summary
             runs.client.log_artifacts(runs.parent_id, str(path), artifact_path=name)
         elif path.is_file():
             _log_file(runs, name, path)
-    numbers = {name: float(value) for name, value in summary.items()
-               if isinstance(value, (int, float)) and abs(value) < float("inf")}
+    numbers = {
+        name: float(value)
+        for name, value in summary.items()
+        if isinstance(value, (int, float)) and abs(value) < float("inf")
+    }
     tags = {f"raysweep.{name}": cut(str(value), LONGEST_TAG) for name, value in summary.items() if name not in numbers}
     tags["raysweep.mirror"] = f"incomplete: {counted(missing, 'cell')} missing" if missing else "complete"
     _log(runs.client, runs.parent_id, [(name, value, 0) for name, value in numbers.items()], {}, tags)
@@ -176,14 +195,22 @@ def _delete_tree(client: MlflowClient, parent: Run) -> None:
             _drop(client, run.info.run_id)
 
 
-def _log(client: MlflowClient, run_id: str, metrics: list[tuple[str, float, int]], params: Mapping[str, str],
-         tags: Mapping[str, str]) -> None:
+def _log(
+    client: MlflowClient,
+    run_id: str,
+    metrics: list[tuple[str, float, int]],
+    params: Mapping[str, str],
+    tags: Mapping[str, str],
+) -> None:
     from mlflow.entities import Metric, Param, RunTag
 
     now = int(time.time() * 1000)
-    client.log_batch(run_id, [Metric(key, value, now, step) for key, value, step in metrics],
-                     [Param(key, value) for key, value in params.items()],
-                     [RunTag(key, value) for key, value in tags.items()])
+    client.log_batch(
+        run_id,
+        [Metric(key, value, now, step) for key, value, step in metrics],
+        [Param(key, value) for key, value in params.items()],
+        [RunTag(key, value) for key, value in tags.items()],
+    )
 
 
 def _log_file(runs: Runs, name: str, path: Path) -> None:

@@ -46,8 +46,11 @@ def locate(address: str | AnyPath) -> AnyPath:
             raise InputError("--storage", f"{EXPECTED} (such as {almost}), got {address!r}")
         return Path(address)
     if has_password(address):
-        raise InputError("--storage", "the address of a bucket is recorded and shown; give its credentials by the "
-                                      "environment (AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS)")
+        raise InputError(
+            "--storage",
+            "the address of a bucket is recorded and shown; give its credentials by the "
+            "environment (AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS)",
+        )
     if protocol not in BUCKETS or not rest.strip("/") or "::" in address:
         raise InputError("--storage", f"{EXPECTED}, got {address!r}")
     try:
@@ -56,8 +59,10 @@ def locate(address: str | AnyPath) -> AnyPath:
 
         get_filesystem_class(protocol)  # imports what the protocol needs
     except ImportError as error:
-        raise InputError("--storage", f"{address} needs a package that is not installed ({error}); "
-                                      f"pip install 'raysweep[{BUCKETS[protocol]}]'") from None
+        raise InputError(
+            "--storage",
+            f"{address} needs a package that is not installed ({error}); pip install 'raysweep[{BUCKETS[protocol]}]'",
+        ) from None
     return UPath(address.rstrip("/"), use_listings_cache=False)  # other machines write too
 
 

@@ -53,15 +53,20 @@ def plan(store: Store, stages: Collection[str] = (), *, referred: bool = False, 
         names.sort(key=lambda name: name != record)
         return Removal(stage, kind, tuple(names), sum(_size(store, name) for name in names))
 
-    found = [gather(stage, "stage", "entries", stage, f"entries/{stage}.json")
-             for stage in sorted(stages or published - users.keys() - busy)]
+    found = [
+        gather(stage, "stage", "entries", stage, f"entries/{stage}.json")
+        for stage in sorted(stages or published - users.keys() - busy)
+    ]
     if stages:
         return found
     unfinished = {name.split(".")[0] for name in files[stage_progress.FOLDER]} - {""} - users.keys() - busy
     found += [gather(stage, "progress", stage_progress.FOLDER, stage) for stage in sorted(unfinished)]
     if damaged:
-        found += [Removal(name.split(".")[0], folder, (f"{folder}/{name}",), _size(store, f"{folder}/{name}"))
-                  for folder in ASIDE for name in files[folder]]
+        found += [
+            Removal(name.split(".")[0], folder, (f"{folder}/{name}",), _size(store, f"{folder}/{name}"))
+            for folder in ASIDE
+            for name in files[folder]
+        ]
     taken = {name for removal in found for name in removal.names}
     return found + [removal for removal in _leftovers(store, busy) if not taken.intersection(removal.names)]
 

@@ -16,14 +16,19 @@ if TYPE_CHECKING:
 FORMATS = ("csv", "json", "parquet")
 
 
-def frame(sweep: str, space_workload: str, cells: Cells, seeds: list[int],
-          rows: dict[tuple[str, int], ledger.Row]) -> pandas.DataFrame:
+def frame(
+    sweep: str, space_workload: str, cells: Cells, seeds: list[int], rows: dict[tuple[str, int], ledger.Row]
+) -> pandas.DataFrame:
     """One line per row that the ledger has: sweep, cell, seed, status, parameters, metrics, code_version, seconds."""
     import numpy as np
     import pandas
 
-    found = [(index, rows[key]) for index, cell in enumerate(cells.ids) for seed in sorted(seeds)
-             if (key := (cell, seed)) in rows]
+    found = [
+        (index, rows[key])
+        for index, cell in enumerate(cells.ids)
+        for seed in sorted(seeds)
+        if (key := (cell, seed)) in rows
+    ]
     indices = np.asarray([index for index, _ in found], dtype=np.int64)
     listed = [row for _, row in found]
     names = workloads.get(space_workload).metric_names()
@@ -49,8 +54,10 @@ def dump(table: pandas.DataFrame, kind: str) -> bytes:
     if kind == "csv":
         return table.to_csv(index=False, lineterminator="\n").encode()
     if kind == "json":
-        lines = [json.dumps({name: _json(value) for name, value in record.items()}, allow_nan=False)
-                 for record in table.to_dict("records")]
+        lines = [
+            json.dumps({name: _json(value) for name, value in record.items()}, allow_nan=False)
+            for record in table.to_dict("records")
+        ]
         return ("[\n" + ",\n".join(lines) + "\n]\n").encode()
     buffer = io.BytesIO()
     table.to_parquet(buffer, index=False)

@@ -73,7 +73,7 @@ class Progress:
         self._number = 1 + max([self._number, *(int(name.split(".")[1]) for name in earlier)])
         record = f"{FOLDER}/{self._stage}.{self._number:08d}.{uuid.uuid4().hex[:8]}.json"
         checkpoints.write(self._files, record, self._stage, tensors, {"meta": meta, "seconds": self.seconds()})
-        for name in earlier[:max(0, len(earlier) - _KEPT + 1)]:
+        for name in earlier[: max(0, len(earlier) - _KEPT + 1)]:
             checkpoints.remove(self._files, f"{FOLDER}/{name}")
 
     def seconds(self) -> float:
@@ -86,5 +86,6 @@ class Progress:
             checkpoints.remove(self._files, f"{FOLDER}/{name}")
 
     def _records(self) -> list[str]:
-        return [name for name in self._files.names(FOLDER) if _NAME.fullmatch(name) and
-                name.split(".")[0] == self._stage]
+        return [
+            name for name in self._files.names(FOLDER) if _NAME.fullmatch(name) and name.split(".")[0] == self._stage
+        ]

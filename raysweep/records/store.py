@@ -57,8 +57,9 @@ class Store:
     every stage computed through it.
     """
 
-    def __init__(self, url: str | AnyPath, lease_seconds: float = LEASE_SECONDS,
-                 provenance: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, url: str | AnyPath, lease_seconds: float = LEASE_SECONDS, provenance: Mapping[str, str] | None = None
+    ) -> None:
         self.files = open_files(url)
         self.url = self.files.root
         self.lease_seconds = lease_seconds
@@ -90,8 +91,11 @@ class Store:
         except (ValueError, KeyError, TypeError):
             raise InputError(self.url, f"{MARKER} cannot be read; expected {_marker().decode().strip()}") from None
         if found != FORMAT:
-            raise InputError(self.url, f"the store was written by another version of raysweep (format {found}; this "
-                                       f"version reads and writes {FORMAT}); use another store")
+            raise InputError(
+                self.url,
+                f"the store was written by another version of raysweep (format {found}; this "
+                f"version reads and writes {FORMAT}); use another store",
+            )
         return True
 
     def exists(self) -> bool:
@@ -161,8 +165,13 @@ class Store:
             checkpoints.set_aside(self.files, _record(stage), stage)
             return None
 
-    def publish(self, stage: str, tensors: Mapping[str, np.ndarray], meta: dict[str, Any],
-                describe: Mapping[str, Any] | None = None) -> bool:
+    def publish(
+        self,
+        stage: str,
+        tensors: Mapping[str, np.ndarray],
+        meta: dict[str, Any],
+        describe: Mapping[str, Any] | None = None,
+    ) -> bool:
         """Publish a stage, atomically and durably; False, and nothing changed, if it was published before.
 
         tensors: any shapes, of dtypes that safetensors knows; meta, describe: plain data (TypeError otherwise).
@@ -170,8 +179,9 @@ class Store:
         record = _record(stage)
         self._prepare()
         published = datetime.now(UTC).isoformat(timespec="seconds")
-        return checkpoints.write(self.files, record, stage, tensors,
-                                 {"meta": meta, "describe": dict(describe or {}), "published": published})
+        return checkpoints.write(
+            self.files, record, stage, tensors, {"meta": meta, "describe": dict(describe or {}), "published": published}
+        )
 
     def once(self, stage: str, compute: Callable[[Progress], Computed], *, describe: dict[str, Any]) -> Entry:
         """A stage, computed by whoever gets its lease and read by everybody else, who waits until then.
@@ -225,8 +235,11 @@ class Store:
 
     def stages(self) -> list[str]:
         """The published stages, sorted (their records unread)."""
-        return [name.removesuffix(".json") for name in self.files.names("entries")
-                if name.endswith(".json") and _STAGE.fullmatch(name.removesuffix(".json"))]
+        return [
+            name.removesuffix(".json")
+            for name in self.files.names("entries")
+            if name.endswith(".json") and _STAGE.fullmatch(name.removesuffix(".json"))
+        ]
 
     def refer(self, sweep: str, stages: Iterable[str]) -> None:
         """Say, before any work, that a sweep needs these stages: pruning then leaves them alone."""

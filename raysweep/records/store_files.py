@@ -84,8 +84,11 @@ def open_files(url: str | AnyPath) -> Files:
     """The files below a path or URL; InputError if no file system goes by that name. Creates nothing."""
     text = str(url)
     if has_password(text):
-        raise InputError(text, "the address of a store is recorded and shown; give its credentials by the environment "
-                               "(AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, FSSPEC_…)")
+        raise InputError(
+            text,
+            "the address of a store is recorded and shown; give its credentials by the environment "
+            "(AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, FSSPEC_…)",
+        )
     protocol, separator, rest = text.partition("://")
     if "::" in text:
         raise InputError(text, "expected a plain path or URL for the store (a cache in between hides what others do)")
@@ -111,8 +114,11 @@ def writing(root: str) -> Iterator[None]:
         if error.errno in _READ_ONLY or isinstance(error, PermissionError):
             raise InputError(root, "the store is read-only here; expected one that can be written") from error
         if error.errno in _FULL:
-            raise InputError(root, f"the store is full ({os.strerror(error.errno)}); make room (raysweep store prune) "
-                                   "and run again: what was published is kept") from error
+            raise InputError(
+                root,
+                f"the store is full ({os.strerror(error.errno)}); make room (raysweep store prune) "
+                "and run again: what was published is kept",
+            ) from error
         raise InputError(root, f"the store cannot be written: {error.strerror or error}") from error
 
 
@@ -159,7 +165,7 @@ class LocalFiles:
                 with open(path, "xb", buffering=0) as stream:
                     for piece in pieces:
                         while len(piece):
-                            piece = piece[stream.write(piece):]
+                            piece = piece[stream.write(piece) :]
                     os.fsync(stream.fileno())
             except BaseException:
                 path.unlink(missing_ok=True)

@@ -23,9 +23,21 @@ ROW = 4096
 """Bytes a row of a piece in `checksum`: damage within one row cannot go unseen."""
 _SEAL = b',"sha256":"'
 _SEALED = len(_SEAL) + 64 + len(b'"}\n')
-_NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "complex64": "C64", "bool": "BOOL", "int64": "I64",
-          "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16",
-          "uint8": "U8"}
+_NAMES = {
+    "float64": "F64",
+    "float32": "F32",
+    "float16": "F16",
+    "complex64": "C64",
+    "bool": "BOOL",
+    "int64": "I64",
+    "int32": "I32",
+    "int16": "I16",
+    "int8": "I8",
+    "uint64": "U64",
+    "uint32": "U32",
+    "uint16": "U16",
+    "uint8": "U8",
+}
 _DTYPES = {short: np.dtype(name).newbyteorder("<") for name, short in _NAMES.items()}
 
 
@@ -85,13 +97,18 @@ def serialize(tensors: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     offset = 0
     for name in ordered:
         array = arrays[name]
-        header[name] = {"dtype": _NAMES[array.dtype.name], "shape": list(array.shape),
-                        "data_offsets": [offset, offset + array.nbytes]}
+        header[name] = {
+            "dtype": _NAMES[array.dtype.name],
+            "shape": list(array.shape),
+            "data_offsets": [offset, offset + array.nbytes],
+        }
         offset += array.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    return [np.frombuffer(len(text).to_bytes(8, "little") + text, np.uint8),
-            *(arrays[name].reshape(-1).view(np.uint8) for name in ordered)]
+    return [
+        np.frombuffer(len(text).to_bytes(8, "little") + text, np.uint8),
+        *(arrays[name].reshape(-1).view(np.uint8) for name in ordered),
+    ]
 
 
 def _little_endian(name: str, array: np.ndarray) -> np.ndarray:
@@ -108,7 +125,7 @@ def deserialize(content: np.ndarray) -> dict[str, np.ndarray]:
         header: dict[str, Any] = json.loads(content[8:start].tobytes())
         for name, described in header.items():
             first, last = described["data_offsets"]
-            array = content[start + first:start + last].view(_DTYPES[described["dtype"]])
+            array = content[start + first : start + last].view(_DTYPES[described["dtype"]])
             found[name] = array.reshape(described["shape"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Damaged(f"not safetensors ({error})") from None
@@ -123,8 +140,8 @@ def pieces(parts: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
     for part in parts:
         start = 0
         while start < part.size:
-            taken = part[start:start + CHUNK - filled]
-            piece[filled:filled + taken.size] = taken
+            taken = part[start : start + CHUNK - filled]
+            piece[filled : filled + taken.size] = taken
             start, filled = start + taken.size, filled + taken.size
             if filled == CHUNK:
                 yield piece

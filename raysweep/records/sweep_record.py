@@ -49,8 +49,9 @@ class Record:
 
 def create(folder: AnyPath, sweep: str, space: dict[str, Any], tracking_uri: str | None, runs_per: str) -> Record:
     """Start the record of a new sweep; FileExistsError if there is one."""
-    record = Record(sweep, uuid.uuid4().hex, space, tracking_uri, datetime.now(UTC).isoformat(timespec="seconds"),
-                    runs_per=runs_per)
+    record = Record(
+        sweep, uuid.uuid4().hex, space, tracking_uri, datetime.now(UTC).isoformat(timespec="seconds"), runs_per=runs_per
+    )
     if isinstance(folder, Path):  # a bucket has no folders
         if folder.exists() and not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, f"{folder.name} in it is a file", str(folder))
@@ -127,8 +128,11 @@ def _text(folder: AnyPath, to_delete: bool) -> str:
         text = (folder / DELETING).read_text(encoding="utf-8")
         if to_delete:
             return text
-        raise InputError(folder.name, "is being deleted, or its deletion was cut short; finish that with: raysweep "
-                                      f"delete {folder.name} --storage {shlex.quote(str(folder.parent))}") from None
+        raise InputError(
+            folder.name,
+            "is being deleted, or its deletion was cut short; finish that with: raysweep "
+            f"delete {folder.name} --storage {shlex.quote(str(folder.parent))}",
+        ) from None
 
 
 def sweeps(storage: AnyPath) -> list[str]:

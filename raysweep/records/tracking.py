@@ -84,8 +84,12 @@ def connect(tracking_uri: str) -> MlflowClient:
     Sets MLflow's environment variables against telemetry, chatter on stdout and minutes of retrying, where the user has
     not set them; no global tracking URI and no active run.
     """
-    defaults = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-                "MLFLOW_LOGGING_LEVEL": "CRITICAL", "GIT_PYTHON_REFRESH": "quiet"}
+    defaults = {
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+        "MLFLOW_LOGGING_LEVEL": "CRITICAL",
+        "GIT_PYTHON_REFRESH": "quiet",
+    }
     if is_server(tracking_uri):  # the retrying is ours (MLflow's own would hold a call for four minutes)
         defaults |= {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
     for name, value in defaults.items():
@@ -184,8 +188,10 @@ def _check_server(tracking_uri: str) -> None:
             cause = getattr(error, "reason", error)
             raise Unreachable(f"cannot reach {tracking_uri}: {cause or type(error).__name__}") from None
         if status == 401 or (status < 300 and page == "/health" and _refuses(base)):
-            raise NotLetIn(f"{tracking_uri} does not let this user in; expected MLFLOW_TRACKING_USERNAME and "
-                           "MLFLOW_TRACKING_PASSWORD (or MLFLOW_TRACKING_TOKEN) that it knows")
+            raise NotLetIn(
+                f"{tracking_uri} does not let this user in; expected MLFLOW_TRACKING_USERNAME and "
+                "MLFLOW_TRACKING_PASSWORD (or MLFLOW_TRACKING_TOKEN) that it knows"
+            )
         if status < 300 or status == 403:  # known, and not allowed to see just this experiment
             return
     raise Unreachable(f"{tracking_uri} answers (HTTP {status}), but not as an MLflow server")

@@ -95,12 +95,17 @@ def summary(table: pd.DataFrame, level: float) -> str:
             f"against the closed form: median |z| {score.median():.2g}; {int((score > limit).sum())} of {len(score)} "
             f"beyond {limit:.3g}, {expected} expected"
         )
-    exact = [row for row in table.itertuples(index=False) if without_chance(row) and np.isfinite(row.estimate)
-             and np.isfinite(row.theory)]
+    exact = [
+        row
+        for row in table.itertuples(index=False)
+        if without_chance(row) and np.isfinite(row.estimate) and np.isfinite(row.theory)
+    ]
     if exact:
         within = sum(row.low <= row.theory <= row.high for row in exact)
-        parts.append(f"of {counted(len(exact), 'curve')} without chance, whose intervals are the spread of "
-                     f"interpolations, {within} hold the closed form's place")
+        parts.append(
+            f"of {counted(len(exact), 'curve')} without chance, whose intervals are the spread of "
+            f"interpolations, {within} hold the closed form's place"
+        )
     one_sided = table[table["status"].isin(["censored_low", "censored_high"]) & table["theory"].notna()]
     if len(one_sided):
         fits = ((one_sided["theory"] >= one_sided["low"]) & (one_sided["theory"] <= one_sided["high"])).sum()

@@ -117,8 +117,10 @@ def categories_complaint(kind: str, options: Mapping[str, Any], workload: Worklo
     for key in ("x", "y", "lr", "length") if kind not in ("curves", "relation") else ():
         name = options.get(key)
         if name in workload.by_name and workload.by_name[name].categorical:
-            return (f"{kind}.{key}: expected an axis of numbers, but {name} is {workload.by_name[name].expected()}; "
-                    f"give it under by, or draw it with curves")
+            return (
+                f"{kind}.{key}: expected an axis of numbers, but {name} is {workload.by_name[name].expected()}; "
+                f"give it under by, or draw it with curves"
+            )
     return None
 
 
@@ -130,8 +132,10 @@ def rates_complaint(kind: str, options: Mapping[str, Any], axes: Iterable[str]) 
     scale, wanted = ("a logarithmic scale", "finite values above 0") if low == 0 else ("its axis", "finite values")
     for value in axes[options[key]]:
         if not low < value < math.inf:
-            return (f"{kind}.{key}: the best {options[key]} is sought on {scale}; expected {wanted} on that axis, got "
-                    f"{shown(value)}")
+            return (
+                f"{kind}.{key}: the best {options[key]} is sought on {scale}; expected {wanted} on that axis, got "
+                f"{shown(value)}"
+            )
     return None
 
 

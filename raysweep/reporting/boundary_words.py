@@ -28,7 +28,12 @@ def quantile_words(frame: pd.DataFrame, level: float) -> str:
 
 
 def headline(
-    whole: pd.DataFrame, lead: list[str], x: str, metric: str, lines: Mapping[str, float], workload: Workload,
+    whole: pd.DataFrame,
+    lead: list[str],
+    x: str,
+    metric: str,
+    lines: Mapping[str, float],
+    workload: Workload,
     level: float,
 ) -> str:
     """What was found, how sure, theory beside it: one line. `lead` are the columns that tell slices apart."""
@@ -67,8 +72,10 @@ def example(found: pd.DataFrame, lead: list[str], workload: Workload, unit: str)
     outside = known[(known["theory"] < known["low"]) | (known["theory"] > known["high"])]
     row = outside.loc[outside["z"].abs().idxmax()] if outside["z"].notna().any() else known.iloc[(len(known) - 1) // 2]
     where = settings(lead, (row[name] for name in lead), workload)
-    return (f" ({where}: {interval(row['estimate'], row['low'], row['high'])}{unit}, "
-            f"theory {number(row['theory'], 4)}{unit})")
+    return (
+        f" ({where}: {interval(row['estimate'], row['low'], row['high'])}{unit}, "
+        f"theory {number(row['theory'], 4)}{unit})"
+    )
 
 
 def verdicts(whole: pd.DataFrame, x: str, lines: Mapping[str, float], workload: Workload) -> str:
@@ -130,9 +137,7 @@ def bias_words(together: Joint) -> str:
     return "No bias shows."
 
 
-def line_sentence(
-    whole: pd.DataFrame, name: str, value: float, x: str, workload: Workload, level: float
-) -> str:
+def line_sentence(whole: pd.DataFrame, name: str, value: float, x: str, workload: Workload, level: float) -> str:
     """How far the slices are from a named reference line."""
     out, among = excluded(whole, np.full(len(whole), value))
     label = line_label(name, value, x, workload)

@@ -20,9 +20,7 @@ class BrokenPowerLaw:
     curve: np.ndarray
 
 
-def fit_broken_power_law(
-    u: np.ndarray, curve: np.ndarray, variance: np.ndarray, degrees: int
-) -> BrokenPowerLaw | None:
+def fit_broken_power_law(u: np.ndarray, curve: np.ndarray, variance: np.ndarray, degrees: int) -> BrokenPowerLaw | None:
     """Least squares of y = a + b x^-p (1 + (x/x0)^(1/f))^((p+q)f) with b, p, q, f > 0, over u = log x.
 
     It falls like x^-p, rises like x^q beyond the break, and turns at log x = log x0 + f log(p/q). One break of the

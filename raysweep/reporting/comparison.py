@@ -26,8 +26,9 @@ def paired(one: pd.DataFrame, other: pd.DataFrame, same: Sequence[str], metric: 
     value less the one's) and `size` (the larger of the two). Only rows that are ok and finite in both count."""
     keys = [*same, "seed"]
     left, right = (
-        rows.loc[(rows["status"] == "ok") & np.isfinite(rows[metric].astype(float)), [*keys, metric]]
-        .drop_duplicates(keys)
+        rows.loc[(rows["status"] == "ok") & np.isfinite(rows[metric].astype(float)), [*keys, metric]].drop_duplicates(
+            keys
+        )
         for rows in (one, other)
     )
     both = left.merge(right, on=keys, suffixes=("_one", "_other"))

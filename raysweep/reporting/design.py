@@ -39,22 +39,33 @@ class Design:
         a sweep has a value that one which is read in log cannot show."""
         said = [(name, scale) for space in self.spaces for name, scale in (space.get("scale") or {}).items()]
         chosen = dict(reversed(said))
-        scaled = replace(workload, parameters=tuple(
-            replace(parameter, scale=chosen.get(parameter.name, parameter.scale)) for parameter in workload.parameters))
+        scaled = replace(
+            workload,
+            parameters=tuple(
+                replace(parameter, scale=chosen.get(parameter.name, parameter.scale))
+                for parameter in workload.parameters
+            ),
+        )
         for name in dict.fromkeys(name for space in self.spaces for name in space.get("axes") or {}):
             for sweep, space in zip(self.names, self.spaces, strict=True) if scaled.logarithmic(name) else ():
                 if (low := min(values_in(space, name), default=1)) <= 0:
-                    raise InputError(f"scale.{name}", "expected values above 0 on an axis that is read in log, got "
-                                                      f"{low:g} in {sweep}; a scale changes no row (say --set "
-                                                      f"scale.{name}=linear when running what has this axis)")
+                    raise InputError(
+                        f"scale.{name}",
+                        "expected values above 0 on an axis that is read in log, got "
+                        f"{low:g} in {sweep}; a scale changes no row (say --set "
+                        f"scale.{name}=linear when running what has this axis)",
+                    )
         return scaled
 
     def between(self) -> list[str]:
         """Parameters with one value in each sweep, and not the same in all."""
         parts = [space.get(part) or {} for space in self.spaces for part in ("axes", "fixed")]
         names = dict.fromkeys(name for part in parts for name in part)
-        return [name for name in names
-                if len(self.values(name)) > 1 and all(len(values_in(space, name)) == 1 for space in self.spaces)]
+        return [
+            name
+            for name in names
+            if len(self.values(name)) > 1 and all(len(values_in(space, name)) == 1 for space in self.spaces)
+        ]
 
     def follows(self, name: str, known: Sequence[str]) -> bool:
         """Whether the parameters `known` say what value `name` has, because every space declares that it moves with
@@ -93,8 +104,10 @@ def tied(space: Mapping[str, Any], name: str, known: Sequence[str]) -> Tie | Non
 
 def apart(one: Mapping[str, Any], other: Mapping[str, Any], known: Sequence[str]) -> bool:
     """Whether no cells of two spaces agree in the known parameters, since one that is fixed in both differs."""
-    return any(len(mine) == len(theirs) == 1 and mine != theirs
-               for mine, theirs in ((values_in(one, name), values_in(other, name)) for name in known))
+    return any(
+        len(mine) == len(theirs) == 1 and mine != theirs
+        for mine, theirs in ((values_in(one, name), values_in(other, name)) for name in known)
+    )
 
 
 def agree(one: Tie, other: Tie) -> bool:

@@ -159,8 +159,16 @@ def curves_figure(
     if any(s.base is not None for _, lines in parts for s in lines):
         kinds.append(mark("base model", **(APART if categories else BASE)))
     if any_mark:
-        kinds.append(mark("fitted place with interval", color=FIT, linestyle="-", marker="D", markersize=6,
-                          markerfacecolor="white"))
+        kinds.append(
+            mark(
+                "fitted place with interval",
+                color=FIT,
+                linestyle="-",
+                marker="D",
+                markersize=6,
+                markerfacecolor="white",
+            )
+        )
         if any(np.isfinite(place[3]) for _, lines in parts for s in lines for place in s.marks):
             kinds.append(mark("closed form's place", color=THEORY, marker="|", markersize=15, markeredgewidth=2.0))
     if len(colour) > 1:

@@ -93,9 +93,7 @@ def rates_figure(
     return figure
 
 
-def tuned_figure(
-    parts: Sequence[tuple[str, list[Setting]]], metric: str, length: str, workload: Workload
-) -> Figure:
+def tuned_figure(parts: Sequence[tuple[str, list[Setting]]], metric: str, length: str, workload: Workload) -> Figure:
     """A metric at the tuned rate against length (solid), at fixed rates (thin, as in O Fig. 7) and of the base model
     (dashed, as in O Fig. 6), a panel a part.
 
@@ -139,8 +137,14 @@ def tuned_figure(
         seen = np.concatenate(heights) if heights else np.zeros(1)
         for rate, right, height in apart(line_ends, float(np.nanmax(seen) - np.nanmin(seen))):
             panel.annotate(
-                number(rate, 2), (right, height), xytext=(3, 0), textcoords="offset points", fontsize=6.5,
-                color="#777777", va="center", annotation_clip=True,
+                number(rate, 2),
+                (right, height),
+                xytext=(3, 0),
+                textcoords="offset points",
+                fontsize=6.5,
+                color="#777777",
+                va="center",
+                annotation_clip=True,
             )
         set_log(panel.xaxis)
         every = np.concatenate(heights) if heights else np.empty(0)

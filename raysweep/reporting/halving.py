@@ -77,9 +77,7 @@ def more_for_half(
 
     times = fewest(with_points, NEARLY)
     enough = bool(np.isfinite(times))
-    return More(
-        int(np.ceil(times * draws)) if enough else draws, last - first, float(u[first]), float(u[last]), enough
-    )
+    return More(int(np.ceil(times * draws)) if enough else draws, last - first, float(u[first]), float(u[last]), enough)
 
 
 def more_columns(more: More | None) -> dict[str, float]:

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
 
 def fit_inflection(
-    frame: pd.DataFrame, x: str, y: str, seed: str, level: float = 0.95, *, turn: str = "min", exact: bool = False,
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    seed: str,
+    level: float = 0.95,
+    *,
+    turn: str = "min",
+    exact: bool = False,
     logarithmic: bool | None = None,
 ) -> Fit:
     """Where the mean over draws of `y` over `x` turns: its minimum, or with turn="max" its maximum.

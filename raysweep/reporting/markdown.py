@@ -62,12 +62,7 @@ def to_markdown(
 
 def picture(drawing: Drawing, workload: Workload) -> list[str]:
     """A figure and its caption in Markdown."""
-    return [
-        f"![{plain(drawing.name)}](figures/{drawing.name}.png)",
-        "",
-        f"*{coded(drawing.caption, workload)}*",
-        "",
-    ]
+    return [f"![{plain(drawing.name)}](figures/{drawing.name}.png)", "", f"*{coded(drawing.caption, workload)}*", ""]
 
 
 def sentence(text: str) -> str:
@@ -104,8 +99,10 @@ def question(design: Design, workload: Workload) -> str:
 def set_up(design: Design, workload: Workload) -> str:
     """What was varied, by which workload, and what the metrics asked for mean."""
     one = design.spaces[0] if len(design.spaces) == 1 else None  # a zipped axis is as long as its group
-    varied = [values_in_words(name, values_in(one, name) if one else design.values(name), workload)
-              for name in design.varied()]
+    varied = [
+        values_in_words(name, values_in(one, name) if one else design.values(name), workload)
+        for name in design.varied()
+    ]
     text = f"Varied: {'; '.join(varied)}. " if varied else ""
     if len(design.spaces) > 1:
         text += differences_in_words(design, workload)
@@ -125,9 +122,11 @@ def differences_in_words(design: Design, workload: Workload) -> str:
     """In which values each sweep differs from the others."""
     said = []
     for name, space in zip(design.names, design.spaces, strict=True):
-        own = [f"{plain(key)} = {number(values[0])}" if len(values) == 1 else values_in_words(key, values, workload)
-               for key in design.varied()
-               if (values := values_in(space, key)) and set(values) != set(design.values(key))]
+        own = [
+            f"{plain(key)} = {number(values[0])}" if len(values) == 1 else values_in_words(key, values, workload)
+            for key in design.varied()
+            if (values := values_in(space, key)) and set(values) != set(design.values(key))
+        ]
         said.append(f"`{name}` {'has ' + ', '.join(own) if own else 'has all of these'}")
     return f"Of these {'; '.join(said)}. "
 
@@ -167,8 +166,11 @@ def provenance(frame: pd.DataFrame, design: Design) -> list[str]:
         names = ", ".join(f"`{name}`" for name in dict.fromkeys(map(str, frame["sweep"])))
         lines.append(f"- Sweeps: {names}; space `{spaces[0]}`.")
     varied = set(design.varied())
-    fixed = [setting_in_words(name, value) for name, value in (design.spaces[0].get("fixed") or {}).items()
-             if name not in varied]
+    fixed = [
+        setting_in_words(name, value)
+        for name, value in (design.spaces[0].get("fixed") or {}).items()
+        if name not in varied
+    ]
     if fixed:
         lines.append(f"- Fixed: {', '.join(fixed)}.")
     seeds = [seeds_in_words(list(space.get("seeds") or [])) for space in design.spaces]

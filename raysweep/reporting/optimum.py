@@ -171,8 +171,9 @@ def find_optimum(
         steep = find_turn(u, values, level, exact, logarithmic=False)
         if steep.status == LOCATED:
             spread = max(found.method_spread, steep.method_spread, abs(found.estimate - steep.estimate))
-            found = replace(found, low=min(found.low, steep.low), high=max(found.high, steep.high),
-                            method_spread=spread)
+            found = replace(
+                found, low=min(found.low, steep.low), high=max(found.high, steep.high), method_spread=spread
+            )
     if logarithmic:
         method = found.method + ("" if found.method == "none" else f", in log {lr}")
         found = replace(in_units_of_x(found, first), method=method)

@@ -107,7 +107,10 @@ def halving(whole: pd.DataFrame, x: str, workload: Workload) -> list[str]:
 def advice(row: Mapping[str, Any], x: str, workload: Workload) -> str:
     """What would halve one setting's interval, in words."""
     more = More(
-        int(row["draws_to_halve"]), int(row["points_to_halve"]), row["points_from"], row["points_to"],
+        int(row["draws_to_halve"]),
+        int(row["points_to_halve"]),
+        row["points_from"],
+        row["points_to"],
         bool(row["halved"]),
     )
     unit = unit_of(x, workload)
@@ -129,8 +132,15 @@ def advice_cell(row: Mapping[str, Any]) -> str:
 
 
 def line_drawing(
-    whole: pd.DataFrame, keys: list[str], along: str, x: str, workload: Workload, level: float, place: str,
-    name: str, caption: str,
+    whole: pd.DataFrame,
+    keys: list[str],
+    along: str,
+    x: str,
+    workload: Workload,
+    level: float,
+    place: str,
+    name: str,
+    caption: str,
 ) -> Drawing | None:
     """The fitted place against one of the keys, a line for every combination of the others (eight at most); None where
     there is no place to show."""

@@ -59,9 +59,7 @@ def lowest(fine: np.ndarray, curves: np.ndarray) -> np.ndarray:
     return np.where(usable, np.clip(vertex, x0, x2), fine[index])
 
 
-def resampled_places(
-    u: np.ndarray, fit: Additive, rng: np.random.Generator, times: float = 1.0
-) -> list[np.ndarray]:
+def resampled_places(u: np.ndarray, fit: Additive, rng: np.random.Generator, times: float = 1.0) -> list[np.ndarray]:
     """Where resampled curves have their minimum, one array per interpolation, with `times` as many draws."""
     count = RESAMPLES if times == 1.0 else FEWER
     noise = rng.standard_normal((count, len(u))) / np.sqrt(times)

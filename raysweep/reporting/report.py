@@ -41,8 +41,14 @@ class Report:
 
 
 def write_report(
-    frame: pd.DataFrame, space: Mapping[str, Any], directory: str | Path, *, sweep: str, notes: Sequence[str] = (),
-    further: Sequence[Mapping[str, Any]] = (), on_step: Callable[[int, int], None] = lambda done, of: None,
+    frame: pd.DataFrame,
+    space: Mapping[str, Any],
+    directory: str | Path,
+    *,
+    sweep: str,
+    notes: Sequence[str] = (),
+    further: Sequence[Mapping[str, Any]] = (),
+    on_step: Callable[[int, int], None] = lambda done, of: None,
 ) -> Report:
     """report.md, report.html (self-contained), figures/ and tables/ of one sweep, or of several of one workload.
 
@@ -103,8 +109,9 @@ def _free(path: Path) -> Path:
     return path
 
 
-def all_sections(frame: pd.DataFrame, design: Design, workload: Workload,
-                 on_step: Callable[[int], None]) -> list[Section]:
+def all_sections(
+    frame: pd.DataFrame, design: Design, workload: Workload, on_step: Callable[[int], None]
+) -> list[Section]:
     """One section per analysis asked for, made by `KIND_section` of the module `section_KIND`. on_step: told how many
     are made."""
     sections = []
@@ -124,8 +131,9 @@ def all_sections(frame: pd.DataFrame, design: Design, workload: Workload,
             why = f"{kind}: no row is ok ({states(frame)}), so there is nothing to analyse"
             sections.append(Section(kind.capitalize(), why))
         elif empty:
-            sections.append(Section(kind.capitalize(), f"{kind}: {empty[0]} is finite in no row, so there is nothing "
-                                                       "to analyse"))
+            sections.append(
+                Section(kind.capitalize(), f"{kind}: {empty[0]} is finite in no row, so there is nothing to analyse")
+            )
         elif why := no_best_place(frame, kind, options or {}) or no_curve(good, kind, options or {}, workload, design):
             sections.append(Section(kind.capitalize(), why))
         else:
@@ -140,8 +148,11 @@ def all_sections(frame: pd.DataFrame, design: Design, workload: Workload,
 def not_fitted(good: pd.DataFrame, metrics: Sequence[str]) -> str:
     """Which ok rows an analysis leaves out, ready to append: a mean over the others is that of survivors."""
     counts = {metric: int(good[metric].isna().sum()) for metric in metrics}
-    parts = [f"{counted(count, 'ok row')} of {len(good):,} left out, where {metric} is not finite or beyond {LARGEST:g}"
-             for metric, count in counts.items() if count]
+    parts = [
+        f"{counted(count, 'ok row')} of {len(good):,} left out, where {metric} is not finite or beyond {LARGEST:g}"
+        for metric, count in counts.items()
+        if count
+    ]
     return f" ({'; '.join(parts)})" if parts else ""
 
 
@@ -162,9 +173,11 @@ def no_curve(good: pd.DataFrame, kind: str, options: Mapping[str, Any], workload
     if not keys or any(rows[x].nunique() > 1 for _, rows in groups(good, keys)):
         return ""
     cells = good.groupby([x, *keys], dropna=False).ngroups
-    return (f"{kind} over {plain(x)}: nothing to fit, because no two of {counted(cells, 'cell')} differ in {plain(x)} "
-            f"alone; rows differ in {', '.join(map(plain, keys))} too, and are not put into one curve (fix these, or "
-            f"ask for a grid over {plain(x)})")
+    return (
+        f"{kind} over {plain(x)}: nothing to fit, because no two of {counted(cells, 'cell')} differ in {plain(x)} "
+        f"alone; rows differ in {', '.join(map(plain, keys))} too, and are not put into one curve (fix these, or "
+        f"ask for a grid over {plain(x)})"
+    )
 
 
 def states(frame: pd.DataFrame) -> str:

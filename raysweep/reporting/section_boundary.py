@@ -42,8 +42,9 @@ def boundary_section(
 
     x, y, metric, level = options["x"], options.get("y"), options["metric"], float(options.get("level", 0.95))
     lines = {str(key): float(value) for key, value in (options.get("lines") or {}).items()}
-    keys = [key for key in all_keys(frame, workload, x, [*([y] if y else []), *options.get("by", [])], design)
-            if key != y]
+    keys = [
+        key for key in all_keys(frame, workload, x, [*([y] if y else []), *options.get("by", [])], design) if key != y
+    ]
     pieces, parts = [], []
     notes: list[str] = []
     moved: list[pd.DataFrame] = []
@@ -101,7 +102,8 @@ def boundary_section(
             Drawing(
                 f"{name}_line",
                 f"{fitted_line} against {plain(along)}, with {100 * level:g} % intervals (pointwise)"
-                + (" and the closed form" if known else "") + (f"; dashed: {', '.join(lines)}." if lines else "."),
+                + (" and the closed form" if known else "")
+                + (f"; dashed: {', '.join(lines)}." if lines else "."),
                 line_figure(frame, whole, lead, along, x, metric, workload, level, lines),
             ),
         )

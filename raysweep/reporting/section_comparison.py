@@ -39,8 +39,10 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
         other = frame[frame["sweep"].astype(str) == name]
         differing = differing_parameters(design, 0, place)
         same = [parameter for parameter in parameters if parameter not in differing]
-        sides = [f"{part} ({words})" if (words := values_in_words(design.spaces[k], differing)) else part
-                 for k, part in ((place, name), (0, first))]
+        sides = [
+            f"{part} ({words})" if (words := values_in_words(design.spaces[k], differing)) else part
+            for k, part in ((place, name), (0, first))
+        ]
         what = f"{sides[0]} less {sides[1]}"
         if set(one["seed"]).isdisjoint(other["seed"]):
             said.append(f"{what}: no seed in common, so draws cannot be compared in pairs")
@@ -58,12 +60,14 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
             whole = over_cells(pairs, same)
             x, keys = laid_out(table, metric, design, workload)
             stem = f"comparison_{metric}" if len(others) == 1 else f"comparison_{file_word(name, place)}_{metric}"
-            tables[stem] = table[[*keys, *([x] if x else []), *table.columns[len(same):]]]
+            tables[stem] = table[[*keys, *([x] if x else []), *table.columns[len(same) :]]]
             said.append(f"{metric}, {what}: {found(table, whole)}")
             shown.append(shown_row(metric, name, table, whole, len(others) > 1))
             if x:
-                caption = (f"{metric} of {what}, on the same draws: mean difference in each cell with its "
-                           f"{100 * LEVEL:g} % interval (pointwise: for one cell, not for all at once).")
+                caption = (
+                    f"{metric} of {what}, on the same draws: mean difference in each cell with its "
+                    f"{100 * LEVEL:g} % interval (pointwise: for one cell, not for all at once)."
+                )
                 drawings.append(Drawing(stem, caption, difference_figure(table, x, keys, metric, design, workload)))
     more = f"; {len(said) - SAID} more are in the table" if len(said) > SAID else ""
     headline = "; ".join(said[:SAID]) + more
@@ -104,8 +108,11 @@ def metrics_named(design: Design, workload: Workload, frame: pd.DataFrame) -> li
         kind, options = next(iter(entry.items()))
         named += metrics_of(options or {})
         named += [options["x"], options["y"]] if kind == "relation" else []
-    return (list(dict.fromkeys(name for name in named if name in known))
-            or [name for name in known if f"{name}_theory" in frame.columns] or known)
+    return (
+        list(dict.fromkeys(name for name in named if name in known))
+        or [name for name in known if f"{name}_theory" in frame.columns]
+        or known
+    )
 
 
 def laid_out(table: pd.DataFrame, metric: str, design: Design, workload: Workload) -> tuple[str | None, list[str]]:
@@ -143,8 +150,9 @@ def found(table: pd.DataFrame, whole: tuple[float, float, float, int, int]) -> s
     return f"{text}; clearly {counts} of {counted(len(tested), 'cell')} (Holm)"
 
 
-def shown_row(metric: str, name: str, table: pd.DataFrame, whole: tuple[float, float, float, int, int], several: bool,
-              ) -> dict[str, str]:
+def shown_row(
+    metric: str, name: str, table: pd.DataFrame, whole: tuple[float, float, float, int, int], several: bool
+) -> dict[str, str]:
     """One metric as ready text."""
     mean, low, high, _, cells = whole
     return {
@@ -160,8 +168,9 @@ def shown_row(metric: str, name: str, table: pd.DataFrame, whole: tuple[float, f
     }
 
 
-def difference_figure(table: pd.DataFrame, x: str, keys: list[str], metric: str, design: Design, workload: Workload,
-                      ) -> Figure:
+def difference_figure(
+    table: pd.DataFrame, x: str, keys: list[str], metric: str, design: Design, workload: Workload
+) -> Figure:
     """The differences over x, a line for each value of the first key, a panel for each of the others."""
     table, at, categories = places_on(table, x, workload, design)
     every = list(groups(table, keys[1:]))
@@ -174,9 +183,17 @@ def difference_figure(table: pd.DataFrame, x: str, keys: list[str], metric: str,
             label, part = slices[j]
             part = part.sort_values(at)
             low, high = (part[end].fillna(part["difference"]).to_numpy(float) for end in ("low", "high"))
-            means = CellMeans(part[at].to_numpy(float), part["difference"].to_numpy(float), low, high,
-                              np.zeros(len(part), dtype=bool))
+            means = CellMeans(
+                part[at].to_numpy(float), part["difference"].to_numpy(float), low, high, np.zeros(len(part), dtype=bool)
+            )
             lines.append(Series(label[0] if label else "", settings(keys[:1], label, workload), means))
         panels.append((settings(keys[1:], values, workload), lines))
-    return curves_figure(panels, x, metric, workload, categories, of="difference in ",
-                         marks=f"mean difference, {100 * LEVEL:g} % interval")
+    return curves_figure(
+        panels,
+        x,
+        metric,
+        workload,
+        categories,
+        of="difference in ",
+        marks=f"mean difference, {100 * LEVEL:g} % interval",
+    )

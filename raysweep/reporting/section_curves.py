@@ -66,8 +66,10 @@ def curves_section(
                 "figure shows their medians, and none of them can be the best."
             )
     if frame[x].nunique() > 1 and keys and not frame.groupby(keys, dropna=False)[x].nunique().gt(1).any():
-        notes.append(f"No two cells differ in {plain(x)} alone, so no points are joined: rows differ in "
-                     f"{', '.join(map(plain, keys))} too.")
+        notes.append(
+            f"No two cells differ in {plain(x)} alone, so no points are joined: rows differ in "
+            f"{', '.join(map(plain, keys))} too."
+        )
     headline = "; ".join(found) + " (± one standard error)" if found else f"no usable rows for {', '.join(metrics)}"
     return Section(f"Curves over {plain(x)}", headline, notes, drawings, [], tables)
 

@@ -121,8 +121,11 @@ def unmatched(good: pd.DataFrame, reference: str, x: str, workload: Workload) ->
     """A paragraph on the parameters in which the reference has no value in common with the others; none, no
     paragraph."""
     known, others = good[good["engine"] == reference], good[good["engine"] != reference]
-    names = [plain(key) for key in parameters_of(good, workload) if key not in ("engine", x)
-             and not set(known[key]) & set(others[key])]
+    names = [
+        plain(key)
+        for key in parameters_of(good, workload)
+        if key not in ("engine", x) and not set(known[key]) & set(others[key])
+    ]
     said = f"{reference} has no row at the others' values of {', '.join(names)}: pairs differ in that too."
     return [said] if names else []
 
@@ -195,12 +198,7 @@ def headline(trends: list[Trend], reference: str, x: str, starts: bool) -> str:
 
 
 def paragraphs(
-    good: pd.DataFrame,
-    trends: list[Trend],
-    counts: tuple[int, int],
-    x: str,
-    reference: str,
-    mixed: list[str],
+    good: pd.DataFrame, trends: list[Trend], counts: tuple[int, int], x: str, reference: str, mixed: list[str]
 ) -> list[str]:
     """What was compared, and what a constant difference is."""
     text = [

@@ -45,8 +45,9 @@ def inflection_section(
     keys = all_keys(frame, workload, x, list(options.get("by", [])), design)
     pieces, rows_of = [], []
     for values, rows in groups(frame, keys):
-        fit = fit_inflection(rows, x, metric, "seed", level, turn=turn, exact=is_exact(rows, metric),
-                             logarithmic=workload.logarithmic(x))
+        fit = fit_inflection(
+            rows, x, metric, "seed", level, turn=turn, exact=is_exact(rows, metric), logarithmic=workload.logarithmic(x)
+        )
         table = add_theory(fit.table, [turning_points(rows, x, metric, workload, turn)], level)
         pieces.append(table.assign(**dict(zip(keys, values, strict=True))))
         rows_of.append((values, rows))

@@ -43,8 +43,9 @@ def optimum_section(
     frame = with_choice(frame, x, keys)
     wanted = workload.logarithmic(x)
     logarithmic = in_log(frame[x].to_numpy(float)) if wanted is None else wanted
-    fit = fit_optimum(frame, x, metric, keys or None, "seed", level, turn=turn, exact=is_exact(frame, metric),
-                      logarithmic=logarithmic)
+    fit = fit_optimum(
+        frame, x, metric, keys or None, "seed", level, turn=turn, exact=is_exact(frame, metric), logarithmic=logarithmic
+    )
     rows_of = list(groups(frame, keys))
     blind = knows_no_rate(rows_of[0][1], x, metric, workload)
     expected = [np.empty(0) if blind else turning_points(rows, x, metric, workload, turn) for _, rows in rows_of]

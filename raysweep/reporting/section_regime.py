@@ -84,9 +84,7 @@ def regime_section(
             )
         )
     tuned = pd.concat(
-        [
-            one.tuned.assign(metric=metric, **dict(zip(keys, values, strict=True))) for values, one in answers
-        ]
+        [one.tuned.assign(metric=metric, **dict(zip(keys, values, strict=True))) for values, one in answers]
         + [
             table.assign(metric=other, **dict(zip(keys, values, strict=True)))
             for values, one in answers
@@ -95,8 +93,7 @@ def regime_section(
         ignore_index=True,
     )
     rates = pd.concat(
-        [one.optimum.table.assign(**dict(zip(keys, values, strict=True))) for values, one in answers],
-        ignore_index=True,
+        [one.optimum.table.assign(**dict(zip(keys, values, strict=True))) for values, one in answers], ignore_index=True
     )
     return Section(
         title=f"Regime: how the best {plain(lr)} moves with {plain(length)}",

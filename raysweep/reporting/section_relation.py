@@ -121,9 +121,7 @@ def rank_correlation(rows: pd.DataFrame, x: str, y: str) -> Rank:
     return Rank(mean, max(mean - half, -1.0), min(mean + half, 1.0), len(values), cells)
 
 
-def cloud(
-    rows: pd.DataFrame, x: str, y: str, values: tuple[Any, ...], label: str, workload: Workload
-) -> Cloud:
+def cloud(rows: pd.DataFrame, x: str, y: str, values: tuple[Any, ...], label: str, workload: Workload) -> Cloud:
     """One group of cells as points with error bars."""
     rows = rows.assign(_heavy=heavy_rows(rows, y, workload))
     grouped = rows.groupby("_cell")

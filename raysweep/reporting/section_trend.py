@@ -42,10 +42,7 @@ def trend_section(
     logarithmic = log_axis(places[np.isfinite(places) & (places > 0)], workload.logarithmic(x))  # for all slices alike
     fits = [fit_trend(rows, x, metric, "seed", level, logarithmic=logarithmic) for _, rows in rows_of]
     whole = pd.DataFrame(
-        [
-            {**dict(zip(keys, values, strict=True)), **vars(fit)}
-            for (values, _), fit in zip(rows_of, fits, strict=True)
-        ]
+        [{**dict(zip(keys, values, strict=True)), **vars(fit)} for (values, _), fit in zip(rows_of, fits, strict=True)]
     )
     for name_of, p_value in (("p_holm", "p_value"), *((f"{each}_holm", each) for each in COURSE)):
         whole[name_of] = holm(whole[p_value].to_numpy(float))
@@ -153,8 +150,10 @@ def changes_words(row: Mapping[str, Any], x: str) -> str:
     """The largest rise and the largest fall of a curve that has both, in the order of x."""
     words = ("falls", "rises") if row["slope"] < 0 else ("rises", "falls")
     parts = sorted(
-        (row[f"{name}_from"], f"{word} by {number(row[name], 3)} from {number(row[f'{name}_from'])} to "
-                              f"{number(row[f'{name}_to'])}")
+        (
+            row[f"{name}_from"],
+            f"{word} by {number(row[name], 3)} from {number(row[f'{name}_from'])} to {number(row[f'{name}_to'])}",
+        )
         for name, word in zip(("move", "back"), words, strict=True)
     )
     return f"over {plain(x)} it {parts[0][1]} and {parts[1][1]}"
@@ -187,9 +186,9 @@ def paragraphs(whole: pd.DataFrame, x: str, level: float) -> list[str]:
     same = " (same correction)" if several else ""
     return [
         f"A trend is a least-squares slope over {'log ' if whole['logarithmic'].any() else ''}{plain(x)} that differs "
-        f"from 0 with p < {1 - level:.2g}{several}. \"Throughout\" is said only where every single step between "
+        f'from 0 with p < {1 - level:.2g}{several}. "Throughout" is said only where every single step between '
         f"neighbouring values was shown to go the same way: in a one-sided Student's t test over draws the least clear "
-        f"step has p < {1 - level:.2g}{same}. \"In between\" is said only where a change the other way, between any "
+        f'step has p < {1 - level:.2g}{same}. "In between" is said only where a change the other way, between any '
         "two values, is as clear. Where neither is said, the values do not tell whether the trend holds throughout. "
         "Where no trend is clear, a rise and a fall are looked for with half that probability each. "
         f"Method: {methods or 'none'}."

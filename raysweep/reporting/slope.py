@@ -31,15 +31,7 @@ class Slopes:
     """Least-squares slopes of log rate over log length, of all draws and with each draw left out."""
 
     def __init__(
-        self,
-        table: pd.DataFrame,
-        frame: pd.DataFrame,
-        fit: Fit,
-        lr: str,
-        length: str,
-        y: str,
-        seed: str,
-        turn: str,
+        self, table: pd.DataFrame, frame: pd.DataFrame, fit: Fit, lr: str, length: str, y: str, seed: str, turn: str
     ) -> None:
         self.x = np.log(table[length].to_numpy(float))
         centred = self.x - self.x.mean() if len(self.x) else self.x
@@ -54,8 +46,7 @@ class Slopes:
             bent = without_cliffs(values)
             whole = additive_fit(bent).curve
             curves = [
-                additive_fit(bent[seeds != name]).curve if name in seeds and len(seeds) > 1 else whole
-                for name in names
+                additive_fit(bent[seeds != name]).curve if name in seeds and len(seeds) > 1 else whole for name in names
             ]
             where = np.stack(all_places(u, np.stack([*curves, whole])))
             places.append(where)
@@ -93,7 +84,4 @@ class Slopes:
         with np.errstate(invalid="ignore"):
             ends = np.stack([rest * self.low, rest * self.high]) if len(rest) else np.zeros((2, 0))
         ends = np.where(rest == 0, 0.0, ends)  # a length in the middle does not tilt the line
-        return (
-            float(whole.min() - half + ends.min(axis=0).sum()),
-            float(whole.max() + half + ends.max(axis=0).sum()),
-        )
+        return (float(whole.min() - half + ends.min(axis=0).sum()), float(whole.max() + half + ends.max(axis=0).sum()))

@@ -53,8 +53,9 @@ class Trend:
     back_to: float = np.nan
 
 
-def fit_trend(frame: pd.DataFrame, x: str, y: str, seed: str, level: float = 0.95, *,
-              logarithmic: bool | None = None) -> Trend:
+def fit_trend(
+    frame: pd.DataFrame, x: str, y: str, seed: str, level: float = 0.95, *, logarithmic: bool | None = None
+) -> Trend:
     """The trend of `y` over `x`: rows as for `fit_inflection`; x = 0 (on a logarithmic axis) and inf stay outside;
     logarithmic: whether it is one, None to guess.
 

@@ -104,7 +104,13 @@ def trend_of(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> T
     one_way = -np.diff(curve) if falls else np.diff(curve)
     throughout = (one_way > 0).all() if exact else every_step(values, -1.0 if falls else 1.0) <= 1 - level
     return replace(
-        nothing, status=MONOTONE, low=low, high=high, falls=falls, climbs=not falls, throughout=bool(throughout),
+        nothing,
+        status=MONOTONE,
+        low=low,
+        high=high,
+        falls=falls,
+        climbs=not falls,
+        throughout=bool(throughout),
         late_gain=gains_late(values, level, exact),
     )
 

@@ -41,7 +41,11 @@ class Turn:
 
 
 def find_turn(
-    x: np.ndarray, values: np.ndarray, level: float, exact: bool = False, advise: bool = False,
+    x: np.ndarray,
+    values: np.ndarray,
+    level: float,
+    exact: bool = False,
+    advise: bool = False,
     logarithmic: bool | None = None,
 ) -> Turn:
     """The minimum of the mean of values[draw, point] over x. advise: also say what would halve the interval;
@@ -112,13 +116,7 @@ COARSE_NOTE = "the grid is coarse for this curve: the interval allows for any sh
 
 
 def grid_ends(
-    u: np.ndarray,
-    values: np.ndarray,
-    fit: Additive,
-    index: int,
-    smooth: bool,
-    where: list[float],
-    times: float = 1.0,
+    u: np.ndarray, values: np.ndarray, fit: Additive, index: int, smooth: bool, where: list[float], times: float = 1.0
 ) -> tuple[float, float, bool]:
     """(low, high) of what would be open if the mean curve were known at the grid points, and whether the grid is too
     coarse to interpolate: the places `where` of the interpolations, what unevenness around the lowest point allows, any

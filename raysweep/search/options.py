@@ -34,8 +34,10 @@ def check(kind: str, options: Any, axes: Mapping[str, list[Any]], workload: Work
         if key == "x" and not (isinstance(value, str) and value in axes):
             raise unknown(path, "axis", value, axes)
         if key == "x" and workload.by_name[value].categorical:
-            raise InputError(path, f"expected an axis of numbers, which can be halved; {value} is "
-                                   f"{workload.by_name[value].expected()}")
+            raise InputError(
+                path,
+                f"expected an axis of numbers, which can be halved; {value} is {workload.by_name[value].expected()}",
+            )
     return resolved
 
 

@@ -28,8 +28,9 @@ def wanted(space: Space, cells: Cells, draws: Draws, *, metric: str, limit: int)
     limit = min(limit, len(cells))
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     direction = next(m.direction for m in workloads.get(space.workload).metrics if m.name == metric)
-    study = optuna.create_study(direction="maximize" if direction == "maximize" else "minimize",
-                                sampler=optuna.samplers.TPESampler(seed=0))
+    study = optuna.create_study(
+        direction="maximize" if direction == "maximize" else "minimize", sampler=optuna.samplers.TPESampler(seed=0)
+    )
     groups = space.groups()
     positions = {tuple(cells.columns[group[0]][i] for group in groups): i for i in range(len(cells))}
     chosen: list[int] = []
@@ -37,8 +38,9 @@ def wanted(space: Space, cells: Cells, draws: Draws, *, metric: str, limit: int)
         asked: list[tuple[optuna.Trial, int]] = []
         while len(asked) < min(ROUND, max(limit - len(chosen), 1)):
             trial = study.ask()
-            place = tuple(space.axes[group[0]][trial.suggest_int(group[0], 0, len(space.axes[group[0]]) - 1)]
-                          for group in groups)
+            place = tuple(
+                space.axes[group[0]][trial.suggest_int(group[0], 0, len(space.axes[group[0]]) - 1)] for group in groups
+            )
             asked.append((trial, positions.get(place, -1)))
         chosen += [cell for cell in dict.fromkeys(cell for _, cell in asked) if cell >= 0 and cell not in chosen]
         if len(chosen) >= limit or any(cell >= 0 and draws(cell, metric) is None for _, cell in asked):

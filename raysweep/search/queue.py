@@ -13,8 +13,9 @@ class PackQueue:
     only once every pack of the round before is done. A pack that is not `in_time` when its turn comes is held back,
     which leaves its turn to shorter ones and ends the search."""
 
-    def __init__(self, propose: Callable[[], Iterable[Pack]], in_time: Callable[[Pack], bool] = lambda pack: True,
-                 ) -> None:
+    def __init__(
+        self, propose: Callable[[], Iterable[Pack]], in_time: Callable[[Pack], bool] = lambda pack: True
+    ) -> None:
         self._propose, self._in_time = propose, in_time
         self.held_back = 0
         self._waiting: deque[Pack] = deque()

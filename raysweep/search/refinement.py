@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from raysweep.space import Space
 
 
-def wanted(kind: str, space: Space, cells: Cells, draws: Draws, *, metric: str, x: str, budget: int,
-           start: int) -> list[int]:
+def wanted(
+    kind: str, space: Space, cells: Cells, draws: Draws, *, metric: str, x: str, budget: int, start: int
+) -> list[int]:
     """Cells of all rounds up to the one that the draws allow to decide, at most `budget` of them."""
     slices, maximize = _slices(space, cells, x), _maximize(space, metric)
     waiting = [_first(members, start) for members in slices]  # of each slice, what its share is yet to reach

@@ -50,8 +50,9 @@ def rescaling(log_scale: ArrayLike, depth: ArrayLike, p: ArrayLike, q: ArrayLike
         return np.exp(log_c / layers + np.where(layers == 1, 0.0, (layers - 1) / (2 * layers) * log_s))
 
 
-def rescaling_limit(gamma: ArrayLike, noise: ArrayLike, depth: ArrayLike, log_scale: ArrayLike = 0.0,
-                    target_norm: ArrayLike = 1.0) -> Array:
+def rescaling_limit(
+    gamma: ArrayLike, noise: ArrayLike, depth: ArrayLike, log_scale: ArrayLike = 0.0, target_norm: ArrayLike = 1.0
+) -> Array:
     """r as d → ∞ at γ = n/d < 1, broadcast: p = 1-γ, q = t²γ + σ²γ/(1-γ); NaN for γ >= 1. It knows no angle."""
     ratio, sigma, layers, log_c, norm = _broadcast(gamma, noise, depth, log_scale, target_norm)
     below = ratio < 1
@@ -67,15 +68,22 @@ def rescaling_deep(gamma: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 
         return np.where(ratio < 1, np.sqrt(norm**2 + sigma**2 / (1 - ratio)), np.nan)
 
 
-def transferability_limit(angle: ArrayLike, gamma: ArrayLike, noise: ArrayLike, depth: ArrayLike,
-                          log_scale: ArrayLike = 0.0, target_norm: ArrayLike = 1.0) -> Array:
+def transferability_limit(
+    angle: ArrayLike,
+    gamma: ArrayLike,
+    noise: ArrayLike,
+    depth: ArrayLike,
+    log_scale: ArrayLike = 0.0,
+    target_norm: ArrayLike = 1.0,
+) -> Array:
     """𝒯_ft = (1-γ) r (2 t cos θ - r) as d → ∞, broadcast; exactly 0 for γ >= 1 (THEORY §3). Angles in degrees.
 
     The expectation at finite d differs by O(1/d). At σ = 0, c = 1, t = 1 it is F's (17): (γ-1)(1 - 2 cos θ).
     """
     cosine, _ = cosine_sine(angle)
-    along, ratio, sigma, layers, log_c, norm = _broadcast(cosine * target_norm, gamma, noise, depth, log_scale,
-                                                          target_norm)
+    along, ratio, sigma, layers, log_c, norm = _broadcast(
+        cosine * target_norm, gamma, noise, depth, log_scale, target_norm
+    )
     r = rescaling_limit(ratio, sigma, layers, log_c, norm)
     return np.where(ratio < 1, (1 - ratio) * r * (2 * along - r), 0.0)
 
@@ -86,8 +94,9 @@ def transferability_paper(angle: ArrayLike, gamma: ArrayLike) -> Array:
     return np.maximum(1 - np.asarray(gamma, float), 0.0) * (2 * cosine - 1)
 
 
-def boundary_angle_limit(gamma: ArrayLike, noise: ArrayLike, depth: ArrayLike, log_scale: ArrayLike = 0.0,
-                         target_norm: ArrayLike = 1.0) -> Array:
+def boundary_angle_limit(
+    gamma: ArrayLike, noise: ArrayLike, depth: ArrayLike, log_scale: ArrayLike = 0.0, target_norm: ArrayLike = 1.0
+) -> Array:
     """Angle in degrees below which fine-tuning helps as d → ∞, broadcast: cos θ* = r/(2t) (THEORY §3).
 
     NaN where no angle transfers (r > 2t) and for γ >= 1, where fine-tuning equals scratch. 60 degrees at σ = 0,

@@ -29,8 +29,15 @@ _CHUNK = 1_000_000  # numbers held at a time
 _REMEMBERED = 1000  # settings
 
 
-def transferability(angle: ArrayLike, n: ArrayLike, dim: ArrayLike, noise: ArrayLike, depth: ArrayLike,
-                    log_scale: ArrayLike = 0.0, target_norm: ArrayLike = 1.0) -> Array:
+def transferability(
+    angle: ArrayLike,
+    n: ArrayLike,
+    dim: ArrayLike,
+    noise: ArrayLike,
+    depth: ArrayLike,
+    log_scale: ArrayLike = 0.0,
+    target_norm: ArrayLike = 1.0,
+) -> Array:
     """Expected 𝒯_ft over draws at n samples in dim dimensions, broadcast; exactly 0 for n >= dim. Angles in degrees.
 
     Exact for one layer and without samples; else by quadrature, wrong by less than 5e-6 of its size (or of a tenth of
@@ -38,8 +45,9 @@ def transferability(angle: ArrayLike, n: ArrayLike, dim: ArrayLike, noise: Array
     and no noise. It exists wherever n < dim, as it grows with the power (L-1)/L < 1 of |X⁺ε|², whose tail index is
     (d-n+1)/2 >= 1; close to dim and for many layers draws are so heavy-tailed that no mean over draws comes near it.
     """
-    columns = np.broadcast_arrays(*(np.asarray(each, float) for each in
-                                    (angle, n, dim, noise, depth, log_scale, target_norm)))
+    columns = np.broadcast_arrays(
+        *(np.asarray(each, float) for each in (angle, n, dim, noise, depth, log_scale, target_norm))
+    )
     rows, inverse = _distinct(np.stack([each.ravel() for each in columns], axis=1))
     degrees, samples, d, _, layers, log_c, norm = rows.T
     with np.errstate(over="ignore", under="ignore"):
@@ -185,8 +193,10 @@ def _rescaled(states: Array, counts: Counts, noisy: bool) -> tuple[Array, Array]
     log_s = log_squared_norm_of_logs(2 * log_c / depth + np.log(p[..., None]), log_fitted, depth)
     log_r = log_c / depth + (depth - 1) / (2 * depth) * log_s
     with np.errstate(under="ignore"):
-        return ((weight * np.exp(log_r + log_weight)).sum((-2, -1)),
-                (weight * np.exp(2 * log_r + log_weight)).sum((-2, -1)))
+        return (
+            (weight * np.exp(log_r + log_weight)).sum((-2, -1)),
+            (weight * np.exp(2 * log_r + log_weight)).sum((-2, -1)),
+        )
 
 
 @functools.lru_cache(maxsize=4096)
@@ -198,8 +208,9 @@ def _fitted_noise(n: int, d: int, counts: Counts, depth: float) -> tuple[Array, 
     return log_ratio[column], log_weight[column], turn[row], weight[row]
 
 
-def _stacked(rule: functools._lru_cache_wrapper[tuple[Array, ...]], n: Array, d: Array, counts: Counts,
-             *more: Array) -> list[Array]:
+def _stacked(
+    rule: functools._lru_cache_wrapper[tuple[Array, ...]], n: Array, d: Array, counts: Counts, *more: Array
+) -> list[Array]:
     """What a rule gives for each row, stacked."""
     found = [rule(int(samples), int(dim), counts, *rest) for samples, dim, *rest in zip(n, d, *more, strict=True)]
     return [np.stack(each) for each in zip(*found, strict=True)]

@@ -18,8 +18,9 @@ _POINTS = 2001  # of the trapezoid rule in log S, which converges faster than an
 _CHUNK = 500
 
 
-def risk(angle: ArrayLike, n: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0,
-         effective_ridge: ArrayLike = 0.0) -> Array:
+def risk(
+    angle: ArrayLike, n: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0, effective_ridge: ArrayLike = 0.0
+) -> Array:
     """Expected risk of linear transfer, exact at finite n, broadcast. Angles in degrees.
 
     Without ridge t² sin²θ + (σ² + t² sin²θ)/(n-2) (F Thm 3.7), inf for n <= 2 unless σ = sin θ = 0. With ridge λ on
@@ -27,8 +28,9 @@ def risk(angle: ArrayLike, n: ArrayLike, noise: ArrayLike, target_norm: ArrayLik
     penalty nλ, and the expectation is taken over S. n = 0: the solution of least norm is 0.
     """
     cosine, sine = cosine_sine(angle)
-    along, across, samples, sigma, ridge = _broadcast(cosine * target_norm, sine * target_norm, n, noise,
-                                                      effective_ridge)
+    along, across, samples, sigma, ridge = _broadcast(
+        cosine * target_norm, sine * target_norm, n, noise, effective_ridge
+    )
     spread = sigma**2 + across**2
     with np.errstate(divide="ignore", invalid="ignore"):
         inverse_mean = np.where(samples > 2, 1 / (samples - 2), np.inf)
@@ -36,7 +38,7 @@ def risk(angle: ArrayLike, n: ArrayLike, noise: ArrayLike, target_norm: ArrayLik
     penalized = (ridge > 0) & (samples > 0)
     if penalized.any():
         shrinkage, variance = _ridge_moments(samples[penalized], ridge[penalized])
-        plain[penalized] = across[penalized]**2 + along[penalized]**2 * shrinkage + spread[penalized] * variance
+        plain[penalized] = across[penalized] ** 2 + along[penalized] ** 2 * shrinkage + spread[penalized] * variance
     return np.where(samples > 0, plain, along**2 + across**2)
 
 
@@ -44,7 +46,7 @@ def risk_limit(angle: ArrayLike, target_norm: ArrayLike = 1.0, effective_ridge: 
     """Limit of `risk` as n → ∞, broadcast: t²(1 - cos²θ (1+2λ)/(1+λ)²) (F Thm 3.8, eq. 15)."""
     cosine, _ = cosine_sine(angle)
     ridge = np.asarray(effective_ridge, float)
-    return np.asarray(target_norm, float)**2 * (1 - cosine**2 * (1 + 2 * ridge) / (1 + ridge)**2)
+    return np.asarray(target_norm, float) ** 2 * (1 - cosine**2 * (1 + 2 * ridge) / (1 + ridge) ** 2)
 
 
 def risk_nonnegative(angle: ArrayLike, n: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0) -> Array:
@@ -60,7 +62,7 @@ def risk_nonnegative(angle: ArrayLike, n: ArrayLike, noise: ArrayLike, target_no
     risk = np.where((spread > 0) & (samples <= 2), np.inf, risk)
     random = (spread > 0) & (samples > 2)
     if random.any():
-        risk[random] = across[random]**2 + _truncated(along[random], spread[random], samples[random])
+        risk[random] = across[random] ** 2 + _truncated(along[random], spread[random], samples[random])
     return np.where(samples > 0, risk, along**2 + across**2)
 
 
@@ -77,7 +79,7 @@ def boundary_gammas(angle: ArrayLike, noise: ArrayLike, target_norm: ArrayLike =
         exists = (relative < 1) & (cos_angle < 1 - relative)
         q = 1 + cos_angle**2 - relative**2
         # (1 - cos θ)² - σ² and (1 + cos θ)² - σ² multiply to q² - 4cos²θ without cancellation
-        root = np.sqrt(((1 - cos_angle)**2 - relative**2) * ((1 + cos_angle)**2 - relative**2))
+        root = np.sqrt(((1 - cos_angle) ** 2 - relative**2) * ((1 + cos_angle) ** 2 - relative**2))
         upper = (q + root) / 2
         lower = cos_angle**2 / upper
     return np.where(exists, lower, np.nan), np.where(exists, upper, np.nan)
@@ -118,12 +120,12 @@ def _truncated(along: Array, spread: Array, n: Array) -> Array:
     distinct, inverse = np.unique(table, axis=0, return_inverse=True)
     values = np.empty(len(distinct))
     for first in range(0, len(distinct), _CHUNK):
-        m, tau, samples = distinct[first:first + _CHUNK].T
+        m, tau, samples = distinct[first : first + _CHUNK].T
         log_s, weight = _nodes(samples, np.log(_quantile(samples - 2)))
         h = m[:, None] * np.exp(log_s / 2) / tau[:, None]
-        density = np.exp(-h**2 / 2) / np.sqrt(2 * np.pi)
-        inner = m[:, None]**2 * ndtr(-h) + tau[:, None]**2 * np.exp(-log_s) * (ndtr(h) - h * density)
-        values[first:first + _CHUNK] = (weight * inner).sum(1)
+        density = np.exp(-(h**2) / 2) / np.sqrt(2 * np.pi)
+        inner = m[:, None] ** 2 * ndtr(-h) + tau[:, None] ** 2 * np.exp(-log_s) * (ndtr(h) - h * density)
+        values[first : first + _CHUNK] = (weight * inner).sum(1)
     return values[inverse.reshape(-1)]
 
 

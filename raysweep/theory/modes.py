@@ -54,8 +54,12 @@ def follow(weight: ArrayLike, goal: ArrayLike, time: ArrayLike, depth: ArrayLike
 
 def pretrained(spectrum: ArrayLike, length: ArrayLike, init_scale: ArrayLike, depth: ArrayLike) -> Array:
     """Weight of each mode after pretraining for `length` from layers init_scale·I: `follow` from there."""
-    return follow(np.broadcast_to(init_scale, np.broadcast_shapes(np.shape(init_scale), np.shape(spectrum))), spectrum,
-                  length, depth)
+    return follow(
+        np.broadcast_to(init_scale, np.broadcast_shapes(np.shape(init_scale), np.shape(spectrum))),
+        spectrum,
+        length,
+        depth,
+    )
 
 
 def descended(weight: ArrayLike, goal: ArrayLike, lr: ArrayLike, steps: int, depth: ArrayLike) -> Array:
@@ -104,7 +108,7 @@ def _rise(weight: Array, goal: Array, time: Array, depth: Array, log_start: Arra
         for _ in range(200):
             log_y = -np.logaddexp(0, -z)
             gained = log_y - log_start
-            value = (-np.expm1(-m * gained) / m + share * (np.exp((1 - m) * log_y) * _phi(z, -m) - offset) - total)
+            value = -np.expm1(-m * gained) / m + share * (np.exp((1 - m) * log_y) * _phi(z, -m) - offset) - total
             following = np.clip(z - value * np.exp(m * gained), start, _SATURATED)
             moved = np.abs(following - z)
             z = following

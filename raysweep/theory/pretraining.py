@@ -41,8 +41,7 @@ def source_loss(length: ArrayLike, depth: ArrayLike, init_scale: ArrayLike, sour
         return 0.5 * (norm * np.exp(-z - _log1p_exp(z, side))) ** 2
 
 
-def length_for_scale(scale: ArrayLike, depth: ArrayLike, init_scale: ArrayLike,
-                     source_norm: ArrayLike = 1.0) -> Array:
+def length_for_scale(scale: ArrayLike, depth: ArrayLike, init_scale: ArrayLike, source_norm: ArrayLike = 1.0) -> Array:
     """Flow time at which the map's norm is `scale` (broadcast): the inverse of `scale`.
 
     0 at the start, inf at source_norm, NaN for what the flow never passes.
@@ -58,8 +57,9 @@ def length_for_scale(scale: ArrayLike, depth: ArrayLike, init_scale: ArrayLike,
     return np.where(at_start, 0.0, np.where(c == norm, np.inf, np.where(passed, length, np.nan)))
 
 
-def inflection_scale_limit(angle: ArrayLike, depth: ArrayLike, gamma: ArrayLike, noise: ArrayLike,
-                           target_norm: ArrayLike = 1.0) -> Array:
+def inflection_scale_limit(
+    angle: ArrayLike, depth: ArrayLike, gamma: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0
+) -> Array:
     """Norm c0* past which pretraining on makes fine-tuning worse as d → ∞ (THEORY §3), broadcast.
 
     c0* = (t cos θ)^L / s*^((L-1)/2), s* = (t cos θ)² (1-γ) + t² γ + σ² γ/(1-γ), for a target of norm t at `angle`
@@ -74,9 +74,15 @@ def inflection_scale_limit(angle: ArrayLike, depth: ArrayLike, gamma: ArrayLike,
         return np.where(ratio >= 1, np.nan, np.where(along > 0, np.exp(log_value), 0.0))
 
 
-def inflection_length_limit(angle: ArrayLike, depth: ArrayLike, gamma: ArrayLike, noise: ArrayLike,
-                            init_scale: ArrayLike, source_norm: ArrayLike = 1.0,
-                            target_norm: ArrayLike = 1.0) -> Array:
+def inflection_length_limit(
+    angle: ArrayLike,
+    depth: ArrayLike,
+    gamma: ArrayLike,
+    noise: ArrayLike,
+    init_scale: ArrayLike,
+    source_norm: ArrayLike = 1.0,
+    target_norm: ArrayLike = 1.0,
+) -> Array:
     """Flow time of the source task at which c0* is reached as d → ∞ (broadcast).
 
     NaN where there is none: γ >= 1, c0* below the initialization, or c0* above source_norm.
@@ -104,8 +110,9 @@ def _start(depth: Array, init_scale: Array, norm: Array) -> tuple[Array, Array]:
     return -gap, -np.sign(log_x)
 
 
-def _state(length: ArrayLike, depth: ArrayLike, init_scale: ArrayLike,
-           source_norm: ArrayLike) -> tuple[Array, Array, Array]:
+def _state(
+    length: ArrayLike, depth: ArrayLike, init_scale: ArrayLike, source_norm: ArrayLike
+) -> tuple[Array, Array, Array]:
     """(z, side, N) after `length`. A sweep repeats few distinct settings over many rows: each is solved once."""
     arrays = _broadcast(length, depth, init_scale, source_norm)
     shape = arrays[0].shape
@@ -115,8 +122,12 @@ def _state(length: ArrayLike, depth: ArrayLike, init_scale: ArrayLike,
     z, side = _start(layers, start, norm)
     z[(time == np.inf) | (side == 0)] = np.inf
     moving = np.isfinite(time) & (time > 0) & (side != 0)
-    z[moving] = _advance(z[moving], layers[moving], side[moving],
-                         time[moving] * layers[moving] * norm[moving] ** (2 - 2 / layers[moving]))
+    z[moving] = _advance(
+        z[moving],
+        layers[moving],
+        side[moving],
+        time[moving] * layers[moving] * norm[moving] ** (2 - 2 / layers[moving]),
+    )
     index = inverse.reshape(-1)
     return z[index].reshape(shape), side[index].reshape(shape), norm[index].reshape(shape)
 
@@ -172,8 +183,9 @@ def _below(z: Array, power: Array) -> Array:
     total = near - _tail(np.exp(-near), power, 1.0)
     far = z < -_CROSSING
     if far.any():
-        total = total + np.where(far, _series(np.minimum(z, -_CROSSING), power)
-                                 - _series(np.full_like(z, -_CROSSING), power), 0.0)
+        total = total + np.where(
+            far, _series(np.minimum(z, -_CROSSING), power) - _series(np.full_like(z, -_CROSSING), power), 0.0
+        )
     return total
 
 
@@ -184,8 +196,9 @@ def _above(z: Array, power: Array) -> Array:
     total = near - _tail(np.exp(-near), power, -1.0)
     far = z < half
     if far.any():
-        total = total - np.where(far, _inverse_series(np.full_like(z, half), power)
-                                 - _inverse_series(np.minimum(z, half), power), 0.0)
+        total = total - np.where(
+            far, _inverse_series(np.full_like(z, half), power) - _inverse_series(np.minimum(z, half), power), 0.0
+        )
     return total
 
 

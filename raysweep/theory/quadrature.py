@@ -63,6 +63,7 @@ def ratio_rule(above: int, below: int, growth: float, count: int, heavy: bool) -
 
 def _ends(alpha: float, beta: float) -> list[float]:
     """Where alpha·l - (alpha+beta) log(1+e^l), which is concave, has fallen by _FALL on either side of its top."""
+
     def height(log_v: float) -> float:
         return float(alpha * log_v - (alpha + beta) * np.logaddexp(0, log_v))
 

@@ -14,12 +14,12 @@ def risk(n: ArrayLike, dim: ArrayLike, noise: ArrayLike, target_norm: ArrayLike 
     t²(1 - n/d) + σ² n/(d-n-1) for n < d-1, σ² d/(n-d-1) for n > d+1. With noise the expectation is inf for
     |n-d| <= 1, and for |n-d| <= 3 the variance over draws is.
     """
-    samples, d, sigma, norm = np.broadcast_arrays(*(np.asarray(value, float) for value in
-                                                    (n, dim, noise, target_norm)))
+    samples, d, sigma, norm = np.broadcast_arrays(*(np.asarray(value, float) for value in (n, dim, noise, target_norm)))
     signal = norm**2 * np.maximum(1 - samples / d, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        factor = np.where(samples < d - 1, samples / (d - samples - 1),
-                          np.where(samples > d + 1, d / (samples - d - 1), np.inf))
+        factor = np.where(
+            samples < d - 1, samples / (d - samples - 1), np.where(samples > d + 1, d / (samples - d - 1), np.inf)
+        )
         return np.where((sigma > 0) & (samples > 0), signal + sigma**2 * factor, signal)
 
 

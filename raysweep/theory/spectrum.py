@@ -80,7 +80,7 @@ def whole_mode_finetune_losses(spectrum: ArrayLike, target: ArrayLike, penalty: 
 def first_rise(losses: ArrayLike, first: int) -> int:
     """O Def. 4.2: the smallest r >= first with losses[r] < losses[r+1]; the last index where there is none."""
     values = np.asarray(losses, float)
-    rises = np.flatnonzero(values[first:-1] < values[first + 1:])
+    rises = np.flatnonzero(values[first:-1] < values[first + 1 :])
     return first + int(rises[0]) if len(rises) else len(values) - 1
 
 

@@ -19,11 +19,12 @@ def closed_form(columns: Mapping[str, Array]) -> dict[str, Array]:
     least-squares multiples of the source (T Thm 5.5). Risks are inf where the expectation is; the difference of two
     infinite ones is NaN, which without frozen layers touches transferability_linear only.
     """
-    gamma, dim, depth, noise, norm, angle, frozen = (np.asarray(columns[name], float) for name in (
-        "gamma", "dim", "depth", "noise", "target_norm", "overlap_angle", "frozen_layers"))
+    gamma, dim, depth, noise, norm, angle, frozen = (
+        np.asarray(columns[name], float)
+        for name in ("gamma", "dim", "depth", "noise", "target_norm", "overlap_angle", "frozen_layers")
+    )
     n = np.round(gamma * dim)
-    log_scale = pretraining.log_scale(columns["pretrain_length"], depth, columns["init_scale"],
-                                      columns["source_norm"])
+    log_scale = pretraining.log_scale(columns["pretrain_length"], depth, columns["init_scale"], columns["source_norm"])
     risk_scratch = scratch.risk(n, dim, noise, norm)
     risk_linear = linear.risk(angle, n, noise, norm, effective_ridge(columns["ridge"], depth, log_scale))
     held = (frozen > 0) & (n > 0)  # without samples fine-tuning stays where it is, frozen or not

@@ -9,9 +9,11 @@ from importlib.metadata import EntryPoint, entry_points
 
 from raysweep.workloads.declaration import Workload
 
-BUILT_IN = {"language": "raysweep.workloads.language",
-            "linear_spectrum": "raysweep.workloads.linear_spectrum",
-            "linear_transfer": "raysweep.workloads.linear_transfer"}
+BUILT_IN = {
+    "language": "raysweep.workloads.language",
+    "linear_spectrum": "raysweep.workloads.linear_spectrum",
+    "linear_transfer": "raysweep.workloads.linear_transfer",
+}
 GROUP = "raysweep.workloads"
 
 

@@ -52,8 +52,11 @@ def device() -> torch.device:
 
     if not usable() and _granted:
         built = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "without CUDA"
-        raise Halted("resources.gpus_per_trial", "a GPU was granted to this trial, and torch does not see it (torch "
-                     f"{torch.__version__} built {built}, {VISIBLE}={os.environ.get(VISIBLE, ' not set')}); install a "
-                     "build of torch for this GPU's driver and resume, or compute without a GPU: raysweep run … --set "
-                     "resources.gpus_per_trial=0 (resume keeps the resources that are recorded)")
+        raise Halted(
+            "resources.gpus_per_trial",
+            "a GPU was granted to this trial, and torch does not see it (torch "
+            f"{torch.__version__} built {built}, {VISIBLE}={os.environ.get(VISIBLE, ' not set')}); install a "
+            "build of torch for this GPU's driver and resume, or compute without a GPU: raysweep run … --set "
+            "resources.gpus_per_trial=0 (resume keeps the resources that are recorded)",
+        )
     return torch.device("cuda" if usable() else "cpu")

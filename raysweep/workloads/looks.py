@@ -32,6 +32,7 @@ def one_look() -> Iterator[None]:
 
 def once(function: Callable[P, R]) -> Callable[P, R]:
     """A function of hashable arguments that is asked once during one_look."""
+
     @functools.wraps(function)
     def remembering(*args: P.args, **kwargs: P.kwargs) -> R:
         seen = _seen.get()

@@ -16,29 +16,52 @@ if TYPE_CHECKING:
     import pandas
 
 _LINEAR = {"fixed.dim": 60, "seeds": 2}
-_TINY = {"fixed.evaluation_tokens": 512, "fixed.preset": "tiny", "fixed.source": "grammar:0",
-         "fixed.target": "grammar:0.5", "fixed.width": 16, "fixed.context": 32, "fixed.pretrain_batch": 8,
-         "fixed.finetune_batch": 8, "seeds": 2, "resources": None, "axes.pretrain_length": [1024, 1536, 4096]}
+_TINY = {
+    "fixed.evaluation_tokens": 512,
+    "fixed.preset": "tiny",
+    "fixed.source": "grammar:0",
+    "fixed.target": "grammar:0.5",
+    "fixed.width": 16,
+    "fixed.context": 32,
+    "fixed.pretrain_batch": 8,
+    "fixed.finetune_batch": 8,
+    "seeds": 2,
+    "resources": None,
+    "axes.pretrain_length": [1024, 1536, 4096],
+}
 
 SPACES: dict[str, dict[str, Any]] = {
     "dataset_distance": {**_LINEAR, "axes.overlap_angle": [9, 90, 180], "fixed.distance_samples": 40},
     "depth_noise_boundary": {**_LINEAR, "axes.overlap_angle": [3, 48, 90], "axes.noise": [0, 0.5]},
     "depth_scale": _LINEAR,
     "engine_check": {"fixed.dim": 12, "fixed.init_scale": 0.01, "seeds": 1, "axes.finetune_lr": [0.04, 0.08]},
-    "four_axes": {"fixed.dim": 20, "seeds": 2, "axes.overlap_angle": [30, 75],
-                  "axes.finetune_lr": [0.0005, 0.016, 8],
-                  "axes.pretrain_length": {"geomspace": [0.5, 8, 3]}},
+    "four_axes": {
+        "fixed.dim": 20,
+        "seeds": 2,
+        "axes.overlap_angle": [30, 75],
+        "axes.finetune_lr": [0.0005, 0.016, 8],
+        "axes.pretrain_length": {"geomspace": [0.5, 8, 3]},
+    },
     "frozen_layers": {**_LINEAR, "axes.gamma": [0.1, 0.9, 1.9]},
     "norm_scale": {**_LINEAR, "axes.source_norm": [1, 3], "axes.target_norm": [1, 8]},
-    "overtraining_language": {**_TINY, "axes.finetune_lr": [1e-3, 4e-3, 1e-3], "axes.finetune_steps": [5, 5, 0],
-                              "axes.noise": [0, 0, 0.5]},
+    "overtraining_language": {
+        **_TINY,
+        "axes.finetune_lr": [1e-3, 4e-3, 1e-3],
+        "axes.finetune_steps": [5, 5, 0],
+        "axes.noise": [0, 0, 0.5],
+    },
     "overtraining_language_tiny": {**_TINY, "fixed.finetune_steps": 5, "axes.finetune_lr": [0.0012, 0.0192]},
     "overtraining_linear": {"seeds": 2, "axes.pretrain_length": {"geomspace": [1, 100, 4]}},
-    "overtraining_linear_ordered": {"seeds": 1, "axes.pretrain_length": [49.63, 229, 1760],
-                                    "axes.penalty": [0, 2]},
+    "overtraining_linear_ordered": {"seeds": 1, "axes.pretrain_length": [49.63, 229, 1760], "axes.penalty": [0, 2]},
     "overtraining_noise": {**_TINY, "axes.noise": [0.25, 3]},
-    "overtraining_olmo30m": {**_TINY, "fixed.finetune_batch": None, "fixed.pretrain_dropout": 0.1, "fixed.finetune_steps": 6,
-                             "axes.finetune_batch": [4, 8], "axes.finetune_lr": [1e-4, 1e-2]},
+    "overtraining_olmo30m": {
+        **_TINY,
+        "fixed.finetune_batch": None,
+        "fixed.pretrain_dropout": 0.1,
+        "fixed.finetune_steps": 6,
+        "axes.finetune_batch": [4, 8],
+        "axes.finetune_lr": [1e-4, 1e-2],
+    },
     "pretrain_inflection": {**_LINEAR, "axes.pretrain_length": [0.2, 4, 40], "axes.overlap_angle": [30, 75]},
     "quickstart": {**_LINEAR, "axes.overlap_angle": [9, 45, 90], "axes.gamma": [0.2, 0.8, 1.5]},
     "ridge_transfer": {**_LINEAR, "axes.ridge": [0, 0.1, 0.6]},
@@ -58,6 +81,13 @@ def path_of(name: str) -> Path:
 
 def rows_of(name: str, storage: Path) -> pandas.DataFrame:
     """The rows that the small version of a space gives today, computed in this process."""
-    sweep = raysweep.run(name, set=SPACES[name], storage=storage, tracking_uri="none", executor="inline", report=False,
-                         say=lambda line: None)
+    sweep = raysweep.run(
+        name,
+        set=SPACES[name],
+        storage=storage,
+        tracking_uri="none",
+        executor="inline",
+        report=False,
+        say=lambda line: None,
+    )
     return sweep.results().drop(columns=["sweep", "code_version", "seconds"])

@@ -16,50 +16,163 @@ PRETRAIN_SCHEDULES = ("cosine", "constant", "wsd")
 FINETUNE_SCHEDULES = ("cosine", "constant", "constant_warmup")
 
 PARAMETERS = (
-    Parameter("preset", str, "tiny", "width, heads, layers and context of the model; 15m, 30m and 90m as in O Table 3",
-              choices=tuple(PRESETS), pretraining=True),
-    Parameter("pretrain_length", float, 2.0**18, "tokens of pretraining, a whole number of steps of "
-              "pretrain_batch times context", unit="tokens", minimum=0, open_minimum=True, whole=True,
-              pretraining=True),
-    Parameter("finetune_lr", float, 1e-3, "peak rate of AdamW on the target, at width 256 (muP)", minimum=0,
-              open_minimum=True),
+    Parameter(
+        "preset",
+        str,
+        "tiny",
+        "width, heads, layers and context of the model; 15m, 30m and 90m as in O Table 3",
+        choices=tuple(PRESETS),
+        pretraining=True,
+    ),
+    Parameter(
+        "pretrain_length",
+        float,
+        2.0**18,
+        "tokens of pretraining, a whole number of steps of pretrain_batch times context",
+        unit="tokens",
+        minimum=0,
+        open_minimum=True,
+        whole=True,
+        pretraining=True,
+    ),
+    Parameter(
+        "finetune_lr", float, 1e-3, "peak rate of AdamW on the target, at width 256 (muP)", minimum=0, open_minimum=True
+    ),
     Parameter("depth", int, 0, "layers; 0 takes the preset's", unit="layers", minimum=0, maximum=200, pretraining=True),
-    Parameter("overlap", float, 0.0, "share of the target's text that is drawn from the source instead", minimum=0,
-              maximum=1),
-    Parameter("width", int, 0, "residual width, a multiple of the preset's head width; 0 takes the preset's", minimum=0,
-              maximum=16384, pretraining=True),
-    Parameter("context", int, 0, "tokens a sequence; 0 takes the preset's", unit="tokens", minimum=0, maximum=65536,
-              pretraining=True),
-    Parameter("source", str, "grammar:0", f"text to pretrain on: {FORMS}; or {BPE_FORM}, the target "
-              "then being read in these tokens too", pretraining=True),
+    Parameter(
+        "overlap", float, 0.0, "share of the target's text that is drawn from the source instead", minimum=0, maximum=1
+    ),
+    Parameter(
+        "width",
+        int,
+        0,
+        "residual width, a multiple of the preset's head width; 0 takes the preset's",
+        minimum=0,
+        maximum=16384,
+        pretraining=True,
+    ),
+    Parameter(
+        "context",
+        int,
+        0,
+        "tokens a sequence; 0 takes the preset's",
+        unit="tokens",
+        minimum=0,
+        maximum=65536,
+        pretraining=True,
+    ),
+    Parameter(
+        "source",
+        str,
+        "grammar:0",
+        f"text to pretrain on: {FORMS}; or {BPE_FORM}, the target then being read in these tokens too",
+        pretraining=True,
+    ),
     Parameter("target", str, "grammar:0.5", f"what to fine-tune on: text in the same forms, or {TASK_FORMS}"),
-    Parameter("pretrain_lr", float, 2e-3, "peak rate of AdamW on the source, at width 256 (muP)", minimum=0,
-              open_minimum=True, pretraining=True),
-    Parameter("pretrain_schedule", str, "cosine", "cosine to zero and constant: every length its own run; wsd: one "
-              "trunk at constant rate for all lengths, each branching off into a linear decay over its last tenth",
-              choices=PRETRAIN_SCHEDULES, pretraining=True),
-    Parameter("pretrain_batch", int, 16, "sequences a step of pretraining", unit="sequences", minimum=1, maximum=65536,
-              pretraining=True),
-    Parameter("pretrain_warmup", int, 0, "steps of linear warm-up; 0 takes a tenth of the length (wsd, where lengths "
-              "share it: 50)", unit="steps", minimum=0, maximum=10**7, pretraining=True),
-    Parameter("pretrain_weight_decay", float, 0.1, "AdamW's decoupled weight decay on the source", minimum=0,
-              pretraining=True),
-    Parameter("noise", float, 0.0, "Gaussian perturbation of the weights after pretraining (before any fine-tuning), "
-              "in units of each tensor's standard deviation at initialization (O eq. 1)", minimum=0),
-    Parameter("finetune_steps", int, 50, "steps on the target; 0 for none (the perturbation alone)", unit="steps",
-              minimum=0, maximum=10**9),
+    Parameter(
+        "pretrain_lr",
+        float,
+        2e-3,
+        "peak rate of AdamW on the source, at width 256 (muP)",
+        minimum=0,
+        open_minimum=True,
+        pretraining=True,
+    ),
+    Parameter(
+        "pretrain_schedule",
+        str,
+        "cosine",
+        "cosine to zero and constant: every length its own run; wsd: one "
+        "trunk at constant rate for all lengths, each branching off into a linear decay over its last tenth",
+        choices=PRETRAIN_SCHEDULES,
+        pretraining=True,
+    ),
+    Parameter(
+        "pretrain_batch",
+        int,
+        16,
+        "sequences a step of pretraining",
+        unit="sequences",
+        minimum=1,
+        maximum=65536,
+        pretraining=True,
+    ),
+    Parameter(
+        "pretrain_warmup",
+        int,
+        0,
+        "steps of linear warm-up; 0 takes a tenth of the length (wsd, where lengths share it: 50)",
+        unit="steps",
+        minimum=0,
+        maximum=10**7,
+        pretraining=True,
+    ),
+    Parameter(
+        "pretrain_weight_decay", float, 0.1, "AdamW's decoupled weight decay on the source", minimum=0, pretraining=True
+    ),
+    Parameter(
+        "noise",
+        float,
+        0.0,
+        "Gaussian perturbation of the weights after pretraining (before any fine-tuning), "
+        "in units of each tensor's standard deviation at initialization (O eq. 1)",
+        minimum=0,
+    ),
+    Parameter(
+        "finetune_steps",
+        int,
+        50,
+        "steps on the target; 0 for none (the perturbation alone)",
+        unit="steps",
+        minimum=0,
+        maximum=10**9,
+    ),
     Parameter("finetune_batch", int, 16, "sequences a step of fine-tuning", unit="sequences", minimum=1, maximum=65536),
-    Parameter("finetune_schedule", str, "cosine", "cosine and constant_warmup warm up for a tenth of the steps",
-              choices=FINETUNE_SCHEDULES),
+    Parameter(
+        "finetune_schedule",
+        str,
+        "cosine",
+        "cosine and constant_warmup warm up for a tenth of the steps",
+        choices=FINETUNE_SCHEDULES,
+    ),
     Parameter("finetune_weight_decay", float, 0.0, "AdamW's decoupled weight decay on the target", minimum=0),
-    Parameter("early_stopping", int, 0, "times the validation loss is looked at while fine-tuning, evenly spaced, the "
-              "best weights being kept; 0 keeps the last", minimum=0, maximum=1000),
-    Parameter("evaluation_tokens", int, 16384, "tokens of held-out text that each loss is measured on", unit="tokens",
-              minimum=1, maximum=10**9),
-    Parameter("sharpness_iterations", int, 0, "Lanczos iterations on the Hessian of the source loss, for sharpness and "
-              "what follows from it; 0 leaves them out", minimum=0, maximum=200),
-    Parameter("pretrain_dropout", float, 0.0, "dropout of embedding, attention and residual additions on the source; O "
-              "has 0.1", minimum=0, maximum=0.9, pretraining=True, absent=0.0),
+    Parameter(
+        "early_stopping",
+        int,
+        0,
+        "times the validation loss is looked at while fine-tuning, evenly spaced, the "
+        "best weights being kept; 0 keeps the last",
+        minimum=0,
+        maximum=1000,
+    ),
+    Parameter(
+        "evaluation_tokens",
+        int,
+        16384,
+        "tokens of held-out text that each loss is measured on",
+        unit="tokens",
+        minimum=1,
+        maximum=10**9,
+    ),
+    Parameter(
+        "sharpness_iterations",
+        int,
+        0,
+        "Lanczos iterations on the Hessian of the source loss, for sharpness and "
+        "what follows from it; 0 leaves them out",
+        minimum=0,
+        maximum=200,
+    ),
+    Parameter(
+        "pretrain_dropout",
+        float,
+        0.0,
+        "dropout of embedding, attention and residual additions on the source; O has 0.1",
+        minimum=0,
+        maximum=0.9,
+        pretraining=True,
+        absent=0.0,
+    ),
     Parameter("finetune_dropout", float, 0.0, "the same on the target", minimum=0, maximum=0.9, absent=0.0),
 )
 
@@ -69,32 +182,63 @@ METRICS = (
     Metric("sensitivity", "pretrain_loss_after - pretrain_loss", "nats", "minimize"),
     Metric("pretrain_perplexity", "exp(pretrain_loss): perplexity of a token", direction="minimize"),
     Metric("pretrain_perplexity_after", "exp(pretrain_loss_after) (O Fig. 3 right, 5 top)", direction="minimize"),
-    Metric("sensitivity_perplexity", "pretrain_perplexity_after - pretrain_perplexity (O Fig. 3 left, 4)",
-           direction="minimize"),
-    Metric("finetune_loss", "target loss after perturbation and fine-tuning, on test documents (in-domain); of a "
-           "task the loss of the right class, by length-normalized likelihood", "nats", "minimize"),
+    Metric(
+        "sensitivity_perplexity",
+        "pretrain_perplexity_after - pretrain_perplexity (O Fig. 3 left, 4)",
+        direction="minimize",
+    ),
+    Metric(
+        "finetune_loss",
+        "target loss after perturbation and fine-tuning, on test documents (in-domain); of a "
+        "task the loss of the right class, by length-normalized likelihood",
+        "nats",
+        "minimize",
+    ),
     Metric("finetune_perplexity", "exp(finetune_loss) (O Fig. 5 bottom)", direction="minimize"),
     Metric("finetune_loss_validation", "the same on the validation documents, for choosing a rate", "nats", "minimize"),
-    Metric("finetune_accuracy", "share of test examples classified right; NaN where the target is no task",
-           direction="maximize"),
-    Metric("finetune_loss_before", "target loss on test documents before perturbation and fine-tuning", "nats",
-           "minimize"),
-    Metric("finetune_training_loss_rise", "training loss at the weights that fine-tuning kept minus that at those it "
-           "started from, mean over its last 10 batches: above 0 it ended worse than it began; 0 without steps", "nats",
-           "minimize"),
-    Metric("pretrain_training_loss_rise", "training loss at the pretrained weights minus that at the initialization, "
-           "mean over the last 10 batches of pretraining", "nats", "minimize"),
-    Metric("pretrain_loss_after_per_byte", "pretrain_loss_after in nats a byte of text instead of a token, so that "
-           "vocabularies compare; NaN where tokens are given", "nats", "minimize"),
-    Metric("finetune_loss_per_byte", "finetune_loss in nats a byte of text; NaN where tokens are given and of a task",
-           "nats", "minimize"),
+    Metric(
+        "finetune_accuracy",
+        "share of test examples classified right; NaN where the target is no task",
+        direction="maximize",
+    ),
+    Metric(
+        "finetune_loss_before", "target loss on test documents before perturbation and fine-tuning", "nats", "minimize"
+    ),
+    Metric(
+        "finetune_training_loss_rise",
+        "training loss at the weights that fine-tuning kept minus that at those it "
+        "started from, mean over its last 10 batches: above 0 it ended worse than it began; 0 without steps",
+        "nats",
+        "minimize",
+    ),
+    Metric(
+        "pretrain_training_loss_rise",
+        "training loss at the pretrained weights minus that at the initialization, "
+        "mean over the last 10 batches of pretraining",
+        "nats",
+        "minimize",
+    ),
+    Metric(
+        "pretrain_loss_after_per_byte",
+        "pretrain_loss_after in nats a byte of text instead of a token, so that "
+        "vocabularies compare; NaN where tokens are given",
+        "nats",
+        "minimize",
+    ),
+    Metric(
+        "finetune_loss_per_byte",
+        "finetune_loss in nats a byte of text; NaN where tokens are given and of a task",
+        "nats",
+        "minimize",
+    ),
     Metric("distance_moved", "length of the change of all weights, by noise and fine-tuning"),
     Metric("epochs", "times pretraining went over the source's training text; 0 for endless text"),
     Metric("finetune_epochs", "times fine-tuning went over the target's training text; 0 for endless text"),
     Metric("sharpness", "largest eigenvalue of the Hessian of the source loss at the pretrained weights (O App. D)"),
     Metric("hessian_trace", "trace of it in units of each tensor's initialization, Tr(ΣH) (estimate)"),
-    Metric("quadratic_sensitivity", "sensitivity to the change of weights made, by gradient and Hessian alone (O5)",
-           "nats"),
+    Metric(
+        "quadratic_sensitivity", "sensitivity to the change of weights made, by gradient and Hessian alone (O5)", "nats"
+    ),
 )
 
 
@@ -116,14 +260,17 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     step = int(parameters["pretrain_batch"]) * shape.context
     length = parameters["pretrain_length"]
     if length % step:
-        return "pretrain_length", (f"expected a whole number of steps of {step:,} tokens (pretrain_batch x context), "
-                                   f"got {length:,.0f}; nearest: {max(1, round(length / step)) * step:,}")
+        return "pretrain_length", (
+            f"expected a whole number of steps of {step:,} tokens (pretrain_batch x context), "
+            f"got {length:,.0f}; nearest: {max(1, round(length / step)) * step:,}"
+        )
     if str(parameters["source"]).startswith("task:"):
         return "source", f"expected text to pretrain on, {FORMS}, got a task"
     source, target = str(parameters["source"]), str(parameters["target"])
     if target.startswith("bpe:"):
-        return "target", ("expected text without bpe:, which stands before the source only: the target is read in the "
-                          "source's tokens")
+        return "target", (
+            "expected text without bpe:, which stands before the source only: the target is read in the source's tokens"
+        )
     if source.startswith("bpe:") and target.startswith("tokens:"):
         return "target", "expected text to be read in the source's tokens, got tokens"
     if not source.startswith("bpe:") and vocabulary_of(target) != shape.vocabulary:
@@ -138,7 +285,7 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
 WORKLOAD = Workload(
     name="language",
     summary="overtraining of small language models: noise or fine-tuning after pretraining (paper O); diverged: a "
-            "loss, gradient or weight that is not finite",
+    "loss, gradient or weight that is not finite",
     identity_version=4,
     parameters=PARAMETERS,
     metrics=METRICS,
@@ -151,5 +298,5 @@ WORKLOAD = Workload(
     stages="raysweep.workloads.language.tree:needed",
     check=check,
     gpu_guess="within a factor of 10 either way: its formula is fitted to another program, and this one was not "
-              "measured on a GPU",
+    "measured on a GPU",
 )

@@ -110,8 +110,10 @@ def vocabulary(size: int, documents: Documents, name: str) -> Vocabulary:
     said = cache.text(f"bpe-{VERSION}-{size}-{documents.digest}", lambda: _train(size, documents.splits["train"]))
     tokenizer = Tokenizer.from_str(said)
     if tokenizer.get_vocab_size() != size - 1:
-        raise BadText(f"{name}: expected a vocabulary of at most {tokenizer.get_vocab_size() + 1:,} tokens, all that "
-                      f"its training documents give, got {size:,}")
+        raise BadText(
+            f"{name}: expected a vocabulary of at most {tokenizer.get_vocab_size() + 1:,} tokens, all that "
+            f"its training documents give, got {size:,}"
+        )
     learned = json.loads(said)["model"]
     content = json.dumps([VERSION, size, learned["vocab"], learned["merges"]], sort_keys=True)
     return Vocabulary(size, hashlib.sha256(content.encode()).hexdigest()[:16], tokenizer)
@@ -129,8 +131,12 @@ def _train(size: int, documents: Sequence[bytes]) -> str:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(vocab_size=size - 1, min_frequency=TWICE, show_progress=False,
-                                  initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()))
+    trainer = trainers.BpeTrainer(
+        vocab_size=size - 1,
+        min_frequency=TWICE,
+        show_progress=False,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+    )
     tokenizer.train_from_iterator(_sample(documents), trainer)
     return str(tokenizer.to_str())
 

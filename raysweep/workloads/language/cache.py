@@ -35,8 +35,9 @@ def text(name: str, compute: Callable[[], str]) -> str:
             return str(kept["content"])
     content = compute()
     with contextlib.suppress(OSError):
-        _replace(path, json.dumps({"sha256": hashlib.sha256(content.encode()).hexdigest(),
-                                   "content": content}).encode())
+        _replace(
+            path, json.dumps({"sha256": hashlib.sha256(content.encode()).hexdigest(), "content": content}).encode()
+        )
     return content
 
 

@@ -31,12 +31,12 @@ def score(flat: Tensor, asked: np.ndarray, truth: np.ndarray, shape: Shape, batc
     own, first = parallel.share(rows)
     found = []
     for start in range(0, len(own), batch):
-        part = on_device(own[start:start + batch], flat.device)
+        part = on_device(own[start : start + batch], flat.device)
         with mixed_precision(flat.device):
             each = model.token_losses(weights, part, shape).double()
         found.append(-each.sum(2) / (part[:, 1:] >= 0).sum(1))
     each = torch.zeros(len(flat), len(rows), dtype=torch.float64, device=flat.device)
-    each[:, first:first + len(own)] = torch.cat(found, 1)[:, :max(0, len(rows) - first)]
+    each[:, first : first + len(own)] = torch.cat(found, 1)[:, : max(0, len(rows) - first)]
     likelihood = parallel.add_up(each).unflatten(1, asked.shape[:2]).cpu()  # (models, examples, classes)
     right = torch.from_numpy(truth)
     loss = -likelihood.log_softmax(2)[:, torch.arange(len(right)), right].mean(1)

@@ -52,25 +52,34 @@ def compute(columns: Columns, seeds: np.ndarray, store: Store) -> tuple[dict[str
 def _perplexities(metrics: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """What O plots; infinite where a loss of some 710 nats or more has none that float64 holds."""
     with np.errstate(over="ignore", invalid="ignore"):
-        before, after, own = (np.exp(metrics[name]) for name in (
-            "pretrain_loss", "pretrain_loss_after", "finetune_loss"))
-        return {"pretrain_perplexity": before, "pretrain_perplexity_after": after,
-                "sensitivity_perplexity": after - before, "finetune_perplexity": own}
+        before, after, own = (
+            np.exp(metrics[name]) for name in ("pretrain_loss", "pretrain_loss_after", "finetune_loss")
+        )
+        return {
+            "pretrain_perplexity": before,
+            "pretrain_perplexity_after": after,
+            "sensitivity_perplexity": after - before,
+            "finetune_perplexity": own,
+        }
 
 
 def _bytes_per_token(parameters: dict[str, Any]) -> dict[str, float]:
     """Of the text that each of two losses is measured on."""
     shape = shape_of(parameters)
     source = corpus.load(str(parameters["source"]))
-    target = texts.Mixture(corpus.load(str(parameters["target"]), str(parameters["source"])), source,
-                           float(parameters["overlap"]))
+    target = texts.Mixture(
+        corpus.load(str(parameters["target"]), str(parameters["source"])), source, float(parameters["overlap"])
+    )
     count = max(1, int(parameters["evaluation_tokens"]) // shape.context)
-    return {"pretrain_loss_after": texts.bytes_per_token(source, "test", count, shape.context),
-            "finetune_loss": texts.bytes_per_token(target, "test", count, shape.context)}
+    return {
+        "pretrain_loss_after": texts.bytes_per_token(source, "test", count, shape.context),
+        "finetune_loss": texts.bytes_per_token(target, "test", count, shape.context),
+    }
 
 
-def _groups(rows: list[dict[str, Any]], seeds: np.ndarray, apart: tuple[str, ...] | None = None,
-            ) -> dict[tuple[Any, ...], list[int]]:
+def _groups(
+    rows: list[dict[str, Any]], seeds: np.ndarray, apart: tuple[str, ...] | None = None
+) -> dict[tuple[Any, ...], list[int]]:
     """Row numbers by seed and by all parameters but `apart`; by those of pretraining if that is None."""
     names = [p.name for p in PARAMETERS if (p.pretraining if apart is None else p.name not in apart)]
     found: dict[tuple[Any, ...], list[int]] = {}

@@ -23,8 +23,10 @@ from raysweep.workloads.language.grammar import Grammar
 from raysweep.workloads.language.splitting import BadText, Documents, split
 from raysweep.workloads.language.texts import Corpus, Text, of_bytes
 
-FORMS = ("grammar:D (0 to 1), python-source[:MB], python-docs[:MB], file:PATH (text or .jsonl) or "
-         "tokens:VOCABULARY:SEPARATOR:PATH (.npy or uint16)")
+FORMS = (
+    "grammar:D (0 to 1), python-source[:MB], python-docs[:MB], file:PATH (text or .jsonl) or "
+    "tokens:VOCABULARY:SEPARATOR:PATH (.npy or uint16)"
+)
 BPE_FORM = "bpe:VOCABULARY:TEXT (python-source, python-docs or file: in learned tokens)"
 TASK_FORMS = "task:PATH (.jsonl) or task:grammar:D"
 SMALL = 5  # MB of what is built in that are read to see whether they will do; more will
@@ -112,8 +114,10 @@ def documents(name: str) -> Documents:
     elif kind == "file":
         found = files.documents(rest)
     else:
-        raise BadText(f"expected text with documents to learn tokens from or to read in them, python-source[:MB], "
-                      f"python-docs[:MB] or file:PATH, got {name!r}")
+        raise BadText(
+            f"expected text with documents to learn tokens from or to read in them, python-source[:MB], "
+            f"python-docs[:MB] or file:PATH, got {name!r}"
+        )
     try:
         return split(found)
     except BadText as error:
@@ -152,6 +156,8 @@ def complaint(name: str, context: int, source: str = "") -> str | None:
     if isinstance(corpus, Text):
         for part in corpus.splits:
             if len(corpus.splits[part]) < context + 1:
-                return (f"{name}: its {part} documents have {len(corpus.splits[part]):,} tokens, expected at least "
-                        f"{context + 1:,}, one context and the token after it")
+                return (
+                    f"{name}: its {part} documents have {len(corpus.splits[part]):,} tokens, expected at least "
+                    f"{context + 1:,}, one context and the token after it"
+                )
     return None

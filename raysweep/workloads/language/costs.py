@@ -51,8 +51,12 @@ def of_rows(columns: Columns) -> Cost:
         tokens = steps * batch * shape.context
         evaluated = float(rows["evaluation_tokens"]) * looks
         core = token_seconds(shape)
-        seconds += count * (steps * _STEP + steps * _STEP_VALUE * shape.weights()
-                            + (1.05 * tokens + evaluated / 3) * core + 0.2 * evaluated / looks * core / 3)
+        seconds += count * (
+            steps * _STEP
+            + steps * _STEP_VALUE * shape.weights()
+            + (1.05 * tokens + evaluated / 3) * core
+            + 0.2 * evaluated / looks * core / 3
+        )
         gpu_seconds += 1.05 * steps * gpu_step(shape, batch, count) + _gpu_forward(shape, evaluated, count)
     curved = 2 * int(first["sharpness_iterations"]) * 2  # Hessian products, each about two steps
     seconds += curved * EVALUATION * shape.context * token_seconds(shape)
@@ -97,5 +101,6 @@ def _side_by_side(columns: Columns) -> list[tuple[dict[str, Any], int]]:
     found: dict[tuple[Any, ...], list[int]] = {}
     for index in range(len(columns["finetune_steps"])):
         found.setdefault(tuple(values[index] for values in apart), []).append(index)
-    return [({name: values[members[0]] for name, values in columns.items()}, len(members))
-            for members in found.values()]
+    return [
+        ({name: values[members[0]] for name, values in columns.items()}, len(members)) for members in found.values()
+    ]

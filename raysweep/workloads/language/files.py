@@ -62,7 +62,7 @@ def blocks(text: str) -> list[bytes]:
         found = _runs(re.split(cut, text), end, least)
         if len(found) >= len(SPLITS):
             return found
-    return [text[start:start + least].encode() for start in range(0, len(text), least)]
+    return [text[start : start + least].encode() for start in range(0, len(text), least)]
 
 
 def _runs(paragraphs: list[str], end: str, least: int) -> list[bytes]:

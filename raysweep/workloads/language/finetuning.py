@@ -68,20 +68,25 @@ def run(base: np.ndarray, rows: list[Row], seed: int, size: int | None = None) -
     source = str(parameters["source"])
     mixture = Mixture(corpus.load(str(parameters["target"]), source), corpus.load(source), float(parameters["overlap"]))
     count = max(1, int(parameters["evaluation_tokens"]) // shape.context)
-    examinations = Examinations(examination(mixture.source, "test", count, shape),
-                                examination(mixture, "validation", count, shape),
-                                examination(mixture, "test", count, shape))
+    examinations = Examinations(
+        examination(mixture.source, "test", count, shape),
+        examination(mixture, "validation", count, shape),
+        examination(mixture, "test", count, shape),
+    )
     spread = sharding.wanted(shape)
-    start = torch.as_tensor(sharding.row(sharding.of_row(base[0], shape), shape, spread)[None],
-                            device=devices.device())
-    before = {"pretrain_loss": float(examinations.source(start)[0][0]),
-              "finetune_loss_before": float(examinations.test(start)[0][0]),
-              "finetune_epochs": _epochs(parameters, shape, mixture)}
+    start = torch.as_tensor(sharding.row(sharding.of_row(base[0], shape), shape, spread)[None], device=devices.device())
+    before = {
+        "pretrain_loss": float(examinations.source(start)[0][0]),
+        "finetune_loss_before": float(examinations.test(start)[0][0]),
+        "finetune_epochs": _epochs(parameters, shape, mixture),
+    }
     quadratic = None
     if int(parameters["sharpness_iterations"]):
         if spread:
-            raise InputError("sharpness_iterations", "curvature is measured of models that fit one GPU, and this one "
-                                                     "is spread over several: set it to 0")
+            raise InputError(
+                "sharpness_iterations",
+                "curvature is measured of models that fit one GPU, and this one is spread over several: set it to 0",
+            )
         quadratic = sharpness.Quadratic(start, mixture.source.held_out("test", count, shape.context), shape)
         before |= sharpness.summary(quadratic, shape, int(parameters["sharpness_iterations"]), seed)
     noise = None
@@ -94,8 +99,9 @@ def run(base: np.ndarray, rows: list[Row], seed: int, size: int | None = None) -
     results: list[tuple[dict[str, float], str]] = []
     begun: dict[float, np.ndarray] = {}
     for first in range(0, len(rows), size):
-        flat, own = _together(start, rows[first:first + size], seed, shape, mixture, examinations, noise, before,
-                                begun)
+        flat, own = _together(
+            start, rows[first : first + size], seed, shape, mixture, examinations, noise, before, begun
+        )
         if quadratic is not None:
             for (metrics, _), moved in zip(own, flat - start, strict=True):
                 metrics["quadratic_sensitivity"] = quadratic.change(moved)
@@ -115,9 +121,17 @@ def _epochs(parameters: Row, shape: Shape, mixture: Mixture) -> float:
     return sequences * shape.context / mixture.target.train_tokens if mixture.target.train_tokens else 0.0
 
 
-def _together(start: Tensor, rows: list[Row], seed: int, shape: Shape, mixture: Mixture, examinations: Examinations,
-              noise: np.ndarray | None, before: Mapping[str, float], begun: dict[float, np.ndarray],
-              ) -> tuple[Tensor, list[tuple[dict[str, float], str]]]:
+def _together(
+    start: Tensor,
+    rows: list[Row],
+    seed: int,
+    shape: Shape,
+    mixture: Mixture,
+    examinations: Examinations,
+    noise: np.ndarray | None,
+    before: Mapping[str, float],
+    begun: dict[float, np.ndarray],
+) -> tuple[Tensor, list[tuple[dict[str, float], str]]]:
     """Rows as one batch of models: where they ended, metrics and status."""
     flat = start.repeat(len(rows), 1)
     if noise is not None:
@@ -127,12 +141,14 @@ def _together(start: Tensor, rows: list[Row], seed: int, shape: Shape, mixture: 
     if steps_of(rows[0]):
         flat, finite, rise = _finetune(flat, rows, seed, shape, mixture, examinations.validation, begun)
     loss, accuracy = examinations.test(flat)
-    measured = {"pretrain_loss_after": examinations.source(flat)[0],
-                "finetune_loss": loss,
-                "finetune_accuracy": accuracy,
-                "finetune_loss_validation": examinations.validation(flat)[0],
-                "finetune_training_loss_rise": rise,
-                "distance_moved": sharding.norm((flat - start).double(), shape).cpu().numpy()}
+    measured = {
+        "pretrain_loss_after": examinations.source(flat)[0],
+        "finetune_loss": loss,
+        "finetune_accuracy": accuracy,
+        "finetune_loss_validation": examinations.validation(flat)[0],
+        "finetune_training_loss_rise": rise,
+        "distance_moved": sharding.norm((flat - start).double(), shape).cpu().numpy(),
+    }
     results = []
     for index in range(len(rows)):
         metrics = {**before, **{name: float(values[index]) for name, values in measured.items()}}
@@ -142,17 +158,29 @@ def _together(start: Tensor, rows: list[Row], seed: int, shape: Shape, mixture: 
     return flat, results
 
 
-def _finetune(flat: Tensor, rows: list[Row], seed: int, shape: Shape, mixture: Mixture, validation: Examination,
-              begun: dict[float, np.ndarray]) -> tuple[Tensor, np.ndarray, np.ndarray]:
+def _finetune(
+    flat: Tensor,
+    rows: list[Row],
+    seed: int,
+    shape: Shape,
+    mixture: Mixture,
+    validation: Examination,
+    begun: dict[float, np.ndarray],
+) -> tuple[Tensor, np.ndarray, np.ndarray]:
     """The models after fine-tuning, at the weights that are kept; for which of them every loss and gradient up to these
     weights was finite; and by how much their loss on the last batches is above that at the start (training.mean_rise).
     begun: losses at the start by noise, filled as needed."""
     parameters, steps = rows[0], steps_of(rows[0])
     batch = int(parameters["finetune_batch"])
-    recipe = Recipe(shape, np.array([float(row["finetune_lr"]) for row in rows]),
-                    schedules.schedule(str(parameters["finetune_schedule"]), steps),
-                    float(parameters["finetune_weight_decay"]), dropout=float(parameters["finetune_dropout"]),
-                    seed=seed, role="finetune")
+    recipe = Recipe(
+        shape,
+        np.array([float(row["finetune_lr"]) for row in rows]),
+        schedules.schedule(str(parameters["finetune_schedule"]), steps),
+        float(parameters["finetune_weight_decay"]),
+        dropout=float(parameters["finetune_dropout"]),
+        seed=seed,
+        role="finetune",
+    )
 
     def batches(step: int) -> np.ndarray:
         return mixture.sequences(seed, step * batch, batch, shape.context)
@@ -163,9 +191,11 @@ def _finetune(flat: Tensor, rows: list[Row], seed: int, shape: Shape, mixture: M
     kept, finite = (best.flat, best.found) if best.looks else (state.flat, state.alive)
     for index, row in enumerate(rows):  # rows of one noise start alike
         if float(row["noise"]) not in begun:
-            begun[float(row["noise"])] = training.last_losses(flat[index:index + 1], batches, steps, shape)
-    rise = training.mean_rise(np.concatenate([begun[float(row["noise"])] for row in rows], 1),
-                              training.last_losses(kept, batches, steps, shape))
+            begun[float(row["noise"])] = training.last_losses(flat[index : index + 1], batches, steps, shape)
+    rise = training.mean_rise(
+        np.concatenate([begun[float(row["noise"])] for row in rows], 1),
+        training.last_losses(kept, batches, steps, shape),
+    )
     return kept, finite.cpu().numpy(), rise
 
 

@@ -45,7 +45,7 @@ class Grammar:
         for number in range(first, first + count):
             chunk, within = divmod(number, each)
             text = _chunk(self, seed, f"{role}/{split}/{chunk}", each * length + 1)
-            rows.append(text[within * length:(within + 1) * length + 1])
+            rows.append(text[within * length : (within + 1) * length + 1])
         return np.stack(rows)
 
     def held_out(self, split: str, count: int, length: int) -> np.ndarray:
@@ -97,11 +97,11 @@ def tables(distance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Spelling (WORDS, LONGEST) of bytes padded with 0, transitions (CLASSES, CLASSES), and within classes
     (CLASSES, WORDS / CLASSES), rows summing to 1."""
     spellings = _spellings(draws.generator(0, "language/grammar/spelling"), 2 * WORDS)
-    replaced = draws.generator(0, "language/grammar/words").permutation(WORDS)[:round(distance * WORDS)]
+    replaced = draws.generator(0, "language/grammar/words").permutation(WORDS)[: round(distance * WORDS)]
     spelling = spellings[:WORDS].copy()
     spelling[replaced] = spellings[WORDS:][replaced]
     transition, other = (_transitions(draws.generator(0, f"language/grammar/classes/{which}")) for which in (0, 1))
-    rows = draws.generator(0, "language/grammar/rows").permutation(CLASSES)[:round(distance * CLASSES)]
+    rows = draws.generator(0, "language/grammar/rows").permutation(CLASSES)[: round(distance * CLASSES)]
     transition[rows] = other[rows]
     rank = 1.0 / np.arange(1, WORDS // CLASSES + 1)
     return spelling, transition, np.tile(rank / rank.sum(), (CLASSES, 1))

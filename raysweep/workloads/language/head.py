@@ -37,8 +37,10 @@ def loss_sums(stream: Tensor, head: Tensor, wanted: Tensor, scale: float) -> Ten
 def token_losses(stream: Tensor, head: Tensor, wanted: Tensor, scale: float) -> Tensor:
     """Loss of each token, (models, N), 0 where no word is wanted. Without a gradient."""
     head = head.to(_product_type(stream))
-    return torch.cat([-_likelihoods(stream[:, part].to(head.dtype), head, wanted[part], scale)[1]
-                      for part in _chunks(stream, head)], 1)
+    return torch.cat(
+        [-_likelihoods(stream[:, part].to(head.dtype), head, wanted[part], scale)[1] for part in _chunks(stream, head)],
+        1,
+    )
 
 
 class _LossSums(torch.autograd.Function):

@@ -59,8 +59,11 @@ def _walk() -> Iterator[tuple[str, Path]]:
     roots = dict.fromkeys(Path(sysconfig.get_paths()[key]) for key in ("stdlib", "purelib", "platlib"))
     for root in roots:
         for folder, names, files in os.walk(root):
-            names[:] = sorted(name for name in names if name not in LEFT_OUT and Path(folder, name) not in roots
-                              and name != "site-packages")
+            names[:] = sorted(
+                name
+                for name in names
+                if name not in LEFT_OUT and Path(folder, name) not in roots and name != "site-packages"
+            )
             for name in files:
                 path = Path(folder, name)
                 yield path.relative_to(root).as_posix(), path

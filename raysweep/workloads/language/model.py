@@ -57,8 +57,9 @@ def parts(shape: Shape) -> list[Part]:
     def hidden(name: str, fan_in: int, fan_out: int, into_residual: bool = False) -> Part:
         deviation = STANDARD_DEVIATION * math.sqrt(BASE_WIDTH / fan_in)
         # what adds to the residual stream starts smaller by the root of how often that happens
-        return Part(name, (fan_in, fan_out), deviation / math.sqrt(2 * shape.depth) if into_residual else deviation,
-                    ratio, True)
+        return Part(
+            name, (fan_in, fan_out), deviation / math.sqrt(2 * shape.depth) if into_residual else deviation, ratio, True
+        )
 
     found = [Part("embedding", (shape.vocabulary, width), STANDARD_DEVIATION, 1.0, True)]
     for layer in range(shape.depth):
@@ -70,8 +71,11 @@ def parts(shape: Shape) -> list[Part]:
             hidden(f"{layer}.gate_up", width, 2 * mlp),
             hidden(f"{layer}.down", mlp, width, into_residual=True),
         ]
-    return [*found, Part("final_gain", (width,), 0.0, 1.0, False),
-            Part("head", (width, shape.vocabulary), STANDARD_DEVIATION, 1.0, True)]
+    return [
+        *found,
+        Part("final_gain", (width,), 0.0, 1.0, False),
+        Part("head", (width, shape.vocabulary), STANDARD_DEVIATION, 1.0, True),
+    ]
 
 
 OfPart = Callable[[Part], np.ndarray]
@@ -99,7 +103,7 @@ def named(flat: Tensor, shape: Shape) -> dict[str, Tensor]:
     """The named tensors (models, *shape) as views of flat rows (models, weights)."""
     views, at = {}, 0
     for part in parts(shape):
-        views[part.name] = flat[:, at:at + part.size].unflatten(1, part.shape)
+        views[part.name] = flat[:, at : at + part.size].unflatten(1, part.shape)
         at += part.size
     return views
 
@@ -135,8 +139,14 @@ def loss_sums(weights: Weights, tokens: Tensor, shape: Shape, dropout: Dropout |
     wanted, stream = _wanted(tokens), hidden(weights, tokens, shape, dropout)
     if not head.chunked(len(stream), len(wanted), shape.vocabulary):
         return unit_of(weights, HEAD, lambda own, stream: _plain_losses(own, stream, wanted, shape).sum(1), stream)
-    return unit_of(weights, HEAD, lambda own, stream: head.loss_sums(
-        normalize(stream, own["final_gain"]), own["head"], wanted, BASE_WIDTH / shape.width), stream)
+    return unit_of(
+        weights,
+        HEAD,
+        lambda own, stream: head.loss_sums(
+            normalize(stream, own["final_gain"]), own["head"], wanted, BASE_WIDTH / shape.width
+        ),
+        stream,
+    )
 
 
 def token_losses(weights: Weights, tokens: Tensor, shape: Shape) -> Tensor:
@@ -149,8 +159,14 @@ def token_losses(weights: Weights, tokens: Tensor, shape: Shape) -> Tensor:
     if torch.is_grad_enabled() or not head.chunked(len(stream), len(wanted), shape.vocabulary):
         each = unit_of(weights, HEAD, lambda own, stream: _plain_losses(own, stream, wanted, shape), stream)
     else:
-        each = unit_of(weights, HEAD, lambda own, stream: head.token_losses(
-            normalize(stream, own["final_gain"]), own["head"], wanted, BASE_WIDTH / shape.width), stream)
+        each = unit_of(
+            weights,
+            HEAD,
+            lambda own, stream: head.token_losses(
+                normalize(stream, own["final_gain"]), own["head"], wanted, BASE_WIDTH / shape.width
+            ),
+            stream,
+        )
     return each.view(len(each), len(tokens), -1)
 
 
@@ -183,6 +199,7 @@ def _hidden(weights: Weights, tokens: Tensor, shape: Shape, dropout: Dropout | N
         stream = dropout.applied(stream, 0, masks.EMBEDDING, length)
     cosine, sine = _rotation(length, shape.head_width, stream)
     for number in range(shape.depth):
+
         def layer(own: Mapping[str, Tensor], stream: Tensor, number: int = number) -> Tensor:
             stream = stream + _attention(own, stream, length, shape, (cosine, sine), dropout, number)
             gate, up = product(normalize(stream, own["mlp_gain"]), own["gate_up"]).chunk(2, -1)
@@ -193,8 +210,15 @@ def _hidden(weights: Weights, tokens: Tensor, shape: Shape, dropout: Dropout | N
     return stream
 
 
-def _attention(own: Mapping[str, Tensor], stream: Tensor, length: int, shape: Shape, rotation: tuple[Tensor, Tensor],
-               dropout: Dropout | None, number: int) -> Tensor:
+def _attention(
+    own: Mapping[str, Tensor],
+    stream: Tensor,
+    length: int,
+    shape: Shape,
+    rotation: tuple[Tensor, Tensor],
+    dropout: Dropout | None,
+    number: int,
+) -> Tensor:
     """What attention adds to the stream."""
     mixed = product(normalize(stream, own["attention_gain"]), own["query_key_value"])
     # (3, models · batch, heads, length, head width)
@@ -208,8 +232,9 @@ def _attention(own: Mapping[str, Tensor], stream: Tensor, length: int, shape: Sh
     def attended(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         future = torch.ones(length, length, dtype=torch.bool, device=query.device).triu(1)
         probability = (query @ key.mT * scale).masked_fill(future, -torch.inf).softmax(-1)
-        probability = dropout.applied(probability.unflatten(0, (len(stream), -1)), number, masks.ATTENTION,
-                                      shape.heads * length)
+        probability = dropout.applied(
+            probability.unflatten(0, (len(stream), -1)), number, masks.ATTENTION, shape.heads * length
+        )
         return probability.flatten(0, 1).to(value.dtype) @ value
 
     # no kernel of torch's takes masks of ours; what is of size length² is computed again, not kept
@@ -225,8 +250,9 @@ def _scores(own: Mapping[str, Tensor], stream: Tensor, shape: Shape) -> Tensor:
 
 def _plain_losses(own: Mapping[str, Tensor], stream: Tensor, wanted: Tensor, shape: Shape) -> Tensor:
     scores = _scores(own, stream, shape)
-    each = functional.cross_entropy(scores.reshape(-1, shape.vocabulary), wanted.repeat(len(scores)), ignore_index=-1,
-                                    reduction="none")
+    each = functional.cross_entropy(
+        scores.reshape(-1, shape.vocabulary), wanted.repeat(len(scores)), ignore_index=-1, reduction="none"
+    )
     return each.view(len(scores), -1)
 
 

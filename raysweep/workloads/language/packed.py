@@ -26,9 +26,12 @@ def read(name: str, rest: str) -> Text:
     """The text of a name `tokens:REST`; BadText says what is wrong with it."""
     vocabulary, separator, path = parse(name, rest)
     tokens = _map(path)
-    starts = (np.arange(0, len(tokens), BLOCK) if len(tokens) <= WHOLE else
-              np.linspace(0, len(tokens) - BLOCK, BLOCKS).astype(int))
-    looked = [tokens[start:start + BLOCK] for start in starts]
+    starts = (
+        np.arange(0, len(tokens), BLOCK)
+        if len(tokens) <= WHOLE
+        else np.linspace(0, len(tokens) - BLOCK, BLOCKS).astype(int)
+    )
+    looked = [tokens[start : start + BLOCK] for start in starts]
     largest = max((int(block.max()) for block in looked if len(block)), default=0)
     if largest >= vocabulary:
         raise BadText(f"{path}: expected tokens below the vocabulary of {vocabulary:,}, found {largest:,}")
@@ -37,8 +40,10 @@ def read(name: str, rest: str) -> Text:
         digest.update(np.ascontiguousarray(block).tobytes())
     test = _document_start(tokens, separator, 1 - HELD_OUT, path)
     validation = _document_start(tokens[:test], separator, 1 - HELD_OUT, path)
-    return Text(digest.hexdigest()[:16], {"train": tokens[:validation], "validation": tokens[validation:test],
-                                          "test": tokens[test:]})
+    return Text(
+        digest.hexdigest()[:16],
+        {"train": tokens[:validation], "validation": tokens[validation:test], "test": tokens[test:]},
+    )
 
 
 def parse(name: str, rest: str) -> tuple[int, int, Path]:
@@ -56,13 +61,17 @@ def parse(name: str, rest: str) -> tuple[int, int, Path]:
 
 def _map(path: Path) -> np.ndarray:
     try:
-        tokens = (np.load(path, mmap_mode="r", allow_pickle=False) if path.suffix == ".npy" else
-                  np.memmap(path, dtype="<u2", mode="r"))
+        tokens = (
+            np.load(path, mmap_mode="r", allow_pickle=False)
+            if path.suffix == ".npy"
+            else np.memmap(path, dtype="<u2", mode="r")
+        )
     except (OSError, ValueError, EOFError) as error:
         raise BadText(f"{path}: cannot be mapped ({error})") from None
     if tokens.ndim != 1 or tokens.dtype.kind != "u":
-        raise BadText(f"{path}: expected a one-dimensional array of unsigned integers, got {tokens.dtype} "
-                      f"of shape {tokens.shape}")
+        raise BadText(
+            f"{path}: expected a one-dimensional array of unsigned integers, got {tokens.dtype} of shape {tokens.shape}"
+        )
     return tokens
 
 

@@ -51,7 +51,7 @@ def share(sequences: np.ndarray) -> tuple[np.ndarray, int]:
         return sequences, 0
     each = -(-len(sequences) // count)
     first = rank() * each
-    own = sequences[first:first + each]
+    own = sequences[first : first + each]
     if len(own) < each:
         own = own.astype(np.int32)
         own = np.concatenate([own, np.full((each - len(own), *own.shape[1:]), -1, np.int32)])

@@ -74,11 +74,17 @@ def shape_of(parameters: Mapping[str, Any]) -> Shape:
     preset = PRESETS[str(parameters["preset"])]
     width = int(parameters["width"]) or preset.width
     if width % preset.head_width:
-        raise ValueError(f"expected a multiple of the head width {preset.head_width} of preset {parameters['preset']}, "
-                         f"got {width}")
-    return Shape(depth=int(parameters["depth"]) or preset.depth, width=width, heads=width // preset.head_width,
-                 mlp=round(preset.mlp * width / preset.width), context=int(parameters["context"]) or preset.context,
-                 vocabulary=vocabulary_of(str(parameters["source"])))
+        raise ValueError(
+            f"expected a multiple of the head width {preset.head_width} of preset {parameters['preset']}, got {width}"
+        )
+    return Shape(
+        depth=int(parameters["depth"]) or preset.depth,
+        width=width,
+        heads=width // preset.head_width,
+        mlp=round(preset.mlp * width / preset.width),
+        context=int(parameters["context"]) or preset.context,
+        vocabulary=vocabulary_of(str(parameters["source"])),
+    )
 
 
 def vocabulary_of(text: str) -> int:

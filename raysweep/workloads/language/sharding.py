@@ -31,6 +31,7 @@ VARIABLE = "RAYSWEEP_SHARDING"
 """Environment: always, never, or (unset) where a model and its training do not fit the GPU."""
 MEMORY_SHARE = 0.9  # of a GPU
 
+
 @dataclass(frozen=True)
 class Unit:
     """What is gathered at a time. parts: its tensors; size: their weights; each: how many a worker holds of them; at:
@@ -84,8 +85,8 @@ def row(of: OfPart, shape: Shape, share: bool) -> np.ndarray:
     own = np.zeros(sum(unit.each for unit in units(shape)), np.float32)
     for unit in units(shape):
         values = np.concatenate([np.asarray(of(part), np.float32).ravel() for part in unit.parts])
-        values = values[parallel.rank() * unit.each:][:unit.each]
-        own[unit.at:unit.at + len(values)] = values
+        values = values[parallel.rank() * unit.each :][: unit.each]
+        own[unit.at : unit.at + len(values)] = values
     return own
 
 
@@ -93,7 +94,7 @@ def of_row(whole: np.ndarray, shape: Shape) -> OfPart:
     """A tensor's values out of a whole row (weights,)."""
     at = np.cumsum([0] + [part.size for part in model.parts(shape)])
     starts = {part.name: int(start) for part, start in zip(model.parts(shape), at, strict=False)}
-    return lambda part: whole[starts[part.name]:starts[part.name] + part.size]
+    return lambda part: whole[starts[part.name] : starts[part.name] + part.size]
 
 
 def norm(rows: Tensor, shape: Shape) -> Tensor:
@@ -109,10 +110,12 @@ def tensors(rows: Tensor, shape: Shape) -> dict[str, np.ndarray]:
         return {name: view[0].cpu().numpy().copy() for name, view in model.named(rows, shape).items()}
     found: dict[str, np.ndarray] = {}
     for unit in units(shape):
-        whole = _gathered(rows[0, unit.at:unit.at + unit.each])
+        whole = _gathered(rows[0, unit.at : unit.at + unit.each])
         if parallel.rank() == 0:
-            found |= {part.name: view[0].cpu().numpy().copy()
-                      for part, view in zip(unit.parts, _views(whole, unit).values(), strict=True)}
+            found |= {
+                part.name: view[0].cpu().numpy().copy()
+                for part, view in zip(unit.parts, _views(whole, unit).values(), strict=True)
+            }
     return found
 
 
@@ -143,6 +146,7 @@ class Shards:
 
     def applied(self, unit: str, compute: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
         """compute(the unit's tensors, *inputs); a layer is computed again in the backward pass."""
+
         def run(own: Tensor, *inputs: Tensor) -> Tensor:
             whole: Tensor = _Gather.apply(own)
             return compute(_views(whole, self._units[unit]), *inputs)
@@ -162,7 +166,7 @@ def _leaf(view: Tensor, slot: Tensor) -> Tensor:
 def _views(whole: Tensor, unit: Unit) -> dict[str, Tensor]:
     views, at = {}, 0
     for part in unit.parts:
-        views[model.place_of(part.name)[1]] = whole[at:at + part.size].view(1, *part.shape)
+        views[model.place_of(part.name)[1]] = whole[at : at + part.size].view(1, *part.shape)
         at += part.size
     return views
 
@@ -190,4 +194,4 @@ class _Gather(torch.autograd.Function):
             distributed.reduce_scatter_tensor(own, above.contiguous())
             return own
         # not every gloo can scatter sums
-        return parallel.add_up(above.clone())[parallel.rank() * each:][:each].clone()
+        return parallel.add_up(above.clone())[parallel.rank() * each :][:each].clone()

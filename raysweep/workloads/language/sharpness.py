@@ -28,13 +28,13 @@ class Quadratic:
         tokens = torch.from_numpy(sequences[:SEQUENCES].astype(np.int64)).to(flat.device)
         with sdpa_kernel(SDPBackend.MATH):  # the only one that can be differentiated twice
             loss = model.losses(model.named(self._leaf, shape), tokens, shape)[0]
-            self._gradient, = torch.autograd.grad(loss, self._leaf, create_graph=True)
+            (self._gradient,) = torch.autograd.grad(loss, self._leaf, create_graph=True)
         self.gradient = self._gradient.detach()[0]
 
     def product(self, vector: Tensor) -> Tensor:
         """Hessian times a vector (weights,)."""
         with sdpa_kernel(SDPBackend.MATH):
-            result, = torch.autograd.grad(self._gradient, self._leaf, vector[None], retain_graph=True)
+            (result,) = torch.autograd.grad(self._gradient, self._leaf, vector[None], retain_graph=True)
         return result[0].detach()
 
     def change(self, move: Tensor) -> float:
@@ -65,7 +65,7 @@ def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor, itera
             break
         beside.append(length)
         vector = image / length
-    off = beside[:len(diagonal) - 1]
+    off = beside[: len(diagonal) - 1]
     return float(np.linalg.eigvalsh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))[-1])
 
 
@@ -75,8 +75,9 @@ def scaled_trace(product: Callable[[Tensor], Tensor], deviations: Tensor, probes
     stream = draws.generator(seed, "language/probes")
     total = 0.0
     for _ in range(probes):
-        signs = torch.as_tensor(stream.integers(0, 2, len(deviations)) * 2.0 - 1.0, dtype=deviations.dtype,
-                                device=deviations.device)
+        signs = torch.as_tensor(
+            stream.integers(0, 2, len(deviations)) * 2.0 - 1.0, dtype=deviations.dtype, device=deviations.device
+        )
         probe = deviations * signs
         total += float(probe.double() @ product(probe).double()) / probes
     return total
@@ -85,9 +86,13 @@ def scaled_trace(product: Callable[[Tensor], Tensor], deviations: Tensor, probes
 def summary(quadratic: Quadratic, shape: Shape, iterations: int, seed: int) -> dict[str, float]:
     """The metrics sharpness and hessian_trace."""
     gradient = quadratic.gradient
-    deviations = torch.as_tensor(model.row(lambda part: np.full(part.size, part.deviation), shape),
-                                 dtype=gradient.dtype, device=gradient.device)
-    start = torch.as_tensor(draws.normal(seed, "language/lanczos", len(gradient)), dtype=gradient.dtype,
-                            device=gradient.device)
-    return {"sharpness": largest_eigenvalue(quadratic.product, start, iterations),
-            "hessian_trace": scaled_trace(quadratic.product, deviations, iterations, seed)}
+    deviations = torch.as_tensor(
+        model.row(lambda part: np.full(part.size, part.deviation), shape), dtype=gradient.dtype, device=gradient.device
+    )
+    start = torch.as_tensor(
+        draws.normal(seed, "language/lanczos", len(gradient)), dtype=gradient.dtype, device=gradient.device
+    )
+    return {
+        "sharpness": largest_eigenvalue(quadratic.product, start, iterations),
+        "hessian_trace": scaled_trace(quadratic.product, deviations, iterations, seed),
+    }

@@ -35,12 +35,14 @@ def split(documents: Sequence[bytes]) -> Documents:
         raise BadText(f"expected at least 3 different documents, to train, validate and test on, got {len(hashed)}")
     held = max(1, round(HELD_OUT * len(hashed)))
     every = [document for _, document in hashed]
-    known = nearly_known(every[:2 * held], every[2 * held:])
-    new = {"test": [every[i] for i in range(held) if not known[i]],
-           "validation": [every[i] for i in range(held, 2 * held) if not known[i]]}
+    known = nearly_known(every[: 2 * held], every[2 * held :])
+    new = {
+        "test": [every[i] for i in range(held) if not known[i]],
+        "validation": [every[i] for i in range(held, 2 * held) if not known[i]],
+    }
     if not (new["test"] and new["validation"]):  # a text of one mould: there is nothing new to hold out
-        new, known = {"test": every[:held], "validation": every[held:2 * held]}, [False] * 2 * held
-    train = every[2 * held:] + [every[i] for i in range(2 * held) if known[i]]
+        new, known = {"test": every[:held], "validation": every[held : 2 * held]}, [False] * 2 * held
+    train = every[2 * held :] + [every[i] for i in range(2 * held) if known[i]]
     digest = hashlib.sha256(f"split/{VERSION}/".encode() + b"".join(key for key, _ in hashed)).hexdigest()[:16]
     return Documents(digest, {"train": train, **new})
 

@@ -53,6 +53,7 @@ def _trunk(parameters: Mapping[str, Any], seed: int, store: Store, grid: list[in
         missing.append(step)
     warm = int(parameters["pretrain_warmup"]) or schedules.TRUNK_WARMUP
     for step in reversed(missing):
+
         def compute(progress: Progress, step: int = step, parent: Entry | None = entry) -> Any:
             return _advance(parameters, seed, lambda at: schedules.warmed(at, warm), step, parent, progress)
 
@@ -61,8 +62,15 @@ def _trunk(parameters: Mapping[str, Any], seed: int, store: Store, grid: list[in
     return entry
 
 
-def _advance(parameters: Mapping[str, Any], seed: int, factor: Any, until: int, parent: Entry | None,
-             progress: Progress, ends: bool = False) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def _advance(
+    parameters: Mapping[str, Any],
+    seed: int,
+    factor: Any,
+    until: int,
+    parent: Entry | None,
+    progress: Progress,
+    ends: bool = False,
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Train from the last checkpoint of this stage, or else its parent, or else from the start. ends: pretraining ends
     here (a trunk goes on), and what it did to the training loss is kept with it."""
     shape, batch = shape_of(parameters), int(parameters["pretrain_batch"])
@@ -81,9 +89,15 @@ def _advance(parameters: Mapping[str, Any], seed: int, factor: Any, until: int, 
             progress.save(*record(state, shape, batch, text.train_tokens))
             saved = time.monotonic()
 
-    recipe = Recipe(shape, np.array([float(parameters["pretrain_lr"])]), factor,
-                    float(parameters["pretrain_weight_decay"]), dropout=float(parameters["pretrain_dropout"]),
-                    seed=seed, role="pretrain")
+    recipe = Recipe(
+        shape,
+        np.array([float(parameters["pretrain_lr"])]),
+        factor,
+        float(parameters["pretrain_weight_decay"]),
+        dropout=float(parameters["pretrain_dropout"]),
+        seed=seed,
+        role="pretrain",
+    )
     training.train(state, recipe, _batches(parameters, seed), until, checkpoint)
     tensors, meta = record(state, shape, batch, text.train_tokens)
     return tensors, {**meta, RISE: _rise(state, parameters, seed)} if ends else meta
@@ -100,8 +114,10 @@ def training_loss_rise(entry: Entry, parameters: Mapping[str, Any], seed: int) -
 
 def _rise(state: State, parameters: Mapping[str, Any], seed: int) -> float:
     shape, steps, batches = shape_of(parameters), tree.steps_of(parameters), _batches(parameters, seed)
-    begun, ended = (training.last_losses(one.flat, batches, steps, shape) for one in (
-        _initial(shape, seed, sharding.wanted(shape)), state))
+    begun, ended = (
+        training.last_losses(one.flat, batches, steps, shape)
+        for one in (_initial(shape, seed, sharding.wanted(shape)), state)
+    )
     return float(training.mean_rise(begun, ended)[0])
 
 
@@ -121,9 +137,13 @@ def record(state: State, shape: Shape, batch: int, train_tokens: int) -> tuple[d
         found = [values.ravel() for values in sharding.tensors(moment, shape).values()]
         tensors |= {name: np.concatenate(found)} if found else {}
     tokens = state.step * batch * shape.context
-    return tensors, {"step": state.step, "tokens": tokens, "sequences": state.step * batch,
-                     "epochs": tokens / train_tokens if train_tokens else 0.0,
-                     "frozen": not bool(state.alive.all())}
+    return tensors, {
+        "step": state.step,
+        "tokens": tokens,
+        "sequences": state.step * batch,
+        "epochs": tokens / train_tokens if train_tokens else 0.0,
+        "frozen": not bool(state.alive.all()),
+    }
 
 
 def restore(entry: Entry, shape: Shape, spread: bool = False) -> State:

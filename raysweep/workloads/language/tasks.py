@@ -55,8 +55,12 @@ class Task:
 
     def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
         """One example a row, int32 (count, length + 1), all but the label's tokens given."""
-        return np.stack([sequence(text, self.labels[truth], length, self.encode)
-                         for text, truth in self.draw(split, seed, role, first, count)])
+        return np.stack(
+            [
+                sequence(text, self.labels[truth], length, self.encode)
+                for text, truth in self.draw(split, seed, role, first, count)
+            ]
+        )
 
     def held_out(self, split: str, count: int, length: int) -> np.ndarray:
         """Held-out examples with their right labels."""
@@ -72,7 +76,7 @@ class Task:
 def sequence(text: bytes, label: bytes, length: int, encode: Encode = as_bytes) -> np.ndarray:
     """One example as tokens (length + 1); the text loses its beginning where it is too long."""
     answer = encode(label).astype(np.int32)
-    asked = given(np.concatenate([encode(text), encode(BETWEEN)])[-(length + 1 - len(answer)):])
+    asked = given(np.concatenate([encode(text), encode(BETWEEN)])[-(length + 1 - len(answer)) :])
     return np.concatenate([asked, answer, given(np.zeros(length + 1 - len(asked) - len(answer), np.uint8))])
 
 
@@ -85,8 +89,13 @@ def of_grammars(distance: float, encode: Encode = as_bytes) -> Task:
         texts = [grammar.sequences(split, seed, f"task/{role}", first, count, TEXT_TOKENS) for grammar in grammars]
         return [(texts[which][row].tobytes(), int(which)) for row, which in enumerate(truth)]
 
-    return Task(hashlib.sha256(f"task/{grammars[0].digest}/{grammars[1].digest}".encode()).hexdigest()[:16],
-                (b"a", b"b"), 0, draw, encode)
+    return Task(
+        hashlib.sha256(f"task/{grammars[0].digest}/{grammars[1].digest}".encode()).hexdigest()[:16],
+        (b"a", b"b"),
+        0,
+        draw,
+        encode,
+    )
 
 
 def of_file(path: str, encode: Encode = as_bytes) -> Task:
@@ -118,15 +127,18 @@ def _order(seed: int, role: str, count: int) -> np.ndarray:
 def _split(examples: Sequence[Example]) -> dict[str, list[Example]]:
     """By place in hash order, as documents are; the held-out share is twice theirs, examples being short."""
     held = max(1, round(2 * HELD_OUT * len(examples)))
-    return {"test": list(examples[:held]), "validation": list(examples[held:2 * held]),
-            "train": list(examples[2 * held:])}
+    return {
+        "test": list(examples[:held]),
+        "validation": list(examples[held : 2 * held]),
+        "train": list(examples[2 * held :]),
+    }
 
 
 def _drawing(splits: Mapping[str, list[Example]]) -> Callable[[str, int, str, int, int], list[Example]]:
     def draw(split: str, seed: int, role: str, first: int, count: int) -> list[Example]:
         own = splits[split]
         if split != "train":
-            return own[first:first + count]
+            return own[first : first + count]
         chosen = []
         for number in range(first, first + count):
             epoch, within = divmod(number, len(own))

@@ -61,8 +61,8 @@ class Text:
         while at < count:
             epoch, within = divmod(first + at, each)
             offset, order = _order(self.digest, seed, f"{role}/{split}/{epoch}", slack, each)
-            chosen = order[within:within + count - at]
-            starts[at:at + len(chosen)] = offset + chosen * length
+            chosen = order[within : within + count - at]
+            starts[at : at + len(chosen)] = offset + chosen * length
             at += len(chosen)
         return tokens[starts[:, None] + np.arange(length + 1)]
 
@@ -71,7 +71,7 @@ class Text:
         tokens = self.splits[split]
         each = (len(tokens) - 1) // length
         chosen = np.unique(np.linspace(0, each - 1, min(count, each)).round().astype(np.int64))
-        return np.stack([tokens[start:start + length + 1] for start in chosen * length])
+        return np.stack([tokens[start : start + length + 1] for start in chosen * length])
 
 
 @functools.lru_cache(maxsize=8)
@@ -82,8 +82,11 @@ def _order(digest: str, seed: int, role: str, slack: int, windows: int) -> tuple
 
 def of_bytes(documents: Documents) -> Text:
     """Split documents, the tokens being their bytes and one after each."""
-    return Text(documents.digest, {part: np.frombuffer(SEPARATOR.join(own) + SEPARATOR, np.uint8)
-                                   for part, own in documents.splits.items()}, BYTES)
+    return Text(
+        documents.digest,
+        {part: np.frombuffer(SEPARATOR.join(own) + SEPARATOR, np.uint8) for part, own in documents.splits.items()},
+        BYTES,
+    )
 
 
 @dataclass(frozen=True)

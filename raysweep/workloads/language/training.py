@@ -49,8 +49,12 @@ class State:
     def fresh(cls, rows: np.ndarray | Tensor, where: torch.device | None = None) -> State:
         """Models at the given weights (models, weights), the optimizer at rest."""
         flat = torch.as_tensor(rows, device=where or devices.device()).clone()
-        return cls(flat, torch.zeros_like(flat), torch.zeros_like(flat),
-                   torch.ones(len(flat), dtype=torch.bool, device=flat.device))
+        return cls(
+            flat,
+            torch.zeros_like(flat),
+            torch.zeros_like(flat),
+            torch.ones(len(flat), dtype=torch.bool, device=flat.device),
+        )
 
 
 @dataclass(frozen=True)
@@ -79,8 +83,9 @@ class Watch:
         return torch.stack(list(self.losses)[-count:]).double().mean(0).cpu().numpy()
 
 
-def train(state: State, recipe: Recipe, batches: Batches, until: int,
-          after_step: Callable[[State], None] | None = None) -> Watch:
+def train(
+    state: State, recipe: Recipe, batches: Batches, until: int, after_step: Callable[[State], None] | None = None
+) -> Watch:
     """Take steps until state.step == until, in place.
 
     In a gang every worker calls this with the same arguments, takes its share of each batch, and adds its gradient and
@@ -90,20 +95,25 @@ def train(state: State, recipe: Recipe, batches: Batches, until: int,
     shape, where = recipe.shape, state.flat.device
     # gradient and losses lie side by side, so that workers need one sum a step
     both = state.flat.new_zeros(state.flat.numel() + len(state.flat))
-    gradient, losses = both[:state.flat.numel()].view_as(state.flat), both[state.flat.numel():]
+    gradient, losses = both[: state.flat.numel()].view_as(state.flat), both[state.flat.numel() :]
     spread = sharding.is_share(state.flat, shape)
     weights = sharding.weights(state.flat, shape, gradient)
     rate = torch.as_tensor(recipe.rates, dtype=state.flat.dtype, device=where).unsqueeze(1)
-    relative, decays = (torch.as_tensor(sharding.row(of, shape, spread), device=where) for of in (
-        lambda part: np.full(part.size, part.rate), lambda part: np.full(part.size, float(part.decays))))
+    relative, decays = (
+        torch.as_tensor(sharding.row(of, shape, spread), device=where)
+        for of in (lambda part: np.full(part.size, part.rate), lambda part: np.full(part.size, float(part.decays)))
+    )
     watch = Watch()
     while state.step < until:
         batch = batches(state.step)
         predicted = int((batch[:, 1:] >= 0).sum())
         own, first = parallel.share(batch)
         tokens = on_device(own, where)
-        dropout = Dropout.of_step(recipe.dropout, recipe.seed, recipe.role, state.step, shape.depth) if (
-            recipe.dropout) else None
+        dropout = (
+            Dropout.of_step(recipe.dropout, recipe.seed, recipe.role, state.step, shape.depth)
+            if (recipe.dropout)
+            else None
+        )
         both.zero_()
         for piece in tokens.split(_piece(shape, len(state.flat), spread)):
             with mixed_precision(where):
@@ -138,8 +148,9 @@ def _piece(shape: Shape, models: int, spread: bool = False) -> int:
 
 
 @torch.no_grad()
-def _adamw(state: State, gradient: Tensor, losses: Tensor, rate: Tensor, relative: Tensor, decays: Tensor,
-           recipe: Recipe) -> None:
+def _adamw(
+    state: State, gradient: Tensor, losses: Tensor, rate: Tensor, relative: Tensor, decays: Tensor, recipe: Recipe
+) -> None:
     """One step. Memory traffic on a GPU, in bytes a weight: 108 (gradient set to zero 4, norm 4, clipped 8, masked 8,
     first moment 12, second 20, root 16, update 36 in three passes), and 28 more with weight decay."""
     norm = sharding.norm(gradient, recipe.shape)
@@ -176,7 +187,7 @@ def evaluate(flat: Tensor, sequences: np.ndarray, shape: Shape, batch: int = 64)
     total = torch.zeros(len(flat), dtype=torch.float64, device=flat.device)
     for start in range(0, len(own), batch):
         with mixed_precision(flat.device):
-            total += model.loss_sums(weights, on_device(own[start:start + batch], flat.device), shape).double()
+            total += model.loss_sums(weights, on_device(own[start : start + batch], flat.device), shape).double()
     return parallel.add_up(total).cpu().numpy() / float((sequences[:, 1:] >= 0).sum())
 
 

@@ -32,16 +32,18 @@ def identity(parameters: Mapping[str, Any], seed: int, trunk_step: int | None = 
     Of the parameters that belong to pretraining, the preset counts by the shape it gives and the text by its digest;
     the length does not count for a trunk.
     """
-    wanted = {name: value for name, value in plain(parameters).items()
-              if name not in _RESOLVED and not _says_nothing(WORKLOAD.by_name[name], value)}
+    wanted = {
+        name: value
+        for name, value in plain(parameters).items()
+        if name not in _RESOLVED and not _says_nothing(WORKLOAD.by_name[name], value)
+    }
     if trunk_step is not None:
         wanted = {**wanted, "pretrain_length": None, "trunk_step": trunk_step}
     try:
         text = corpus.digest(str(parameters["source"]))
     except BadText as error:  # it was there when the sweep was planned, an axis or fixed
         raise InputError("source", str(error)) from None
-    return content_id([WORKLOAD.name, "pretrain", VERSION, wanted, asdict(shape_of(parameters)), text,
-                       int(seed), []])
+    return content_id([WORKLOAD.name, "pretrain", VERSION, wanted, asdict(shape_of(parameters)), text, int(seed), []])
 
 
 def stages(parameters: Mapping[str, Any], seed: int) -> list[tuple[str, str, float]]:
@@ -59,8 +61,10 @@ def stages(parameters: Mapping[str, Any], seed: int) -> list[tuple[str, str, flo
 def needed(parameters: Mapping[str, Any], seed: int) -> list[Stage]:
     """The stages of a row's pretraining as the plan knows them, parents first."""
     chain = stages(parameters, seed)
-    return [Stage(stage, "anneal" if name == "pretrain" and len(chain) > 1 else name,
-                  costs.pretraining(parameters, tokens)) for stage, name, tokens in chain]
+    return [
+        Stage(stage, "anneal" if name == "pretrain" and len(chain) > 1 else name, costs.pretraining(parameters, tokens))
+        for stage, name, tokens in chain
+    ]
 
 
 def steps_of(parameters: Mapping[str, Any]) -> int:

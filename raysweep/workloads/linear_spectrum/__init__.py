@@ -16,31 +16,92 @@ from raysweep.workloads.linear_spectrum.spectra import FORMS, read
 ENGINES = ("theory", "flow", "network")
 
 PARAMETERS = (
-    Parameter("engine", str, "flow", "how exactly it is solved: closed forms; gradient flow; gradient descent on the "
-              "real layers", choices=ENGINES),
-    Parameter("pretrain_length", float, float("inf"), "gradient-flow time on the source task, .inf = converged",
-              unit="flow time", minimum=0, infinite=True, pretraining=True),
-    Parameter("finetune_lr", float, 0.01, "step size of gradient descent on the target (flow: a step count times this "
-              "is the flow time)", minimum=0, maximum=1e6, open_minimum=True),
+    Parameter(
+        "engine",
+        str,
+        "flow",
+        "how exactly it is solved: closed forms; gradient flow; gradient descent on the real layers",
+        choices=ENGINES,
+    ),
+    Parameter(
+        "pretrain_length",
+        float,
+        float("inf"),
+        "gradient-flow time on the source task, .inf = converged",
+        unit="flow time",
+        minimum=0,
+        infinite=True,
+        pretraining=True,
+    ),
+    Parameter(
+        "finetune_lr",
+        float,
+        0.01,
+        "step size of gradient descent on the target (flow: a step count times this is the flow time)",
+        minimum=0,
+        maximum=1e6,
+        open_minimum=True,
+    ),
     Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=100, pretraining=True),
-    Parameter("overlap_angle", float, 0.0, "angle by which the target's right singular vectors are turned, vector i "
-              "towards vector i + dim//2", unit="degrees", minimum=0, maximum=180),
-    Parameter("source_spectrum", str, "geometric:2:0.6", f"source task, from the largest: {FORMS}",
-              pretraining=True),
+    Parameter(
+        "overlap_angle",
+        float,
+        0.0,
+        "angle by which the target's right singular vectors are turned, vector i towards vector i + dim//2",
+        unit="degrees",
+        minimum=0,
+        maximum=180,
+    ),
+    Parameter("source_spectrum", str, "geometric:2:0.6", f"source task, from the largest: {FORMS}", pretraining=True),
     Parameter("target_spectrum", str, "geometric:1:0.8", f"target task, in any order: {FORMS}"),
     Parameter("dim", int, 8, "input, hidden and output dimension d", minimum=1, maximum=10_000, pretraining=True),
-    Parameter("init_scale", float, 0.01, "initialization scale of each layer: every mode starts at init_scale^depth",
-              minimum=0, maximum=100, open_minimum=True, pretraining=True),
-    Parameter("noise", float, 0.0, "standard deviation of the Gaussian perturbation of every weight after pretraining "
-              "(before any fine-tuning)", minimum=0, maximum=1000),
-    Parameter("finetune_steps", float, 0.0, "steps on the target: a budget, .inf for convergence, 0 for none (the "
-              "perturbation alone); diverged: a loss that is not finite; at .inf with engine network also a distance "
-              "from the goal 1e6 times its size", unit="steps", minimum=0, infinite=True, whole=True),
-    Parameter("penalty", float, 0.0, "weight of the squared distance of the end-to-end map from where fine-tuning "
-              "started", minimum=0, maximum=1e6),
-    Parameter("pretrain_start", str, "exact", "network engine: start from the exact partly trained layers, or pretrain "
-              "them by gradient descent from init_scale times the identity", choices=("exact", "descent"),
-              pretraining=True),
+    Parameter(
+        "init_scale",
+        float,
+        0.01,
+        "initialization scale of each layer: every mode starts at init_scale^depth",
+        minimum=0,
+        maximum=100,
+        open_minimum=True,
+        pretraining=True,
+    ),
+    Parameter(
+        "noise",
+        float,
+        0.0,
+        "standard deviation of the Gaussian perturbation of every weight after pretraining (before any fine-tuning)",
+        minimum=0,
+        maximum=1000,
+    ),
+    Parameter(
+        "finetune_steps",
+        float,
+        0.0,
+        "steps on the target: a budget, .inf for convergence, 0 for none (the "
+        "perturbation alone); diverged: a loss that is not finite; at .inf with engine network also a distance "
+        "from the goal 1e6 times its size",
+        unit="steps",
+        minimum=0,
+        infinite=True,
+        whole=True,
+    ),
+    Parameter(
+        "penalty",
+        float,
+        0.0,
+        "weight of the squared distance of the end-to-end map from where fine-tuning started",
+        minimum=0,
+        maximum=1e6,
+    ),
+    Parameter(
+        "pretrain_start",
+        str,
+        "exact",
+        "network engine: start from the exact partly trained layers, or pretrain "
+        "them by gradient descent from init_scale times the identity",
+        choices=("exact", "descent"),
+        pretraining=True,
+    ),
 )
 
 METRICS = (
@@ -49,18 +110,29 @@ METRICS = (
     Metric("finetune_loss", "target loss after perturbation and fine-tuning (in-domain)", direction="minimize"),
     Metric("sensitivity", "pretrain_loss_after - pretrain_loss", direction="minimize"),
     Metric("learned_modes", "source modes past half of their singular value when pretraining stops"),
-    Metric("finetune_lr_bound", "largest locally stable finetune_lr, over the learned modes; .inf without any, NaN "
-           "where modes couple or nothing is fine-tuned"),
-    Metric("inflection_modes", "learned modes after which more pretraining raises pretrain_loss_after (O Def. 4.2), "
-           "counted in whole modes; the number of source modes if never, NaN where there is no such number"),
-    Metric("whole_mode_loss_after", "pretrain_loss_after as O has it: learned modes whole, the others 0; NaN where "
-           "they are not"),
+    Metric(
+        "finetune_lr_bound",
+        "largest locally stable finetune_lr, over the learned modes; .inf without any, NaN "
+        "where modes couple or nothing is fine-tuned",
+    ),
+    Metric(
+        "inflection_modes",
+        "learned modes after which more pretraining raises pretrain_loss_after (O Def. 4.2), "
+        "counted in whole modes; the number of source modes if never, NaN where there is no such number",
+    ),
+    Metric(
+        "whole_mode_loss_after",
+        "pretrain_loss_after as O has it: learned modes whole, the others 0; NaN where they are not",
+    ),
     Metric("whole_mode_finetune_loss", "finetune_loss as O has it, likewise"),
     Metric("closed_form_valid", "1 where the closed forms (_theory) hold, 0 where not: they are NaN then"),
     Metric("whole_mode_valid", "1 where O's closed forms, in whole modes, hold besides, 0 where not"),
-    Metric("closed_form_failure", "why not: 0 both hold; 1 modes couple (overlap_angle); 2 noise and fine-tuning "
-           "together; 3 finetune_lr not stable; in whole modes only: 4 an unlearned mode is not negligible at the end, "
-           "5 a learned mode is not whole, or has not converged"),
+    Metric(
+        "closed_form_failure",
+        "why not: 0 both hold; 1 modes couple (overlap_angle); 2 noise and fine-tuning "
+        "together; 3 finetune_lr not stable; in whole modes only: 4 an unlearned mode is not negligible at the end, "
+        "5 a learned mode is not whole, or has not converged",
+    ),
 )
 
 
@@ -96,8 +168,13 @@ WORKLOAD = Workload(
     metrics=METRICS,
     compute="raysweep.workloads.linear_spectrum.engines:compute",
     cost=cost,
-    sources=("raysweep.workloads.linear_spectrum", "raysweep.workloads.draws", "raysweep.theory.angles",
-             "raysweep.theory.modes", "raysweep.theory.spectrum"),
+    sources=(
+        "raysweep.workloads.linear_spectrum",
+        "raysweep.workloads.draws",
+        "raysweep.theory.angles",
+        "raysweep.theory.modes",
+        "raysweep.theory.spectrum",
+    ),
     shared=("engine", "dim"),
     closed_form=closed_form,
     check=check,

@@ -23,8 +23,7 @@ LOSSES = ("pretrain_loss", "pretrain_loss_after", "finetune_loss", "sensitivity"
 def losses(columns: Columns) -> dict[str, Array]:
     """Each of LOSSES by its exact closed form, shape (rows,); what comes after pretraining is NaN where that fails."""
     everything = describe(columns)
-    return {"pretrain_loss": everything["pretrain_loss"],
-            **{name: everything[f"{name}_closed"] for name in LOSSES[1:]}}
+    return {"pretrain_loss": everything["pretrain_loss"], **{name: everything[f"{name}_closed"] for name in LOSSES[1:]}}
 
 
 def describe(columns: Columns) -> dict[str, Array]:
@@ -44,7 +43,7 @@ def describe(columns: Columns) -> dict[str, Array]:
 def _describe(task: Tasks) -> dict[str, Array]:
     depth, penalty = task.depth[:, None], task.penalty[:, None]
     tuned = task.time > 0
-    start = task.weights ** depth
+    start = task.weights**depth
     learned = (start >= task.source / 2) & (task.source > 0)
     goal = modes.goal_modes(start, task.target, penalty)
     end = modes.follow(task.weights, goal, (1 + penalty) * task.time[:, None], depth) ** depth
@@ -89,8 +88,10 @@ def _describe(task: Tasks) -> dict[str, Array]:
 def _losses(task: Tasks, learned: Array, weights: Array, tuned: Array) -> tuple[Array, Array]:
     """Source and target loss of these modes, with what noise adds to these weights where nothing is fine-tuned."""
     excess = np.where(tuned, 0.0, spectrum.noise_excess(weights, task.noise, task.depth))
-    return (((learned - task.source) ** 2).sum(1) + excess,
-            spectrum.turned_loss(learned, task.target, task.angle) + excess)
+    return (
+        ((learned - task.source) ** 2).sum(1) + excess,
+        spectrum.turned_loss(learned, task.target, task.angle) + excess,
+    )
 
 
 def _near(task: Tasks, end: Array, whole: Array) -> Array:
@@ -127,8 +128,11 @@ def _inflection(task: Tasks, tuned: Array) -> Array:
         noise, depth, penalty = float(task.noise[row]), int(task.depth[row]), float(task.penalty[row])
         key = (tuned[row], noise, depth, penalty, *task.names[row])
         if key not in known:
-            known[key] = float(spectrum.finetune_inflection(task.source[row], task.target[row], penalty) if tuned[row]
-                               else spectrum.noise_inflection(task.source[row], noise, depth))
+            known[key] = float(
+                spectrum.finetune_inflection(task.source[row], task.target[row], penalty)
+                if tuned[row]
+                else spectrum.noise_inflection(task.source[row], noise, depth)
+            )
         result[row] = known[key]
     # trained to convergence every mode is learned: no inflection of this kind is left (THEORY §5)
     result[tuned & np.isinf(task.time)] = np.nan

@@ -73,5 +73,8 @@ def _engine(name: str) -> Callable[[Columns, Array], Results]:
 def measured(maps: Array, source: Array, target: Array, before: Array) -> dict[str, Array]:
     """AFTER, shape (rows,) each, of end-to-end maps (rows, d, d), for the tasks' matrices and the loss before."""
     after = ((maps - source) ** 2).sum((1, 2))
-    return {"pretrain_loss_after": after, "finetune_loss": ((maps - target) ** 2).sum((1, 2)),
-            "sensitivity": after - before}
+    return {
+        "pretrain_loss_after": after,
+        "finetune_loss": ((maps - target) ** 2).sum((1, 2)),
+        "sensitivity": after - before,
+    }

@@ -47,8 +47,11 @@ def _modes(task: Tasks, rows: Array) -> dict[str, Array]:
     goal = modes.goal_modes(start, task.target[rows], penalty)
     end = modes.follow(task.weights[rows], goal, (1 + penalty) * task.time[rows, None], depth) ** depth
     after, before = ((end - task.source[rows]) ** 2).sum(1), ((start - task.source[rows]) ** 2).sum(1)
-    return {"pretrain_loss_after": after, "sensitivity": after - before,
-            "finetune_loss": spectrum.turned_loss(end, task.target[rows], task.angle[rows])}
+    return {
+        "pretrain_loss_after": after,
+        "sensitivity": after - before,
+        "finetune_loss": spectrum.turned_loss(end, task.target[rows], task.angle[rows]),
+    }
 
 
 def _layers(task: Tasks, row: int, seed: int) -> tuple[dict[str, Array], int]:

@@ -37,8 +37,15 @@ def gradients(layers: list[torch.Tensor], goal: torch.Tensor) -> list[torch.Tens
     return result
 
 
-def descend(layers: list[torch.Tensor], goal: torch.Tensor, lr: torch.Tensor, steps: torch.Tensor, tolerance: float,
-            at_rest: float, cap: int) -> torch.Tensor:
+def descend(
+    layers: list[torch.Tensor],
+    goal: torch.Tensor,
+    lr: torch.Tensor,
+    steps: torch.Tensor,
+    tolerance: float,
+    at_rest: float,
+    cap: int,
+) -> torch.Tensor:
     """Train every network in place; what became of each (OK, NOT_CONVERGED, DIVERGED), shape (rows,) int64.
 
     layers: L tensors (rows, d, d); goal: (rows, d, d); lr, steps: (rows,), steps inf for training to convergence:

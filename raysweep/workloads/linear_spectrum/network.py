@@ -56,11 +56,15 @@ def _chunks(columns: Columns, seeds: Array, device: torch.device) -> Iterator[Ar
 def _chunk(columns: Columns, seeds: Array, device: torch.device) -> tuple[dict[str, Array], Array]:
     task = tasks(columns)
     descent = columns["pretrain_start"][0] == "descent"
-    start, status = _pretrain(columns, task, device) if descent else (
-        diagonal(task.weights, int(task.depth[0])), np.zeros(len(seeds), dtype=int))
+    start, status = (
+        _pretrain(columns, task, device)
+        if descent
+        else (diagonal(task.weights, int(task.depth[0])), np.zeros(len(seeds), dtype=int))
+    )
     source = task.source[:, :, None] * np.eye(task.source.shape[1])
-    target = np.stack([spectrum.turned(values, float(angle)) for values, angle in
-                       zip(task.target, task.angle, strict=True)])
+    target = np.stack(
+        [spectrum.turned(values, float(angle)) for values, angle in zip(task.target, task.angle, strict=True)]
+    )
     before = ((product(start) - source) ** 2).sum((1, 2))
     start = perturbed(start, task.noise, seeds)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -78,8 +82,9 @@ def _chunk(columns: Columns, seeds: Array, device: torch.device) -> tuple[dict[s
 def _pretrain(columns: Columns, task: Tasks, device: torch.device) -> tuple[Array, Array]:
     """Layers (rows, L, d, d) as gradient descent leaves them, and what became of each; equal rows are trained once."""
     scale, length = np.asarray(columns["init_scale"], float), np.asarray(columns["pretrain_length"], float)
-    _, first, inverse = np.unique(np.column_stack([scale, length, task.source]), axis=0, return_index=True,
-                                  return_inverse=True)
+    _, first, inverse = np.unique(
+        np.column_stack([scale, length, task.source]), axis=0, return_index=True, return_inverse=True
+    )
     depth, dim = int(task.depth[0]), task.source.shape[1]
     scale, length, goal = scale[first], length[first], task.source[first]
     largest = np.maximum(goal.max(1), scale**depth)
@@ -89,13 +94,15 @@ def _pretrain(columns: Columns, task: Tasks, device: torch.device) -> tuple[Arra
     counted = np.isfinite(steps) & (steps > 0)
     rate[counted] = length[counted] / steps[counted]
     start = diagonal(np.repeat(scale[:, None], dim, axis=1), depth)
-    end, status = _descend(start, goal[:, :, None] * np.eye(dim), rate, steps,
-                           (PRETRAIN_TOLERANCE, AT_REST, PRETRAIN_CAP), device)
+    end, status = _descend(
+        start, goal[:, :, None] * np.eye(dim), rate, steps, (PRETRAIN_TOLERANCE, AT_REST, PRETRAIN_CAP), device
+    )
     return end[inverse.reshape(-1)], status[inverse.reshape(-1)]
 
 
-def _descend(start: Array, goal: Array, lr: Array, steps: Array, limits: tuple[float, float, int],
-             device: torch.device) -> tuple[Array, Array]:
+def _descend(
+    start: Array, goal: Array, lr: Array, steps: Array, limits: tuple[float, float, int], device: torch.device
+) -> tuple[Array, Array]:
     parts = [torch.tensor(start[:, index], device=device) for index in range(start.shape[1])]
     goal_, lr_, steps_ = (torch.as_tensor(values, dtype=torch.float64, device=device) for values in (goal, lr, steps))
     status = training.descend(parts, goal_, lr_, steps_, *limits).cpu().numpy()

@@ -7,8 +7,10 @@ import math
 
 import numpy as np
 
-FORMS = ("singular values as in 2,1.5,1 (the rest 0), or power:FIRST:EXPONENT, "
-         "geometric:FIRST:RATIO, linear:FIRST:LAST, each with :COUNT at the end for fewer than dim")
+FORMS = (
+    "singular values as in 2,1.5,1 (the rest 0), or power:FIRST:EXPONENT, "
+    "geometric:FIRST:RATIO, linear:FIRST:LAST, each with :COUNT at the end for fewer than dim"
+)
 _KINDS = ("power", "geometric", "linear")
 
 
@@ -33,8 +35,13 @@ def read(text: str, dim: int, falling: bool = False) -> np.ndarray:
         _fits(count, dim, text)
         index = np.arange(1, count + 1, dtype=float)
         with np.errstate(over="ignore"):
-            values = (first * index**-shape if kind == "power" else
-                      first * shape ** (index - 1) if kind == "geometric" else np.linspace(first, shape, count))
+            values = (
+                first * index**-shape
+                if kind == "power"
+                else first * shape ** (index - 1)
+                if kind == "geometric"
+                else np.linspace(first, shape, count)
+            )
     else:
         if rest:
             raise ValueError(f"expected {FORMS}; got {text!r}")
@@ -44,8 +51,9 @@ def read(text: str, dim: int, falling: bool = False) -> np.ndarray:
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise ValueError(f"expected finite singular values of at least 0, got {text!r}")
     if falling and (np.diff(values) > 0).any():
-        raise ValueError(f"expected singular values from the largest to the smallest (the order they are learned in), "
-                         f"got {text!r}")
+        raise ValueError(
+            f"expected singular values from the largest to the smallest (the order they are learned in), got {text!r}"
+        )
     if falling and not values.any():
         raise ValueError(f"expected at least one singular value above 0, got {text!r}")
     spectrum = np.concatenate([values, np.zeros(dim - len(values))])

@@ -50,11 +50,34 @@ def tasks(columns: Columns) -> Tasks:
     names = [(str(a), str(b)) for a, b in zip(columns["source_spectrum"], columns["target_spectrum"], strict=True)]
     source = np.stack([read(first, dim, True) for first, _ in names])
     target = np.stack([read(second, dim) for _, second in names])
-    depth, angle, noise, penalty, lr, steps, length, init_scale = (np.asarray(columns[name], float) for name in (
-        "depth", "overlap_angle", "noise", "penalty", "finetune_lr", "finetune_steps", "pretrain_length", "init_scale"))
+    depth, angle, noise, penalty, lr, steps, length, init_scale = (
+        np.asarray(columns[name], float)
+        for name in (
+            "depth",
+            "overlap_angle",
+            "noise",
+            "penalty",
+            "finetune_lr",
+            "finetune_steps",
+            "pretrain_length",
+            "init_scale",
+        )
+    )
     weights = modes.pretrained(source, length[:, None], init_scale[:, None], depth[:, None])
-    return Tasks(source, target, weights, depth, angle, noise, penalty, lr, steps, lr * steps,
-                 np.asarray(columns["engine"]) == "flow", names)
+    return Tasks(
+        source,
+        target,
+        weights,
+        depth,
+        angle,
+        noise,
+        penalty,
+        lr,
+        steps,
+        lr * steps,
+        np.asarray(columns["engine"]) == "flow",
+        names,
+    )
 
 
 def perturbed(layers: Array, noise: Array, seeds: Array) -> Array:

@@ -15,35 +15,83 @@ from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Wor
 ENGINES = ("theory", "limit", "flow", "network")
 
 PARAMETERS = (
-    Parameter("engine", str, "limit", "how exactly it is solved: closed forms; the exact end point of each draw; "
-              "gradient flow of the end-to-end map; gradient descent on the real layers", choices=ENGINES),
-    Parameter("pretrain_length", float, float("inf"), "gradient-flow time on the source task, .inf = converged",
-              unit="flow time", minimum=0, infinite=True, pretraining=True),
-    Parameter("finetune_lr", float, 0.01, "step size of gradient descent on the target, scratch too "
-              "(flow: a step count times this is the flow time)", minimum=0, open_minimum=True),
+    Parameter(
+        "engine",
+        str,
+        "limit",
+        "how exactly it is solved: closed forms; the exact end point of each draw; "
+        "gradient flow of the end-to-end map; gradient descent on the real layers",
+        choices=ENGINES,
+    ),
+    Parameter(
+        "pretrain_length",
+        float,
+        float("inf"),
+        "gradient-flow time on the source task, .inf = converged",
+        unit="flow time",
+        minimum=0,
+        infinite=True,
+        pretraining=True,
+    ),
+    Parameter(
+        "finetune_lr",
+        float,
+        0.01,
+        "step size of gradient descent on the target, scratch too (flow: a step count times this is the flow time)",
+        minimum=0,
+        open_minimum=True,
+    ),
     Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=1000, pretraining=True),
-    Parameter("overlap_angle", float, 45.0, "angle between source and target teacher", unit="degrees",
-              minimum=0, maximum=180),
-    Parameter("gamma", float, 0.5, "target samples per dimension: n = round(gamma * dim)", minimum=0,
-              open_minimum=True),
+    Parameter(
+        "overlap_angle", float, 45.0, "angle between source and target teacher", unit="degrees", minimum=0, maximum=180
+    ),
+    Parameter(
+        "gamma", float, 0.5, "target samples per dimension: n = round(gamma * dim)", minimum=0, open_minimum=True
+    ),
     Parameter("dim", int, 100, "input dimension d (and hidden width)", minimum=2, maximum=100_000, pretraining=True),
     Parameter("noise", float, 0.0, "standard deviation of the target's label noise", minimum=0),
-    Parameter("init_scale", float, 0.01, "initialization scale of each layer: the end-to-end map starts at "
-              "init_scale^depth", minimum=0, open_minimum=True, pretraining=True),
-    Parameter("finetune_steps", float, float("inf"), "steps on the target: a budget, or .inf for convergence; "
-              "diverged: a risk that is not finite; at .inf with engine network also a gradient 1e6 times its start",
-              unit="steps", minimum=0, infinite=True, whole=True),
+    Parameter(
+        "init_scale",
+        float,
+        0.01,
+        "initialization scale of each layer: the end-to-end map starts at init_scale^depth",
+        minimum=0,
+        open_minimum=True,
+        pretraining=True,
+    ),
+    Parameter(
+        "finetune_steps",
+        float,
+        float("inf"),
+        "steps on the target: a budget, or .inf for convergence; "
+        "diverged: a risk that is not finite; at .inf with engine network also a gradient 1e6 times its start",
+        unit="steps",
+        minimum=0,
+        infinite=True,
+        whole=True,
+    ),
     Parameter("ridge", float, 0.0, "penalty on the retrained last layer of linear transfer (F eq. 14)", minimum=0),
     Parameter("frozen_layers", int, 0, "first layers kept fixed while fine-tuning", minimum=0),
-    Parameter("source_norm", float, 1.0, "norm of the source teacher", minimum=0, open_minimum=True,
-              pretraining=True),
+    Parameter("source_norm", float, 1.0, "norm of the source teacher", minimum=0, open_minimum=True, pretraining=True),
     Parameter("target_norm", float, 1.0, "norm of the target teacher", minimum=0),
-    Parameter("pretrain_start", str, "exact", "network engine: start fine-tuning from the exact partly trained "
-              "state, or pretrain by gradient descent on the population loss from a random start (give it a budget of "
-              "finetune_steps: what is left of the start trains so slowly that linear transfer does not converge)",
-              choices=("exact", "descent"), pretraining=True),
-    Parameter("distance_samples", int, 0, "samples from source and from target for wasserstein_1; 0 leaves it out",
-              minimum=0, maximum=5000),
+    Parameter(
+        "pretrain_start",
+        str,
+        "exact",
+        "network engine: start fine-tuning from the exact partly trained "
+        "state, or pretrain by gradient descent on the population loss from a random start (give it a budget of "
+        "finetune_steps: what is left of the start trains so slowly that linear transfer does not converge)",
+        choices=("exact", "descent"),
+        pretraining=True,
+    ),
+    Parameter(
+        "distance_samples",
+        int,
+        0,
+        "samples from source and from target for wasserstein_1; 0 leaves it out",
+        minimum=0,
+        maximum=5000,
+    ),
 )
 
 METRICS = (
@@ -51,8 +99,7 @@ METRICS = (
     Metric("risk_linear", "population risk of linear transfer (last layer retrained)", direction="minimize"),
     Metric("risk_finetune", "population risk after fine-tuning", direction="minimize"),
     Metric("transferability_linear", "risk_scratch - risk_linear; positive: transfer helps", direction="maximize"),
-    Metric("transferability_finetune", "risk_scratch - risk_finetune; positive: transfer helps",
-           direction="maximize"),
+    Metric("transferability_finetune", "risk_scratch - risk_finetune; positive: transfer helps", direction="maximize"),
     Metric("pretrain_scale", "norm c of the pretrained end-to-end map"),
     Metric("pretrain_loss", "source population loss (c - |b_s|)^2 / 2 before fine-tuning", direction="minimize"),
     Metric("kl_divergence", "Kullback-Leibler divergence from source to target data", unit="nats"),
@@ -79,18 +126,22 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     if parameters["frozen_layers"] >= parameters["depth"]:
         return "frozen_layers", f"expected fewer than depth = {parameters['depth']}, got {parameters['frozen_layers']}"
     if parameters["engine"] in ("theory", "limit") and np.isfinite(parameters["finetune_steps"]):
-        return "finetune_steps", (f"expected .inf with engine {parameters['engine']}, which gives the end point, "
-                                  f"got {parameters['finetune_steps']:g}; a budget needs engine flow or network")
+        return "finetune_steps", (
+            f"expected .inf with engine {parameters['engine']}, which gives the end point, "
+            f"got {parameters['finetune_steps']:g}; a budget needs engine flow or network"
+        )
     return None
 
 
 def caveat(parameters: Mapping[str, Any]) -> str | None:
     """Where the closed forms are of another training than the cell's."""
     if np.isfinite(parameters["finetune_steps"]):
-        return ("The closed forms are those of training to convergence; these runs stop after "
-                f"{parameters['finetune_steps']:.0f} steps, scratch and transfer alike, so a distance to the closed "
-                "form is what the budget leaves undone, not an error of the theory. A network from scratch that has "
-                "hardly left its initialization makes transfer look good.")
+        return (
+            "The closed forms are those of training to convergence; these runs stop after "
+            f"{parameters['finetune_steps']:.0f} steps, scratch and transfer alike, so a distance to the closed "
+            "form is what the budget leaves undone, not an error of the theory. A network from scratch that has "
+            "hardly left its initialization makes transfer look good."
+        )
     if parameters["engine"] == "network":
         return "The closed forms are those of vanishing steps; a finite step moves the end point in proportion."
     return None
@@ -128,9 +179,23 @@ WORKLOAD = Workload(
     metrics=METRICS,
     compute="raysweep.workloads.linear_transfer.engines:compute",
     cost=cost,
-    sources=("raysweep.workloads.linear_transfer", "raysweep.workloads.draws",
-             *(f"raysweep.theory.{name}" for name in ("angles", "quadrature", "scratch", "linear", "finetune",
-                                                      "finetune_mean", "pretraining", "transfer"))),
+    sources=(
+        "raysweep.workloads.linear_transfer",
+        "raysweep.workloads.draws",
+        *(
+            f"raysweep.theory.{name}"
+            for name in (
+                "angles",
+                "quadrature",
+                "scratch",
+                "linear",
+                "finetune",
+                "finetune_mean",
+                "pretraining",
+                "transfer",
+            )
+        ),
+    ),
     shared=("engine", "dim"),
     closed_form=closed_form,
     check=check,

@@ -53,12 +53,8 @@ def limit(parameters: Parameters, rows: int) -> Cost:
     return Cost(seconds, 1e6 + rows * _ROW_BYTES + 8.0 * (copies * n * dim + (2 * dim**2 if n > dim else 0)))
 
 
-ENGINES: dict[str, Callable[[Parameters, int], Cost]] = {
-    "theory": theory, "limit": limit,
-}
-TRAINED: dict[str, Callable[[Columns], Cost]] = {
-    "flow": training_costs.flow, "network": training_costs.network,
-}
+ENGINES: dict[str, Callable[[Parameters, int], Cost]] = {"theory": theory, "limit": limit}
+TRAINED: dict[str, Callable[[Columns], Cost]] = {"flow": training_costs.flow, "network": training_costs.network}
 
 
 def _samples(parameters: Parameters) -> int:

@@ -13,9 +13,7 @@ from raysweep.workloads.linear_transfer import METRICS
 
 Results = tuple[dict[str, np.ndarray], np.ndarray]
 
-_ENGINES = {
-    name: f"raysweep.workloads.linear_transfer.{name}" for name in ("limit", "flow", "network")
-}
+_ENGINES = {name: f"raysweep.workloads.linear_transfer.{name}" for name in ("limit", "flow", "network")}
 
 
 def compute(columns: Columns, seeds: np.ndarray) -> Results:
@@ -62,5 +60,4 @@ def _pretraining(columns: Columns) -> dict[str, np.ndarray]:
 def _distances(columns: Columns, seeds: np.ndarray) -> dict[str, np.ndarray]:
     from raysweep.workloads.linear_transfer import distance
 
-    return {"kl_divergence": distance.kl_divergence(columns),
-            "wasserstein_1": distance.wasserstein_1(columns, seeds)}
+    return {"kl_divergence": distance.kl_divergence(columns), "wasserstein_1": distance.wasserstein_1(columns, seeds)}

@@ -46,8 +46,13 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     for risk in (scratch, linear, finetune):
         lost = ~np.isfinite(risk)
         risk[lost], status[lost] = np.nan, DIVERGED
-    metrics = {"risk_scratch": scratch, "risk_linear": linear, "risk_finetune": finetune,
-               "transferability_linear": scratch - linear, "transferability_finetune": scratch - finetune}
+    metrics = {
+        "risk_scratch": scratch,
+        "risk_linear": linear,
+        "risk_finetune": finetune,
+        "transferability_linear": scratch - linear,
+        "transferability_finetune": scratch - finetune,
+    }
     return metrics, status
 
 
@@ -67,7 +72,8 @@ class _Case:
         alignment = np.array([one.alignment for one in draw]).reshape(len(draw), 3)
         self.curvature = alignment[:, SOURCE]  # |X e_s|²/n
         self.pull = (self.teacher * alignment[:, :2]).sum(1) + self.noise * np.array(
-            [one.noise_alignment for one in draw])  # e_s·Xᵀy/n
+            [one.noise_alignment for one in draw]
+        )  # e_s·Xᵀy/n
 
 
 def _train(case: _Case, direction: int, wanted: Array) -> tuple[Array, Array]:
@@ -110,8 +116,9 @@ def _train_chunk(case: _Case, direction: int, rows: Array, device: torch.device)
     deep = (depth > 1) & ~case.empty[rows]
     if deep.any():
         fixed = scale**2 * outside[:, direction, direction]
-        found, reached = relax(*(torch.as_tensor(a[deep], device=device)
-                                 for a in (eigenvalues, best, vector, fixed, depth, time)))
+        found, reached = relax(
+            *(torch.as_tensor(a[deep], device=device) for a in (eigenvalues, best, vector, fixed, depth, time))
+        )
         vector[deep], done[deep] = found.cpu().numpy(), reached.cpu().numpy()
     square = (vector**2).sum(1) + scale**2 * outside[:, direction, direction]
     multiple = np.sqrt(square) ** power
@@ -161,8 +168,12 @@ def _train_frozen(case: _Case, wanted: Array) -> tuple[Array, Array]:
     product[saddle] = 0.0
     several = wanted & ~case.empty & (trained > 1) & ~saddle
     if several.any():
-        omega, reached = relax(*(torch.as_tensor(a[several]) for a in (
-            rate[:, None], end[:, None], layer[:, None], np.zeros_like(layer), trained, case.time)))
+        omega, reached = relax(
+            *(
+                torch.as_tensor(a[several])
+                for a in (rate[:, None], end[:, None], layer[:, None], np.zeros_like(layer), trained, case.time)
+            )
+        )
         scale = omega[:, 0].numpy()
         product[several] = np.sign(scale) * np.abs(scale) ** trained[several]
         done[several] = reached.numpy()

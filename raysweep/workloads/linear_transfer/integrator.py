@@ -38,8 +38,14 @@ _WEIGHTS = tuple(
 )
 
 
-def relax(eigenvalues: torch.Tensor, target: torch.Tensor, start: torch.Tensor, fixed_square: torch.Tensor,
-          depth: torch.Tensor, time: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def relax(
+    eigenvalues: torch.Tensor,
+    target: torch.Tensor,
+    start: torch.Tensor,
+    fixed_square: torch.Tensor,
+    depth: torch.Tensor,
+    time: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The vectors w at flow time `time`, shape (rows, modes), and which rows got there, shape (rows,) bool.
 
     eigenvalues, target (b), start (w at time 0): (rows, modes) float64; a mode with eigenvalue 0 and target 0 stays
@@ -50,8 +56,9 @@ def relax(eigenvalues: torch.Tensor, target: torch.Tensor, start: torch.Tensor, 
     result = start.clone()
     reached = torch.zeros(len(start), dtype=torch.bool, device=start.device)
     rows = torch.arange(len(start), device=start.device)
-    scale = torch.maximum(target.norm(dim=1), (depth - 1).mul(0.5 * _log_square(start, fixed_square)).exp()
-                          * start.norm(dim=1))
+    scale = torch.maximum(
+        target.norm(dim=1), (depth - 1).mul(0.5 * _log_square(start, fixed_square)).exp() * start.norm(dim=1)
+    )
     state = _State(eigenvalues, target, start.clone(), fixed_square, depth, time, scale)
     for _ in range(STEP_CAP):
         done = state.finished()
@@ -75,16 +82,25 @@ def _log_square(vector: torch.Tensor, fixed_square: torch.Tensor) -> torch.Tenso
 class _State:
     """The open rows: their constants, and vector, elapsed time, next step and whether it ends at the stopping time."""
 
-    def __init__(self, eigenvalues: torch.Tensor, target: torch.Tensor, vector: torch.Tensor,
-                 fixed_square: torch.Tensor, depth: torch.Tensor, time: torch.Tensor, scale: torch.Tensor) -> None:
+    def __init__(
+        self,
+        eigenvalues: torch.Tensor,
+        target: torch.Tensor,
+        vector: torch.Tensor,
+        fixed_square: torch.Tensor,
+        depth: torch.Tensor,
+        time: torch.Tensor,
+        scale: torch.Tensor,
+    ) -> None:
         self.eigenvalues, self.target, self.vector = eigenvalues, target, vector
         self.fixed_square, self.power, self.time, self.scale = fixed_square, depth - 1, time, scale
         self.drive = eigenvalues * target
         self.elapsed = torch.zeros_like(time)
         self.last = torch.zeros_like(time, dtype=torch.bool)
         square = torch.exp(_log_square(vector, fixed_square))
-        speed = (self.drive.norm(dim=1) + torch.exp(0.5 * self.power * torch.log(square))
-                 * (eigenvalues * vector).norm(dim=1))
+        speed = self.drive.norm(dim=1) + torch.exp(0.5 * self.power * torch.log(square)) * (eigenvalues * vector).norm(
+            dim=1
+        )
         self.step = 0.1 * torch.sqrt(square) / torch.clamp(speed, min=_TINY)
         # so far below the floor that no finite time moves them (and 1/m overflows)
         still = 0.5 * self.power * torch.log(square) < -650
@@ -99,8 +115,9 @@ class _State:
         """Rows at their stopping time, or converged where that is inf."""
         multiple = torch.exp(0.5 * self.power * _log_square(self.vector, self.fixed_square))
         distance = torch.where(self.eigenvalues > 0, multiple[:, None] * self.vector - self.target, 0.0).norm(dim=1)
-        return torch.where(torch.isinf(self.time), distance <= CONVERGED * self.scale,
-                           self.time - self.elapsed <= 1e-14 * self.time)
+        return torch.where(
+            torch.isinf(self.time), distance <= CONVERGED * self.scale, self.time - self.elapsed <= 1e-14 * self.time
+        )
 
     def advance(self) -> None:
         """Try one step on every row; rows whose error is too large stay and get a shorter one."""
@@ -130,8 +147,9 @@ class _State:
         factor = torch.nan_to_num(factor, nan=_SHRINK, posinf=_GROWTH, neginf=_SHRINK).clamp(_SHRINK, _GROWTH)
         self.step = torch.where(over, self.step, step * factor)
 
-    def _extrapolate(self, step: torch.Tensor, log_square: torch.Tensor, multiple: torch.Tensor,
-                     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    def _extrapolate(
+        self, step: torch.Tensor, log_square: torch.Tensor, multiple: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
         """Change of w and of the scaled time over a step, each at the highest order and one below."""
         clock = self.last.to(step.dtype)  # ds/dt = m^(1-clock): 0 with the growing clock, 1 with the clock of time
         start = self.vector

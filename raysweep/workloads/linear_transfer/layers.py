@@ -139,11 +139,17 @@ def _select(batch: Networks, keep: torch.Tensor) -> tuple[Networks, _Grouped]:
     present, inverse = torch.unique(group, return_inverse=True)
     every = len(present) == len(batch.gram)
     selected = Networks(
-        hidden=[layer[keep] for layer in batch.hidden], last=batch.last[keep],
+        hidden=[layer[keep] for layer in batch.hidden],
+        last=batch.last[keep],
         gram=batch.gram if every else batch.gram[present],
         precision=batch.precision if every else batch.precision[present],
-        group=inverse, moment=batch.moment[keep], lr=batch.lr[keep], steps=batch.steps[keep],
-        frozen=batch.frozen[keep], collapse=batch.collapse[keep])
+        group=inverse,
+        moment=batch.moment[keep],
+        lr=batch.lr[keep],
+        steps=batch.steps[keep],
+        frozen=batch.frozen[keep],
+        collapse=batch.collapse[keep],
+    )
     return selected, _Grouped(inverse)
 
 

@@ -19,8 +19,20 @@ from raysweep.workloads.linear_transfer import target
 
 Array = np.ndarray
 
-PRODUCTS = ("row_ss", "row_su", "row_uu", "null_ss", "null_su", "null_uu", "fit_s", "fit_u", "fit_fit",
-            "gram_ss", "gram_su", "gram_se")
+PRODUCTS = (
+    "row_ss",
+    "row_su",
+    "row_uu",
+    "null_ss",
+    "null_su",
+    "null_uu",
+    "fit_s",
+    "fit_u",
+    "fit_fit",
+    "gram_ss",
+    "gram_su",
+    "gram_se",
+)
 """Inner products of a draw at n: e_i P∥ e_j, e_i P⊥ e_j, e_i·X⁺ε, |X⁺ε|², and |Xe_s|², Xe_s·Xe_u, Xe_s·ε."""
 
 _BLOCK = 16
@@ -29,8 +41,9 @@ _BLOCK = 16
 def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     """Risks and transferabilities of each row's draw, shape (rows,) each; every status is ok."""
     n = target.samples(columns)
-    return _end_points(columns, n, _gather(np.asarray(seeds), np.asarray(columns["dim"]), n,
-                                           np.asarray(columns["noise"]) > 0)), np.full(len(n), OK, dtype=object)
+    return _end_points(
+        columns, n, _gather(np.asarray(seeds), np.asarray(columns["dim"]), n, np.asarray(columns["noise"]) > 0)
+    ), np.full(len(n), OK, dtype=object)
 
 
 def products(seed: int, dim: int, sizes: Array, noisy: bool = True) -> dict[str, Array]:
@@ -45,8 +58,11 @@ def products(seed: int, dim: int, sizes: Array, noisy: bool = True) -> dict[str,
     result = {name: np.zeros(len(sizes)) for name in PRODUCTS}
 
     seen = inputs @ directions.T
-    for name, values in (("gram_ss", seen[:, 0] ** 2), ("gram_su", seen[:, 0] * seen[:, 1]),
-                         ("gram_se", seen[:, 0] * noise)):
+    for name, values in (
+        ("gram_ss", seen[:, 0] ** 2),
+        ("gram_su", seen[:, 0] * seen[:, 1]),
+        ("gram_se", seen[:, 0] * noise),
+    ):
         result[name][:] = _leading(values)[sizes]
 
     under = sizes[sizes <= dim]
@@ -88,8 +104,9 @@ def _overdetermined(inputs: Array, noise: Array, sizes: Array) -> Array:
     norms = np.empty(len(sizes))
     for index, n in enumerate(sizes):
         if index:
-            triangle, _, _, _ = lapack.dtpqrt(0, min(_BLOCK, dim + 1), triangle,
-                                              joined[:, sizes[index - 1]:n].T, overwrite_a=1)
+            triangle, _, _, _ = lapack.dtpqrt(
+                0, min(_BLOCK, dim + 1), triangle, joined[:, sizes[index - 1] : n].T, overwrite_a=1
+            )
         solution, _ = lapack.dtrtrs(triangle[:dim, :dim], triangle[:dim, dim])
         norms[index] = solution @ solution
     return norms
@@ -116,8 +133,9 @@ def _gather(seeds: Array, dims: Array, n: Array, noisy: Array) -> dict[str, Arra
 
 def _end_points(columns: Columns, n: Array, k: dict[str, Array]) -> dict[str, Array]:
     """Each row's end points out of the inner products of its draw, all rows at once."""
-    depth, dim, noise, frozen = (np.asarray(columns[name], float) for name in
-                                 ("depth", "dim", "noise", "frozen_layers"))
+    depth, dim, noise, frozen = (
+        np.asarray(columns[name], float) for name in ("depth", "dim", "noise", "frozen_layers")
+    )
     along, across = target.target_coordinates(columns).T
     log_scale = target.log_pretrain_scale(columns)
 
@@ -125,12 +143,18 @@ def _end_points(columns: Columns, n: Array, k: dict[str, Array]) -> dict[str, Ar
     risk_scratch = np.maximum(unseen, 0.0) + noise**2 * k["fit_fit"]
 
     unseen_overlap = along * k["null_ss"] + across * k["null_su"]  # P⊥e_s · b_t
-    fitted = (along**2 * k["row_ss"] + 2 * along * across * k["row_su"] + across**2 * k["row_uu"]
-              + 2 * noise * (along * k["fit_s"] + across * k["fit_u"]) + noise**2 * k["fit_fit"])
+    fitted = (
+        along**2 * k["row_ss"]
+        + 2 * along * across * k["row_su"]
+        + across**2 * k["row_uu"]
+        + 2 * noise * (along * k["fit_s"] + across * k["fit_u"])
+        + noise**2 * k["fit_fit"]
+    )
     under = n < dim
     keep = np.zeros(len(n))
-    keep[under] = finetune.rescaling(log_scale[under], depth[under], k["null_ss"][under],
-                                     np.maximum(fitted[under], 0.0))
+    keep[under] = finetune.rescaling(
+        log_scale[under], depth[under], k["null_ss"][under], np.maximum(fitted[under], 0.0)
+    )
     transferability = np.where(under, keep * (2 * unseen_overlap - keep * k["null_ss"]), 0.0)
     unmoved = keep**2 * k["null_ss"] - 2 * keep * unseen_overlap + unseen  # |P⊥(r e_s - b_t)|²
     risk_finetune = np.maximum(unmoved, 0.0) + noise**2 * k["fit_fit"]

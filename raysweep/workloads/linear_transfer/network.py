@@ -63,8 +63,16 @@ def _chunks(columns: Columns, seeds: Array, device: torch.device) -> Iterator[Ar
     """Row numbers that are trained together: of one width, depth and kind of start; of equal data, side by side."""
     n = target.samples(columns)
     descent = columns["pretrain_start"] == "descent"
-    keys = (n, columns["pretrain_length"], columns["source_norm"], columns["init_scale"], seeds, descent,
-            columns["depth"], columns["dim"])
+    keys = (
+        n,
+        columns["pretrain_length"],
+        columns["source_norm"],
+        columns["init_scale"],
+        seeds,
+        descent,
+        columns["depth"],
+        columns["dim"],
+    )
     order = np.lexsort(keys)
     kind = np.stack([descent, columns["depth"], columns["dim"]], axis=1)[order]
     edges = np.flatnonzero((kind[1:] != kind[:-1]).any(1)) + 1
@@ -100,19 +108,27 @@ class _Chunk:
                 values, vectors = np.linalg.eigh(self.gram[i])
                 seen = slice(max(0, self.dim - int(n)), None)  # the others are 0 up to rounding
                 self.precision[i] = (vectors[:, seen] / values[seen]) @ vectors[:, seen].T
-        self.moment = (np.einsum("rde,re->rd", self.gram[self.group], self.goal)
-                       + np.asarray(columns["noise"], float)[:, None] * noise[self.group])
+        self.moment = (
+            np.einsum("rde,re->rd", self.gram[self.group], self.goal)
+            + np.asarray(columns["noise"], float)[:, None] * noise[self.group]
+        )
 
     def start(self, known: dict[Key, Start]) -> dict[Key, Start]:
         """Set the layers that scratch and fine-tuning start from; what was pretrained already is in `known`."""
         c = self.columns
         if not self.descent:
-            self.scratch = exact_start(self.seeds, self.depth, np.asarray(c["init_scale"], float), np.stack(
-                [draws.unit_vectors(int(seed), "scratch", 1, self.dim)[0] for seed in self.seeds]), self.device)
+            self.scratch = exact_start(
+                self.seeds,
+                self.depth,
+                np.asarray(c["init_scale"], float),
+                np.stack([draws.unit_vectors(int(seed), "scratch", 1, self.dim)[0] for seed in self.seeds]),
+                self.device,
+            )
             self.source = exact_start(self.seeds, self.depth, target.layer_scale(c), self.teachers[:, 0], self.device)
             return known
-        self.scratch = random_start(self.seeds, "scratch_layers", self.depth, self.dim,
-                                    np.asarray(c["init_scale"], float), self.device)
+        self.scratch = random_start(
+            self.seeds, "scratch_layers", self.depth, self.dim, np.asarray(c["init_scale"], float), self.device
+        )
         self.source, known = trained_starts(c, self.seeds, self.device, known)
         self.status = np.maximum(self.status, self.source.status)
         return known
@@ -123,9 +139,13 @@ class _Chunk:
         norm = np.asarray(self.columns["source_norm"], float)[:, None]
         linear = self._linear(source)  # before fine-tuning overwrites the layers
         scratch, finetune = self._layers()
-        return {"risk_scratch": scratch, "risk_linear": linear, "risk_finetune": finetune,
-                "pretrain_scale": np.linalg.norm(source, axis=1),
-                "pretrain_loss": 0.5 * ((source - norm * self.teachers[:, 0]) ** 2).sum(1)}
+        return {
+            "risk_scratch": scratch,
+            "risk_linear": linear,
+            "risk_finetune": finetune,
+            "pretrain_scale": np.linalg.norm(source, axis=1),
+            "pretrain_loss": 0.5 * ((source - norm * self.teachers[:, 0]) ** 2).sum(1),
+        }
 
     def _layers(self) -> tuple[Array, Array]:
         """Risks of scratch and fine-tuning, trained side by side."""
@@ -137,12 +157,17 @@ class _Chunk:
         # exactly balanced layers behind frozen ones cannot pass 0 (THEORY §2), only rounding could carry them over
         stuck = np.concatenate([np.zeros(rows, bool), (frozen > 0) & (self.depth - frozen > 1) & (not self.descent)])
         networks = layers.Networks(
-            hidden=hidden, last=last, gram=self._tensor(self.gram), precision=self._tensor(self.precision),
-            group=self._tensor(np.tile(self.group, 2)), moment=self._tensor(np.tile(self.moment, (2, 1))),
+            hidden=hidden,
+            last=last,
+            gram=self._tensor(self.gram),
+            precision=self._tensor(self.precision),
+            group=self._tensor(np.tile(self.group, 2)),
+            moment=self._tensor(np.tile(self.moment, (2, 1))),
             lr=self._tensor(np.tile(np.asarray(c["finetune_lr"], float), 2)),
             steps=self._tensor(np.tile(np.where(self.n > 0, np.asarray(c["finetune_steps"], float), 0.0), 2)),
             frozen=self._tensor(np.concatenate([np.zeros_like(frozen), frozen])),
-            collapse=torch.where(self._tensor(stuck), 1e-8 * first.norm(dim=1), -1.0))
+            collapse=torch.where(self._tensor(stuck), 1e-8 * first.norm(dim=1), -1.0),
+        )
         outcome = layers.descend(networks, TOLERANCE, STEP_CAP).cpu().numpy()
         error = layers.end_to_end(networks.hidden, networks.last).cpu().numpy() - np.tile(self.goal, (2, 1))
         risk, outcome = _judged(error, outcome)
@@ -176,8 +201,13 @@ class _Chunk:
         pull = np.einsum("rid,rd->ri", features, self.moment)
         steps = np.asarray(c["finetune_steps"], float)
         endless = np.isinf(steps)
-        end, left = descend_readout(curvature, pull, weights, np.asarray(c["finetune_lr"], float),
-                                    np.where(endless, STEP_CAP if weights.shape[1] > 1 else _READOUT_CAP, steps))
+        end, left = descend_readout(
+            curvature,
+            pull,
+            weights,
+            np.asarray(c["finetune_lr"], float),
+            np.where(endless, STEP_CAP if weights.shape[1] > 1 else _READOUT_CAP, steps),
+        )
         end = np.where((endless & (self.n == 0))[:, None], 0.0, end)  # the minimum-norm solution
         with np.errstate(over="ignore", invalid="ignore"):
             size = np.linalg.norm(left, axis=1)

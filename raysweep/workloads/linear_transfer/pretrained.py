@@ -39,30 +39,36 @@ def exact_start(seeds: Array, depth: int, scale: Array, directions: Array, devic
     between /= np.linalg.norm(between, axis=2, keepdims=True)
     chain = [torch.as_tensor(v, device=device) for v in (directions, *between.transpose(1, 0, 2))]
     size = torch.as_tensor(scale, device=device)[:, None]
-    hidden = [torch.bmm((size * above).unsqueeze(2), below.unsqueeze(1))
-              for below, above in pairwise(chain)]
+    hidden = [torch.bmm((size * above).unsqueeze(2), below.unsqueeze(1)) for below, above in pairwise(chain)]
     return Start(hidden, size * chain[-1], np.zeros(len(seeds), dtype=int))
 
 
 def random_start(seeds: Array, role: str, depth: int, dim: int, scale: Array, device: torch.device) -> Start:
     """Independent layers scale * N(0,1), the last layer a row of `dim` such numbers."""
     size = torch.as_tensor(scale, device=device)
-    hidden = [size[:, None, None] * torch.as_tensor(
-        np.stack([draws.normal(int(seed), f"{role}/{i}", dim, dim) for seed in seeds]), device=device)
-        for i in range(1, depth)]
+    hidden = [
+        size[:, None, None]
+        * torch.as_tensor(np.stack([draws.normal(int(seed), f"{role}/{i}", dim, dim) for seed in seeds]), device=device)
+        for i in range(1, depth)
+    ]
     last = np.stack([draws.normal(int(seed), f"{role}/last", dim) for seed in seeds])
     return Start(hidden, size[:, None] * torch.as_tensor(last, device=device), np.zeros(len(seeds), dtype=int))
 
 
-def trained_starts(columns: Columns, seeds: Array, device: torch.device, known: dict[Key, Start],
-                   ) -> tuple[Start, dict[Key, Start]]:
+def trained_starts(
+    columns: Columns, seeds: Array, device: torch.device, known: dict[Key, Start]
+) -> tuple[Start, dict[Key, Start]]:
     """Each row's network after pretraining by gradient descent, and all of them by their key, for rows to come.
 
     Rows of one width and depth. What `known` holds is not trained again; it comes back only as far as it is used here.
     """
     dim, depth = int(columns["dim"][0]), int(columns["depth"][0])
-    keys = [(dim, depth, int(seed), float(scale), float(norm), float(length)) for seed, scale, norm, length in zip(
-        seeds, columns["init_scale"], columns["source_norm"], columns["pretrain_length"], strict=True)]
+    keys = [
+        (dim, depth, int(seed), float(scale), float(norm), float(length))
+        for seed, scale, norm, length in zip(
+            seeds, columns["init_scale"], columns["source_norm"], columns["pretrain_length"], strict=True
+        )
+    ]
     distinct = sorted(set(keys))
     missing = [key for key in distinct if key not in known]
     used = {key: known[key] for key in distinct if key in known}
@@ -91,10 +97,24 @@ def _pretrain(keys: list[Key], dim: int, depth: int, device: torch.device) -> St
     rate[counted] = length[counted] / steps[counted]
     rows = len(seeds)
     identity = torch.eye(dim, dtype=torch.float64, device=device)[None]
-    start.status = layers.descend(layers.Networks(
-        hidden=start.hidden, last=start.last, gram=identity, precision=identity,
-        group=torch.zeros(rows, dtype=torch.int64, device=device), moment=torch.as_tensor(teacher, device=device),
-        lr=torch.as_tensor(rate, device=device), steps=torch.as_tensor(steps, device=device),
-        frozen=torch.zeros(rows, dtype=torch.int64, device=device),
-        collapse=-torch.ones(rows, dtype=torch.float64, device=device)), PRETRAIN_TOLERANCE, PRETRAIN_CAP).cpu().numpy()
+    start.status = (
+        layers.descend(
+            layers.Networks(
+                hidden=start.hidden,
+                last=start.last,
+                gram=identity,
+                precision=identity,
+                group=torch.zeros(rows, dtype=torch.int64, device=device),
+                moment=torch.as_tensor(teacher, device=device),
+                lr=torch.as_tensor(rate, device=device),
+                steps=torch.as_tensor(steps, device=device),
+                frozen=torch.zeros(rows, dtype=torch.int64, device=device),
+                collapse=-torch.ones(rows, dtype=torch.float64, device=device),
+            ),
+            PRETRAIN_TOLERANCE,
+            PRETRAIN_CAP,
+        )
+        .cpu()
+        .numpy()
+    )
     return start

@@ -18,9 +18,15 @@ def descend_readout(curvature: Array, pull: Array, start: Array, lr: Array, step
     gradient = curvature * start - pull
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         contracting = factor > 0
-        power = np.where(contracting, np.exp(count * np.log1p(-np.where(contracting, rate * curvature, 0.0))),
-                         np.where(count == 0, 1.0, np.abs(factor) ** count * np.where(count % 2 == 0, 1.0, -1.0)))
+        power = np.where(
+            contracting,
+            np.exp(count * np.log1p(-np.where(contracting, rate * curvature, 0.0))),
+            np.where(count == 0, 1.0, np.abs(factor) ** count * np.where(count % 2 == 0, 1.0, -1.0)),
+        )
         slow = contracting & (count * rate * curvature < 1e-6)  # where 1 - power would cancel
-        total = np.where(slow, rate * count * (1 - 0.5 * rate * curvature * np.maximum(count - 1, 0)),
-                         (1 - power) / np.where(curvature > 0, curvature, 1.0))
+        total = np.where(
+            slow,
+            rate * count * (1 - 0.5 * rate * curvature * np.maximum(count - 1, 0)),
+            (1 - power) / np.where(curvature > 0, curvature, 1.0),
+        )
         return start - gradient * total, gradient * power

@@ -43,14 +43,16 @@ def log_pretrain_scale(columns: Columns) -> Array:
 
     The logarithm, because init_scale^depth underflows for deep networks although c^(1/depth) does not.
     """
-    return pretraining.log_scale(columns["pretrain_length"], columns["depth"], columns["init_scale"],
-                                 columns["source_norm"])
+    return pretraining.log_scale(
+        columns["pretrain_length"], columns["depth"], columns["init_scale"], columns["source_norm"]
+    )
 
 
 def pretrain_scale(columns: Columns) -> Array:
     """Norm c of the pretrained map c e_s, shape (rows,); source_norm once converged."""
-    return pretraining.scale(columns["pretrain_length"], columns["depth"], columns["init_scale"],
-                             columns["source_norm"])
+    return pretraining.scale(
+        columns["pretrain_length"], columns["depth"], columns["init_scale"], columns["source_norm"]
+    )
 
 
 def layer_scale(columns: Columns) -> Array:

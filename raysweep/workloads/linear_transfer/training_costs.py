@@ -61,8 +61,12 @@ def network(columns: Columns) -> Cost:
 
 def _factorizations(n: Array, dim: float) -> float:
     distinct = np.unique(n)
-    return float((_DRAW_SECONDS * distinct * dim + _FACTOR_SECONDS * np.maximum(distinct, dim) * dim
-                  * np.minimum(distinct, dim)).sum())
+    return float(
+        (
+            _DRAW_SECONDS * distinct * dim
+            + _FACTOR_SECONDS * np.maximum(distinct, dim) * dim * np.minimum(distinct, dim)
+        ).sum()
+    )
 
 
 def _steps(columns: Columns, n: Array, dim: float, depth: Array) -> Array:
