@@ -18,7 +18,7 @@ help: ## list the targets
 
 venv: $(STAMP) ## create the environment and install raysweep into it, once
 
-$(STAMP): pyproject.toml setup.py constraints.txt
+$(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "raysweep needs Python 3.11 or newer: make PYTHON=python3.12")'
 	@echo 'setting up $(VENV): about 3.3 GB to download and 6.5 GB on disk, most of it the CUDA libraries of torch; some minutes'
 	$(PYTHON) -m venv $(VENV)
@@ -32,13 +32,13 @@ test: lint ## ruff, mypy and all tests
 	$(BIN)/python -m pytest
 
 test-fast: $(STAMP) ## the tests under ten seconds each
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow and not cluster"
 
 test-cluster: $(STAMP) ## ray up, ray submit and ray down for real, against an SSH server on 127.0.0.1
-	$(BIN)/python -m pytest tests_cluster
+	$(BIN)/python -m pytest -m cluster
 
 chaos: $(STAMP) ## disturb small sweeps for some minutes; the result is reports/reliability.md (CHAOS="--seed 2")
-	$(BIN)/python -m chaos --report reports/reliability.md $(CHAOS)
+	$(BIN)/python -m tests.chaos --report reports/reliability.md $(CHAOS)
 
 lint: $(STAMP) ## ruff and mypy
 	$(BIN)/python -m ruff check .
@@ -57,4 +57,4 @@ bench-size: $(STAMP) ## how cost grows from 100 to 100,000 cells (some three min
 
 clean: ## remove the environment, caches and builds (sweeps stay)
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .benchmarks
-	find raysweep tests benchmarks chaos -name __pycache__ -type d -prune -exec rm -rf {} +
+	find raysweep tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,6 +1,6 @@
 """Does a 95 % interval of the fits hold the truth 95 times of 100? Measured on curves whose turn is known.
 
-    python -m benchmarks.coverage > raysweep/reporting/COVERAGE.md
+    python -m benchmarks.coverage > raysweep/fits/COVERAGE.md
 
 takes a few minutes on two idle cores. The same numbers everywhere: every family has a random seed of its own.
 """

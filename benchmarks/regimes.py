@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.curves import TURNING
-from raysweep.reporting.regime import fit_regime, verdict
+from raysweep.fits.regime import fit_regime, verdict
 
 SLOPES = (0.3, 0.05, 0.0, -0.05, -0.25, -0.4, -0.6, -0.9)
 SHAPES = ("parabola", "sum of powers", "slow fall, wall", "uneven parabola", "cusp")

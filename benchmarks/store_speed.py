@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raysweep.records.store import Store
+from raysweep.stages.store import Store
 
 ROUNDS = 8
 

@@ -18,7 +18,8 @@ try:
     import click
 
     import raysweep
-    from raysweep import stopping, terminal
+    from raysweep import terminal
+    from raysweep.driver import signals
     from raysweep.errors import InputError, unknown
 except ModuleNotFoundError as missing:
     sys.exit(
@@ -136,8 +137,8 @@ def run(
 
     A sweep of that name that exists is continued; with more seeds or more values on an axis it is extended.
     """
-    from raysweep import dry_run as dry
     from raysweep import sweep
+    from raysweep.commands import dry_run as dry
 
     changes = _sets(sets)
     if dry_run:
@@ -218,8 +219,8 @@ def sync(sweep_name: str, storage: str, tracking_uri: str | None) -> None:
 @STORAGE
 def list_sweeps(storage: str) -> None:
     """The sweeps in the storage, one a line."""
-    from raysweep import status
-    from raysweep.records import paths
+    from raysweep.commands import status
+    from raysweep.storage import paths
 
     click.echo("\n".join(status.overview(paths.storage(storage))))
 
@@ -231,7 +232,8 @@ def list_sweeps(storage: str) -> None:
 @click.option("--watch", is_flag=True, help="Look again every two seconds until nobody works on it any more.")
 def show_status(sweep_name: str, storage: str, tracking_uri: str | None, watch: bool) -> None:
     """How far SWEEP is, how fast, what it used, what runs where, what failed and why, and what to do next."""
-    from raysweep import status, sweep
+    from raysweep import sweep
+    from raysweep.commands import status
 
     found = sweep.open_sweep(sweep_name, storage)
     for lines in status.watch(found) if watch else [status.details(found)]:
@@ -251,8 +253,8 @@ def results(sweep_names: tuple[str, ...], kind: str, output: str | None, storage
     import pandas
 
     from raysweep import sweep
-    from raysweep.records import paths
-    from raysweep.records import results as table
+    from raysweep.ledger import results as table
+    from raysweep.storage import paths
 
     tables = []
     for entry in [sweep.open_sweep(name, storage) for name in sweep_names]:
@@ -294,7 +296,8 @@ def report(sweep_names: tuple[str, ...], output: str | None, storage: str) -> No
 @STORAGE
 def debug(sweep_name: str, cell: str, seed: int | None, storage: str) -> None:
     """Compute one row in this process, its traceback at home. CELL is the hash of a cell, or its beginning."""
-    from raysweep import status, sweep
+    from raysweep import sweep
+    from raysweep.commands import status
 
     click.echo(json.dumps(status.one_row(sweep.open_sweep(sweep_name, storage), cell, seed), indent=1))
 
@@ -306,7 +309,8 @@ def debug(sweep_name: str, cell: str, seed: int | None, storage: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(sweep_name: str, storage: str, tracking_uri: str | None, yes: bool) -> None:
     """Delete SWEEP: its rows and report here, and its runs in MLflow (which keeps them in its trash)."""
-    from raysweep import status, sweep
+    from raysweep import sweep
+    from raysweep.commands import status
 
     found = sweep.open_sweep(sweep_name, storage, to_delete=True)
     if not yes and sys.stdin.isatty():
@@ -319,7 +323,8 @@ def delete(sweep_name: str, storage: str, tracking_uri: str | None, yes: bool) -
 @click.argument("name", metavar="[NAME]", required=False)
 def show_workloads(name: str | None) -> None:
     """The workloads, or one with its parameters, units, defaults and metrics."""
-    from raysweep import status, workloads
+    from raysweep import workloads
+    from raysweep.commands import status
 
     if name is None:
         for entry in workloads.names():
@@ -333,7 +338,8 @@ def show_workloads(name: str | None) -> None:
 @cli.command("spaces")
 def show_spaces() -> None:
     """The packaged spaces: each asks one question and can be run by its name."""
-    from raysweep import packaged, status
+    from raysweep.commands import status
+    from raysweep.space import packaged
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     asked = {name: status.first_comment(path) for name, path in packaged.spaces().items()}
@@ -350,7 +356,7 @@ def store_group() -> None:
 @STORE
 def store_list(storage: str, store: str | None) -> None:
     """The stored stages: size, age, which sweeps refer to them, and what is damaged or under way."""
-    from raysweep import store_commands
+    from raysweep.commands import store_commands
 
     click.echo("\n".join(store_commands.overview(store_commands.open_store(storage, store))))
 
@@ -360,7 +366,7 @@ def store_list(storage: str, store: str | None) -> None:
 @STORE
 def store_verify(storage: str, store: str | None) -> None:
     """Compare every byte with its checksum; damaged stages are set aside (exit code 1)."""
-    from raysweep import store_commands
+    from raysweep.commands import store_commands
 
     lines, well = store_commands.verify(store_commands.open_store(storage, store))
     click.echo("\n".join(lines))
@@ -380,7 +386,7 @@ def store_prune(
     stages: tuple[str, ...], storage: str, store: str | None, referred: bool, damaged: bool, dry_run: bool, yes: bool
 ) -> None:
     """Delete stages that no sweep refers to, and leftovers of crashes; or only the STAGEs named."""
-    from raysweep import store_commands
+    from raysweep.commands import store_commands
 
     found = store_commands.open_store(storage, store)
     if not dry_run and not yes and sys.stdin.isatty():
@@ -390,7 +396,7 @@ def store_prune(
 
 
 def _sets(pairs: tuple[str, ...]) -> dict[str, Any]:
-    from raysweep import yaml_reader
+    from raysweep.space import yaml_reader
 
     changes = {}
     for pair in pairs:
@@ -404,7 +410,7 @@ def _sets(pairs: tuple[str, ...]) -> dict[str, Any]:
 def _finish(found: Any) -> None:
     """Exit 1, with the failures counted and listed, if some rows failed."""
     failures = found.failures()
-    stopping.leave_when_told(1 if failures else 0)
+    signals.leave_when_told(1 if failures else 0)
     if not failures:
         return
     terminal.say(f"{found.name}: {len(failures):,} of {sum(found.statuses().values()):,} rows failed")
@@ -468,8 +474,8 @@ def main(arguments: list[str] | None = None) -> None:
         terminal.say(str(InputError(path, error.format_message().removeprefix(f"{path}: "))))
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
-        stopping.leave_soon()
-        sys.exit(stopping.INTERRUPTED)
+        signals.leave_soon()
+        sys.exit(signals.INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)

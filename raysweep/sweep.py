@@ -9,29 +9,24 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from raysweep import (
-    driver,
-    extension,
-    mirror_status,
-    mirroring,
-    plan,
-    space_files,
-    stopping,
-    stored_stages,
-    terminal,
-    workloads,
-)
-from raysweep.books import ON_CODE_CHANGE, Books
-from raysweep.driver import Options
+from raysweep import terminal, workloads
+from raysweep.commands import mirror_status
+from raysweep.driver import compatibility, driver, signals, stored_stages
+from raysweep.driver.driver import Options
+from raysweep.driver.limits import TimeLimit
+from raysweep.driver.progress import Phase
+from raysweep.driver.state import ON_CODE_CHANGE, Books
 from raysweep.errors import Halted, InputError, unknown
+from raysweep.ledger import segments, sweep_record
 from raysweep.phrases import command, counted
-from raysweep.plan import Cells
-from raysweep.progress import Phase
-from raysweep.records import ledger, paths, sweep_record
-from raysweep.records.files import why_not_writable
-from raysweep.records.paths import AnyPath
-from raysweep.space import Space, plain_name
-from raysweep.time_limit import TimeLimit
+from raysweep.plan import planning
+from raysweep.plan.planning import Cells
+from raysweep.space import space_files
+from raysweep.space.schema import Space, plain_name
+from raysweep.storage import paths
+from raysweep.storage.files import why_not_writable
+from raysweep.storage.paths import AnyPath
+from raysweep.tracking import session
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -75,13 +70,13 @@ class Sweep:
     @cached_property
     def cells(self) -> Cells:
         """Its cells, in plan order."""
-        return plan.enumerate_cells(self.space, check=False)
+        return planning.enumerate_cells(self.space, check=False)
 
     def books(self) -> Books:
         """What the ledger has of the plan, read anew."""
         return Books(self.space, self.cells, self.folder)
 
-    def rows(self) -> dict[tuple[str, int], ledger.Row]:
+    def rows(self) -> dict[tuple[str, int], segments.Row]:
         """Its rows by (cell, seed), read anew."""
         return self.books().rows
 
@@ -91,7 +86,7 @@ class Sweep:
 
     def results(self, books: Books | None = None) -> pandas.DataFrame:
         """Its rows as a tidy table, in plan order, then by seed. books: what was read of its ledger, if it was."""
-        from raysweep.records import results
+        from raysweep.ledger import results
 
         rows = self.rows() if books is None else books.rows
         return results.frame(self.name, self.space.workload, self.cells, self.space.seeds, rows)
@@ -103,7 +98,7 @@ class Sweep:
         on_step: told how many of how many steps are done."""
         return report([self], directory, on_step)
 
-    def failures(self) -> list[ledger.Row]:
+    def failures(self) -> list[segments.Row]:
         """Rows that failed, with their tracebacks."""
         return self.books().failures()
 
@@ -226,16 +221,16 @@ def run(
     asked = read(space, set, overrides)
     folder, existing = place(asked, name, storage)
     check_size(asked, yes)
-    uri = mirroring.tracking(tracking_uri, existing, folder.parent)
+    uri = session.tracking(tracking_uri, existing, folder.parent)
     cells = _cells(asked, folder if existing else None)
-    mirroring.check_runs_per(runs_per, existing)
+    session.check_runs_per(runs_per, existing)
     stored_stages.check_asked(store, workloads.get(asked.workload), folder)
-    if existing and extension.is_part(Space(**existing.space), asked, existing.sweep):
+    if existing and compatibility.is_part(Space(**existing.space), asked, existing.sweep):
         return _part(Sweep(folder, existing, asked), store, options, report, say)
-    mirroring.check(uri, existing, folder.parent, say)
+    session.check(uri, existing, folder.parent, say)
     new_storage = isinstance(folder, Path) and not folder.parent.exists()
     record = existing or _create(
-        folder, name or asked.name, asked, uri, runs_per or mirroring.default_runs_per(cells), new_storage
+        folder, name or asked.name, asked, uri, runs_per or session.default_runs_per(cells), new_storage
     )
 
     def withdraw() -> None:
@@ -263,8 +258,8 @@ def resume(
 ) -> Sweep:
     """Compute what a sweep still lacks, rows that failed included."""
     found = open_sweep(name, storage)
-    uri = mirroring.tracking(tracking_uri, found.record, found.folder.parent)
-    mirroring.check(uri, found.record, found.folder.parent, say)
+    uri = session.tracking(tracking_uri, found.record, found.folder.parent)
+    session.check(uri, found.record, found.folder.parent, say)
     options = replace(_options(executor, workers, on_code_change, max_hours), retry_failed=True)
     stored_stages.check_asked(store, found.workload, found.folder)
     cells = _cells(found.space, found.folder, retry_failed=True)
@@ -281,23 +276,23 @@ def sync(
     """Replay a sweep's ledger into MLflow; what is there already is left alone. InputError if it cannot be made whole
     there."""
     found = open_sweep(name, storage)
-    uri = mirroring.tracking(tracking_uri, found.record, found.folder.parent)
+    uri = session.tracking(tracking_uri, found.record, found.folder.parent)
     if uri is None:
         raise InputError("--tracking-uri", f"{name} is mirrored nowhere; say where to")
-    mirroring.check(uri, None, found.folder.parent, say)
-    feed: mirroring.Feed | None = None
+    session.check(uri, None, found.folder.parent, say)
+    feed: session.Feed | None = None
 
-    @stopping.once
+    @signals.once
     def close() -> None:
         if feed is not None and not feed.closed and (warning := feed.stop("KILLED")):
             say(f"interrupted: {warning}")
 
-    with driver.only_driver(found.folder, found.record, say), stopping.on_signals(close):
-        found = Sweep(found.folder, mirroring.remember(found.folder, found.record, found.space, uri))
+    with driver.only_driver(found.folder, found.record, say), signals.on_signals(close):
+        found = Sweep(found.folder, session.remember(found.folder, found.record, found.space, uri))
         books = found.books()
-        feed = mirroring.start(uri, found, books)
+        feed = session.start(uri, found, books)
         try:
-            missing = mirroring.close(feed, found, books, say)
+            missing = session.close(feed, found, books, say)
         except KeyboardInterrupt:
             close()
             raise
@@ -310,11 +305,11 @@ def _cells(space: Space, folder: AnyPath | None, retry_failed: bool = False) -> 
     """The cells of a space. InputError for one that the workload refuses, unless all of its rows are in the folder of a
     sweep: a text that is gone is no matter to them."""
     try:
-        return plan.enumerate_cells(space)
+        return planning.enumerate_cells(space)
     except InputError:
         if folder is None:
             raise
-        cells = plan.enumerate_cells(space, check=False)
+        cells = planning.enumerate_cells(space, check=False)
         if Books(space, cells, folder, retry_failed=retry_failed).missing().rows:
             raise
         return cells
@@ -411,7 +406,7 @@ def _create(
     folder: AnyPath, name: str, space: Space, uri: str | None, runs_per: str, new_storage: bool
 ) -> sweep_record.Record:
     try:
-        record = sweep_record.create(folder, name, space.as_dict(), mirroring.recorded(uri, folder.parent), runs_per)
+        record = sweep_record.create(folder, name, space.as_dict(), session.recorded(uri, folder.parent), runs_per)
         return sweep_record.load(folder) or record  # as JSON has it: whoever holds the sweep compares the two
     except FileExistsError:
         raise InputError(name, "another driver has just started a sweep of this name") from None
@@ -437,12 +432,12 @@ def _drive(
     recorded = Space(**sweep.record.space) if part else space
     written: Report | None = None
     books: Books | None = None
-    feed: mirroring.Feed | None = None
+    feed: session.Feed | None = None
     prepared, go_on, whole = False, "resume", ""
 
     def mirror_the_rest(books: Books) -> None:
         if feed:
-            lacks = mirroring.close(feed, sweep, books, say)
+            lacks = session.close(feed, sweep, books, say)
             for line in [lacks] if lacks else mirror_status.page(sweep):
                 say(line)
 
@@ -452,7 +447,7 @@ def _drive(
             "the same command" if part else command(go_on, sweep.name, folder.parent)
         )
 
-    @stopping.once
+    @signals.once
     def close(status: Literal["KILLED", "FAILED"], why: str = "") -> None:
         """Close the record in MLflow, and say how to go on."""
         if feed and not feed.closed and (warning := feed.stop(status)):
@@ -463,7 +458,7 @@ def _drive(
     limit = TimeLimit(options.max_hours)
     with (
         driver.only_driver(folder, sweep.record, say) as still_ours,
-        stopping.on_signals(lambda: close("KILLED", "interrupted")) as listen,
+        signals.on_signals(lambda: close("KILLED", "interrupted")) as listen,
     ):
 
         def on_complete(cell: int) -> None:
@@ -474,7 +469,7 @@ def _drive(
         try:
             with limit.enforced():
                 record = stored_stages.placed(sweep.record, store)
-                with mirroring.remembered(folder, record, recorded, uri, withdraw) as current:  # Ray takes seconds
+                with session.remembered(folder, record, recorded, uri, withdraw) as current:  # Ray takes seconds
                     sweep = Sweep(folder, current, part)
                     sweep.cells = cells
                     books = Books(space, cells, folder, options.on_code_change, options.retry_failed)
@@ -485,7 +480,7 @@ def _drive(
                     work = sharing.claim(books.missing())
                     place_of_work = driver.choose(options, work, cells, say)
                     listen()
-                    feed = mirroring.start(uri, sweep, books) if uri else None
+                    feed = session.start(uri, sweep, books) if uri else None
                 prepared = True
                 driver.tidy(folder, still_ours, say)
                 if work.rows:

@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from spaces import small_space, written
 
-from chaos.tracking_server import Server
-from chaos.waiting import wait_for
+from tests.chaos.tracking_server import Server
+from tests.chaos.waiting import wait_for
 
 if TYPE_CHECKING:
-    from raysweep.records.store import Store
+    from raysweep.stages.store import Store
     from raysweep.sweep import Sweep
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 TESTS = Path(__file__).parent
+SUPPORT = TESTS / "support"
 pytest.register_assert_rewrite("publishing", "stored_stage")
 QUIET = ("--no-report", "--tracking-uri", "none")
 
@@ -111,7 +112,7 @@ def until(
 @pytest.fixture
 def call(capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Outcome]]:
     """The command line in this process: the same function, hundreds of times faster."""
-    from raysweep import stopping
+    from raysweep.driver import signals
     from raysweep.main import main
 
     def run(*arguments: str | Path) -> Outcome:
@@ -126,8 +127,8 @@ def call(capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Outcome]]:
         return Outcome(code, written.out, written.err)
 
     with pytest.MonkeyPatch.context() as own:  # which no test undoes: signals would end these tests, and with 0
-        own.setattr(stopping, "leave_when_told", lambda code: None)
-        own.setattr(stopping, "leave_soon", lambda: None)  # an interrupted command ends its process; not this one
+        own.setattr(signals, "leave_when_told", lambda code: None)
+        own.setattr(signals, "leave_soon", lambda: None)  # an interrupted command ends its process; not this one
         yield run
 
 
@@ -149,7 +150,7 @@ def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     package would."""
     folder = tmp_path_factory.mktemp("site")
     for module in ("sandbox_workload.py", "gang_workload.py"):
-        (folder / module).write_text((TESTS / module).read_text())
+        (folder / module).write_text((SUPPORT / module).read_text())
     information = folder / "raysweep_sandbox-1.0.dist-info"
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: raysweep-sandbox\nVersion: 1.0\n")
@@ -202,7 +203,7 @@ def ray_cluster(sandbox_path: Path) -> Iterator[str]:
 def s3_server() -> Iterator[str]:
     """An S3 of this run on the loopback, a process of its own; its endpoint."""
     serving = subprocess.Popen(
-        [sys.executable, TESTS / "s3_server.py"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, SUPPORT / "s3_server.py"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
     assert serving.stdout is not None
     port = serving.stdout.readline().strip()
@@ -236,10 +237,10 @@ def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty MLflow database, to be copied: making one takes seconds."""
-    from raysweep.records import tracking
+    from raysweep.tracking import server
 
     path = tmp_path_factory.mktemp("template") / "mlflow.db"
-    tracking.connect(f"sqlite:///{path}")
+    server.connect(f"sqlite:///{path}")
     return path
 
 
@@ -258,7 +259,7 @@ def server(tmp_path: Path, template: Path) -> Iterator[Server]:
 @pytest.fixture
 def local(tmp_path: Path) -> Store:
     """A stage store in a folder."""
-    from raysweep.records.store import Store
+    from raysweep.stages.store import Store
 
     return Store(tmp_path / "store", lease_seconds=20.0)
 
@@ -266,7 +267,7 @@ def local(tmp_path: Path) -> Store:
 @pytest.fixture(params=["local", "memory"])
 def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """A stage store in a folder, then one on another file system."""
-    from raysweep.records.store import Store
+    from raysweep.stages.store import Store
 
     if request.param == "local":
         yield Store(tmp_path / "store", lease_seconds=20.0)

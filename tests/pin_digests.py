@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 
 from raysweep import workloads
-from raysweep.identity import source_digest
+from raysweep.plan.identity import source_digest
 
 FILE = Path(__file__).with_name("identity_digests.json")
 

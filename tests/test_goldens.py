@@ -11,8 +11,8 @@ import pandas
 import pytest
 
 import raysweep
-from raysweep import space_files
-from raysweep.packaged import spaces
+from raysweep.space import space_files
+from raysweep.space.packaged import spaces
 from tests.goldens import OLD_STORAGE, SPACES, path_of, rows_of
 
 FLOAT64 = 1e-9  # relative: what other libraries of linear algebra leave to chance

@@ -19,9 +19,9 @@ from spaces import small_space
 
 import raysweep
 from raysweep.errors import InputError
-from raysweep.records import checkpoints
-from raysweep.records.store import Store
-from raysweep.records.store_format import Damaged, seal
+from raysweep.stages import checkpoints
+from raysweep.stages.store import Store
+from raysweep.stages.store_format import Damaged, seal
 
 Call = Callable[..., Outcome]
 

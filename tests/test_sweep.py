@@ -19,8 +19,9 @@ from conftest import QUIET, Outcome, assert_same_rows, files_of, rows, run
 from spaces import small_space, written
 
 import raysweep
-from raysweep import driver, identity
+from raysweep.driver import driver
 from raysweep.errors import InputError
+from raysweep.plan import identity
 from raysweep.sweep import Sweep, open_sweep
 
 Call = Callable[..., Outcome]

@@ -17,7 +17,7 @@ from typing import Any
 from raysweep import terminal
 from raysweep.errors import InputError
 from raysweep.redaction import redact
-from raysweep.resources import Resources
+from raysweep.space.resources import Resources
 
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 

@@ -26,10 +26,11 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.placement_group import PlacementGroup
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from raysweep import trial, trial_log, workloads
+from raysweep import workloads
 from raysweep.errors import InputError
-from raysweep.records import ledger
-from raysweep.resources import Resources
+from raysweep.ledger import segments
+from raysweep.space.resources import Resources
+from raysweep.trial import trial, trial_log
 from raysweep.workloads import devices
 from raysweep.workloads.declaration import Columns, Workload
 
@@ -138,7 +139,7 @@ class Gang:
         self._workers: list[Any] = []
         self._met = False
 
-    def rows(self, job: trial.Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[ledger.Row]:
+    def rows(self, job: trial.Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[segments.Row]:
         """The rows of a pack. WorkerLost if a worker died."""
         workload = workloads.get(job.workload)
         log = str(trial_log.log_path(Path(job.logs), pack, job.attempt))
@@ -158,7 +159,9 @@ class Gang:
                 rows[index] = {**row, "seconds": row["seconds"] * share}
         return rows
 
-    def _together(self, job: trial.Job, log: str, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[ledger.Row]:
+    def _together(
+        self, job: trial.Job, log: str, pack: str, cells: np.ndarray, seeds: np.ndarray
+    ) -> list[segments.Row]:
         self._start()
         if not self._met:
             address, port = self._answers([self._workers[0].invite.remote()])[0]
@@ -263,7 +266,7 @@ def _waited(error: Exception) -> bool:
 _gang: Gang | None = None  # of this process: Tune runs one trial after another in it, in one placement group
 
 
-def rows(needs: Resources, job: trial.Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[ledger.Row]:
+def rows(needs: Resources, job: trial.Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[segments.Row]:
     """The rows of a pack by the gang of this trial, which stays for the next."""
     global _gang
     group = ray.util.get_current_placement_group()

@@ -20,9 +20,9 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from raysweep.records import leases
-from raysweep.records.store import Computed, Store
-from raysweep.records.store_format import CHUNK, deserialize, pieces, seal, serialize, unseal
+from raysweep.stages.store import Computed, Store
+from raysweep.stages.store_format import CHUNK, deserialize, pieces, seal, serialize, unseal
+from raysweep.storage import leases
 
 _AS_LONG_AS_IT_TAKES = timedelta(days=30)  # whether the first worker lives is known from Ray
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from raysweep import trial
-from raysweep.plan import Pack
-from raysweep.records.paths import AnyPath
-from raysweep.search.queue import PackQueue
+from raysweep.plan.planning import Pack
+from raysweep.plan.queue import PackQueue
+from raysweep.storage.paths import AnyPath
+from raysweep.trial import trial
 
 
 def run(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, AnyPath], None]) -> None:

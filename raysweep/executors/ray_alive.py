@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from raysweep.records import processes
+from raysweep.storage import processes
 
 OWN_PATIENCE, JOINED_PATIENCE = 3.0, 35.0
 """Seconds without a GCS: that of a cluster may come back, for which Ray waits 60; stopping takes up to 18 of them."""

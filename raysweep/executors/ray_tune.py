@@ -18,15 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from raysweep import terminal, trial
+from raysweep import terminal
 from raysweep.errors import Halted, InputError
 from raysweep.executors import capacity, local_ray, ray_alive
 from raysweep.executors.losses import NODE_RETRIES, WORKER_RETRIES, Losses
-from raysweep.plan import Pack, split
-from raysweep.records import ledger, paths
-from raysweep.records.paths import AnyPath
-from raysweep.resources import Resources
-from raysweep.search.queue import PackQueue
+from raysweep.ledger import segments
+from raysweep.plan.planning import Pack, split
+from raysweep.plan.queue import PackQueue
+from raysweep.space.resources import Resources
+from raysweep.storage import paths
+from raysweep.storage.paths import AnyPath
+from raysweep.trial import trial
 from raysweep.workloads import devices
 
 _ENVIRONMENT = {
@@ -202,7 +204,7 @@ def _searcher(
             try:
                 if result and "halted" in result:
                     raise Halted("", result["halted"])
-                path = ledger.segment_path(paths.locate(job.ledger), pack.id, job.attempt)
+                path = segments.segment_path(paths.locate(job.ledger), pack.id, job.attempt)
                 if not path.exists():  # it may be there even if the worker died right after
                     own, machines = self.losses.count(pack.id, _dead_nodes())
                     parts = split(pack, job.cell_ids) if own > 1 else [pack]  # one row may have felled it
@@ -213,7 +215,7 @@ def _searcher(
                         source.hand_back(parts)
                         return
                     rows = trial.lost_rows(job, pack.cells, pack.seeds, own + machines)
-                    ledger.write_segment(path, trial.signed(rows, pack.id))
+                    segments.write_segment(path, trial.signed(rows, pack.id))
                 on_segment(pack, path)
                 source.done()
             except Exception as problem:  # Tune would swallow it; the driver must hear of it

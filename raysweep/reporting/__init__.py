@@ -1,4 +1,4 @@
-"""From rows to answers: fits with honest error bars, figures, and the report.
+"""From rows to answers: analyses, figures, and the report. The fits can be imported from here too.
 
 Importing this package loads nothing heavy; pandas, scipy and matplotlib are loaded by the first call that needs them.
 """
@@ -7,28 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from raysweep import fits
+
 if TYPE_CHECKING:
-    from raysweep.reporting.boundary import fit_boundary
-    from raysweep.reporting.inflection import fit_inflection
-    from raysweep.reporting.optimum import fit_optimum
+    from raysweep.fits import Fit, fit_boundary, fit_inflection, fit_optimum
     from raysweep.reporting.report import Report, write_report
-    from raysweep.reporting.result import Fit
 
 __all__ = ["Fit", "Report", "fit_boundary", "fit_inflection", "fit_optimum", "write_report"]
 
-_HOMES = {
-    "Fit": "result",
-    "fit_boundary": "boundary",
-    "fit_inflection": "inflection",
-    "fit_optimum": "optimum",
-    "Report": "report",
-    "write_report": "report",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+    if name in fits.__all__:
+        return getattr(fits, name)
+    if name in __all__:
+        from raysweep.reporting import report
 
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return getattr(report, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

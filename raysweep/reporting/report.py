@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysweep.errors import InputError
-from raysweep.records.paths import AnyPath
-from raysweep.reporting import manifest
-from raysweep.reporting.analyses import check_analysis, metrics_of, rates_complaint
+from raysweep.fits.draws import LARGEST, can_be_fitted
+from raysweep.reporting.analyses.comparison import comparison_section
+from raysweep.reporting.analyses.section import Section
 from raysweep.reporting.design import Design
-from raysweep.reporting.draws import LARGEST, can_be_fitted
-from raysweep.reporting.html import to_html
-from raysweep.reporting.markdown import to_markdown
-from raysweep.reporting.section import Section
-from raysweep.reporting.section_comparison import comparison_section
+from raysweep.reporting.document import manifest
+from raysweep.reporting.document.html import to_html
+from raysweep.reporting.document.markdown import to_markdown
 from raysweep.reporting.selection import all_keys, groups
 from raysweep.reporting.words import counted, plain
+from raysweep.space.analyses import check_analysis, metrics_of, rates_complaint
+from raysweep.storage.paths import AnyPath
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def write_report(
     made, and for a scale that does not fit the values of every sweep.
     """
     from raysweep import workloads
-    from raysweep.reporting.style import styled
+    from raysweep.reporting.figures.style import styled
 
     every = frame
     names = tuple(map(str, dict.fromkeys(frame["sweep"]))) if further else (sweep,)
@@ -137,7 +137,7 @@ def all_sections(
         elif why := no_best_place(frame, kind, options or {}) or no_curve(good, kind, options or {}, workload, design):
             sections.append(Section(kind.capitalize(), why))
         else:
-            maker: SectionMaker = getattr(import_module(f"raysweep.reporting.section_{kind}"), f"{kind}_section")
+            maker: SectionMaker = getattr(import_module(f"raysweep.reporting.analyses.{kind}"), f"{kind}_section")
             section = maker(rows, options or {}, workload, name, design)
             left_out = not_fitted(good, metrics)
             sections.append(replace(section, headline=f"{section.headline}{left_out}"))

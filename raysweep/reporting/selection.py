@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.fits.draws import standard_error
 from raysweep.reporting.design import NOTHING_DECLARED, Design
-from raysweep.reporting.draws import standard_error
 from raysweep.reporting.words import number
 from raysweep.workloads.declaration import Workload, column
 

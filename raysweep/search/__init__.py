@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from raysweep.plan import Cells
-    from raysweep.space import Space
+    from raysweep.plan.planning import Cells
+    from raysweep.space.schema import Space
 
 Draws = Callable[[int, str], np.ndarray | None]
 """(cell, metric) -> the metric of its ok draws once the cell is complete, None before."""

@@ -13,9 +13,9 @@ import numpy as np
 from raysweep import workloads
 
 if TYPE_CHECKING:
-    from raysweep.plan import Cells
+    from raysweep.plan.planning import Cells
     from raysweep.search import Draws
-    from raysweep.space import Space
+    from raysweep.space.schema import Space
 
 ROUND = 8  # cells asked for before their values are told
 ATTEMPTS = 20  # suggestions for each new cell: the sampler may well repeat itself on a small grid

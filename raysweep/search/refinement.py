@@ -24,9 +24,9 @@ import numpy as np
 from raysweep import workloads
 
 if TYPE_CHECKING:
-    from raysweep.plan import Cells
+    from raysweep.plan.planning import Cells
     from raysweep.search import Draws
-    from raysweep.space import Space
+    from raysweep.space.schema import Space
 
 
 def wanted(

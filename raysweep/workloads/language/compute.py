@@ -14,7 +14,7 @@ from raysweep.workloads.language.costs import PER_MODEL
 from raysweep.workloads.language.shapes import shape_of
 
 if TYPE_CHECKING:
-    from raysweep.records.store import Store
+    from raysweep.stages.store import Store
 
 
 def compute(columns: Columns, seeds: np.ndarray, store: Store) -> tuple[dict[str, np.ndarray], np.ndarray]:

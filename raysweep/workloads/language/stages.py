@@ -14,7 +14,7 @@ from raysweep.workloads.language.shapes import Shape, shape_of
 from raysweep.workloads.language.training import Recipe, State
 
 if TYPE_CHECKING:
-    from raysweep.records.store import Entry, Progress, Store
+    from raysweep.stages.store import Entry, Progress, Store
 
 CHECKPOINT_SECONDS = 60.0  # between two checkpoints of a long pretraining
 FIRST, SECOND = "adamw.first", "adamw.second"

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from raysweep.errors import InputError
-from raysweep.identity import content_id
+from raysweep.plan.identity import content_id
 from raysweep.workloads.declaration import Parameter, Stage
 from raysweep.workloads.language import WORKLOAD, corpus, costs
 from raysweep.workloads.language.schedules import trunk_and_anneal, trunk_steps

@@ -1,1 +1,0 @@
-"""Sweeps that are disturbed at random moments and must come out as if they had been left alone: `make chaos`."""

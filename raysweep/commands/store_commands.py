@@ -1,0 +1,125 @@
+"""`raysweep store list | verify | prune`: what lies in the stage store, whether it is whole, and what may go."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from raysweep.errors import InputError
+from raysweep.stages import checkpoints, progress
+from raysweep.stages import prune as pruning
+from raysweep.stages.prune import Removal
+from raysweep.stages.store import SUPERSEDED, Store
+from raysweep.stages.store_format import Damaged
+from raysweep.storage import leases, paths
+from raysweep.storage.paths import AnyPath
+
+FOLDER = "store"
+_DESCRIPTION = 100  # columns
+
+
+def open_store(storage: str | AnyPath, url: str | None = None) -> Store:
+    """The store at `url`, or STORAGE/store; InputError if there is none."""
+    store = Store(url or paths.storage(storage) / FOLDER)
+    if not store.exists():
+        raise InputError(store.url, "there is no store yet; a sweep whose workload stores its stages makes one")
+    return store
+
+
+def overview(store: Store) -> list[str]:
+    """A line a published stage (size, when, by how many computations, who uses it, what it is), then what is being
+    computed, what was set aside, and the sum."""
+    try:
+        users = store.users()
+    except Damaged as error:
+        raise InputError(store.url, f"a reference is damaged: {error}") from None
+    lines, total, unused, doubled = [], 0, 0, 0
+    for stage in store.stages():
+        record = store.look(stage)
+        if record is None:
+            lines.append(f"{stage:18} damaged: its record cannot be read; set aside when it is next needed")
+            continue
+        computed = int(record["meta"].get("computed", 1))
+        total, unused, doubled = total + record["bytes"], unused + (stage not in users), doubled + computed - 1
+        lines.append(
+            f"{stage:18} {size(record['bytes']):>9}  {record['published'][:16]}  "
+            f"{', '.join(users.get(stage, ['no sweep'])):24} {description(record['describe'])}"
+            + (f"  (started {computed} times: a lease expired)" if computed > 1 else "")
+        )
+    working = leases.live(store.files)
+    unfinished = progress.unfinished(store.files)
+    lines += [
+        f"{stage:18} unfinished: {unfinished.get(stage, 'no checkpoint yet')}; "
+        f"{'computed by ' + working[stage] if stage in working else 'nobody works on it now'}"
+        for stage in sorted(unfinished.keys() | working.keys())
+    ]
+    aside = [name for name in store.files.names("damaged") if name.endswith(".json")]
+    lines += [f"{name.split('.')[0]:18} set aside as damaged: damaged/{name}" for name in aside]
+    older = [name for name in store.files.names(SUPERSEDED) if name.endswith(".json")]
+    count = len(store.stages())
+    lines.append(
+        f"{store.url}: {count:,} stage{'' if count == 1 else 's'}, {size(total)}, {unused:,} used by no sweep"
+        + (f", {doubled:,} computations started again after an expired lease" if doubled else "")
+        + (f", {len(aside):,} set aside as damaged" if aside else "")
+        + (f", {len(older):,} as superseded" if older else "")
+    )
+    return lines
+
+
+def verify(store: Store) -> tuple[list[str], bool]:
+    """Read every published stage and compare every byte with its checksum; damaged ones are set aside. The lines to
+    show, and whether all was well."""
+    lines, damaged, read = [], 0, 0
+    stages = store.stages()
+    for stage in stages:
+        try:
+            entry = checkpoints.read(store.files, f"entries/{stage}.json", stage)
+            read += entry.size if entry is not None else 0
+        except Damaged as error:
+            damaged += 1
+            store.fetch(stage)
+            still = stage in store.stages()
+            lines.append(
+                f"{stage}: {error}; "
+                + ("in use, left where it is" if still else "set aside, it is computed again when it is next needed")
+            )
+    lines.append(f"{store.url}: {len(stages):,} stages, {size(read)} read, {damaged:,} damaged")
+    return lines, not damaged
+
+
+def prune_plan(removals: Collection[Removal]) -> list[str]:
+    """What pruning takes away, a line each, and the sum."""
+    lines = [f"{removal.stage:18} {size(removal.size):>9}  {removal.kind}" for removal in removals]
+    return [*lines, f"{len(removals):,} to prune, {size(sum(removal.size for removal in removals))}"]
+
+
+def prune(
+    store: Store, stages: Collection[str] = (), *, referred: bool = False, damaged: bool = False, dry_run: bool = False
+) -> list[str]:
+    """Take away what `pruning.plan` names, or only say so; the lines to show."""
+    removals = pruning.plan(store, stages, referred=referred, damaged=damaged)
+    lines = prune_plan(removals)
+    if dry_run:
+        return lines
+    return [*lines[:-1], f"{store.url}: pruned, {size(pruning.prune(store, removals))} free again"]
+
+
+def size(count: float) -> str:
+    """Bytes for a reader: 1.2 GB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def description(described: Mapping[str, Any]) -> str:
+    """What a stage is, on one line: values of nested parameters by their own names."""
+    words: list[str] = []
+    for name, value in described.items():
+        if isinstance(value, Mapping):
+            words += [f"{inner}={entry}" for inner, entry in value.items()]
+        else:
+            words.append(str(value) if name in ("workload", "stage") else f"{name}={value}")
+    text = " ".join(" ".join(words).split())
+    return text if len(text) <= _DESCRIPTION else text[: _DESCRIPTION - 1] + "…"

@@ -1,0 +1,1 @@
+"""One sweep, from start to end."""

@@ -1,0 +1,94 @@
+"""Whether a sweep that exists answers a space: the same, an extension or a part of it, or another question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from raysweep.errors import InputError, as_typed
+from raysweep.space.schema import Space
+
+FREE = ("description", "analysis", "resources", "scale")
+"""Keys that change no row: how it is told, analysed and computed may differ from one run to the next."""
+
+
+def is_part(recorded: Space, asked: Space, sweep: str) -> bool:
+    """Whether `asked` is only a part of what was recorded: fewer seeds, or fewer values on axes, and none that is new.
+    False for the same rows and for an extension, more seeds or more values and none that is lost.
+
+    InputError names the first difference where it is neither, but some of both or another question.
+    """
+    lost, gained = dict(_differences(recorded, asked)), dict(_differences(asked, recorded))
+    if not lost or not gained:
+        return bool(lost)
+    path = next((path for path in lost if path in gained), next(iter(lost)))  # fewer values of another key are no fault
+    raise InputError(
+        path,
+        f"the sweep {sweep} exists with {lost[path]}; choose another name with --name, or ask for "
+        "the same space, for more of it or for a part of it",
+    )
+
+
+def _differences(old: Space, new: Space) -> Iterator[tuple[str, str]]:
+    """Everything, by its key and in words, for which `new` does not hold every row of `old`."""
+    before, after = old.as_dict(), new.as_dict()
+    for key in ("name", "workload", "zip", *after):  # zip before axes: axes that move together are compared together
+        if key in FREE:
+            continue
+        if key == "exclude":
+            found = _exclude_difference(old, new)
+        else:
+            found = _key_difference(key, before[key], after[key], new.zip if old.zip == new.zip else [])
+        if found:
+            yield found
+
+
+def _key_difference(key: str, old: Any, new: Any, zips: list[list[str]]) -> tuple[str, str] | None:
+    if key == "seeds":
+        kept = set(new)
+        lost = [seed for seed in old if seed not in kept]
+        return ("seeds", f"seed {lost[0]}, which is not asked for now") if lost else None
+    if key == "axes":
+        return _axes_difference(old, new, zips)
+    if key == "fixed":
+        for name in sorted({*old, *new}):
+            if name not in new or name not in old:
+                return f"fixed.{name}", f"{name} {'fixed' if name in old else 'on an axis'}"
+            if old[name] != new[name]:
+                return f"fixed.{name}", f"{name} = {as_typed(old[name])}, not {as_typed(new[name])}"
+        return None
+    return (key, f"{key} = {old!r}, not {new!r}") if old != new else None
+
+
+def _exclude_difference(old: Space, new: Space) -> tuple[str, str] | None:
+    """Rules are compared where the axes of both have values: of a part, those about other values say nothing."""
+    rules = [
+        [
+            {
+                name: [value for value in values if value in old.axes.get(name, ()) and value in new.axes.get(name, ())]
+                for name, values in rule.items()
+            }
+            for rule in space.exclude
+        ]
+        for space in (old, new)
+    ]
+    before, after = ([rule for rule in kept if all(rule.values())] for kept in rules)
+    return ("exclude", f"exclude = {old.exclude!r}, not {new.exclude!r}") if before != after else None
+
+
+def _axes_difference(
+    old: dict[str, list[Any]], new: dict[str, list[Any]], zips: list[list[str]]
+) -> tuple[str, str] | None:
+    for name in sorted({*old, *new}):
+        if name not in new or name not in old:
+            return f"axes.{name}", f"{name} {'on an axis' if name in old else 'fixed'}"
+        kept = set(new[name])
+        lost = [value for value in old[name] if value not in kept]
+        if lost:
+            return f"axes.{name}", f"the value {as_typed(lost[0])} on this axis, which is not asked for now"
+    for group in zips:
+        before = list(zip(*(old[name] for name in group), strict=True))
+        after = set(zip(*(new[name] for name in group), strict=True))
+        if any(values not in after for values in before):
+            return f"axes.{group[0]}", f"other values beside each other in {', '.join(group)}"
+    return None

@@ -1,0 +1,201 @@
+"""The progress line: rows done, rate, time left; then the same of the report and the mirror. A live line on a terminal,
+plain lines elsewhere, always on stderr."""
+
+from __future__ import annotations
+
+import abc
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from raysweep import terminal
+from raysweep.phrases import counted
+from raysweep.storage import signs
+from raysweep.storage.paths import AnyPath
+
+PLAIN_EVERY = 10.0  # seconds between plain lines
+LIVE_EVERY = 0.25  # seconds between two looks of a live line
+SIGN_EVERY = 1.0  # seconds between two signs that a phase leaves in the sweep's folder
+PHASES = {"report": ("writing the report", "step"), "mirror": ("writing to MLflow", "cell")}
+"""What a driver does besides rows: in words, and what it counts."""
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words: 0.4 s, 12 s, 3 min 20 s, 2 h 05 min, 3 d 4 h."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    if whole < 7200:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    if whole < 172_800:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
+
+
+def phase_line(phase: signs.Phase) -> str | None:
+    """A phase in one line; None for one that is not known here."""
+    if phase.name not in PHASES:
+        return None
+    words, unit = PHASES[phase.name]
+    left = "" if phase.left is None else f", {duration(phase.left)} left"
+    return f"{words}: {phase.done:,} of {counted(phase.of, unit)}{left}" if phase.of else words
+
+
+class Shown(abc.ABC):
+    """A context manager that shows `line` while it is open."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @abc.abstractmethod
+    def line(self) -> str:
+        """The state now, in one line."""
+
+    @abc.abstractmethod
+    def counts(self) -> tuple[int, int]:
+        """How many of how many are done."""
+
+    def __enter__(self) -> Self:
+        live = sys.stderr.isatty()
+        thread = threading.Thread(target=self._show_while_it_can if live else self._show_plain, daemon=True)
+        thread.start()
+        self._thread = thread
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _show_plain(self) -> None:
+        while not self._stop.wait(PLAIN_EVERY):
+            terminal.say(self.line())
+
+    def _show_while_it_can(self) -> None:
+        try:
+            self._show_live()
+        except OSError:  # the terminal was closed
+            terminal.silence()
+
+    def _show_live(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
+        def view() -> Table:
+            done, of = self.counts()
+            grid = Table.grid(padding=(0, 1))
+            grid.add_row(ProgressBar(of, done, width=30), self.line())
+            return grid
+
+        with Live(view(), console=Console(stderr=True), transient=True, auto_refresh=False) as live:
+            while not self._stop.wait(LIVE_EVERY):
+                live.update(view(), refresh=True)
+
+
+class Progress(Shown):
+    """Counts rows of a sweep and shows them while it is open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows, self._seconds = 0, 1e-9
+        self._done, self._done_seconds = 0, 0.0
+
+    def expect(self, rows: int, estimated_seconds: float) -> None:
+        """So many more rows are to come: a search decided on another round."""
+        self._rows += rows
+        self._seconds += estimated_seconds
+
+    def advance(self, rows: int, estimated_seconds: float) -> None:
+        """So many more rows are in the ledger, which were estimated at so many seconds of one core."""
+        self._done += rows
+        self._done_seconds += estimated_seconds
+
+    def line(self) -> str:
+        """The state now, in one line."""
+        elapsed = max(time.monotonic() - self._started, 1e-9)
+        if not self._rows:
+            return "planning"
+        text = f"{self._done:,} of {counted(self._rows, 'row')}"
+        if not self._done:
+            return f"{text}, {duration(elapsed)} so far"
+        left = elapsed * max(self._seconds - self._done_seconds, 0) / max(self._done_seconds, 1e-9)
+        text += f", {self._done / elapsed:,.4g} rows/s"
+        return f"{text}, {duration(left)} left" if self._done < self._rows else f"{text}, {duration(elapsed)}"
+
+    def counts(self) -> tuple[int, int]:
+        """Rows in the ledger, of those that were expected."""
+        return self._done, self._rows
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, problem, trace)
+        terminal.say(self.line())
+
+
+class Phase(Shown):
+    """What a driver does besides rows, shown while it is open and left in the sweep's folder for `raysweep status`.
+
+    counts: how many of how many are done by now.
+    """
+
+    def __init__(self, folder: AnyPath, name: str, counts: Callable[[], tuple[int, int]]) -> None:
+        super().__init__()
+        self._folder, self._name, self._counts = folder, name, counts
+        self._first: tuple[float, int] | None = None  # when the count first was seen, and what it was
+        self._moving: tuple[float, int] | None = None  # when it first had moved: opening MLflow takes seconds
+        self._signing = threading.Thread(target=self._sign, daemon=True)
+
+    def counts(self) -> tuple[int, int]:
+        """How many of how many are done by now."""
+        done, of = self._counts()
+        return min(done, of), of
+
+    def line(self) -> str:
+        """The phase in one line; without an estimate, how long it goes on already."""
+        now = self.now()
+        so_far = "" if now.left is not None else f", {duration(time.monotonic() - self._started)} so far"
+        return f"{phase_line(now)}{so_far}"
+
+    def now(self) -> signs.Phase:
+        """The phase as `status` is told of it."""
+        done, of = self.counts()
+        moment = time.monotonic()
+        self._first = self._first or (moment, done)
+        if self._moving is None and done > self._first[1]:
+            self._moving = (moment, done)
+        since, before = self._moving or (moment, done)
+        left = (moment - since) / (done - before) * (of - done) if before < done < of else None
+        return signs.Phase(self._name, done, of, left)
+
+    def __enter__(self) -> Self:
+        try:
+            signs.leave_phase(self._folder, self.now())
+            self._signing.start()
+            return super().__enter__()
+        except BaseException:  # Ctrl-C in this very moment: nothing goes on showing what is over
+            self.__exit__(None, None, None)
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, problem, trace)
+        if self._signing.is_alive():
+            self._signing.join()
+        signs.clear_phase(self._folder)
+
+    def _sign(self) -> None:
+        while not self._stop.wait(SIGN_EVERY):
+            signs.leave_phase(self._folder, self.now())

@@ -1,0 +1,147 @@
+"""What is known of a sweep: its plan, the rows that its ledger has of it, and so the rows that are missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from raysweep import search, workloads
+from raysweep.errors import InputError
+from raysweep.ledger import segments, sweep_record
+from raysweep.plan import planning
+from raysweep.plan.identity import cell_id, code_version
+from raysweep.plan.planning import Cells
+from raysweep.space.schema import Space
+from raysweep.storage.paths import AnyPath
+from raysweep.workloads.declaration import FAILED, OK
+
+ON_CODE_CHANGE = ("reuse", "recompute", "refuse")
+
+
+@dataclass
+class Work:
+    """Rows to be computed, as {seed: cell indices}, and what they are estimated to take on one core (or one GPU)."""
+
+    pending: dict[int, np.ndarray]
+    seconds: float
+    peak_bytes: float
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return sum(len(indices) for indices in self.pending.values())
+
+
+class Books:
+    """What is known of a sweep while it runs: its plan, every row in the ledger, and what is to be replaced."""
+
+    def __init__(
+        self, space: Space, cells: Cells, folder: AnyPath, on_code_change: str = "reuse", retry_failed: bool = False
+    ) -> None:
+        self.space, self.cells = space, cells
+        self.workload = workloads.get(space.workload)
+        contents = segments.read(folder / sweep_record.LEDGER) if folder.is_dir() else segments.Contents()
+        self.position = {cell: index for index, cell in enumerate(cells.ids)}
+        self._seeds = set(space.seeds)
+        self.rows = {key: row for key, row in contents.rows.items() if self._planned(*key)}
+        self.damaged = contents.damaged
+        self.notes = [f"{path.name} is damaged; its rows are computed again" for path in contents.damaged]
+        self._redo = self._changed(on_code_change)
+        if retry_failed:
+            self._redo |= {key for key, row in self.rows.items() if row["status"] == FAILED}
+        self.attempt = 1 + max((self.rows[key]["attempt"] for key in self._redo), default=0)
+        self._have = Counter(cell for cell, seed in self.rows.keys() - self._redo)
+        self.outdated = self._outdated({cell for cell, _ in contents.rows} - self.position.keys())
+        self.notes += [self.outdated] * bool(self.outdated)
+
+    def _planned(self, cell: str, seed: int) -> bool:
+        return cell in self.position and seed in self._seeds
+
+    def _outdated(self, others: set[str]) -> str:
+        """What became of rows of these cells, which the plan does not have: a sentence if they are cells of the plan as
+        an earlier version of the workload identified them, and were not computed again yet."""
+        empty = [index for index, cell in enumerate(self.cells.ids) if not self._have[cell]] if others else []
+        for version in range(self.workload.identity_version - 1, 0, -1) if empty else ():
+            earlier = replace(self.workload, identity_version=version)
+            if any(cell_id(earlier, self.cells.parameters(index)) in others for index in empty):
+                return (
+                    f"there are rows of version {version} of {self.workload.name}, which are kept and not used: "
+                    f"version {self.workload.identity_version} computes other values"
+                )
+        return ""
+
+    def _changed(self, on_code_change: str) -> set[tuple[str, int]]:
+        """Rows of other code that are to be computed again; InputError if such rows are refused."""
+        current = code_version(self.workload)
+        older = {key for key, row in self.rows.items() if row["code_version"] != current}
+        if not older:
+            return older
+        said = f"the code of {self.workload.name} changed since {len(older):,} rows were computed"
+        if on_code_change == "refuse":
+            raise InputError("--on-code-change", f"{said}; reuse keeps them, recompute replaces them")
+        again = on_code_change == "recompute"
+        self.notes.append(
+            f"{said}, its identity_version did not: "
+            + ("computing them again" if again else "reusing them (--on-code-change recompute replaces them)")
+        )
+        return older if again else set()
+
+    def wanted(self) -> list[int]:
+        """Cells that the search, knowing what is there, wants in the ledger."""
+        return search.wanted(self.space, self.cells, self.draws)
+
+    def draws(self, cell: int, metric: str) -> np.ndarray | None:
+        """A metric's ok draws of a complete cell; None while it is not complete."""
+        if not self.is_complete(cell):
+            return None
+        rows = (row for row in self.of_cell(cell) if row["status"] == OK)
+        values = np.asarray([row["metrics"].get(metric, np.nan) for row in rows])
+        return values[np.isfinite(values)]
+
+    def missing(self) -> Work:
+        """The rows that ought to be there and are not, or are to be replaced."""
+        cells = [cell for cell in self.wanted() if not self.is_complete(cell)]
+        done = self.rows.keys() - self._redo
+        pending = {
+            seed: np.asarray([i for i in cells if (self.cells.ids[i], seed) not in done], dtype=np.int64)
+            for seed in self.space.seeds
+        }
+        pending = {seed: indices for seed, indices in pending.items() if len(indices)}
+        return Work(pending, *planning.estimate(self.workload, self.cells, pending))
+
+    def is_complete(self, cell: int) -> bool:
+        """Whether every draw of a cell is in the ledger."""
+        return self._have[self.cells.ids[cell]] == len(self.space.seeds)
+
+    def complete(self) -> Iterator[int]:
+        """Cells whose every draw is in the ledger, in plan order."""
+        return (index for index in range(len(self.cells)) if self.is_complete(index))
+
+    def add(self, rows: list[segments.Row]) -> list[int]:
+        """Enter rows; returns the cells that they made complete."""
+        for row in rows:
+            key = (row["cell"], row["seed"])
+            if key not in self.rows or key in self._redo:
+                self._redo.discard(key)
+                self._have[row["cell"]] += 1
+                self.rows[key] = row
+        return [
+            self.position[cell]
+            for cell in dict.fromkeys(row["cell"] for row in rows)
+            if self.is_complete(self.position[cell])
+        ]
+
+    def of_cell(self, cell: int) -> list[segments.Row]:
+        """All draws of a complete cell, by seed."""
+        return [self.rows[(self.cells.ids[cell], seed)] for seed in self.space.seeds]
+
+    def statuses(self) -> Counter[str]:
+        """How many rows ended how."""
+        return Counter(row["status"] for row in self.rows.values())
+
+    def failures(self) -> list[segments.Row]:
+        """Rows that failed, with their tracebacks."""
+        return [row for row in self.rows.values() if row["status"] == FAILED]

@@ -1,0 +1,192 @@
+"""The stages that a sweep shares through the store: where they lie, which it needs, and what became of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from raysweep.driver import stage_tree
+from raysweep.driver.state import Books, Work
+from raysweep.errors import InputError
+from raysweep.ledger import sweep_record
+from raysweep.ledger.sweep_record import Record
+from raysweep.stages.store import Store
+from raysweep.stages.store_format import Damaged
+from raysweep.storage import paths
+from raysweep.storage.paths import AnyPath
+from raysweep.storage.store_files import open_files
+from raysweep.workloads.declaration import Workload
+
+
+def address(folder: AnyPath, record: Record | None) -> str:
+    """Where the stages of the sweep in this folder are shared: where it was told, else in the storage it lies in."""
+    if record is not None and record.store is not None:
+        return record.store
+    return paths.absolute(folder.parent / sweep_record.STORE)
+
+
+def absolute(url: str) -> str:
+    """An address as a sweep remembers it: a folder by its whole path, for it may be resumed from elsewhere."""
+    return url if "://" in url or "::" in url else str(Path(url).expanduser().absolute())
+
+
+def placed(record: Record, url: str | None) -> Record:
+    """The record of a sweep that shares its stages there from now on; as it is without an address."""
+    return record if url is None else replace(record, store=absolute(url))
+
+
+def check_asked(url: str | None, workload: Workload, folder: AnyPath) -> None:
+    """InputError for a store that the workload has no use for, an address that can be none, or a place in the folder of
+    a sweep (of this one: `folder`), with which others' stages would be deleted."""
+    if url is None:
+        return
+    if not workload.stored:
+        raise InputError("--store", f"workload {workload.name} leaves no stages to store; leave it out")
+    open_files(url)
+    if "://" in url:
+        return
+    place = Path(absolute(url)).resolve()
+    for parent in (place, *place.parents):
+        if parent == Path(str(folder)).resolve() or (parent / sweep_record.FILE).is_file():
+            raise InputError(
+                "--store",
+                f"{url} lies in the folder of the sweep {parent.name} and would be deleted "
+                "with it; expected a place of its own",
+            )
+
+
+def user(record: Record) -> str:
+    """The name under which a sweep refers to its stages."""
+    return f"{record.sweep}-{record.sweep_id[:8]}"
+
+
+class Sharing:
+    """How a sweep shares its stages while it runs; InputError if its store is none that can be read."""
+
+    def __init__(
+        self, folder: AnyPath, record: Record, books: Books, on_code_change: str, say: Callable[[str], None]
+    ) -> None:
+        self.url, self.user = address(folder, record), user(record)
+        self._books, self._on_code_change, self._say = books, on_code_change, say
+        self._store = Store(self.url) if books.workload.stored else None
+        self._before: dict[str, str] = {}  # stage that was needed -> the weights it had then, if it was there
+        self._told = False
+
+    def claim(self, work: Work) -> Work:
+        """Before any of this work is done: refer to every stage it needs, and do with those of other code as was said.
+        The work, estimated without the stages that are there.
+
+        InputError if the store cannot be written, or if stages of other code are refused.
+        """
+        if self._store is None or not work.rows:
+            return work
+        self._store.check()
+        recompute = self._on_code_change == "recompute"
+        tree = stage_tree.build(self._books, work, self._store, recompute)
+        if tree.older:
+            note = code_note(self._books.workload, len(tree.older), self._on_code_change)
+            if not self._told:
+                self._say(note)
+            self._told = True
+        self._store.refer(self.user, tree.needed)
+        self._before = {
+            stage: tree.found[stage]["weights"] if stage in tree.found else "" for stage in tree.needed
+        } | self._before
+        if recompute:
+            for stage in tree.older:
+                self._store.supersede(stage)
+        return replace(work, seconds=tree.seconds)
+
+    def account(self) -> str | None:
+        """In words, what became of the stages that this run needed; None if it needed none."""
+        if self._store is None or not self._before:
+            return None
+        return in_words(self._store, self.user, self._before)
+
+
+def code_note(workload: Workload, count: int, on_code_change: str) -> str:
+    """What is done with stages of other code; InputError if they are refused."""
+    said = f"the code of {workload.name} changed since {count:,} of the stages in the store were computed"
+    if on_code_change == "refuse":
+        raise InputError("--on-code-change", f"{said}; reuse takes them, recompute replaces them")
+    return f"{said}, the version of their identity did not: " + (
+        "computing them again"
+        if on_code_change == "recompute"
+        else "reusing them (--on-code-change recompute replaces them)"
+    )
+
+
+def release(folder: AnyPath, record: Record) -> None:
+    """A sweep is gone: it needs no stage any more."""
+    store = Store(address(folder, record))
+    if store.exists():
+        store.forget(user(record))
+
+
+def withdraw(folder: AnyPath, record: Record, new_storage: bool) -> None:
+    """A sweep could not even begin: it leaves no reference, and no store in a storage that was made for it."""
+    with contextlib.suppress(InputError):
+        release(folder, record)
+        if new_storage and record.store is None:
+            Store(address(folder, record)).discard(folder_too=True)
+
+
+@dataclass(frozen=True)
+class Account:
+    """What became of the stages of a sweep. distinct: how many it needs; computed: by this sweep; reused: found in the
+    store; again: computations of its own that were started again after an expired lease; missing: not there (yet)."""
+
+    distinct: int
+    computed: int
+    reused: int
+    again: int
+    missing: int
+
+    def __str__(self) -> str:
+        words = (
+            f"stages: {self.distinct:,} distinct, {self.computed:,} computed, {self.reused:,} reused, "
+            f"{self.again:,} computed twice"
+        )
+        return (
+            words
+            + (" (after an expired lease)" if self.again else "")
+            + (f", {self.missing:,} not in the store" if self.missing else "")
+        )
+
+
+def account(store: Store, own: str, before: Mapping[str, str]) -> Account:
+    """What became of some stages for the sweep `own`. before: each of them with the weights that it had, or ""."""
+    found = stage_tree.records(store, before)
+    mine = [
+        record
+        for stage, record in found.items()
+        if record["meta"].get("sweep") == own and record["weights"] != before[stage]
+    ]
+    return Account(
+        len(before),
+        len(mine),
+        len(found) - len(mine),
+        sum(int(record["meta"].get("computed", 1)) - 1 for record in mine),
+        len(before) - len(found),
+    )
+
+
+def in_words(store: Store, own: str, before: Mapping[str, str]) -> str:
+    """The same as a line, also where the store cannot be asked."""
+    try:
+        return str(account(store, own, before))
+    except InputError as error:
+        return f"stages: {error}"
+
+
+def of_sweep(folder: AnyPath, record: Record) -> str:
+    """What became of all stages that a sweep ever needed, as a line."""
+    try:
+        store = Store(address(folder, record))
+        return in_words(store, user(record), dict.fromkeys(store.referred(user(record)), ""))
+    except InputError as error:
+        return f"stages: {error}"
+    except Damaged as error:
+        return f"stages: a reference in {address(folder, record)} is damaged: {error}"

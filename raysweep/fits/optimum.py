@@ -1,0 +1,243 @@
+"""The optimal rate: where a metric is best over the learning rate, or another axis, slice by slice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.fits.additive import additive_fit
+from raysweep.fits.draws import decades, draw_curves, even_in_log, repeated, usable
+from raysweep.fits.halving import more_columns
+from raysweep.fits.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, Fit, overall
+from raysweep.fits.turn import Turn, edge_slopes, find_turn, in_units_of_x
+from raysweep.reporting.selection import groups
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NEAR = 2  # grid points on either side of the lowest whose height is taken as it is
+FLATTENED = 0.9  # an edge slope below this share of the slope elsewhere heads for an optimum beyond
+ABOVE_NOISE = 10.0  # heights below this many noise standard deviations are taken as they are too
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """One slice: the turn in the units of the rate, and the lowest rate at which most draws diverged (inf if none)."""
+
+    turn: Turn
+    diverged_from: float
+    points: int
+    draws: int
+
+
+def fit_optimum(
+    frame: pd.DataFrame,
+    lr: str,
+    y: str,
+    by: str | Sequence[str] | None,
+    seed: str,
+    level: float = 0.95,
+    *,
+    turn: str = "min",
+    exact: bool = False,
+    logarithmic: bool | None = None,
+) -> Fit:
+    """The rate `lr` at which the mean over draws of `y` is lowest (turn="max": highest), one per value of `by`.
+
+    frame: one row per (slice, lr, draw), other columns are ignored. by: a column, several, or None for one slice. Only
+    rows that are ok (if there is a `status` column) with a finite value enter. A rate at which most draws diverged
+    (status diverged, or no finite value) bounds the grid: no row at or above it enters, and `.table.diverged_from`
+    says where that is (inf if nowhere). Works in log lr if `logarithmic`, or where that is None if `in_log` guesses so,
+    else in lr itself; a cliff towards divergence is flattened by a monotone map
+    (THEORY §7: no parabola through an asymmetric U), which moves no minimum. level: of each slice's interval; the
+    table also has low_simultaneous and high_simultaneous for all slices at once (Bonferroni). exact: no noise.
+
+    located: the curve clearly falls before and rises after. censored_low / censored_high: the optimum lies at or
+    beyond that edge of the grid, or cannot be told from it; `low` or `high` is what is known. monotone: the same
+    bounds, but the curve does not flatten towards the edge at all. undetermined: fewer than 5 rates, fewer than 2
+    draws, or neither a clear fall nor a clear rise. Raises ValueError for an unknown column, level or turn, for a rate
+    that is not finite, and for one that has no logarithm if `logarithmic`.
+    """
+    import pandas as pd
+
+    if not 0 < level < 1:
+        raise ValueError(f"level: expected a number between 0 and 1, got {level!r}")
+    if turn not in ("min", "max"):
+        raise ValueError(f"turn: expected min or max, got {turn!r}")
+    keys = [] if by is None else [by] if isinstance(by, str) else list(by)
+    frame = frame.reset_index(drop=True)
+    rows, dropped = usable(frame, y, [lr, seed, *keys])
+    rates = frame[lr].to_numpy(dtype=np.float64)
+    logarithmic = in_log(rates) if logarithmic is None else logarithmic
+    usable_rates = np.isfinite(rates) & ((rates > 0) | (not logarithmic))
+    if not usable_rates.all():
+        wanted = "rates above 0" if logarithmic else "finite values"
+        raise ValueError(f"{lr}: expected {wanted}, got {rates[~usable_rates][0]:g}")
+    notes = []
+    twice = repeated(rows, [lr, seed, *keys])
+    if twice:
+        notes.append(f"{twice} rows repeat a draw at the same point; each such draw enters with its mean")
+    bad = diverged(frame, y)
+    slices = list(groups(frame, keys))
+    strict = 1 - (1 - level) / max(len(slices), 1)
+    lines, used = [], 0
+    for values, part in slices:
+        limit = divergence(part[lr].to_numpy(float), bad[part.index])
+        inside = rows.loc[part.index.intersection(rows.index)]
+        inside = inside[inside[lr] < limit]
+        used += len(inside)
+        found = find_optimum(inside, lr, y, seed, level, turn, exact, limit, logarithmic, advise=True)
+        wide = found
+        if len(slices) > 1 and found.turn.status == LOCATED:
+            wide = find_optimum(inside, lr, y, seed, strict, turn, exact, limit, logarithmic)
+        partly = part.loc[bad[part.index] & (part[lr] < limit), lr]
+        lines.append({**dict(zip(keys, values, strict=True)), **line(found, wide, partly, turn)})
+    nothing = find_optimum(rows[:0], lr, y, seed, level, turn, exact, float("inf"), logarithmic)
+    shape = {**dict.fromkeys(keys, np.nan), **line(nothing, nothing, frame[lr][:0], turn)}  # where no slice gives one
+    table = pd.DataFrame(lines, columns=list(shape))
+    if len(rows) > used:
+        dropped["at or above a rate at which most draws diverged"] = len(rows) - used
+    notes += [note for note in table["note"].unique() if note]
+    methods = [method for method in table["method"].unique() if method != "none"]
+    return Fit(
+        kind="optimum",
+        level=level,
+        points=int(rows[lr].nunique()),
+        draws=int(rows[seed].nunique()),
+        rows=used,
+        dropped=dropped,
+        scale="linear",
+        method="; ".join(methods) or "none",
+        table=table,
+        crossings=pd.DataFrame(),
+        notes=tuple(notes),
+        **overall(table),
+    )
+
+
+def in_log(rates: np.ndarray) -> bool:
+    """Whether rates of which nobody said the scale are read in log: they are above 0, and span more than a decade or
+    are spread more evenly there."""
+    every = np.unique(rates)
+    return decades(every) or even_in_log(every)
+
+
+def diverged(frame: pd.DataFrame, y: str) -> np.ndarray:
+    """Which rows diverged, boolean array: by their status, or because an ok row has no finite value."""
+    lost = ~np.isfinite(frame[y].to_numpy(dtype=np.float64))
+    if "status" not in frame.columns:
+        return lost
+    status = frame["status"].to_numpy()
+    return np.asarray((status == "diverged") | ((status == "ok") & lost), dtype=bool)
+
+
+def divergence(rates: np.ndarray, bad: np.ndarray) -> float:
+    """The lowest rate, above one that most draws survived, at which most draws diverged; inf if there is none."""
+    survived = False
+    for rate in np.unique(rates):
+        share = float(bad[rates == rate].mean())
+        if share > 0.5 and survived:
+            return float(rate)
+        survived |= share <= 0.5
+    return float("inf")
+
+
+def find_optimum(
+    rows: pd.DataFrame,
+    lr: str,
+    y: str,
+    seed: str,
+    level: float,
+    turn: str,
+    exact: bool,
+    limit: float,
+    logarithmic: bool,
+    advise: bool = False,
+) -> Optimum:
+    """The optimum of the usable rows of one slice, all of rates below `limit`."""
+    curves = draw_curves(rows, lr, y, seed)
+    values = curves.values if turn == "min" else -curves.values
+    if not len(curves.x):
+        return Optimum(Turn(note="no usable rows"), limit, 0, 0)
+    first = float(curves.x[0])
+    u = np.log(curves.x / first) if logarithmic else curves.x
+    flattened = without_cliffs(values)
+    found = find_turn(u, flattened, level, exact, advise, logarithmic=False)
+    if flattened is not values and found.status == LOCATED:
+        # flattening one side hides how uneven the two are, from which the interval learns what the grid leaves open
+        steep = find_turn(u, values, level, exact, logarithmic=False)
+        if steep.status == LOCATED:
+            spread = max(found.method_spread, steep.method_spread, abs(found.estimate - steep.estimate))
+            found = replace(
+                found, low=min(found.low, steep.low), high=max(found.high, steep.high), method_spread=spread
+            )
+    if logarithmic:
+        method = found.method + ("" if found.method == "none" else f", in log {lr}")
+        found = replace(in_units_of_x(found, first), method=method)
+    if found.status == MONOTONE and (flattens(u, values, found.high == np.inf) or np.isfinite(limit)):
+        # it heads for an optimum beyond the edge; and a fall that ends in divergence does turn
+        found = replace(found, status=CENSORED_HIGH if found.high == np.inf else CENSORED_LOW)
+    if np.isfinite(limit) and found.status == CENSORED_HIGH:
+        found = replace(found, note="best towards the rate at which most draws diverge")
+    return Optimum(found, limit, len(curves.x), len(values))
+
+
+def flattens(u: np.ndarray, values: np.ndarray, upwards: bool) -> bool:
+    """Whether the mean curve is less steep in the third of the rates nearest its better edge than in the rest."""
+    near, rest, _ = edge_slopes(u, additive_fit(values).curve, upwards)
+    return abs(near) < FLATTENED * abs(rest)
+
+
+def without_cliffs(values: np.ndarray) -> np.ndarray:
+    """values[draw, point] with heights far above the lowest point taken to their logarithm, minimum in place.
+
+    A height h of the mean curve above its lowest point becomes s(1 + log h/s) beyond s, the height that the curve
+    reaches within two grid points of the lowest (or ten standard deviations of the noise there, if that is more). What
+    a draw differs from the mean is scaled alike, but never below the noise around the lowest point, so that pooling
+    it cannot make the answer look surer.
+    """
+    if not values.size or not np.isfinite(values).any(axis=1).all():
+        return values
+    fit = additive_fit(values)
+    height = fit.curve - fit.curve.min()
+    lowest = int(np.argmin(height))
+    near = slice(max(lowest - NEAR, 0), lowest + NEAR + 1)
+    noise = np.sqrt(np.nanmean(fit.residual**2, axis=0))
+    draws, points = values.shape
+    noise *= np.sqrt(draws * points / max(fit.degrees, 1))  # what the fit has taken from the residuals
+    bottom = float(np.sqrt(np.mean(noise[near] ** 2)))
+    size = max(float(height[near].max()), ABOVE_NOISE * bottom)
+    far = height > size
+    if not size > 0 or not far.any():
+        return values
+    bent, slope = np.where(far, size * (1 + np.log(np.where(far, height, size) / size)), height), np.ones(points)
+    keep = np.divide(bottom, noise, out=np.ones(points), where=noise > bottom)
+    slope[far] = np.maximum(size / height[far], keep[far])
+    level = np.nanmean(values - fit.curve - fit.residual, axis=1, keepdims=True)  # each draw's own, which is kept
+    return np.asarray(fit.curve.min() + bent + level + slope * fit.residual)
+
+
+def line(found: Optimum, wide: Optimum, partly: pd.Series, turn: str) -> dict[str, Any]:
+    """One slice as a row of the table."""
+    one, note = found.turn, found.turn.note
+    if len(partly) and one.status == LOCATED and one.high >= partly.min():
+        note = "; ".join([*([note] if note else []), "some draws diverged within the interval and are missing there"])
+    return {
+        "estimate": one.estimate,
+        "low": one.low,
+        "high": one.high,
+        "status": one.status,
+        "low_simultaneous": wide.turn.low,
+        "high_simultaneous": wide.turn.high,
+        "method_spread": one.method_spread,
+        "diverged_from": found.diverged_from,
+        "points": found.points,
+        "draws": found.draws,
+        "turn": turn,
+        "method": one.method,
+        "note": note,
+        **more_columns(one.more),
+    }

@@ -1,0 +1,188 @@
+"""The optimal-rate regime: how the optimal rate moves with pretraining length, and what tuning it makes of a metric.
+
+Paper O §3.4.2 and Fig. 7 tell three cases apart by what follows from them: a constant optimal rate (both losses end up
+worse for large lengths), a slowly decreasing one (the in-domain loss may improve, the pretraining loss degrades) and
+a quickly decreasing one (both improve). The paper puts no number on slow and quick. Two answers stand side by side:
+`verdict` has bounds on the slope, which are this project's own; `case_of` is the paper's case, by the losses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raysweep.fits.optimum import fit_optimum
+from raysweep.fits.result import LOCATED, UNDETERMINED, Fit
+from raysweep.fits.signs import t_quantile
+from raysweep.fits.slope import Slopes
+from raysweep.fits.tuned import at_rates, tuned_rates
+from raysweep.fits.turn import Turn
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CONSTANT, INCREASING = "constant", "increasing"
+SLOWLY, QUICKLY = "slowly decreasing", "quickly decreasing"
+VERDICTS = (CONSTANT, SLOWLY, QUICKLY, INCREASING, UNDETERMINED)
+
+NO_CASE = "none of the three"
+
+FLAT = 0.1  # |d log rate / d log length|: a factor 1.26 per decade of length, less than one step (1.32) of O's 27 rates
+QUICK = -0.5
+FEWEST_LENGTHS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Regime:
+    """How log optimal rate runs against log length, by least squares with equal weights.
+
+    slope: NaN unless every length that counts is located; low, high: its interval at `level`, infinite where lengths
+    with a censored optimum leave that side open. located, bounded, left_out: lengths with an optimum, with a bound
+    only, and with neither (they do not count). intercept: of log rate at log length 0, for drawing.
+    optimum: the fit per length. tuned: one row per length with the metric at the tuned rate (mean, low, high, draws;
+    `rate`, and `censored` where that is the best of the grid because the optimum is
+    censored). trend: how that runs over the length.
+    beside: the same two for other metrics at the same rates.
+    """
+
+    verdict: str
+    slope: float
+    low: float
+    high: float
+    intercept: float
+    level: float
+    located: int
+    bounded: int
+    left_out: int
+    draws: int
+    optimum: Fit
+    tuned: pd.DataFrame
+    trend: Turn
+    beside: dict[str, tuple[pd.DataFrame, Turn]]
+    note: str = ""
+
+
+def verdict(low: float, high: float) -> str:
+    """The regime that an interval of the slope d log rate / d log length proves; undetermined if it proves none.
+
+    constant: within ±0.1, too little for O's grid of rates to show over a decade of length. increasing: above 0.
+    quickly decreasing: at or below -1/2; slowly decreasing: below 0 and above -1/2. Why -1/2: at a given rate the
+    weights move about the same distance whatever the length, in proportion to the rate (O App. C.1, Fig. 8), and
+    moving by a distance costs curvature times its square; if the curvature grows in proportion to the length, the
+    cost at the tuned rate grows unless the rate falls at least as length^(-1/2). It is a convention of this project:
+    O tells slow from quick by what tuning does to the losses, see `case_of`.
+    """
+    if low > -FLAT and high < FLAT:
+        return CONSTANT
+    if low > 0:
+        return INCREASING
+    if high <= QUICK:
+        return QUICKLY
+    if high < 0 and low > QUICK:
+        return SLOWLY
+    return UNDETERMINED
+
+
+def case_of(in_domain: Turn, pretraining: Turn) -> str:
+    """The case of O §3.4.2 that the losses at the tuned rate show, however the rate moves: quickly decreasing if both
+    improve with length, slowly decreasing if the in-domain loss improves and the pretraining loss degrades in the end,
+    constant if both degrade in the end.
+
+    A loss degrades in the end if it clearly rises after its lowest point. It improves if no such rise was shown, and
+    it clearly falls, from the middle length to the longest, too. Undetermined where a loss shows neither.
+    """
+    cases = {
+        ("improves", "improves"): QUICKLY,
+        ("improves", "degrades"): SLOWLY,
+        ("degrades", "degrades"): CONSTANT,
+        ("degrades", "improves"): NO_CASE,
+    }
+    return cases.get((in_the_end(in_domain), in_the_end(pretraining)), UNDETERMINED)
+
+
+def in_the_end(trend: Turn) -> str:
+    """Whether a metric improves or degrades up to the longest length; empty where neither was shown."""
+    if trend.climbs:
+        return "degrades"
+    return "improves" if trend.falls and trend.late_gain else ""
+
+
+def fit_regime(
+    frame: pd.DataFrame,
+    lr: str,
+    length: str,
+    y: str,
+    seed: str,
+    level: float = 0.95,
+    *,
+    turn: str = "min",
+    exact: bool = False,
+    beside: Mapping[str, str] | None = None,
+) -> Regime:
+    """The regime of one setting: rows as for `fit_optimum`, with a column `length`.
+
+    beside: other metrics to follow at the tuned rate, each with its better direction (min or max).
+    The slope's interval has the draw as the unit (jackknife over draws, Student's t), because draws share their data
+    over rates and lengths; it holds for every interpolation used. A length whose optimum is censored enters with its
+    bound, and makes the interval as wide as the bound leaves it; one whose optimum is undetermined is left out and
+    counted, as are lengths 0 and inf, which have no logarithm. Raises ValueError as `fit_optimum` does.
+    """
+    frame = frame.reset_index(drop=True)
+    fit = fit_optimum(frame, lr, y, length, seed, level, turn=turn, exact=exact, logarithmic=True)
+    at = fit.table[length].to_numpy(float)
+    counts = np.isfinite(at) & (at > 0) & (fit.table["status"] != UNDETERMINED).to_numpy()
+    table = fit.table[counts]
+    found = table[table["status"] == LOCATED]
+    slopes = Slopes(table, frame, fit, lr, length, y, seed, turn)
+    low = high = slope = intercept = np.nan
+    note = ""
+    if len(table) < FEWEST_LENGTHS:
+        note = f"{len(table)} lengths with an optimum or a bound, at least {FEWEST_LENGTHS} are needed"
+    else:
+        low, high = slopes.interval(level, exact)
+        if len(found) == len(table):
+            slope, intercept = slopes.line()
+    word = verdict(low, high) if np.isfinite(low) or np.isfinite(high) else UNDETERMINED
+    if word == UNDETERMINED and not note:
+        if high < 0:
+            note = "decreasing; whether slowly or quickly is not decided"
+        elif len(found) < len(table) and not (np.isfinite(low) and np.isfinite(high)):
+            note = "lengths with a censored optimum leave it open"
+        else:
+            note = "the interval of the slope holds more than one regime"
+    rates = tuned_rates(fit, frame, lr, length, y, seed, turn)
+    tuned, trend = at_rates(frame, rates, lr, length, y, seed, level, turn, exact)
+    return Regime(
+        verdict=word,
+        slope=slope,
+        low=low,
+        high=high,
+        intercept=intercept,
+        level=level,
+        located=len(found),
+        bounded=len(table) - len(found),
+        left_out=len(fit.table) - len(table),
+        draws=fit.draws,
+        optimum=fit,
+        tuned=tuned,
+        trend=trend,
+        beside={
+            name: at_rates(frame, rates, lr, length, name, seed, level, better, exact)
+            for name, better in (beside or {}).items()
+        },
+        note=note,
+    )
+
+
+def draws_to_halve(draws: int, level: float) -> int:
+    """How many draws would make an interval by Student's t half as wide, the scatter between draws being what it is."""
+    if draws < 2:
+        return draws
+    wanted = t_quantile(level, draws - 1) / np.sqrt(draws) / 2
+    more = draws
+    while t_quantile(level, more - 1) / np.sqrt(more) > wanted:
+        more += 1
+    return more

@@ -1,0 +1,1 @@
+"""The record of a sweep: its rows, in immutable segments."""

@@ -1,0 +1,60 @@
+"""Many small segments of a ledger become few large ones, which read faster: a bucket takes a request for each.
+
+Only the driver that holds the sweep does this. A merged segment is published, and read back, before those that it
+replaces are removed, so wherever this ends the ledger holds every row: once, or twice with equal content, of which
+readers count one (ledger.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+from raysweep.ledger import segments
+from raysweep.storage import files
+from raysweep.storage.paths import AnyPath
+
+MORE_THAN = 100
+"""Segments that are left as they are."""
+ROWS = 20_000
+"""Rows from which a merged segment is large enough (about 10 MB)."""
+
+
+def compact(folder: AnyPath, still_ours: Callable[[], None] = lambda: None) -> int:
+    """Merge the segments of a ledger that are not merged yet, if there are more than MORE_THAN; returns how many were.
+
+    still_ours: raises if the sweep is not ours any more; asked before anything is removed. Damaged segments stay.
+    """
+    listed = segments.segments(folder)
+    small = [path for path in listed if not path.name.startswith(segments.MERGED)]
+    if len(small) <= MORE_THAN:
+        return 0
+    number = max((int(path.name.split("-")[1]) for path in listed if path not in small), default=0)
+    merged, rows, parts = 0, 0, list[tuple[AnyPath, list[segments.Row]]]()
+    for path, found in segments.load(small, missing=True):
+        if found is not None:
+            parts.append((path, found))
+            rows += len(found)
+        if parts and (rows >= ROWS or path is small[-1]):
+            number += 1
+            _merge(folder, number, parts, still_ours)
+            merged, rows, parts = merged + len(parts), 0, []
+    return merged
+
+
+def _merge(
+    folder: AnyPath, number: int, parts: list[tuple[AnyPath, list[segments.Row]]], still_ours: Callable[[], None]
+) -> None:
+    winners: dict[tuple[str, int], segments.Row] = {}
+    for _, rows in parts:
+        for row in rows:
+            key = (row["cell"], row["seed"])
+            if key not in winners or row["attempt"] > winners[key]["attempt"]:
+                winners[key] = row
+    names = hashlib.sha256("\n".join(path.name for path, _ in parts).encode()).hexdigest()
+    path = folder / f"{segments.MERGED}{number:06d}-{names[:16]}.jsonl"
+    segments.write_segment(path, winners.values())
+    if len(segments.read_segment(path)) != len(winners):  # or it raises Damaged: nothing is removed then
+        raise segments.Damaged(f"{path}: is not what was written there")
+    still_ours()
+    files.remove([part for part, _ in parts])

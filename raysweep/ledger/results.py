@@ -1,0 +1,77 @@
+"""The rows of a sweep as a tidy table, in plan order and then by seed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from raysweep import workloads
+from raysweep.ledger import segments
+from raysweep.plan.planning import Cells
+from raysweep.storage.paths import AnyPath
+
+if TYPE_CHECKING:
+    import pandas
+
+FORMATS = ("csv", "json", "parquet")
+
+
+def frame(
+    sweep: str, space_workload: str, cells: Cells, seeds: list[int], rows: dict[tuple[str, int], segments.Row]
+) -> pandas.DataFrame:
+    """One line per row that the ledger has: sweep, cell, seed, status, parameters, metrics, code_version, seconds."""
+    import numpy as np
+    import pandas
+
+    found = [
+        (index, rows[key])
+        for index, cell in enumerate(cells.ids)
+        for seed in sorted(seeds)
+        if (key := (cell, seed)) in rows
+    ]
+    indices = np.asarray([index for index, _ in found], dtype=np.int64)
+    listed = [row for _, row in found]
+    names = workloads.get(space_workload).metric_names()
+    extra = sorted({name for row in listed for name in row["metrics"]}.difference(names))
+    columns: dict[str, Any] = {
+        "sweep": np.full(len(found), sweep, dtype=object),
+        "cell": [row["cell"] for row in listed],
+        "seed": np.asarray([row["seed"] for row in listed], dtype=np.int64),
+        "status": [row["status"] for row in listed],
+        **cells.take(indices),
+    }
+    for name in (*names, *extra):
+        columns[name] = np.asarray([row["metrics"].get(name, np.nan) for row in listed], dtype=np.float64)
+    columns["code_version"] = [row["code_version"] for row in listed]
+    columns["seconds"] = np.asarray([row["seconds"] for row in listed], dtype=np.float64)
+    return pandas.DataFrame(columns)
+
+
+def dump(table: pandas.DataFrame, kind: str) -> bytes:
+    """A table as csv, json (a list of objects; NaN is null, infinities are words) or parquet, in full precision."""
+    import io
+
+    if kind == "csv":
+        return table.to_csv(index=False, lineterminator="\n").encode()
+    if kind == "json":
+        lines = [
+            json.dumps({name: _json(value) for name, value in record.items()}, allow_nan=False)
+            for record in table.to_dict("records")
+        ]
+        return ("[\n" + ",\n".join(lines) + "\n]\n").encode()
+    buffer = io.BytesIO()
+    table.to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+def write(table: pandas.DataFrame, kind: str, path: AnyPath) -> None:
+    """Put a table into a file, whole or not at all."""
+    from raysweep.storage import files
+
+    files.replace(path, dump(table, kind))
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, float):
+        return None if value != value else segments.encode(value)
+    return value

@@ -1,0 +1,158 @@
+"""The ledger: finished rows in immutable segments. It is the truth about a sweep.
+
+A segment is a JSON-lines file, one row a line, closed by a trailer {"rows": count, "sha256": digest of all bytes before
+it}. It is published in one step and never changed; a segment whose trailer is missing or wrong is damaged, and its rows
+are computed again. JSON has no NaN and no infinity: they stand as the words "NaN", "Infinity" and "-Infinity".
+
+Many small segments are merged into larger ones (compaction.py). A merged segment is there before the first of those
+that it replaces is gone, so a reader meets a row once or twice but never not at all, and counts it once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from raysweep.storage import files
+from raysweep.storage.paths import AnyPath
+
+Row = dict[str, Any]
+"""cell, seed, status, attempt, seconds, code_version, metrics {name: float}; error (a traceback) if it failed."""
+
+MERGED = "merged-"
+REQUESTS = 32  # to a bucket at a time, each of which takes some 20 ms
+LISTINGS = 20  # after which a segment that is listed but not there counts as damaged
+
+WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+class Damaged(Exception):
+    """A segment that does not agree with its trailer."""
+
+
+@dataclass
+class Contents:
+    """All rows of a ledger, one per (cell, seed), and the segments that could not be read."""
+
+    rows: dict[tuple[str, int], Row] = field(default_factory=dict)
+    damaged: list[AnyPath] = field(default_factory=list)
+    repeated: int = 0
+
+
+def encode(value: float) -> float | str:
+    """A number as JSON can carry it."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
+def segment_path(folder: AnyPath, pack: str, attempt: int) -> AnyPath:
+    """Where a pack's rows go; the same rows have the same place, so nobody can publish them twice."""
+    return folder / f"{pack}-{attempt}.jsonl"
+
+
+def write_segment(path: AnyPath, rows: Iterable[Row]) -> bool:
+    """Publish rows as one segment; False if a segment of that name was published before."""
+    lines = []
+    for row in rows:
+        metrics = {name: encode(value) for name, value in row["metrics"].items()}
+        lines.append(json.dumps({**row, "metrics": metrics}, separators=(",", ":"), allow_nan=False))
+    body = "".join(line + "\n" for line in lines).encode()
+    trailer = json.dumps({"rows": len(lines), "sha256": hashlib.sha256(body).hexdigest()})
+    return files.publish(path, body + trailer.encode() + b"\n")
+
+
+def read_segment(path: AnyPath) -> list[Row]:
+    """The rows of a segment; Damaged if a byte is missing or changed."""
+    content = path.read_bytes()
+    cut = content.rfind(b"\n", 0, -1) + 1
+    try:
+        trailer = json.loads(content[cut:])
+        if trailer["sha256"] != hashlib.sha256(content[:cut]).hexdigest() or not content.endswith(b"\n"):
+            raise Damaged(f"{path}: its rows do not match its checksum")
+        rows = [json.loads(line) for line in content[:cut].splitlines()]
+        if len(rows) != trailer["rows"]:
+            raise Damaged(f"{path}: {len(rows)} rows where {trailer['rows']} were written")
+        for row in rows:
+            row["metrics"] = {
+                name: WORDS[value] if isinstance(value, str) else value for name, value in row["metrics"].items()
+            }
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise Damaged(f"{path}: not a whole segment ({error})") from None
+    return rows
+
+
+def segments(folder: AnyPath) -> list[AnyPath]:
+    """The segments of a ledger in the order in which they count: merged ones first, then by name."""
+    return sorted(folder.glob("*.jsonl"), key=lambda path: (not path.name.startswith(MERGED), path.name))
+
+
+def read(folder: AnyPath) -> Contents:
+    """Every row of the ledger. A later attempt at a row replaces an earlier one; of one attempt the first counts."""
+    listed = segments(folder)
+    for left in reversed(range(LISTINGS)):
+        contents = Contents()
+        try:
+            for path, rows in load(listed, missing=left == 0):
+                _enter(contents, path, rows)
+        except FileNotFoundError:  # merged since it was listed
+            listed = segments(folder)
+            continue
+        now = segments(folder)  # a merger in the middle of a listing may hide both the old segment and the new one
+        if _merged(now) <= _merged(listed):
+            break
+        listed = now
+    return contents
+
+
+def load(paths: Sequence[AnyPath], missing: bool = False) -> Iterator[tuple[AnyPath, list[Row] | None]]:
+    """Segments with their rows, None for one that is damaged; of one that is not there, FileNotFoundError, or with
+    `missing` None as well."""
+    if not paths or isinstance(paths[0], Path):
+        yield from zip(paths, (_rows(path, missing) for path in paths), strict=True)
+        return
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        yield from zip(paths, pool.map(lambda path: _rows(path, missing), paths), strict=True)
+
+
+def _rows(path: AnyPath, missing: bool) -> list[Row] | None:
+    try:
+        return read_segment(path)
+    except Damaged:
+        return None
+    except FileNotFoundError:
+        if missing:
+            return None
+        raise
+
+
+def _enter(contents: Contents, path: AnyPath, rows: list[Row] | None) -> None:
+    if rows is None:
+        contents.damaged.append(path)
+        return
+    for row in rows:
+        key = (row["cell"], row["seed"])
+        known = contents.rows.get(key)
+        if known is not None:
+            contents.repeated += 1
+        if known is None or row["attempt"] > known["attempt"]:
+            contents.rows[key] = row
+
+
+def _merged(paths: Iterable[AnyPath]) -> set[str]:
+    return {path.name for path in paths if path.name.startswith(MERGED)}
+
+
+def set_aside(path: AnyPath) -> AnyPath:
+    """Rename a damaged segment so that it is kept for inspection and its place is free again."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    path.rename(str(aside))
+    return aside

@@ -1,0 +1,209 @@
+"""The record of a sweep: what was asked, in one file written before any work. Without it the sweep does not exist."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import re
+import shlex
+import shutil
+import uuid
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from raysweep.errors import InputError, unknown
+from raysweep.ledger import segments
+from raysweep.space.schema import plain_name, restore
+from raysweep.storage import driver_lock, files, leases, paths, signs
+from raysweep.storage.paths import AnyPath
+
+FORMAT = 1
+STORE = "store"
+RESERVED = ("mlflow.db", "mlflow-artifacts", STORE)
+FILE, LEDGER, LOGS = "sweep.json", "ledger", "logs"
+DELETING = "sweep.deleting.json"
+"""The record of a sweep whose deletion has begun, so that not all of it may be there any more."""
+REPORT, PART = "report", "report-part"
+"""Folders of its report, and of that of a part of it which was asked for."""
+INSIDE = (FILE, DELETING, driver_lock.FILE, signs.PHASE, signs.MIRRORED, LEDGER, LOGS, REPORT, PART, "tune")
+
+
+@dataclass(frozen=True)
+class Record:
+    """sweep: its name; sweep_id: unique, new for every sweep that is started afresh; space: resolved, as plain data;
+    tracking_uri: where it is mirrored (without credentials), None for nowhere; runs_per: what has a run there of its
+    own, cell, pack or sweep (None: of a time when their number alone decided); store: where its stages are shared, None
+    for the storage's own."""
+
+    sweep: str
+    sweep_id: str
+    space: dict[str, Any]
+    tracking_uri: str | None
+    created: str
+    format: int = FORMAT
+    runs_per: str | None = None
+    store: str | None = None
+
+
+def create(folder: AnyPath, sweep: str, space: dict[str, Any], tracking_uri: str | None, runs_per: str) -> Record:
+    """Start the record of a new sweep; FileExistsError if there is one."""
+    record = Record(
+        sweep, uuid.uuid4().hex, space, tracking_uri, datetime.now(UTC).isoformat(timespec="seconds"), runs_per=runs_per
+    )
+    if isinstance(folder, Path):  # a bucket has no folders
+        if folder.exists() and not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, f"{folder.name} in it is a file", str(folder))
+        folder.mkdir(parents=True, exist_ok=True)
+        for inner in (LEDGER, LOGS):
+            (folder / inner).mkdir(exist_ok=True)
+    if not files.publish(folder / FILE, _encode(record)):
+        raise FileExistsError(folder / FILE)
+    return record
+
+
+def abandon(folder: AnyPath, storage_too: bool) -> None:
+    """Take away those folders made for a sweep that are empty; storage_too: also the storage, if it was made for it."""
+    if not isinstance(folder, Path):  # a bucket has none
+        return
+    for made in (folder / LEDGER, folder / LOGS, folder, *([folder.parent] if storage_too else [])):
+        with contextlib.suppress(OSError):  # there is something in it
+            made.rmdir()
+
+
+def withdraw(folder: AnyPath, storage_too: bool) -> None:
+    """Take back the creation of a record, by whoever holds the sweep's lock. Nothing else is taken away: rows that lay
+    there without a record stay."""
+    _without(folder, FILE)
+    abandon(folder, storage_too)
+
+
+def _without(folder: AnyPath, record: str) -> None:
+    """Remove the last files of a sweep: its record, and the lock that is held (that of a bucket is given back)."""
+    (folder / record).unlink()
+    if isinstance(folder, Path):
+        (folder / driver_lock.FILE).unlink()
+
+
+def update(folder: AnyPath, record: Record) -> None:
+    """Replace the record, in one step."""
+    files.replace(folder / FILE, _encode(record))
+
+
+def load(folder: AnyPath, to_delete: bool = False) -> Record | None:
+    """The record of a sweep, or None if there is no such sweep; InputError if it cannot be understood, and unless
+    `to_delete` if the deletion of the sweep has begun."""
+    for path in (folder, *(folder / inner for inner in INSIDE)):  # a name is a folder of this storage, not a way out
+        if isinstance(path, Path) and path.is_symlink():
+            raise InputError(str(path), "is a link; expected to lie in the storage itself")
+    try:
+        text = _text(folder, to_delete)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except UnicodeDecodeError:
+        raise InputError(str(folder / FILE), "not the record of a sweep (not UTF-8)") from None
+    try:
+        plain = json.loads(text)
+        if plain["format"] != FORMAT:
+            raise InputError("format", f"{plain['format']} where this version reads {FORMAT}")
+        plain["space"] = restore(_decode(plain["space"])).as_dict()
+        plain_name(plain["sweep"], "sweep")  # what follows from both are names of files and filters of searches
+        if not re.fullmatch(r"[0-9a-f]{32}", plain["sweep_id"]):
+            raise InputError("sweep_id", "expected 32 hexadecimal digits")
+        for key in ("tracking_uri", "store", "runs_per"):
+            if not isinstance(plain.get(key), (str, type(None))):
+                raise InputError(key, "expected a text or null")
+        return Record(**plain)
+    except InputError as error:
+        raise InputError(str(folder / FILE), f"not the record of a sweep that can be read here ({error})") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(str(folder / FILE), f"not the record of a sweep ({error})") from None
+
+
+def _text(folder: AnyPath, to_delete: bool) -> str:
+    try:
+        return (folder / FILE).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        text = (folder / DELETING).read_text(encoding="utf-8")
+        if to_delete:
+            return text
+        raise InputError(
+            folder.name,
+            "is being deleted, or its deletion was cut short; finish that with: raysweep "
+            f"delete {folder.name} --storage {shlex.quote(str(folder.parent))}",
+        ) from None
+
+
+def sweeps(storage: AnyPath) -> list[str]:
+    """Names of the sweeps in a storage directory; InputError if it cannot be read."""
+    try:
+        return sorted({path.parent.name for name in (FILE, DELETING) for path in storage.glob(f"*/{name}")})
+    except OSError as error:
+        raise InputError("--storage", f"{storage} cannot be read ({error.strerror})") from None
+
+
+def find(storage: AnyPath, name: str) -> AnyPath:
+    """The folder of a sweep; InputError names the nearest if there is none. '-' and '_' may stand for each other."""
+    known = sweeps(storage)
+    alike = [entry for entry in known if entry.replace("-", "_") == name.replace("-", "_")]
+    chosen = name if name in known else (alike[0] if len(alike) == 1 else None)
+    if chosen is None:
+        if not known:
+            raise InputError(name, f"no such sweep: there is none in {storage}")
+        raise unknown(name, f"sweep in {storage}", name, known)
+    return storage / chosen
+
+
+def begin_deletion(folder: AnyPath) -> bool:
+    """From now on this is no sweep that anyone goes on with: on a disk in one step, and where it is full as well; in a
+    bucket the new name is there before the old one goes. False if its deletion had begun before."""
+    try:
+        (folder / FILE).rename(str(folder / DELETING))
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def keep(folder: AnyPath) -> None:
+    """Take back `begin_deletion`, before anything was deleted."""
+    (folder / DELETING).rename(str(folder / FILE))
+
+
+def delete(folder: AnyPath) -> None:
+    """Remove a sweep whose deletion has begun, by whoever holds its lock: the record last, so that what is left where
+    this is cut short is never taken for a sweep and can be deleted."""
+    if isinstance(folder, Path):
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path.name not in (DELETING, driver_lock.FILE):
+                path.unlink()
+    else:  # but for the lock, which is given back as always
+        kept = (DELETING, f"{leases.FOLDER}/")
+        if rest := [folder / name for name in paths.tree(folder) if not name.startswith(kept)]:
+            files.remove(rest)
+    _without(folder, DELETING)
+    abandon(folder, storage_too=False)
+
+
+def _encode(record: Record) -> bytes:
+    return (json.dumps(_plain(asdict(record)), indent=1, allow_nan=False) + "\n").encode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        encoded = segments.encode(value)
+        return {"float": encoded} if isinstance(encoded, str) else encoded
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return [_plain(entry) for entry in value] if isinstance(value, (list, tuple)) else value
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {"float"} and value["float"] in segments.WORDS:
+            return segments.WORDS[value["float"]]
+        return {key: _decode(entry) for key, entry in value.items()}
+    return [_decode(entry) for entry in value] if isinstance(value, list) else value

@@ -1,0 +1,1 @@
+"""What is to be computed: cells, identities, packs, cost."""

@@ -1,0 +1,1 @@
+"""What each kind of analysis fits, shows and says."""

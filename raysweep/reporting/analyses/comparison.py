@@ -1,0 +1,199 @@
+"""The comparison of several sweeps, which every report over more than one has: each against the first, draw by draw."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.fits.comparison import HIGHER, LOWER, UNTESTED, over_cells, paired, per_cell
+from raysweep.reporting.analyses.section import Drawing, Section
+from raysweep.reporting.design import Design, values_in
+from raysweep.reporting.figures.lines import Series, curves_figure
+from raysweep.reporting.figures.style import picked
+from raysweep.reporting.selection import CellMeans, all_keys, groups, heavy_rows, parameters_of, places_on
+from raysweep.reporting.words import counted, interval, number, plain, settings
+from raysweep.space.analyses import metrics_of
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+LEVEL = 0.95
+SAID = 3  # comparisons in the headline
+
+
+def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) -> Section:
+    """Figures and tables of each sweep less the first, for every metric that the analyses name."""
+    first, *others = design.names
+    said: list[str] = []
+    drawings: list[Drawing] = []
+    shown: list[dict[str, str]] = []
+    tables: dict[str, pd.DataFrame] = {}
+    parameters = parameters_of(frame, workload)
+    one = frame[frame["sweep"].astype(str) == first]
+    for place, name in enumerate(others, 1):
+        other = frame[frame["sweep"].astype(str) == name]
+        differing = differing_parameters(design, 0, place)
+        same = [parameter for parameter in parameters if parameter not in differing]
+        sides = [
+            f"{part} ({words})" if (words := values_in_words(design.spaces[k], differing)) else part
+            for k, part in ((place, name), (0, first))
+        ]
+        what = f"{sides[0]} less {sides[1]}"
+        if set(one["seed"]).isdisjoint(other["seed"]):
+            said.append(f"{what}: no seed in common, so draws cannot be compared in pairs")
+            continue
+        if not len(one[same].drop_duplicates().merge(other[same].drop_duplicates(), on=same)):
+            said.append(f"{what}: no cell of one has a partner in the other, all other parameters equal")
+            continue
+        for metric in metrics_named(design, workload, frame):
+            usable = [part[~heavy_rows(part, metric, workload)] for part in (one, other)]
+            pairs = paired(usable[0], usable[1], same, metric)
+            if not len(pairs):
+                said.append(f"{metric}, {what}: no pair of draws that are both ok and finite, and have a variance")
+                continue
+            table = per_cell(pairs, same)
+            whole = over_cells(pairs, same)
+            x, keys = laid_out(table, metric, design, workload)
+            stem = f"comparison_{metric}" if len(others) == 1 else f"comparison_{file_word(name, place)}_{metric}"
+            tables[stem] = table[[*keys, *([x] if x else []), *table.columns[len(same) :]]]
+            said.append(f"{metric}, {what}: {found(table, whole)}")
+            shown.append(shown_row(metric, name, table, whole, len(others) > 1))
+            if x:
+                caption = (
+                    f"{metric} of {what}, on the same draws: mean difference in each cell with its "
+                    f"{100 * LEVEL:g} % interval (pointwise: for one cell, not for all at once)."
+                )
+                drawings.append(Drawing(stem, caption, difference_figure(table, x, keys, metric, design, workload)))
+    more = f"; {len(said) - SAID} more are in the table" if len(said) > SAID else ""
+    headline = "; ".join(said[:SAID]) + more
+    return Section("Comparison of the sweeps", headline, method() if tables else [], drawings, shown, tables)
+
+
+def file_word(name: str, place: int) -> str:
+    """A sweep in the name of a file: by its place where what it is called is no plain name, which never begins so."""
+    return name if re.fullmatch(r"[\w.-]+", name) else f"_{place + 1}"
+
+
+def method() -> list[str]:
+    """How the numbers were made."""
+    return [
+        "Each draw is held against the draw of the same seed in the other sweep, at equal other parameters, so that "
+        "what the two share cancels. Intervals are Student's t over the draws' differences: in the figure for each "
+        "cell on its own, in the CSV for all cells at once too (Bonferroni). A cell is clearly higher or lower if p < "
+        f"{1 - LEVEL:.2g} after Holm's correction for all cells. The mean over cells is formed in each draw first, "
+        "over the cells that every draw has. Cells whose draws have no variance are left out."
+    ]
+
+
+def differing_parameters(design: Design, one: int, other: int) -> list[str]:
+    """Parameters that have one value in each of two sweeps, and not the same."""
+    return Design((design.spaces[one], design.spaces[other])).between()
+
+
+def values_in_words(space: Mapping[str, Any], names: list[str]) -> str:
+    """The values that tell a sweep from another."""
+    return ", ".join(f"{plain(name)} = {number(values_in(space, name)[0])}" for name in names)
+
+
+def metrics_named(design: Design, workload: Workload, frame: pd.DataFrame) -> list[str]:
+    """Every metric that the analyses name; where they name none, all that have a closed form, or else all."""
+    known = [metric.name for metric in workload.metrics if metric.name in frame.columns]
+    named: list[str] = []
+    for entry in design.analyses():
+        kind, options = next(iter(entry.items()))
+        named += metrics_of(options or {})
+        named += [options["x"], options["y"]] if kind == "relation" else []
+    return (
+        list(dict.fromkeys(name for name in named if name in known))
+        or [name for name in known if f"{name}_theory" in frame.columns]
+        or known
+    )
+
+
+def laid_out(table: pd.DataFrame, metric: str, design: Design, workload: Workload) -> tuple[str | None, list[str]]:
+    """The axis that differences are drawn over, None where there is but one cell, and the parameters that tell the
+    lines apart: as the first analysis of the metric has them, as far as they vary."""
+    varying = [name for name in parameters_of(table, workload) if table[name].nunique(dropna=False) > 1]
+    x, keys = None, []
+    for entry in design.analyses():
+        kind, options = next(iter(entry.items()))
+        if kind == "relation" or metric not in metrics_of(options or {}):
+            continue
+        x = next((options[key] for key in ("x", "length", "lr", "y") if options.get(key) in varying), None)
+        keys = [name for name in [options.get("y"), *(options.get("by") or [])] if name in varying and name != x]
+        if x:
+            break
+    x = x or max(varying, key=lambda name: table[name].nunique(), default=None)
+    return x, [key for key in all_keys(table, workload, x, keys, design) if key != x]
+
+
+def found(table: pd.DataFrame, whole: tuple[float, float, float, int, int]) -> str:
+    """What was found, how sure."""
+    mean, low, high, draws, cells = whole
+    if not cells:
+        text = f"no cell that all of {counted(draws, 'shared draw')} have"
+    elif mean == low == high:
+        text = f"{number(mean) if mean else 'no difference'} in every draw"
+    else:
+        known = interval(mean, low, high) if np.isfinite(low) else number(mean)
+        sure = f"{100 * LEVEL:g} %" if np.isfinite(low) else "no interval"
+        text = f"{known} on average over {counted(cells, 'cell')} ({sure}, {counted(draws, 'shared draw')})"
+    tested = table[table["status"] != UNTESTED]
+    if not len(tested):
+        return text
+    counts = ", ".join(f"{word} in {int((tested['status'] == word).sum())}" for word in (HIGHER, LOWER))
+    return f"{text}; clearly {counts} of {counted(len(tested), 'cell')} (Holm)"
+
+
+def shown_row(
+    metric: str, name: str, table: pd.DataFrame, whole: tuple[float, float, float, int, int], several: bool
+) -> dict[str, str]:
+    """One metric as ready text."""
+    mean, low, high, _, cells = whole
+    return {
+        "metric": metric,
+        **({"sweep": name} if several else {}),
+        "cells": f"{len(table):,}",
+        "draws": number(table["draws"].max()),
+        f"mean difference [{100 * LEVEL:g} %]": interval(mean, low, high) if cells else "–",
+        "smallest": number(table["difference"].min(), 3),
+        "largest": number(table["difference"].max(), 3),
+        "clearly higher": str(int((table["status"] == HIGHER).sum())),
+        "clearly lower": str(int((table["status"] == LOWER).sum())),
+    }
+
+
+def difference_figure(
+    table: pd.DataFrame, x: str, keys: list[str], metric: str, design: Design, workload: Workload
+) -> Figure:
+    """The differences over x, a line for each value of the first key, a panel for each of the others."""
+    table, at, categories = places_on(table, x, workload, design)
+    every = list(groups(table, keys[1:]))
+    panels = []
+    for k in picked(len(every), 9):
+        values, rows = every[k]
+        lines = []
+        slices = list(groups(rows, keys[:1]))
+        for j in picked(len(slices), 8):
+            label, part = slices[j]
+            part = part.sort_values(at)
+            low, high = (part[end].fillna(part["difference"]).to_numpy(float) for end in ("low", "high"))
+            means = CellMeans(
+                part[at].to_numpy(float), part["difference"].to_numpy(float), low, high, np.zeros(len(part), dtype=bool)
+            )
+            lines.append(Series(label[0] if label else "", settings(keys[:1], label, workload), means))
+        panels.append((settings(keys[1:], values, workload), lines))
+    return curves_figure(
+        panels,
+        x,
+        metric,
+        workload,
+        categories,
+        of="difference in ",
+        marks=f"mean difference, {100 * LEVEL:g} % interval",
+    )

@@ -1,0 +1,202 @@
+"""The relation analysis: does one metric predict another?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.fits.signs import t_quantile
+from raysweep.reporting.analyses.section import Drawing, Section
+from raysweep.reporting.design import NOTHING_DECLARED, Design
+from raysweep.reporting.figures.relation import Cloud, relation_figure
+from raysweep.reporting.selection import groups, heavy_rows, means_table, parameters_of
+from raysweep.reporting.words import counted, settings
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEVEL = 0.95
+STRONG, WEAK = 0.9, 0.5  # |rank correlation| from which x predicts y, and below which it hardly does
+
+
+@dataclass(frozen=True)
+class Rank:
+    """Spearman's rank correlation over cells, found in each draw: mean over draws with its interval.
+
+    cells: the most that a draw has. why: what is missing if there is no number.
+    """
+
+    mean: float
+    low: float
+    high: float
+    draws: int
+    cells: int
+    why: str = ""
+
+
+def relation_section(
+    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str, design: Design = NOTHING_DECLARED
+) -> Section:
+    """Figure and tables of one `relation` entry."""
+    import pandas as pd
+
+    x, y, by = options["x"], options["y"], list(options.get("by") or [])
+    by += [name for name in design.between() if name not in by and frame[name].nunique() > 1]
+    good = frame[frame["status"] == "ok"]
+    missing = good[x].isna() | ~np.isfinite(good[y].astype(float))
+    good = good[~missing]
+    title = f"Relation: does {x} predict {y}?"
+    if not len(good):
+        return Section(title, f"{x} and {y}: no row has both")
+    keys = [key for key in parameters_of(good, workload) if good[key].nunique(dropna=False) > 1]
+    cell = good.groupby(keys, dropna=False).ngroup() if keys else pd.Series(0, index=good.index)
+    good = good.assign(_cell=cell)
+    overall = rank_correlation(good, x, y)
+    parts = list(groups(good, by)) if by else []
+    ranks = [(settings(by, values, workload), rank_correlation(rows, x, y)) for values, rows in parts]
+
+    clouds = []
+    for k, (values, rows) in enumerate(parts or [((), good)]):
+        clouds.append(cloud(rows, x, y, values, ranks[k][0] if ranks else "", workload))
+    caption = (
+        f"Each point is a cell: {y} against {x}, means over draws ± one standard error (medians, open, where draws "
+        "have no variance)." + (" Infinite values stand apart at the right." if np.isinf(good[x]).any() else "")
+    )
+    shown = [row_of("all cells together", overall), *(row_of(label, rank) for label, rank in ranks)]
+    table = pd.DataFrame(
+        [
+            {
+                "group": label,
+                "rank_correlation": rank.mean,
+                "low": rank.low,
+                "high": rank.high,
+                "draws": rank.draws,
+                "cells": rank.cells,
+                "note": rank.why,
+            }
+            for label, rank in [("all", overall), *ranks]
+        ]
+    )
+    x_means, y_means = (means_table(good, keys, metric, workload) if keys else None for metric in (x, y))
+    tables = {f"{name}_ranks": table}
+    if x_means is not None and y_means is not None and len(y_means):
+        tables[f"{name}_cells"] = y_means.merge(x_means, on=keys, how="left", suffixes=(f"_{y}", f"_{x}"))
+    return Section(
+        title,
+        headline(x, y, overall, ranks),
+        paragraphs(good, x, int(missing.sum()), by),
+        [Drawing(name, caption, relation_figure(clouds, x, y, workload))],
+        shown,
+        tables,
+    )
+
+
+def rank_correlation(rows: pd.DataFrame, x: str, y: str) -> Rank:
+    """Spearman's correlation between x and y over the cells of each draw, then Student's t over draws.
+
+    rows: one per (_cell, seed). Infinite values rank highest (lowest), as ties among themselves. The interval is for
+    the expected rank correlation of one draw on these cells; it is cut at -1 and 1. A draw with fewer than 3 cells, or
+    without two different values of x and of y, has none.
+    """
+    from scipy.stats import spearmanr
+
+    found, cells = [], 0
+    for _, draw in rows.groupby("seed"):
+        mean = draw.groupby("_cell")[[x, y]].mean()  # a cell that was given twice in a draw counts once
+        cells = max(cells, len(mean))
+        if len(mean) >= 3 and mean[x].nunique() > 1 and mean[y].nunique() > 1:
+            found.append(float(spearmanr(mean[x], mean[y]).statistic))
+    values = np.array(found)
+    if not len(values):
+        why = "fewer than 3 cells" if cells < 3 else f"{x if rows[x].nunique() < 2 else y} does not vary"
+        return Rank(np.nan, np.nan, np.nan, 0, cells, why)
+    mean = float(values.mean())
+    if len(values) < 2:
+        return Rank(mean, np.nan, np.nan, 1, cells, "a single draw has no interval")
+    half = t_quantile(LEVEL, len(values) - 1) * float(values.std(ddof=1)) / np.sqrt(len(values))
+    return Rank(mean, max(mean - half, -1.0), min(mean + half, 1.0), len(values), cells)
+
+
+def cloud(rows: pd.DataFrame, x: str, y: str, values: tuple[Any, ...], label: str, workload: Workload) -> Cloud:
+    """One group of cells as points with error bars."""
+    rows = rows.assign(_heavy=heavy_rows(rows, y, workload))
+    grouped = rows.groupby("_cell")
+    heavy = grouped["_heavy"].any().to_numpy()
+    middle, spread = [], []
+    for metric in (x, y):
+        mean, error = grouped[metric].mean().to_numpy(float), grouped[metric].sem().to_numpy(float)
+        if metric == y:
+            mean = np.where(heavy, grouped[metric].median().to_numpy(float), mean)
+            error = np.where(heavy, 0.0, error)
+        middle.append(mean)
+        spread.append(np.nan_to_num(error))
+    return Cloud(values[0] if len(values) == 1 else label, label, middle[0], middle[1], spread[0], spread[1], heavy)
+
+
+def written(rank: Rank) -> str:
+    """A rank correlation with its interval."""
+    if not np.isfinite(rank.mean):
+        return f"none ({rank.why})"
+    if not np.isfinite(rank.low):
+        return f"{rank.mean:+.2f} (one draw)"
+    return f"{rank.mean:+.2f} [{rank.low:+.2f}, {rank.high:+.2f}]"
+
+
+def row_of(label: str, rank: Rank) -> dict[str, str]:
+    """One group as ready text."""
+    return {
+        "cells of": label,
+        "rank correlation [95 %]": written(rank),
+        "draws": str(rank.draws),
+        "cells": str(rank.cells),
+    }
+
+
+def headline(x: str, y: str, overall: Rank, ranks: list[tuple[str, Rank]]) -> str:
+    """Whether x predicts y, in one line."""
+    text = f"{x} {verdict(overall)} {y}: rank correlation {written(overall)}"
+    inside = [rank.mean for _, rank in ranks if np.isfinite(rank.mean)]
+    if inside:
+        low, high = min(inside), max(inside)
+        span = f"{low:+.2f}" if f"{low:+.2f}" == f"{high:+.2f}" else f"{low:+.2f} to {high:+.2f}"
+        text += f" over all cells, {span} within {counted(len(inside), 'group')}"
+    return text
+
+
+def verdict(rank: Rank) -> str:
+    """What a rank correlation and its interval say of a prediction."""
+    if not np.isfinite(rank.mean):
+        return "cannot be held against"
+    if not np.isfinite(rank.low):
+        return "is, in a single draw, beside"
+    if rank.low <= 0 <= rank.high:
+        return "does not predict"
+    return (
+        "predicts"
+        if abs(rank.mean) >= STRONG
+        else "only partly predicts"
+        if abs(rank.mean) >= WEAK
+        else ("hardly predicts")
+    )
+
+
+def paragraphs(good: pd.DataFrame, x: str, missing: int, by: list[str]) -> list[str]:
+    """How the number was made, and what did not enter as it stood."""
+    text = [
+        "Spearman's rank correlation over cells is found in each draw on its own, and the interval is Student's t over "
+        "draws: it holds for the mean rank correlation of a draw on these cells. The cells are the design and no "
+        "sample: a different grid would give a different number. Within a group only the other axes vary; a metric "
+        "that orders the cells of every group but not all cells together predicts only with the group known."
+    ]
+    infinite = int(np.isinf(good[x].astype(float)).sum())
+    if infinite:
+        text.append(
+            f"{x} is infinite in {infinite:,} of {counted(len(good), 'row')}: these rank beyond all others, tied."
+        )
+    if missing:
+        text.append(f"{counted(missing, 'ok row')} without a value of both metrics left out.")
+    return text if by else [text[0].split(" Within a group")[0], *text[1:]]

@@ -1,0 +1,210 @@
+"""The trend analysis: whether a metric rises or falls along an axis, and whether it does so throughout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.fits.draws import log_axis
+from raysweep.fits.result import EXACT
+from raysweep.fits.trend import FALLS, RISES, SAME, UNCLEAR, UNTESTED, fit_trend, holm, trend_verdict
+from raysweep.reporting.analyses.section import Drawing, Section
+from raysweep.reporting.design import NOTHING_DECLARED, Design
+from raysweep.reporting.figures.lines import curves_figure
+from raysweep.reporting.figures.series import base_metric, grid_theory, panels_of, with_theory
+from raysweep.reporting.selection import all_keys, groups
+from raysweep.reporting.words import counted, interval, number, plain
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COURSE = ("p_against", "p_along", "p_throughout")
+SUPPOSED = {  # what each p-value supposes, in plain words
+    "p_holm": "there is no trend",
+    "p_against_holm": "it never turns back",
+    "p_throughout_holm": "some step does not go its way",
+}
+
+
+def trend_section(
+    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str, design: Design = NOTHING_DECLARED
+) -> Section:
+    """Tests, figure and table of one `trend` entry."""
+    import pandas as pd
+
+    x, metric, level = options["x"], options["metric"], float(options.get("level", 0.95))
+    keys = all_keys(frame, workload, x, list(options.get("by", [])), design)
+    rows_of = list(groups(frame, keys))
+    places = np.unique(frame[x].to_numpy(float))
+    logarithmic = log_axis(places[np.isfinite(places) & (places > 0)], workload.logarithmic(x))  # for all slices alike
+    fits = [fit_trend(rows, x, metric, "seed", level, logarithmic=logarithmic) for _, rows in rows_of]
+    whole = pd.DataFrame(
+        [{**dict(zip(keys, values, strict=True)), **vars(fit)} for (values, _), fit in zip(rows_of, fits, strict=True)]
+    )
+    for name_of, p_value in (("p_holm", "p_value"), *((f"{each}_holm", each) for each in COURSE)):
+        whole[name_of] = holm(whole[p_value].to_numpy(float))
+    whole["status"] = [
+        trend_verdict(row["slope"], row["p_holm"], level, row["note"]) for row in whole.to_dict("records")
+    ]
+    clear = {each: (whole[f"{each}_holm"] <= 1 - level).to_numpy() for each in COURSE}
+    trend = whole["status"].isin([RISES, FALLS]).to_numpy()
+    # where the slope says nothing, changes both ways are looked for: each look has half the chance to err
+    either = {each: (2 * whole[f"{each}_holm"] <= 1 - level).to_numpy() for each in ("p_along", "p_against")}
+    whole["turns_back"] = np.where(trend, clear["p_against"], either["p_against"] & either["p_along"])
+    whole["throughout"] = clear["p_throughout"] & trend & ~whole["turns_back"]
+    whole["changes"] = [
+        changes(slope, along, against)
+        for slope, along, against in zip(whole["slope"], either["p_along"], either["p_against"], strict=True)
+    ]
+    whole["closed_form"] = [theory_words(rows, x, metric) for _, rows in rows_of]
+    panels = panels_of(rows_of, whole, keys, x, metric, workload)
+    caption = f"{metric} against {plain(x)}: mean over draws ± one standard error."
+    if with_theory(panels):
+        caption += " Lines: closed form."
+    if base_metric(metric, workload):
+        caption += " Dashed: the base model."
+    known = bool((whole["closed_form"] != "").any())
+    return Section(
+        title=f"Trend: does {metric} rise with {plain(x)}?",
+        headline=headline(whole, metric, x, level),
+        paragraphs=paragraphs(whole, x, level),
+        drawings=[Drawing(f"{name}_curves", caption, curves_figure(panels, x, metric, workload))] if panels else [],
+        shown=[shown_row(row, keys, known) for row in whole.to_dict("records")],
+        tables={f"{name}_trends": whole},
+    )
+
+
+def headline(whole: pd.DataFrame, metric: str, x: str, level: float) -> str:
+    """What was found, how sure: one line."""
+    if len(whole) == 1:
+        row = whole.iloc[0]
+        if row["status"] == UNTESTED:
+            return f"{metric} over {plain(x)}: no trend can be tested ({row['note']})"
+        if row["status"] == SAME:
+            return f"{metric} does not change with {plain(x)}: every draw has one value everywhere"
+        said = "shows no clear trend" if row["status"] == UNCLEAR else row["status"]
+        slope = slope_words(row, level)
+        if row["turns_back"]:
+            said += f" with {plain(x)}{course_words(row)}: {changes_words(row, x)}; least-squares slope over all"
+            return f"{metric} {said} {slope}"
+        course = course_words(row) or ("" if row["status"] == UNCLEAR else " overall")
+        return f"{metric} {said}{course} with {plain(x)}: {slope}"
+    parts = []
+    for word in (RISES, FALLS):
+        some = whole[whole["status"] == word]
+        if len(some):
+            courses = [course_words(row).strip(" ,") for row in some.to_dict("records")]
+            counts = [f"{course} in {courses.count(course)}" for course in dict.fromkeys(sorted(courses)) if course]
+            parts.append(f"{word} in {len(some)}" + (f" ({', '.join(counts)})" if counts else ""))
+    unclear = whole[whole["status"] == UNCLEAR]
+    if len(unclear):
+        counts = [f"{words} in {count}" for words, count in unclear["changes"].value_counts().items() if words]
+        parts.append(f"shows no clear trend in {len(unclear)}" + (f" (but {', '.join(counts)})" if counts else ""))
+    same = int((whole["status"] == SAME).sum())
+    if same:
+        parts.append(f"does not change in {same}")
+    untested = whole[whole["status"] == UNTESTED]
+    if len(untested):
+        parts.append(f"cannot be tested in {len(untested)} ({untested['note'].iloc[0]})")
+    every = counted(len(whole), "setting")
+    text = f"{metric} {', '.join(parts)} of {every} with {plain(x)} (p < {1 - level:.2g}, Holm)"
+    known = whole["closed_form"].value_counts()
+    listed = ", ".join(f"{words} in {count}" for words, count in known.items() if words)
+    return text + (f"; closed form: {listed}" if listed else "")
+
+
+def theory_words(rows: pd.DataFrame, x: str, metric: str) -> str:
+    """What the closed form does at the same x; empty without one."""
+    _, theory = grid_theory(rows, x, metric)
+    if len(theory) < 2 or not np.ptp(theory) > 0:
+        return ""
+    steps = np.diff(theory) / np.ptp(theory)
+    rises, falls = bool((steps > 1e-6).any()), bool((steps < -1e-6).any())
+    if not (rises and falls):
+        return "rises throughout" if rises else "falls throughout"
+    return "rises, falls in between" if theory[-1] > theory[0] else "falls, rises in between"
+
+
+def course_words(row: Mapping[str, Any]) -> str:
+    """Whether a trend holds throughout or has an exception, ready to append; empty where neither was shown."""
+    if row["throughout"]:
+        return " throughout"
+    if row["status"] == UNCLEAR:
+        return f", but {row['changes']}" if row["changes"] else ""
+    if not row["turns_back"]:
+        return ""
+    return f", with a clear {'fall' if row['status'] == RISES else 'rise'} in between"
+
+
+def changes(slope: float, along: bool, against: bool) -> str:
+    """Which changes between two values of x were shown, whatever the slope over all. along, against: whether one in the
+    slope's direction was, and one in the other."""
+    rise, fall = (along, against) if slope > 0 else (against, along)
+    return " and ".join(words for words, shown in (("a clear rise", rise), ("a clear fall", fall)) if shown)
+
+
+def changes_words(row: Mapping[str, Any], x: str) -> str:
+    """The largest rise and the largest fall of a curve that has both, in the order of x."""
+    words = ("falls", "rises") if row["slope"] < 0 else ("rises", "falls")
+    parts = sorted(
+        (
+            row[f"{name}_from"],
+            f"{word} by {number(row[name], 3)} from {number(row[f'{name}_from'])} to {number(row[f'{name}_to'])}",
+        )
+        for name, word in zip(("move", "back"), words, strict=True)
+    )
+    return f"over {plain(x)} it {parts[0][1]} and {parts[1][1]}"
+
+
+def is_exact(row: Mapping[str, Any]) -> bool:
+    """Whether draws differ by a constant at most, so that there is nothing to estimate."""
+    return str(row["method"]) == EXACT
+
+
+def slope_words(row: Mapping[str, Any], level: float) -> str:
+    """The slope with its interval and p-value, or as it is."""
+    if is_exact(row):
+        return f"{number(row['slope'], 6)} {per(row)}, exactly: draws do not differ in it"
+    known = interval(row["slope"], row["low"], row["high"])
+    return f"{known} {per(row)} ({100 * level:g} %, p = {number(row['p_value'], 2)})"
+
+
+def per(row: Mapping[str, Any]) -> str:
+    """The unit of a slope."""
+    return "per factor of ten" if row["logarithmic"] else "per unit"
+
+
+def paragraphs(whole: pd.DataFrame, x: str, level: float) -> list[str]:
+    """The test, in words."""
+    methods = "; ".join(
+        f"{word} (in {count})" for word, count in whole["method"].value_counts().items() if word != "none"
+    )
+    several = f" after Holm's correction for {counted(len(whole), 'setting')}" if len(whole) > 1 else ""
+    same = " (same correction)" if several else ""
+    return [
+        f"A trend is a least-squares slope over {'log ' if whole['logarithmic'].any() else ''}{plain(x)} that differs "
+        f'from 0 with p < {1 - level:.2g}{several}. "Throughout" is said only where every single step between '
+        f"neighbouring values was shown to go the same way: in a one-sided Student's t test over draws the least clear "
+        f'step has p < {1 - level:.2g}{same}. "In between" is said only where a change the other way, between any '
+        "two values, is as clear. Where neither is said, the values do not tell whether the trend holds throughout. "
+        "Where no trend is clear, a rise and a fall are looked for with half that probability each. "
+        f"Method: {methods or 'none'}."
+    ]
+
+
+def shown_row(row: Mapping[str, Any], keys: list[str], known: bool) -> dict[str, str]:
+    """One setting as ready text. known: whether some setting has a closed form."""
+    out = {plain(str(key)): number(row[key]) for key in keys}
+    out["trend"] = row["status"] + course_words(row)
+    if row["turns_back"] and row["status"] != UNCLEAR:
+        out["trend"] += f" by {number(row['back'], 3)} from {number(row['back_from'])} to {number(row['back_to'])}"
+    out[f"slope {per(row)} [interval]"] = interval(row["slope"], row["low"], row["high"])
+    for column, words in SUPPOSED.items():
+        out[f"p if {words}"] = "–" if is_exact(row) else number(row[column], 2)
+    if known:
+        out["closed form"] = row["closed_form"] or "–"
+    out["draws"] = str(row["draws"])
+    return out

@@ -1,0 +1,1 @@
+"""The report as Markdown and as one HTML file."""

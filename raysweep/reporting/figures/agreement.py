@@ -1,0 +1,68 @@
+"""Experiment against closed form: all cells, and the draws that the test is about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raysweep.fits.joint import Joint
+from raysweep.fits.signs import t_quantile
+from raysweep.reporting.figures.style import QUALITATIVE, THEORY, set_bent
+from raysweep.reporting.words import axis_label, counted
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+def agreement_figure(table: pd.DataFrame, test: Joint, metric: str, workload: Workload) -> Figure:
+    """The diagonal, and the draws' averages that the test is about."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.6, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    theory, mean = table["theory"].to_numpy(float), table["mean"].to_numpy(float)
+    left.errorbar(
+        theory,
+        mean,
+        yerr=table["standard_error"].fillna(0),
+        fmt="o",
+        markersize=3,
+        elinewidth=0.8,
+        color=QUALITATIVE[0],
+        alpha=0.65,
+        label="cells",
+        rasterized=len(table) > 2000,
+    )
+    both = np.concatenate([theory, mean])
+    sizes = np.abs(both[both != 0])
+    if len(sizes) and sizes.max() > 50 * np.median(sizes):
+        for axis in (left.xaxis, left.yaxis):
+            set_bent(axis, both, float(np.median(sizes)))
+    left.axline(
+        (float(both.min()), float(both.min())),
+        (float(both.max()) + 1e-12, float(both.max()) + 1e-12),
+        color=THEORY,
+        linewidth=1.3,
+        label="equal",
+        zorder=3,
+    )
+    left.set_xlabel("closed form")
+    left.set_ylabel("mean over draws ± standard error")
+    left.set_title(axis_label(metric, workload))
+    left.legend(loc="upper left")
+    order = np.arange(1, test.draws + 1)
+    half = t_quantile(0.95, test.draws - 1) * test.error
+    right.axhline(0, color=THEORY, linewidth=1.3, label="closed form")
+    right.plot(order, np.sort(test.averages), "o", color=QUALITATIVE[0], markersize=4, label="draws, in order")
+    right.axhspan(test.mean - half, test.mean + half, color=QUALITATIVE[4], alpha=0.3, linewidth=0, label="mean, 95 %")
+    right.axhline(test.mean, color=QUALITATIVE[0], linewidth=1.1)
+    right.set_xticks([])
+    right.set_xlabel(counted(test.draws, "draw"))
+    right.set_ylabel("distance from the closed form (SD of a draw)")
+    reach = 1.35 * max(float(np.abs(test.averages).max()), half)
+    right.set_ylim(-reach, reach)  # room for the legend above the data
+    right.legend(loc="upper left", ncols=3)
+    return figure

@@ -1,0 +1,1 @@
+"""What is asked: the schema of a space, its YAML, the packaged spaces."""

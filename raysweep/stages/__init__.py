@@ -1,0 +1,1 @@
+"""Artifacts of stages: each is computed once and shared."""

@@ -1,0 +1,301 @@
+"""The stage store: what a stage leaves behind, kept under its identity and computed once by all who share the store.
+
+    STORE/store.json                       the format of the store
+    STORE/entries/STAGE.json               a published stage: meta, description, checksum of weights (checkpoints.py)
+    STORE/entries/STAGE.TOKEN.safetensors  its weights
+    STORE/progress/STAGE.N.TOKEN.*         intermediate checkpoints of a stage that is being computed, in the same form
+    STORE/leases/                          who computes what now (leases.py)
+    STORE/refs/SWEEP/HASH.json             stages that a sweep refers to, which pruning therefore leaves alone
+    STORE/damaged/                         what did not agree with its checksum, set aside
+    STORE/superseded/                      what other code computed and was told to be computed again, set aside
+
+A store lies in a local folder or on any file system of fsspec; store_files.py says what each of them guarantees. Writes
+raise InputError, one line, where the store is read-only or full.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from raysweep.errors import InputError
+from raysweep.plan.identity import content_id
+from raysweep.stages import checkpoints
+from raysweep.stages.checkpoints import FORMAT, Entry
+from raysweep.stages.progress import Progress
+from raysweep.stages.store_format import Damaged, seal, unseal
+from raysweep.storage import leases
+from raysweep.storage.paths import AnyPath
+from raysweep.storage.store_files import open_files
+
+__all__ = ["Damaged", "Entry", "Progress", "Store"]
+
+LOGGER = logging.getLogger("raysweep.store")  # read in the log of the trial
+LEASE_SECONDS = 60.0
+MARKER = "store.json"
+SUPERSEDED = "superseded"
+FOLDERS = ("entries", "progress", "leases", "refs", "damaged", SUPERSEDED)
+_SHORTEST, _SLOWEST = 0.01, 1.0  # seconds between two looks of a waiter
+_STAGE = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_SWEEP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+Computed = tuple[Mapping[str, np.ndarray], dict[str, Any]]
+
+
+class Store:
+    """A store at a path or URL. Opening it reads its format (InputError if it is of another version, or no store) and
+    creates nothing; a format that was lost is put back by the next who writes. It can be pickled and used by threads. A
+    lease lasts `lease_seconds` beyond its last renewal. `provenance` (which sweep, which code) is added to the meta of
+    every stage computed through it.
+    """
+
+    def __init__(
+        self, url: str | AnyPath, lease_seconds: float = LEASE_SECONDS, provenance: Mapping[str, str] | None = None
+    ) -> None:
+        self.files = open_files(url)
+        self.url = self.files.root
+        self.lease_seconds = lease_seconds
+        self.provenance = dict(provenance or {})
+        self._lost = False  # whether it is a store all right, but for its marker
+        self._ready = self._marked()
+
+    def _marked(self) -> bool:
+        """Whether the store is there; InputError if it is not ours to read."""
+        try:
+            content = self.files.read(MARKER)
+        except FileNotFoundError:
+            content = b""
+        if not content:
+            there = {name for name in self.files.names("") if not name.startswith(".")}
+            others = sorted(there - {MARKER})
+            # every record states its format for itself, so that nothing hangs on a marker that a crash has lost
+            self._lost = "entries" in others and set(FOLDERS).issuperset(others)
+            if self._lost:
+                return True
+            if MARKER in there and self.files.size(MARKER):  # created this moment
+                return self._marked()
+            if others:
+                raise InputError(self.url, f"is not a store: it has no {MARKER}, but {others[0]}") from None
+            if not there:
+                return False
+        try:
+            found = json.loads(content)["format"]
+        except (ValueError, KeyError, TypeError):
+            raise InputError(self.url, f"{MARKER} cannot be read; expected {_marker().decode().strip()}") from None
+        if found != FORMAT:
+            raise InputError(
+                self.url,
+                f"the store was written by another version of raysweep (format {found}; this "
+                f"version reads and writes {FORMAT}); use another store",
+            )
+        return True
+
+    def exists(self) -> bool:
+        """Whether there is a store here (opening one makes none)."""
+        self._ready = self._ready or self._marked()
+        return self._ready
+
+    def check(self) -> None:
+        """InputError, and nothing left behind, if nothing can be written here: to be asked before any work starts."""
+        was_there, probe = self._ready, f".probe.{uuid.uuid4().hex}"
+        try:
+            self._prepare()
+            self.files.replace(probe, bytes(4096))
+            self.files.remove(probe)
+        except InputError:
+            if not was_there:
+                self.discard()
+            raise
+
+    def discard(self, folder_too: bool = False) -> None:
+        """Take back the beginning of a store in which nothing was ever put; any other stays as it is. folder_too: also
+        if its folder was there when it was opened."""
+        with contextlib.suppress(InputError):
+            if not any(self.files.names(folder) for folder in FOLDERS if folder != "refs"):
+                self.files.leave(MARKER, folder_too)
+                self._ready = False
+
+    def _prepare(self) -> None:
+        if self._lost:
+            self.files.replace(MARKER, _marker())
+            self._lost = False
+        if not self._ready:
+            self.files.create(MARKER, _marker())
+            self._ready = self._marked()
+
+    def supersede(self, stage: str) -> bool:
+        """Set a published stage aside, so that it is computed again; False if it is not there, or somebody is at it."""
+        lease = self._claim(stage).take()
+        if lease is None:
+            return False
+        with leases.kept(lease):
+            return bool(checkpoints.set_aside(self.files, _record(stage), stage, SUPERSEDED))
+
+    def look(self, stage: str) -> dict[str, Any] | None:
+        """What the record of a stage says (meta, describe, bytes, published), its weights unread; None if it is not
+        published, or its record damaged. For dry runs and lists."""
+        with contextlib.suppress(Damaged):
+            return checkpoints.look(self.files, _record(stage), stage)
+        return None
+
+    def fetch(self, stage: str) -> Entry | None:
+        """A published stage, every byte verified; None if there is none. A damaged one is set aside (None as well)."""
+        try:
+            return checkpoints.read(self.files, _record(stage), stage)
+        except Damaged:
+            lease = self._claim(stage).take()
+        if lease is None:  # somebody else sees to it
+            return None
+        with leases.kept(lease):
+            return self._sound(stage)
+
+    def _sound(self, stage: str) -> Entry | None:
+        """As `fetch`, for the holder of the lease."""
+        try:
+            return checkpoints.read(self.files, _record(stage), stage)
+        except Damaged:
+            checkpoints.set_aside(self.files, _record(stage), stage)
+            return None
+
+    def publish(
+        self,
+        stage: str,
+        tensors: Mapping[str, np.ndarray],
+        meta: dict[str, Any],
+        describe: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Publish a stage, atomically and durably; False, and nothing changed, if it was published before.
+
+        tensors: any shapes, of dtypes that safetensors knows; meta, describe: plain data (TypeError otherwise).
+        """
+        record = _record(stage)
+        self._prepare()
+        published = datetime.now(UTC).isoformat(timespec="seconds")
+        return checkpoints.write(
+            self.files, record, stage, tensors, {"meta": meta, "describe": dict(describe or {}), "published": published}
+        )
+
+    def once(self, stage: str, compute: Callable[[Progress], Computed], *, describe: dict[str, Any]) -> Entry:
+        """A stage, computed by whoever gets its lease and read by everybody else, who waits until then.
+
+        `describe` (workload, parameters, seed) is kept for `raysweep store list`. The meta of the entry gains
+        `computed`, how often the computation was started because the lease of the one before had expired (1 if never),
+        `seconds`, what it took over all of them, and the provenance. What compute raises goes to its caller; the next
+        in line tries.
+        """
+        claim = self._claim(stage)
+        seal({"describe": describe})  # a mistake in it is found before the work, not after
+        pause = _SHORTEST
+        while True:
+            with contextlib.suppress(Damaged):
+                found = checkpoints.read(self.files, _record(stage), stage)
+                if found is not None:
+                    LOGGER.info("stage %s: read", stage)
+                    return found
+            self._prepare()
+            lease = claim.take()
+            if lease is None:
+                if pause == _SHORTEST:
+                    LOGGER.info("stage %s: somebody else computes it; waiting", stage)
+                time.sleep(pause)
+                pause = min(1.5 * pause, _SLOWEST, self.lease_seconds / 4)
+                continue
+            with leases.kept(lease), contextlib.suppress(leases.Lost):
+                found = self._sound(stage)
+                if found is not None:
+                    return found
+                progress = Progress(self.files, stage, lease)
+                LOGGER.info("stage %s: computing, start %d", stage, lease.latest())
+                tensors, meta = compute(progress)
+                LOGGER.info("stage %s: computed in %.1f s", stage, progress.seconds())
+                told = {"computed": lease.latest(), "seconds": progress.seconds(), **self.provenance}
+                self.publish(stage, tensors, {**meta, **told}, describe)
+                progress.clear()
+                return self._just_published(stage)
+
+    def _just_published(self, stage: str) -> Entry:
+        """What stands there now, by us or by who was before us; InputError if this disk loses what is written."""
+        with contextlib.suppress(Damaged):
+            found = checkpoints.read(self.files, _record(stage), stage)
+            if found is not None:
+                return found
+        raise InputError(self.url, f"stage {stage} was published there and cannot be read back whole")
+
+    def _claim(self, stage: str) -> leases.Claim:
+        _record(stage)
+        return leases.Claim(self.files, stage, self.lease_seconds)
+
+    def stages(self) -> list[str]:
+        """The published stages, sorted (their records unread)."""
+        return [
+            name.removesuffix(".json")
+            for name in self.files.names("entries")
+            if name.endswith(".json") and _STAGE.fullmatch(name.removesuffix(".json"))
+        ]
+
+    def refer(self, sweep: str, stages: Iterable[str]) -> None:
+        """Say, before any work, that a sweep needs these stages: pruning then leaves them alone."""
+        wanted = sorted(set(stages))
+        for stage in wanted:
+            _record(stage)
+        self._prepare()
+        name, content = f"{_references(sweep)}/{content_id(wanted)}.json", seal({"stages": wanted})
+        if not self.files.create(name, content):
+            self.files.replace(name, content)  # what stands under its name and is not it was damaged
+
+    def forget(self, sweep: str) -> None:
+        """A sweep needs nothing any more (it was deleted)."""
+        folder = _references(sweep)
+        for name in self.files.names(folder):
+            self.files.remove(f"{folder}/{name}")
+
+    def referred(self, sweep: str) -> set[str]:
+        """The stages that a sweep said it needs; Damaged if a reference cannot be read."""
+        return {stage for stage, users in self._references_of([sweep]).items() if users}
+
+    def users(self) -> dict[str, list[str]]:
+        """stage -> sweeps that refer to it; Damaged if a reference cannot be read (then nobody can say)."""
+        return self._references_of(self.files.names("refs"))
+
+    def _references_of(self, sweeps: Iterable[str]) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for sweep in sweeps:
+            for name in self.files.names(f"refs/{sweep}"):
+                if name.startswith("."):
+                    continue
+                try:
+                    stages = unseal(self.files.read(f"refs/{sweep}/{name}"))["stages"]
+                except FileNotFoundError:  # forgotten this moment
+                    continue
+                except (Damaged, KeyError) as error:
+                    raise Damaged(f"refs/{sweep}/{name}: {error}") from None
+                for stage in stages:
+                    users = found.setdefault(stage, [])
+                    if sweep not in users:
+                        users.append(sweep)
+        return found
+
+
+def _marker() -> bytes:
+    return json.dumps({"raysweep": "stage store", "format": FORMAT}).encode() + b"\n"
+
+
+def _record(stage: str) -> str:
+    if not _STAGE.fullmatch(stage):
+        raise ValueError(f"expected a stage id of letters, digits, '_' and '-', got {stage!r}")
+    return f"entries/{stage}.json"
+
+
+def _references(sweep: str) -> str:
+    if not _SWEEP.fullmatch(sweep):
+        raise ValueError(f"expected a plain name or id of a sweep, got {sweep!r}")
+    return f"refs/{sweep}"

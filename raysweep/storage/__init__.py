@@ -1,0 +1,1 @@
+"""Folders and buckets: atomic publication, conditional creation, leases."""

@@ -1,0 +1,1 @@
+"""MLflow: what a sweep looks like there, and how it gets there."""

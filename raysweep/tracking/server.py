@@ -1,0 +1,238 @@
+"""Where MLflow keeps its runs: reach it, create it, connect to it, and never print its password.
+
+Checking an address needs no MLflow (importing it takes two seconds), so that a bad one is known before anything starts.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import logging
+import os
+import re
+import sqlite3
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from raysweep.errors import InputError
+from raysweep.redaction import redact
+from raysweep.storage.files import why_not_writable
+
+if TYPE_CHECKING:
+    from mlflow.tracking import MlflowClient
+
+PATIENCE = 3.0
+"""Seconds that a server has to answer a check."""
+EXPERIMENT = "/api/2.0/mlflow/experiments/get?experiment_id=0"
+EXPECTED = "expected sqlite:///FILE, http(s)://SERVER, a database URI that MLflow knows, or none"
+
+
+class Unreachable(InputError):
+    """The tracking URI cannot be reached or created; one line, without credentials."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("", message)  # whoever asked for the address knows by which key
+
+
+class NotLetIn(Unreachable):
+    """The server knows no such user with such a password."""
+
+
+def reason(error: BaseException) -> str:
+    """The first line of an error, short and without credentials."""
+    lines = str(error).strip().splitlines()
+    first = lines[0] if lines else type(error).__name__
+    first = first.partition(" with exception ")[0]  # after which MLflow quotes urllib3 at length
+    return redact(first)[:300]
+
+
+def check(tracking_uri: str) -> None:
+    """Raise Unreachable, within seconds, if nothing can be recorded at this address; creates nothing."""
+    try:
+        scheme = urlsplit(tracking_uri).scheme.partition("+")[0]
+    except ValueError:
+        raise Unreachable(f"{EXPECTED}, got {tracking_uri!r}") from None
+    if scheme == "sqlite":
+        _check_sqlite(tracking_uri)
+    elif scheme in ("http", "https"):
+        _check_server(tracking_uri)
+    elif scheme in ("postgresql", "postgres", "mysql", "mssql"):
+        _check_database(tracking_uri)
+    elif not scheme.startswith("databricks"):
+        raise Unreachable(f"{EXPECTED} (MLflow no longer takes folders), got {tracking_uri!r}")
+
+
+def is_server(tracking_uri: str) -> bool:
+    """Whether a server, and not this process, decides where artifacts go."""
+    return not re.match(r"(sqlite|postgres|postgresql|mysql|mssql)\b", tracking_uri)
+
+
+def is_absent(tracking_uri: str) -> bool:
+    """Whether the address is a SQLite file that is not there (yet)."""
+    return tracking_uri.startswith("sqlite") and not _sqlite_file(tracking_uri).exists()
+
+
+def connect(tracking_uri: str) -> MlflowClient:
+    """A quiet client, its database created whole if it was not there. Imports MLflow: the first call takes seconds.
+
+    Sets MLflow's environment variables against telemetry, chatter on stdout and minutes of retrying, where the user has
+    not set them; no global tracking URI and no active run.
+    """
+    defaults = {
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+        "MLFLOW_LOGGING_LEVEL": "CRITICAL",
+        "GIT_PYTHON_REFRESH": "quiet",
+    }
+    if is_server(tracking_uri):  # the retrying is ours (MLflow's own would hold a call for four minutes)
+        defaults |= {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
+    for name, value in defaults.items():
+        os.environ.setdefault(name, value)
+    from mlflow.tracking import MlflowClient
+
+    # where MLflow was imported before, with its usual level, this logger answers a locked database with pages
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
+    if is_absent(tracking_uri):
+        _create(_sqlite_file(tracking_uri))
+    return MlflowClient(tracking_uri=tracking_uri)
+
+
+def _create(path: Path) -> None:
+    """Publish a whole, empty MLflow database at `path`: a process killed on the way leaves none, not half of one."""
+    from mlflow.tracking import MlflowClient
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.parent / f".{path.name}.{os.getpid()}.part"
+    part.unlink(missing_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as room:
+            template = Path(room) / "mlflow.db"
+            with _unsynced(template):
+                MlflowClient(tracking_uri=f"sqlite:///{template}").search_experiments(max_results=1)
+            with contextlib.closing(sqlite3.connect(template)) as connection:
+                connection.execute("VACUUM INTO ?", (str(part),))
+        try:
+            os.link(part, path)
+        except FileExistsError:  # another sweep was first: its database is as good
+            pass
+        except OSError:  # a file system without hard links
+            os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _unsynced(path: Path) -> Iterator[None]:
+    """Have SQLite not wait for the disk with what is written to this file: MLflow makes its tables in hundreds of
+    steps, and of a file that is copied and thrown away nothing has to survive."""
+    from sqlalchemy import Engine, event
+
+    def relax(connection: Any, record: Any) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            (_, _, file), *_ = connection.execute("PRAGMA database_list").fetchall()
+            if file and os.path.samefile(file, path):
+                connection.execute("PRAGMA synchronous = OFF")
+
+    event.listen(Engine, "connect", relax)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "connect", relax)
+
+
+def _sqlite_file(tracking_uri: str) -> Path:
+    _, separator, rest = tracking_uri.partition(":///")
+    name = unquote(rest.partition("?")[0])
+    if not separator or not name or name.startswith(":memory:"):
+        raise Unreachable(f"{EXPECTED}, got {tracking_uri!r}, which names no file")
+    return Path(name)
+
+
+def _check_sqlite(tracking_uri: str) -> None:
+    path = _sqlite_file(tracking_uri)
+    if path.is_dir():
+        raise Unreachable(f"{path} is a folder, expected a SQLite file")
+    if not path.exists():
+        if reason := why_not_writable(path.absolute().parent):
+            raise Unreachable(f"cannot create {path} ({reason})")
+        return
+    if not os.access(path, os.R_OK | os.W_OK) or not os.access(path.absolute().parent, os.W_OK):
+        raise Unreachable(f"cannot write {path} (nor a journal beside it)")
+    try:
+        address = f"{path.absolute().as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(address, uri=True, timeout=PATIENCE)) as db:
+            tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return  # somebody writes: it is there, and whoever writes to it next will wait
+        raise Unreachable(f"{path}: {error}") from None
+    if tables and "experiments" not in tables:
+        raise Unreachable(f"{path} is a database of something else, not of MLflow")
+
+
+def _check_server(tracking_uri: str) -> None:
+    """An answer on /health or of MLflow's API counts; not a refusal of the user and password."""
+    base = tracking_uri.rstrip("/")
+    for page in ("/health", EXPERIMENT):
+        try:
+            status = _get(base + page)
+        except (ValueError, http.client.InvalidURL):  # whose text may quote half of a password
+            raise Unreachable(f"{tracking_uri} is no valid address (percent-encode special characters)") from None
+        except (OSError, http.client.HTTPException) as error:
+            cause = getattr(error, "reason", error)
+            raise Unreachable(f"cannot reach {tracking_uri}: {cause or type(error).__name__}") from None
+        if status == 401 or (status < 300 and page == "/health" and _refuses(base)):
+            raise NotLetIn(
+                f"{tracking_uri} does not let this user in; expected MLFLOW_TRACKING_USERNAME and "
+                "MLFLOW_TRACKING_PASSWORD (or MLFLOW_TRACKING_TOKEN) that it knows"
+            )
+        if status < 300 or status == 403:  # known, and not allowed to see just this experiment
+            return
+    raise Unreachable(f"{tracking_uri} answers (HTTP {status}), but not as an MLflow server")
+
+
+def _refuses(base: str) -> bool:
+    """Whether a server that lives knows no such user. Its first answer may take long, and is not waited for."""
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        return _get(base + EXPERIMENT) == 401
+    return False
+
+
+def _get(url: str) -> int:
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    request = urllib.request.Request(urlunsplit(parts._replace(netloc=host)))
+    user = parts.username or os.environ.get("MLFLOW_TRACKING_USERNAME")
+    password = parts.password or os.environ.get("MLFLOW_TRACKING_PASSWORD") or ""
+    bearer = os.environ.get("MLFLOW_TRACKING_TOKEN")
+    if user:
+        token = base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
+        request.add_unredirected_header("Authorization", f"Basic {token}")  # not to where a redirection leads
+    elif bearer:
+        request.add_unredirected_header("Authorization", f"Bearer {bearer}")
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def _check_database(tracking_uri: str) -> None:
+    try:
+        import sqlalchemy  # comes with MLflow
+
+        seconds = {} if tracking_uri.startswith("mssql") else {"connect_timeout": int(PATIENCE)}
+        engine = sqlalchemy.create_engine(tracking_uri, connect_args=seconds)
+        with contextlib.closing(engine.connect()):
+            pass
+        engine.dispose()
+    except ImportError as error:
+        raise Unreachable(f"{tracking_uri} needs a package that is not installed: {reason(error)}") from None
+    except Exception as error:  # every driver has its own
+        raise Unreachable(f"cannot reach {tracking_uri}: {reason(error)}") from None

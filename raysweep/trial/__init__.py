@@ -1,0 +1,1 @@
+"""What happens inside one trial, and its log."""

@@ -1,0 +1,16 @@
+"""A small sweep disturbed at random moments comes out as if it had been left alone. `make chaos` does more of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.chaos.world import chaos
+
+
+@pytest.mark.slow
+def test_what_is_disturbed_comes_out_as_what_is_left_alone() -> None:
+    said: list[str] = []
+    with chaos(3, ["rows"], said.append) as world:
+        world.disturb("rows", 3, without=("database locked",))  # which takes half a minute
+    assert world.tally.faults >= 2, said
+    assert world.tally.well, said

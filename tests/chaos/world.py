@@ -1,0 +1,217 @@
+"""Where sweeps are disturbed: the places they share, what they should come out as, and the tally of what they did."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.chaos.faults import DAMAGES, LIVES, Disturbance, choices
+from tests.chaos.sweeps import Sweep, Table, compare, environment, kinds, site
+from tests.chaos.tracking_server import Server
+
+
+@dataclass
+class Tally:
+    """What happened. injected: (sweep, fault) -> times; differences: what `compare` found; complaints: everything else
+    that was not as it should be, in words; repairs: orderly resumes that did not finish a sweep."""
+
+    injected: Counter[tuple[str, str]] = field(default_factory=Counter)
+    differences: Counter[str] = field(default_factory=Counter)
+    complaints: list[str] = field(default_factory=list)
+    sweeps: Counter[str] = field(default_factory=Counter)
+    rows: int = 0
+    runs: int = 0
+    drivers: int = 0
+    repairs: int = 0
+
+    def add(self, other: Tally) -> None:
+        """What happened elsewhere."""
+        for name in ("injected", "differences", "sweeps"):
+            getattr(self, name).update(getattr(other, name))
+        self.complaints += other.complaints
+        for name in ("rows", "runs", "drivers", "repairs"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    @property
+    def faults(self) -> int:
+        """How many faults were injected."""
+        return sum(self.injected.values())
+
+    @property
+    def well(self) -> bool:
+        """Whether everything came out as it should."""
+        return not self.differences and not self.complaints and not self.repairs
+
+
+class Chaos:
+    """The places that disturbed sweeps share: a room, a tracking server, a Ray, and what they should come out as."""
+
+    def __init__(self, room: Path, dice: random.Random, say: Callable[[str], None]) -> None:
+        self.room, self.dice, self.say = room, dice, say
+        self.kinds, self.tally = kinds(room), Tally()
+        self.env = environment(site(room))
+        self.server: Server | None = None
+        self.raylet: int | None = None
+        self._expected: dict[str, tuple[Table, float, int]] = {}
+        self._number = 0
+
+    def _sweep(self, kind: str) -> Sweep:
+        self._number += 1
+        return Sweep(
+            self.kinds[kind],
+            self.room / f"{self._number}-{kind}",
+            self.env,
+            self.server.uri if kind == "server" and self.server else None,
+        )
+
+    def expected(self, kind: str) -> tuple[Table, float, int]:
+        """What an undisturbed sweep comes out as, the seconds it takes and the segments it writes."""
+        if kind not in self._expected:
+            sweep = self._sweep(kind)
+            code, seconds = sweep.finish("run")
+            assert code == 0, f"undisturbed, {kind} ended with {code}:\n{sweep.log.read_text()}"
+            self._expected[kind] = self._table(sweep), seconds, sweep.segments()
+            self.say(f"{kind}: undisturbed {seconds:.1f} s, {len(self._expected[kind][0].rows)} rows")
+        return self._expected[kind]
+
+    def _table(self, sweep: Sweep) -> Table:
+        return sweep.table(self.server.database if sweep.server and self.server else None)
+
+    def disturb(self, kind: str, faults: int, without: tuple[str, ...] = ()) -> None:
+        """One sweep, so many faults (but for some), one orderly end; its differences go to the tally."""
+        expected, seconds, segments = self.expected(kind)
+        sweep, before = self._sweep(kind), self.tally.faults
+        happened: list[str] = []
+        while self.tally.faults - before < faults and len(happened) < 3 * faults:
+            name = self.dice.choice([name for name in choices(kind) if name not in without])
+            word = "resume" if sweep.exists and self.dice.random() < 0.7 else "run"
+            by_segments = self.dice.random() < 0.75 and segments > 3
+            life = Disturbance(
+                sweep,
+                self.dice,
+                self.dice.uniform(0, 0.5) if by_segments else self.dice.uniform(0.1, 0.9) * seconds,
+                self.dice.randrange(segments // 3 + 1) if by_segments else None,
+                word,
+                self.server,
+                self.raylet,
+            )
+            try:
+                injected = LIVES[name](life) if name in LIVES else DAMAGES[name](life)
+            except (AssertionError, subprocess.TimeoutExpired) as problem:
+                self._complain(sweep, f"{name}: {problem}")
+                injected = True
+            self.tally.drivers += name in LIVES
+            self.tally.injected[kind, name] += injected
+            happened.append(name if injected else f"({name})")
+        self._end(sweep)
+        differences = compare(self._table(sweep), expected, self.kinds[kind].tolerance)
+        self.tally.differences += differences
+        self.tally.sweeps[kind] += 1
+        self.tally.rows += len(expected.rows)
+        self.tally.runs += len(expected.children) + 1
+        self.say(f"{kind}: {', '.join(happened)}: {dict(differences) or 'as undisturbed'}")
+        if differences:
+            self.say(f"kept for inspection: {sweep.storage}")
+        else:
+            shutil.rmtree(sweep.storage)
+
+    def _end(self, sweep: Sweep) -> None:
+        """An orderly end: one resume; where the server is another machine's, it is back only a day later."""
+        words = ["resume", "sync"] if sweep.server else ["resume"]
+        if not sweep.exists:
+            words[0] = "run"
+        for word in words:
+            if self.server and sweep.server:
+                self.server.kill() if word == "resume" else self.server.start()
+            code, _ = sweep.finish(word)
+            self.tally.drivers += 1
+            if code != 0:
+                self.tally.repairs += 1
+                self._complain(sweep, f"an orderly {word} ended with {code}")
+
+    def _complain(self, sweep: Sweep, what: str) -> None:
+        self.tally.complaints.append(f"{sweep.kind.name}: {what}")
+        said = "\n    ".join(sweep.log.read_text(errors="replace").splitlines()[-30:])
+        self.say(f"COMPLAINT {self.tally.complaints[-1]}\n    {said}")
+
+
+@contextmanager
+def chaos(seed: int, wanted: list[str], say: Callable[[str], None]) -> Iterator[Chaos]:
+    """A room with what the wanted kinds of sweeps need; all of it is gone afterwards."""
+    room = Path(tempfile.mkdtemp(prefix="raysweep-chaos-"))
+    world = Chaos(room, random.Random(seed), say)
+    # under nohup and in the background, drivers would inherit that they do not hear these
+    before = {
+        number: signal.signal(number, handler)
+        for number, handler in ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler))
+    }
+    try:
+        if "server" in wanted:
+            world.server = Server(room, world.env)
+            world.server.start()
+        if "ray" in wanted:
+            address, world.raylet = _start_ray(world.env)
+            world.env |= {
+                "RAY_ADDRESS": address,
+                **{name: value for name, value in os.environ.items() if name.startswith("RAY_AUTH")},
+            }  # which Ray has just set
+        yield world
+    finally:
+        if world.server:
+            world.server.kill()
+        if world.raylet is not None:
+            import ray
+
+            ray.shutdown()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if world.tally.well:
+            shutil.rmtree(room, ignore_errors=True)
+
+
+def _start_ray(env: dict[str, str]) -> tuple[str, int]:
+    """A Ray of two CPUs that outlives the drivers: its address, and the process whose children run the trials."""
+    import logging
+
+    import ray
+
+    # a machine that is busy otherwise is not to be taken for dead
+    os.environ.update({**env, "RAY_health_check_failure_threshold": "60", "RAY_health_check_timeout_ms": "30000"})
+    context = ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        configure_logging=False,
+        address="local",
+    )
+    listed = subprocess.run(
+        ["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True, check=True
+    ).stdout
+    raylet = next(int(line.split()[0]) for line in listed.splitlines() if "/raylet/raylet " in line)
+    return context.address_info["gcs_address"], raylet
+
+
+def work(seed: int, kind: str, faults: int, minutes: float, told: multiprocessing.Queue[Tally]) -> None:
+    """One kind of sweep, in a process of its own; what became of it is put into `told`."""
+    started, tally = time.monotonic(), Tally()
+    try:
+        with chaos(seed, [kind], lambda line: print(line, flush=True)) as world:
+            tally = world.tally
+            while tally.faults < faults and time.monotonic() - started < 60 * minutes:
+                world.disturb(kind, world.dice.randint(3, 5))
+    except Exception as problem:
+        tally.complaints.append(f"{kind}: chaos itself ended: {problem}")
+    finally:
+        told.put(tally)

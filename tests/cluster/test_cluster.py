@@ -1,0 +1,496 @@
+"""clusters/README.md, "Your own machines", followed word for word; the machines are two SSH servers on loopback."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import server
+import yaml
+
+import raysweep
+
+pytestmark = pytest.mark.cluster
+REPOSITORY = Path(raysweep.__file__).parent.parent
+SHIPPED = (
+    "clusters",
+    "raysweep",
+    "search_spaces",
+    "pyproject.toml",
+    "constraints.txt",
+    "Makefile",
+    "README.md",
+    "LICENSE",
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _what_is_needed() -> None:
+    """Says what is missing before anything starts."""
+    if packages := server.missing():
+        pytest.exit(
+            f"make test-cluster needs an OpenSSH server and its friends; on Debian: "
+            f"apt-get install {' '.join(packages)}",
+            returncode=2,
+        )
+
+
+@dataclass
+class Done:
+    """How a command ended: exit code, what it wrote (stdout and stderr together), seconds."""
+
+    code: int
+    text: str
+    seconds: float
+
+
+@dataclass
+class Cluster:
+    """A reader with a copy of the repository, a terminal in it, and two machines."""
+
+    machines: server.Machines
+    checkout: Path
+    gcs_port: int
+    done: dict[str, Done] = field(default_factory=dict)
+
+    @property
+    def shared(self) -> Path:
+        return self.machines.folder / "shared"
+
+    @property
+    def storage(self) -> Path:
+        return self.shared / "sweeps"
+
+    def edited(self, text: str) -> str:
+        """What a user puts for the EDIT_ words; the port of Ray too, for another Ray may run on this machine."""
+        for word, value in {
+            "EDIT_HEAD_IP": server.HEAD,
+            "worker_ips: []": f"worker_ips: [{server.WORKER}]",
+            "EDIT_SSH_USER": self.machines.user,
+            "EDIT_SSH_KEY": str(self.machines.key),
+            "EDIT_SHARED_FOLDER": str(self.shared),
+            "--port=6379": f"--port={self.gcs_port}",
+        }.items():
+            text = text.replace(word, value)
+        return text.replace("$RAY_HEAD_IP:6379", f"$RAY_HEAD_IP:{self.gcs_port}")
+
+    def type(self, line: str) -> Done:
+        """One line of the README, in a shell of the checkout with its environment activated."""
+        started = time.monotonic()
+        ended = subprocess.run(
+            ["bash", "-c", f"source .venv/bin/activate\n{self.edited(line)}"],
+            cwd=self.checkout,
+            env=self.machines.environment(),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            timeout=300,
+            check=False,
+        )
+        done = Done(ended.returncode, ended.stdout, time.monotonic() - started)
+        print(f"$ {line}   [exit {done.code}, {done.seconds:.1f} s]", file=sys.__stderr__, flush=True)
+        return done
+
+    def follow(self, line: str) -> Done:
+        """One line of the README that has to work; remembered."""
+        done = self.type(line)
+        assert done.code == 0, f"{line}\n{done.text[-4000:]}"
+        self.done[line] = done
+        return done
+
+    def raysweep(self, *arguments: str) -> str:
+        """The command line on this machine, which sees the shared folder as well."""
+        return subprocess.run(
+            [sys.executable, "-m", "raysweep.main", *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=self.checkout,
+            env=self.machines.environment(),
+        ).stdout
+
+    def nodes(self) -> str:
+        """What Ray says of its nodes."""
+        return self.type("ray exec my-cluster.yaml 'ray status'").text
+
+    def finished(self, sweep: str) -> bool:
+        if not (self.storage / sweep / "sweep.json").exists():
+            return False
+        return f"{sweep}: finished" in self.raysweep("status", sweep, "--storage", str(self.storage))
+
+
+def lines_of_readme() -> list[str]:
+    """Every command of the section, in order."""
+    text = (REPOSITORY / "clusters" / "README.md").read_text()
+    section = text.split("\n## Your own machines\n")[1].split("\n## ")[0]
+    return [line for block in re.findall(r"```bash\n(.*?)```", section, re.DOTALL) for line in block.splitlines()]
+
+
+def line_with(*words: str) -> str:
+    """The one command of the section that has all these words."""
+    found = [line for line in lines_of_readme() if all(word in line for word in words)]
+    assert len(found) == 1, (words, found)
+    return found[0]
+
+
+BUCKET = "raysweep-of-the-tests"
+
+
+@contextmanager
+def s3_server() -> Iterator[dict[str, str]]:
+    """An S3 on the loopback; what one has to say to use it, which on EC2 a machine knows by itself."""
+    serving = subprocess.Popen(
+        [sys.executable, REPOSITORY / "tests" / "s3_server.py"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert serving.stdout is not None
+        endpoint = f"http://127.0.0.1:{serving.stdout.readline().strip()}"
+        yield {
+            "AWS_ENDPOINT_URL": endpoint,
+            "MLFLOW_S3_ENDPOINT_URL": endpoint,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+    finally:
+        serving.terminate()
+        serving.wait(30)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A cluster that is up: the README until after `ray up`."""
+    folder = Path(tempfile.mkdtemp(prefix="rs-", dir="/tmp"))
+    try:
+        with s3_server() as bucket, server.serve(folder, bucket) as running:
+            made = Cluster(running, folder / "checkout", server.free_port())
+            made.shared.mkdir()
+            _check_out(made.checkout)
+            for line in lines_of_readme()[1:]:  # the first activates the environment: `type` does it for every line
+                made.follow(line)
+                if line.startswith("cp "):
+                    copy = made.checkout / line.split()[-1]
+                    copy.write_text(made.edited(copy.read_text()))
+                if line.startswith("ray up"):
+                    break
+            yield made
+        assert not running.processes()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_ray_submit_runs_a_packaged_space_on_the_cluster(cluster: Cluster) -> None:
+    done = cluster.follow(line_with("ray submit", "run quickstart"))
+    assert "700 of 700 rows" in done.text
+    assert "Ray Tune" in done.text
+    assert cluster.finished("quickstart")
+    assert (cluster.machines.home(server.HEAD) / "mlflow.db").exists()  # on the head's own disk, as the README has it
+
+
+def test_the_workers_come_too_with_the_same_wheel(cluster: Cluster) -> None:
+    try:
+        server.until(lambda: cluster.machines.running("raylet/raylet") == 2, 240, "Ray on the worker")
+    except TimeoutError:
+        pytest.fail(cluster.machines.autoscaler_said())
+    server.until(lambda: f"/{2 * (os.cpu_count() or 1)}.0 CPU" in cluster.nodes(), 60, "the worker to join")
+    installed = [
+        list(cluster.machines.home(host).glob("raysweep-env/lib/python*/site-packages/raysweep*"))
+        for host in (server.HEAD, server.WORKER)
+    ]
+    assert [path.name for path in installed[0]] == [path.name for path in installed[1]]
+    assert f"raysweep-{raysweep.__version__}.dist-info" in [path.name for path in installed[1]]
+
+
+def test_the_cluster_computes_the_rows_of_this_machine(cluster: Cluster, tmp_path: Path) -> None:
+    if not cluster.finished("quickstart"):
+        cluster.follow(line_with("ray submit", "run quickstart"))
+    cluster.raysweep(
+        "run", "quickstart", "--executor", "inline", "--no-report", "--tracking-uri", "none", "--storage", str(tmp_path)
+    )
+    import pandas
+
+    frames = []
+    for storage in (cluster.storage, tmp_path):
+        cluster.raysweep("results", "quickstart", "--storage", str(storage), "-o", str(tmp_path / "table.csv"))
+        frames.append(pandas.read_csv(tmp_path / "table.csv").drop(columns=["seconds", "code_version"]))
+    pandas.testing.assert_frame_equal(*frames, rtol=1e-9, atol=1e-13)
+
+
+def test_the_head_runs_the_wheel_of_exactly_this_version(cluster: Cluster) -> None:
+    done = cluster.type(
+        "ray exec my-cluster.yaml 'python -c \"import raysweep; print(raysweep.__version__, raysweep.__file__)\"'"
+    )
+    assert f"{raysweep.__version__} {cluster.machines.home(server.HEAD)}/raysweep-env/" in done.text
+
+
+def test_a_copied_file_of_another_version_says_so(cluster: Cluster) -> None:
+    other = cluster.checkout / "other" / "main.py"
+    other.parent.mkdir()
+    text = (cluster.checkout / "raysweep" / "main.py").read_text()
+    other.write_text(text.replace(f'VERSION = "{raysweep.__version__}"', 'VERSION = "0.0.9"'))
+    done = cluster.type("ray submit my-cluster.yaml other/main.py -- run quickstart --storage EDIT_SHARED_FOLDER/none")
+    assert done.code != 0
+    assert f"raysweep: this main.py is of version 0.0.9, the installed package of {raysweep.__version__}" in done.text
+    assert "Traceback" not in done.text
+    assert not (cluster.shared / "none").exists()
+
+
+def test_an_unknown_space_is_one_line_and_a_failure_here_too(cluster: Cluster) -> None:
+    done = cluster.type(
+        "ray submit my-cluster.yaml raysweep/main.py -- run quickstrat --storage EDIT_SHARED_FOLDER/none"
+    )
+    assert done.code != 0
+    assert "unknown space 'quickstrat'; did you mean quickstart?" in done.text
+    assert "Traceback" not in done.text
+
+
+def test_a_space_is_also_a_path_on_the_head(cluster: Cluster) -> None:
+    (cluster.checkout / "mine.yaml").write_text(
+        yaml.safe_dump(
+            {
+                "name": "mine",
+                "workload": "linear_transfer",
+                "axes": {"overlap_angle": [30, 60]},
+                "fixed": {"dim": 20, "gamma": 0.5},
+                "seeds": 2,
+            }
+        )
+    )
+    assert cluster.type("ray rsync-up my-cluster.yaml mine.yaml '~/mine.yaml'").code == 0
+    done = cluster.type(
+        "ray submit my-cluster.yaml raysweep/main.py -- run mine.yaml "
+        "--set \"'fixed.noise=0.1 # a comment, with spaces'\" --no-report --tracking-uri none "
+        "--storage EDIT_SHARED_FOLDER/sweeps"
+    )
+    assert done.code == 0, done.text[-3000:]
+    assert cluster.finished("mine")
+    assert ",0.1," in cluster.raysweep("results", "mine", "--storage", str(cluster.storage))
+
+
+def test_a_detached_run_survives_the_loss_of_every_ssh_session(cluster: Cluster) -> None:
+    cluster.follow(line_with("--tmux", "run transfer_phase_diagram"))
+    assert cluster.machines.drop_connections() > 0
+    assert not cluster.finished("transfer_phase_diagram")  # it was lost while the sweep ran
+    server.until(lambda: cluster.finished("transfer_phase_diagram"), 120, "the detached sweep to finish")
+    done = cluster.follow(line_with("status transfer_phase_diagram"))
+    assert "finished, 8,000 of 8,000 rows (8,000 ok)" in done.text
+
+
+def test_a_watched_run_that_lost_its_session_goes_on_with_the_same_command(cluster: Cluster) -> None:
+    line = cluster.edited(
+        "ray submit my-cluster.yaml raysweep/main.py -- run transfer_phase_diagram --name watched "
+        "--executor ray --no-report --storage EDIT_SHARED_FOLDER/sweeps --tracking-uri none"
+    )
+    with subprocess.Popen(
+        ["bash", "-c", f"exec {line}"],
+        cwd=cluster.checkout,
+        env=cluster.machines.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as watching:
+        server.until((cluster.storage / "watched" / "sweep.json").exists, 60, "the sweep to begin")
+        cluster.machines.drop_connections()
+        assert watching.wait(60) != 0
+    server.until(
+        lambda: "watched: interrupted" in cluster.raysweep("status", "watched", "--storage", str(cluster.storage)),
+        60,
+        "its driver to end",
+    )
+    done = cluster.type(line)
+    assert done.code == 0, done.text[-3000:]
+    assert cluster.finished("watched")
+
+
+def test_a_ray_job_runs_without_a_session(cluster: Cluster) -> None:
+    cluster.follow(line_with("ray job submit"))
+    server.until(lambda: cluster.finished("second"), 120, "the job's sweep to finish")
+    status = line_with("ray job status")
+    server.until(lambda: "succeeded" in cluster.follow(status).text, 60, "the job to end")
+
+
+def test_a_stranger_without_the_token_is_turned_away(cluster: Cluster, tmp_path: Path) -> None:
+    program = (
+        "import ray, sys; ray.init(sys.argv[1], log_to_driver=False, configure_logging=False); "
+        "print(ray.cluster_resources())"
+    )
+    asked = subprocess.run(
+        [sys.executable, "-c", program, f"{server.HEAD}:{cluster.gcs_port}"],
+        text=True,
+        env={**cluster.machines.environment(), "HOME": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=240,
+        check=False,
+    )
+    assert asked.returncode != 0
+    assert "InvalidAuthToken" in asked.stdout, asked.stdout[-2000:]
+    assert "node:" not in asked.stdout
+    for host in (server.HEAD, server.WORKER):
+        token = cluster.machines.home(host) / ".ray" / "auth_token"
+        assert token.stat().st_mode & 0o777 == 0o600
+
+
+def test_as_on_a_cloud_a_bucket_holds_the_sweep_and_the_server_of_the_head_its_mirror(cluster: Cluster) -> None:
+    """With the line of aws.yaml that starts the MLflow server, and the S3 of the loopback."""
+    import boto3
+
+    port = server.free_port()
+    lines = [
+        yaml.safe_load((REPOSITORY / "clusters" / f"{cloud}.yaml").read_text())["head_start_ray_commands"][0]
+        for cloud in ("aws", "gcp")
+    ]
+    assert lines[0].replace("s3://", "gs://") == lines[1]
+    line = lines[0].replace("5000", str(port)).replace("EDIT_BUCKET", BUCKET)
+    s3 = boto3.client(
+        "s3",
+        endpoint_url=cluster.machines.variables["AWS_ENDPOINT_URL"],
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+    )
+    s3.create_bucket(Bucket=BUCKET)
+
+    def start() -> None:
+        subprocess.run(
+            ["ray", "exec", "my-cluster.yaml", line],
+            cwd=cluster.checkout,
+            check=True,
+            capture_output=True,
+            env=cluster.machines.environment(),
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+        )
+
+    def answers() -> bool:
+        try:
+            return bool(urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).read() == b"OK")
+        except OSError:
+            return False
+
+    start()
+    server.until(answers, 90, "the MLflow server to answer")
+    start()  # as another `ray up` does: it is there already
+    started = [
+        line for line in cluster.machines.processes().values() if f"--port {port}" in line and "mlflow server" in line
+    ]
+    assert len(started) == 1
+    listening = subprocess.run(["ss", "-ltnH", f"sport = :{port}"], capture_output=True, text=True, check=False).stdout
+    assert "0.0.0.0" not in listening.split("LISTEN")[-1].split(f":{port}")[0]
+
+    storage = f"s3://{BUCKET}/sweeps"
+    done = cluster.type(
+        "ray submit my-cluster.yaml raysweep/main.py -- run quickstart --executor ray "
+        f"--storage {storage} --tracking-uri http://127.0.0.1:{port}"
+    )
+    assert done.code == 0, done.text[-4000:]
+    assert "quickstart: finished, 700 of 700 rows (700 ok)" in cluster.raysweep(
+        "status", "quickstart", "--storage", storage
+    )
+    names = {entry["Key"] for entry in s3.list_objects_v2(Bucket=BUCKET)["Contents"]}
+    assert any(name.startswith("sweeps/quickstart/ledger/") for name in names)
+    assert any(name.startswith("mlflow-artifacts/") and name.endswith("results.csv") for name in names), names
+
+
+def test_ray_down_stops_every_ray_process_and_the_report_is_here(cluster: Cluster) -> None:
+    if not cluster.finished("quickstart"):
+        cluster.follow(line_with("ray submit", "run quickstart"))
+    assert cluster.machines.running("raylet") > 0
+    cluster.follow(line_with("ray rsync-down"))
+    assert "<html" in (cluster.checkout / "my-report" / "report.html").read_text()
+    cluster.follow(line_with("ray down"))
+    server.until(lambda: not cluster.machines.running("gcs_server"), 30, "Ray on the head to end")
+    server.until(lambda: not cluster.machines.running("raylet"), 150, "Ray on the worker to notice")
+    assert cluster.finished("quickstart")  # the sweeps stay
+
+
+def test_the_slurm_file_runs_a_sweep_on_an_allocation_of_one_node(cluster: Cluster) -> None:
+    """With stand-ins for Slurm's two commands, in a session of the server: `ray symmetric-run` ends with `ray stop`."""
+    folder = cluster.shared / "slurm"
+    folder.mkdir()
+    for name, text in {
+        "scontrol": "echo localhost",
+        "srun": 'while [ "${1#--}" != "$1" ]; do shift; done; exec "$@"',
+    }.items():
+        (folder / name).write_text(f"#!/bin/bash\n{text}\n")
+        (folder / name).chmod(0o755)
+    text = (REPOSITORY / "clusters" / "slurm.sh").read_text()
+    for word, value in {
+        "EDIT_ENVIRONMENT": str(cluster.machines.home(server.HEAD) / "raysweep-env"),
+        "EDIT_PARTITION": "any",
+        "EDIT_STORAGE": str(cluster.storage),
+    }.items():
+        text = text.replace(word, value)
+    (folder / "my-slurm.sh").write_text(text)
+    job = os.getpid() % 10000
+    told = (
+        f"env PATH={folder}:$PATH SLURM_JOB_ID={job} SLURM_JOB_NODELIST=localhost SLURM_JOB_NUM_NODES=1 "
+        f"SLURM_CPUS_PER_TASK=2 bash {folder}/my-slurm.sh run quickstart --name by_slurm --executor ray "
+        "--no-report --tracking-uri none"
+    )
+    done = subprocess.run(
+        [
+            "ssh",
+            "-i",
+            str(cluster.machines.key),
+            "-o",
+            "StrictHostKeyChecking=no",
+            "-o",
+            "UserKnownHostsFile=/dev/null",
+            f"{cluster.machines.user}@{server.HEAD}",
+            told,
+        ],
+        env=cluster.machines.environment(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert "700 of 700 rows" in done.stdout
+    assert "Ray Tune" in done.stdout
+    assert "token authentication is disabled" not in done.stdout.lower()
+    assert cluster.finished("by_slurm")
+    assert not Path(f"/tmp/raysweep-{job}").exists()
+    assert not cluster.machines.running("raylet")
+
+
+def test_every_line_of_the_readme_was_followed(cluster: Cluster, request: pytest.FixtureRequest) -> None:
+    if request.session.testscollected < 10:
+        pytest.skip("only a part of the tests runs")
+    assert set(lines_of_readme()[1:]) == set(cluster.done)
+
+
+def _check_out(folder: Path) -> None:
+    folder.mkdir()
+    for name in SHIPPED:
+        source = REPOSITORY / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        elif source.exists():
+            shutil.copy2(source, folder / name)
+    environment = folder / ".venv"  # as `make venv` leaves it; a symlink to the whole would let make write into ours
+    environment.mkdir()
+    for entry in Path(sys.prefix).iterdir():
+        if entry.name != ".installed":
+            os.symlink(entry, environment / entry.name)
+    (environment / ".installed").touch()

@@ -1,0 +1,308 @@
+"""The command line keeps to its contract: what goes to stdout, which exit code, and that it is quick to answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import QUIET, TESTS, Outcome, command, files_of, process
+from spaces import small_space
+
+import raysweep
+from raysweep import workloads
+from raysweep.commands import status
+from raysweep.space import packaged
+
+Call = Callable[..., Outcome]
+
+COMMANDS = ("run", "resume", "sync", "list", "status", "results", "report", "debug", "delete", "workloads", "spaces")
+
+
+@pytest.fixture
+def finished(call: Call, space: Path, storage: Path) -> Path:
+    """A storage with the finished sweep `small`."""
+    assert call("run", space, "--storage", storage, *QUIET).code == 0
+    return storage
+
+
+def test_help_names_every_command(call: Call) -> None:
+    told = call("--help")
+    assert told.code == 0
+    for name in COMMANDS:
+        assert f"  {name} " in told.out
+        assert call(name, "--help").code == 0
+
+
+def test_version(call: Call) -> None:
+    assert call("--version") == Outcome(0, f"raysweep, version {raysweep.__version__}\n", "")
+
+
+def test_without_a_command_it_says_what_there_is(call: Call) -> None:
+    told = call()
+    assert told.code == 2
+    assert "run" in told.out + told.err
+
+
+def test_every_command_that_names_a_sweep_takes_a_storage(call: Call) -> None:
+    for name in ("run", "resume", "sync", "status", "results", "report", "debug", "delete", "list"):
+        assert "--storage" in call(name, "--help").out
+
+
+HEAVY = ("torch", "scipy", "pandas", "ray", "mlflow", "matplotlib", "optuna", "pyarrow", "sklearn")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import raysweep",
+        "from raysweep import workloads; [workloads.get(name) for name in workloads.names()]",
+        "from raysweep import packaged, space_files; [space_files.locate(name) for name in packaged.spaces()]",
+    ],
+)
+def test_looking_loads_nothing_heavy(statement: str) -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", f"{statement}; import sys; print(*sys.modules)"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    assert not set(found) & set(HEAVY)
+
+
+def test_trials_theory_and_workloads_need_neither_ray_nor_mlflow() -> None:
+    blocked = "import sys; sys.modules.update(dict.fromkeys(['ray', 'mlflow', 'pandas', 'optuna', 'matplotlib']))"
+    code = (
+        f"{blocked}; import numpy as np; from raysweep import plan, trial; from raysweep.space import validate; "
+        f"cells = plan.enumerate_cells(validate({small_space()!r})); "
+        "seeds = np.zeros(6, dtype=np.int64); "
+        "print(*trial.compute('linear_transfer', cells.columns, seeds, '/nonexistent')[1])"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+        == ["ok"] * 6
+    )
+
+
+def test_the_file_that_is_shipped_alone_is_the_same_program(tmp_path: Path) -> None:
+    source = TESTS.parent / "raysweep" / "main.py"
+    copy = tmp_path / "main.py"
+    copy.write_text(source.read_text())
+    expected = process("workloads", "linear_transfer")
+    for file in (source, copy):
+        done = subprocess.run(
+            [sys.executable, str(file), "workloads", "linear_transfer"],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+        )
+        assert Outcome(done.returncode, done.stdout, done.stderr) == expected
+
+
+def test_a_copied_file_of_another_version_says_so(tmp_path: Path) -> None:
+    text = (TESTS.parent / "raysweep" / "main.py").read_text()
+    copy = tmp_path / "main.py"
+    copy.write_text(text.replace(f'VERSION = "{raysweep.__version__}"', 'VERSION = "0.0.7"'))
+    done = subprocess.run([sys.executable, str(copy), "spaces"], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "0.0.7" in done.stderr
+    assert raysweep.__version__ in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_workloads_are_explained(call: Call) -> None:
+    assert [line.split()[0] for line in call("workloads").out.splitlines()] == workloads.names()
+    told = call("workloads", "linear_transfer").out
+    declared = workloads.get("linear_transfer")
+    for entry in (*declared.parameters, *declared.metrics):
+        assert f"  {entry.name} " in told
+    assert "from 0 to 180 (degrees); default 45.0" in told
+
+
+def test_every_packaged_space_is_listed_and_can_be_planned(call: Call, storage: Path) -> None:
+    listed = call("spaces").out.splitlines()
+    assert [line.split()[0] for line in listed] == list(packaged.spaces())
+    assert all(len(line.split()) > 3 for line in listed)
+    for name in packaged.spaces():
+        outcome = call("run", name, "--storage", storage, *QUIET, "--dry-run")
+        assert outcome.code == 0, outcome
+        assert "rows to compute" in outcome.out
+    assert not storage.exists()
+
+
+def test_what_a_space_asks_is_said_to_the_end(call: Call) -> None:
+    said = {line.split()[0]: line.split(maxsplit=1)[1] for line in call("spaces").out.splitlines()}
+    for name, path in packaged.spaces().items():
+        paragraph = path.read_text().split("\n#\n")[0].split("\nname:")[0]
+        assert said[name] == " ".join(line.removeprefix("# ") for line in paragraph.splitlines())
+        assert said[name].endswith((".", ")", "?")), name
+    folded = status.listed(said, 34, 80)
+    assert max(map(len, folded)) <= 80
+    assert " ".join(" ".join(folded).split()) == " ".join(f"{name} {text}" for name, text in said.items())
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(call: Call, space: Path, storage: Path) -> None:
+    outcome = call("run", space, "--storage", storage, "--dry-run")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "6 cells x 3 draws = 18 rows" in outcome.out
+    assert "overlap_angle      30, 60" in outcome.out
+    for word in (" pack of", "estimated", "memory", "on disk"):
+        assert word in outcome.out
+    assert not storage.exists()
+
+
+def test_a_run_speaks_on_stderr_in_plain_lines(call: Call, space: Path, storage: Path) -> None:
+    outcome = call("run", space, "--storage", storage, *QUIET)
+    assert (outcome.code, outcome.out) == (0, "")
+    assert "18 of 18 rows" in outcome.err
+    assert "\r" not in outcome.err
+    assert "\x1b" not in outcome.err
+    there = sorted(path.name for path in (storage / "small").iterdir())
+    assert there == ["driver.lock", "ledger", "logs", "sweep.json"]
+
+
+def test_a_run_from_anywhere_puts_its_sweeps_beside_it(tmp_path: Path, space: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    assert process("run", "../space.yaml", *QUIET, cwd=home).code == 0
+    assert sorted(files_of(home))[0] == "sweeps/small/driver.lock"
+    printed = process("results", "small", cwd=home)
+    assert printed.code == 0
+    assert printed.out.count("\n") == 19
+
+
+def test_a_packaged_space_runs_by_name(call: Call, storage: Path) -> None:
+    outcome = call("run", "quickstart", "--storage", storage, *QUIET, "--set", "fixed.dim=20", "--set", "seeds=1")
+    assert outcome.code == 0
+    assert "quickstart" in call("list", "--storage", storage).out
+
+
+def test_only_the_table_is_on_stdout(call: Call, finished: Path) -> None:
+    for kind in ("csv", "json"):
+        printed = call("results", "small", "--storage", finished, "--format", kind)
+        assert (printed.code, printed.err) == (0, "")
+        rows = json.loads(printed.out) if kind == "json" else printed.out.splitlines()[1:]
+        assert len(rows) == 18
+    binary = subprocess.run(
+        command("results", "small", "--storage", finished, "--format", "parquet"), capture_output=True, check=True
+    )
+    assert binary.stdout[:4] == binary.stdout[-4:] == b"PAR1"
+    assert binary.stderr == b""
+
+
+def test_a_reader_that_goes_away_is_no_error_to_speak_of(call: Call, space: Path, storage: Path) -> None:
+    assert call("run", space, "--storage", storage, *QUIET, "--set", "seeds=400").code == 0
+    printing = subprocess.Popen(
+        command("results", "small", "--storage", storage), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert printing.stdout is not None
+    assert printing.stderr is not None
+    assert printing.stdout.readline().startswith(b"sweep,cell,seed,status,")
+    printing.stdout.close()
+    assert printing.stderr.read() == b""
+    printing.wait(timeout=30)
+    printing.stderr.close()
+
+
+def test_looking_leaves_no_trace(call: Call, finished: Path) -> None:
+    before = files_of(finished)
+    cell = call("results", "small", "--storage", finished).out.splitlines()[1].split(",")[1]
+    for arguments in (
+        ["list"],
+        ["status", "small"],
+        ["results", "small"],
+        ["debug", "small", cell],
+        ["debug", "small", cell[:6], "7"],
+    ):
+        outcome = call(*arguments, "--storage", finished)
+        assert (outcome.code, outcome.err) == (0, "")
+        assert outcome.out
+    assert files_of(finished) == before
+
+
+def test_debug_computes_the_row_that_was_recorded(call: Call, finished: Path) -> None:
+    for row in json.loads(call("results", "small", "--storage", finished, "--format", "json").out)[::5]:
+        again = json.loads(call("debug", "small", row["cell"], row["seed"], "--storage", finished).out)
+        assert (again["cell"], again["seed"], again["status"]) == (row["cell"], row["seed"], "ok")
+        assert again["parameters"] == {name: row[name] for name in again["parameters"]}
+        for name, value in again["metrics"].items():
+            expected = "NaN" if row[name] is None else row[name]
+            assert value == (pytest.approx(expected, rel=1e-9, abs=1e-13) if isinstance(value, float) else expected)
+
+
+def test_a_storage_without_sweeps_says_how_to_start(call: Call, storage: Path) -> None:
+    outcome = call("list", "--storage", storage)
+    assert outcome.code == 0
+    assert "raysweep run quickstart" in outcome.out
+    assert not storage.exists()
+
+
+def test_nothing_is_asked_where_nobody_can_answer(finished: Path) -> None:
+    done = subprocess.run(
+        command("delete", "small", "--storage", finished, "--tracking-uri", "none"),
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0
+    assert done.stdout == ""
+    assert not (finished / "small").exists()
+
+
+def test_on_a_terminal_the_line_is_live_and_a_deletion_is_asked_for(space: Path, storage: Path) -> None:
+    pty = pytest.importorskip("pty")
+
+    def on_terminal(*arguments: str | Path, answer: bytes = b"") -> tuple[int, str]:
+        ours, theirs = pty.openpty()
+        started = subprocess.Popen(
+            command(*arguments),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+        )
+        os.close(theirs)
+        os.write(ours, answer)
+        told = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the terminal is closed
+                break
+            if not part:
+                break
+            told += part
+        os.close(ours)
+        return started.wait(timeout=60), told.decode()
+
+    code, told = on_terminal("run", space, "--storage", storage, *QUIET)
+    assert code == 0
+    assert "18 of 18 rows" in told
+    code, told = on_terminal("delete", "small", "--storage", storage, "--tracking-uri", "none", answer=b"n\n")
+    assert code == 130
+    assert "delete small (18 rows)?" in told
+    assert (storage / "small" / "sweep.json").exists()
+    code, _ = on_terminal("delete", "small", "--storage", storage, "--tracking-uri", "none", answer=b"y\n")
+    assert code == 0
+    assert not (storage / "small").exists()
+
+
+def test_a_dry_run_is_no_shorter_than_its_longest_pack(call: Call) -> None:
+    """Half of all tokens are in one pretraining: more than three trials at a time cannot make it shorter."""
+    said = [
+        re.search(
+            r"estimated (.+?) in Ray Tune", call("run", "overtraining_olmo30m", "--dry-run", "--workers", workers).out
+        )
+        for workers in ("3", "6")
+    ]
+    assert said[0] is not None
+    assert said[1] is not None
+    assert said[0].group(1) == said[1].group(1)

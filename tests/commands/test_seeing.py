@@ -1,0 +1,179 @@
+"""How a running sweep is seen and bounded: status and its watch, hours, logs of trials, runs in MLflow by choice."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import QUIET, Outcome, command, until
+from mlflow.tracking import MlflowClient
+from spaces import sandbox_space, written
+
+import raysweep
+from raysweep.driver.limits import TimeLimit
+from raysweep.plan import planning
+from raysweep.plan.queue import PackQueue
+from raysweep.space.resources import Resources
+
+Call = Callable[..., Outcome]
+
+
+@pytest.fixture
+def file(sandbox: Path, tmp_path: Path) -> Path:
+    """A sweep of a row that is done at once and one that waits for a word."""
+    return written(tmp_path, sandbox_space(tmp_path, ["compute", "wait"], name="seen"))
+
+
+@pytest.fixture
+def running(file: Path, storage: Path) -> Iterator[subprocess.Popen[str]]:
+    driver = subprocess.Popen(
+        command("run", file, "--storage", storage, "--executor", "inline", *QUIET), stderr=subprocess.PIPE, text=True
+    )
+    until(
+        lambda: len(list(storage.glob("seen/ledger/*.jsonl"))) == 1 and len(list(storage.glob("seen/logs/*"))) == 2,
+        driver,
+    )
+    yield driver
+    driver.kill()
+    driver.communicate()
+
+
+def test_status_says_what_was_used_and_what_runs_where(
+    running: subprocess.Popen[str], storage: Path, call: Call
+) -> None:
+    said = call("status", "seen", "--storage", storage).out
+    assert "seen: running, 1 of 2 rows (1 ok)" in said
+    assert "core-hours, about" in said
+    (line,) = [line for line in said.splitlines() if "under way for" in line]
+    assert f"pack {unfinished(storage)} of 1 row on" in line
+    assert f"process {running.pid}" in line
+
+
+def unfinished(storage: Path) -> str:
+    done = {path.stem for path in storage.glob("seen/ledger/*.jsonl")}
+    (left,) = {path.stem for path in storage.glob("seen/logs/*.log")} - done
+    return left.rpartition("-")[0]
+
+
+def test_hours_count_what_each_trial_holds(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
+    asked = {
+        **sandbox_space(tmp_path, ["compute", "compute", "raise"], name="seen"),
+        "resources": {"where": [{"x": 1, "cpus_per_trial": 2}]},
+    }
+    found = raysweep.run(
+        asked, storage=storage, tracking_uri="none", executor="inline", report=False, say=lambda line: None
+    )
+    seconds = found.results()["seconds"]
+    spent = float((seconds * [1, 2, 1]).sum())
+    assert f"  used {spent / 3600:,.3g} core-hours\n" in call("status", "seen", "--storage", storage).out
+
+
+def test_watching_ends_with_the_sweep(running: subprocess.Popen[str], storage: Path, tmp_path: Path) -> None:
+    watcher = subprocess.Popen(
+        command("status", "seen", "--storage", storage, "--watch"), stdout=subprocess.PIPE, text=True
+    )
+    assert watcher.stdout is not None
+    assert "running, 1 of 2" in watcher.stdout.readline()
+    (tmp_path / "go").touch()
+    rest = watcher.communicate(timeout=60)[0]
+    assert "seen: finished, 2 of 2 rows (2 ok)" in rest
+    assert watcher.returncode == 0
+
+
+def test_the_hours_end_a_pack_that_does_not_and_resume_goes_on(
+    file: Path, storage: Path, tmp_path: Path, call: Call
+) -> None:
+    started = time.monotonic()
+    stopped = call("run", file, "--storage", storage, "--executor", "inline", *QUIET, "--max-hours", 2 / 3600)
+    assert stopped.code == 130
+    assert "stopped, the 2.0 s of --max-hours are over: 1 row is kept; go on with: " in stopped.err
+    assert time.monotonic() - started < 20
+    assert "interrupted, 1 of 2 rows" in call("status", "seen", "--storage", storage).out
+    (tmp_path / "go").touch()
+    assert call("resume", "seen", "--storage", storage, "--executor", "inline", *QUIET).code == 0
+    assert "finished, 2 of 2 rows (2 ok)" in call("status", "seen", "--storage", storage).out
+
+
+@pytest.mark.parametrize("hours", [0, -1, "soon", "nan"])
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_hours_are_above_nothing(dry: tuple[str, ...], hours: object, file: Path, storage: Path, call: Call) -> None:
+    refused = call("run", file, "--storage", storage, "--max-hours", hours, *dry)
+    assert refused.code == 2
+    assert refused.err.startswith("--max-hours: ")
+    assert not storage.exists()
+
+
+@pytest.mark.parametrize("hours", [1e300, "inf"])
+def test_more_hours_than_a_timer_takes_are_no_limit(
+    hours: object, file: Path, storage: Path, tmp_path: Path, call: Call
+) -> None:
+    (tmp_path / "go").touch()
+    assert call("run", file, "--storage", storage, "--executor", "inline", *QUIET, "--max-hours", hours).code == 0
+
+
+def test_a_pack_that_would_not_end_in_time_leaves_its_turn_to_a_shorter_one() -> None:
+    packs = [
+        planning.Pack(name, *2 * (planning.np.zeros(1, int),), seconds, 0.0, Resources())
+        for name, seconds in [("first", 10), ("long", 3600), ("short", 5)]
+    ]
+    limit = TimeLimit(0.5)
+    queue = PackQueue(lambda: packs, lambda pack: limit.fits(pack.seconds))
+    given = []
+    while (pack := queue.next()) is not None:
+        given.append(pack.id)
+        limit.learn(2 * pack.seconds, pack.seconds)  # twice what was estimated
+        queue.done()
+    assert given == ["first", "short"]
+    assert queue.held_back == 1
+
+
+def test_a_trial_keeps_its_log_and_its_run_says_where(
+    sandbox: Path, storage: Path, tmp_path: Path, ray_cluster: str
+) -> None:
+    asked = sandbox_space(tmp_path, ["speak", "raise"], name="seen")
+    found = raysweep.run(asked, storage=storage, executor="ray", report=False, say=lambda line: None)
+    client = MlflowClient(f"sqlite:///{storage.resolve()}/mlflow.db")
+    experiment = client.get_experiment_by_name("seen")
+    runs = client.search_runs([experiment.experiment_id], "tags.`raysweep.kind` = 'cell'")
+    logs = {
+        run.data.params["x"]: Path(run.data.tags["raysweep.folder"]) / run.data.tags["raysweep.logs"] for run in runs
+    }
+    assert logs["0"].parent == (found.folder / "logs").resolve()
+    spoken = logs["0"].read_text()
+    assert "said on stdout\n" in spoken
+    assert "said on stderr\n" in spoken
+    assert "INFO done after" in spoken
+    assert "ArithmeticError: x = 1 cannot be computed" in logs["1"].read_text()
+
+
+@pytest.mark.parametrize(("runs_per", "count"), [("cell", 3), ("pack", 1), ("sweep", 0)])
+def test_runs_in_mlflow_are_by_choice_and_stay_so(
+    runs_per: str, count: int, sandbox: Path, storage: Path, tmp_path: Path, call: Call
+) -> None:
+    asked = sandbox_space(tmp_path, ["compute"] * 3, name="seen")
+    options: dict[str, Any] = {"storage": storage, "report": False, "say": lambda line: None}
+    raysweep.run(asked, runs_per=runs_per, **options)
+    raysweep.sweep.sync("seen", storage=storage, say=lambda line: None)
+    client = MlflowClient(f"sqlite:///{storage.resolve()}/mlflow.db")
+    experiment = client.get_experiment_by_name("seen")
+    kinds = [run.data.tags["raysweep.kind"] for run in client.search_runs([experiment.experiment_id])]
+    assert sorted(kinds) == ["cell"] * count + ["sweep"]
+    other = "pack" if runs_per == "cell" else "cell"
+    with pytest.raises(raysweep.errors.InputError, match=f"--runs-per: seen is mirrored per {runs_per}"):
+        raysweep.run(asked, runs_per=other, **options)
+
+
+def test_the_hours_are_named_on_ray_too(file: Path, storage: Path, sandbox: Path) -> None:
+    stopped = subprocess.run(
+        command("run", file, "--storage", storage, "--executor", "ray", *QUIET, "--max-hours", 20 / 3600),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert stopped.returncode == 130
+    assert "stopped, the 20 s of --max-hours are over" in stopped.stderr

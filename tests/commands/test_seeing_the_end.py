@@ -1,0 +1,286 @@
+"""What is said of a sweep whose rows are all there: while its report and its mirror are written, and afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import QUIET, Outcome, command, run, until
+from spaces import sandbox_space, small_space, written
+
+from raysweep.commands import status
+from raysweep.driver import progress
+from raysweep.errors import InputError
+from raysweep.ledger import segments
+from raysweep.storage import files, paths, signs
+from raysweep.tracking import mirror
+from tests.chaos.waiting import wait_for
+
+Call = Callable[..., Outcome]
+
+
+@pytest.fixture
+def database(storage: Path, template: Path) -> Path:
+    """MLflow's database of this storage, empty."""
+    storage.mkdir()
+    return Path(shutil.copy(template, storage / "mlflow.db"))
+
+
+@contextlib.contextmanager
+def nobody_else_writes(database: Path) -> Iterator[None]:
+    """What wants to write there waits."""
+    with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        yield
+        db.execute("ROLLBACK")
+
+
+@contextlib.contextmanager
+def driving(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
+    driver = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True, start_new_session=True)
+    yield driver
+    driver.kill()
+    driver.communicate()
+
+
+def finished_cells(database: Path) -> int:
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        found = db.execute(
+            "SELECT COUNT(*) FROM runs r JOIN tags t ON t.run_uuid = r.run_uuid AND t.key = "
+            "'raysweep.cell' WHERE r.lifecycle_stage = 'active' AND r.status = 'FINISHED'"
+        ).fetchone()
+    return int(found[0])
+
+
+def test_status_says_that_the_mirror_is_written_and_how_far(
+    space: Path, storage: Path, database: Path, call: Call
+) -> None:
+    with driving("run", space, "--storage", storage, "--executor", "inline", "--no-report") as driver:
+        with nobody_else_writes(database):
+            until((storage / "small" / signs.PHASE).exists, driver)
+            said = call("status", "small", "--storage", storage).out
+        assert "small: running, 18 of 18 rows (18 ok)" in said
+        assert "  writing to MLflow: 0 of 6 cells\n" in said
+        assert ": 0 of 6 complete cells so far" in said
+        assert "rows/s" not in said
+        assert driver.wait(timeout=60) == 0
+    said = call("status", "small", "--storage", storage).out
+    assert "small: finished, 18 of 18 rows (18 ok)" in said
+    assert f"  mirrored to sqlite:///{database.resolve()}: all 6 cells\n" in said
+    assert "writing" not in said
+    assert not (storage / "small" / signs.PHASE).exists()
+
+
+def test_whoever_waits_for_few_cells_is_told_that_nobody_has_to(space: Path, storage: Path, database: Path) -> None:
+    with driving("run", space, "--storage", storage, "--executor", "inline", "--no-report") as driver:
+        assert driver.stderr is not None
+        with nobody_else_writes(database):
+            told = next((line for line in driver.stderr if "Ctrl-C is safe" in line), "")
+        assert told == (
+            "writing the last 6 cells to MLflow; all rows are kept: Ctrl-C is safe here, and "
+            f"`raysweep sync small --storage {storage}` writes what is missing then\n"
+        )
+        assert driver.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize("problem", [OSError("no room"), InputError("--storage", "no such bucket")])
+def test_a_sign_that_cannot_be_left_costs_the_mirror_nothing(
+    problem: Exception, space: Path, storage: Path, database: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = files.replace
+
+    def replace(path: Path, content: bytes) -> None:
+        if path.name in (signs.PHASE, signs.MIRRORED):
+            raise problem
+        usual(path, content)
+
+    monkeypatch.setattr(files, "replace", replace)
+    outcome = call("run", space, "--storage", storage, "--no-report")
+    assert outcome.code == 0, outcome
+    assert str(problem) not in outcome.err
+    assert finished_cells(database) == 6
+
+
+def test_status_says_that_the_report_is_written_and_how_far(
+    sandbox: Path, storage: Path, tmp_path: Path, call: Call
+) -> None:
+    asked = sandbox_space(
+        tmp_path, ["compute"] * 4, name="seen", seeds=2, analysis=[{"curves": {"metric": "y", "x": "x"}}]
+    )
+    run(storage, asked)
+    (storage / "seen" / "report").mkdir()
+    os.mkfifo(storage / "seen" / "report" / "report.md")  # whoever writes there waits for somebody who reads
+    with driving("resume", "seen", "--storage", storage, "--tracking-uri", "none") as driver:
+        until((storage / "seen" / signs.PHASE).exists, driver)
+        until(lambda: "writing the report: 2 of 2 steps\n" in call("status", "seen", "--storage", storage).out, driver)
+        said = call("status", "seen", "--storage", storage).out
+        assert "seen: running, 8 of 8 rows (8 ok)" in said
+        assert "rows/s" not in said
+        driver.kill()
+        driver.wait()
+        said = call("status", "seen", "--storage", storage).out
+    assert "seen: finished, 8 of 8 rows (8 ok)" in said
+    assert "writing" not in said
+
+
+def test_a_driver_killed_while_it_mirrors_leaves_no_cell_said_to_be_there_that_is_not(
+    storage: Path, database: Path, tmp_path: Path, call: Call
+) -> None:
+    asked = written(tmp_path, small_space(axes={"overlap_angle": list(range(1, 21)), "gamma": [0.2, 0.4, 0.6, 0.8]}))
+    with driving("run", asked, "--storage", storage, "--executor", "inline", "--no-report") as driver:
+        until(lambda: (found := signs.mirrored(storage / "small")) and found.runs, driver)
+        driver.kill()
+        driver.wait()
+    there = finished_cells(database)
+    said = call("status", "small", "--storage", storage).out
+    assert "small: finished, 240 of 240 rows (240 ok)" in said
+    told = re.search(
+        rf"  (\d+) of 80 cells not yet in MLflow \(sqlite:///{database.resolve()}\); `raysweep sync small "
+        rf"--storage {storage}` writes them\n",
+        said,
+    )
+    assert told, said
+    assert 80 - there <= int(told[1]) < 80
+    assert call("sync", "small", "--storage", storage).code == 0
+    assert finished_cells(database) == 80
+    assert ": all 80 cells\n" in call("status", "small", "--storage", storage).out
+
+
+def test_cells_that_get_more_draws_are_to_be_mirrored_again(
+    storage: Path, database: Path, space: Path, call: Call
+) -> None:
+    assert call("run", space, "--storage", storage, "--no-report").code == 0
+    assert call("run", space, "--set", "seeds=4", "--storage", storage, "--no-report", *QUIET[1:]).code == 0
+    assert "  6 of 6 cells not yet in MLflow (" in call("status", "small", "--storage", storage).out
+    assert call("sync", "small", "--storage", storage).code == 0
+    assert ": all 6 cells\n" in call("status", "small", "--storage", storage).out
+    database.unlink()
+    assert "  6 of 6 cells not yet in MLflow (" in call("status", "small", "--storage", storage).out
+
+
+def test_an_interrupted_sweep_that_lacked_nothing_is_not_said_to_lack_cells(
+    storage: Path, database: Path, space: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call("run", space, "--storage", storage, "--no-report").code == 0
+    monkeypatch.setattr(mirror, "LAST_SECONDS", 0.5)
+
+    def interrupt() -> None:
+        if wait_for((storage / "small" / signs.PHASE).exists):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with nobody_else_writes(database):
+        threading.Thread(target=interrupt, daemon=True).start()
+        again = call("resume", "small", "--storage", storage, "--no-report")
+        assert again.code == 130
+        assert "interrupted: all 18 rows are kept; go on with: raysweep resume small" in again.err
+        assert "not written" not in again.err
+        assert not (storage / "small" / signs.PHASE).exists()
+        assert ": all 6 cells" in call("status", "small", "--storage", storage).out.replace("complete ", "")
+
+
+def test_a_sync_that_wrote_not_everything_says_so_and_ends_with_2(
+    storage: Path, database: Path, space: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sqlalchemy import sql
+
+    assert call("run", space, "--storage", storage, *QUIET).code == 0
+    usual = sql.text
+    monkeypatch.setattr(sql, "text", lambda text: usual(text.replace("20000", "100")))  # ms MLflow waits for a lock
+    monkeypatch.setattr(mirror, "PATIENCE", 1.0)
+    with nobody_else_writes(database):
+        failed = call("sync", "small", "--storage", storage, "--tracking-uri", f"sqlite:///{database}")
+    assert failed.code == 2
+    assert failed.err.startswith("mirror incomplete: 6 cells not written (of 6; ")
+    assert failed.err.endswith(f"; run `raysweep sync small --storage {storage}`\n")
+    assert failed.err.count("\n") == 1
+    assert "6 of 6 cells not yet in MLflow" in call("status", "small", "--storage", storage).out
+
+
+@pytest.mark.parametrize(
+    ("sign", "believed"),
+    [
+        ({}, True),
+        ({"at": -2 * signs.FRESH}, False),
+        ({"name": "cooking"}, False),
+        ({"done": "many"}, False),
+        ({"left": [1]}, False),
+        ({"more": 1}, False),
+    ],
+)
+def test_an_old_or_odd_sign_of_a_phase_is_not_believed(sign: dict[str, object], believed: bool, storage: Path) -> None:
+    storage.mkdir()
+    plain: dict[str, object] = {"name": "mirror", "done": 3, "of": 6, "left": 2.5, **sign}
+    offset = plain.pop("at", 0.0)
+    assert isinstance(offset, float)
+    (storage / signs.PHASE).write_text(json.dumps({**plain, "at": time.time() + offset}))
+    found = signs.phase(storage)
+    assert (found is not None and progress.phase_line(found) is not None) == believed
+
+
+def test_the_driver_shows_a_phase_with_the_time_that_is_left(
+    storage: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "PLAIN_EVERY", 0.01)
+    storage.mkdir()
+    done, said = 0, ""
+
+    def shown(pattern: str) -> bool:
+        nonlocal said
+        sys.stderr.flush()
+        said += capfd.readouterr().err
+        return re.search(pattern, said) is not None
+
+    with progress.Phase(storage, "mirror", lambda: (done, 1200)):
+        until(lambda: shown(r"writing to MLflow: 0 of 1,200 cells, \S+ s so far\n"))
+        done = 300
+        until(lambda: shown(r"writing to MLflow: 300 of 1,200 cells"))
+        done = 600
+        until(lambda: shown(r"writing to MLflow: 600 of 1,200 cells, \S+ s left\n"))
+        assert signs.phase(storage) is not None
+    assert signs.phase(storage) is None
+
+
+def test_a_phase_that_is_interrupted_as_it_begins_is_over(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage.mkdir()
+    usual, before = signs.leave_phase, threading.active_count()
+
+    def leave(folder: Path, phase: signs.Phase) -> None:
+        usual(folder, phase)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(signs, "leave_phase", leave)
+    with pytest.raises(KeyboardInterrupt), progress.Phase(storage, "mirror", lambda: (0, 6)):
+        pytest.fail("it began")
+    assert signs.phase(storage) is None
+    assert threading.active_count() == before
+
+
+def test_a_phase_is_seen_in_a_bucket_too(s3: str) -> None:
+    folder = paths.locate(s3) / "small"
+    assert signs.phase(folder) is None
+    with progress.Phase(folder, "mirror", lambda: (3, 6)):
+        assert signs.phase(folder) == signs.Phase("mirror", 3, 6, None)
+    assert signs.phase(folder) is None
+
+
+def test_watching_reads_the_ledger_once_a_look(
+    storage: Path, sandbox: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = run(storage, sandbox_space(tmp_path, ["compute", "raise"]))
+    looks, usual = [], segments.read
+    monkeypatch.setattr(segments, "read", lambda folder: looks.append(folder) or usual(folder))
+    (said,) = status.watch(found)
+    assert any("failed: cell" in line for line in said)
+    assert len(looks) == 1

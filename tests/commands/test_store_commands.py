@@ -1,0 +1,148 @@
+"""What `raysweep store list`, `verify` and `prune` say and take away, and what they leave alone."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Outcome
+from stored_stage import STAGE, once, published, weights
+
+from raysweep.commands import store_commands
+from raysweep.errors import InputError
+from raysweep.stages import prune
+from raysweep.stages.store import Progress, Store
+
+
+def test_list_tells_size_users_and_what_a_stage_is(any_store: Store) -> None:
+    once(any_store)
+    once(any_store, "unused")
+    any_store.refer("overtraining-1", [STAGE])
+    any_store.refer("overtraining-2", [STAGE, "not-yet-computed"])
+    lines = {text.split()[0]: text for text in store_commands.overview(any_store)}
+    assert "overtraining-1, overtraining-2" in lines[STAGE]
+    assert "language depth=2 pretrain_length=inf seed=0" in lines[STAGE]
+    assert "kB" in lines[STAGE]
+    assert "no sweep" in lines["unused"]
+    assert "2 stages" in lines[f"{any_store.url}:"]
+    assert "1 used by no sweep" in lines[f"{any_store.url}:"]
+
+
+def test_verify_reads_everything_and_sets_aside_what_is_damaged(local: Store) -> None:
+    once(local)
+    once(local, "sound")
+    assert store_commands.verify(local)[1]
+    path = published(local)[1]
+    path.write_bytes(path.read_bytes().replace(b"layers", b"lawyer"))
+    lines, well = store_commands.verify(local)
+    assert not well
+    assert lines[0].startswith(f"{STAGE}: ")
+    assert "set aside" in lines[0]
+    assert "1 damaged" in lines[-1]
+    assert local.stages() == ["sound"]
+    assert store_commands.verify(local)[1]
+
+
+def test_prune_never_takes_what_a_sweep_refers_to_without_being_told(any_store: Store) -> None:
+    for stage in ("used", "unused", "later"):
+        once(any_store, stage)
+    any_store.refer("sweep", ["used", "later"])
+    assert any("unused" in text for text in store_commands.prune(any_store, dry_run=True))
+    assert any_store.stages() == ["later", "unused", "used"]
+    store_commands.prune(any_store)
+    assert any_store.stages() == ["later", "used"]
+    with pytest.raises(InputError, match="sweep sweep refers to it"):
+        store_commands.prune(any_store, ["used"])
+    assert any_store.stages() == ["later", "used"]
+    store_commands.prune(any_store, ["used"], referred=True)
+    assert any_store.stages() == ["later"]
+    any_store.forget("sweep")
+    store_commands.prune(any_store)
+    assert any_store.files.names("entries") == any_store.files.names("leases") == []
+
+
+def test_prune_takes_nothing_while_a_reference_cannot_be_read(local: Store) -> None:
+    once(local)
+    local.refer("sweep", [STAGE])
+    reference = next((Path(local.url) / "refs" / "sweep").iterdir())
+    reference.write_bytes(reference.read_bytes()[:-5])
+    with pytest.raises(InputError, match="nothing was pruned"):
+        store_commands.prune(local)
+    assert local.stages() == [STAGE]
+
+
+def test_a_damaged_reference_is_mended_by_its_sweep(local: Store) -> None:
+    once(local)
+    local.refer("sweep", [STAGE])
+    reference = next((Path(local.url) / "refs" / "sweep").iterdir())
+    reference.write_bytes(b"")
+    local.refer("sweep", [STAGE])
+    assert local.users() == {STAGE: ["sweep"]}
+    store_commands.prune(local)
+    assert local.stages() == [STAGE]
+
+
+def test_prune_leaves_work_in_progress_and_takes_leftovers_of_the_dead(local: Store) -> None:
+    def compute(progress: Progress) -> Any:
+        progress.save({"x": np.zeros(3)}, {})
+        store_commands.prune(local)
+        assert progress.load() is not None
+        return weights(), {}
+
+    local.once(STAGE, compute, describe={})
+    local.refer("sweep", [STAGE])
+    entries = Path(local.url) / "entries"
+    stale = [
+        entries / "dead.feedfeedfeed.safetensors",
+        entries / ".dead.json.abc.part",
+        Path(local.url) / "leases" / "dead.1.json",
+    ]
+    fresh = entries / "upload.feedfeedfeed.safetensors"
+    for path in [*stale, fresh]:
+        path.write_bytes(b"{}")
+    for path in stale:
+        os.utime(path, (time.time() - 2 * prune.LEFTOVER_AGE,) * 2)
+    store_commands.prune(local)
+    assert [path.exists() for path in [*stale, fresh]] == [False, False, False, True]
+    assert local.fetch(STAGE) is not None
+
+
+def test_damaged_entries_are_kept_until_prune_is_told(local: Store) -> None:
+    once(local)
+    published(local)[1].unlink()
+    local.fetch(STAGE)
+    store_commands.prune(local)
+    assert local.files.names("damaged")
+    store_commands.prune(local, damaged=True)
+    assert local.files.names("damaged") == []
+
+
+def test_the_command_line_lists_verifies_and_prunes(call: Callable[..., Outcome], tmp_path: Path) -> None:
+    missing = call("store", "list", "--storage", tmp_path)
+    assert (missing.code, missing.err.count("\n")) == (2, 1)
+    store = Store(tmp_path / "store")
+    once(store)
+    once(store, "needed")
+    store.refer("sweep", ["needed"])
+    assert "2 stages" in call("store", "list", "--storage", tmp_path).out
+    assert call("store", "verify", "--store", store.url).code == 0
+    assert "1 to prune" in call("store", "prune", "--storage", tmp_path, "--dry-run").out
+    refused = call("store", "prune", "needed", "--storage", tmp_path)
+    assert (refused.code, refused.err.split(":")[0]) == (2, "needed")
+    assert call("store", "prune", "--storage", tmp_path).code == 0
+    assert store.stages() == ["needed"]
+    weight = next((tmp_path / "store" / "entries").glob("*.safetensors"))
+    weight.write_bytes(b"")
+    assert call("store", "verify", "--storage", tmp_path).code == 1
+    assert call("store", "nonsense").code == 2
+
+
+def test_commands_on_a_store_that_is_not_there_make_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no store"):
+        store_commands.open_store(tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,422 @@
+"""Whatever goes wrong around a sweep, it ends, after `raysweep resume` where needed, as if nothing had.
+
+Real processes, real kills, a real MLflow server. Beside these: test_driver_ends (kill -9, Ctrl-C, SIGTERM, SIGHUP, two
+drivers), test_stopping (signals), test_sweep (rows that fail), test_ray (a worker that dies), test_full_disk,
+test_ledger and test_store_damage (damage), test_store_crashes, test_interrupted_mirror, test_mirror, and test_chaos,
+where it all happens at random moments.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import shutil
+import signal
+import sqlite3
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import QUIET, Outcome, command, files_of, hear, process, until
+from spaces import sandbox_space, small_space, written
+
+from raysweep.executors import losses as losing
+from raysweep.sweep import open_sweep
+from raysweep.tracking import mirror
+from tests.chaos.tracking_server import Server
+
+Call = Callable[..., Outcome]
+PATIENCE = 120.0  # seconds until a test gives up waiting for a condition
+
+
+def some_waiting(folder: Path, computed: int = 2, waiting: int = 2) -> dict[str, Any]:
+    """So many rows, and then so many that wait for the file `go`."""
+    return sandbox_space(folder, ["compute"] * computed + ["wait"] * waiting)
+
+
+@pytest.fixture
+def drive(tmp_path: Path, storage: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts drivers of `sandy`, processes in sessions of their own, that have computed two rows and wait in others."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(
+        *options: str | Path, before: tuple[str, ...] = (), space: dict[str, Any] | None = None, **streams: Any
+    ) -> subprocess.Popen[str]:
+        written(tmp_path, space or some_waiting(tmp_path))
+        arguments = command("run", tmp_path / "space.yaml", "--storage", storage, "--no-report", *options)
+        started.append(
+            subprocess.Popen(
+                [*before, *arguments],
+                **{
+                    "stdin": subprocess.DEVNULL,
+                    "stdout": subprocess.PIPE,
+                    "stderr": subprocess.PIPE,
+                    "text": True,
+                    "start_new_session": True,
+                    "preexec_fn": hear,
+                    **streams,
+                },
+            )
+        )
+        until(lambda: len(segments(storage)) >= 2, started[-1])
+        return started[-1]
+
+    yield start
+    for driven in started:
+        if driven.poll() is None:
+            os.killpg(driven.pid, signal.SIGKILL)
+        driven.communicate()
+
+
+INLINE = ("--executor", "inline", "--tracking-uri", "none")
+
+
+def segments(storage: Path, name: str = "sandy") -> list[Path]:
+    return list((storage / name / "ledger").glob("*.jsonl"))
+
+
+def values(storage: Path) -> list[float]:
+    table = open_sweep("sandy", storage).results()
+    assert set(table["status"]) <= {"ok"}
+    return table["y"].tolist()
+
+
+def run_statuses(database: Path) -> dict[str, Counter[str]]:
+    """How many runs have which status in MLflow, by the kind that their tag says; half ones included."""
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        found = db.execute(
+            "SELECT t.value, r.status, COUNT(*) FROM runs r JOIN tags t ON t.run_uuid = r.run_uuid AND "
+            "t.key = 'raysweep.kind' WHERE r.lifecycle_stage = 'active' GROUP BY t.value, r.status"
+        )
+        statuses: dict[str, Counter[str]] = {}
+        for kind, status, count in found:
+            statuses.setdefault(kind, Counter())[status] = count
+        assert db.execute("SELECT COUNT(*) FROM runs WHERE status = 'RUNNING'").fetchone() == (0,)
+    return statuses
+
+
+# Told to end, and not told
+
+
+def test_a_driver_under_nohup_outlives_its_terminal(
+    sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
+) -> None:
+    driven = drive(*INLINE, before=("nohup",))
+    driven.send_signal(signal.SIGHUP)
+    (tmp_path / "go").touch()
+    _, err = driven.communicate(timeout=PATIENCE)
+    assert driven.returncode == 0, err
+    assert values(storage) == [0, 1, 2, 3]
+
+
+def test_many_signals_end_a_driver_once(sandbox: Path, drive: Callable[..., Any], storage: Path) -> None:
+    driven = drive(*INLINE)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGTERM, signal.SIGTERM):
+        with contextlib.suppress(ProcessLookupError):
+            driven.send_signal(number)
+    _, err = driven.communicate(timeout=PATIENCE)
+    assert driven.returncode == 130, err
+    assert err.count("2 rows are kept; go on with: raysweep resume sandy") == 1
+    assert "Traceback" not in err
+
+
+@pytest.mark.slow
+def test_a_spot_notice_ends_a_driver_on_ray_in_time_and_nothing_is_left_running(
+    ray_cluster: str, sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
+) -> None:
+    driven = drive("--executor", "ray", "--workers", "2", env={**os.environ, "RAY_ADDRESS": ray_cluster})
+    until((storage / "mlflow.db").exists, driven)
+    driven.send_signal(signal.SIGTERM)
+    told = time.monotonic()
+    _, err = driven.communicate(timeout=PATIENCE)
+    assert driven.returncode == 130, err
+    assert time.monotonic() - told < 25
+    assert "2 rows are kept; go on with: raysweep resume sandy" in err
+    (tmp_path / "go").touch()
+    assert process("resume", "sandy", "--storage", storage, "--executor", "inline", "--no-report").code == 0
+    assert values(storage) == [0, 1, 2, 3]
+    assert run_statuses(storage / "mlflow.db") == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
+    assert sorted(path.name for path in (storage / "sandy").iterdir() if path.is_dir()) == ["ledger", "logs"]
+
+
+def in_session(session: int) -> list[int]:
+    """Processes of a session, but for those that only wait to be buried."""
+    listed = subprocess.run(["ps", "-o", "pid=,stat=", "-s", str(session)], capture_output=True, text=True).stdout
+    return [int(line.split()[0]) for line in listed.splitlines() if not line.split()[1].startswith("Z")]
+
+
+@pytest.mark.slow
+def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(
+    sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
+) -> None:
+    driven = drive("--executor", "ray", "--workers", "2", "--tracking-uri", "none")
+    assert len(in_session(driven.pid)) > 3
+    driven.kill()
+    driven.communicate(timeout=PATIENCE)
+    until(lambda: not in_session(driven.pid))
+    (tmp_path / "go").touch()
+    assert process("resume", "sandy", "--storage", storage, *QUIET, "--executor", "inline").code == 0
+    assert values(storage) == [0, 1, 2, 3]
+    assert sorted(path.name for path in (storage / "sandy").iterdir() if path.is_dir()) == ["ledger", "logs"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["raylet/raylet", "gcs/gcs_server"])
+def test_a_ray_that_dies_ends_a_driver_in_time_and_resumable(
+    part: str, sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
+) -> None:
+    driven = drive("--executor", "ray", "--workers", "2")
+    until((storage / "mlflow.db").exists, driven)
+    victims = [
+        number
+        for number in in_session(driven.pid)
+        if f"/ray/core/src/ray/{part}" in Path(f"/proc/{number}/cmdline").read_text()
+    ]
+    assert len(victims) == 1
+    os.kill(victims[0], signal.SIGKILL)
+    lost = time.monotonic()
+    _, err = driven.communicate(timeout=PATIENCE)
+    assert driven.returncode == 130, err
+    assert time.monotonic() - lost < 30
+    assert "Ray is gone" in err
+    assert "2 rows are kept; go on with: raysweep resume sandy" in err
+    assert run_statuses(storage / "mlflow.db")["sweep"] == {"KILLED": 1}
+    (tmp_path / "go").touch()
+    assert process("resume", "sandy", "--storage", storage, "--executor", "inline", "--no-report").code == 0
+    assert values(storage) == [0, 1, 2, 3]
+    assert run_statuses(storage / "mlflow.db") == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
+
+
+@pytest.mark.slow
+def test_an_extension_killed_while_ray_starts_is_resumed_as_it_was_asked(space: Path, storage: Path) -> None:
+    arguments = ["--storage", storage, *QUIET]
+    assert process("run", space, *arguments).code == 0
+    before = files_of(storage)
+    extending = ["run", space, *arguments, "--set", "seeds=5", "--executor", "ray"]
+    refused = process(*extending, "--set", "resources.cpus_per_trial=999")
+    assert (refused.code, refused.err.partition(":")[0]) == (2, "resources.cpus_per_trial"), refused
+    assert files_of(storage) == before
+    driven = subprocess.Popen(command(*extending), stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert driven.stderr is not None
+    assert driven.stderr.readline() == "starting Ray\n"
+    driven.kill()
+    driven.communicate()
+    assert process("resume", "small", *arguments, "--executor", "inline").code == 0
+    assert len(open_sweep("small", storage).results()) == 6 * 5
+
+
+# A terminal that is gone
+
+
+@pytest.mark.parametrize("how", ["pipe", "terminal", "closed from the start"])
+def test_a_driver_that_nobody_listens_to_goes_on(
+    how: str, sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
+) -> None:
+    if how == "closed from the start":
+        driven = drive(*INLINE, before=("sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh"))
+    elif how == "pipe":
+        driven = drive(*INLINE)
+        driven.stdout.close()
+        driven.stderr.close()
+        driven.stdout = driven.stderr = None
+    else:
+        ours, theirs = pty.openpty()  # not the controlling terminal of that session: no SIGHUP, only EIO
+        driven = drive(*INLINE, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        os.close(ours)
+    (tmp_path / "go").touch()
+    assert driven.wait(timeout=PATIENCE) == 0
+    assert values(storage) == [0, 1, 2, 3]
+
+
+# MLflow away
+
+
+@pytest.mark.slow
+def test_a_server_that_goes_and_comes_back_has_every_run_once(
+    server: Server,
+    sandbox: Path,
+    drive: Callable[..., Any],
+    storage: Path,
+    tmp_path: Path,
+    call: Call,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Killed in mid-run and restarted; then away for a whole extension of the sweep, and back later."""
+
+    def status() -> str:
+        return call("status", "sandy", "--storage", storage).out
+
+    driven = drive("--executor", "inline", "--tracking-uri", server.uri)
+    server.kill()
+    server.start()
+    (tmp_path / "go").touch()
+    _, err = driven.communicate(timeout=PATIENCE)
+    assert driven.returncode == 0, err
+    assert "mirror incomplete" not in err
+    assert run_statuses(server.database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
+
+    server.kill()
+    monkeypatch.setattr(mirror, "PATIENCE", 1.0)
+    extended = call("run", tmp_path / "space.yaml", "--set", "seeds=2", "--storage", storage, "--no-report")
+    assert extended.code == 0
+    assert extended.err.startswith("--tracking-uri: cannot reach http://127.0.0.1")
+    assert "raysweep sync sandy" in extended.err.splitlines()[0]
+    assert "mirror incomplete: 4 cells not written (of 4; " in extended.err.splitlines()[-1]
+    assert f"  4 of 4 cells not yet in MLflow ({server.uri}); `raysweep sync sandy" in status()
+    assert call("resume", "sandy", "--storage", storage, "--no-report").code == 0
+    assert call("sync", "sandy", "--storage", storage).code == 2
+
+    server.start()
+    assert call("sync", "sandy", "--storage", storage).code == 0
+    assert f"  mirrored to {server.uri}: all 4 cells\n  runs: {server.uri}/#/experiments/1?workflowType=" in status()
+    assert run_statuses(server.database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
+    with contextlib.closing(sqlite3.connect(server.database)) as db:
+        draws = db.execute(
+            "SELECT l.value FROM latest_metrics l JOIN runs r ON r.run_uuid = l.run_uuid "
+            "WHERE l.key = 'draws_ok' AND r.lifecycle_stage = 'active'"
+        ).fetchall()
+    assert draws == [(2.0,)] * 4
+    assert values(storage) == [0, 1, 1, 2, 2, 3, 3, 4]
+
+
+def test_a_new_sweep_waits_for_no_server_but_says_how_to_do_without(call: Call, storage: Path, tmp_path: Path) -> None:
+    written(tmp_path, small_space())
+    refused = call("run", tmp_path / "space.yaml", "--storage", storage, "--tracking-uri", "http://127.0.0.1:9")
+    assert refused.code == 2
+    assert refused.err.count("\n") == 1
+    assert "none runs without" in refused.err
+    assert "raysweep sync" in refused.err
+    assert not storage.exists()
+
+
+def test_a_sweep_mirrored_nowhere_is_mirrored_later_and_from_then_on(
+    call: Call, storage: Path, tmp_path: Path, template: Path
+) -> None:
+    written(tmp_path, small_space())
+    assert call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET).code == 0
+    assert call("sync", "small", "--storage", storage).code == 2  # where to?
+    database = shutil.copy(template, tmp_path / "elsewhere.db")
+    uri = f"sqlite:///{database}"
+    assert call("sync", "small", "--storage", storage, "--tracking-uri", uri).code == 0
+    assert open_sweep("small", storage).record.tracking_uri == uri
+    assert call("resume", "small", "--storage", storage, *QUIET).code == 0  # `none` is for this once
+    assert open_sweep("small", storage).record.tracking_uri == uri
+    assert (
+        call(
+            "run",
+            tmp_path / "space.yaml",
+            "--set",
+            "axes.gamma=[0.3, 0.5, 0.7, 1.0]",
+            "--storage",
+            storage,
+            "--no-report",
+        ).code
+        == 0
+    )
+    assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 8}}
+    assert not (storage / "mlflow.db").exists()
+
+
+def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(
+    call: Call, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, small_space())
+    from sqlalchemy import sql
+
+    usual = sql.text
+    monkeypatch.setattr(sql, "text", lambda text: usual(text.replace("20000", "100")))  # ms MLflow waits for a lock
+    assert call("run", tmp_path / "space.yaml", "--set", "seeds=1", "--storage", storage, "--no-report").code == 0
+    monkeypatch.setattr(mirror, "PATIENCE", 1.0)
+    with contextlib.closing(sqlite3.connect(storage / "mlflow.db", isolation_level=None)) as db:
+        db.execute("BEGIN EXCLUSIVE")
+        outcome = call("run", tmp_path / "space.yaml", "--storage", storage, "--no-report")
+        assert outcome.code == 0, outcome
+        assert "mirror incomplete: 6 cells not written" in outcome.err
+        assert "raysweep sync small" in outcome.err
+        told = call("status", "small", "--storage", storage)
+        assert (told.code, told.err.count("\n")) == (0, 1), told.err  # one line: what is there cannot be settled now
+        db.execute("ROLLBACK")
+    assert call("sync", "small", "--storage", storage).code == 0
+    assert run_statuses(storage / "mlflow.db") == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 6}}
+
+
+# Nodes
+
+
+def test_a_machine_that_goes_has_a_budget_of_its_own() -> None:
+    """Also where its worker is missed before the machine is: the death is then known at the pack's next start."""
+    pack, halves = "pack", ["left", "right"]
+    losses = losing.Losses()
+    losses.begin(pack, set())
+    assert losses.count(pack, {"m1"}) == (0, 1)  # known at once
+    losses.begin(pack, {"m1"})
+    assert losses.count(pack, {"m1"}) == (1, 1)  # perhaps the pack's own doing
+    losses.begin(pack, {"m1", "m2"})
+    assert losses.count(pack, {"m1", "m2"}) == (1, 2)  # no: m2 was found dead; but now, perhaps
+    losses.halve(pack, halves)
+    losses.begin(halves[0], {"m1", "m2"})
+    assert losses.count(halves[0], {"m1", "m2"}) == (2, 0)
+    losses.begin(halves[1], {"m2", "m3"})  # a cluster forgets machines that died long ago
+    assert losses.count(halves[1], {"m3"}) == (1, 1)
+
+
+@pytest.mark.slow
+def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(
+    sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
+) -> None:
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        doomed = cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        space = some_waiting(tmp_path, 2, 4)
+        said = tmp_path / "said.txt"
+        with said.open("w") as stream:
+            driven = drive(
+                "--executor",
+                "ray",
+                "--tracking-uri",
+                "none",
+                space=space,
+                stderr=stream,
+                env={**os.environ, "RAY_ADDRESS": cluster.address},
+            )
+        logs = storage / "sandy" / "logs"
+        until(lambda: len(list(logs.glob("*.log"))) == 4, driven)  # two rows are there, two wait, one on each node
+        cluster.remove_node(doomed, allow_graceful=False)
+        until(lambda: "lost a worker; trying its pack of 1 row again" in said.read_text(), driven)
+        (tmp_path / "go").touch()
+        assert driven.wait(PATIENCE) == 0, said.read_text()
+        assert "Traceback" not in said.read_text()
+        assert values(storage) == [0, 1, 2, 3, 4, 5]
+    finally:
+        cluster.shutdown()
+
+
+# What a killed driver leaves lying
+
+
+def test_folders_that_a_copy_lost_are_made_again(call: Call, space: Path, storage: Path) -> None:
+    assert call("run", space, "--storage", storage, *QUIET).code == 0
+    for name in ("ledger", "logs"):
+        shutil.rmtree(storage / "small" / name)
+    assert call("resume", "small", "--storage", storage, *QUIET).code == 0
+    assert len(open_sweep("small", storage).results()) == 6 * 3
+
+
+def test_leftovers_of_a_killed_driver_are_cleared_away(call: Call, storage: Path, tmp_path: Path) -> None:
+    written(tmp_path, small_space())
+    assert call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET).code == 0
+    before = files_of(storage)
+    folder = storage / "small"
+    (folder / ".sweep.json.abc.part").write_bytes(b"{")
+    (folder / "ledger" / ".p-1.jsonl.abc.part").write_bytes(b'{"cell": ')
+    assert call("resume", "small", "--storage", storage, *QUIET).code == 0
+    assert files_of(storage) == before

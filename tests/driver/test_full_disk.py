@@ -1,0 +1,113 @@
+"""A disk that is full ends a sweep in one line and costs nothing that is there; with room it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import QUIET, Outcome, assert_same_rows, files_of, process
+from disks import NO_BYTECODE, disk, no_file_beyond
+from spaces import small_space, written
+
+import raysweep
+from raysweep.driver import driver
+from raysweep.sweep import open_sweep
+
+Call = Callable[..., Outcome]
+
+
+def last_line_of_no_room(outcome: Outcome, storage: Path, why: str) -> str:
+    """What a driver says in the end where there is no room left: whose, why, and how to go on."""
+    assert outcome.code == 2, outcome
+    assert "Traceback" not in outcome.err
+    last = outcome.err.splitlines()[-1]
+    assert last.startswith(str(storage / "small"))
+    assert why in last
+    return last
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    with disk(tmp_path / "disk", "-o", "size=1m"):
+        yield tmp_path / "disk"
+
+
+@pytest.mark.parametrize("executor", ["inline", "ray"])
+def test_a_full_disk_ends_a_sweep_in_one_line_and_room_lets_it_go_on(
+    executor: str,
+    request: pytest.FixtureRequest,
+    call: Call,
+    small_disk: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if executor == "ray":
+        request.getfixturevalue("ray_cluster")
+    monkeypatch.setitem(driver.PACK_FLOOR, executor, 1e-9)
+    storage = small_disk / "storage"
+    space = small_space(axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 0.8, 1.0]}, seeds=40)
+    expected = raysweep.run(
+        space, storage=tmp_path / "roomy", tracking_uri="none", executor=executor, report=False, say=lambda line: None
+    )
+    written(tmp_path, space)
+    size = sum(len(content) for content in files_of(expected.folder / "ledger").values())
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(2**20 - size // 2 - 40_000))
+    arguments = ["--storage", storage, *QUIET, "--executor", executor]
+
+    outcome = call("run", tmp_path / "space.yaml", *arguments)
+    last = last_line_of_no_room(outcome, storage, "No space left on device")
+    assert "rows are kept; go on with: raysweep resume small" in last
+    kept = len(open_sweep("small", storage).results())
+    assert f"{kept:,} rows are kept" in last
+    assert 0 < kept < 320
+
+    filler.unlink()
+    assert call("resume", "small", *arguments).code == 0
+    assert_same_rows(open_sweep("small", storage).results().to_dict("records"), expected.results().to_dict("records"))
+
+
+def test_a_quota_ends_a_sweep_in_one_line_and_without_it_it_goes_on(call: Call, space: Path, storage: Path) -> None:
+    """By a limit on the size of files, without a mount: there is room for the first rows and none for many more."""
+    arguments = ["--storage", storage, *QUIET, "--executor", "inline"]
+    assert call("run", space, *arguments).code == 0
+    outcome = process("run", space, "--set", "seeds=100", *arguments, before=no_file_beyond(100_000), env=NO_BYTECODE)
+    last = last_line_of_no_room(outcome, storage, "File too large")
+    assert "18 rows are kept; go on with: raysweep resume small" in last
+    assert len(open_sweep("small", storage).results()) == 18
+
+    assert call("resume", "small", *arguments).code == 0
+    assert call("run", space, "--set", "seeds=100", "--storage", storage / "roomy", *QUIET).code == 0
+    assert_same_rows(
+        open_sweep("small", storage).results().to_dict("records"),
+        open_sweep("small", storage / "roomy").results().to_dict("records"),
+    )
+
+
+@pytest.mark.slow
+def test_a_store_that_is_full_in_a_new_sweep_costs_nothing_that_is_there(storage: Path, tmp_path: Path) -> None:
+    space = {
+        "name": "words",
+        "workload": "language",
+        "axes": {"pretrain_length": [8192, 16384]},
+        "seeds": 1,
+        "fixed": {
+            "preset": "tiny",
+            "source": "grammar:0",
+            "target": "grammar:0.5",
+            "finetune_steps": 2,
+            "evaluation_tokens": 1024,
+        },
+    }
+    written(tmp_path, space)
+    arguments = ["--storage", str(storage), *QUIET, "--executor", "inline"]
+    done = process("run", tmp_path / "space.yaml", *arguments, before=no_file_beyond(100_000), env=NO_BYTECODE)
+    assert done.code == 2, done
+    last = done.err.splitlines()[-1]
+    assert last.startswith(f"{storage}/store: the store is full")
+    assert "go on with: raysweep resume words" in last
+    resumed = process("resume", "words", *arguments)
+    assert resumed.code == 0, resumed
+    assert open_sweep("words", storage).results()["status"].tolist() == ["ok", "ok"]

@@ -1,0 +1,176 @@
+"""Rows that are computed stay, whatever goes wrong after; what could not be begun leaves nothing behind."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import QUIET, Outcome, files_of, refused, run
+from spaces import STEP, language_space, sandbox_space, small_space, written
+
+from raysweep import sweep
+from raysweep.driver import driver
+from raysweep.plan import identity
+from raysweep.sweep import open_sweep
+from raysweep.workloads import linear_transfer
+
+Call = Callable[..., Outcome]
+
+
+def annotated(folder: Path, behaviour: list[str]) -> dict[str, Any]:
+    return sandbox_space(folder, behaviour, name="noted", workload="annotated")
+
+
+def test_rows_stay_where_a_report_is_bad_input(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
+    written(tmp_path, annotated(tmp_path, ["compute", "no_caveat"]))
+    there = ["--storage", storage, "--tracking-uri", "none", "--executor", "inline"]
+    outcome = call("run", tmp_path / "space.yaml", *there)
+    assert outcome.code == 2
+    assert "Traceback" not in outcome.err
+    assert outcome.err.splitlines()[-1] == (
+        "fixed.behaviour: expected a row that a caveat can be said of; all 2 rows are kept; go on with: raysweep "
+        f"report noted --storage {storage}"
+    )
+    assert call("results", "noted", "--storage", storage).out.count("\n") == 3
+    kept = files_of(storage / "noted" / "ledger")
+    again = call("resume", "noted", *there)
+    assert (again.code, again.err.splitlines()[-1]) == (2, outcome.err.splitlines()[-1])
+    (tmp_path / "mended").touch()
+    assert call("report", "noted", "--storage", storage).code == 0
+    assert call("resume", "noted", *there).code == 0
+    assert files_of(storage / "noted" / "ledger") == kept
+
+
+def test_an_extension_keeps_its_rows_where_a_report_is_bad_input(
+    sandbox: Path, storage: Path, tmp_path: Path, call: Call
+) -> None:
+    written(tmp_path, annotated(tmp_path, ["compute", "no_caveat"]))
+    there = ["--storage", storage, "--tracking-uri", "none", "--executor", "inline"]
+    assert call("run", tmp_path / "space.yaml", *there, "--no-report").code == 0
+    assert call("run", tmp_path / "space.yaml", *there, "--set", "seeds=3").code == 2
+    assert open_sweep("noted", storage).space.seeds == [0, 1, 2]
+    assert len(open_sweep("noted", storage).results()) == 6
+
+
+def test_rows_stay_where_a_closed_form_is_bad_input(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
+    written(tmp_path, annotated(tmp_path, ["compute", "compute", "no_closed_form"]))
+    there = ["--storage", storage, *QUIET, "--executor", "inline"]
+    outcome = call("run", tmp_path / "space.yaml", *there)
+    assert outcome.code == 2
+    assert outcome.err.splitlines()[-1] == (
+        "fixed.behaviour: expected a row with a closed form; 2 rows are kept; go on with: raysweep resume noted "
+        f"--storage {storage}"
+    )
+    assert call("results", "noted", "--storage", storage).out.count("\n") == 3
+    (tmp_path / "mended").touch()
+    assert call("resume", "noted", *there).code == 0
+    assert call("results", "noted", "--storage", storage).out.count("\n") == 4
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    """A text of a user's own."""
+    path = tmp_path / "text.txt"
+    path.write_text("\n\n".join(f"paragraph {number} says {number * number} and nothing else" for number in range(400)))
+    return path
+
+
+def of_text(text: Path) -> dict[str, Any]:
+    return language_space(
+        {"pretrain_length": [20 * STEP], "finetune_lr": [1e-3]},
+        {"source": f"file:{text}", "target": f"file:{text}"},
+        seeds=1,
+    )
+
+
+def test_rows_stay_where_a_text_is_gone_before_the_end(
+    text: Path, storage: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = driver.compute
+
+    def then_lost(*arguments: Any) -> None:
+        usual(*arguments)
+        text.unlink()
+
+    written(tmp_path, of_text(text))
+    monkeypatch.setattr(driver, "compute", then_lost)
+    nowhere = ["--tracking-uri", "none"]
+    outcome = call("run", tmp_path / "space.yaml", "--storage", storage, *nowhere, "--executor", "inline")
+    assert outcome.code == 0, outcome  # nothing but the rows is needed any more
+    for command in (["results"], ["status", *nowhere], ["report"], ["resume", *nowhere]):
+        told = call(command[0], "small", "--storage", storage, *command[1:])
+        assert told.code == 0, told
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    for command in ("sync", "resume"):  # the rows are mirrored too, without the stages, which only the text tells
+        mirrored = call(command, "small", "--storage", storage, "--tracking-uri", uri)
+        assert mirrored.code == 0, mirrored
+    with contextlib.closing(sqlite3.connect(tmp_path / "mlflow.db")) as database:
+        tags = dict(
+            database.execute(
+                "SELECT t.key, t.value FROM tags t JOIN runs r ON t.run_uuid = r.run_uuid WHERE "
+                "r.lifecycle_stage = 'active'"
+            )
+        )
+    assert tags["raysweep.draws"] == "1 ok"
+    assert "raysweep.stage_ids" not in tags
+    assert ": all 1 cell\n" in call("status", "small", "--storage", storage).out
+    assert open_sweep("small", storage).results()["status"].tolist() == ["ok"]
+
+
+def test_a_text_that_is_gone_while_a_sweep_is_planned_leaves_nothing(
+    text: Path, storage: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = sweep._create
+
+    def then_lost(*arguments: Any) -> Any:
+        text.unlink()
+        return usual(*arguments)
+
+    written(tmp_path, of_text(text))
+    monkeypatch.setattr(sweep, "_create", then_lost)
+    refused(
+        call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"),
+        "source: expected a text file, no such file",
+    )
+    assert not storage.exists()
+
+
+def test_rows_that_lie_there_without_a_record_are_not_taken_away(
+    storage: Path, space: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(storage)
+    (storage / "small" / "sweep.json").unlink()
+    (storage / "small" / "notes.txt").write_text("mine")
+    before = files_of(storage / "small" / "ledger")
+    digest = identity.source_digest(driver.plan.workloads.get(small_space()["workload"]))
+    monkeypatch.setattr(identity, "source_digest", lambda workload: "another" + digest[:5])
+    refused(call("run", space, "--storage", storage, *QUIET, "--on-code-change", "refuse"), "--on-code-change: ")
+    assert files_of(storage / "small" / "ledger") == before
+    assert (storage / "small" / "notes.txt").read_text() == "mine"
+    assert not (storage / "small" / "sweep.json").exists()
+
+
+def test_rows_of_an_earlier_version_of_a_workload_are_kept_and_spoken_of(
+    space: Path, storage: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = linear_transfer.WORKLOAD
+    with monkeypatch.context() as before:
+        before.setattr(linear_transfer, "WORKLOAD", replace(now, identity_version=1))
+        assert call("run", space, "--storage", storage, *QUIET).code == 0
+    kept = files_of(storage / "small" / "ledger")
+    said = "there are rows of version 1 of linear_transfer, which are kept and not used"
+    for command in ("status", "results"):
+        outcome = call(command, "small", "--storage", storage)
+        assert said in outcome.out + outcome.err
+    assert said in call("report", "small", "--storage", storage).err
+    outcome = call("resume", "small", "--storage", storage, *QUIET)
+    assert outcome.code == 0
+    assert said in outcome.err
+    assert len(open_sweep("small", storage).results()) == 18
+    assert said not in call("status", "small", "--storage", storage).out
+    assert kept.items() <= files_of(storage / "small" / "ledger").items()

@@ -1,0 +1,399 @@
+"""Every distinct pretraining once: what a dry run says of it, what runs then compute, and what is left for the next."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import QUIET, Outcome, assert_same_rows, command, until
+from spaces import STEP, language_space, written
+
+from raysweep import sweep, workloads
+from raysweep.driver import stage_tree
+from raysweep.driver.state import Books
+from raysweep.errors import InputError
+from raysweep.plan import planning
+from raysweep.space import space_files
+from raysweep.space.schema import Space, validate
+from raysweep.stages.store import Store
+from raysweep.workloads.declaration import Cost
+from raysweep.workloads.language import costs, files
+
+Call = Callable[..., Outcome]
+PATIENCE = 90.0
+
+
+def asked(**changes: Any) -> dict[str, Any]:
+    """Two lengths, three rates, two seeds: four pretrainings, twelve rows."""
+    return language_space(**{"seeds": 2, **changes})
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a space into a file."""
+
+    def write(**changes: Any) -> Path:
+        return written(tmp_path, asked(**changes))
+
+    return write
+
+
+def tree_of(found: Space, storage: Path) -> stage_tree.Tree:
+    books = Books(found, planning.enumerate_cells(found), storage / "none")
+    return stage_tree.build(books, books.missing(), Store(storage / "store"))
+
+
+def published(storage: Path) -> dict[str, int]:
+    """Every file of the published stages, and when it was written."""
+    return {path.name: path.stat().st_mtime_ns for path in (storage / "store" / "entries").iterdir()}
+
+
+def rows(name: str, storage: Path) -> list[dict[str, Any]]:
+    return sweep.open_sweep(name, storage).results().drop(columns=["sweep"]).to_dict("records")
+
+
+# What a dry run says
+
+
+def test_a_dry_run_counts_each_pretraining_once_and_prices_the_plain_grid(tmp_path: Path) -> None:
+    """By hand: a length is pretrained once a seed, and a plain grid does it once a row."""
+    tree = tree_of(validate(asked()), tmp_path)
+    pretrain, finetune = tree.kinds[("pretrain",)], tree.kinds[("pretrain", "finetune")]
+    assert (pretrain.distinct, pretrain.new) == (4, 4)
+    assert (finetune.distinct, finetune.parents) == (12, 4)
+    parameters = {p.name: p.default for p in workloads.get("language").parameters} | asked()["fixed"]
+    by_hand = 2 * sum(costs.pretraining(parameters, float(steps * STEP)).seconds for steps in (20, 40))
+    assert pretrain.seconds == pytest.approx(by_hand)
+    assert tree.plain - tree.seconds == pytest.approx(2 * by_hand)  # two of three rates pretrain in vain
+    assert tree.alone == pytest.approx(tree.seconds)
+
+
+def test_lengths_that_share_a_trunk_are_shown_to_be_cheaper(tmp_path: Path) -> None:
+    lengths = {"pretrain_length": [steps * STEP for steps in (100, 150, 200, 300)]}
+    cosine = tree_of(validate(asked(axes=lengths)), tmp_path)
+    wsd = tree_of(validate(asked(axes=lengths, fixed={"pretrain_schedule": "wsd"})), tmp_path)
+    assert set(wsd.kinds) == {("trunk",), ("trunk", "anneal"), ("trunk", "anneal", "finetune")}
+    assert wsd.kinds[("trunk", "anneal")].distinct == 8
+    assert wsd.alone == pytest.approx(cosine.seconds)
+    shared = wsd.seconds - wsd.kinds[("trunk", "anneal", "finetune")].seconds
+    apart = cosine.kinds[("pretrain",)].seconds
+    assert 300 / 750 < shared / apart < 0.6  # the longest alone; and four short anneals
+    shown = stage_tree.lines(wsd)
+    assert "without the shared trunk" in shown[-1]
+    assert [line.index(line.split()[0]) for line in shown[1:4]] == [2, 4, 6]
+
+
+def test_the_grid_of_the_paper_is_priced_in_gpu_hours(tmp_path: Path) -> None:
+    """6 lengths x 3 batches x 27 rates: 81 rows of every pretraining, of which a plain grid would make 486."""
+    endless = {"fixed.source": "grammar:0", "fixed.target": "grammar:0"}  # instead of reading megabytes of text
+    tree = tree_of(space_files.read("overtraining_olmo30m", endless), tmp_path)
+    pretrain, finetune = tree.kinds[("pretrain",)], tree.kinds[("pretrain", "finetune")]
+    assert tree.on_gpu
+    assert (pretrain.distinct, finetune.distinct, finetune.parents) == (6, 486, 6)
+    assert tree.plain == pytest.approx(81 * pretrain.seconds + finetune.seconds)
+    assert tree.plain / tree.seconds > 10
+    assert "GPU-hours" in stage_tree.lines(tree)[-1]
+
+
+def test_gpu_time_is_said_to_be_a_guess_and_time_of_a_core_is_not(
+    call: Call, space: Callable[..., Path], storage: Path
+) -> None:
+    shown = {
+        gpus: call("run", space(resources={"gpus_per_trial": gpus}), "--dry-run", "--storage", storage).out
+        for gpus in (0, 1)
+    }
+    assert "(core time estimated):" in shown[0]
+    assert "guess" not in shown[0]
+    assert "(GPU time is a guess, see below):" in shown[1]
+    assert "GPU time is a guess within a factor of 10 either way" in shown[1]
+
+
+def test_a_dry_run_says_what_is_new_and_what_is_reused_and_creates_nothing(
+    call: Call, storage: Path, space: Callable[..., Path]
+) -> None:
+    out = call("run", space(), "--dry-run", "--storage", storage).out
+    assert "4 distinct: 4 new" in out
+    assert not storage.exists()
+    assert call("run", space(), "--storage", storage, *QUIET).code == 0
+    more = call(
+        "run", space(axes={"finetune_lr": [1e-3, 2e-3, 4e-3, 8e-3]}, seeds=3), "--dry-run", "--storage", storage
+    ).out
+    assert "6 distinct: 2 new, 4 reused (in the store: same parameters, text and seed)" in more
+    assert "12 rows from 6 checkpoints" in more
+    assert re.search(r"what is reused is also of: small-[0-9a-f]{8}", more)
+
+
+# What runs compute
+
+
+def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(
+    call: Call, storage: Path, space: Callable[..., Path]
+) -> None:
+    first = call("run", space(), "--storage", storage, *QUIET)
+    assert "stages: 4 distinct, 4 computed, 0 reused, 0 computed twice" in first.err
+    before, kept = published(storage), rows("small", storage)
+    assert len(before) == 8
+
+    second = call("run", space(), "--storage", storage, *QUIET)
+    assert "nothing to compute" in second.err
+    assert "stages" not in second.err
+
+    wider = {"finetune_lr": [1e-3, 2e-3, 4e-3, 5e-4, 8e-3]}
+    dry = call("run", space(axes=wider), "--dry-run", "--storage", storage).out
+    more = call("run", space(axes=wider), "--storage", storage, *QUIET)
+    assert "8 of 8 rows" in more.err
+    seconds = [
+        re.search(pattern, said).group(1)
+        for pattern, said in (
+            (r"estimated (\S+ s) in this process", dry),
+            (r"in this process, estimated (\S+ s)", more.err),
+        )
+    ]
+    assert seconds[0] == seconds[1]  # both without the pretraining that is there
+    assert "stages: 4 distinct, 0 computed, 4 reused, 0 computed twice" in more.err
+    assert published(storage) == before
+
+    other = call("run", space(name="other", axes={"finetune_lr": [3e-3]}), "--storage", storage, *QUIET)
+    assert "stages: 4 distinct, 0 computed, 4 reused, 0 computed twice" in other.err
+    assert published(storage) == before
+    assert (
+        "4 distinct, 0 computed, 4 reused"
+        in call("status", "other", "--storage", storage, "--tracking-uri", "none").out
+    )
+    assert (
+        "4 distinct, 4 computed, 0 reused"
+        in call("status", "small", "--storage", storage, "--tracking-uri", "none").out
+    )
+    metas = [Store(storage / "store").look(stage)["meta"] for stage in Store(storage / "store").stages()]
+    assert [meta["computed"] for meta in metas] == [1] * 4
+    assert_same_rows([row for row in rows("small", storage) if row["finetune_lr"] in (1e-3, 2e-3, 4e-3)], kept)
+
+
+def test_the_report_says_what_became_of_the_stages(call: Call, storage: Path, space: Callable[..., Path]) -> None:
+    call("run", space(), "--storage", storage, *QUIET)
+    call("report", "small", "--storage", storage)
+    assert "stages: 4 distinct, 4 computed, 0 reused" in (storage / "small" / "report" / "report.md").read_text()
+
+
+@pytest.mark.slow
+def test_stages_are_shared_on_ray_and_computed_once(
+    ray_cluster: str, call: Call, storage: Path, space: Callable[..., Path]
+) -> None:
+    """Packs that start from one trunk wait for each other's stages instead of computing them too."""
+    path = space(axes={"pretrain_length": [60 * STEP, 80 * STEP, 120 * STEP]}, fixed={"pretrain_schedule": "wsd"})
+    done = call("run", path, "--storage", storage, "--executor", "ray", *QUIET)
+    assert done.code == 0, done.err
+    needed = len(Store(storage / "store").stages())
+    assert f"stages: {needed} distinct, {needed} computed, 0 reused, 0 computed twice" in done.err
+
+
+@pytest.mark.slow
+def test_a_killed_long_pretraining_goes_on_from_its_last_checkpoint(
+    call: Call, storage: Path, tmp_path: Path, space: Callable[..., Path]
+) -> None:
+    """A process of its own, killed between two checkpoints; its lease, a second long here, has then to expire."""
+    path = space(axes={"pretrain_length": [2000 * STEP]}, seeds=1)
+    (tmp_path / "hurried.py").write_text(
+        "import sys\nfrom raysweep.records import store\nfrom raysweep.workloads.language import stages\n"
+        "opened = store.Store.__init__\n"
+        "store.Store.__init__ = lambda self, url, provenance=None: opened(self, url, 1.0, provenance)\n"
+        "stages.CHECKPOINT_SECONDS = 0.1\n"
+        "from raysweep.main import main\nmain(sys.argv[1:])\n"
+    )
+    arguments = ["run", str(path), "--storage", str(storage), *QUIET]
+    hurried = subprocess.Popen([command()[0], str(tmp_path / "hurried.py"), *arguments], stderr=subprocess.DEVNULL)
+    progress = storage / "store" / "progress"
+    until(lambda: progress.is_dir() and len(list(progress.glob("*.json"))) >= 2, hurried)
+    os.kill(hurried.pid, signal.SIGKILL)
+    hurried.wait(PATIENCE)
+    listed = call("store", "list", "--storage", storage).out
+    step = int(re.search(r"unfinished: .*step ([\d,]+)", listed)[1].replace(",", ""))  # type: ignore[index]
+    assert step > 0
+    assert (
+        "1 new (1 of them from an intermediate checkpoint on)"
+        in call("run", path, "--dry-run", "--storage", storage).out
+    )
+    done = subprocess.run(
+        [command()[0], str(tmp_path / "hurried.py"), *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
+    )
+    assert "stages: 1 distinct, 1 computed, 0 reused, 1 computed twice (after an expired lease)" in done.stderr
+    logs = "\n".join(log.read_text() for log in (storage / "small" / "logs").iterdir())
+    resumed = [int(found.replace(",", "")) for found in re.findall(r"going on from step ([\d,]+)", logs)]
+    assert resumed
+    assert resumed[-1] >= step
+    assert call("run", path, "--storage", tmp_path / "straight", *QUIET).code == 0
+    assert_same_rows(rows("small", storage), rows("small", tmp_path / "straight"))
+
+
+# Texts in files
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every look at the files of a text, as it happens."""
+    seen, look = [], files.paths
+    monkeypatch.setattr(files, "paths", lambda pattern: seen.append(pattern) or look(pattern))
+    return seen
+
+
+def plan_of(text: Path, storage: Path, lengths: int, rates: int) -> set[str]:
+    """The stages of a plan over one text, by their ids."""
+    axes = {
+        "pretrain_length": [STEP * (1 + n) for n in range(lengths)],
+        "finetune_lr": [1e-3 + 1e-6 * n for n in range(rates)],
+    }
+    found = validate(
+        asked(axes=axes, fixed={"source": f"file:{text}", "target": f"file:{text}", "finetune_steps": 10**6})
+    )
+    cells = planning.enumerate_cells(found)
+    pending = {seed: np.arange(len(cells)) for seed in found.seeds}
+    planning.make_packs(workloads.get("language"), cells, pending, planning.Packing(workers=4, floor=1.0))
+    books = Books(found, cells, storage / "none")
+    return stage_tree.build(books, books.missing(), Store(storage / "store")).needed
+
+
+def test_a_plan_looks_at_a_text_once_however_many_cells_it_has(tmp_path: Path, looks: list[str]) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(f"line {n} of the text" for n in range(400)))
+    plan_of(text, tmp_path, 1, 1)
+    looks.clear()
+    plan_of(text, tmp_path, 10, 30)
+    assert len(looks) == 3  # to enumerate the cells, to cut them into packs, and to ask the store for their stages
+
+
+def test_texts_in_turn_are_each_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of them than are kept in memory."""
+    names = [f"file:{tmp_path}/{n}.txt" for n in range(8)]
+    for number, name in enumerate(names):
+        Path(name.removeprefix("file:")).write_text("\n".join(f"line {n} of text {number}" for n in range(400)))
+    read, documents = [], files.documents
+    monkeypatch.setattr(files, "documents", lambda pattern: read.append(pattern) or documents(pattern))
+    planning.enumerate_cells(validate(asked(axes={"target": names})))
+    assert len(read) == 8
+
+
+def test_a_text_that_changes_between_two_plans_of_a_process_is_seen(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(f"line {n} of the text" for n in range(400)))
+    first = plan_of(text, tmp_path, 2, 2)
+    assert plan_of(text, tmp_path, 2, 2) == first
+    text.write_text("\n".join(f"line {n} of another text" for n in range(400)))
+    assert not plan_of(text, tmp_path, 2, 2) & first
+    text.unlink()
+    with pytest.raises(InputError, match="no such file"):
+        plan_of(text, tmp_path, 2, 2)
+
+
+def test_a_text_that_is_gone_after_planning_is_told_as_the_source_wherever_the_space_has_it(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(f"line {n} of the text" for n in range(400)))
+    found = validate(asked(axes={"pretrain_length": [STEP], "source": [f"file:{text}"]}))
+    cells = planning.enumerate_cells(found)
+    text.unlink()
+    with pytest.raises(InputError, match="^source: .*no such file"):
+        planning.stored_stages(workloads.get("language"), cells)(0, 0)
+
+
+# Code that changed
+
+
+@pytest.fixture
+def older(call: Call, storage: Path, space: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store whose four stages were computed by other code (and a sweep by the present one that lacks rows)."""
+
+    monkeypatch.setattr(trial, "code_version", lambda workload: "0.0.1+another")
+    assert call("run", space(), "--storage", storage, *QUIET).code == 0
+    monkeypatch.undo()
+    return storage
+
+
+def test_stages_of_other_code_are_reused_and_that_is_said(older: Path, call: Call, space: Callable[..., Path]) -> None:
+    before = published(older)
+    path = space(name="later")
+    said = (
+        "the code of language changed since 4 of the stages in the store were computed, the version of their "
+        "identity did not"
+    )
+    assert f"{said}: reusing them" in call("run", path, "--dry-run", "--storage", older).out
+    done = call("run", path, "--storage", older, *QUIET)
+    assert f"{said}: reusing them" in done.err
+    assert "0 computed, 4 reused" in done.err
+    assert published(older) == before
+
+
+def test_stages_of_other_code_can_be_refused(older: Path, call: Call, space: Callable[..., Path]) -> None:
+    for more in ((), ("--dry-run",)):
+        refused = call("run", space(name="later"), "--storage", older, "--on-code-change", "refuse", *QUIET, *more)
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+        assert refused.err.startswith("--on-code-change: the code of language changed since 4 of the stages")
+    assert not (older / "later").exists()
+
+
+def test_stages_of_other_code_can_be_computed_again(older: Path, call: Call, space: Callable[..., Path]) -> None:
+    before = published(older)
+    again = ("--storage", older, "--on-code-change", "recompute", *QUIET)
+    assert "4 distinct: 4 new" in call("run", space(name="later"), *again, "--dry-run").out
+    done = call("run", space(name="later"), *again)
+    assert "4 distinct, 4 computed, 0 reused" in done.err
+    after = published(older)
+    assert len(after) == 8
+    assert not set(after.items()) & set(before.items())
+    assert len(list((older / "store" / "superseded").iterdir())) == 8  # kept until prune is told
+    assert "4 as superseded" in call("store", "list", "--storage", older).out
+    call("store", "prune", "--storage", older, "--damaged", "--yes")
+    assert list((older / "store" / "superseded").iterdir()) == []
+
+
+# The record
+
+
+def test_mlflow_names_the_stages_as_the_store_does(call: Call, storage: Path, space: Callable[..., Path]) -> None:
+    import mlflow
+
+    assert call("run", space(), "--storage", storage, "--no-report").code == 0
+    uri = f"sqlite:///{storage / 'mlflow.db'}"
+    found = mlflow.MlflowClient(uri).search_runs(
+        [mlflow.MlflowClient(uri).get_experiment_by_name("small").experiment_id],
+        filter_string="tags.`raysweep.kind` = 'cell'",
+    )
+    tagged = {run.info.run_id: run.data.tags["raysweep.stage_ids"].split() for run in found}
+    assert len(tagged) == 6
+    stored = set(Store(storage / "store").stages())
+    for ids in tagged.values():
+        assert len(ids) == 4  # two seeds: a pretraining and a fine-tuning each
+        assert len(stored.intersection(ids)) == 2
+    assert stored == stored.intersection(*[{stage for ids in tagged.values() for stage in ids}])
+    assert len({tuple(ids[2:]) for ids in tagged.values()}) == 6
+
+
+def test_the_memory_of_a_part_is_asked_for_again(tmp_path: Path) -> None:
+    """What rows share is not made less by cutting them apart; what grows with them is."""
+    found = validate(
+        asked(axes={"finetune_lr": [float(n) for n in range(1, 41)], "pretrain_length": [20 * STEP]}, seeds=1)
+    )
+    cells = planning.enumerate_cells(found)
+    cut = planning.Packing(workers=2, floor=1.0, memory=4e8)
+
+    def packs(cost: Callable[[Any], Cost]) -> list[planning.Pack]:
+        return planning.make_packs(replace(workloads.get("language"), cost=cost), cells, {0: np.arange(40)}, cut)
+
+    grows = packs(lambda columns: Cost(0.1, 1e8 * len(columns["finetune_lr"])))
+    assert max(pack.peak_bytes for pack in grows) <= 4e8
+    assert max(len(pack) for pack in grows) == 4
+    fixed = packs(lambda columns: Cost(0.1, 1e9))
+    assert [(len(pack), pack.peak_bytes) for pack in fixed] == [(40, 1e9)]
+    both = packs(lambda columns: Cost(0.1, 2e8 + 1e8 * len(columns["finetune_lr"])))
+    assert max(pack.peak_bytes for pack in both) == 4e8
+    assert sorted(index for pack in both for index in pack.cells.tolist()) == list(range(40))

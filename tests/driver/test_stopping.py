@@ -1,0 +1,174 @@
+"""A signal ends a driver in time whatever it is in the middle of: a call of minutes, or leaving."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from conftest import QUIET, hear, until
+from spaces import sandbox_space, written
+
+from raysweep.driver import signals
+
+PATIENCE = 120.0  # seconds until a test gives up waiting for the end
+
+STUCK = """
+import hashlib, sys, threading
+from raysweep import stopping
+stopping.PATIENCE, stopping.DEADLINE = 0.2, 1.0
+with stopping.on_signals(lambda: print("closed", flush=True)):
+    said = False
+    while True:
+        try:
+            if not said:
+                said = True
+                print("ready", flush=True)
+            hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)  # minutes in which Python runs no handler
+        except KeyboardInterrupt:
+            pass  # the signal came before the call did
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_call_that_takes_minutes_does_not_hold_up_the_end(number: int) -> None:
+    stuck = subprocess.Popen([sys.executable, "-c", STUCK], stdout=subprocess.PIPE, text=True, preexec_fn=hear)
+    try:
+        assert stuck.stdout is not None
+        assert stuck.stdout.readline() == "ready\n"
+        stuck.send_signal(number)
+        out, _ = stuck.communicate(timeout=PATIENCE)
+    finally:
+        stuck.kill()  # it would compute for ever
+    assert (stuck.returncode, out) == (130, "closed\n")
+
+
+LEAVING = """
+import atexit, sys, threading, types
+from raysweep import main
+@atexit.register
+def slow():
+    print("leaving", flush=True)
+    threading.Event().wait(60)
+def interrupted(*arguments, **options):
+    raise KeyboardInterrupt
+def done(*arguments, **options):
+    main._finish(types.SimpleNamespace(failures=list))
+main.cli.main = {"interrupted": interrupted, "done": done}[sys.argv[1]]
+main.main([])
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "number", "code"),
+    [
+        ("interrupted", signal.SIGINT, 130),
+        ("done", signal.SIGINT, 0),
+        ("done", signal.SIGTERM, 0),
+        ("done", signal.SIGHUP, 0),
+    ],
+)
+def test_a_signal_to_a_driver_that_is_leaving_ends_it_at_once_with_its_own_code(
+    how: str, number: int, code: int
+) -> None:
+    """As it does for seconds after a sweep on Ray."""
+    leaving = subprocess.Popen(
+        [sys.executable, "-c", LEAVING, how], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hear
+    )
+    assert leaving.stdout is not None
+    assert leaving.stdout.readline() == "leaving\n"
+    leaving.send_signal(number)
+    _, err = leaving.communicate(timeout=PATIENCE)
+    assert (leaving.returncode, err) == (code, "")
+
+
+def test_what_two_threads_close_is_closed_once_and_both_see_it_done() -> None:
+    closed: list[str] = []
+    begun, let_go = threading.Event(), threading.Event()
+
+    def close(who: str) -> None:
+        begun.set()
+        assert let_go.wait(PATIENCE)
+        closed.append(who)
+
+    once = signals.once(close)
+    seen: list[list[str]] = []
+    watcher = threading.Thread(target=once, args=("watcher",))
+    watcher.start()
+    assert begun.wait(PATIENCE)
+    main = threading.Thread(target=lambda: (once("main"), seen.append(list(closed))))
+    main.start()
+    assert not seen  # it waits for the other
+    let_go.set()
+    main.join(PATIENCE)
+    watcher.join(PATIENCE)
+    assert (closed, seen) == (["watcher"], [["watcher"]])
+    once("again")
+    assert closed == ["watcher"]
+
+
+DEAF = """
+import sys
+from raysweep import stopping
+from raysweep.main import main
+stopping.PATIENCE, stopping.DEADLINE = 0.1, 100.0
+main(sys.argv[1:])
+"""
+
+
+def test_a_driver_that_hears_late_closes_its_record_once(sandbox: Path, storage: Path, tmp_path: Path) -> None:
+    """The thread that sees to a timely end has closed it and said how to go on; then the call returns."""
+    written(tmp_path, sandbox_space(tmp_path, ["compute", "deaf"]))
+    arguments = ["run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"]
+    driven = subprocess.Popen(
+        [sys.executable, "-c", DEAF, *arguments],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=hear,
+    )
+    try:
+        until(lambda: any(tmp_path.glob("deaf-*")), driven)
+        driven.send_signal(signal.SIGTERM)
+        assert driven.stderr is not None
+        told = next(line for line in driven.stderr if line.startswith("interrupted: "))
+        (tmp_path / "go").touch()
+        _, rest = driven.communicate(timeout=PATIENCE)
+    finally:
+        driven.kill()
+    assert told == f"interrupted: 1 row is kept; go on with: raysweep resume sandy --storage {storage}\n"
+    assert driven.returncode == 130
+    assert "kept" not in rest
+    assert "Traceback" not in rest
+
+
+AMID = """
+import signal, sys, threading
+from raysweep import stopping
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as a terminal has it, whatever these tests were started by
+importing = "signal.raise_signal(number); print('the import went on')"
+number = int(sys.argv[1])
+try:
+    with stopping.on_signals(lambda: None):
+        exec(compile(importing, "<frozen importlib._bootstrap>", "exec"))
+        threading.Event().wait(60)  # until the signal comes again
+        print("never stopped")
+except KeyboardInterrupt:
+    print("stopped")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_amid_an_import_waits_until_its_locks_are_given_back(number: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AMID, str(int(number))],
+        capture_output=True,
+        text=True,
+        check=True,
+        stdin=subprocess.DEVNULL,
+        timeout=PATIENCE,
+    )
+    assert done.stdout.split("\n") == ["the import went on", "stopped", ""]

@@ -1,0 +1,125 @@
+"""On Ray a sweep gives the rows it gives in one process, whatever becomes of a worker."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from conftest import QUIET, assert_same_rows, command, files_of, rows, until
+from conftest import run as run_anywhere
+from spaces import sandbox_space, small_space, written
+
+import raysweep
+from raysweep.driver import driver
+from raysweep.errors import InputError
+from raysweep.sweep import open_sweep
+
+run = functools.partial(run_anywhere, executor="ray")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_rows_are_the_same_on_any_number_of_workers(
+    workers: int, ray_cluster: str, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(driver.PACK_FLOOR, "ray", 1e-4)  # several packs for each worker
+    space = small_space(
+        axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.9, 1.0, 1.5], "dim": [20, 100]}, fixed={"noise": 0.2}, seeds=8
+    )
+    found = run(storage, space, workers=workers)
+    assert len(list((found.folder / "ledger").iterdir())) >= 3
+    assert_same_rows(rows(found), rows(run(storage / "inline", space, executor="inline")))
+    assert sorted(path.name for path in found.folder.iterdir()) == ["driver.lock", "ledger", "logs", "sweep.json"]
+    recorded = files_of(found.folder / "ledger")
+    run(storage, {**space, "seeds": 9}, workers=workers)
+    extended = files_of(found.folder / "ledger")
+    assert {name: extended[name] for name in recorded} == recorded
+    assert len(open_sweep("small", storage).results()) == 16 * 9
+
+
+def test_a_worker_killed_in_mid_pack_costs_no_row(
+    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
+    table = run(storage, sandbox_space(tmp_path, ["compute", "die_once", "compute", "die_once"])).results()
+    assert table["status"].tolist() == ["ok"] * 4
+    assert table["y"].tolist() == [0, 1, 2, 3]
+    assert len(list(tmp_path.glob("die_once-*"))) == 2  # both did die
+
+
+def test_a_cluster_that_cannot_hold_a_trial_says_so(ray_cluster: str, storage: Path) -> None:
+    import ray
+
+    with pytest.raises(InputError, match="resources.gpus_per_trial: a trial asks for 1 GPU, the cluster has 0"):
+        run(storage, small_space(resources={"gpus_per_trial": 1}))
+    with pytest.raises(InputError, match="resources.cpus_per_trial: a trial asks for 3 CPU, the cluster has 2"):
+        run(storage, small_space(name="other", resources={"cpus_per_trial": 3}))
+    assert ray.is_initialized()  # a Ray that was there before stays
+
+
+@pytest.mark.slow
+def test_a_row_that_kills_every_worker_is_recorded_as_failed(
+    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
+    sweep = run(storage, sandbox_space(tmp_path, ["compute", "die", "raise"]))
+    assert sweep.results()["status"].tolist() == ["ok", "failed", "failed"]
+    reasons = [row["error"] for row in sorted(sweep.failures(), key=lambda row: row["error"])]
+    assert "ArithmeticError: x = 2 cannot be computed" in reasons[0]
+    assert "worker" in reasons[1]
+    assert "died" in reasons[1]
+
+
+@pytest.mark.slow
+def test_a_halt_on_ray_waits_for_no_trial_that_still_runs(
+    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
+    space = sandbox_space(tmp_path, ["compute", "halt", "wait"])
+    written(tmp_path, space)
+    started = time.monotonic()
+    with pytest.raises(InputError, match="fixed.folder: expected a place that is there; 1 row is kept; go on with"):
+        run(storage, space, workers=2)
+    assert time.monotonic() - started < 60  # the row that waits gives up after 120 s
+    (waiting,) = tmp_path.glob("wait-*")
+    until(lambda: not Path(f"/proc/{waiting.read_text()}").exists(), seconds=20)
+    assert open_sweep("sandy", storage).results()["y"].tolist() == [0]
+    (tmp_path / "mended").touch()
+    (tmp_path / "go").touch()
+    run(storage, space, executor="inline")
+    assert open_sweep("sandy", storage).results()["y"].tolist() == [0, 1, 2]
+
+
+def test_ctrl_c_on_ray_keeps_what_is_done(ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path) -> None:
+    written(tmp_path, sandbox_space(tmp_path, ["compute", "compute", "wait"]))
+    process = subprocess.Popen(
+        command("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "ray", "--workers", "1"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "RAY_ADDRESS": ray_cluster},
+    )
+    try:
+        until(lambda: len(list((storage / "sandy" / "ledger").glob("*.jsonl"))) >= 2, process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        (tmp_path / "go").touch()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 130, err
+    assert out == ""
+    assert "Traceback" not in err
+    assert "raysweep resume sandy" in err
+    assert len(open_sweep("sandy", storage).results()) >= 2
+    raysweep.resume("sandy", storage=storage, tracking_uri="none", report=False, executor="ray", say=lambda line: None)
+    assert open_sweep("sandy", storage).results()["y"].tolist() == [0, 1, 2]
+    assert sorted(path.name for path in (storage / "sandy").iterdir()) == [
+        "driver.lock",
+        "ledger",
+        "logs",
+        "sweep.json",
+    ]

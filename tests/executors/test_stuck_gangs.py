@@ -1,0 +1,107 @@
+"""Workers that train together wait long for a stage that another trial computes, and not for one of them that is
+stuck."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import until
+from gang_workload import stages
+from spaces import sandbox_space
+
+from raysweep.executors import gang
+from raysweep.executors.gang import Gang
+from raysweep.plan import planning
+from raysweep.space import schema
+from raysweep.space.resources import Resources
+from raysweep.stages.store import Store
+from raysweep.trial import trial
+
+PATIENCE = 3.0  # seconds
+
+
+@pytest.fixture
+def two_workers(ray_cluster: str, sandbox: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gang]:
+    """A gang of little patience, in a placement group of its own; its driver is this process."""
+    import ray
+    from ray.util.placement_group import placement_group, remove_placement_group
+
+    monkeypatch.setattr(gang, "PATIENCE", PATIENCE)
+    monkeypatch.setattr(gang, "GRACE", 1.0)
+    group = placement_group([{"CPU": 1}] * 2)
+    ray.get(group.ready(), timeout=120)
+    found = Gang(Resources(0, 2, 2), group)
+    yield found
+    found.end()
+    remove_placement_group(group)
+
+
+def job(folder: Path, behaviour: str) -> tuple[trial.Job, dict[str, Any]]:
+    """One row of the workload `together`: as a trial is told, and its parameters."""
+    cells = planning.enumerate_cells(schema.validate(sandbox_space(folder, [behaviour], workload="together")))
+    for name in ("ledger", "logs"):
+        (folder / name).mkdir()
+    asked = trial.Job(
+        "together",
+        cells.columns,
+        cells.ids,
+        str(folder / "ledger"),
+        str(folder / "logs"),
+        str(folder / "store"),
+        "sweep",
+        1,
+        "code",
+        1,
+    )
+    return asked, cells.parameters(0)
+
+
+def test_a_worker_that_never_comes_is_named_and_not_waited_for(two_workers: Gang, tmp_path: Path) -> None:
+    asked, _ = job(tmp_path, "stuck")
+    with pytest.raises(trial.WorkerLost, match=f"^worker 1 of 2 did not come where the others waited {PATIENCE:g} s$"):
+        two_workers.rows(asked, "pack", np.array([0]), np.array([0]))
+    assert "Timed out waiting" in (tmp_path / "logs" / "pack-1.log.worker0").read_text()
+
+
+def test_all_wait_as_long_as_it_takes_for_a_stage_that_another_trial_computes(
+    two_workers: Gang, tmp_path: Path
+) -> None:
+    asked, row = job(tmp_path, "compute")
+    stage, log = stages(row, 5)[0].id, tmp_path / "logs" / "pack-1.log.worker0"
+    begun = threading.Event()
+
+    def slowly(progress: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        begun.set()
+        until(lambda: log.exists() and "somebody else computes it; waiting" in log.read_text())
+        threading.Event().wait(2.5 * PATIENCE)  # they wait all that time
+        return {"total": np.array([7.0])}, {"step": 4}
+
+    other = threading.Thread(target=Store(asked.store).once, args=(stage, slowly), kwargs={"describe": {}})
+    other.start()
+    assert begun.wait(30)
+    rows = two_workers.rows(asked, "pack", np.array([0]), np.array([5]))
+    other.join()
+    assert [row["metrics"] for row in rows] == [{"y": 7.0, "workers": 2.0}]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["waited", ""], "worker 1 of 2 did not come where the others waited 3 s"),
+        (
+            ["", "waited", "failed", "waited"],
+            "worker 0 of 4 and worker 2 of 4 did not come where the others waited 3 s",
+        ),
+        (["waited", "waited"], ""),  # each for the other: none of them is stuck
+        (["failed", ""], ""),
+        (["rows", "lost"], ""),
+    ],
+)
+def test_who_is_named(words: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gang, "PATIENCE", PATIENCE)
+    assert gang._missed(words) == said

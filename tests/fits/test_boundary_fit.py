@@ -1,0 +1,286 @@
+"""The boundary fit, held against surfaces whose zero line is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysweep.fits.zero import find_zero
+from raysweep.reporting import fit_boundary, fit_inflection
+
+Curve = Callable[[np.ndarray, float], np.ndarray]
+
+CURVES: dict[str, Curve] = {
+    "straight": lambda x, root: root - x,
+    "cosine": lambda x, root: 2 * (np.cos(np.pi / 2 * x) - np.cos(np.pi / 2 * root)),
+    "exponential": lambda x, root: np.exp(-4 * x) - np.exp(-4 * root),
+    "steep": lambda x, root: np.tanh((root - x) / 0.07),
+    "shallow": lambda x, root: 0.25 * (root - x),
+    "kink": lambda x, root: np.where(x < root + 0.03, root - x, -0.03 - 4 * (x - root - 0.03)),
+}
+NOISES = ("independent", "growing", "shift", "shift only", "shift and slope")
+
+
+def draws_of(kind: str, rng: np.random.Generator, draws: int, x: np.ndarray, size: float) -> np.ndarray:
+    """Noise (draws, points): from fully independent to the same for all points of a draw."""
+    own = rng.standard_normal((draws, len(x)))
+    shift, slope = rng.standard_normal((2, draws, 1))
+    return (
+        size
+        * {
+            "independent": own,
+            "growing": own * (0.3 + 2 * x),
+            "shift": shift + 0.1 * own,
+            "shift only": shift * np.ones(len(x)),
+            "shift and slope": shift + slope * (2 * x - 1) + 0.1 * own,
+        }[kind]
+    )
+
+
+def frame_of(x: np.ndarray, values: np.ndarray, **columns: float) -> pd.DataFrame:
+    draws, points = values.shape
+    return pd.DataFrame(
+        {"x": np.tile(x, draws), "seed": np.repeat(np.arange(draws), points), "value": values.ravel(), **columns}
+    )
+
+
+def test_interval_covers_the_known_root_whatever_the_curve_the_noise_and_the_number_of_draws() -> None:
+    rng = np.random.default_rng(11)
+    covered: dict[tuple[str, str], list[bool]] = {}
+    by_noise: dict[tuple[str, str], list[bool]] = {}
+    relative_width = []
+    for name, curve in CURVES.items():
+        for noise in NOISES:
+            for draws in (4, 8, 20):
+                for points in (8, 12, 20):
+                    for _ in range(13):
+                        x = np.linspace(0, 1, points)
+                        root, size = rng.uniform(0.2, 0.8), rng.choice([0.02, 0.1, 0.3])
+                        zero = find_zero(x, curve(x, root) + draws_of(noise, rng, draws, x, size), 0.95)
+                        if zero.status != "located":
+                            continue
+                        holds = zero.low <= root <= zero.high
+                        covered.setdefault(("curve", name), []).append(holds)
+                        by_noise.setdefault(("noise", noise), []).append(holds)
+                        if (name, noise) == ("straight", "shift only"):
+                            oracle = 2 * 1.96 * size / np.sqrt(draws)  # known slope, known variance
+                            relative_width.append((zero.high - zero.low) / oracle)
+    pooled = np.mean([holds for family in covered.values() for holds in family])
+    shares = {key: np.mean(family) for key, family in {**covered, **by_noise}.items()}
+    width = np.median(relative_width)
+    print(f"\npooled {pooled:.3f}; median width over oracle {width:.2f};", {k: round(v, 3) for k, v in shares.items()})
+    assert pooled >= 0.92
+    assert min(shares.values()) >= 0.88
+    assert width < 1.5
+
+
+@pytest.mark.parametrize("size", [0.003, 0.02, 0.1])
+def test_interval_covers_a_kink_at_the_zero_and_a_straight_line_at_any_size_of_the_noise(size: float) -> None:
+    rng = np.random.default_rng(12)
+    for steeper in (1, 2, 5, 10):
+        held = []
+        for k in range(120):
+            x, root = np.linspace(0, 1, (8, 12, 20)[k % 3]), rng.uniform(0.2, 0.8)
+            curve = np.where(x < root, root - x, steeper * (root - x))
+            values = curve + draws_of(NOISES[k % 5], rng, (4, 8, 20)[k // 3 % 3], x, size)
+            zero = find_zero(x, -values[:, ::-1] if k % 2 else values, 0.95)
+            if zero.status == "located":
+                held.append(zero.low <= (1 - root if k % 2 else root) <= zero.high)
+        assert np.mean(held) >= 0.89, steeper  # 0.95 - 3 sd
+
+
+def drift(rng: np.random.Generator, x: np.ndarray, root: float, draws: int, size: float) -> np.ndarray:
+    """A bent curve; every draw has a wave of its own along x, of one amplitude and phase."""
+    amplitude, phase = rng.standard_normal((draws, 1)), rng.uniform(0, 2 * np.pi, (draws, 1))
+    own = 0.15 * rng.standard_normal((draws, len(x)))
+    curve = np.sin(4.1 * (root - x)) / 4.1 + 0.3 * (root - x)
+    return curve + size * (1.4 * amplitude * np.sin(2 * np.pi * x + phase) + own)
+
+
+def tails(rng: np.random.Generator, x: np.ndarray, root: float, draws: int, size: float) -> np.ndarray:
+    """An asymmetric sigmoid, flat at both ends, whose zero is not at its middle."""
+    steep, power, centre = rng.uniform(10, 20), rng.choice([0.4, 1, 3]), rng.uniform(-0.06, 0.06)
+    curve = (1 + np.exp(steep * (x - root - centre))) ** -power - (1 + np.exp(-steep * centre)) ** -power
+    return curve + size * (0.8 * rng.standard_normal((draws, 1)) + 0.6 * rng.standard_normal((draws, len(x))))
+
+
+def multiplied(rng: np.random.Generator, x: np.ndarray, root: float, draws: int, size: float) -> np.ndarray:
+    """A difference of two curves, each multiplied by a gamma-distributed factor of the draw."""
+    shape = min(0.25 / size**2, 25)
+    first, second = rng.gamma(shape, 1 / shape, (2, draws, 1))
+    return first * np.exp(-1.5 * x) - second * np.exp(-1.5 * root) * (1 + 0.4 * (x - root))
+
+
+def test_interval_covers_on_surfaces_the_method_was_not_made_for() -> None:
+    rng = np.random.default_rng(101)
+    held: dict[str, list[bool]] = {}
+    for family in (drift, tails, multiplied):
+        for draws in (4, 8, 20):
+            for points in (6, 8, 12, 20, 30):
+                for _ in range(22):
+                    x, root, size = np.linspace(0, 1, points), rng.uniform(0.2, 0.8), rng.choice([0.02, 0.1, 0.3])
+                    zero = find_zero(x, family(rng, x, root, draws, size), 0.95)
+                    if zero.status == "located":
+                        held.setdefault(family.__name__, []).append(zero.low <= root <= zero.high)
+    shares = {name: float(np.mean(each)) for name, each in held.items()}
+    pooled = float(np.mean([hold for each in held.values() for hold in each]))
+    print(f"\npooled {pooled:.3f}", shares)
+    assert pooled >= 0.93
+    assert min(shares.values()) >= 0.91
+
+
+@pytest.mark.parametrize("surface", ["zero", "constant", "comes down to zero", "zero on one half", "bowl"])
+def test_located_is_rare_where_nothing_crosses(surface: str) -> None:
+    rng = np.random.default_rng(7)
+    located = total = 0
+    for noise in NOISES:
+        for draws in (4, 8, 20):
+            for points in (8, 20):
+                for _ in range(20):
+                    x = np.linspace(0, 1, points)
+                    truth = {
+                        "zero": 0 * x,
+                        "constant": 0.2 + 0 * x,
+                        "comes down to zero": 0.5 * (1 - x),
+                        "zero on one half": np.maximum(0.5 - x, 0),
+                        "bowl": (x - 0.5) ** 2,
+                    }[surface]
+                    values = truth + draws_of(noise, rng, draws, x, rng.choice([0.02, 0.1, 0.3]))
+                    located += find_zero(x, values, 0.95).status == "located"
+                    total += 1
+    assert located / total < 0.05
+
+
+def test_median_zero_line_is_covered_where_draws_have_no_variance() -> None:
+    rng = np.random.default_rng(3)
+    hits = total = 0
+    for _ in range(300):
+        x, root = np.linspace(0, 1, 12), rng.uniform(0.25, 0.75)
+        values = 3 * (root - x) + 0.1 * rng.standard_cauchy((20, 1)) * (1 + 0.2 * rng.standard_normal((20, 12)))
+        zero = find_zero(x, values, 0.95, scale="sign")
+        if zero.status == "located":
+            total += 1
+            hits += zero.low <= root <= zero.high
+    assert total > 200
+    assert hits / total >= 0.92
+
+
+def test_scale_is_chosen_from_the_data_and_stated() -> None:
+    rng = np.random.default_rng(5)
+    x = np.linspace(0, 1, 12)
+    tame = fit_boundary(frame_of(x, 0.4 - x + 0.1 * rng.standard_normal((20, 1))), "x", None, "value", "seed")
+    wild = fit_boundary(frame_of(x, 0.4 - x + 0.1 * rng.standard_cauchy((20, 12))), "x", None, "value", "seed")
+    diverging = 0.4 - x + 1e3 * (x == 0)
+    bent = fit_boundary(frame_of(x, diverging + 0.01 * rng.standard_normal((20, 1))), "x", None, "value", "seed")
+    assert (tame.scale, wild.scale, bent.scale) == ("linear", "sign", "asinh")
+    assert bent.low <= 0.4 <= bent.high
+
+
+def test_the_whole_line_is_found_slice_by_slice() -> None:
+    rng = np.random.default_rng(2)
+    theta, shift = np.linspace(4.5, 90, 20), rng.standard_normal((10, 1))
+    slices = [
+        frame_of(theta, (1 - g) * (2 * np.cos(np.radians(theta)) - 1) + 0.02 * shift, gamma=g)
+        for g in (0.2, 0.4, 0.6, 0.8)
+    ]
+    slices.append(frame_of(theta, 1e-17 * rng.standard_normal((10, 20)), gamma=1.2))  # rounding, not a surface
+    fit = fit_boundary(pd.concat(slices), "x", "gamma", "value", "seed")
+    table = fit.table.set_index("gamma")
+    assert table["status"].tolist() == ["located"] * 4 + ["undetermined"]
+    found = table.iloc[:4]
+    assert ((found["low"] < 60) & (found["high"] > 60)).all()
+    assert ((found["low_simultaneous"] <= found["low"]) & (found["high_simultaneous"] >= found["high"])).all()
+    assert np.isnan(table.loc[1.2, "estimate"])
+    assert (fit.status, fit.draws, fit.points) == ("located", 10, 20)
+
+
+def test_without_noise_only_the_interpolation_is_uncertain() -> None:
+    theta = np.linspace(4.5, 90, 20)
+    frame = frame_of(theta, (2 * np.cos(np.radians(theta)) - 1)[None])
+    assert fit_boundary(frame, "x", None, "value", "seed").status == "undetermined"  # one draw says nothing of noise
+    exact = fit_boundary(frame, "x", None, "value", "seed", exact=True)
+    assert exact.status == "located"
+    assert exact.low <= 60 <= exact.high
+    assert exact.high - exact.low < 0.1
+    same = fit_boundary(pd.concat([frame, frame.assign(seed=1)]), "x", None, "value", "seed")
+    assert (same.low, same.high) == pytest.approx((exact.low, exact.high))
+
+
+@pytest.mark.parametrize(("root", "status"), [(1.3, "censored_high"), (-0.3, "censored_low")])
+def test_a_line_beyond_the_grid_is_censored_not_located(root: float, status: str) -> None:
+    x, rng = np.linspace(0, 1, 12), np.random.default_rng(1)
+    fit = fit_boundary(frame_of(x, root - x + 0.02 * rng.standard_normal((8, 12))), "x", None, "value", "seed")
+    assert fit.status == status
+    assert np.isnan(fit.estimate)
+    assert fit.low <= root <= fit.high
+    assert (fit.low, fit.high) == ((1.0, np.inf) if status == "censored_high" else (-np.inf, 0.0))
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_constant_is_censored_at_neither_edge(exact: bool) -> None:
+    fit = fit_boundary(frame_of(np.linspace(0, 1, 10), np.full((5, 10), 0.7)), "x", None, "value", "seed", exact=exact)
+    assert fit.status == "undetermined"
+    assert fit.table["note"].tolist() == ["positive everywhere, towards neither edge"]
+
+
+def test_numbers_that_a_table_has_as_text_are_numbers() -> None:
+    x, rng = np.arange(1, 13), np.random.default_rng(3)  # as text, 10 would stand before 2
+    frame = frame_of(x, np.tanh((x - 6.5) / 2) + 0.1 * rng.standard_normal((5, 12)))
+    text = frame.assign(x=frame["x"].astype(str), value=frame["value"].astype(str))
+    plain, read = (fit_boundary(entry, "x", None, "value", "seed") for entry in (frame, text))
+    assert plain.status == "located"
+    assert (read.estimate, read.low, read.high) == (plain.estimate, plain.low, plain.high)
+    squares = frame_of(x, np.tanh((x - 6.5) / 2) ** 2 + 0.1 * rng.standard_normal((5, 12)))["value"]
+    plain, read = (fit_inflection(entry.assign(value=squares), "x", "value", "seed") for entry in (frame, text))
+    assert plain.status == "located"
+    assert (read.estimate, read.low, read.high) == (plain.estimate, plain.low, plain.high)
+    with pytest.raises(ValueError, match=r"column 'x': expected numbers \(could not convert string to float: 'one'\)"):
+        fit_boundary(text.replace({"x": {"1": "one"}}), "x", None, "value", "seed")
+
+
+def test_missing_and_failed_rows_are_left_out_and_counted() -> None:
+    rng = np.random.default_rng(4)
+    x = np.linspace(0, 1, 10)
+    values = 0.43 - x + 0.05 * rng.standard_normal((8, 1)) + 0.01 * rng.standard_normal((8, 10))
+    frame = frame_of(x, values, status="ok")
+    broken = frame.index[(frame["seed"] == 3) & (frame["x"] > 0.3)]
+    frame.loc[broken, "status"] = "diverged"
+    frame.loc[broken, "value"] = 1e6  # would move the line if it entered
+    frame.loc[frame.index[5], "value"] = np.nan
+    fit = fit_boundary(frame, "x", None, "value", "seed")
+    assert fit.status == "located"
+    assert fit.low <= 0.43 <= fit.high
+    assert fit.dropped == {"diverged": len(broken), "no finite value": 1}
+    assert fit.rows == 80 - len(broken) - 1
+    order = fit_boundary(frame.sample(frac=1, random_state=1), "x", None, "value", "seed")
+    assert (order.estimate, order.low, order.high) == pytest.approx((fit.estimate, fit.low, fit.high), rel=1e-12)
+
+
+def test_every_crossing_of_a_slice_is_listed() -> None:
+    x, rng = np.linspace(0, 1, 25), np.random.default_rng(6)
+    values = (x - 0.3) * (x - 0.7) * 4 + 0.02 * rng.standard_normal((10, 1))
+    fit = fit_boundary(frame_of(x, values), "x", None, "value", "seed")
+    assert fit.table["crossings"].tolist() == [2]
+    assert sorted(fit.crossings["estimate"]) == pytest.approx([0.3, 0.7], abs=0.05)
+    assert sorted(fit.crossings["rising"]) == [False, True]
+
+
+def test_x_over_decades_is_interpolated_in_its_logarithm() -> None:
+    x, rng = np.geomspace(1e-4, 1, 9), np.random.default_rng(8)
+    values = np.log(3e-3 / x) + 0.1 * rng.standard_normal((10, 1))
+    fit = fit_boundary(frame_of(x, values), "x", None, "value", "seed")
+    assert fit.low <= 3e-3 <= fit.high
+    assert fit.method_spread < 1e-9
+
+
+def test_unknown_names_and_levels_are_refused() -> None:
+    frame = frame_of(np.linspace(0, 1, 5), np.ones((2, 5)))
+    with pytest.raises(ValueError, match="no column 'nothing'"):
+        fit_boundary(frame, "x", None, "nothing", "seed")
+    with pytest.raises(ValueError, match="level"):
+        fit_boundary(frame, "x", None, "value", "seed", level=95)
+    with pytest.raises(ValueError, match="scale"):
+        fit_boundary(frame, "x", None, "value", "seed", scale="cubic")

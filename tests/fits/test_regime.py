@@ -1,0 +1,330 @@
+"""The regime of the optimal rate, held against optima that move by a known power of the length."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysweep import workloads
+from raysweep.fits.regime import draws_to_halve, fit_regime, verdict
+from raysweep.fits.result import UNDETERMINED
+from raysweep.fits.tuned import trend_word
+from raysweep.reporting import fit_boundary, fit_inflection, fit_optimum
+from raysweep.reporting.analyses.optimum import optimum_section
+from raysweep.reporting.analyses.regime import regime_section
+from raysweep.reporting.report import write_report
+from raysweep.reporting.selection import with_choice
+from raysweep.space.analyses import check_analysis
+
+LENGTHS = np.geomspace(1, 100, 5)
+SHAPES = {
+    "parabola": lambda d: d**2,
+    "steep on the right": lambda d: np.exp(1.2 * d) / 1.2 - d,
+    "steep on the left": lambda d: np.exp(-1.2 * d) / 1.2 + d,
+}
+
+
+def frame_of(
+    slope: float,
+    rng: np.random.Generator,
+    draws: int = 5,
+    points: int = 13,
+    size: float = 0.05,
+    shape: str = "parabola",
+    kind: str = "independent",
+    centre: float = 3e-3,
+    lowest: tuple[float, float] = (0.0, 0.0),
+) -> pd.DataFrame:
+    """Losses whose best rate is centre·(length/10)^slope. lowest: what the loss at the best rate does over log length
+    (linear and squared share). kind: noise of every row; of a draw, shared by all lengths; an optimum of each draw's
+    own that also moves with the length."""
+    rates = np.geomspace(1e-4, 1e-1, points)
+    common, tilt = rng.standard_normal((draws, points)), rng.standard_normal((draws, 2))
+    level = rng.standard_normal((draws, 1))
+    parts = []
+    for length in LENGTHS:
+        t = np.log(length / 10)
+        distance = np.log(rates / centre) - slope * t
+        own = rng.standard_normal((draws, points))
+        noise = {
+            "independent": own,
+            "shared": 0.8 * common + 0.6 * own,
+            "own": (tilt[:, :1] + 0.5 * tilt[:, 1:] * t) * distance + 0.05 * own,
+        }[kind]
+        values = SHAPES[shape](distance) + lowest[0] * t + lowest[1] * t**2 + level + size * noise
+        parts.append(
+            pd.DataFrame(
+                {
+                    "lr": np.tile(rates, draws),
+                    "length": length,
+                    "seed": np.repeat(np.arange(draws), points),
+                    "loss": values.ravel(),
+                    "status": np.where(values.ravel() > 60, "diverged", "ok"),
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_the_interval_of_the_slope_covers_and_no_verdict_is_wrong() -> None:
+    rng = np.random.default_rng(1)
+    right = {0.0: "constant", 0.3: "increasing", -0.25: "slowly decreasing", -0.8: "quickly decreasing"}
+    covered, widths, told = [], [], 0
+    for shape in SHAPES:
+        for kind in ("independent", "shared", "own"):
+            for slope, word in right.items():
+                draws = int(rng.choice([3, 5, 10]))
+                points, size = int(rng.choice([9, 13])), rng.choice([0.05, 0.15, 0.4])
+                centre = float(np.exp(rng.uniform(np.log(2e-3), np.log(4e-3))))
+                frame = frame_of(slope, rng, draws, points, size, shape, kind, centre)
+                found = fit_regime(frame, "lr", "length", "loss", "seed")
+                if np.isfinite(found.low) or np.isfinite(found.high):
+                    covered.append(found.low <= slope <= found.high)
+                    widths.append(found.high - found.low)
+                assert found.verdict in (word, UNDETERMINED)
+                told += found.verdict == word
+    print(f"\ncovers {np.mean(covered):.3f} of {len(covered)}, median width {np.median(widths):.2f}, {told} told")
+    assert np.mean(covered) >= 0.92
+    assert np.median(widths) < 0.5
+    assert told > 10
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "word"),
+    [
+        (-0.05, 0.08, "constant"),
+        (0.02, 0.09, "constant"),
+        (0.05, 0.4, "increasing"),
+        (-0.4, -0.15, "slowly decreasing"),
+        (-0.9, -0.6, "quickly decreasing"),
+        (-np.inf, -0.6, "quickly decreasing"),
+        (-0.7, -0.3, "undetermined"),
+        (-0.3, 0.2, "undetermined"),
+        (-np.inf, np.inf, "undetermined"),
+    ],
+)
+def test_a_verdict_is_what_the_whole_interval_proves(low: float, high: float, word: str) -> None:
+    assert verdict(low, high) == word
+
+
+def test_censored_lengths_bound_the_slope_and_never_enter_as_optima() -> None:
+    # best rates 10 at length 1, 1 at 3, …: above the grid at short lengths, on it from the third on
+    steep = frame_of(-1.2, np.random.default_rng(2), draws=6, centre=2e-2)
+    found = fit_regime(steep, "lr", "length", "loss", "seed")
+    assert found.located + found.bounded == len(LENGTHS)
+    assert found.bounded > 0
+    assert np.isnan(found.slope)
+    assert found.low == -np.inf
+    assert -1.2 <= found.high < 0
+    assert (found.optimum.table["status"] == "located").sum() == found.located
+    # a rate that diverges closes the other side
+    closed = steep.assign(status=np.where(steep["lr"] > 0.09, "diverged", "ok"))
+    found = fit_regime(closed, "lr", "length", "loss", "seed")
+    assert found.high < 0
+
+
+def test_what_tuning_does_to_the_metric_is_followed_over_the_length() -> None:
+    rng = np.random.default_rng(3)
+    better = fit_regime(frame_of(-0.3, rng, lowest=(-0.5, 0.0)), "lr", "length", "loss", "seed")
+    assert trend_word(better.trend).startswith("improves")
+    turning = fit_regime(frame_of(-0.3, rng, lowest=(0.0, 0.3)), "lr", "length", "loss", "seed")
+    assert trend_word(turning.trend) == "improves, then degrades"
+    assert turning.trend.low <= 10 <= turning.trend.high
+    frame = frame_of(-0.3, rng, size=0.02).assign(other=lambda f: 3 * np.log(f["length"]) + f["lr"] + f["seed"])
+    beside = fit_regime(frame, "lr", "length", "loss", "seed", beside={"other": "min"})
+    table, trend = beside.beside["other"]
+    assert trend_word(trend) == "degrades throughout"
+    expected = 3 * np.log(LENGTHS) + table["rate"] + frame["seed"].mean()  # at the tuned rate, whatever the metric
+    assert np.allclose(table["mean"], expected, atol=1e-2)
+    assert np.allclose(table["rate"], 3e-3 * (LENGTHS / 10) ** -0.3, rtol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("in_domain", "pretraining", "case"),
+    [
+        ("falls", "falls", "quickly decreasing"),
+        ("falls", "turns", "slowly decreasing"),
+        ("turns", "turns", "constant"),
+        ("rises", "turns", "constant"),
+        ("turns", "falls", "none of the three"),
+        ("falls", "noise", "undetermined"),
+        ("noise", "turns", "undetermined"),
+        ("falls", "turns at the end", "undetermined"),
+    ],
+)
+def test_the_papers_case_is_told_by_the_losses_at_the_tuned_rate(in_domain: str, pretraining: str, case: str) -> None:
+    """The rate falls slowly in all of them; what O §3.4.2 calls them follows from the losses alone."""
+    rng = np.random.default_rng(11)
+    runs = {
+        "falls": (-0.5, 0.0),
+        "turns": (0.0, 0.3),
+        "rises": (0.5, 0.0),
+        "noise": (0.0, 0.0),
+        "turns at the end": (-0.5, 0.0),
+    }
+    frame = frame_of(-0.25, rng, draws=4, size=0.03, lowest=runs[in_domain]).rename(
+        columns={"lr": "finetune_lr", "length": "pretrain_length", "loss": "finetune_loss_validation"}
+    )
+    t = np.log(frame["pretrain_length"] / 10)
+    linear, squared = runs[pretraining]
+    noise = 0.03 * rng.standard_normal(len(frame))
+    last = (frame["pretrain_length"] == LENGTHS[-1]) & (pretraining == "turns at the end")
+    frame["pretrain_loss_after"] = linear * t + squared * t**2 + noise + np.where(last, 1.2, 0.0)
+    frame.loc[last, "pretrain_loss_after"] += 3 * rng.standard_normal(last.sum())  # a rise that was not shown
+    frame = frame.assign(finetune_steps=50, noise=0.0, pretrain_loss=1.0)
+    options = {
+        "metric": "finetune_loss_validation",
+        "lr": "finetune_lr",
+        "length": "pretrain_length",
+        "metrics": ["pretrain_loss_after"],
+    }
+    section = regime_section(frame, options, workloads.get("language"), "regime")
+    table = section.tables["regime_slopes"]
+    assert table["paper_case"].tolist() == [case]
+    assert f"O §3.4.2's case by the losses at that rate: {case} (" in section.headline
+    assert section.shown[0]["regime by the slope"] == table["verdict"][0] != "quickly decreasing"
+    assert any("These bounds are this project's own" in text for text in section.paragraphs)
+    alone = regime_section(frame, {**options, "metrics": []}, workloads.get("language"), "regime")
+    assert "O §3.4.2" not in alone.headline
+    assert any("No pretraining loss after fine-tuning is among the metrics" in text for text in alone.paragraphs)
+
+
+def test_few_lengths_and_length_0_or_infinity_are_said() -> None:
+    frame = frame_of(-0.3, np.random.default_rng(4))
+    two = fit_regime(frame[frame["length"] < 5], "lr", "length", "loss", "seed")
+    assert two.verdict == "undetermined"
+    assert "at least 3" in two.note
+    odd = frame.assign(length=frame["length"].replace({LENGTHS[0]: 0.0, LENGTHS[-1]: np.inf}))
+    found = fit_regime(odd, "lr", "length", "loss", "seed")
+    assert (found.located, found.left_out) == (3, 2)
+    assert found.low <= -0.3 <= found.high
+
+
+def test_draws_to_halve_an_interval() -> None:
+    from scipy.stats import t
+
+    more = draws_to_halve(5, 0.95)
+    width = lambda n: t.ppf(0.975, n - 1) / np.sqrt(n)  # noqa: E731
+    assert width(more) <= width(5) / 2 < width(more - 1)
+
+
+def as_transfer(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """The rows as those of a sweep over two depths, and its space."""
+    workload = workloads.get("linear_transfer")
+    parts = []
+    for depth, rows in ((1, frame), (2, frame.assign(loss=frame["loss"] + 0.3))):
+        defaults = {p.name: p.default for p in workload.parameters}
+        table = pd.DataFrame({**defaults, "seed": rows["seed"].to_numpy(), "status": rows["status"].to_numpy()})
+        table["finetune_lr"], table["pretrain_length"] = rows["lr"].to_numpy(), rows["length"].to_numpy()
+        table["depth"], table["finetune_steps"], table["engine"] = depth, 100.0, "network"
+        for metric in workload.metrics:
+            table[metric.name] = rows["loss"].to_numpy()
+        parts.append(table)
+    whole = pd.concat(parts, ignore_index=True)
+    names = ["depth", "finetune_lr", "pretrain_length"]
+    whole["cell"] = whole.groupby(names).ngroup().astype(str)
+    axes = {name: sorted(whole[name].unique().tolist()) for name in names}
+    analysis = [
+        {"optimum": {"metric": "risk_finetune", "x": "finetune_lr", "by": ["pretrain_length"]}},
+        {
+            "regime": {
+                "metric": "risk_finetune",
+                "lr": "finetune_lr",
+                "length": "pretrain_length",
+                "metrics": ["pretrain_loss"],
+            }
+        },
+    ]
+    space = {"name": "s", "workload": "linear_transfer", "axes": axes, "fixed": {}, "seeds": [0], "analysis": analysis}
+    return whole.assign(sweep="s", code_version="0", seconds=0.0), space
+
+
+def test_a_report_says_the_best_rate_and_the_regime(tmp_path: Path) -> None:
+    frame, space = as_transfer(frame_of(-0.3, np.random.default_rng(5), draws=6, size=0.03, lowest=(0.0, 0.2)))
+    report = write_report(frame, space, tmp_path, sweep="s")
+    assert report.headline[0].startswith("best finetune lr for risk finetune: located in 10 of 10 settings")
+    assert report.headline[1].startswith("best finetune lr against pretrain length: slowly decreasing in 2 of 2")
+    assert "improves, then degrades in 2" in report.headline[1]
+    for name in ("optimum_curves", "optimum_line", "regime_rates", "regime_risk_finetune", "regime_pretrain_loss"):
+        assert (tmp_path / "figures" / f"{name}.png").stat().st_size > 5000
+    slopes = pd.read_csv(tmp_path / "tables" / "regime_slopes.csv")
+    assert (slopes["low"] <= -0.3).all()
+    assert (slopes["high"] >= -0.3).all()
+    text = (tmp_path / "report.md").read_text()
+    assert "must lie within ±0.1 (constant)" in text
+    one = write_report(frame[frame["depth"] == 1], {**space, "axes": {}}, tmp_path / "one", sweep="s")
+    said = re.search(r"slowly decreasing, log-log slope (\S+) \[(\S+), (\S+)\] \(95 %\)", one.headline[1])
+    assert said is not None
+    assert float(said[2]) <= -0.3 <= float(said[3])
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"optimum": {"metric": "risk_finetune"}}, "optimum.x: missing"),
+        ({"optimum": {"metric": "risk_finetune", "x": "gamma", "y": "depth"}}, "optimum.y: unknown option"),
+        ({"regime": {"metric": "risk_finetune", "lr": "finetune_lr"}}, "regime.length: missing"),
+        ({"regime": {"metric": "risk", "lr": "finetune_lr", "length": "depth"}}, "regime.metric: unknown metric"),
+        (
+            {"regime": {"metric": "risk_finetune", "lr": "finetune_lr", "length": "finetune_lr"}},
+            "regime.length: 'finetune_lr' is already used as lr",
+        ),
+        (
+            {"regime": {"metric": "risk_finetune", "lr": "finetune_lr", "length": "depht"}},
+            "regime.length: expected one of the axes",
+        ),
+    ],
+)
+def test_what_is_wrong_with_an_entry_is_said(entry: Any, message: str) -> None:
+    complaint = check_analysis(entry, ["finetune_lr", "depth", "gamma"], workloads.get("linear_transfer"))
+    assert str(complaint).startswith(message)
+
+
+def test_settings_without_a_choice_of_rate_are_left_out_of_optimum_and_regime(tmp_path: Path) -> None:
+    """Rows that are only perturbed have a rate as a parameter and nothing to choose: one setting is left, not three."""
+    workload = workloads.get("language")
+    rows = []
+    for length in (1024.0, 2048.0, 4096.0, 8192.0):
+        for rate in (1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2):
+            rows += [(length, rate, 50, 0.0, seed) for seed in range(3)]
+        rows += [(length, 1e-3, 0, noise, seed) for noise in (0.5, 1.0) for seed in range(3)]
+    frame = pd.DataFrame(rows, columns=["pretrain_length", "finetune_lr", "finetune_steps", "noise", "seed"])
+    frame["status"] = "ok"
+    frame["finetune_loss_validation"] = np.log(frame["finetune_lr"] / 4e-3) ** 2 + 0.01 * frame["seed"] + frame["noise"]
+    regime = regime_section(
+        frame,
+        {"metric": "finetune_loss_validation", "lr": "finetune_lr", "length": "pretrain_length", "by": ["noise"]},
+        workload,
+        "regime",
+    )
+    assert len(regime.shown) == 1
+    assert "of 3 settings" not in regime.headline
+    optimum = optimum_section(
+        frame,
+        {"metric": "finetune_loss_validation", "x": "finetune_lr", "by": ["pretrain_length", "noise"]},
+        workload,
+        "optimum",
+    )
+    assert len(optimum.shown) == 4
+    assert all(row["noise"] == "0" or row["noise"] == 0 for row in optimum.shown)
+    perturbed = frame[frame["noise"] > 0]
+    assert len(with_choice(perturbed, "finetune_lr", ["noise"])) == len(perturbed)
+
+
+@pytest.mark.parametrize("kind", [float, object])
+def test_a_frame_without_a_row_is_undetermined_in_every_fit(kind: type) -> None:
+    """As a filter leaves it that nothing passes."""
+    frame = pd.DataFrame({name: pd.Series([], dtype=kind) for name in ("lr", "length", "loss", "seed")})
+    for by in (None, "length", ["length"]):
+        fit = fit_optimum(frame, "lr", "loss", by, "seed")
+        assert (fit.status, fit.rows) == (UNDETERMINED, 0)
+        assert {"estimate", "status", "diverged_from", *([by] if isinstance(by, str) else by or [])} <= {*fit.table}
+    for y in (None, "length"):
+        assert fit_boundary(frame, "lr", y, "loss", "seed").status == UNDETERMINED
+    assert fit_inflection(frame, "length", "loss", "seed").status == UNDETERMINED
+    assert fit_regime(frame, "lr", "length", "loss", "seed").verdict == UNDETERMINED

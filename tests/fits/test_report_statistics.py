@@ -1,0 +1,130 @@
+"""What a report concludes from draws holds as often as it says: joint tests, rank correlations, turning points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysweep.fits.joint import joint
+from raysweep.reporting.analyses.boundary import displacements
+from raysweep.reporting.analyses.place_words import others_words
+from raysweep.reporting.analyses.relation import rank_correlation
+from raysweep.reporting.analyses.theory_lines import turning_point
+from raysweep.reporting.report import write_report
+
+
+def test_slices_that_share_draws_are_one_look_at_the_closed_form() -> None:
+    # Every slice's zero moves by -shift of its draw: together they say no more than one slice.
+    rng = np.random.default_rng(3)
+    beyond = {0.0: 0, 0.05: 0}
+    for bias in beyond:
+        for _ in range(60):
+            shift = rng.standard_normal(10)
+            x, load = np.meshgrid(np.linspace(0, 6, 7), [1.0, 2.0, 3.0])
+            rows = pd.DataFrame({"x": np.tile(x.ravel(), 10), "load": np.tile(load.ravel(), 10)})
+            rows["seed"] = np.repeat(np.arange(10), x.size)
+            rows["value"] = rows["x"] - rows["load"] + 0.05 * shift[rows["seed"]] + bias
+            table = pd.DataFrame({"load": [1.0, 2.0, 3.0], "theory": [1.0, 2.0, 3.0]})
+            moved = displacements(rows, table.assign(status="located", scale="linear"), "x", "load", "value")
+            assert moved.to_numpy() == pytest.approx(np.repeat(-0.05 * shift[:, None] - bias, 3, axis=1))
+            test = joint(moved.to_numpy())
+            assert test is not None
+            beyond[bias] += abs(test.z) > 1.96
+    assert beyond[0.0] <= 8  # 3 expected; 9 or more in 0.3 % of runs
+    assert beyond[0.05] >= 40  # a bias of 3 standard errors
+
+
+def test_the_closed_form_passes_in_95_of_100_sweeps_whatever_cells_share_and_nearly_so_when_draws_are_skewed() -> None:
+    rng = np.random.default_rng(5)
+
+    def passes(values: Any) -> float:
+        tests = [joint(values()) for _ in range(300)]
+        return float(np.mean([abs(test.z) <= 1.96 for test in tests if test is not None]))
+
+    sizes = rng.uniform(0.1, 10, 60)
+    shares = {
+        "independent": passes(lambda: sizes * rng.standard_normal((20, 60))),
+        "one effect a draw": passes(lambda: sizes * rng.standard_normal((20, 1))),
+        "four draws": passes(lambda: sizes * rng.standard_normal((4, 60))),
+        "slices of skewed draws": passes(lambda: np.repeat(rng.chisquare(1, (20, 20)) - 1, 3, axis=1)),
+    }
+    print(shares)
+    assert min(shares[key] for key in ("independent", "one effect a draw", "four draws")) >= 0.91  # 0.95 - 3 sd
+    assert shares["slices of skewed draws"] >= 0.87  # their own standard deviations in the weights give 0.61
+    missed = joint(sizes * (rng.standard_normal((20, 60)) + 0.2))
+    assert missed is not None
+    assert missed.z > 3
+    assert joint(rng.standard_normal((3, 5))) is None
+    assert joint(np.zeros((9, 5))) is None
+
+
+def test_the_interval_of_a_rank_correlation_holds_its_expected_value() -> None:
+    # Oracle: Pearson's correlation of normal pairs is 0.6, so Spearman's is 6/pi asin(0.3) for many cells; here 40 a
+    # draw, where the expected value is (n - 2)/(n + 1) of it plus 3/(n + 1) of Kendall's 2/pi asin(0.6).
+    expected = (38 * 6 / np.pi * np.arcsin(0.3) + 3 * 2 / np.pi * np.arcsin(0.6)) / 41
+    rng = np.random.default_rng(2)
+    held = []
+    for _ in range(150):
+        a, b = rng.standard_normal((2, 6, 40))
+        rows = pd.DataFrame({"seed": np.repeat(np.arange(6), 40), "_cell": np.tile(np.arange(40), 6), "a": a.ravel()})
+        rank = rank_correlation(rows.assign(b=(0.6 * a + 0.8 * b).ravel()), "a", "b")
+        held.append(rank.low <= expected <= rank.high)
+    assert np.mean(held) >= 0.90  # 0.95 - 3 sd
+
+
+def test_a_closed_form_that_is_known_nowhere_turns_nowhere() -> None:
+    assert np.isnan(turning_point(lambda x: np.full(len(x), np.nan), 1.0, 10.0, "min", True))
+    known_in_part = turning_point(lambda x: np.where(x < 6, (x - 3) ** 2, np.nan), 1.0, 10.0, "min", False)
+    assert known_in_part == pytest.approx(3.0, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("notes", "words"),
+    [
+        (["zero everywhere"] * 3, "; undetermined in 3 (zero everywhere)"),
+        (
+            ["zero everywhere", "sign not clear", "zero everywhere"],
+            "; undetermined in 3 (2 of them: zero everywhere; 1 of them: sign not clear)",
+        ),
+        (["", "", "zero everywhere"], "; undetermined in 3 (1 of them: zero everywhere)"),
+        ([""] * 3, "; undetermined in 3"),
+    ],
+)
+def test_a_headline_gives_no_reason_for_more_slices_than_have_it(notes: list[str], words: str) -> None:
+    assert others_words(pd.DataFrame({"status": "undetermined", "note": notes})) == words
+
+
+def test_values_too_large_to_fit_are_left_out_and_said_so(tmp_path: Path) -> None:
+    """A perplexity of e^600 is an ok row, and its square is no number."""
+    lengths = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
+    frame = pd.DataFrame(
+        [
+            {
+                "cell": f"c{x}",
+                "seed": seed,
+                "status": "ok",
+                "pretrain_length": x,
+                "noise": 0.0,
+                "pretrain_perplexity_after": 5 + x + 0.1 * seed,
+            }
+            for x in lengths
+            for seed in range(4)
+        ]
+    )
+    frame.loc[frame["pretrain_length"] == 64, "pretrain_perplexity_after"] = [np.inf, *np.exp([600.0, 610.0, 620.0])]
+    options = {"metric": "pretrain_perplexity_after", "x": "pretrain_length"}
+    for kind in ("trend", "inflection"):
+        space = {
+            "name": "s",
+            "workload": "language",
+            "axes": {"pretrain_length": lengths},
+            "fixed": {"noise": 0.0},
+            "seeds": list(range(4)),
+            "analysis": [{kind: options}],
+        }
+        line = write_report(frame, space, tmp_path / kind, sweep="s").headline[0]
+        assert "4 ok rows of 28 left out, where pretrain_perplexity_after is not finite" in line

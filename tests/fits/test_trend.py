@@ -1,0 +1,249 @@
+"""Progressive sensitivity as a test: trends that are there are found, trends that are not are found one time in 20."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from test_regime import as_transfer, frame_of
+
+from raysweep.fits.trend import Trend, fit_trend, holm
+from raysweep.reporting.analyses.inflection import inflection_section
+from raysweep.reporting.analyses.optimum import optimum_section
+from raysweep.reporting.analyses.trend import trend_section
+from raysweep.reporting.report import write_report
+from raysweep.workloads.declaration import Cost, Metric, Parameter, Workload
+
+X = np.geomspace(1, 100, 9)
+
+
+def rows(
+    mean: np.ndarray, rng: np.random.Generator, draws: int = 5, own: float = 0.0, noise: float = 0.1
+) -> pd.DataFrame:
+    """Draws of a curve over X: a shift of each draw's own, a tilt of its own (`own`), noise of every row."""
+    t = np.linspace(-1, 1, len(X))
+    values = (
+        mean
+        + rng.standard_normal((draws, 1))
+        + own * rng.standard_normal((draws, 1)) * t
+        + noise * rng.standard_normal((draws, len(X)))
+    )
+    return pd.DataFrame({"x": np.tile(X, draws), "seed": np.repeat(np.arange(draws), len(X)), "y": values.ravel()})
+
+
+@pytest.mark.parametrize("own", [0.0, 0.3])
+def test_without_a_trend_p_is_below_5_percent_5_percent_of_the_time(own: float) -> None:
+    rng = np.random.default_rng(1)
+    chances = np.array([fit_trend(rows(np.zeros(9), rng, own=own), "x", "y", "seed").p_value for _ in range(200)])
+    assert 0.02 <= (chances < 0.05).mean() <= 0.08
+    assert stats.kstest(chances, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("own", [0.0, 0.3])
+def test_the_interval_of_the_slope_covers_and_a_clear_trend_is_found(own: float) -> None:
+    rng = np.random.default_rng(2)
+    mean = 0.8 * np.log10(X)
+    fits = [fit_trend(rows(mean, rng, own=own), "x", "y", "seed") for _ in range(120)]
+    assert 0.91 <= np.mean([fit.low <= 0.8 <= fit.high for fit in fits]) <= 0.99
+    assert np.mean([fit.p_value < 0.05 for fit in fits]) > 0.8
+    # a curve that rises throughout is seldom said to fall somewhere
+    assert np.mean([fit.p_against < 0.05 for fit in fits]) < 0.06
+    dip = [fit_trend(rows(mean + np.where(np.arange(9) == 5, -1.0, 0), rng), "x", "y", "seed") for _ in range(30)]
+    assert np.mean([fit.p_against < 0.05 for fit in dip]) > 0.9
+
+
+def test_the_slope_is_that_of_least_squares() -> None:
+    frame = rows(np.log10(X), np.random.default_rng(3))
+    fit = fit_trend(frame, "x", "y", "seed")
+    assert fit.logarithmic
+    assert fit.slope == pytest.approx(stats.linregress(np.log10(frame["x"]), frame["y"]).slope)
+    more = [frame.head(1).assign(x=np.inf), frame.head(1).assign(x=0.0), frame.head(2).assign(y=np.nan)]
+    odd = pd.concat([frame, *more])
+    assert fit_trend(odd.assign(status="ok"), "x", "y", "seed").slope == pytest.approx(fit.slope)
+    exact = fit_trend(rows(X, np.random.default_rng(4), noise=0).assign(y=lambda f: f["x"]), "x", "y", "seed")
+    assert (exact.p_value, exact.p_against) == (0.0, 1.0)
+    assert np.isnan(fit_trend(frame[frame["seed"] == 0], "x", "y", "seed").slope)
+
+
+def test_holm_is_bonferroni_at_the_smallest_and_never_falls() -> None:
+    assert np.allclose(holm(np.array([0.01, np.nan, 0.04, 0.03])), [0.03, np.nan, 0.06, 0.06], equal_nan=True)
+
+
+KINDS = ("independent", "growing along x", "one point noisy", "a slope of each draw's own", "summed up along x")
+
+
+def noise_of(kind: str, rng: np.random.Generator, draws: int, points: int) -> np.ndarray:
+    """Noise (draws, points) of size 0.1; only the first kind is what a pooled variance supposes."""
+    t, own = np.linspace(0, 1, points), rng.standard_normal((draws, points))
+    kinds = {
+        "independent": own,
+        "growing along x": own * (0.2 + 2 * t),
+        "one point noisy": own * np.where(np.arange(points) == points // 2, 5.0, 1.0),
+        "a slope of each draw's own": rng.standard_normal((draws, 1)) * t + 0.2 * own,
+        "summed up along x": np.cumsum(own, axis=1),
+    }
+    return 0.1 * kinds[kind]
+
+
+def fitted(mean: np.ndarray, noise: np.ndarray) -> Trend:
+    """The trend of the mean curve plus the noise, over X."""
+    draws, points = noise.shape
+    at = {"x": np.tile(X[:points], draws), "seed": np.repeat(np.arange(draws), points)}
+    return fit_trend(pd.DataFrame({**at, "y": (mean + noise).ravel()}), "x", "y", "seed")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_throughout_is_false_in_5_percent_of_curves_with_one_flat_or_slightly_falling_step(kind: str) -> None:
+    rng = np.random.default_rng(6)
+    said = []
+    for k in range(240):
+        draws, points = (3, 5, 10)[k % 3], (4, 9)[k % 2]
+        steps = np.ones(points - 1)
+        steps[rng.integers(points - 1)] = (0.0, -0.02)[k // 2 % 2]
+        said.append(fitted(np.cumsum([0, *steps]), noise_of(kind, rng, draws, points)).p_throughout < 0.05)
+    assert np.mean(said) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
+
+
+def test_throughout_is_said_of_a_curve_that_rises_clearly_at_every_step() -> None:
+    rng = np.random.default_rng(7)
+    shown = [
+        fitted(np.arange(9.0), noise_of(kind, rng, 5, 9)).p_throughout < 0.05
+        for kind in KINDS * 8
+        if kind != "one point noisy"
+    ]
+    assert np.mean(shown) > 0.9
+    # neither word where a step is open: no decline was found, and none was ruled out
+    open_ = fitted(np.cumsum([0, 1, 1, 1, 0, 1, 1, 1, 1]), noise_of("independent", rng, 5, 9))
+    assert (open_.p_value < 0.05, open_.p_against < 0.05, open_.p_throughout < 0.05) == (True, False, False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_clear_fall_in_between_is_false_in_5_percent_of_curves_that_never_fall(kind: str) -> None:
+    rng = np.random.default_rng(8)
+    said = []
+    for k in range(240):
+        draws, points = (2, 3, 5, 10)[k % 4], (4, 9)[k // 4 % 2]
+        mean = np.minimum(np.arange(points), points // 2) * 0.4  # rises, then level: the hardest that never falls
+        said.append(fitted(mean, noise_of(kind, rng, draws, points)).p_against < 0.05)
+    assert np.mean(said) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
+
+
+@pytest.mark.parametrize("kind", ["independent", "a slope of each draw's own"])
+def test_few_draws_with_slopes_of_their_own_are_no_trend(kind: str) -> None:
+    rng = np.random.default_rng(9)
+    said = [fitted(np.zeros(9), noise_of(kind, rng, 3, 9)).p_value < 0.05 for _ in range(240)]
+    assert np.mean(said) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
+
+
+def plug_in(closed_form: Any = None) -> Workload:
+    """A workload of one parameter, x, and one metric, loss."""
+    return Workload(
+        name="plugged",
+        summary="a curve",
+        identity_version=1,
+        parameters=(Parameter("x", float, 1.0, "where"),),
+        metrics=(Metric("loss", "its value", direction="minimize"),),
+        compute="nowhere:compute",
+        sources=("nowhere",),
+        cost=lambda columns: Cost(seconds=1e-6, peak_bytes=1.0),
+        closed_form=closed_form,
+    )
+
+
+def looks(curve: Any, x: np.ndarray, size: float, seed: int = 0) -> pd.DataFrame:
+    """Five draws of a curve, each with a constant of its own and noise of that size."""
+    rng = np.random.default_rng(seed)
+    values = curve(x) + rng.standard_normal((5, 1)) + size * rng.standard_normal((5, len(x)))
+    rows = {"x": np.tile(x, 5), "seed": np.repeat(np.arange(5), len(x)), "status": "ok", "loss": values.ravel()}
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (
+            -1,
+            2,
+            "loss falls with x, with a clear rise in between: over x it falls by 4 from -1 to 1 and rises by 1 from 1 "
+            "to 2; least-squares slope over all -1 per unit, exactly: draws do not differ in it",
+        ),
+        (
+            -1,
+            3,
+            "loss shows no clear trend with x, but a clear rise and a clear fall: over x it falls by 4 from -1 to 1 "
+            "and rises by 4 from 1 to 3; least-squares slope over all 0 per unit, exactly: draws do not differ in it",
+        ),
+        (1, 3, "loss rises throughout with x: 2 per unit, exactly: draws do not differ in it"),
+    ],
+)
+def test_a_parabola_is_told_by_its_fall_and_its_rise_and_not_as_if_noise_had_been_estimated(
+    low: float, high: float, said: str
+) -> None:
+    frame = looks(lambda x: (x - 1) ** 2, np.linspace(low, high, 13), 0.0)
+    section = trend_section(frame, {"metric": "loss", "x": "x"}, plug_in(), "trend")
+    assert section.headline == said
+    assert "000000" not in str(section.shown)
+    noisy = looks(lambda x: (x - 1) ** 2, np.linspace(low, high, 13), 0.05)
+    headline = trend_section(noisy, {"metric": "loss", "x": "x"}, plug_in(), "trend").headline
+    assert headline.split(" by ")[0] == said.split(" by ")[0] if low < 1 else headline.startswith("loss rises ")
+    assert "exactly" not in headline
+
+
+def test_what_does_not_change_and_what_is_not_shown_have_words_of_their_own() -> None:
+    x = np.linspace(0, 1, 9)
+    level = trend_section(looks(np.zeros_like, x, 0.0), {"metric": "loss", "x": "x"}, plug_in(), "trend")
+    assert level.headline == "loss does not change with x: every draw has one value everywhere"
+    steps = trend_section(looks(np.round, x, 0.05), {"metric": "loss", "x": "x"}, plug_in(), "trend")
+    assert steps.headline.startswith("loss rises overall with x: ")
+    assert {"p if there is no trend", "p if it never turns back"} <= {*steps.shown[0]}
+    assert "the values do not tell whether the trend holds throughout" in steps.paragraphs[0]
+
+
+@pytest.mark.parametrize("form", [None, lambda columns: {"loss": np.full(len(columns["x"]), np.nan)}])
+def test_words_legends_and_columns_speak_of_a_closed_form_only_where_there_is_one(form: Any) -> None:
+    frame = looks(lambda x: np.log(x / 3) ** 2, np.geomspace(1, 10, 9), 0.05)
+    for make, kind in ((trend_section, "trend"), (inflection_section, "inflection"), (optimum_section, "optimum")):
+        for workload, known in ((plug_in(form), False), (plug_in(lambda c: {"loss": np.log(c["x"] / 3) ** 2}), True)):
+            rows = frame.assign(loss_theory=np.log(frame["x"] / 3) ** 2) if known else frame
+            section = make(rows, {"metric": "loss", "x": "x"}, workload, kind)
+            said = [section.headline, *section.paragraphs, *map(str, section.shown)]
+            for drawing in section.drawings:
+                said += [
+                    drawing.caption,
+                    *(text.get_text() for legend in drawing.figure.legends for text in legend.get_texts()),
+                ]
+            assert any("closed form" in each for each in said) == known, (kind, said)
+
+
+def test_a_report_says_whether_sensitivity_is_progressive(tmp_path: Path) -> None:
+    frame, space = as_transfer(frame_of(0.0, np.random.default_rng(5), lowest=(1.0, 0.0)))
+    frame = frame[frame["finetune_lr"] < 3e-3]
+    space = {**space, "analysis": [{"trend": {"metric": "risk_finetune", "x": "pretrain_length"}}]}
+    report = write_report(frame, space, tmp_path, sweep="s")
+    said = report.headline[0]
+    assert said.startswith("risk_finetune rises in ")
+    assert "with pretrain length (p < 0.05, Holm)" in said
+    table = pd.read_csv(tmp_path / "tables" / "trend_trends.csv")
+    assert (table["p_holm"] >= table["p_value"]).all()
+
+
+@pytest.mark.parametrize(("sign", "said"), [(-1, "a clear fall"), (1, "a clear rise")])
+def test_a_change_that_is_clear_is_told_where_one_wild_end_leaves_the_slope_open(sign: int, said: str) -> None:
+    frame = looks(lambda x: sign * x, np.linspace(0, 8, 9), 0.1)
+    wild = frame["x"] == 0
+    frame.loc[wild, "loss"] += 40 * np.random.default_rng(1).standard_normal(wild.sum())
+    headline = trend_section(frame, {"metric": "loss", "x": "x"}, plug_in(), "trend").headline
+    assert headline.startswith(f"loss shows no clear trend, but {said} with x: ")
+
+
+def test_on_a_flat_curve_changes_are_told_no_more_often_than_the_level_says() -> None:
+    curves = 240
+    told = 0
+    for seed in range(curves):
+        frame = looks(np.zeros_like, np.arange(8.0), 1.0, seed)
+        told += "but a clear" in trend_section(frame, {"metric": "loss", "x": "x"}, plug_in(), "trend").headline
+    assert told / curves <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / curves)

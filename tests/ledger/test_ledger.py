@@ -1,0 +1,260 @@
+"""The ledger gives back what was put in, or says that it cannot: never a wrong row, never a lost one."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import publishing
+import pytest
+from conftest import QUIET, Outcome, assert_same_rows, files_of
+from spaces import small_space, written
+
+from raysweep.ledger import segments
+from raysweep.storage import files
+
+Call = Callable[..., Outcome]
+
+
+def row(cell: str = "c", seed: int = 0, attempt: int = 1, **metrics: float) -> segments.Row:
+    return {
+        "cell": cell,
+        "seed": seed,
+        "status": "ok",
+        "attempt": attempt,
+        "seconds": 0.1,
+        "code_version": "1",
+        "metrics": metrics,
+    }
+
+
+def same(one: list[segments.Row], other: list[segments.Row]) -> bool:
+    """Equality for which NaN is NaN."""
+    return repr(one) == repr(other)
+
+
+ROWS = [
+    row("a", 0, y=0.1 + 0.2),
+    row("a", 1, y=math.inf, z=-math.inf),
+    row("ä\u2028", 2, y=math.nan, z=5e-324),
+    {**row("b", 3), "status": "failed", "error": 'Traceback\n  "x"\x00\n'},
+]
+
+
+def test_rows_come_back_exactly(tmp_path: Path) -> None:
+    path = segments.segment_path(tmp_path, "p", 1)
+    assert segments.write_segment(path, ROWS)
+    assert same(segments.read_segment(path), ROWS)
+    assert list(segments.read(tmp_path).rows) == [("a", 0), ("a", 1), ("ä\u2028", 2), ("b", 3)]
+    for line in path.read_text().splitlines():
+        json.loads(line, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+
+
+def test_a_segment_without_rows_is_whole(tmp_path: Path) -> None:
+    segments.write_segment(tmp_path / "p-1.jsonl", [])
+    assert segments.read_segment(tmp_path / "p-1.jsonl") == []
+
+
+def test_no_damage_goes_unseen(tmp_path: Path) -> None:
+    path = tmp_path / "p-1.jsonl"
+    segments.write_segment(path, ROWS)
+    whole = path.read_bytes()
+    damaged = [whole[:length] for length in range(len(whole))]  # half-written
+    damaged += [whole[:i] + bytes([whole[i] ^ bit]) + whole[i + 1 :] for i in range(len(whole)) for bit in (1, 16, 128)]
+    damaged += [
+        whole[:i] + bytes([byte]) + whole[i + 1 :] for i in range(len(whole)) for byte in b"\n \0}" if whole[i] != byte
+    ]
+    damaged += [
+        b"",
+        b"\n",
+        b"{}\n",
+        b"[]\n",
+        b"null\n",
+        b"3\n",
+        b"\xff\xfe\n",
+        whole + b"\n",
+        whole + whole,
+        whole[1:],
+        whole.replace(b'"a"', b'"b"', 1),
+        b"[" * 100_000 + b"\n",
+    ]
+    for content in damaged:
+        path.write_bytes(content)
+        try:
+            rows = segments.read_segment(path)
+        except segments.Damaged:
+            continue
+        assert same(rows, ROWS), content  # a blank more in the trailer changes nothing that was recorded
+
+
+def test_a_missing_trailer_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "p-1.jsonl"
+    segments.write_segment(path, ROWS)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    with pytest.raises(segments.Damaged):
+        segments.read_segment(path)
+
+
+def test_damage_stays_with_its_segment(tmp_path: Path) -> None:
+    for name in "abc":
+        segments.write_segment(tmp_path / f"{name}-1.jsonl", [row(name, 0, y=1.0)])
+    (tmp_path / "b-1.jsonl").write_bytes(b"")
+    contents = segments.read(tmp_path)
+    assert list(contents.rows) == [("a", 0), ("c", 0)]
+    assert contents.damaged == [tmp_path / "b-1.jsonl"]
+
+
+def test_what_is_set_aside_is_kept_and_read_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "p-1.jsonl"
+    kept = []
+    for content in (b"first", b"second"):
+        path.write_bytes(content)
+        kept.append(segments.set_aside(path))
+    assert [entry.read_bytes() for entry in kept] == [b"first", b"second"]
+    assert segments.read(tmp_path) == segments.Contents()
+    assert segments.write_segment(path, ROWS)
+
+
+def test_a_later_attempt_replaces_an_earlier_one(tmp_path: Path) -> None:
+    for pack, attempt in (("z", 1), ("a", 2), ("m", 10), ("b", 9)):
+        segments.write_segment(segments.segment_path(tmp_path, pack, attempt), [row("c", 0, attempt, y=float(attempt))])
+    contents = segments.read(tmp_path)
+    assert contents.rows[("c", 0)]["metrics"] == {"y": 10.0}
+    assert contents.repeated == 3
+
+
+def test_of_one_attempt_one_publication_counts_whatever_the_order_of_reading(tmp_path: Path) -> None:
+    for pack in "ab":
+        segments.write_segment(segments.segment_path(tmp_path, pack, 1), [row("c", 0, 1, y=float(ord(pack)))])
+    assert [segments.read(tmp_path).rows[("c", 0)]["metrics"]["y"] for _ in range(3)] == [97.0] * 3
+
+
+def test_a_published_segment_is_never_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "p-1.jsonl"
+    assert segments.write_segment(path, [row(y=1.0)])
+    assert not segments.write_segment(path, [row(y=2.0)])
+    assert segments.read_segment(path)[0]["metrics"] == {"y": 1.0}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["p-1.jsonl"]
+
+
+def test_of_many_threads_one_publishes(tmp_path: Path) -> None:
+    start = threading.Barrier(16)
+    won: list[int] = []
+
+    def publish(number: int) -> None:
+        content = bytes([number]) * 300_000
+        start.wait()
+        for attempt in range(5):
+            if files.publish(tmp_path / f"file-{attempt}", content):
+                won.append(number)
+
+    threads = [threading.Thread(target=publish, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 5
+    assert len(list(tmp_path.iterdir())) == 5  # no temporary file is left
+    for path in tmp_path.iterdir():
+        content = path.read_bytes()
+        assert content == bytes([content[0]]) * 300_000
+
+
+def test_of_many_processes_one_publishes(tmp_path: Path) -> None:
+    assert publishing.race(tmp_path, "abcd", 100_000) == publishing.FILES
+    contents = [path.read_text() for path in tmp_path.iterdir()]
+    assert len(contents) == publishing.FILES
+    assert all(text == text[0] * 100_000 for text in contents)
+
+
+def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="."):
+        files.replace(tmp_path / "folder", b"content")
+    with pytest.raises(TypeError):
+        files.publish(tmp_path / "file", "no bytes")  # type: ignore[arg-type]
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_what_is_published_is_readable_to_whom_the_umask_allows(tmp_path: Path) -> None:
+    files.publish(tmp_path / "published", b"")
+    (tmp_path / "usual").touch()
+    assert (tmp_path / "published").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+@pytest.fixture
+def sweep(call: Call, tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A finished sweep `small` of several segments; returns its ledger."""
+    from raysweep.driver import driver
+
+    monkeypatch.setitem(driver.PACK_FLOOR, "inline", 1e-9)
+    written(tmp_path, small_space())
+    assert call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET).code == 0
+    assert len(list((storage / "small" / "ledger").iterdir())) > 2
+    return storage / "small" / "ledger"
+
+
+def table(call: Call, storage: Path) -> list[dict[str, Any]]:
+    outcome = call("results", "small", "--format", "json", "--storage", storage)
+    assert outcome.code == 0, outcome
+    return [{key: value for key, value in entry.items() if key != "seconds"} for entry in json.loads(outcome.out)]
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "empty", "no trailer"])
+def test_a_damaged_segment_is_told_left_out_and_computed_again(
+    damage: str, call: Call, sweep: Path, storage: Path
+) -> None:
+    before = table(call, storage)
+    path = sorted(sweep.iterdir())[1]
+    whole = path.read_bytes()
+    spoilt = {
+        "flipped": whole[:200] + bytes([whole[200] ^ 4]) + whole[201:],
+        "cut": whole[: len(whole) // 2],
+        "empty": b"",
+        "no trailer": b"".join(whole.splitlines(keepends=True)[:-1]),
+    }[damage]
+    lost = len(whole.splitlines()) - 1
+    path.write_bytes(spoilt)
+
+    told = call("status", "small", "--storage", storage, "--tracking-uri", "none")
+    assert told.code == 0
+    assert f"interrupted, {18 - lost} of 18 rows" in told.out
+    assert path.name in told.out
+    partial = table(call, storage)
+    assert len(partial) == 18 - lost
+    assert partial == [entry for entry in before if entry in partial]
+    assert path.read_bytes() == spoilt  # looking changes nothing
+
+    resumed = call("resume", "small", "--storage", storage, *QUIET)
+    assert resumed.code == 0
+    assert path.name in resumed.err
+    assert_same_rows(table(call, storage), before)
+    assert [aside.read_bytes() for aside in sweep.glob("*.damaged-*")] == [spoilt]
+    assert "damaged" not in call("status", "small", "--storage", storage, "--tracking-uri", "none").out
+
+
+def test_what_a_dying_writer_leaves_is_no_row(call: Call, sweep: Path, storage: Path) -> None:
+    before = table(call, storage)
+    (sweep / ".p-1.jsonl.abc.part").write_bytes(b'{"cell": ')
+    (sweep / "notes.txt").write_text("by hand")
+    assert table(call, storage) == before
+    recorded = files_of(sweep)
+    assert call("resume", "small", "--storage", storage, *QUIET).code == 0
+    recorded.pop(".p-1.jsonl.abc.part")  # cleared away by the next driver; nothing else is touched
+    assert files_of(sweep) == recorded
+
+
+@pytest.mark.skipif(not hasattr(os, "link"), reason="no hard links on this system")
+def test_without_hard_links_a_file_is_still_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert files.publish(tmp_path / "file", b"first")
+    assert not files.publish(tmp_path / "file", b"second")
+    assert files_of(tmp_path) == {"file": b"first"}

@@ -1,0 +1,179 @@
+"""Many small segments of a ledger become few, and no row is lost, doubled or out of sight meanwhile."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import QUIET, Outcome, assert_same_rows, files_of
+from spaces import small_space, written
+from test_ledger import row, table
+
+from raysweep.ledger import compaction
+from raysweep.ledger import segments as ledger
+
+Call = Callable[..., Outcome]
+
+
+def filled(folder: Path, segments: int = 30, rows: int = 4) -> dict[tuple[str, int], ledger.Row]:
+    """A ledger of small segments, every fifth of which is a second attempt at the rows of the one before; its rows."""
+    for number in range(segments):
+        again = number % 5 == 4
+        cell, attempt = f"{number - again:04x}", 2 if again else 1
+        ledger.write_segment(
+            ledger.segment_path(folder, f"{number:016x}", attempt),
+            [row(cell, seed, attempt, y=number + seed / 7) for seed in range(rows)],
+        )
+    return ledger.read(folder).rows
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compaction at a scale of tens."""
+    monkeypatch.setattr(compaction, "MORE_THAN", 3)
+    monkeypatch.setattr(compaction, "ROWS", 20)
+
+
+def test_merging_keeps_every_row_once(tmp_path: Path, small_pieces: None) -> None:
+    before = filled(tmp_path)
+    assert compaction.compact(tmp_path) == 30
+    assert len(list(tmp_path.iterdir())) == 6
+    contents = ledger.read(tmp_path)
+    assert contents.rows == before
+    assert contents.damaged == []
+    assert contents.repeated == 0  # what was replaced is gone
+    assert compaction.compact(tmp_path) == 0
+    ledger.write_segment(ledger.segment_path(tmp_path, "new", 3), [row("0000", 0, 3, y=-1.0)])
+    assert ledger.read(tmp_path).rows == {**before, ("0000", 0): row("0000", 0, 3, y=-1.0)}
+
+
+def test_few_segments_are_left_as_they_are(tmp_path: Path) -> None:
+    filled(tmp_path)
+    recorded = files_of(tmp_path)
+    assert compaction.compact(tmp_path) == 0
+    assert files_of(tmp_path) == recorded
+
+
+def test_a_damaged_segment_is_not_merged(tmp_path: Path, small_pieces: None) -> None:
+    before = filled(tmp_path)
+    path = tmp_path / f"{7:016x}-1.jsonl"
+    path.write_bytes(path.read_bytes()[:-5])
+    compaction.compact(tmp_path)
+    contents = ledger.read(tmp_path)
+    assert contents.damaged == [path]
+    assert contents.rows == {key: value for key, value in before.items() if key[0] != "0007"}
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 7, 20, 35])
+def test_merging_cut_short_anywhere_loses_and_doubles_no_row(
+    steps: int, tmp_path: Path, small_pieces: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver dies after so many files were published or removed; the next one finishes the job."""
+    before, left = filled(tmp_path), steps
+    link, unlink = os.link, Path.unlink
+
+    def mortal(*_: Any) -> None:
+        nonlocal left
+        if left == 0:
+            raise KeyboardInterrupt
+        left -= 1
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", lambda *paths: (mortal(), link(*paths)))
+        patch.setattr(Path, "unlink", lambda path, **options: (mortal(), unlink(path, **options)))
+        with pytest.raises(KeyboardInterrupt):
+            compaction.compact(tmp_path)
+    assert ledger.read(tmp_path).rows == before
+    compaction.compact(tmp_path)
+    assert ledger.read(tmp_path).rows == before
+
+
+def test_nothing_is_removed_by_a_driver_that_lost_its_sweep(tmp_path: Path, small_pieces: None) -> None:
+    before = filled(tmp_path)
+    recorded = files_of(tmp_path)
+
+    def lost() -> None:
+        raise PermissionError("somebody else's")
+
+    with pytest.raises(PermissionError):
+        compaction.compact(tmp_path, lost)
+    assert recorded.items() <= files_of(tmp_path).items()
+    assert ledger.read(tmp_path).rows == before
+
+
+def test_whoever_listed_the_ledger_before_a_merger_reads_every_row(
+    tmp_path: Path, small_pieces: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = filled(tmp_path)
+    segments, listings = ledger.segments, []
+
+    def stale(folder: Path) -> list[Path]:
+        listed = segments(folder)
+        listings.append(listed)
+        if len(listings) == 1:
+            with monkeypatch.context() as patch:
+                patch.setattr(ledger, "segments", segments)
+                compaction.compact(folder)
+        return listed
+
+    monkeypatch.setattr(ledger, "segments", stale)
+    assert ledger.read(tmp_path).rows == before
+    assert len(listings) > 1
+
+
+def test_a_listing_in_which_a_merger_hid_both_old_and_new_is_repeated(
+    tmp_path: Path, small_pieces: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder is listed piece by piece: what is removed before its turn and published after it is in no piece."""
+    before = filled(tmp_path)
+    compaction.compact(tmp_path)
+    segments, listings = ledger.segments, []
+
+    def torn(folder: Path) -> list[Path]:
+        listings.append(segments(folder))
+        return listings[-1][1:] if len(listings) == 1 else listings[-1]
+
+    monkeypatch.setattr(ledger, "segments", torn)
+    assert ledger.read(tmp_path).rows == before
+
+
+def test_readers_see_every_row_while_segments_are_written_and_merged(tmp_path: Path, small_pieces: None) -> None:
+    before, over, wrong = filled(tmp_path), threading.Event(), []
+
+    def look() -> None:
+        while not over.is_set():
+            if not before.items() <= ledger.read(tmp_path).rows.items():
+                wrong.append(1)
+
+    readers = [threading.Thread(target=look) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for number in range(100, 140):
+        ledger.write_segment(ledger.segment_path(tmp_path, f"{number:016x}", 1), [row(f"{number:04x}", 0, y=1.0)])
+        compaction.compact(tmp_path)
+    over.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []
+    assert len(ledger.read(tmp_path).rows) == len(before) + 40
+
+
+def test_a_run_merges_its_segments_at_its_end(
+    call: Call, tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from raysweep.driver import driver
+
+    monkeypatch.setitem(driver.PACK_FLOOR, "inline", 1e-9)
+    written(tmp_path, small_space())
+    assert call("run", tmp_path / "space.yaml", "--storage", storage / "apart", *QUIET).code == 0
+    monkeypatch.setattr(compaction, "MORE_THAN", 2)
+    assert call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET).code == 0
+    assert [path.name[:7] for path in (storage / "small" / "ledger").iterdir()] == ["merged-"]
+    assert_same_rows(table(call, storage), table(call, storage / "apart"))
+    recorded = files_of(storage / "small" / "ledger")
+    assert "nothing to compute" in call("resume", "small", "--storage", storage, *QUIET).err
+    assert files_of(storage / "small" / "ledger") == recorded

@@ -1,0 +1,82 @@
+"""Rows that are cut apart are estimated at what they will take: what they share is done in each pack, or kept in the
+store. (What memory has to do with it is in test_stages.py.)"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import QUIET, Outcome
+from spaces import STEP, language_space, small_space, written
+
+from raysweep import workloads
+from raysweep.driver import driver
+from raysweep.driver.progress import duration
+from raysweep.plan import planning
+from raysweep.plan.planning import Pack, Packing
+from raysweep.space.schema import validate
+from raysweep.workloads.declaration import Cost
+
+
+def packs_of(workers: int, seeds: int, shared: float, row: float) -> list[Pack]:
+    """Of 40 rows a draw that share so many seconds and take so many each, kept nowhere."""
+    found = validate(small_space(axes={"gamma": {"linspace": [0.1, 4, 40]}}, seeds=seeds))
+    workload = replace(
+        workloads.get("linear_transfer"), cost=lambda columns: Cost(shared + row * len(columns["gamma"]), 1e6)
+    )
+    rows = {seed: np.arange(40) for seed in range(seeds)}
+    packs = planning.make_packs(workload, planning.enumerate_cells(found), rows, Packing(workers, floor=1.0))
+    packed = [(seed, cell) for pack in packs for seed, cell in zip(pack.seeds, pack.cells, strict=True)]
+    assert sorted(packed) == [(seed, cell) for seed in range(seeds) for cell in range(40)]
+    for pack in packs:
+        assert pack.seconds == pytest.approx(shared * len(set(pack.seeds)) + row * len(pack))
+    return packs
+
+
+def test_rows_are_cut_apart_where_that_ends_the_whole_earlier() -> None:
+    assert [len(pack) for pack in packs_of(2, 1, 0.0, 1.0)] == [8] * 5
+    assert [(len(pack), pack.seconds) for pack in packs_of(2, 1, 10.0, 1.0)] == [(20, 30.0)] * 2  # whole: 50 s
+    assert [len(pack) for pack in packs_of(1, 1, 10.0, 1.0)] == [40]  # there is nobody to share it with
+    assert [len(pack) for pack in packs_of(2, 1, 100.0, 0.1)] == [40]  # nothing to speak of would be shared out
+    assert [len(pack) for pack in packs_of(2, 20, 100.0, 5.0)] == [40] * 20  # all are busy as it is
+    assert {len(pack) for pack in packs_of(2, 20, 1.0, 20.0)} == {8}  # what is done again is next to nothing
+
+
+def test_a_pretraining_in_the_store_is_estimated_once_for_all_packs_that_need_it() -> None:
+    found = validate(
+        language_space(
+            axes={"finetune_lr": {"geomspace": [1e-4, 1e-2, 30]}, "pretrain_length": [4000 * STEP]},
+            fixed={"finetune_steps": 2000},
+        )
+    )
+    cells, workload, rows = planning.enumerate_cells(found), workloads.get("language"), {0: np.arange(30)}
+    packs = planning.make_packs(workload, cells, rows, Packing(workers=2, floor=1.0))
+    assert len(packs) > 3
+    assert sum(pack.seconds for pack in packs) == pytest.approx(planning.estimate(workload, cells, rows)[0], rel=1e-6)
+    alone = workload.cost(cells.take(packs[1].cells)).seconds
+    pretraining = sum(stage.cost.seconds for stage in workload.stages_of(cells.parameters(0), 0))
+    assert packs[1].seconds == pytest.approx(alone - pretraining)
+    assert packs[0].seconds == pytest.approx(workload.cost(cells.take(packs[0].cells)).seconds)
+
+
+def test_a_dry_run_says_what_its_packs_take(call: Callable[..., Outcome], storage: Path, tmp_path: Path) -> None:
+    """The distance of two data sets is worked out in every pack anew."""
+    asked = small_space(
+        axes={"overlap_angle": {"linspace": [2, 80, 40]}},
+        seeds=1,
+        fixed={"dim": 3000, "gamma": 0.01, "distance_samples": 1000},
+    )
+    cells = planning.enumerate_cells(validate(asked))
+    packs = planning.make_packs(
+        workloads.get("linear_transfer"), cells, {0: np.arange(40)}, driver.packing(driver.Place("ray", 2, True))
+    )
+    whole, _ = planning.estimate(workloads.get("linear_transfer"), cells, {0: np.arange(40)})
+    seconds = sum(pack.seconds for pack in packs)
+    assert len(packs) == 2
+    assert seconds > 1.2 * whole
+    told = call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--workers", 2, "--dry-run")
+    assert f"{duration(seconds)} of one core" in told.out
+    assert f"estimated {duration(15 + max(pack.seconds for pack in packs))} in Ray Tune" in told.out

@@ -1,0 +1,123 @@
+"""An entry under `analysis` is checked before anything runs, by its path and without loading anything heavy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from raysweep import workloads
+from raysweep.errors import InputError
+from raysweep.space.analyses import check_analysis
+from raysweep.space.schema import validate
+
+TRANSFER = workloads.get("linear_transfer")
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"boundry": {}}, "boundry: unknown analysis 'boundry'; known: boundary"),
+        (
+            {"boundary": {"metric": "transferability", "x": "gamma"}},
+            "boundary.metric: unknown metric 'transferability'; known: ",
+        ),
+        ({"boundary": {"metric": "risk_scratch"}}, "boundary.x: missing"),
+        (
+            {"boundary": {"metric": "risk_scratch", "x": "gama"}},
+            "boundary.x: expected one of the axes (gamma, depth), got 'gama'",
+        ),
+        (
+            {"boundary": {"metric": "risk_scratch", "x": "gamma", "y": "gamma"}},
+            "boundary.y: 'gamma' is already used as x",
+        ),
+        ({"boundary": {"metric": "risk_scratch", "x": "gamma", "colour": 1}}, "boundary.colour: unknown option"),
+        (
+            {"inflection": {"metric": "risk_scratch", "x": "gamma", "by": "depth"}},
+            "inflection.by: expected a list of axes",
+        ),
+        ({"inflection": {"metric": "risk_scratch", "x": "gamma", "level": 95}}, "inflection.level: expected a number"),
+        ({"curves": {"x": "gamma"}}, "curves.metric: missing"),
+        ({"engines": {}}, "engines: expected engine among the axes"),
+        ({"relation": {"x": "gamma", "y": "risk_scratch"}}, "relation.x: unknown metric 'gamma'; known: "),
+        ({"relation": {"x": "risk_linear"}}, "relation.y: missing; expected a metric"),
+        ({"relation": {"x": "risk_linear", "y": "risk_linear"}}, "relation.y: 'risk_linear' is already used as x"),
+        (
+            {"boundary": {"metric": "risk_scratch", "x": "gamma", "lines": {"here": "60"}}},
+            "boundary.lines.here: expected a number, got '60'",
+        ),
+        ({"boundary": {"metric": "risk_scratch", "x": "gamma", "lines": [60]}}, "boundary.lines: expected names"),
+        ("boundary", "expected one of boundary, inflection"),
+    ],
+)
+def test_what_is_wrong_with_an_analysis_is_said(entry: Any, message: str) -> None:
+    assert str(check_analysis(entry, ["gamma", "depth"], TRANSFER)).startswith(message)
+
+
+def test_a_right_analysis_passes() -> None:
+    entry = {"boundary": {"metric": "risk_scratch", "x": "gamma", "y": "depth", "level": 0.9}}
+    assert check_analysis(entry, ["gamma", "depth"], TRANSFER) is None
+    assert check_analysis({"agreement": None}, [], TRANSFER) is None
+
+
+def test_checking_an_analysis_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; import raysweep.reporting, raysweep.reporting.analyses; "
+        "print([m for m in ('pandas', 'scipy', 'matplotlib', 'torch', 'markdown_it') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "options"),
+    [
+        ("boundary", "x", {"x": "engine"}),
+        ("boundary", "y", {"x": "gamma", "y": "engine"}),
+        ("trend", "x", {"x": "engine"}),
+        ("inflection", "x", {"x": "engine"}),
+        ("optimum", "x", {"x": "engine"}),
+        ("regime", "lr", {"lr": "engine", "length": "gamma"}),
+        ("regime", "length", {"lr": "gamma", "length": "engine"}),
+    ],
+)
+def test_a_fit_along_an_axis_of_words_is_refused_before_anything_runs(
+    kind: str, key: str, options: dict[str, str]
+) -> None:
+    axes = {"engine": ["limit", "flow"], "gamma": [0.5, 1.0]}
+    space = {
+        "name": "s",
+        "workload": "linear_transfer",
+        "axes": axes,
+        "analysis": [{"agreement": {}}, {kind: {"metric": "risk_scratch", **options}}],
+    }
+    with pytest.raises(InputError) as refused:
+        validate(space)
+    assert str(refused.value).startswith(f"analysis[1].{kind}.{key}: expected an axis of numbers, but engine is one of")
+    assert check_analysis({"curves": {"metric": "risk_scratch", "x": "engine"}}, axes, TRANSFER) is None
+
+
+@pytest.mark.parametrize("kind", ["boundary", "optimum"])
+def test_a_search_along_an_axis_of_words_is_refused(kind: str) -> None:
+    space = {
+        "name": "s",
+        "workload": "linear_transfer",
+        "axes": {"engine": ["limit", "flow"]},
+        "search": {kind: {"metric": "risk_scratch", "x": "engine", "budget": 5}},
+    }
+    with pytest.raises(InputError, match=rf"^search\.{kind}\.x: expected an axis of numbers"):
+        validate(space)
+
+
+def test_a_best_value_is_sought_on_any_finite_axis_and_a_regime_above_zero() -> None:
+    axes = {"noise": [0.0, 0.1, 0.2], "pretrain_length": [1.0, float("inf")]}
+    optimum = {"optimum": {"metric": "risk_scratch", "x": "noise"}}
+    assert check_analysis(optimum, axes, TRANSFER) is None
+    endless = {"optimum": {"metric": "risk_scratch", "x": "pretrain_length"}}
+    said = str(check_analysis(endless, axes, TRANSFER))
+    assert said.startswith("optimum.x: the best pretrain_length is sought on its axis; expected finite values")
+    regime = {"regime": {"metric": "risk_scratch", "lr": "noise", "length": "pretrain_length"}}
+    said = str(check_analysis(regime, axes, TRANSFER))
+    assert said.startswith("regime.lr: the best noise is sought on a logarithmic scale")

@@ -1,0 +1,350 @@
+"""The report: what a reader finds in it, for any workload declaration."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import brentq
+
+from raysweep import workloads
+from raysweep.fits.joint import student_coverage
+from raysweep.reporting.report import write_report
+from raysweep.theory import finetune_mean
+from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
+
+TRANSFER = workloads.get("linear_transfer")
+
+
+def rows_of(
+    workload: Workload, axes: dict[str, list[Any]], fixed: dict[str, Any], draws: int, size: float
+) -> pd.DataFrame:
+    """Rows as a sweep would give them: the closed form, plus a draw effect that all cells of a draw share."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for index, values in enumerate(itertools.product(*axes.values())):
+        cell = {p.name: p.default for p in workload.parameters} | fixed | dict(zip(axes, values, strict=True))
+        rows += [{"sweep": "s", "cell": f"c{index}", **cell, "seed": seed, "status": "ok"} for seed in range(draws)]
+    frame = pd.DataFrame(rows)
+    assert workload.closed_form is not None
+    theory = workload.closed_form({p.name: frame[p.name].to_numpy() for p in workload.parameters})
+    shift = rng.standard_normal(draws)[frame["seed"]]
+    for metric in workload.metrics:
+        frame[metric.name] = np.nan
+    for name, values in theory.items():
+        frame[f"{name}_theory"] = values
+        frame[name] = values + size * (shift + 0.1 * rng.standard_normal(len(frame)))
+    return frame.assign(code_version="0.1.0+test", seconds=0.001)
+
+
+def space_of(workload: str, axes: dict[str, list[Any]], fixed: dict[str, Any], analysis: list[Any]) -> dict[str, Any]:
+    return {
+        "name": "demo",
+        "description": "Does it tip over?",
+        "workload": workload,
+        "axes": axes,
+        "zip": [],
+        "exclude": [],
+        "fixed": fixed,
+        "seeds": list(range(8)),
+        "search": "grid",
+        "resources": {},
+        "analysis": analysis,
+    }
+
+
+AXES = {"overlap_angle": [float(v) for v in np.linspace(9, 90, 10)], "gamma": [0.2, 0.4, 0.6, 0.8]}
+
+
+@pytest.fixture(scope="module")
+def phase(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], str]:
+    frame = rows_of(TRANSFER, AXES, {"dim": 200}, 8, 0.02)
+    metrics = [m.name for m in TRANSFER.metrics]
+    frame.loc[frame.index[:3], "status"] = ["diverged", "failed", "not_converged"]
+    frame.loc[frame.index[:2], metrics] = np.nan
+    frame.loc[frame.index[2], metrics] = 1e9  # kept in the table, and never to enter a mean
+    analysis = [
+        {"boundary": {"metric": "transferability_finetune", "x": "overlap_angle", "y": "gamma"}},
+        {"curves": {"metrics": ["risk_scratch"], "x": "gamma", "by": ["overlap_angle"]}},
+        {"agreement": {}},
+    ]
+    home = tmp_path_factory.mktemp("report")
+    report = write_report(
+        frame,
+        space_of("linear_transfer", AXES, {"dim": 200}, analysis),
+        home,
+        sweep="my-sweep",
+        notes=["a note for the reader"],
+    )
+    assert report.directory == home
+    assert all(path.is_file() for path in report.files)
+    return home, report.headline, (home / "report.md").read_text(encoding="utf-8")
+
+
+def test_the_answer_comes_first_with_its_certainty(phase: tuple[Path, list[str], str]) -> None:
+    _, headline, text = phase
+    assert len(headline) == 3
+    assert "located in 4 of 4 slices" in headline[0]
+    assert "closed form excluded in 0 of 4" in headline[0]
+    assert max(map(len, headline)) < 170, headline  # read at the end of a run, in seconds
+    assert "beyond 1.96" in text
+    top = text[: text.index("![")]  # all that stands above the first figure
+    for words in (
+        "# my-sweep",
+        "Does it tip over?",
+        "overlap angle θ from 9° to 90°",
+        "located in 4 of 4 slices",
+        "317 ok",
+        "1 not converged, 1 diverged, 1 failed",
+        "Left out",
+        "a note for the reader",
+    ):
+        assert words in top
+    assert "0.1.0+test" in text
+
+
+def test_tables_hold_the_line_and_rows_that_are_not_ok_moved_nothing(phase: tuple[Path, list[str], str]) -> None:
+    home, _, _ = phase
+    zeros = pd.read_csv(home / "tables" / "boundary_zeros.csv")
+    assert zeros["gamma"].tolist() == AXES["gamma"]
+    # F Thm 3.9 without noise says 60 degrees, as dim → ∞
+    expected = [
+        brentq(lambda angle, n=gamma * 200: float(finetune_mean.transferability(angle, n, 200, 0, 2)), 40, 80)
+        for gamma in AXES["gamma"]
+    ]
+    assert zeros["theory"].tolist() == pytest.approx(expected, abs=1e-6)
+    assert ((zeros["low"] < 60) & (zeros["high"] > 60)).all()
+    means = pd.read_csv(home / "tables" / "curves_risk_scratch.csv")
+    assert means["mean"].max() < 10
+    assert means["draws"].sum() == 317
+
+
+def test_html_is_one_file_that_asks_for_nothing(phase: tuple[Path, list[str], str]) -> None:
+    home, _, text = phase
+    page = (home / "report.html").read_text(encoding="utf-8")
+    assert page.count("data:image/png;base64,") == text.count("![")
+    assert not re.findall(r'(?:src|href)="(?!data:|tables/)[^"]*"', page)
+    assert "http" not in re.sub(r"base64,[^\"]*", "", page)
+    for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
+        assert (home / name).is_file()
+        assert (home / name).with_suffix(".svg").is_file()
+
+
+def test_the_closed_forms_inflection_stands_beside_the_fitted_one(tmp_path: Path) -> None:
+    # One layer from a small start: c(t) = 1 - (1 - c(0)) exp(-t), and the best c is cos(angle) (THEORY, section 3).
+    axes = {"pretrain_length": [*np.geomspace(0.2, 20, 15).tolist(), float("inf")], "overlap_angle": [30.0, 45.0]}
+    fixed = {"depth": 1, "gamma": 0.5, "dim": 200, "init_scale": 0.001}
+    frame = rows_of(TRANSFER, axes, fixed, 8, 0.003)
+    analysis = [{"inflection": {"metric": "transferability_finetune", "x": "pretrain_length", "by": ["overlap_angle"]}}]
+    report = write_report(frame, space_of("linear_transfer", axes, fixed, analysis), tmp_path, sweep="s")
+    turns = pd.read_csv(tmp_path / "tables" / "inflection_turns.csv").set_index("overlap_angle")
+    for angle in (30.0, 45.0):
+        best = np.log((1 - 0.001) / (1 - np.cos(np.radians(angle))))
+        assert turns.loc[angle, "theory"] == pytest.approx(best, rel=1e-3)
+        assert turns.loc[angle, "low"] <= best <= turns.loc[angle, "high"]
+    assert "located in 2 of 2 curves" in report.headline[0]
+
+
+def test_a_curve_without_chance_has_no_z(tmp_path: Path) -> None:
+    axes = {"pretrain_length": [float(v) for v in np.geomspace(0.2, 12, 9)]}
+    fixed = {"dim": 200, "overlap_angle": 45.0, "engine": "theory"}
+    frame = rows_of(TRANSFER, axes, fixed, 1, 0.0)
+    analysis = [{"inflection": {"metric": "transferability_finetune", "x": "pretrain_length"}}]
+    said = write_report(frame, space_of("linear_transfer", axes, fixed, analysis), tmp_path, sweep="s").headline[0]
+    assert "; closed form " in said
+    assert "z = " not in said
+
+
+def test_engines_are_paired_by_draw(tmp_path: Path) -> None:
+    axes = {"engine": ["limit", "network"], "finetune_lr": [0.001, 0.01, 0.1], "depth": [2, 3]}
+    frame = rows_of(TRANSFER, axes, {"dim": 50}, 6, 0.5)
+    key = frame.set_index(["depth", "seed"]).index
+    exact = frame[frame["engine"] == "limit"].groupby(["depth", "seed"])["risk_finetune"].first()
+    error = np.where(frame["engine"] == "network", 2.0 * frame["finetune_lr"], 0.0)  # drowned without pairing
+    frame["risk_finetune"] = exact.loc[key].to_numpy() + error
+    report = write_report(
+        frame,
+        space_of("linear_transfer", axes, {"dim": 50}, [{"engines": {"metrics": ["risk_finetune"]}}]),
+        tmp_path,
+        sweep="s",
+    )
+    table = pd.read_csv(tmp_path / "tables" / "engines_differences.csv")
+    assert table["median"].tolist() == pytest.approx([0.002, 0.02, 0.2], rel=1e-9)
+    assert "of order 1.00 as finetune lr → 0" in report.headline[0]
+
+
+def test_engines_of_different_depth_are_kept_apart_and_a_constant_difference_is_named(tmp_path: Path) -> None:
+    axes = {"engine": ["limit", "network"], "finetune_lr": [0.001, 0.01, 0.1], "depth": [2, 3]}
+    frame = rows_of(TRANSFER, axes, {"dim": 50}, 6, 0.5)
+    key = frame.set_index(["depth", "seed"]).index
+    step = np.where(frame["depth"] == 2, frame["finetune_lr"], 30 * frame["finetune_lr"] ** 2)
+    for metric, error in (("risk_finetune", step), ("risk_scratch", 0.004)):
+        exact = frame[frame["engine"] == "limit"].groupby(["depth", "seed"])[metric].first()
+        frame[metric] = exact.loc[key].to_numpy() + np.where(frame["engine"] == "network", error, 0.0)
+    lost = (frame["engine"] == "network") & (frame["finetune_lr"] == 0.001) & (frame["seed"] > 0)
+    frame.loc[lost, "status"] = "not_converged"  # one draw of six is left there, and would bend the median
+    options = {"metrics": ["risk_finetune", "risk_scratch"], "by": ["depth"]}
+    report = write_report(frame, space_of("linear_transfer", axes, {}, [{"engines": options}]), tmp_path, sweep="s")
+    assert "risk_finetune: network of order 1.00 to 2.00" in report.headline[0]
+    assert "risk_scratch: network a constant 0.004 off (start at init_scale)" in report.headline[0]
+    table = pd.read_csv(tmp_path / "tables" / "engines_differences.csv")
+    assert sorted(table["finetune_lr"].unique()) == [0.01, 0.1]
+    assert "fewer than half of the draws are ok left out" in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+def toy_form(columns: Columns) -> dict[str, np.ndarray]:
+    return {"gain": np.asarray(columns["heat"], float) - np.asarray(columns["load"], float)}
+
+
+TOY = Workload(
+    name="toy",
+    summary="a workload of somebody else",
+    identity_version=1,
+    compute="nowhere:compute",
+    parameters=(
+        Parameter("heat", float, 1.0, "heat", unit="kelvin"),
+        Parameter("load", int, 1, "load"),
+        Parameter("kind", str, "a", "kind", choices=("a", "b")),
+    ),
+    metrics=(Metric("gain", "what is gained", unit="watts"),),
+    cost=lambda parameters, rows: Cost(0.0, 0.0),
+    sources=(),
+    closed_form=toy_form,
+)
+
+
+def test_a_named_line_is_held_against_every_slice_beside_the_closed_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workloads, "get", {"toy": TOY}.__getitem__)
+    axes: dict[str, list[Any]] = {"heat": np.linspace(0.3, 5.3, 9).tolist(), "load": [1, 2, 4]}
+    frame = rows_of(TOY, axes, {}, 5, 0.05)
+    entry = {"boundary": {"metric": "gain", "x": "heat", "y": "load", "lines": {"Watt 1785": 2, "nowhere": 99.0}}}
+    report = write_report(frame, space_of("toy", axes, {}, [entry]), tmp_path, sweep="s")
+    assert "Watt 1785 (2 kelvin) excluded in 2 of 3" in report.headline[0]
+    assert "nowhere (99 kelvin) excluded in 3 of 3" in report.headline[0]
+    assert "closed form excluded in 0 of 3" in report.headline[0]
+    zeros = pd.read_csv(tmp_path / "tables" / "boundary_zeros.csv").set_index("load")
+    assert zeros["excluded Watt 1785"].tolist() == [True, False, True]
+    assert zeros.loc[4, "z Watt 1785"] > 1.96 > abs(zeros.loc[2, "z Watt 1785"])
+
+
+def test_skewed_draws_are_said_to_make_students_intervals_too_narrow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Oracle for the coverage: 20 draws of a chi-squared with one degree of freedom, simulated here.
+    rng = np.random.default_rng(8)
+    values = rng.chisquare(1, (20_000, 20))
+    inside = np.abs(values.mean(axis=1) - 1) <= 2.093 * values.std(axis=1, ddof=1) / np.sqrt(20)
+    assert student_coverage(8**0.5, 20) == pytest.approx(inside.mean(), abs=0.015)
+    assert student_coverage(0.0, 20) == pytest.approx(0.95, abs=0.015)
+    monkeypatch.setattr(workloads, "get", {"toy": TOY}.__getitem__)
+    axes: dict[str, list[Any]] = {"heat": [1.0, 2.0, 3.0], "load": [1, 2]}
+    frame = rows_of(TOY, axes, {}, 40, 0.0)
+    frame["gain"] = frame["gain_theory"] + rng.chisquare(1, len(frame)) - 1
+    write_report(frame, space_of("toy", axes, {}, [{"agreement": {}}]), tmp_path, sweep="s")
+    assert "Student's t is too narrow" in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_relation_is_judged_draw_by_draw_and_infinite_values_are_said(tmp_path: Path) -> None:
+    axes = {"overlap_angle": [10.0, 30.0, 50.0, 70.0], "noise": [0.0, 0.3], "gamma": [0.5]}
+    frame = rows_of(TRANSFER, axes, {"dim": 200}, 8, 0.001)
+    frame["kl_divergence"] = np.where(frame["noise"] == 0, np.inf, frame["overlap_angle"])
+    rng = np.random.default_rng(1)
+    frame["wasserstein_1"] = rng.standard_normal(len(frame))
+    analysis = [
+        {"relation": {"x": "kl_divergence", "y": "transferability_finetune", "by": ["noise"]}},
+        {"relation": {"x": "wasserstein_1", "y": "transferability_finetune"}},
+    ]
+    report = write_report(frame, space_of("linear_transfer", axes, {}, analysis), tmp_path, sweep="s")
+    ranks = pd.read_csv(tmp_path / "tables" / "relation_ranks.csv").set_index("group")
+    assert ranks.loc["σ = 0.3", "rank_correlation"] == pytest.approx(-1)  # transfer falls with the angle
+    assert ranks.loc["σ = 0", "note"] == "kl_divergence does not vary"
+    assert "wasserstein_1 does not predict transferability_finetune" in report.headline[1]
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "infinite in 32 of 64 rows" in text
+
+
+def test_the_best_cell_is_none_whose_draws_have_no_variance(tmp_path: Path) -> None:
+    axes = {"gamma": [0.2, 0.5, 1.0, 1.5], "overlap_angle": [20.0]}
+    frame = rows_of(TRANSFER, axes, {"dim": 100, "noise": 0.2}, 8, 0.01)
+    frame.loc[frame["gamma"] == 1.0, "transferability_linear"] = 8909.0
+    entry = {"curves": {"metric": "transferability_linear", "x": "gamma"}}
+    report = write_report(frame, space_of("linear_transfer", axes, {}, [entry]), tmp_path, sweep="s")
+    assert "8909" not in report.headline[0]
+    assert "one standard error" in report.headline[0]
+    assert "1 cell of `transferability_linear` have draws" in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_new_report_removes_what_the_old_one_wrote_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workloads, "get", {"toy": TOY}.__getitem__)
+    axes: dict[str, list[Any]] = {"heat": [1.0, 2.0, 3.0], "load": [1, 2]}
+    frame = rows_of(TOY, axes, {}, 4, 0.05)
+    both = [{"curves": {"metric": "gain", "x": "heat"}}, {"agreement": {}}]
+    first = write_report(frame, space_of("toy", axes, {}, both), tmp_path, sweep="s")
+    foreign = tmp_path / "figures" / "my_own.png"
+    foreign.write_bytes(b"mine")
+    edited = tmp_path / "tables" / "agreement_gain.csv"
+    edited.write_text("edited by hand\n")
+    second = write_report(frame, space_of("toy", axes, {}, both[:1]), tmp_path, sweep="s")
+    gone = set(first.files) - set(second.files) - {edited}
+    assert gone
+    assert not any(path.exists() for path in gone)
+    assert all(path.is_file() for path in [*second.files, foreign, edited])
+
+
+def test_slices_that_say_nothing_share_a_line(tmp_path: Path) -> None:
+    axes = {"overlap_angle": AXES["overlap_angle"], "gamma": [0.4, 1.2, 1.4, 1.6, 1.8]}
+    frame = rows_of(TRANSFER, axes, {"dim": 200}, 8, 0.02)
+    frame.loc[frame["gamma"] > 1, "transferability_finetune"] = 0.0
+    entry = {"boundary": {"metric": "transferability_finetune", "x": "overlap_angle", "y": "gamma"}}
+    write_report(frame, space_of("linear_transfer", axes, {}, [entry]), tmp_path, sweep="s")
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "| 1.2 … 1.8 | undetermined in 4 slices (zero everywhere) |" in text
+    assert len(pd.read_csv(tmp_path / "tables" / "boundary_zeros.csv")) == 5
+
+
+def test_any_workload_gets_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workloads, "get", {"toy": TOY}.__getitem__)
+    axes: dict[str, list[Any]] = {"heat": np.linspace(0.3, 5.3, 9).tolist(), "load": [1, 2, 4], "kind": ["a", "b"]}
+    frame = rows_of(TOY, axes, {}, 5, 0.05)
+    analysis = [
+        {"boundary": {"metric": "gain", "x": "heat", "y": "load"}},
+        {"curves": {"metric": "gain", "x": "load"}},
+        {"inflection": {"metric": "gain", "x": "heat"}},
+        {"agreement": None},
+    ]
+    report = write_report(frame, space_of("toy", axes, {}, analysis), tmp_path, sweep="s")
+    zeros = pd.read_csv(tmp_path / "tables" / "boundary_zeros.csv")
+    assert len(zeros) == 6  # kind varies, and is never averaged over
+    assert zeros["theory"].tolist() == pytest.approx(zeros["load"].tolist())
+    assert (zeros["status"] == "located").all()
+    assert len(report.headline) == 4
+
+
+def test_a_sweep_without_a_usable_row_still_gets_a_report(tmp_path: Path) -> None:
+    frame = rows_of(TRANSFER, {"overlap_angle": [30.0, 60.0]}, {}, 2, 0.1).assign(status="failed")
+    space = space_of(
+        "linear_transfer",
+        {"overlap_angle": [30.0, 60.0]},
+        {},
+        [{"boundary": {"metric": "risk_linear", "x": "overlap_angle"}}],
+    )
+    report = write_report(frame, space, tmp_path, sweep="s")
+    assert "no row is ok" in report.headline[0]
+
+
+def test_a_metric_that_is_finite_nowhere_is_said_and_not_a_crash(tmp_path: Path) -> None:
+    axes = {"overlap_angle": [20.0, 50.0, 90.0], "gamma": [1.0]}
+    frame = rows_of(TRANSFER, axes, {"dim": 20}, 3, 0.02).assign(transferability_linear=np.inf)
+    analysis = [{"boundary": {"metric": "transferability_linear", "x": "overlap_angle", "y": "gamma"}}]
+    report = write_report(frame, space_of("linear_transfer", axes, {"dim": 20}, analysis), tmp_path, sweep="endless")
+    assert report.headline == ["boundary: transferability_linear is finite in no row, so there is nothing to analyse"]
+    assert (tmp_path / "report.html").is_file()

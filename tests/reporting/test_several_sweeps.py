@@ -1,0 +1,370 @@
+"""What differs between the rows of a report is never averaged nor joined: several sweeps, and searches that are sparse;
+and several sweeps on the same draws are compared draw by draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import Outcome, refused, run
+from test_report import TRANSFER, rows_of, space_of
+
+from raysweep.fits.comparison import over_cells, paired, per_cell
+from raysweep.ledger import segments
+from raysweep.reporting.design import Design
+from raysweep.reporting.report import write_report
+from raysweep.sweep import report
+
+METRIC = "transferability_finetune"
+LENGTHS = np.geomspace(0.3, 30, 16).round(4).tolist()
+
+
+def asked(
+    name: str, depth: int, lengths: list[float], kinds: tuple[str, ...] = ("inflection",), **changes: Any
+) -> dict[str, Any]:
+    """A space over pretraining lengths at one depth."""
+    fixed = {"dim": 60, "noise": 0.2, "depth": depth, "overlap_angle": 40, **changes.pop("fixed", {})}
+    return {
+        "name": name,
+        "workload": "linear_transfer",
+        "axes": {"pretrain_length": lengths},
+        "fixed": fixed,
+        "seeds": 8,
+        "analysis": [{kind: {"metric": METRIC, "x": "pretrain_length"}} for kind in kinds],
+        **changes,
+    }
+
+
+def reported(call: Callable[..., Outcome], storage: Path, *names: str) -> tuple[Outcome, str, Path]:
+    """What `report` says of these sweeps, the text that it writes, and the tables."""
+    home = storage / "report"
+    done = call("report", *names, "--storage", storage, "-o", home)
+    assert done.code == 0, done.err
+    return done, (home / "report.md").read_text(encoding="utf-8"), home / "tables"
+
+
+def test_sweeps_that_differ_in_a_fixed_parameter_are_a_curve_each(call: Callable[..., Outcome], storage: Path) -> None:
+    # No length is in both: rows that meet nowhere would pass for one curve, which turns in every draw.
+    kinds = ("inflection", "trend", "boundary")
+    run(storage, asked("shallow", 1, LENGTHS[::2], kinds))
+    run(storage, asked("deep", 8, LENGTHS[1::2], kinds))
+    _, text, tables = reported(call, storage, "shallow", "deep")
+    for name in ("inflection_turns", "trend_trends", "boundary_zeros"):
+        table = pd.read_csv(tables / f"{name}.csv")
+        assert table["depth"].tolist() == [1, 8], name
+        assert (table["points"] == 8).all(), name
+    assert "depth L 1, 8" in text
+    assert "pretrain length from 0.3 to 30 flow time (16 values)" in text
+    assert "`shallow` has pretrain length from 0.3 to 22.07 flow time (8 values), depth = 1" in text
+    assert "`deep` has pretrain length from 0.4078 to 30 flow time (8 values), depth = 8" in text
+    fixed = next(line for line in text.splitlines() if line.startswith("- Fixed: "))
+    assert "depth" not in fixed
+    assert "dim 60" in fixed
+    assert "no cell of one has a partner in the other" in text
+
+
+@pytest.mark.parametrize("kind", ["inflection", "boundary", "trend", "optimum"])
+def test_a_sparse_search_is_not_pooled_along_an_axis(tmp_path: Path, kind: str) -> None:
+    axes = {"overlap_angle": np.linspace(9, 90, 10).tolist(), "gamma": [0.2, 0.4, 0.6, 0.8, 1.2], "noise": [0.0, 0.2]}
+    frame = rows_of(TRANSFER, axes, {}, 6, 0.02)
+    place = frame["overlap_angle"].rank(method="dense").astype(int) % 5
+    found = frame[
+        (frame["gamma"].rank(method="dense").astype(int) % 5 == place)
+        & (frame["noise"] == 0.2 * (frame["overlap_angle"] > 50))
+    ]
+    assert found.groupby("overlap_angle")["gamma"].nunique().eq(1).all()
+    entry = {kind: {"metric": METRIC, "x": "overlap_angle"}}
+    said = write_report(found, space_of("linear_transfer", axes, {}, [entry]), tmp_path, sweep="s").headline[0]
+    assert said.startswith(f"{kind} over overlap angle: nothing to fit")
+    assert "rows differ in gamma, noise too" in said
+    curves = {"curves": {"metric": METRIC, "x": "overlap_angle"}}
+    write_report(found, space_of("linear_transfer", axes, {}, [curves]), tmp_path, sweep="s")
+    assert "rows differ in gamma, noise too" in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_search_by_optuna_is_fitted_within_equal_settings_only(call: Callable[..., Outcome], storage: Path) -> None:
+    axes = {
+        "overlap_angle": np.linspace(9, 90, 10).tolist(),
+        "gamma": [0.2, 0.6, 1.2],
+        "depth": [1, 2, 4],
+        "noise": [0.0, 0.1, 0.4],
+    }
+    run(
+        storage,
+        {
+            "name": "sought",
+            "workload": "linear_transfer",
+            "axes": axes,
+            "fixed": {"dim": 40},
+            "seeds": 4,
+            "search": {"optuna": {"metric": METRIC, "cells": 30}},
+            "analysis": [{"boundary": {"metric": METRIC, "x": "overlap_angle"}}],
+        },
+    )
+    _, _, tables = reported(call, storage, "sought")
+    zeros = pd.read_csv(tables / "boundary_zeros.csv")
+    assert not zeros.duplicated(["gamma", "depth", "noise"]).any()
+    assert zeros["points"].sum() == 30
+
+
+def test_axes_that_move_together_are_one_curve(tmp_path: Path) -> None:
+    axes = {"pretrain_length": [float(v) for v in np.geomspace(0.2, 12, 9)], "noise": [0.1 * k for k in range(9)]}
+    whole = rows_of(TRANSFER, axes, {"dim": 200}, 8, 0.003)
+    step = whole["noise"].rank(method="dense")
+    frame = whole[whole["pretrain_length"].rank(method="dense") == step]
+    entry = {"trend": {"metric": "risk_scratch", "x": "pretrain_length"}}
+    space = {**space_of("linear_transfer", axes, {}, [entry]), "zip": [["pretrain_length", "noise"]]}
+    write_report(frame, space, tmp_path, sweep="s")
+    trends = pd.read_csv(tmp_path / "tables" / "trend_trends.csv")
+    assert trends["points"].tolist() == [9]
+    assert "noise" not in trends.columns
+
+
+def test_what_two_sweeps_zip_differently_is_not_joined() -> None:
+    def zipped(lengths: list[float], noise: list[float], depth: int = 1) -> dict[str, Any]:
+        return {
+            "axes": {"pretrain_length": lengths, "noise": noise},
+            "zip": [["pretrain_length", "noise"]],
+            "fixed": {"depth": depth},
+        }
+
+    one = zipped([1, 2, 3], [0.1, 0.2, 0.3])
+    known = ["pretrain_length"]
+    assert Design((one,)).follows("noise", known)
+    assert Design((one, zipped([3, 4], [0.3, 0.4]))).follows("noise", known)  # they go on from each other
+    assert not Design((one, zipped([3, 4], [0.5, 0.4]))).follows("noise", known)
+    assert not Design((one, zipped([1.5, 2.5], [0.9, 0.8]))).follows("noise", known)  # nothing says they are one line
+    assert not Design((one, {"axes": {"pretrain_length": [4]}, "fixed": {"noise": 0.4}})).follows("noise", known)
+    assert not Design((zipped([1, 1, 2], [0.1, 0.2, 0.3]),)).follows("noise", known)
+    deep = zipped([1, 2, 3], [0.3, 0.2, 0.1], depth=8)
+    assert not Design((one, deep)).follows("noise", known)
+    assert Design((one, deep)).follows("noise", [*known, "depth"])  # a curve each
+
+
+def test_sweeps_on_the_same_draws_are_compared_draw_by_draw(call: Callable[..., Outcome], storage: Path) -> None:
+    shallow, deep = (run(storage, asked(name, depth, LENGTHS[:6])) for name, depth in (("shallow", 1), ("deep", 8)))
+    done, text, tables = reported(call, storage, "shallow", "deep")
+    keys = ["pretrain_length", "seed"]
+    both = shallow.results().merge(deep.results(), on=keys, suffixes=("_1", "_8"))
+    difference = both[f"{METRIC}_8"] - both[f"{METRIC}_1"]
+    expected = difference.groupby(both["pretrain_length"]).agg(["mean", "sem"])
+    found = pd.read_csv(tables / f"comparison_{METRIC}.csv")
+    assert found["difference"].to_numpy() == pytest.approx(expected["mean"].to_numpy())
+    assert (found["high"] - found["low"]).to_numpy() == pytest.approx(2 * 2.3646243 * expected["sem"].to_numpy())
+    assert (found["draws"] == 8).all()
+    assert (found["status"] == "lower").all()
+    assert (found["low_simultaneous"] < found["low"]).all()
+    assert f"{METRIC}, deep (depth = 8) less shallow (depth = 1): -" in done.out
+    assert "clearly higher in 0, lower in 6 of 6 cells (Holm)" in done.out
+    assert "pointwise" in text
+    assert (storage / "report" / "figures" / f"comparison_{METRIC}.png").stat().st_size > 5000
+
+
+def test_what_cannot_be_compared_in_pairs_is_said(call: Callable[..., Outcome], storage: Path) -> None:
+    run(storage, asked("shallow", 1, LENGTHS[:4]))
+    run(storage, asked("others", 8, LENGTHS[:4], seeds=[20, 21, 22]))
+    run(storage, asked("again", 1, LENGTHS[2:5]))
+    done, _, tables = reported(call, storage, "shallow", "others")
+    assert "no seed in common, so draws cannot be compared in pairs" in done.out
+    assert not list(tables.glob("comparison*"))
+    done, _, _ = reported(call, storage, "shallow", "again")
+    assert "again less shallow: no difference in every draw; clearly higher in 0, lower in 0 of 2 cells" in done.out
+    done, text, _ = reported(call, storage, "shallow", "shallow")  # one sweep, named twice
+    assert "Comparison" not in text
+
+
+def test_what_each_sweep_asks_is_answered(call: Callable[..., Outcome], storage: Path) -> None:
+    run(storage, asked("shallow", 1, LENGTHS[:6]))
+    run(storage, asked("deep", 8, LENGTHS[:6], ("inflection", "trend"), description="Does depth help?"))
+    _, text, tables = reported(call, storage, "shallow", "deep")
+    assert sorted(table.stem for table in tables.iterdir()) == [
+        f"comparison_{METRIC}",
+        "inflection_turns",
+        "trend_trends",
+    ]
+    assert "Does depth help?" in text
+
+
+def steps_of(depth: int, noise: list[float], name: str, kind: str, **changes: Any) -> dict[str, Any]:
+    """A space over the noise that asks for its best value, or the regime's."""
+    options = {"metric": METRIC, **({"x": "noise"} if kind == "optimum" else {"lr": "noise", "length": "gamma"})}
+    axes = {"noise": noise, **({"gamma": [0.2, 0.5, 1.0]} if kind == "regime" else {})}
+    return {
+        "name": name,
+        "workload": "linear_transfer",
+        "axes": axes,
+        "fixed": {"dim": 30, "depth": depth},
+        "seeds": 2,
+        "analysis": [{kind: options}],
+        **changes,
+    }
+
+
+def test_a_scale_that_another_sweep_has_no_place_on_is_refused(call: Callable[..., Outcome], storage: Path) -> None:
+    noise = [0.1, 0.2, 0.4, 0.8, 1.6]
+    run(storage, steps_of(1, noise, "apart", "optimum", scale={"noise": "log"}))
+    run(storage, steps_of(1, [0.0, *noise], "noiseless", "optimum"))
+    run(
+        storage,
+        {
+            **steps_of(1, noise, "still", "optimum"),
+            "axes": {"gamma": [0.5, 1.0]},
+            "analysis": [],
+            "fixed": {"dim": 30, "noise": 0.0},
+        },
+    )
+    for names, bad in (
+        (("apart", "noiseless"), "noiseless"),
+        (("noiseless", "apart"), "noiseless"),
+        (("apart", "still"), "still"),
+    ):
+        home = storage / "refused"
+        refused(
+            call("report", *names, "--storage", storage, "-o", home),
+            f"scale.noise: expected values above 0 on an axis that is read in log, got 0 in {bad}; ",
+        )
+        assert not home.exists()
+    run(storage, steps_of(1, noise, "apart", "optimum", scale={"noise": "linear"}))  # what the line advises
+    reported(call, storage, "apart", "noiseless")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "said"),
+    [
+        ("optimum", np.inf, "sought on its axis; expected finite values on that axis, got inf"),
+        ("regime", 0.0, "sought on a logarithmic scale; expected finite values above 0 on that axis, got 0.0"),
+    ],
+)
+def test_rates_of_another_sweep_that_cannot_be_fitted_are_said(
+    kind: str, value: float, said: str, tmp_path: Path
+) -> None:
+    axes: dict[str, list[Any]] = {"noise": [0.1, 0.2, 0.4, 0.8, 1.6], "gamma": [0.2, 0.5, 1.0]}
+    one, other = (
+        rows_of(TRANSFER, {**axes, "noise": values}, {}, 3, 0.02).assign(sweep=name)
+        for name, values in (("one", axes["noise"]), ("other", [value]))
+    )
+    other["cell"] += " of the other"
+    space = space_of("linear_transfer", axes, {}, steps_of(1, [], "s", kind)["analysis"])
+    further = space_of("linear_transfer", {"gamma": axes["gamma"]}, {"noise": value}, [])
+    made = write_report(
+        pd.concat([one, other], ignore_index=True), space, tmp_path, sweep="one, other", further=[further]
+    )
+    assert made.headline[0] == f"{kind}: nothing to fit, because the best noise is {said}"
+
+
+def test_a_sweep_whose_every_row_is_at_infinity_is_a_curve_without_places(
+    call: Callable[..., Outcome], storage: Path
+) -> None:
+    kinds = ("inflection", "trend", "boundary", "curves")
+    run(storage, asked("shallow", 1, LENGTHS[::3], kinds))
+    run(
+        storage,
+        {
+            **asked("endless", 8, [], ()),
+            "axes": {"noise": [0.1, 0.2]},
+            "fixed": {"dim": 60, "depth": 8, "pretrain_length": float("inf")},
+        },
+    )
+    _, _, tables = reported(call, storage, "shallow", "endless")
+    assert sorted(pd.read_csv(tables / "boundary_zeros.csv")["points"]) == [0, 0, 6]
+
+
+def test_slices_spread_differently_have_one_scale(call: Callable[..., Outcome], storage: Path) -> None:
+    run(storage, asked("shallow", 1, LENGTHS[::3], ("trend",)))
+    run(storage, asked("deep", 8, [1.0, 2.0, 3.0, 4.0], ()))
+    _, text, tables = reported(call, storage, "shallow", "deep")
+    assert pd.read_csv(tables / "trend_trends.csv")["logarithmic"].nunique() == 1
+    assert text.count("slope per ") == 1
+
+
+def test_sweeps_of_one_name_from_several_storages_are_told_apart(storage: Path, tmp_path: Path) -> None:
+    places = [tmp_path / place for place in ("here", "there", "elsewhere")]
+    sweeps = [run(place, asked("s", depth, LENGTHS[:4])) for depth, place in enumerate(places, 1)]
+    headline = report(sweeps, tmp_path / "report").headline
+    here, there, elsewhere = (place / "s" for place in places)
+    assert f"{there} (depth = 2) less {here} (depth = 1)" in headline[-1]
+    text = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+    assert text.startswith(f"# {here}, {there}, {elsewhere}\n")
+    assert f"`{elsewhere}` has depth = 3" in text
+    tables = {path.name for path in (tmp_path / "report" / "tables").glob("comparison*")}
+    assert tables == {f"comparison__2_{METRIC}.csv", f"comparison__3_{METRIC}.csv"}
+    twice = report([sweeps[0], sweeps[0]], tmp_path / "twice")
+    assert len(twice.headline) == 1
+
+
+def test_a_sweep_and_parts_of_it_are_told_apart(storage: Path, tmp_path: Path) -> None:
+    whole = run(storage, asked("s", 1, LENGTHS[:6]))
+    parts = [run(storage, asked("s", 1, lengths)) for lengths in (LENGTHS[:2], LENGTHS[2:5])]
+    assert all(part.is_part for part in parts)
+    said = report([whole, parts[0]], tmp_path / "one").headline[-1]
+    assert "s (part 1) less s: no difference in every draw; clearly higher in 0, lower in 0 of 2 cells" in said
+    text = (report([*parts, whole], tmp_path / "all").directory / "report.md").read_text(encoding="utf-8")
+    assert text.startswith("# s (part 1), s (part 2), s\n")
+    assert report([parts[0]]).directory.name == "report-part"
+
+
+def test_each_ledger_is_read_once(call: Callable[..., Outcome], storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, depth in (("shallow", 1), ("deep", 8)):
+        run(storage, asked(name, depth, LENGTHS[:2]))
+    read: list[str] = []
+    real = segments.read
+    monkeypatch.setattr(segments, "read", lambda folder: (read.append(folder.parent.name), real(folder))[1])
+    assert call("results", "shallow", "deep", "--storage", storage).code == 0
+    assert read == ["shallow", "deep"]
+    reported(call, storage, "shallow", "deep")
+    assert read == ["shallow", "deep"] * 2
+
+
+def test_the_steps_of_a_report_are_known_from_the_first(storage: Path) -> None:
+    sweeps = [
+        run(storage, asked(name, depth, LENGTHS[:4], ("inflection", "trend")))
+        for name, depth in (("shallow", 1), ("deep", 8))
+    ]
+    steps: list[tuple[int, int]] = []
+    for several, of in ((sweeps[:1], 4), (sweeps, 6)):
+        steps.clear()
+        report(several, storage / "report", on_step=lambda *step: steps.append(step))
+        assert steps == [(done, of) for done in range(of + 1)]
+
+
+def differing(truth: np.ndarray, rng: np.random.Generator, draws: int = 6, own: float = 0.2) -> pd.DataFrame:
+    """Pairs of two sweeps over cells x that share most of their scatter; `own` is what a draw of one has alone."""
+    cells = len(truth)
+    shared, alone = rng.standard_normal((draws, 1)), rng.standard_normal((draws, 1))
+    first = 5 * shared + 0.1 * rng.standard_normal((draws, cells))
+    second = 5 * shared + own * alone + 0.1 * rng.standard_normal((draws, cells)) + truth
+    grid = pd.DataFrame({"x": np.tile(np.arange(cells), draws), "seed": np.repeat(np.arange(draws), cells)})
+    grid = grid.assign(status="ok", y=first.ravel())
+    return paired(grid, grid.assign(y=second.ravel()), ["x"], "y")
+
+
+def test_the_interval_of_a_difference_covers() -> None:
+    rng = np.random.default_rng(0)
+    truth = np.linspace(-0.2, 0.3, 2000)
+    table = per_cell(differing(truth, rng, own=0.0), ["x"])
+    assert ((table["low"] <= truth) & (truth <= table["high"])).mean() == pytest.approx(0.95, abs=0.015)
+    # the draw is the unit: what all cells of a draw share does not average out over cells
+    means = [over_cells(differing(truth[::500], rng), ["x"]) for _ in range(150)]
+    covered = [low <= truth[::500].mean() <= high for _, low, high, _, _ in means]
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.04)
+
+
+def test_cells_that_do_not_differ_are_seldom_said_to() -> None:
+    rng = np.random.default_rng(1)
+    tables = [per_cell(differing(np.zeros(12), rng), ["x"]) for _ in range(100)]
+    assert np.mean([(table["status"] != "no clear difference").any() for table in tables]) <= 0.09
+    assert (per_cell(differing(np.full(12, 3.0), rng), ["x"])["status"] == "higher").all()
+
+
+def test_pairs_need_both_draws_and_a_single_one_tests_nothing() -> None:
+    one = pd.DataFrame({"x": [1, 1, 2, 2, 3], "seed": [0, 1, 0, 1, 0], "status": "ok", "y": [1.0, 2.0, 3.0, 4.0, 5.0]})
+    other = one.assign(y=one["y"] + 0.5, status=["ok", "diverged", "ok", "ok", "ok"])
+    table = per_cell(paired(one, other, ["x"], "y"), ["x"]).set_index("x")
+    assert table["draws"].tolist() == [1, 2, 1]
+    assert table["status"].tolist() == ["not tested", "higher", "not tested"]
+    assert table.loc[2, "low"] == table.loc[2, "high"] == 0.5  # every draw differs alike
+    assert np.isnan(table.loc[1, "low"])

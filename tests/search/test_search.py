@@ -1,0 +1,189 @@
+"""A search computes less than the grid and finds the same, wherever it is interrupted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import QUIET, Outcome
+from conftest import run as run_space
+
+import raysweep
+from raysweep.reporting import fit_boundary
+from raysweep.sweep import Sweep
+
+GRID: dict[str, Any] = {
+    "name": "sought",
+    "workload": "linear_transfer",
+    "axes": {"overlap_angle": {"linspace": [2, 90, 45]}, "gamma": [0.2, 0.5, 0.8, 1.5]},
+    "fixed": {"dim": 200, "noise": 0.2},
+    "seeds": 8,
+}
+
+
+def run(storage: Path, search: dict[str, Any] | str, **options: Any) -> Sweep:
+    return raysweep.run(
+        {**GRID, "search": search},
+        storage=storage,
+        executor="inline",
+        tracking_uri="none",
+        report=False,
+        say=lambda line: None,
+        **options,
+    )
+
+
+def cells(sweep: Sweep) -> set[str]:
+    return set(sweep.results()["cell"])
+
+
+def test_a_boundary_search_finds_the_line_of_the_grid_with_a_fraction_of_its_cells(storage: Path) -> None:
+    metric = "transferability_linear"
+    found = run(storage, {"boundary": {"metric": metric, "budget": 100}})
+    grid = run(storage / "grid", "grid")
+    assert cells(found) < cells(grid)
+    assert len(cells(found)) <= 60 < len(cells(grid)) / 2
+    tables = [fit_boundary(sweep.results(), "overlap_angle", "gamma", metric, "seed").table for sweep in (found, grid)]
+    assert tables[0]["status"].tolist() == tables[1]["status"].tolist() == ["located"] * 4
+    assert np.abs(tables[0]["estimate"] - tables[1]["estimate"]).max() < 0.2  # degrees; a cell is 2 wide
+    shared = found.results().merge(grid.results(), on=["cell", "seed"], suffixes=("", "_grid"))
+    assert np.allclose(shared[metric], shared[f"{metric}_grid"], rtol=1e-9, atol=1e-12)
+
+
+def test_the_gap_that_holds_the_sign_change_is_closed(storage: Path) -> None:
+    """Without noise in the mean's sign, bisection must end with two neighbours of opposite sign in every slice."""
+    rows = run(
+        storage,
+        {"boundary": {"metric": "transferability_finetune", "budget": 100}},
+        fixed={"engine": "theory"},
+        seeds=1,
+    ).results()
+    angles = np.linspace(2, 90, 45)
+    for gamma, part in rows[rows["gamma"] < 1].groupby("gamma"):
+        part = part.sort_values("overlap_angle")
+        place = int(np.flatnonzero(np.diff(np.sign(part["transferability_finetune"])))[0])
+        low, high = part["overlap_angle"].iloc[[place, place + 1]]
+        assert np.searchsorted(angles, high) - np.searchsorted(angles, low) == 1, gamma
+    assert len(rows[rows["gamma"] > 1]) == 5  # zero everywhere: nothing to look for
+
+
+def test_a_budget_is_kept_and_a_greater_one_goes_on(storage: Path, call: Any) -> None:
+    small = run(storage, {"boundary": {"metric": "transferability_linear", "budget": 12}})
+    assert len(cells(small)) == 12
+    refused: Outcome = call("run", "quickstart", "--set", "search={boundary: {budget: 3}}", *QUIET)
+    assert refused.code == 2
+    assert refused.err.startswith("search.boundary.metric: missing")
+
+
+def sought(storage: Path, folder: Path, kind: str, axes: dict[str, Any], budget: int, **changes: Any) -> Sweep:
+    """A search in y = x + seed, whose mean over eight draws is x + 3.5 and certain to 2.05 on either side; `added`
+    does nothing to it."""
+    space = {
+        "name": "sandy",
+        "workload": "sandbox",
+        "axes": axes,
+        "fixed": {"folder": str(folder)},
+        "seeds": 8,
+        "search": {kind: {"metric": "y", "x": "x", "budget": budget}},
+        **changes,
+    }
+    return run_space(storage, space)
+
+
+def test_a_zero_among_cells_whose_sign_the_draws_do_not_tell_is_closed_in_on(
+    sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
+    """The five that it starts with have the signs - - ? + +; soon there are more of no sign, side by side."""
+    table = sought(storage, tmp_path, "boundary", {"x": {"linspace": [-10, 2, 49]}}, 49).results()
+    computed = np.unique(table["x"])
+    assert set(np.arange(-5.75, -1, 0.25)) <= set(computed)  # the first and the last of them have a sign
+    assert len(computed) < 30
+
+
+@pytest.mark.parametrize("kind", ["boundary", "optimum"])
+def test_a_budget_that_is_too_small_is_shared_by_the_slices(
+    kind: str, sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
+    axes = {"added": [float(n) for n in range(6)], "x": {"linspace": [-10, 2, 65]}}
+    before: set[str] = set()
+    for budget in (4, 20, 30, 33, 45):
+        found = sought(storage / str(budget), tmp_path, kind, axes, budget)
+        counts = found.results().groupby("added")["cell"].nunique().reindex(axes["added"], fill_value=0)
+        assert counts.sum() == budget
+        assert counts.max() - counts.min() <= 1, counts
+        assert before <= cells(found)  # more budget takes nothing away
+        before = cells(found)
+
+
+def test_what_a_slice_does_not_need_goes_to_the_others(sandbox: Path, storage: Path, tmp_path: Path) -> None:
+    axes = {"added": [0.0, 1.0, 2.0], "x": {"linspace": [-10, 2, 65]}}
+    small = [{"added": 1.0, "x": [float(f"{x:.12g}") for x in np.linspace(-10, 2, 65)[3:]]}]
+    found = sought(storage, tmp_path, "boundary", axes, 24, exclude=small)
+    assert found.results().groupby("added")["cell"].nunique().tolist() == [11, 3, 10]
+
+
+def test_an_optimum_search_closes_in_on_the_best_cell(storage: Path) -> None:
+    metric = "transferability_finetune"
+    options = {"optimum": {"metric": metric, "x": "pretrain_length", "budget": 40}}
+    axes = {"pretrain_length": {"geomspace": [0.1, 30, 49]}, "overlap_angle": [30, 60], "gamma": [0.5]}
+    found = run(storage, options, axes=axes, fixed={"init_scale": 0.1})
+    grid = run(storage / "grid", "grid", axes=axes, fixed={"init_scale": 0.1})
+    assert len(cells(found)) <= 30
+    means = [sweep.results().groupby(["overlap_angle", "pretrain_length"])[metric].mean() for sweep in (found, grid)]
+    best = [mean.groupby("overlap_angle").idxmax() for mean in means]
+    assert best[0].tolist() == best[1].tolist()
+
+
+def test_a_random_search_is_a_fixed_subset_of_the_grid(storage: Path) -> None:
+    first, again = (run(storage / name, {"random": {"cells": 20}}) for name in ("first", "again"))
+    assert len(cells(first)) == 20
+    assert cells(first) == cells(again) < set(first.cells.ids)
+
+
+def test_a_random_search_keeps_its_cells_when_an_axis_grows(sandbox: Path, storage: Path, tmp_path: Path) -> None:
+    def chosen(name: str, values: list[float], count: int = 20) -> set[str]:
+        space = {
+            "name": "sandy",
+            "workload": "sandbox",
+            "axes": {"x": values},
+            "fixed": {"folder": str(tmp_path)},
+            "search": {"random": {"cells": count}},
+        }
+        found = run_space(storage / name, space)
+        return cells(found)
+
+    hundred = [float(x) for x in range(100)]
+    first = chosen("first", hundred)
+    for number, more in enumerate(([*hundred, 100.0], [-1.0, *hundred], [*hundred[:50], 49.5, *hundred[50:]])):
+        assert len(first & chosen(f"more-{number}", more)) >= 19
+    assert first < chosen("thirty", hundred, 30)
+    grown = chosen("first", [float(x) for x in range(110)])
+    assert first <= grown  # what was computed stays, chosen now or not
+    assert 20 <= len(grown) <= 30
+
+
+def test_optuna_asks_for_the_same_cells_after_an_interruption(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    search = {"optuna": {"metric": "risk_linear", "cells": 24}}
+    whole = run(storage / "whole", search)
+    from raysweep.trial import trial
+
+    compute, packs = trial.run_pack, []
+
+    def stop_after_two(*arguments: Any) -> Path:
+        if len(packs) == 2:
+            raise KeyboardInterrupt
+        packs.append(arguments)
+        return compute(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trial, "run_pack", stop_after_two)
+        with pytest.raises(KeyboardInterrupt):
+            run(storage / "stopped", search)
+    resumed = run(storage / "stopped", search)
+    assert len(cells(whole)) == 24
+    assert cells(whole) == cells(resumed)
+    mean = whole.results().groupby("cell")["risk_linear"].mean()
+    grid = run(storage / "grid", "grid").results().groupby("cell")["risk_linear"].mean()
+    assert mean.min() <= grid.quantile(0.05)  # it looks where the metric is small

@@ -1,0 +1,162 @@
+"""The stage store in an S3 bucket, shared by processes that know nothing of each other but its address."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import fsspec
+import numpy as np
+import pytest
+from conftest import QUIET, Outcome, assert_same_rows, process
+from spaces import language_space, written
+
+from raysweep import sweep
+from raysweep.errors import InputError
+from raysweep.stages.store import Progress, Store
+from raysweep.storage.store_files import open_files
+
+CONTEXT = multiprocessing.get_context("spawn")
+PATIENCE = 60.0
+
+
+def _publish(url: str, gate, number: int, won) -> None:
+    store = Store(url)
+    for stage in range(5):
+        gate.wait(PATIENCE)
+        if store.publish(f"stage-{stage}", {"w": np.full(1000, float(number))}, {"by": number}):
+            won.put((stage, number))
+
+
+def test_of_two_processes_that_publish_a_stage_one_does(s3: str) -> None:
+    gate, won = CONTEXT.Barrier(2), CONTEXT.Queue()
+    racers = [CONTEXT.Process(target=_publish, args=(f"{s3}/store", gate, number, won)) for number in range(2)]
+    for racer in racers:
+        racer.start()
+    winners = dict(won.get(timeout=PATIENCE) for _ in range(5))
+    for racer in racers:
+        racer.join(PATIENCE)
+    assert [racer.exitcode for racer in racers] == [0, 0]
+    assert won.empty()
+    store = Store(f"{s3}/store")
+    for stage, number in winners.items():
+        entry = store.fetch(f"stage-{stage}")
+        assert entry is not None
+        assert entry.meta == {"by": number}
+        assert (entry.tensors()["w"] == number).all()
+    assert len(store.files.names("entries")) == 10  # a record and its weights each; the loser's weights are gone
+
+
+def test_a_bucket_is_seen_by_its_plain_name(s3: str) -> None:
+    Store(f"{s3}/deep/store").check()
+    assert fsspec.filesystem("s3").exists(f"{s3}/deep/store/store.json")
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Path:
+    """Two pretrainings of a small model, two rates each."""
+    return written(tmp_path, language_space({"finetune_lr": [1e-3, 2e-3]}))
+
+
+def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(
+    s3: str, space: Path, tmp_path: Path, call: Callable[..., Outcome]
+) -> None:
+    """Two storages, as on two machines, that have nothing in common but the address of the store."""
+    store = ("--store", f"{s3}/stages", *QUIET)
+    first = call("run", space, "--storage", tmp_path / "one", *store)
+    assert first.code == 0, first.err
+    assert "2 distinct, 2 computed, 0 reused, 0 computed twice" in first.err
+    assert not (tmp_path / "one" / "store").exists()
+    assert "2 distinct: 0 new, 2 reused" in call("run", space, "--dry-run", "--storage", tmp_path / "two", *store).out
+    second = process("run", space, "--storage", tmp_path / "two", *store)
+    assert "2 distinct, 0 computed, 2 reused, 0 computed twice" in second.err
+    found = [sweep.open_sweep("small", tmp_path / name).results().to_dict("records") for name in ("one", "two")]
+    assert_same_rows(*found)
+    more = call("run", space, "--set", "seeds=2", "--storage", tmp_path / "one", *QUIET)  # it remembers where
+    assert "2 distinct, 2 computed, 0 reused" in more.err
+    listed = call("store", "list", "--store", f"{s3}/stages").out
+    assert listed.splitlines()[-1].startswith(f"{s3}/stages: 4 stages")
+
+
+def test_a_damaged_object_is_set_aside_and_computed_again(
+    s3: str, space: Path, tmp_path: Path, call: Callable[..., Outcome]
+) -> None:
+    arguments = ("--storage", tmp_path, "--store", f"{s3}/stages", *QUIET)
+    assert call("run", space, *arguments).code == 0
+    store, bucket = Store(f"{s3}/stages"), fsspec.filesystem("s3")
+    record = store.look(store.stages()[0])
+    assert record is not None
+    weights = f"{s3}/stages/{record['weights']}"
+    content = bytearray(bucket.cat_file(weights))
+    content[-100] ^= 16
+    bucket.pipe_file(weights, bytes(content))
+    assert call("store", "verify", "--store", f"{s3}/stages").code == 1
+    assert len(store.files.names("damaged")) == 2
+    more = call("run", space, "--set", "axes.finetune_lr=[1e-3,2e-3,4e-3]", *arguments)
+    assert "2 distinct, 1 computed, 1 reused" in more.err
+    assert call("store", "verify", "--store", f"{s3}/stages").code == 0
+
+
+def _killed(url: str, half_way) -> None:
+    def compute(progress: Progress):
+        progress.save({"w": np.arange(3.0)}, {"step": 7})
+        half_way.set()
+        signal.pause()
+
+    Store(url, lease_seconds=1.0).once("long", compute, describe={})
+
+
+def test_a_killed_computation_goes_on_from_its_checkpoint_in_the_bucket(s3: str) -> None:
+    half_way = CONTEXT.Event()
+    holder = CONTEXT.Process(target=_killed, args=(f"{s3}/store", half_way))
+    holder.start()
+    assert half_way.wait(PATIENCE)
+    holder.kill()
+    holder.join(PATIENCE)
+    steps = []
+
+    def go_on(progress: Progress):
+        found = progress.load()
+        assert found is not None
+        steps.append(found.meta["step"])
+        return {"w": found.tensors()["w"] + 1}, {}
+
+    entry = Store(f"{s3}/store").once("long", go_on, describe={})
+    assert steps == [7]
+    assert entry.meta["computed"] == 2
+    assert entry.tensors()["w"].tolist() == [1, 2, 3]
+    assert Store(f"{s3}/store").files.names("progress") == []
+
+
+def test_a_bucket_that_is_not_there_or_out_of_reach_is_one_line(
+    s3: str, space: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import s3fs
+
+    missing = process("run", space, "--storage", tmp_path / "sweeps", "--store", "s3://no-such-bucket/store", *QUIET)
+    assert (missing.code, missing.err.count("\n")) == (2, 1)
+    assert missing.err.startswith("s3://no-such-bucket/store: ")
+    assert not (tmp_path / "sweeps").exists()
+    store = Store(f"{s3}/store")
+    store.publish("there", {"w": np.zeros(3)}, {})
+    monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # nobody listens there
+    s3fs.S3FileSystem.clear_instance_cache()
+    for attempt in (
+        lambda: Store(f"{s3}/store"),
+        lambda: _elsewhere(store).fetch("there"),
+        lambda: _elsewhere(store).publish("more", {"w": np.zeros(3)}, {}),
+    ):
+        with pytest.raises(InputError) as error:
+            attempt()
+        assert str(error.value).startswith(f"{s3}/store: the store cannot be ")
+
+
+def _elsewhere(store: Store) -> Store:
+    """A store that was open when its server went away."""
+    lost = copy.copy(store)
+    lost.files = open_files(store.url)
+    return lost

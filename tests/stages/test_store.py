@@ -1,0 +1,175 @@
+"""The stage store: what is published is what everybody reads, whole or absent, computed once by all who share it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from stored_stage import DESCRIBE, PATIENCE, STAGE, assert_equal, once, published, weights
+
+from raysweep.stages.store import Progress, Store
+from raysweep.stages.store_format import CHUNK
+from raysweep.storage.store_files import LocalFiles
+
+CONTEXT = multiprocessing.get_context("spawn")
+
+
+# What is published is what is read
+
+
+def test_a_published_stage_is_read_back_bit_for_bit_with_its_meta(any_store: Store) -> None:
+    meta = {"tokens": 12, "loss": np.float64(0.25), "length": float("inf"), "gap": float("nan"), "axes": (1, 2)}
+    assert any_store.publish(STAGE, weights(), meta, DESCRIBE)
+    entry = any_store.fetch(STAGE)
+    assert entry is not None
+    assert_equal(entry.tensors(), weights())
+    assert_equal(entry.tensors(), weights())  # and once more, read anew
+    assert np.isnan(entry.meta.pop("gap"))
+    assert entry.meta == {"tokens": 12, "loss": 0.25, "length": float("inf"), "axes": [1, 2]}
+    record = any_store.look(STAGE)
+    assert record is not None
+    assert record["describe"] == DESCRIBE
+
+
+def test_the_first_publication_stays(any_store: Store) -> None:
+    assert any_store.publish(STAGE, weights(1), {"by": "first"})
+    before = any_store.files.names("entries")
+    assert not any_store.publish(STAGE, weights(2), {"by": "second"})
+    assert any_store.files.names("entries") == before
+    entry = any_store.fetch(STAGE)
+    assert entry is not None
+    assert entry.meta == {"by": "first"}
+    assert_equal(entry.tensors(), weights(1))
+
+
+def test_weights_are_a_safetensors_file_for_everybody_else(local: Store) -> None:
+    awkward = {
+        "big_endian": np.arange(5, dtype=">f4"),
+        "transposed": np.arange(12.0).reshape(3, 4).T,
+        "long": np.arange(CHUNK // 4, dtype=np.int32),
+        "half": np.ones(3, dtype=np.float16),
+    }
+    local.publish(STAGE, awkward, {})
+    found = load_file(published(local)[1])
+    for name, array in awkward.items():
+        assert np.array_equal(found[name], array)
+    entry = local.fetch(STAGE)
+    assert entry is not None
+    assert np.array_equal(entry.tensors()["long"], awkward["long"])
+
+
+def test_nothing_is_kept_of_what_cannot_be_stored(local: Store) -> None:
+    with pytest.raises(TypeError, match="cannot be stored"):
+        local.publish(STAGE, {"words": np.asarray(["a", None], dtype=object)}, {})
+    with pytest.raises(TypeError):
+        local.publish(STAGE, weights(), {"what": object()})
+    with pytest.raises(TypeError):
+        local.once(STAGE, lambda progress: pytest.fail("computed"), describe={"what": object()})
+    with pytest.raises(ValueError, match="stage id"):
+        local.publish("../elsewhere", weights(), {})
+    assert local.stages() == []
+    assert local.files.names("entries") == []
+
+
+def test_a_store_can_be_pickled_to_a_worker(local: Store) -> None:
+    once(local)
+    entry = pickle.loads(pickle.dumps(local)).fetch(STAGE)
+    assert_equal(entry.tensors(), weights())
+
+
+def test_importing_the_store_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, raysweep.records.store, raysweep.records.pruning, raysweep.store_commands; "
+        "print([name for name in ('torch', 'ray', 'mlflow', 'pandas', 'scipy', 's3fs') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# Exactly once
+
+
+def _race(url: str, gate: Any, folder: str, number: int) -> None:
+    """In a process of its own: ask for the same stages in the same moment, and leave a trace of every computation."""
+    store = Store(url, lease_seconds=20.0)
+    for stage in range(6):
+
+        def compute(progress: Progress, stage: int = stage) -> Any:
+            Path(folder, f"{stage}-{number}").touch()
+            progress.save({"half": np.arange(3)}, {})
+            return weights(stage), {"by": number}
+
+        gate.wait(PATIENCE)
+        entry = store.once(f"stage-{stage}", compute, describe={})
+        assert_equal(entry.tensors(), weights(stage))
+        assert entry.meta["computed"] == 1
+
+
+def test_processes_that_race_for_a_stage_compute_it_once(tmp_path: Path) -> None:
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    gate = CONTEXT.Barrier(4)
+    racers = [
+        CONTEXT.Process(target=_race, args=(str(tmp_path / "store"), gate, str(traces), number)) for number in range(4)
+    ]
+    for racer in racers:
+        racer.start()
+    for racer in racers:
+        racer.join(PATIENCE)
+    assert [racer.exitcode for racer in racers] == [0] * 4
+    assert sorted(name.partition("-")[0] for name in os.listdir(traces)) == [str(stage) for stage in range(6)]
+    store = Store(tmp_path / "store")
+    assert store.files.names("leases") == store.files.names("progress") == store.files.names("damaged") == []
+    assert len(store.files.names("entries")) == 12  # a record and its weights each, nothing else
+
+
+def test_threads_that_race_for_a_stage_compute_it_once(any_store: Store) -> None:
+    computed: list[str] = []
+    gate = threading.Barrier(8)
+    failures: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            for number in range(5):
+                stage = f"stage-{number}"
+                gate.wait(PATIENCE)
+                entry = any_store.once(
+                    stage, lambda progress, s=stage: (computed.append(s) or weights(), {}), describe={}
+                )
+                assert_equal(entry.tensors(), weights())
+        except BaseException as error:  # shown by the test, not lost with its thread
+            failures.append(error)
+            gate.abort()
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert failures == []
+    assert sorted(computed) == [f"stage-{number}" for number in range(5)]
+
+
+def test_what_a_computation_raises_reaches_its_caller_and_leaves_the_stage_free(any_store: Store) -> None:
+    def broken(progress: Progress) -> Any:
+        raise RuntimeError("no memory")
+
+    with pytest.raises(RuntimeError, match="no memory"):
+        any_store.once(STAGE, broken, describe={})
+    entry = once(any_store)
+    assert entry.meta["computed"] == 1  # a failure is no expired lease
+
+
+def test_a_local_url_is_a_local_folder(tmp_path: Path) -> None:
+    once(Store(f"file://{tmp_path}/store"))
+    assert isinstance(Store(tmp_path / "store").files, LocalFiles)
+    assert Store(tmp_path / "store").stages() == [STAGE]

@@ -1,0 +1,172 @@
+"""Whoever computes a stage and dies is succeeded, once, from its last checkpoint; whoever lives is left alone."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import until
+from stored_stage import DESCRIBE, PATIENCE, STAGE, assert_equal, once, weights
+
+from raysweep.commands import store_commands
+from raysweep.stages.store import Progress, Store
+from raysweep.storage import leases
+
+CONTEXT = multiprocessing.get_context("spawn")
+
+
+def _held_forever(url: str, flag: str) -> None:
+    """In a process of its own: get half-way, say so, and never come back."""
+
+    def compute(progress: Progress) -> Any:
+        progress.save({"weights": np.arange(4.0)}, {"step": 10})
+        progress.save({"weights": np.arange(4.0) + 1}, {"step": 20})
+        Path(flag).touch()
+        threading.Event().wait()
+
+    Store(url, lease_seconds=1.0).once(STAGE, compute, describe=DESCRIBE)
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Callable[..., Store]:
+    """A store whose STAGE was under way, its lease one second, when the process computing it was killed; as it looks
+    from another machine, which cannot see that it is dead, or from this one."""
+
+    def kill(elsewhere: bool = True) -> Store:
+        holder = CONTEXT.Process(target=_held_forever, args=(str(tmp_path / "store"), str(tmp_path / "flag")))
+        holder.start()
+        until((tmp_path / "flag").exists)
+        assert holder.pid is not None
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.join(PATIENCE)
+        store = Store(tmp_path / "store", lease_seconds=20.0)
+        if elsewhere:
+            name = f"leases/{STAGE}.1.json"
+            store.files.replace(name, json.dumps({**json.loads(store.files.read(name)), "life": None}).encode())
+        return store
+
+    return kill
+
+
+def test_a_killed_holder_is_succeeded_from_its_last_checkpoint_and_that_is_counted(killed: Callable[[], Store]) -> None:
+    store = killed()
+    steps = []
+
+    def go_on(progress: Progress) -> Any:
+        found = progress.load()
+        assert found is not None
+        steps.append(found.meta["step"])
+        assert np.array_equal(found.tensors()["weights"], np.arange(4.0) + 1)
+        return weights(), {}
+
+    before = time.monotonic()
+    entry = store.once(STAGE, go_on, describe=DESCRIBE)
+    assert time.monotonic() - before > 0.9  # not before the lease was silent for its second
+    assert steps == [20]
+    assert entry.meta["computed"] == 2
+    assert store.files.names("leases") == store.files.names("progress") == []
+    assert any("started 2 times" in line for line in store_commands.overview(store))
+    assert once(store).meta["computed"] == 2  # and nobody computes it again
+
+
+def test_a_holder_that_died_on_this_machine_is_succeeded_at_once(killed: Callable[..., Store]) -> None:
+    store = killed(elsewhere=False)
+    lease = leases.Claim(store.files, STAGE, 20.0).take()
+    assert lease is not None
+    assert lease.generation == 2
+    assert leases.Claim(store.files, STAGE, 20.0).take() is None  # whoever took over is alive
+    lease.release()
+
+
+def test_of_many_who_wait_for_a_killed_holder_one_takes_over(killed: Callable[[], Store]) -> None:
+    store = killed()
+    computed: list[int] = []
+    found: list[int] = []
+
+    def wait(number: int) -> None:
+        entry = store.once(STAGE, lambda progress: (computed.append(number) or weights(), {}), describe={})
+        found.append(entry.meta["computed"])
+
+    threads = [threading.Thread(target=wait, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert len(computed) == 1
+    assert found == [2] * 6
+
+
+def test_a_damaged_last_checkpoint_gives_way_to_the_one_before(killed: Callable[[], Store]) -> None:
+    store = killed()
+    last = max(path for path in (Path(store.url) / "progress").glob("*.safetensors"))
+    last.write_bytes(last.read_bytes()[:-3])
+
+    def go_on(progress: Progress) -> Any:
+        found = progress.load()
+        assert found is not None
+        return weights(), {"from": found.meta["step"]}
+
+    assert store.once(STAGE, go_on, describe={}).meta["from"] == 10
+    assert len(store.files.names("damaged")) == 2
+
+
+def test_a_lease_is_renewed_for_as_long_as_its_holder_lives(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    lease = leases.Claim(store.files, STAGE, seconds=1.5).take()
+    assert lease is not None
+    watcher = leases.Claim(store.files, STAGE, seconds=1.5)
+    taken = []
+    deadline = time.monotonic() + 3.5
+    with leases.kept(lease):
+        until(lambda: taken.append(watcher.take()) or time.monotonic() > deadline)
+    assert set(taken) == {None}
+    assert watcher.take() is not None  # given back
+
+
+def test_a_holder_that_was_held_up_finds_out_and_reads_what_its_successor_published(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store", lease_seconds=600.0)
+
+    def held_up(progress: Progress) -> Any:
+        # Its machine sleeps; meanwhile the lease, an hour silent by its own statement, is taken over by another.
+        name = f"leases/{STAGE}.1.json"
+        stale = {**json.loads(store.files.read(name)), "renewed": time.time() - 3600, "life": None}
+        store.files.replace(name, json.dumps(stale).encode())
+        successor = once(Store(store.url), seed=5)
+        assert successor.meta["computed"] == 2
+        progress.save({"x": np.zeros(2)}, {})
+        return pytest.fail("went on without a lease")
+
+    assert_equal(store.once(STAGE, held_up, describe={}).tensors(), weights(5))
+
+
+def test_a_clock_that_jumps_by_an_hour_takes_no_lease_from_a_process_that_lives_here(
+    local: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A laptop that was closed: by the clock its own lease is old, before it could renew it."""
+    lease = leases.Claim(local.files, STAGE, 20.0).take()
+    assert lease is not None
+    usual = time.time
+    for jump in (3600.0, -3600.0):
+        monkeypatch.setattr(time, "time", lambda jump=jump: usual() + jump)
+        assert leases.Claim(local.files, STAGE, 20.0).take() is None
+        assert STAGE in leases.live(local.files)
+        lease.check()  # renews
+        monkeypatch.undo()
+
+
+def test_hosts_whose_clocks_differ_by_minutes_do_not_take_each_other_for_dead(local: Store) -> None:
+    lease = leases.Claim(local.files, STAGE, 20.0).take()
+    assert lease is not None
+    for drift in (-200.0, 200.0):
+        content = {**json.loads(lease.content()), "renewed": time.time() + drift}
+        local.files.replace(lease.name, json.dumps(content).encode())
+        assert leases.Claim(local.files, STAGE, 20.0).take() is None

@@ -1,0 +1,331 @@
+"""A sweep whose storage is a bucket: the same rows, commands and guarantees as in a folder, from any machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import publishing
+import pytest
+from conftest import QUIET, Outcome, assert_same_rows, until
+from spaces import small_space, waiting_space, written
+
+import raysweep
+from raysweep.driver import driver
+from raysweep.errors import InputError
+from raysweep.ledger import compaction, segments, sweep_record
+from raysweep.ledger.segments import Row
+from raysweep.storage import driver_lock, paths
+from raysweep.storage.store_files import open_files
+
+Call = Callable[..., Outcome]
+LEASE = 4.0
+PATIENCE = 90.0
+DRIVER = (
+    "import sys; from raysweep.records import driver_lock; driver_lock.LEASE_SECONDS = float(sys.argv[1]); "
+    "from raysweep.main import main; main(sys.argv[2:])"
+)
+
+
+def start(*arguments: str | Path, lease: float = LEASE, cwd: Path | None = None) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(lease), *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        cwd=cwd,
+    )
+
+
+def objects(address: str) -> dict[str, bytes]:
+    """Every object below an address."""
+    import s3fs
+
+    system, base = s3fs.S3FileSystem(use_listings_cache=False), address.removeprefix("s3://")
+    return {name.removeprefix(base + "/"): system.cat_file(name) for name in system.find(base)}
+
+
+def rows(call: Call, storage: str | Path, name: str = "small") -> list[dict[str, Any]]:
+    return json.loads(call("results", name, "--format", "json", "--storage", storage).out)
+
+
+@pytest.fixture
+def waiting(sandbox: Path, s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[str]]:
+    """A driver, a process of its own, that has computed three rows of six and waits in the fourth."""
+    monkeypatch.setattr(driver_lock, "LEASE_SECONDS", LEASE)
+    monkeypatch.chdir(tmp_path)  # where the default mlflow.db goes
+    written(tmp_path, waiting_space(tmp_path, name="small"))
+    process = start("run", tmp_path / "space.yaml", "--storage", s3, "--no-report", "--executor", "inline")
+    folder = paths.locate(f"{s3}/small/ledger")
+    until(lambda: len(segments.segments(folder)) == 3, process)
+    yield process
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def test_every_command_works_on_a_bucket_as_on_a_folder(
+    call: Call, s3: str, space: Path, tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    where = f"{s3}/deep/prefix"
+    assert call("list", "--storage", where).out.startswith(f"no sweeps in {where}")
+    analysis = "analysis=[{boundary: {metric: transferability_linear, x: overlap_angle, y: gamma}}]"
+    dry = call("run", space, "--storage", where, "--dry-run")
+    assert "18 rows to compute" in dry.out
+    assert objects(s3) == {}
+    ran = call("run", space, "--storage", where, "--set", analysis)
+    assert ran.code == 0, ran
+    assert f"report: {where}/small/report/report.html" in ran.err
+    call("run", space, "--storage", storage, *QUIET)
+    assert_same_rows(rows(call, where), rows(call, storage))
+
+    assert "small: finished, 18 of 18 rows (18 ok)" in (told := call("status", "small", "--storage", where)).out
+    assert f"report: {where}/small/report/report.html" in told.out
+    assert "  mirrored to sqlite:///mlflow.db: all 6 cells\n" in told.out
+    assert "18 of 18" in call("list", "--storage", where).out
+    there = objects(f"{where}/small")
+    assert set(there) > {"sweep.json", "space.yaml", "plan.json", "results.csv", "report/report.html"}
+    assert not [name for name in there if "lease" in name]
+    assert b"<img" in there["report/report.html"]
+    with contextlib.closing(sqlite3.connect(tmp_path / "mlflow.db")) as db:
+        assert db.execute("SELECT count(*) FROM runs WHERE status = 'FINISHED'").fetchone() == (7,)
+    assert {path.name for path in (tmp_path / "mlflow-artifacts").rglob("*") if path.is_file()} >= {
+        "results.csv",
+        "report.html",
+        "plan.json",
+        "space.yaml",
+    }
+
+    assert "nothing to compute" in call("resume", "small", "--storage", where, *QUIET).err
+    assert call("run", space, "--storage", where, "--set", "seeds=4", *QUIET).code == 0
+    assert len(rows(call, where)) == 24
+    assert "  6 of 6 cells not yet in MLflow (" in call("status", "small", "--storage", where).out
+    assert call("report", "small", "--storage", where).code == 0
+    assert call("report", "small", "--storage", where, "-o", f"{s3}/elsewhere").code == 0
+    assert "report.html" in objects(f"{s3}/elsewhere")
+    assert call("results", "small", "--storage", where, "-o", f"{s3}/table.csv").code == 0
+    assert objects(s3)["table.csv"].startswith(b"sweep,cell,seed")
+
+    other = tmp_path / "another machine"
+    other.mkdir()
+    monkeypatch.chdir(other)  # whose own mirror is made whole from the bucket alone
+    assert call("sync", "small", "--storage", where).code == 0
+    with contextlib.closing(sqlite3.connect(other / "mlflow.db")) as db:
+        assert db.execute("SELECT count(*) FROM runs WHERE status = 'FINISHED'").fetchone() == (7,)
+
+    assert call("delete", "small", "--storage", where, "--yes").code == 0
+    assert objects(f"{s3}/deep") == {}
+    assert "no such sweep" in call("status", "small", "--storage", where).err
+
+
+def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(
+    call: Call, s3: str, space: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call("run", space, "--storage", s3, *QUIET).code == 0
+    delete = ["delete", "small", "--storage", s3, "--tracking-uri", "none"]
+    with monkeypatch.context() as broken:
+
+        def fail(paths: object) -> None:
+            raise OSError("the bucket is out of reach")
+
+        broken.setattr(sweep_record.files, "remove", fail)
+        told = call(*delete)
+    assert (told.code, told.err.startswith("small: could not be deleted whole (the bucket is out")) == (2, True), told
+    for command in (["run", space], ["resume", "small"]):
+        refused = call(*command, "--storage", s3, *QUIET)
+        assert refused.code == 2
+        assert refused.err.startswith("small: is being deleted, or its deletion was cut short")
+    assert call(*delete).code == 0
+    assert objects(s3) == {}
+
+
+def test_a_second_driver_is_refused_and_the_first_goes_on(
+    waiting: subprocess.Popen[str], call: Call, s3: str, tmp_path: Path
+) -> None:
+    told = call("status", "small", "--storage", s3).out
+    assert "small: running, 3 of 6 rows" in told
+    assert f"driven by process {waiting.pid} on " in told
+    refused = call("resume", "small", "--storage", s3, *QUIET, "--executor", "inline")
+    assert refused.code == 2
+    assert f"small: is being driven by process {waiting.pid} on " in refused.err
+    refused = call("delete", "small", "--storage", s3, "--yes")
+    assert (refused.code, refused.err) == (2, "small: is running; stop it first\n")
+    (tmp_path / "go").touch()
+    assert waiting.wait(PATIENCE) == 0
+    assert [row["y"] for row in rows(call, s3)] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_killed_driver_is_succeeded_once_its_lease_has_expired(
+    waiting: subprocess.Popen[str], call: Call, s3: str, tmp_path: Path
+) -> None:
+    os.killpg(waiting.pid, signal.SIGKILL)
+    waiting.wait(PATIENCE)
+    assert any("leases/driver" in name for name in objects(s3))  # it could not give it back
+    files = open_files(f"{s3}/small")
+    (lease,) = (f"leases/{name}" for name in files.names("leases"))
+    elsewhere = {**json.loads(files.read(lease)), "life": None}  # where nobody can see that it died
+    files.replace(lease, json.dumps(elsewhere).encode())
+    (tmp_path / "go").touch()
+    resumed = call("resume", "small", "--storage", s3, "--no-report", "--executor", "inline")
+    assert resumed.code == 0, resumed
+    assert f"small: process {waiting.pid} on " in resumed.err
+    assert "watching whether it still does" in resumed.err
+    assert [(row["y"], row["status"]) for row in rows(call, s3)] == [(x, "ok") for x in (1, 2, 3, 4, 5, 6)]
+    assert len(segments.segments(paths.locate(f"{s3}/small/ledger"))) == 6  # what was there was not computed again
+    with contextlib.closing(sqlite3.connect(tmp_path / "mlflow.db")) as db:
+        assert db.execute(
+            "SELECT status, count(*) FROM runs WHERE lifecycle_stage = 'active' GROUP BY status"
+        ).fetchall() == [("FINISHED", 7)]
+    assert not any("leases" in name for name in objects(s3))
+
+
+def test_status_says_when_a_driver_is_silent_for_too_long(waiting: subprocess.Popen[str], call: Call, s3: str) -> None:
+    os.killpg(waiting.pid, signal.SIGKILL)
+    until(lambda: "small: interrupted, 3 of 6 rows" in call("status", "small", "--storage", s3).out)
+    assert "its lease has expired, resume takes over" in call("status", "small", "--storage", s3).out
+
+
+def test_a_driver_that_was_held_up_gives_way_to_its_successor(
+    waiting: subprocess.Popen[str], call: Call, s3: str, tmp_path: Path
+) -> None:
+    os.killpg(waiting.pid, signal.SIGSTOP)
+    successor = start("resume", "small", "--storage", s3, *QUIET, "--executor", "inline")
+    try:
+        until(lambda: any(name.endswith("driver.2.json") for name in objects(s3)), successor)
+        os.killpg(waiting.pid, signal.SIGCONT)
+        lost = paths.locate(f"{s3}/small/leases/driver.1.json")
+        until(lost.exists, successor)
+        before = lost.read_bytes()
+        os.killpg(successor.pid, signal.SIGSTOP)  # so that it has not given its lease back when the other asks for it
+        (tmp_path / "go").touch()
+        assert waiting.wait(PATIENCE) == 2
+        os.killpg(successor.pid, signal.SIGCONT)
+        told = waiting.communicate()[1]
+        assert f"small: is being driven by process {successor.pid} on " in told
+        assert "took over" in told
+        assert not lost.exists() or lost.read_bytes() == before  # it does not renew what it has lost
+        assert successor.wait(PATIENCE) == 0
+    finally:
+        successor.kill()
+        successor.communicate()
+    assert [row["y"] for row in rows(call, s3)] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_damaged_segment_is_told_set_aside_and_computed_again(
+    call: Call, s3: str, space: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(driver.PACK_FLOOR, "inline", 1e-9)
+    assert call("run", space, "--storage", s3, *QUIET).code == 0
+    before = rows(call, s3)
+    path = segments.segments(paths.locate(f"{s3}/small/ledger"))[1]
+    whole = path.read_bytes()
+    spoilt = whole[:200] + bytes([whole[200] ^ 4]) + whole[201:]
+    path.fs.pipe_file(path.path, spoilt)
+    assert f"damaged segment: {path.name}" in call("status", "small", "--storage", s3).out
+    assert len(rows(call, s3)) == 18 - (len(whole.splitlines()) - 1)
+    assert path.name in call("resume", "small", "--storage", s3, *QUIET).err
+    assert_same_rows(rows(call, s3), before)
+    assert objects(s3)[f"small/ledger/{path.name}.damaged-1"] == spoilt
+
+
+def test_many_segments_in_a_bucket_become_one(
+    call: Call, s3: str, space: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(driver.PACK_FLOOR, "inline", 1e-9)
+    assert call("run", space, "--storage", s3, *QUIET).code == 0
+    folder = paths.locate(f"{s3}/small/ledger")
+    before = rows(call, s3)
+    assert len(segments.segments(folder)) > 2
+    monkeypatch.setattr(compaction, "MORE_THAN", 2)
+    assert call("resume", "small", "--storage", s3, *QUIET).code == 0
+    assert [path.name[:14] for path in segments.segments(folder)] == ["merged-000001-"]
+    assert rows(call, s3) == before
+
+
+def test_of_two_processes_one_publishes_a_segment(s3: str) -> None:
+    assert publishing.race(f"{s3}/files", "ab", 9) == publishing.FILES
+    contents = objects(f"{s3}/files").values()
+    assert len(contents) == publishing.FILES
+    assert all(content in (b"a" * 9, b"b" * 9) for content in contents)
+
+
+@pytest.mark.slow
+def test_workers_on_ray_write_their_segments_into_the_bucket(
+    sandbox: Path, call: Call, s3: str, tmp_path: Path
+) -> None:
+    (tmp_path / "go").touch()
+    written(tmp_path, waiting_space(tmp_path, name="small"))
+    process = start(
+        "run", tmp_path / "space.yaml", "--storage", s3, *QUIET, "--executor", "ray", "--workers", "2", cwd=tmp_path
+    )
+    assert process.wait(PATIENCE) == 0, process.communicate()
+    process.communicate()
+    assert [row["y"] for row in rows(call, s3)] == [1, 2, 3, 4, 5, 6]
+    found = objects(s3)
+    assert sum(name.startswith("small/ledger/") for name in found) == 6
+    logs = [content.decode() for name, content in found.items() if name.startswith("small/logs/")]
+    assert len(logs) == 6
+    assert all("of 1 row on" in log and "done after" in log for log in logs)
+    assert {name.split("/")[1] for name in found} == {"sweep.json", "ledger", "logs"}
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        (
+            "ftp://host/folder",
+            "--storage: expected a folder, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX, got 'ftp://host",
+        ),
+        ("s3://", "--storage: expected a folder, s3://BUCKET/PREFIX"),
+        (
+            "s3://not-there-at-all/x",
+            "--storage: s3://not-there-at-all/x cannot be written (The specified bucket does not",
+        ),
+    ],
+)
+def test_what_cannot_hold_a_sweep_is_one_line(address: str, expected: str, call: Call, s3: str, space: Path) -> None:
+    refused = call("run", space, "--storage", address, *QUIET)
+    assert refused.code == 2
+    assert refused.err.startswith(expected)
+    assert len(refused.err.splitlines()) == 1
+
+
+def test_a_bucket_out_of_reach_is_one_line(call: Call, s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import s3fs
+
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # where nobody answers
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
+    s3fs.S3FileSystem.clear_instance_cache()
+    refused = call("list", "--storage", f"{s3}/x")
+    assert refused.code == 2
+    assert refused.err.startswith(f"--storage: {s3}/x cannot be reached: ")
+    assert len(refused.err.splitlines()) == 1
+
+
+def test_a_sweep_whose_store_fails_in_the_middle_keeps_its_rows(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first run deletes what it began only while there is no row in it."""
+    monkeypatch.setitem(driver.PACK_FLOOR, "inline", 1e-9)
+    publish, published = segments.write_segment, []
+
+    def fail_later(path: paths.AnyPath, found: list[Row]) -> bool:
+        if len(published) == 2:
+            raise InputError("store", "the store is full")
+        published.append(path)
+        return publish(path, found)
+
+    monkeypatch.setattr(segments, "write_segment", fail_later)
+    with pytest.raises(InputError, match="store is full"):
+        raysweep.run(small_space(), storage=s3, tracking_uri="none", report=False, say=lambda line: None)
+    assert len(segments.segments(paths.locate(f"{s3}/small/ledger"))) == 2

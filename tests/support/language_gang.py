@@ -1,0 +1,201 @@
+"""What the workers of test_language_parallel.py do: python -m tests.language_gang FOLDER RANK WORKERS JOB..."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+
+from raysweep.stages.store import Store
+from raysweep.workloads.declaration import column
+from raysweep.workloads.language import PARAMETERS, fusion, model, parallel, sharding, training
+from raysweep.workloads.language.compute import compute
+from raysweep.workloads.language.shapes import Shape
+from raysweep.workloads.language.training import Recipe, State
+
+SMALL = Shape(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
+DEEP = Shape(depth=10, width=16, heads=2, mlp=24, context=12, vocabulary=20)
+RATES = np.array([1e-4, 3e-4, 1e30])  # the last diverges at once
+KEPT = (1, 5, 20)  # steps after which the weights are kept
+QUICK: dict[str, Any] = {
+    "width": 16,
+    "depth": 1,
+    "context": 16,
+    "pretrain_batch": 5,
+    "finetune_batch": 7,
+    "pretrain_length": 40.0 * 5 * 16,
+    "finetune_steps": 12,
+    "evaluation_tokens": 528,
+    "finetune_dropout": 0.1,
+    "pretrain_dropout": 0.1,
+}
+ROWS: tuple[dict[str, Any], ...] = (
+    {"finetune_lr": 2e-4},
+    {"finetune_lr": 5e-4, "noise": 0.5},
+    {"noise": 1.0, "finetune_steps": 0},
+    {"finetune_lr": 2e-4, "early_stopping": 3, "finetune_schedule": "constant"},
+    {"finetune_lr": 1e7},
+    {"target": "task:grammar:0.5", "context": 64, "pretrain_length": 10.0 * 5 * 64},
+    {"pretrain_schedule": "wsd"},
+    {"pretrain_lr": 1e6},
+)
+
+
+def tokens(step: int, batch: int = 5) -> np.ndarray:
+    """A batch that two workers cannot share out evenly, with tokens that are given in its first sequence."""
+    stream = np.random.default_rng(step)
+    rows = (stream.integers(0, 20, (batch, 1)) + 3 * np.arange(SMALL.context + 1)) % 20
+    rows[0, :6] = -1 - rows[0, :6]
+    return rows.astype(np.int16)
+
+
+def train(kind: str, models: int = len(RATES), jolt: float = 0.0) -> dict[str, np.ndarray]:
+    """Several models side by side, with dropout. jolt: relative change of every weight before, up or down."""
+    start = np.stack([3 * model.initial(SMALL, 0).astype(np.float64)] * models).astype(kind)
+    start *= 1 + np.asarray(jolt * np.random.default_rng(0).choice([-1, 1], start.shape), kind)
+    state = State.fresh(start)
+    recipe = Recipe(SMALL, RATES[:models], lambda step: 1.0, 0.1, dropout=0.1, seed=3, role="test")
+    found = {}
+    for step in KEPT:
+        watch = training.train(state, recipe, tokens, step)
+        found[f"weights {step}"], found[f"losses {step}"] = state.flat.numpy().copy(), watch.last(100)
+    held_out = np.concatenate([tokens(1000 + number) for number in range(15)])
+    return {
+        **found,
+        "alive": state.alive.numpy(),
+        "start": start,
+        "evaluation": training.evaluate(state.flat, held_out, SMALL),
+    }
+
+
+class FromStart:
+    """No intermediate checkpoints."""
+
+    def load(self) -> None:
+        """None there."""
+
+    def save(self, tensors: Any, meta: Any) -> None:
+        """Not kept."""
+
+
+class FirstPublishes:
+    """A store in which all compute and the first worker publishes."""
+
+    def __init__(self, folder: Path, rank: int) -> None:
+        self._store, self._rank = Store(folder), rank
+
+    def fetch(self, stage: str) -> Any:
+        """As Store.fetch."""
+        return self._store.fetch(stage)
+
+    def once(self, stage: str, compute: Callable[[Any], Any], *, describe: dict[str, Any]) -> Any:
+        """As Store.once, with nobody else about."""
+        found = self._store.fetch(stage)
+        if found is None:
+            tensors, meta = compute(FromStart())
+            if self._rank == 0:
+                self._store.publish(stage, tensors, meta, describe)
+            torch.distributed.barrier()
+            found = self._store.fetch(stage)
+        return found
+
+
+def rows(store: Any) -> dict[str, np.ndarray]:
+    """Whole rows, pretraining and all."""
+    defaults = {p.name: p.default for p in PARAMETERS} | QUICK
+    columns = {p.name: column(p, [(defaults | row)[p.name] for row in ROWS]) for p in PARAMETERS}
+    metrics, status = compute(columns, np.zeros(len(ROWS), int), store)
+    return {**metrics, "status": status.astype(str)}
+
+
+class Gathered:
+    """Counts the weights that are gathered at a time: it stands before torch's own gathering."""
+
+    def __init__(self) -> None:
+        self.held = self.peak = 0
+        self._gather = torch.distributed.all_gather_into_tensor
+        torch.distributed.all_gather_into_tensor = self
+
+    def __call__(self, whole: torch.Tensor, own: torch.Tensor) -> None:
+        self._gather(whole, own)
+        self.held += whole.numel()
+        self.peak = max(self.peak, self.held)
+        weakref.finalize(whole.untyped_storage(), self._gone, whole.numel())
+
+    def _gone(self, count: int) -> None:
+        self.held -= count
+
+
+def spread() -> dict[str, np.ndarray]:
+    """One model, each worker holding a share of it; what they hold of it at a time."""
+    gathered = Gathered()
+    own = sharding.row(lambda part: 2 * model.drawn(part, 0), DEEP, torch.distributed.is_initialized())
+    state = State.fresh(own[None].astype(np.float64))
+    training.train(
+        state, Recipe(DEEP, np.array([1e-4]), lambda step: 1.0, 0.1, dropout=0.1, seed=3, role="test"), tokens, 6
+    )
+    counts = {
+        "held": state.flat.numel(),
+        "moments": state.first.numel() + state.second.numel(),
+        "gathered": gathered.peak,
+    }
+    found = sharding.tensors(state.flat, DEEP)
+    return {
+        **found,
+        **{name: np.array(count) for name, count in counts.items()},
+        "evaluation": training.evaluate(state.flat, tokens(99), DEEP),
+        "norm": sharding.norm(state.flat, DEEP).numpy(),
+    }
+
+
+def memory() -> dict[str, np.ndarray]:
+    """How many models of 16 train side by side on a GPU that is pretended, whose memory on worker 1 is full in the
+    second step of more than two; and a sum over workers after it."""
+    step = training._adamw
+
+    def full(state: State, *arguments: Any) -> None:
+        if torch.distributed.get_rank() == 1 and len(state.flat) > 2 and state.step:
+            raise torch.cuda.OutOfMemoryError
+        step(state, *arguments)
+
+    training._adamw = full
+    torch.cuda.synchronize, torch.cuda.mem_get_info = lambda: None, lambda: (1e12, 1e12)
+    fusion.training = SimpleNamespace(train=training.train, device=lambda: torch.device("cuda"))  # State's is the CPU
+    chosen = fusion.side_by_side(SMALL, 5, 16)
+    timings = [fusion._seconds_per_model(SMALL, 5, models) for models in (1, 2, 4, 8, 16)]
+    return {
+        "chosen": np.array(chosen),
+        "timings": np.array(timings),
+        "sum": parallel.add_up(torch.tensor([1.0 + parallel.rank()])).numpy(),
+    }
+
+
+def main(folder: Path, rank: int, workers: int, jobs: list[str]) -> None:
+    """Each job's results as FOLDER/JOB.RANK.npz."""
+    torch.set_num_threads(1)
+    if workers > 1:
+        torch.distributed.init_process_group(
+            "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=workers
+        )
+    for job in jobs:
+        os.environ[sharding.VARIABLE] = "always" if job.startswith("spread") else "never"
+        if job.endswith("rows"):
+            found = rows(FirstPublishes(folder / f"{job}.store", rank))
+        else:
+            found = {"spread": spread, "memory": memory}.get(job, functools.partial(train, job))()
+        np.savez(folder / f"{job}.{rank}.npz", **found)
+    if workers > 1:
+        torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), json.loads(sys.argv[4]))

@@ -1,0 +1,200 @@
+"""Fine-tuning's expected transferability at finite d: against draws, another integral, its limit and finer rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import Outcome
+from scipy.integrate import quad
+from scipy.stats import beta
+from test_theory import columns, z_score
+
+from raysweep.reporting.analyses.theory_lines import turning_point, zeros
+from raysweep.theory import finetune, finetune_mean, pretraining, transfer
+
+mean = finetune_mean.transferability
+
+
+def draws(
+    count: int, n: int, d: int, angle: float, noise: float, depth: int, scale: float = 1.0, norm: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Transferability of `count` draws of Gaussian inputs, at `depth` and at depth 1, whose mean is known exactly."""
+    random = np.random.default_rng(17)
+    target = np.zeros(d)
+    target[:2] = norm * np.cos(np.deg2rad(angle)), norm * np.sin(np.deg2rad(angle))
+    found: dict[int, list[np.ndarray]] = {1: [], depth: []}
+    for _ in range(0, count, 1000):
+        inputs = random.standard_normal((1000, n, d))
+        labels = inputs @ target + noise * random.standard_normal((1000, n))
+        solved = np.linalg.solve(inputs @ inputs.transpose(0, 2, 1), np.stack([labels, inputs[:, :, 0]], axis=2))
+        fit, seen = np.moveaxis(inputs.transpose(0, 2, 1) @ solved, 2, 0)  # X⁺y and P∥e_s
+        unseen = np.eye(d)[0] - seen
+        p, q, overlap = (unseen**2).sum(1), (fit**2).sum(1), unseen @ target
+        for layers, values in found.items():
+            r = finetune.rescaling(np.log(scale), layers, p, q)
+            values.append(2 * r * overlap - r**2 * p)
+    return np.concatenate(found[depth]), np.concatenate(found[1])
+
+
+@pytest.mark.parametrize(
+    ("count", "n", "d", "angle", "noise", "depth", "scale", "norm"),
+    [
+        (40000, 6, 12, 40, 0.5, 2, 1.0, 1.0),
+        (40000, 9, 12, 60, 1.0, 5, 1.0, 1.0),
+        (40000, 3, 12, 100, 0.3, 3, 0.3, 1.5),
+        (40000, 1, 6, 40, 0.5, 3, 1.0, 1.0),
+        (40000, 3, 5, 30, 0.0, 2, 0.2, 1.0),
+        (20000, 1, 2, 70, 0.4, 2, 0.7, 1.0),
+        (10000, 15, 30, 20, 0.8, 20, 1.0, 0.7),
+        (10000, 10, 30, 75, 0.0, 4, 0.5, 1.0),
+        (10000, 20, 30, 180, 0.6, 3, 1.4, 1.0),
+        (5000, 58, 73, 22.5, 1.0, 5, 1.0, 1.0),
+        (5000, 36, 73, 45, 0.2, 2, 1.0, 1.0),
+    ],
+)
+def test_it_is_the_mean_over_draws(count, n, d, angle, noise, depth, scale, norm):
+    deep, linear = draws(count, n, d, angle, noise, depth, scale, norm)
+    expected = float(mean(angle, n, d, noise, depth, np.log(scale), norm))
+    exact = float(mean(angle, n, d, noise, 1, np.log(scale), norm))
+    assert abs(z_score(deep, expected)) < 4
+    assert abs(z_score(deep - linear, expected - exact)) < 4  # sharper: most of the scatter is that of depth 1
+    limit = float(finetune.transferability_limit(angle, n / d, noise, depth, np.log(scale), norm))
+    assert abs(z_score(deep - linear, limit - exact)) > 6  # these draws can tell the limit apart, at 73 dimensions too
+
+
+def test_a_sweep_at_few_dimensions_agrees_with_the_closed_form(call: Callable[..., Outcome], tmp_path: Path) -> None:
+    """What a user reads: at 73 dimensions the limit of many is per cents off, and the rows say so."""
+    space = tmp_path / "space.yaml"
+    space.write_text("""
+name: small
+workload: linear_transfer
+axes: {overlap_angle: [10, 30, 50], gamma: [0.4, 0.8], depth: [2, 5]}
+fixed: {dim: 73, noise: 0.8}
+seeds: 300
+analysis: [{agreement: {metrics: [risk_finetune, transferability_finetune]}}]
+""")
+    done = call("run", space, "--storage", tmp_path / "sweeps", "--executor", "inline", "--tracking-uri", "none")
+    assert done.code == 0, done.err
+    text = (tmp_path / "sweeps" / "small" / "report" / "report.md").read_text()
+    assert "2 metrics agree with the closed form" in text
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "depth", "scale"),
+    [(5, 20, 2, 1.0), (40, 60, 3, 0.6), (3, 30, 5, 1.0), (250, 500, 50, 0.9), (30, 33, 2, 1.5)],
+)
+def test_at_equal_directions_without_noise_it_is_an_integral_over_one_beta_variable(n, d, depth, scale):
+    for side in (1, -1):
+
+        def draw(p, side=side):
+            r = finetune.rescaling(np.log(scale), depth, p, 1 - p)
+            return float(2 * side * r * p - r**2 * p) * beta.pdf(p, (d - n) / 2, n / 2)
+
+        found = mean(0 if side == 1 else 180, n, d, 0.0, depth, np.log(scale))
+        low, middle, high = beta.ppf([1e-14, 0.5, 1 - 1e-14], (d - n) / 2, n / 2)
+        expected = sum(quad(draw, *ends, epsabs=1e-12, epsrel=1e-11)[0] for ends in ((low, middle), (middle, high)))
+        assert found == pytest.approx(expected, rel=1e-4 if n < 10 else 1e-6)
+
+
+def test_one_layer_no_samples_and_many_samples_are_exact():
+    scale, norm = np.log(0.7), 1.3
+    expected = 0.7 * (2 * 1.3 * np.cos(np.deg2rad(35)) - 0.7)
+    for noise in (0.0, 2.0):
+        assert mean(35, [0, 3, 11], 12, noise, 1, scale, norm) == pytest.approx(
+            expected * np.array([1, 9 / 12, 1 / 12]), rel=1e-14
+        )
+        assert mean(35, 0, 12, noise, [2, 9], scale, norm) == pytest.approx(expected, rel=1e-14)
+        assert (mean(35, [12, 13, 40], 12, noise, [1, 2, 9], scale, norm) == 0).all()
+
+
+def test_it_tends_to_its_limit_like_one_over_d():
+    angle, gamma, noise, depth, scale = 50.0, 0.6, [0.0, 0.3, 1.0], [5, 2, 3], np.log([0.6, 1.0, 0.8])
+    gaps = [
+        d
+        * (
+            mean(angle, gamma * d, d, noise, depth, scale)
+            - finetune.transferability_limit(angle, gamma, noise, depth, scale)
+        )
+        for d in (500, 5000, 50000)
+    ]
+    assert (np.abs(gaps[0]) > 0.05).all()
+    assert gaps[1] == pytest.approx(gaps[2], rel=2e-2)
+    assert gaps[0] == pytest.approx(gaps[2], rel=5e-2)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "error"),
+    [
+        (1, 3, 5e-2),
+        (2, 40, 5e-3),
+        (3, 12, 1e-3),
+        (5, 40, 2e-4),
+        (10, 12, 5e-6),
+        (10, 100, 5e-6),
+        (20, 40, 5e-6),
+        (58, 73, 5e-6),
+        (100, 200, 5e-6),
+        (480, 500, 5e-6),
+    ],
+)
+def test_finer_rules_change_it_by_no_more_than_stated(monkeypatch, n, d, error):
+    grid = np.meshgrid([0, 25, 100], [0, 0.2, 1.5], [2, 5, 50], [0.3, 1])
+    angle, noise, depth, layer = (each.ravel() for each in grid)
+    arguments = angle, n, d, noise, depth, depth * np.log(layer)
+    found = mean(*arguments)
+    finer = np.minimum(np.ceil(1.5 * finetune_mean._counts(np.array([n]), np.array([d]))[0]), 20).astype(int)
+    finer[3] = 40 if d - n < finetune_mean._HEAVY else finer[3]
+    monkeypatch.setattr(finetune_mean, "_counts", lambda rows, _: np.broadcast_to(finer, (len(rows), 6)))
+    scale = np.maximum(np.abs(found), 0.1 * (1 - n / d) * layer)
+    assert (np.abs(mean(*arguments) - found) / scale).max() < error
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "noise", "depth", "largest"),
+    [(20, 40, 0.5, 2, 1.0), (20, 400, 0.0, 3, 1.0), (2, 40, 0.3, 2, 1.0), (12, 100, 0.1, 50, 8.0)],
+)
+def test_many_scales_at_once_give_what_each_gives_alone(n, d, noise, depth, largest):
+    log_scale = np.linspace(-1.5 * depth, np.log(largest), 60)
+    alone = [float(mean(40, n, d, noise, depth, each)) for each in log_scale]
+    assert mean(40, n, d, noise, depth, log_scale) == pytest.approx(alone, rel=1e-9, abs=1e-12)
+
+
+def test_it_exists_up_to_one_sample_below_dim_at_any_depth():
+    values = mean(30, [49, 49, 49, 48], 50, [0.0, 0.5, 0.5, 0.5], [1000, 2, 1000, 1000])
+    assert np.isfinite(values).all()
+    assert values[0] == pytest.approx(0.732 / 50, rel=0.05)  # without noise about as if r were 1
+    assert values[2] < 10 * values[3] < 0  # a tail that a mean over draws does not show
+
+
+def test_boundary_and_inflection_of_the_closed_form_are_those_of_the_dimension_asked():
+    """Both lie elsewhere than in the limit of many dimensions, and approach it like 1/d."""
+
+    def boundary(dim: int) -> float:
+        cells = columns(dim=dim, gamma=0.5, depth=5, noise=1.0)
+
+        def surface(angle, _):
+            form = {name: np.repeat(values, len(angle)) for name, values in cells.items()}
+            return transfer.closed_form({**form, "overlap_angle": angle})["transferability_finetune"]
+
+        return float(zeros(surface, 10.0, 90.0, False)[0][0])
+
+    limit = float(finetune.boundary_angle_limit(0.5, 1.0, 5))
+    near, far = boundary(12) - limit, boundary(1200) - limit
+    assert abs(near) > 1
+    assert 50 * abs(far) < abs(near) < 200 * abs(far)
+    deep, _ = draws(20000, 6, 12, boundary(12), 1.0, 5)
+    assert abs(z_score(deep, 0.0)) < 4
+
+    def turn(dim: int) -> float:
+        def curve(log_scale: np.ndarray) -> np.ndarray:
+            return mean(45, dim // 2, dim, 0.8, 3, log_scale)
+
+        return turning_point(curve, -6.0, 0.5, "max", False)
+
+    limit = float(np.log(pretraining.inflection_scale_limit(45, 3, 0.5, 0.8)))
+    near, far = turn(12) - limit, turn(1200) - limit
+    assert abs(near) > 0.05
+    assert 50 * abs(far) < abs(near) < 200 * abs(far)

@@ -1,0 +1,329 @@
+"""Passwords stay where the user put them, and what is started here talks to this machine and this user alone."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import QUIET, command, files_of, process, refused, until
+from mlflow.tracking import MlflowClient
+from spaces import small_space
+
+from raysweep.errors import InputError
+from raysweep.redaction import has_password, redact, without_credentials
+from tests.chaos.tracking_server import Server
+
+PASSWORD = "correct-horse-battery"
+SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("http://ada:pw@host:5000/x", "http://***@host:5000/x"),
+        ("at 'http://ada:p@w/d@host'.", "at 'http://***@host'."),
+        ("postgresql+psycopg2://ada:pw@host/db?sslmode=require", "postgresql+psycopg2://***@host/db?sslmode=require"),
+        ("https://host/?token=abc&x=1", "https://host/?token=***&x=1"),
+        (
+            "https://host/?X-Amz-Signature=abc&x=1&X-Amz-Security-Token=d",
+            "https://host/?X-Amz-Signature=***&x=1&X-Amz-Security-Token=***",
+        ),
+        ("https://host/?my_api_key=abc", "https://host/?my_api_key=***"),
+        ("connect(password=pw)", "connect(password=***"),
+        ("tokens=16384, seed=3", "tokens=16384, seed=3"),
+        ("a@b.org wrote to s3://bucket/x", "a@b.org wrote to s3://bucket/x"),
+        ("sqlite:////a/b@c.db", "sqlite:////a/b@c.db"),
+    ],
+)
+def test_what_is_printed_has_stars_for_credentials(text: str, clean: str) -> None:
+    assert redact(text) == clean
+    assert redact(redact(text)) == clean
+
+
+def test_secrets_of_the_environment_are_starred_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (
+        "MLFLOW_TRACKING_PASSWORD",
+        "MLFLOW_TRACKING_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "PGPASSWORD",
+        "HF_TOKEN",
+    ):
+        monkeypatch.setenv(name, f"{name.lower()}-value")
+        assert redact(f"quoted: {name.lower()}-value!") == "quoted: ***!"
+        assert str(InputError("key", f"{name.lower()}-value")) == "key: ***"
+    for name, value in {"TOKENIZERS_PARALLELISM": "parallel-words", "PWD": "/home/somebody"}.items():
+        monkeypatch.setenv(name, value)
+        assert redact(value) == value
+
+
+def test_an_address_is_kept_without_credentials() -> None:
+    assert without_credentials("https://ada:pw@host:5000/x?access_token=abc") == "https://host:5000/x"
+    assert not has_password("s3://bucket@somewhere/x a:b@c")
+    assert has_password("see s3://key:secret@bucket/x")
+
+
+def test_the_log_of_a_trial_has_stars_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from raysweep.trial import trial_log
+
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    with trial_log.kept(tmp_path / "log", "pack", 1, capture=True):
+        print(f"connecting to s3://key:{PASSWORD}@bucket")
+        trial_log.LOGGER.error("with %s", SECRET)
+        sys.stderr.write(f"token={PASSWORD}\n")
+    said = (tmp_path / "log").read_text()
+    assert said.count("***") == 3
+    assert PASSWORD not in said
+    assert SECRET not in said
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"description": f"s3://key:{PASSWORD}@bucket"},
+        {"fixed": {"engine": f"http://u:{PASSWORD}@host"}},
+        {"axes": {"gamma": [0.3], f"http://u:{PASSWORD}@host": [1]}},
+        {"analysis": [{f"x://u:{PASSWORD}@h": None}]},
+        {"axes": {"gamma": [0.3, f"http://u:{PASSWORD}@host"]}},
+        {f"x://u:{PASSWORD}@host": 1},
+    ],
+)
+def test_a_space_cannot_hold_a_password(change: dict[str, Any], storage: Path, tmp_path: Path, call: Any) -> None:
+    (tmp_path / "space.yaml").write_text(yaml.safe_dump(small_space(**change)))
+    outcome = call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET)
+    refused(outcome, "", "an address with a password cannot stand in a space")
+    assert PASSWORD not in outcome.err
+    outcome = call("run", "quickstart", "--set", f"description=http://u:{PASSWORD}@host", "--storage", storage)
+    refused(outcome, "description: an address with a password")
+    assert PASSWORD not in outcome.err
+    assert not storage.exists()
+
+
+def test_the_address_of_a_store_holds_no_password(storage: Path, call: Any) -> None:
+    for words in (("store", "list"), ("run", "overtraining_language_tiny", "--storage", storage, *QUIET)):
+        outcome = call(*words, "--store", f"s3://key:{PASSWORD}@bucket/store")
+        refused(outcome, "s3://***@bucket/store: ", "by the environment")
+    assert not storage.exists()
+
+
+def test_a_redirection_does_not_carry_the_password_elsewhere(
+    storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from raysweep.tracking import server as tracking
+
+    heard: dict[str, list[str | None]] = {"asked": [], "stranger": []}
+
+    def answering(name: str, target: str) -> http.server.ThreadingHTTPServer:
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                heard[name].append(self.headers.get("Authorization"))
+                self.send_response(302 if target else 200)
+                self.send_header("Location", target + self.path)
+                self.end_headers()
+
+            def log_message(self, *words: Any) -> None:
+                """Quiet."""
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return server
+
+    stranger = answering("stranger", "")
+    asked = answering("asked", f"http://127.0.0.1:{stranger.server_port}")
+    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "ada")
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", PASSWORD)
+    try:
+        tracking.check(f"http://127.0.0.1:{asked.server_port}")
+    finally:
+        asked.shutdown()
+        stranger.shutdown()
+    assert heard["asked"]
+    assert all(heard["asked"])
+    assert heard["stranger"] == [None] * len(heard["asked"])
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real MLflow server that asks for a password; its address."""
+    room = tmp_path_factory.mktemp("guarded")
+    (room / "auth.ini").write_text(
+        "[mlflow]\ndefault_permission = READ\nadmin_username = ada\n"
+        f"admin_password = {PASSWORD}\ndatabase_uri = sqlite:///{room / 'auth.db'}\n"
+        "authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n"
+    )
+    serving = Server(
+        room,
+        {"MLFLOW_AUTH_CONFIG_PATH": str(room / "auth.ini"), "MLFLOW_FLASK_SERVER_SECRET_KEY": "of-the-test"},
+        ["--app-name", "basic-auth"],
+    )
+    try:
+        serving.start()
+        yield serving.uri
+    finally:
+        serving.kill()
+
+
+@pytest.mark.slow
+def test_a_server_with_a_password_takes_a_sweep_and_the_password_is_nowhere(
+    guarded: str, sandbox: Path, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With rows that fail and quote every secret there is."""
+    inside = guarded.replace("://", f"://ada:{PASSWORD}@")
+    (tmp_path / "sandy.yaml").write_text(
+        yaml.safe_dump(
+            {
+                "name": "sandy",
+                "workload": "sandbox",
+                "axes": {"x": [0, 1], "behaviour": ["compute", "quote"]},
+                "zip": [["x", "behaviour"]],
+                "seeds": 2,
+            }
+        )
+    )
+    secrets = {
+        "QUOTED": f"{inside}/api and {SECRET} and token={PASSWORD}",
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "PYTHONPATH": os.environ["PYTHONPATH"],
+    }
+    run = ("run", tmp_path / "sandy.yaml", "--storage", storage, "--executor", "inline")
+
+    unknown = process(*run, "--tracking-uri", guarded, env=secrets)
+    refused(unknown, f"--tracking-uri: {guarded} does not let this user in", "MLFLOW_TRACKING_PASSWORD")
+    wrong = process(
+        *run,
+        "--tracking-uri",
+        guarded,
+        env={**secrets, "MLFLOW_TRACKING_USERNAME": "ada", "MLFLOW_TRACKING_PASSWORD": "not-the-password"},
+    )
+    refused(wrong, f"--tracking-uri: {guarded} does not let this user in")
+    assert "not-the-password" not in wrong.err
+    wrong = process(*run, "--tracking-uri", inside.replace(PASSWORD, "not-the-password"), env=secrets)
+    refused(wrong, "--tracking-uri: http://***@127.0.0.1")
+    assert "not-the-password" not in wrong.err
+    assert not storage.exists()
+
+    known = {**secrets, "MLFLOW_TRACKING_USERNAME": "ada", "MLFLOW_TRACKING_PASSWORD": PASSWORD}
+    done = [
+        process(*run, "--tracking-uri", inside, env=secrets),  # by the address
+        process("resume", "sandy", "--storage", storage, env=known),
+    ]  # which was kept without: by the environment
+    later = process("resume", "sandy", "--storage", storage, env=secrets)
+    refused(later, f"--tracking-uri: {guarded} does not let this user in")
+    done += [process(*words, "sandy", "--storage", storage, env=known) for words in (["status"], ["sync"])]
+    assert [outcome.code for outcome in done] == [1, 1, 0, 0], done
+    assert "2 of 4 rows failed" in done[0].err
+
+    kept = files_of(storage)
+    assert any(b"cannot reach" in content for content in kept.values())  # the traceback is kept
+    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "ada")
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", PASSWORD)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+    client = MlflowClient(guarded)
+    experiment = client.get_experiment_by_name("sandy")
+    assert experiment is not None
+    runs = client.search_runs([experiment.experiment_id])
+    assert len(runs) == 3
+    for run_ in runs:
+        kept[run_.info.run_id] = str(run_.to_dictionary()).encode()
+        for entry in client.list_artifacts(run_.info.run_id):
+            if not entry.is_dir:
+                fetched = client.download_artifacts(run_.info.run_id, entry.path, str(tmp_path))
+                kept[entry.path] = Path(fetched).read_bytes()
+    kept |= {str(number): (outcome.out + outcome.err).encode() for number, outcome in enumerate(done)}
+    for secret in (PASSWORD, SECRET):
+        assert [name for name, content in kept.items() if secret.encode() in content] == []
+
+
+def listening(processes: set[int]) -> set[str]:
+    """Addresses on which processes listen, as the kernel tells them (hexadecimal, without port)."""
+    sockets = set()
+    for number in processes:
+        with contextlib.suppress(OSError):
+            for entry in Path(f"/proc/{number}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    sockets.add(os.readlink(entry).removeprefix("socket:[").rstrip("]"))
+    lines = [
+        line.split() for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+    ]
+    return {line[1].partition(":")[0] for line in lines if line[3] == "0A" and line[9] in sockets}
+
+
+def descendants(root: int) -> set[int]:
+    """A process and all it has started, and they in turn."""
+    parents = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
+    found, level = {root}, {root}
+    while level:
+        level = {number for number, parent in parents.items() if parent in level} - found
+        found |= level
+    return found
+
+
+LINUX = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="asks Linux what listens where")
+
+
+@LINUX
+def test_where_a_gang_meets_is_open_on_one_address_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    from raysweep.executors.gang import Worker
+    from raysweep.space.resources import Resources
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # as a worker without a GPU sets it, in this process for once
+    before = listening({os.getpid()})
+    worker = Worker(0, Resources(gang=2))
+    address, _ = worker.invite()
+    assert listening({os.getpid()}) - before == {socket.inet_aton(address)[::-1].hex().upper()}
+
+
+@pytest.mark.slow
+@LINUX
+def test_a_local_ray_listens_on_loopback_behind_a_token_of_this_user(
+    sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "sandy.yaml").write_text(
+        yaml.safe_dump(
+            {
+                "name": "sandy",
+                "workload": "sandbox",
+                "axes": {"behaviour": ["wait"]},
+                "fixed": {"folder": str(tmp_path)},
+            }
+        )
+    )
+    home = tmp_path / "home"
+    home.mkdir(mode=0o755)
+    (home / ".ray").mkdir()
+    (home / ".ray" / "auth_token").write_text("left by another Ray for all to read")
+    (home / ".ray" / "auth_token").chmod(0o644)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    driver = subprocess.Popen(
+        command("run", tmp_path / "sandy.yaml", "--storage", storage, "--executor", "ray", *QUIET),
+        text=True,
+        env={**environment, "HOME": str(home), "RAY_USAGE_STATS_ENABLED": "0"},
+        stderr=subprocess.PIPE,
+    )
+    try:
+        until(lambda: list(storage.glob("sandy/logs/*.log")), driver)  # a trial is under way
+        everyone = descendants(driver.pid)
+        found = listening(everyone)
+        modes = [path.stat().st_mode & 0o777 for path in (home / ".ray").iterdir() if path.is_file()]
+    finally:
+        (tmp_path / "go").touch()
+        said = driver.communicate(timeout=120)[1]
+    assert driver.returncode == 0, said
+    assert len(everyone) > 3
+    loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+    assert found
+    assert found <= loopback
+    assert modes == [0o600]

@@ -1,0 +1,453 @@
+"""The mirror of a sweep in MLflow, read back by MLflow's own client (and by sqlite3), never by the code under test."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import shutil
+import socket
+import sqlite3
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import until
+from sqlalchemy import Engine, event
+
+from raysweep.redaction import without_credentials
+from raysweep.tracking import mirror, server
+from tests.chaos.tracking_server import Server
+
+SPACE = {
+    "name": "mirror-test",
+    "workload": "linear_transfer",
+    "axes": {"overlap_angle": [4.5, 45.0], "depth": [2]},
+    "fixed": {"dim": 100, "pretrain_length": math.inf},
+}
+Row = dict[str, Any]
+
+
+def rows(cell: int, seeds: int) -> list[Row]:
+    return [
+        {
+            "seed": seed,
+            "status": "ok",
+            "seconds": 0.25,
+            "metrics": {"transferability_finetune": cell + math.sin(seed + cell), "risk_scratch": 1.0 + seed / 7},
+        }
+        for seed in range(seeds)
+    ]
+
+
+def parameters(cell: int) -> dict[str, Any]:
+    return {"overlap_angle": 4.5 + 40.5 * cell, "depth": 2, "dim": 100, "pretrain_length": math.inf, "engine": "limit"}
+
+
+class Sweep:
+    """A sweep as the driver would mirror it."""
+
+    def __init__(self, uri: str, room: Path) -> None:
+        self.uri, self.room = uri, room
+
+    def start(self) -> mirror.Mirror:
+        return mirror.Mirror(self.uri, self.room / "mlflow-artifacts", SPACE, "sweep", "id-1", "code-1")
+
+    def replay(self, cells: list[list[Row]], status: str = "FINISHED", **artifacts: Path) -> str | None:
+        writer = self.start()
+        for index, cell in enumerate(cells):
+            writer.cell(f"cell-{index}", parameters(index), cell, [f"stage-{index}", "stage"])
+        return writer.finish(status, artifacts, {"rows": sum(map(len, cells)), "headline": "tips at 60 degrees"})
+
+    def client(self) -> Any:
+        return server.connect(self.uri)
+
+    def runs(self) -> list[Any]:
+        client = self.client()
+        experiment = client.get_experiment_by_name("mirror-test")
+        return list(client.search_runs([experiment.experiment_id], max_results=1000))
+
+    def parent(self) -> Any:
+        (run,) = [run for run in self.runs() if "mlflow.parentRunId" not in run.data.tags]
+        return run
+
+    def children(self) -> dict[str, Any]:
+        """The children by cell; fails if a cell has two."""
+        found = [run for run in self.runs() if "mlflow.parentRunId" in run.data.tags]
+        by_cell = {run.data.tags["raysweep.cell"]: run for run in found}
+        assert len(by_cell) == len(found)
+        assert {run.data.tags["mlflow.parentRunId"] for run in found} <= {self.parent().info.run_id}
+        return by_cell
+
+
+@pytest.fixture
+def sweep(tmp_path: Path, template: Path) -> Sweep:
+    shutil.copy(template, tmp_path / "mlflow.db")
+    return Sweep(f"sqlite:///{tmp_path / 'mlflow.db'}", tmp_path)
+
+
+def test_a_cell_is_one_child_with_means_errors_draws_params_and_tags(sweep: Sweep) -> None:
+    assert sweep.replay([rows(0, 5), rows(1, 1)]) is None
+    child, single = sweep.children()["cell-0"], sweep.children()["cell-1"]
+    values = [row["metrics"]["transferability_finetune"] for row in rows(0, 5)]
+    metrics = child.data.metrics
+    assert metrics["transferability_finetune"] == pytest.approx(statistics.fmean(values), rel=1e-12)
+    assert metrics["transferability_finetune_se"] == pytest.approx(statistics.stdev(values) / math.sqrt(5), rel=1e-12)
+    assert metrics["draws_ok"] == 5
+    history = sweep.client().get_metric_history(child.info.run_id, "transferability_finetune_draws")
+    assert {point.step: point.value for point in history} == dict(enumerate(values))
+    assert len(sweep.client().get_metric_history(child.info.run_id, "transferability_finetune")) == 1
+    assert "transferability_finetune_se" not in single.data.metrics
+    assert child.info.run_name == "overlap_angle=4.5 depth=2"
+    assert child.info.status == "FINISHED"
+    assert child.data.params == {
+        "overlap_angle": "4.5",
+        "depth": "2",
+        "dim": "100",
+        "pretrain_length": "inf",
+        "engine": "limit",
+    }
+    expected = {
+        "raysweep.sweep": "sweep",
+        "raysweep.sweep_id": "id-1",
+        "raysweep.cell": "cell-0",
+        "raysweep.stage_ids": "stage-0 stage",
+        "raysweep.code_version": "code-1",
+    }
+    assert expected.items() <= child.data.tags.items()
+
+
+def test_cells_sort_by_an_axis_as_numbers(sweep: Sweep) -> None:
+    """MLflow sorts parameters as text: 13.5 would come before 4.5."""
+    writer = sweep.start()
+    angles = [90.0, 4.5, 13.5, 9.0]
+    for angle in angles:
+        writer.cell(f"cell-{angle}", {**parameters(0), "overlap_angle": angle}, rows(0, 1), [])
+    assert writer.finish("FINISHED", {}, {}) is None
+    experiment = sweep.client().get_experiment_by_name("mirror-test").experiment_id
+    found = sweep.client().search_runs(
+        [experiment], "tags.`raysweep.kind` = 'cell'", order_by=["metrics.overlap_angle ASC"]
+    )
+    assert [float(run.data.params["overlap_angle"]) for run in found] == sorted(angles)
+
+
+def test_the_parent_carries_artifacts_summary_and_status(sweep: Sweep, tmp_path: Path) -> None:
+    report = tmp_path / "made"
+    (report / "inner").mkdir(parents=True)
+    (report / "report.md").write_text("# found")
+    (report / "inner" / "a.png").write_bytes(b"png")
+    table = tmp_path / "table-of-another-name.csv"
+    table.write_text("cell,seed\n")
+    assert sweep.replay([rows(0, 2)], **{"report": report, "results.csv": table, "absent": tmp_path / "none"}) is None
+    parent = sweep.parent()
+    assert (parent.info.status, parent.info.run_name) == ("FINISHED", "sweep")
+    listed = {entry.path for entry in sweep.client().list_artifacts(parent.info.run_id)}
+    assert listed == {"report", "results.csv"}
+    assert (tmp_path / "mlflow-artifacts" / parent.info.run_id / "artifacts" / "report" / "inner" / "a.png").is_file()
+    assert parent.data.metrics["rows"] == 2
+    assert parent.data.tags["raysweep.headline"] == "tips at 60 degrees"
+    assert not (tmp_path / "mlruns").exists()
+
+
+def test_replay_doubles_nothing_and_touches_nothing(sweep: Sweep) -> None:
+    cells = [rows(index, 3) for index in range(3)]
+    assert sweep.replay(cells) is None
+    before = {cell: run.info.run_id for cell, run in sweep.children().items()}, sweep.parent().info.run_id
+    for _ in range(2):
+        assert sweep.replay(cells) is None
+        assert ({cell: run.info.run_id for cell, run in sweep.children().items()}, sweep.parent().info.run_id) == before
+    assert sweep.parent().info.status == "FINISHED"
+
+
+def test_replay_mends_what_a_killed_driver_left(sweep: Sweep) -> None:
+    """A half-written child, a double of a whole one, a parent left RUNNING; a run that a user nested stays."""
+    cells = [rows(index, 3) for index in range(3)]
+    sweep.replay(cells[:2])
+    client, parent, whole = sweep.client(), sweep.parent(), sweep.children()["cell-0"]
+    client.update_run(parent.info.run_id, status="RUNNING")
+    nested = {"mlflow.parentRunId": parent.info.run_id}
+    half = client.create_run(parent.info.experiment_id, tags=nested | {"raysweep.cell": "cell-2"})
+    double = client.create_run(parent.info.experiment_id, tags=dict(whole.data.tags))
+    client.set_terminated(double.info.run_id, "FINISHED")
+    own = client.create_run(parent.info.experiment_id, tags=nested | {"note": "mine"})
+    assert sweep.replay(cells) is None
+    client.delete_run(own.info.run_id)  # still there to delete, and out of the way of children()
+    children = sweep.children()
+    assert set(children) == {"cell-0", "cell-1", "cell-2"}
+    assert half.info.run_id not in {run.info.run_id for run in children.values()}
+    assert {run.info.status for run in children.values()} == {"FINISHED"}
+    assert sweep.parent().info.status == "FINISHED"
+
+
+def test_more_seeds_replace_the_child(sweep: Sweep) -> None:
+    sweep.replay([rows(0, 3), rows(1, 3)])
+    before = sweep.children()
+    assert sweep.replay([rows(0, 6), rows(1, 3)]) is None
+    after = sweep.children()
+    assert after["cell-0"].info.run_id != before["cell-0"].info.run_id
+    assert after["cell-1"].info.run_id == before["cell-1"].info.run_id
+    assert after["cell-0"].data.metrics["draws_ok"] == 6
+
+
+def test_an_experiment_is_marked_as_model_training_unless_its_user_marked_it_otherwise(sweep: Sweep) -> None:
+    key, client = "mlflow.experimentKind", sweep.client()
+
+    def marked() -> str | None:
+        return client.get_experiment_by_name("mirror-test").tags.get(key)
+
+    assert sweep.replay([rows(0, 1)]) is None
+    assert marked() == "custom_model_development"
+    experiment = sweep.parent().info.experiment_id
+    client.delete_experiment_tag(experiment, key)  # one of before
+    assert sweep.replay([rows(0, 1)]) is None
+    assert marked() == "custom_model_development"
+    client.set_experiment_tag(experiment, key, "genai_development")
+    assert sweep.replay([rows(0, 1)]) is None
+    assert marked() == "genai_development"
+
+
+def test_draws_that_are_not_ok_or_not_finite_make_no_mean(sweep: Sweep) -> None:
+    draws = [
+        {"seed": 0, "status": "ok", "seconds": 0.1, "metrics": {"a": 1.0, "b": math.inf, "c": math.nan, "d": None}},
+        {"seed": 1, "status": "ok", "seconds": 0.1, "metrics": {"a": 3.0, "b": 2.0, "c": math.nan, "d": None}},
+        {"seed": 2, "status": "not_converged", "seconds": 0.1, "metrics": {"a": 99.0, "b": 99.0, "c": 9.0, "d": 9.0}},
+    ]
+    failed = [{"seed": 0, "status": "failed", "seconds": 0.1, "metrics": {}}]
+    assert sweep.replay([draws, failed]) is None
+    child, broken = sweep.children()["cell-0"], sweep.children()["cell-1"]
+    metrics = child.data.metrics
+    assert (metrics["a"], metrics["a_se"], metrics["draws_ok"]) == (2.0, 1.0, 2)
+    assert metrics["b_draws"] == 2.0
+    assert not {"b", "b_se", "c", "c_draws", "d", "d_draws"} & set(metrics)
+    assert child.data.tags["raysweep.not_finite"] == "b"
+    assert child.data.tags["raysweep.draws"] == "1 not_converged, 2 ok"
+    assert (child.info.status, broken.info.status, broken.data.metrics["draws_ok"]) == ("FINISHED", "FAILED", 0)
+
+
+def test_a_cell_that_mlflow_refuses_holds_up_no_other(sweep: Sweep) -> None:
+    writer = sweep.start()
+    bad = [{"seed": 0, "status": "ok", "seconds": 0.1, "metrics": {"not a name: \n": 1.0}}]
+    for index, draws in enumerate((bad, rows(1, 2), rows(2, 2))):
+        writer.cell(f"cell-{index}", parameters(index), draws, [])
+    started = time.monotonic()
+    warning = writer.finish("FINISHED", {}, {})
+    assert time.monotonic() - started < mirror.PATIENCE
+    assert warning is not None
+    assert warning.startswith("mirror incomplete: 1 cell not written (of 3; ")
+    assert set(sweep.children()) == {"cell-1", "cell-2"}
+    assert sweep.parent().info.status == "FINISHED"
+    assert writer.pending == 1
+
+
+def test_what_is_written_is_kept_once_a_second_and_at_the_end(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the whole of it each time: not after every cell, however soon each is written."""
+    kept: list[tuple[int, str | None]] = []
+
+    def opened() -> mirror.Mirror:
+        return mirror.Mirror(
+            sweep.uri,
+            None,
+            SPACE,
+            "sweep",
+            "id-1",
+            "code-1",
+            keep=lambda written, status, experiment: kept.append((len(written), status)),
+        )
+
+    monkeypatch.setattr(mirror, "KEEP_EVERY", 3600.0)
+    writer = opened()
+    for index in range(5):
+        writer.cell(f"cell-{index}", parameters(index), rows(index, 1), [], f"mark-{index}")
+        until(lambda: writer.pending == 0)  # it keeps up
+    assert writer.finish("FINISHED", {}, {}) is None
+    assert kept == [(0, None), (5, None), (5, "FINISHED")]
+    kept.clear()
+    monkeypatch.setattr(mirror, "KEEP_EVERY", 0.05)
+    writer = opened()
+    writer.cell("cell-5", parameters(5), rows(5, 1), [], "mark-5")
+    until(lambda: (1, None) in kept)  # nothing more comes, and nobody ends it
+    assert writer.finish("KILLED", {}, {}) is None
+
+
+def test_a_cell_that_is_handed_over_twice_counts_once(sweep: Sweep) -> None:
+    with contextlib.closing(sqlite3.connect(sweep.room / "mlflow.db", isolation_level=None)) as held:
+        held.execute("BEGIN IMMEDIATE")
+        writer = sweep.start()
+        for attempt in range(2):
+            writer.cell("cell-0", parameters(0), rows(attempt, 2), [], f"mark-{attempt}")
+        assert (writer.handed, writer.pending, writer.missing) == (1, 1, 1)
+        held.execute("ROLLBACK")
+    assert writer.finish("FINISHED", {}, {}) is None
+    assert (writer.handed, writer.pending, writer.missing) == (1, 0, 0)
+
+
+def test_a_run_keeps_its_stages_where_they_cannot_be_told_any_more(sweep: Sweep) -> None:
+    for known, stages in (({}, ["stage-0"]), ({"cell-0": "mark"}, None)):
+        writer = mirror.Mirror(sweep.uri, None, SPACE, "sweep", "id-1", "code-1", known=known)
+        writer.cell("cell-0", parameters(0), rows(0, 2), stages, "mark")
+        writer.cell("cell-1", parameters(1), rows(1, 2), None, "mark")
+        assert writer.finish("FINISHED", {}, {}) is None
+        assert sweep.children()["cell-0"].data.tags["raysweep.stage_ids"] == "stage-0"
+        assert "raysweep.stage_ids" not in sweep.children()["cell-1"].data.tags
+
+
+def test_an_interrupted_sweep_is_marked_killed_and_goes_on(sweep: Sweep) -> None:
+    assert sweep.replay([rows(0, 2)], "KILLED") is None
+    assert sweep.parent().info.status == "KILLED"
+    assert sweep.replay([rows(0, 2), rows(1, 2)]) is None
+    assert sweep.parent().info.status == "FINISHED"
+    assert set(sweep.children()) == {"cell-0", "cell-1"}
+
+
+def test_settle_ends_the_parent_of_a_dead_driver_once(sweep: Sweep) -> None:
+    sweep.replay([rows(0, 2)])
+    sweep.client().update_run(sweep.parent().info.run_id, status="RUNNING")
+    assert mirror.settle(sweep.uri, "mirror-test", "id-1")
+    assert sweep.parent().info.status == "KILLED"
+    assert not mirror.settle(sweep.uri, "mirror-test", "id-1")
+
+
+def test_forget_deletes_this_sweep_only(sweep: Sweep) -> None:
+    sweep.replay([rows(0, 2), rows(1, 2)])
+    other = mirror.Mirror(sweep.uri, None, SPACE, "other", "id-2", "code-1")
+    other.cell("cell-0", parameters(0), rows(0, 2), [])
+    assert other.finish("FINISHED", {}, {}) is None
+    mirror.forget(sweep.uri, "mirror-test", "id-1")
+    assert {run.data.tags["raysweep.sweep_id"] for run in sweep.runs()} == {"id-2"}
+    assert len(sweep.runs()) == 2
+    absent = sweep.room / "absent.db"
+    mirror.forget(f"sqlite:///{absent}", "mirror-test", "id-1")
+    assert not absent.exists()
+
+
+def test_nothing_is_said_on_stdout_and_stderr_and_the_database_appears_whole(tmp_path: Path) -> None:
+    """A first sweep in a process of its own: MLflow's migrations and links are chatty, and `results` owns stdout."""
+    program = (
+        "import sys; from raysweep.records import mirror\n"
+        "m = mirror.Mirror(sys.argv[1], None, {'name': 's', 'axes': {}}, 'sweep', 'id', 'code')\n"
+        "m.cell('c', {}, [{'seed': 0, 'status': 'ok', 'metrics': {'a': 1.0}, 'seconds': 1}], [])\n"
+        "assert m.finish('FINISHED', {}, {}) is None\n"
+    )
+    path = tmp_path / "new" / "folder" / "mlflow.db"
+    done = subprocess.run(
+        [sys.executable, "-c", program, f"sqlite:///{path}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [entry.name for entry in path.parent.iterdir()] == ["mlflow.db"]
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        statuses = database.execute("SELECT status FROM runs").fetchall()
+    assert statuses == [("FINISHED",), ("FINISHED",)]
+    assert {entry.name for entry in tmp_path.iterdir()} == {"new"}
+
+
+def test_a_new_database_waits_for_the_disk_only_once_it_holds_runs(tmp_path: Path) -> None:
+    """MLflow makes its tables in hundreds of steps, and waiting for the disk after each takes longer than the steps."""
+    seen: dict[str, set[int]] = {}
+
+    def look(connection: Any, record: Any, proxy: Any) -> None:
+        (_, _, file), *_ = connection.execute("PRAGMA database_list").fetchall()
+        seen.setdefault(file, set()).update(connection.execute("PRAGMA synchronous").fetchone())
+
+    event.listen(Engine, "checkout", look)
+    try:
+        sweep = Sweep(f"sqlite:///{tmp_path / 'mlflow.db'}", tmp_path)
+        assert sweep.replay([rows(0, 1)]) is None
+    finally:
+        event.remove(Engine, "checkout", look)
+    off, full = {0}, {2}
+    assert seen.pop(str((tmp_path / "mlflow.db").resolve())) == full
+    assert list(seen.values()) == [off]
+
+
+def test_check_accepts_what_can_be_and_creates_nothing(tmp_path: Path, template: Path) -> None:
+    mirror.check(f"sqlite:///{tmp_path / 'new' / 'mlflow.db'}")
+    mirror.check(f"sqlite:///{template}")
+    (tmp_path / "empty.db").touch()
+    mirror.check(f"sqlite:///{tmp_path / 'empty.db'}")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["empty.db"]
+
+
+def refused(uri: str) -> str:
+    started = time.monotonic()
+    with pytest.raises(mirror.Unreachable) as raised:
+        mirror.check(uri)
+    assert time.monotonic() - started < 10
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_check_refuses_what_cannot_be_reached_in_one_line_without_credentials(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "text.db").write_text("this is no database, but long enough to have a header " * 9)
+    with contextlib.closing(sqlite3.connect(tmp_path / "other.db")) as other:
+        other.execute("CREATE TABLE studies (study_id INTEGER)")
+    before = sorted(entry.name for entry in tmp_path.iterdir())
+    assert "not a folder" in refused(f"sqlite:///{tmp_path / 'file' / 'mlflow.db'}")
+    assert "not a database" in refused(f"sqlite:///{tmp_path / 'text.db'}")
+    assert "something else" in refused(f"sqlite:///{tmp_path / 'other.db'}")
+    assert "is a folder" in refused(f"sqlite:///{tmp_path}")
+    assert "names no file" in refused("sqlite://")
+    assert "expected sqlite:///FILE" in refused(str(tmp_path / "mlruns"))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))  # bound but not listening: refused
+        port = probe.getsockname()[1]
+        message = refused(f"http://ada:s3cret/pw@127.0.0.1:{port}")
+        assert "s3cret" not in message
+        assert "ada" not in message
+        assert "refused" in refused(f"http://127.0.0.1:{port}").lower()
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()  # takes the connection and never answers
+        assert "timed out" in refused(f"http://ada:s3cret@127.0.0.1:{silent.getsockname()[1]}")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == before
+
+
+def test_an_address_can_be_kept_without_its_credentials() -> None:
+    assert without_credentials("https://ada:pw@host:5000/x") == "https://host:5000/x"
+    for query in ("password=x&sslmode=require", "sslmode=require&password=x"):
+        assert without_credentials(f"postgresql://host/db?{query}") == "postgresql://host/db?sslmode=require"
+    assert without_credentials("sqlite:////a/b@c.db") == "sqlite:////a/b@c.db"
+
+
+def test_a_server_killed_in_mid_sweep_costs_a_warning_and_replay_completes(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(mirror, "PATIENCE", 2.0)
+    mirror.check(server.uri)
+    sweep, cells = Sweep(server.uri, tmp_path), [rows(index, 3) for index in range(6)]
+    writer = sweep.start()
+    for index in range(3):
+        writer.cell(f"cell-{index}", parameters(index), cells[index], [])
+    until(lambda: writer.pending == 0)
+    server.kill()
+    for index in range(3, 6):
+        writer.cell(f"cell-{index}", parameters(index), cells[index], [])
+    warning = writer.finish("FINISHED", {}, {})
+    assert warning is not None
+    assert warning.startswith("mirror incomplete: 3 cells not written")
+    assert "\n" not in warning
+    server.start()
+    assert {run.info.status for run in sweep.children().values()} == {"FINISHED"}
+    assert sweep.parent().info.status == "RUNNING"
+    kind = sweep.client().get_experiment_by_name("mirror-test").tags["mlflow.experimentKind"]
+    assert kind == "custom_model_development"
+    table = tmp_path / "results.csv"
+    table.write_text("cell,seed\n")
+    assert sweep.replay(cells, **{"results.csv": table}) is None
+    first = {cell: run.info.run_id for cell, run in sweep.children().items()}
+    assert set(first) == {f"cell-{index}" for index in range(6)}
+    assert sweep.replay(cells) is None
+    assert {cell: run.info.run_id for cell, run in sweep.children().items()} == first
+    assert sweep.parent().info.status == "FINISHED"
+    assert [entry.path for entry in sweep.client().list_artifacts(sweep.parent().info.run_id)] == ["results.csv"]
+    said = capfd.readouterr()
+    assert (said.out, said.err) == ("", "")

@@ -1,0 +1,180 @@
+"""Where rows are computed: on the GPUs that their trial was granted, on no other, and never elsewhere unsaid.
+
+There is no GPU here: torch is made to say that it sees one, or Ray is told of some that it then hands out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from conftest import QUIET, Outcome
+from spaces import language_space, sandbox_space, small_space, written
+
+from raysweep.commands import status
+from raysweep.sweep import open_sweep
+from raysweep.workloads import devices
+from raysweep.workloads.linear_transfer import network
+
+ROWS = {"axes": {"overlap_angle": [30.0]}, "fixed": {"dim": 6, "engine": "network", "finetune_steps": 3}, "seeds": 1}
+LINE = (
+    f"resources.gpus_per_trial: a GPU was granted to this trial, and torch does not see it (torch "
+    f"{torch.__version__} built "
+)
+
+
+@pytest.fixture
+def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The devices that network training was given; it is done on the CPU whichever they are."""
+    found: list[str] = []
+    chunk = network._Chunk
+
+    def on_the_cpu(columns: Any, seeds: Any, device: torch.device) -> Any:
+        found.append(device.type)
+        return chunk(columns, seeds, torch.device("cpu"))
+
+    monkeypatch.setattr(network, "_Chunk", on_the_cpu)
+    return found
+
+
+@pytest.mark.parametrize(("visible", "gpus", "device"), [(True, 0, "cpu"), (True, 1, "cuda"), (False, 0, "cpu")])
+def test_a_trial_in_this_process_computes_where_it_was_granted_and_leaves_the_environment_alone(
+    visible: bool,
+    gpus: int,
+    device: str,
+    asked_for: list[str],
+    storage: Path,
+    tmp_path: Path,
+    call: Callable[..., Outcome],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: visible)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    asked = written(tmp_path, small_space(**ROWS, resources={"gpus_per_trial": gpus}))
+    outcome = call("run", asked, "--storage", storage, *QUIET, "--executor", "inline")
+    assert outcome.code == 0, outcome.err
+    assert asked_for == [device]
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "3"
+    assert devices.device().type == ("cuda" if visible else "cpu")  # who calls a workload outside a trial may use it
+
+
+def test_a_row_is_debugged_where_it_can_be_and_on_no_gpu_if_its_trial_was_granted_none(
+    asked_for: list[str], storage: Path, tmp_path: Path, call: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    asked = small_space(
+        **{**ROWS, "axes": {"overlap_angle": [30.0, 60.0]}},
+        resources={"where": [{"overlap_angle": 60.0, "gpus_per_trial": 1}]},
+    )
+    call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--executor", "inline")
+    found = open_sweep("small", storage)
+    for cell, visible, device in ((0, True, "cpu"), (1, True, "cuda"), (1, False, "cpu")):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda visible=visible: visible)
+        assert status.one_row(found, found.cells.ids[cell], None)["status"] == "ok"
+        assert asked_for[-1] == device
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        small_space(**ROWS),
+        small_space(**{**ROWS, "fixed": {"dim": 6, "engine": "flow"}}),
+        {
+            "name": "small",
+            "workload": "linear_spectrum",
+            "axes": {"finetune_lr": [0.1]},
+            "fixed": {"engine": "network", "finetune_steps": 3, "dim": 3},
+        },
+        language_space({"pretrain_length": [1280], "finetune_lr": [1e-3]}),
+    ],
+    ids=["network", "flow", "spectrum", "language"],
+)
+def test_a_gpu_that_torch_does_not_see_halts_the_sweep_in_one_line_and_it_goes_on_without(
+    asked: dict[str, Any], storage: Path, tmp_path: Path, call: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    arguments = ("--storage", storage, *QUIET, "--executor", "inline")
+    path = written(tmp_path, {**asked, "resources": {"gpus_per_trial": 1}})
+    halted = call("run", path, *arguments)
+    assert halted.code == 2
+    line = halted.err.splitlines()[-1]
+    assert line.startswith(LINE), halted.err
+    assert "CUDA_VISIBLE_DEVICES=7); install a build of torch for this GPU's driver and resume, or " in line
+    assert open_sweep("small", storage).results().empty
+    advised = re.search(r"without a GPU: raysweep run … (--set \S+) ", line)
+    assert advised, line
+    mended = call("run", path, *arguments, *advised[1].split())
+    assert mended.code == 0, mended.err
+    assert set(open_sweep("small", storage).results()["status"]) == {"ok"}
+
+
+FOUR_GPUS = """
+import sys
+import ray
+from raysweep.main import main
+ray.init(address="local", num_cpus=4, num_gpus=4, include_dashboard=False, log_to_driver=False, configure_logging=False)
+for space in sys.argv[2:]:
+    try:
+        main(["run", space, "--storage", sys.argv[1], "--executor", "ray", "--no-report", "--tracking-uri", "none"])
+    except SystemExit as stop:
+        print(stop.code, flush=True)
+    else:
+        print(0, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_on_ray_trials_and_the_workers_of_gangs_see_the_gpus_they_were_granted_and_no_other(
+    sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
+    for name in ("see", "unseen"):
+        (tmp_path / name).mkdir()
+    where = [
+        {"x": 1, "gpus_per_trial": 1},
+        {"x": 2, "gpus_per_trial": 3, "gang": 1},
+        {"x": 3, "gpus_per_trial": 4},
+        {"x": 4, "gpus_per_trial": 4, "gang": 2},
+        {"x": 5, "gang": 2},
+    ]
+    axes = {
+        "x": [*range(6)],
+        "behaviour": ["see", "look", "look", "look", "look", "see"],
+        "seconds": [200, 0, 0, 0, 0, 0],
+    }  # the rows of the first are trials, one after the other in one process
+    asked = sandbox_space(
+        tmp_path, [], axes=axes, zip=[list(axes)], fixed={"folder": str(tmp_path)}, seeds=4, resources={"where": where}
+    )
+    paths = [
+        written(tmp_path / "see", asked),
+        written(tmp_path / "unseen", small_space(**ROWS, resources={"gpus_per_trial": 1})),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", FOUR_GPUS, str(storage), *map(str, paths)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        env={name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"},
+    )
+    assert done.stdout.split() == ["0", "2"], done.stderr
+    assert done.stderr.splitlines()[-1].startswith(LINE), done.stderr
+    seen: dict[int, list[str]] = {}
+    for path in tmp_path.glob("*-*-*"):
+        seen.setdefault(int(path.name.split("-")[1]), []).extend(path.read_text().split("\n")[:-1])
+    assert {x: len(found) for x, found in seen.items()} == dict.fromkeys(range(6), 4)
+    for x, count in ((0, 0), (1, 1), (2, 3), (3, 1), (4, 2), (5, 0)):
+        for found in seen[x]:
+            ids = found.split(",") if found else []
+            assert len(set(ids)) == count, (x, seen[x])
+            assert set(ids) <= set("0123")
+    for x, workers in ((3, 4), (4, 2)):  # the workers of a gang hold different ones
+        assert len(set(seen[x])) == workers, seen[x]

@@ -1,0 +1,90 @@
+"""A workload's metrics are numbers, one for each row; what is none fails by the name of the metric and of the row."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from raysweep import workloads
+from raysweep.trial import trial
+from raysweep.workloads.declaration import Cost, Metric, Parameter, Workload
+
+COLUMNS = {"x": np.array([0.5, 1.5, 2.5]), "fast": np.array([True, False, True], dtype=object)}
+SEEDS = np.array([7, 8, 9])
+
+Returned = Callable[[Any, Any], dict[str, np.ndarray]]
+
+
+@pytest.fixture
+def returned(monkeypatch: pytest.MonkeyPatch) -> Returned:
+    """Metrics of three rows by a workload that returns these values of loss, and this status."""
+
+    def of(values: Any, status: Any = None) -> dict[str, np.ndarray]:
+        module = ModuleType("returning")
+        words = ["ok"] * 3 if status is None else status
+        vars(module)["compute"] = lambda columns, seeds: ({"fine": np.zeros(3), "loss": values}, words)
+        monkeypatch.setitem(sys.modules, "returning", module)
+        workload = Workload(
+            name="returning",
+            summary="",
+            identity_version=1,
+            compute="returning:compute",
+            sources=(),
+            parameters=(Parameter("x", float, 0.0, "x"), Parameter("fast", bool, False, "fast")),
+            metrics=(Metric("fine", ""), Metric("loss", "")),
+            cost=lambda columns: Cost(0.0, 0.0),
+        )
+        monkeypatch.setattr(workloads, "get", {"returning": workload}.__getitem__)
+        return trial.compute("returning", COLUMNS, SEEDS, "")[0]
+
+    return of
+
+
+@pytest.mark.parametrize("values", [[1.0, 2, np.float32(3)], (1, 2, 3), np.array([1, 2, 3], dtype=object)])
+def test_any_sequence_of_numbers_is_a_metric(values: Any, returned: Returned) -> None:
+    assert returned(values)["loss"].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([1.0, [2.0, 3.0], 4.0], "got [2.0, 3.0] in the row x = 1.5, fast = false, seed = 8"),
+        ([[1.0], [2.0], [3.0]], "got [1.0] in the row x = 0.5, fast = true, seed = 7"),
+        (np.zeros((3, 2)), "in the row x = 0.5, fast = true, seed = 7"),
+        ([1.0, 2.0, None], "got None in the row x = 2.5, fast = true, seed = 9"),
+        (["1", 2.0, 3.0], "got '1' in the row x = 0.5, fast = true, seed = 7"),
+        ([1.0, 2j, 3.0], "got 2j in the row x = 1.5"),
+        ([1.0, {"a": 1}, 3.0], "got {'a': 1} in the row x = 1.5"),
+    ],
+)
+def test_a_value_that_is_no_number_is_said_with_its_row(values: Any, said: str, returned: Returned) -> None:
+    with pytest.raises(RuntimeError) as wrong:
+        returned(values)
+    assert "expected one number as the metric loss" in str(wrong.value)
+    assert said in str(wrong.value)
+
+
+@pytest.mark.parametrize("values", [0.5, None, "abc", np.float64(1), [1.0, 2.0], {"a": 1, "b": 2, "c": 3}, np.zeros(4)])
+def test_a_wrong_number_of_values_is_said_with_the_metric(values: Any, returned: Returned) -> None:
+    with pytest.raises(RuntimeError, match="^returning: expected 3 numbers as the metric loss, one for each row, got "):
+        returned(values)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("ok", "expected 3 words as the status, got 'ok'"),
+        (["ok"] * 2, "expected 3 words as the status"),
+        (["ok", "good", "ok"], "returned the status 'good'"),
+        (["ok", ["ok"], "ok"], "returned the status ['ok']"),
+    ],
+)
+def test_a_status_is_a_known_word_for_each_row(status: Any, said: str, returned: Returned) -> None:
+    with pytest.raises(RuntimeError) as wrong:
+        returned([1.0, 2.0, 3.0], status)
+    assert said in str(wrong.value)

@@ -1,0 +1,457 @@
+"""The language workload end to end: pretrained once, perturbed and fine-tuned many times."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from spaces import language_space
+
+import raysweep
+from raysweep.fits.draws import usable
+from raysweep.stages.store import Store
+from raysweep.workloads.declaration import column
+from raysweep.workloads.language import (
+    PARAMETERS,
+    WORKLOAD,
+    classification,
+    finetuning,
+    model,
+    schedules,
+    stages,
+    tasks,
+    training,
+    tree,
+)
+from raysweep.workloads.language.compute import compute
+from raysweep.workloads.language.grammar import Grammar
+from raysweep.workloads.language.shapes import shape_of
+
+STEP = 8 * 16  # tokens
+QUICK: dict[str, Any] = {
+    "width": 16,
+    "depth": 1,
+    "context": 16,
+    "pretrain_batch": 8,
+    "finetune_batch": 8,
+    "pretrain_length": 40.0 * STEP,
+    "finetune_steps": 6,
+    "evaluation_tokens": 512,
+}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def table(*rows: dict[str, Any]) -> dict[str, np.ndarray]:
+    defaults = {p.name: p.default for p in PARAMETERS} | QUICK
+    return {p.name: column(p, [(defaults | row)[p.name] for row in rows]) for p in PARAMETERS}
+
+
+def row(**parameters: Any) -> dict[str, Any]:
+    return {name: values[0] for name, values in table(parameters).items()}
+
+
+def files(store: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in (store / "entries").iterdir()}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("store")
+
+
+def test_rates_noises_and_targets_of_one_checkpoint_share_its_pretraining(tmp_path):
+    rows = [
+        {"finetune_lr": 1e-3},
+        {"finetune_lr": 3e-3},
+        {"noise": 1.0, "finetune_steps": 0},
+        {"target": "grammar:1", "overlap": 0.5},
+        {"early_stopping": 2},
+        {"evaluation_tokens": 256},
+        {"pretrain_length": 20.0 * STEP},
+    ]
+    compute(table(*rows), np.zeros(len(rows), int), Store(tmp_path))
+    assert len(Store(tmp_path).stages()) == 2
+    before = files(tmp_path)
+    compute(table({"finetune_lr": 1e-2}, {"finetune_lr": 2e-2, "noise": 0.3}), np.zeros(2, int), Store(tmp_path))
+    assert files(tmp_path) == before
+    compute(table({}), np.ones(1, int), Store(tmp_path))
+    assert len(Store(tmp_path).stages()) == 3
+
+
+def test_a_row_does_not_depend_on_the_rows_beside_it(store):
+    rows = [{"finetune_lr": 1e-3}, {"finetune_lr": 1e-2, "noise": 0.5}, {"noise": 2.0, "finetune_steps": 0}]
+    together, status = compute(table(*rows), np.array([0, 1, 1]), Store(store))
+    for index, seed in enumerate((0, 1, 1)):
+        alone, own = compute(table(rows[index]), np.array([seed]), Store(store))
+        assert own[0] == status[index]
+        for name, values in alone.items():
+            np.testing.assert_array_equal(values[0], together[name][index])
+
+
+def test_without_noise_and_steps_nothing_changes(store):
+    metrics, status = compute(table({"finetune_steps": 0}), np.zeros(1, int), Store(store))
+    assert status[0] == "ok"
+    assert metrics["sensitivity"][0] == metrics["distance_moved"][0] == 0
+    assert metrics["finetune_loss"][0] == metrics["finetune_loss_before"][0]
+
+
+def test_noise_moves_by_its_strength_and_hurts(store):
+    rows = [{"noise": noise, "finetune_steps": 0} for noise in (0.5, 1.0, 4.0)]
+    metrics, _ = compute(table(*rows), np.zeros(3, int), Store(store))
+    parts = model.parts(shape_of(row()))
+    expected = np.sqrt(sum(part.size * part.deviation**2 for part in parts))
+    np.testing.assert_allclose(metrics["distance_moved"] / [0.5, 1, 4], expected, rtol=0.05)
+    assert (np.diff(metrics["pretrain_loss_after"]) > 0).all()
+    assert metrics["sensitivity"][2] > 0.1
+
+
+def test_pretraining_learns_and_stays_above_the_entropy(store):
+    lengths = [{"pretrain_length": float(steps * STEP), "finetune_steps": 0} for steps in (10, 40, 160)]
+    metrics, _ = compute(table(*lengths), np.zeros(3, int), Store(store))
+    assert (np.diff(metrics["pretrain_loss"]) < -0.05).all()
+    assert metrics["pretrain_loss"][-1] > Grammar(0.0).entropy()
+    assert (metrics["epochs"] == 0).all()
+
+
+def test_fine_tuning_learns_the_target_and_a_rate_too_large_diverges(store):
+    rates = [{"finetune_lr": rate, "finetune_steps": 30} for rate in (1e-6, 2e-3, 1e4)]
+    metrics, status = compute(table(*rates), np.zeros(3, int), Store(store))
+    assert status.tolist() == ["ok", "ok", "diverged"]
+    assert metrics["finetune_loss"][1] < metrics["finetune_loss_before"][1] - 0.05
+    assert metrics["finetune_loss"][0] == pytest.approx(metrics["finetune_loss_before"][0], abs=5e-3)
+
+
+def test_early_stopping_keeps_weights_at_least_as_good_on_validation(store):
+    rows = [
+        {"finetune_lr": 0.02, "finetune_steps": 20, "finetune_schedule": "constant", "early_stopping": looks}
+        for looks in (0, 5)
+    ]
+    metrics, _ = compute(table(*rows), np.zeros(2, int), Store(store))
+    assert metrics["finetune_loss_validation"][1] <= metrics["finetune_loss_validation"][0]
+
+
+def test_early_stopping_keeps_each_model_s_best_look():
+    losses = iter(np.array([[3.0, 1.0], [2.0, 2.0], [5.0, 0.5]]))
+    state = training.State.fresh(np.zeros((2, 3)))
+    best = finetuning.Best(state, lambda flat: (next(losses), np.zeros(2)), {10, 20, 30})
+    for step in range(1, 31):
+        state.flat = torch.full((2, 3), float(step), dtype=torch.float64)
+        state.step = step
+        best(state)
+    assert best.flat[:, 0].tolist() == [20, 30]
+
+
+def test_a_training_loss_that_ends_above_its_start_is_a_metric_and_no_status(tmp_path):
+    """Overtraining itself: the longer the pretraining, the lower the start, until the same rate ends above it."""
+    lengths = [5, 640]
+    space = language_space(
+        {"pretrain_length": [steps * STEP for steps in lengths], "finetune_lr": [0.0192]},
+        {"target": "grammar:0.1", "finetune_steps": 30},
+        seeds=2,
+    )
+    frame = raysweep.run(
+        space, storage=tmp_path, executor="inline", tracking_uri="none", report=False, say=lambda line: None
+    ).results()
+    assert frame["status"].tolist() == ["ok"] * 4
+    risen = frame.groupby("pretrain_length")["finetune_training_loss_rise"].agg(["min", "max"]).to_numpy()
+    assert risen[0].max() < -0.5
+    assert risen[1].min() > 0.05
+    used, dropped = usable(frame, "finetune_loss", ["pretrain_length", "seed"])  # what means and fits are made from
+    assert (len(used), dropped) == (4, {})
+    assert frame["finetune_loss"].max() < 6
+
+
+def test_how_far_a_training_loss_rose_says_what_held_out_text_says(store):
+    """Fine-tuned on the source itself: nothing to gain, at small rates nothing lost, at large ones what was learned."""
+    kinds = [
+        (1e-6, "constant"),
+        (1e-5, "constant"),
+        (1e-4, "cosine"),
+        (3e-4, "cosine"),
+        (5e-4, "constant"),
+        (5e-3, "constant"),
+        (5e-3, "cosine"),
+        (3e-2, "constant"),
+    ]
+    rows = [
+        {
+            "overlap": 1.0,
+            "finetune_lr": rate,
+            "finetune_steps": 30,
+            "finetune_schedule": schedule,
+            "pretrain_length": 160.0 * STEP,
+        }
+        for rate, schedule in kinds
+    ]
+    for seed in range(3):
+        metrics, status = compute(table(*rows), np.full(len(rows), seed), Store(store))
+        assert status.tolist() == ["ok"] * 8
+        for name in ("finetune_training_loss_rise", "sensitivity"):
+            assert metrics[name][:5].max() < 0.1 < metrics[name][5:].min()
+
+
+def test_a_rise_is_that_of_the_same_batches():
+    text = np.random.default_rng(0).standard_normal((10, 1))  # batches differ by far more than any rise
+    rise = np.array([-1.0, 0.0, 1e-6, 50.0, np.nan, np.inf])
+    np.testing.assert_allclose(training.mean_rise(text, text + rise), rise, atol=1e-14)
+    assert np.isnan(training.mean_rise(text + np.inf, text + np.inf))
+
+
+def test_what_early_stopping_keeps_is_what_is_judged(store):
+    """Weight decay so strong that, once warmed up, weights double each step until they are no numbers. What was kept
+    before is a model as any other, and the loss that rose is that of what was kept."""
+    rows = [
+        {
+            "finetune_weight_decay": 3e3,
+            "finetune_schedule": "constant_warmup",
+            "finetune_steps": 200,
+            "pretrain_length": 160.0 * STEP,
+            "early_stopping": looks,
+        }
+        for looks in (0, 200, 1)
+    ]
+    metrics, status = compute(table(*rows), np.zeros(3, int), Store(store))
+    assert status.tolist() == ["diverged", "ok", "diverged"]  # of the last the one look comes when all is lost
+    kept = {name: values[1] for name, values in metrics.items()}
+    moved = kept["finetune_loss"] - kept["finetune_loss_before"]
+    assert abs(moved) < 0.5
+    assert kept["finetune_training_loss_rise"] == pytest.approx(moved, abs=0.1)
+
+
+def test_a_pretraining_that_ends_above_its_start_is_ok_and_one_without_a_finite_loss_is_not(tmp_path):
+    """Finite all along (2), or until a number is none (1e30); trained, perturbed or looked at with Hessians."""
+    rows = [
+        {"pretrain_lr": rate, **then}
+        for rate in (2.0, 1e30, 2e-3)
+        for then in ({}, {"noise": 1.0, "finetune_steps": 0}, {"finetune_steps": 0, "sharpness_iterations": 4})
+    ]
+    metrics, status = compute(table(*rows), np.zeros(len(rows), int), Store(tmp_path))
+    assert status.tolist() == ["ok"] * 3 + ["diverged"] * 3 + ["ok"] * 3
+    assert len(Store(tmp_path).stages()) == 3
+    rise = metrics["pretrain_training_loss_rise"]
+    assert metrics["pretrain_loss"][0] > 6.5  # it began at 6.4
+    assert (rise[:3] == rise[0]).all()
+    assert rise[0] > 1
+    assert (rise[6:] < -0.2).all()
+    before = files(tmp_path)
+    _, again = compute(table(*rows), np.zeros(len(rows), int), Store(tmp_path))
+    assert again.tolist() == status.tolist()
+    assert files(tmp_path) == before
+
+
+def test_what_a_pretraining_did_to_its_training_loss_is_measured_once(tmp_path, monkeypatch):
+    measured, measure = [], training.last_losses
+    monkeypatch.setattr(training, "last_losses", lambda *asked: measured.append(asked) or measure(*asked))
+    for schedule in ("cosine", "wsd"):
+        asked = table({"finetune_steps": 0, "pretrain_schedule": schedule})
+        first, _ = compute(asked, np.zeros(1, int), Store(tmp_path))
+        assert len(measured) == 2  # at its start and at its end; a trunk of wsd is not looked at
+        again, _ = compute(asked, np.zeros(1, int), Store(tmp_path))
+        assert len(measured) == 2
+        measured.clear()
+        assert again["pretrain_training_loss_rise"] == first["pretrain_training_loss_rise"] < -0.2
+
+
+def test_a_pretraining_that_was_stored_when_a_rise_was_divergence_is_read_as_what_it_is(tmp_path):
+    parameters = row(pretrain_lr=2.0)
+    now, then = Store(tmp_path / "now"), Store(tmp_path / "then")
+    entry, stage = stages.pretrained(parameters, 0, now), tree.identity(parameters, 0)
+    kept = {key: value for key, value in entry.meta.items() if key != "training_loss_rise"}
+    then.publish(stage, entry.tensors(), {**kept, "diverged": True}, tree.describe(parameters, 0, "pretrain"))
+    expected, _ = compute(table({"pretrain_lr": 2.0}), np.zeros(1, int), now)
+    metrics, status = compute(table({"pretrain_lr": 2.0}), np.zeros(1, int), then)
+    assert status.tolist() == ["ok"]
+    for name, values in metrics.items():
+        np.testing.assert_array_equal(values, expected[name])
+
+
+def test_losses_stand_as_perplexities_too(store):
+    rows = [{}, {"noise": 0.5, "finetune_steps": 0}, {"noise": 1e4, "finetune_steps": 0}]
+    metrics, status = compute(table(*rows), np.zeros(3, int), Store(store))
+    assert status.tolist() == ["ok"] * 3
+    for loss, perplexity in (
+        ("pretrain_loss", "pretrain_perplexity"),
+        ("finetune_loss", "finetune_perplexity"),
+        ("pretrain_loss_after", "pretrain_perplexity_after"),
+    ):
+        np.testing.assert_allclose(np.log(metrics[perplexity][:2]), metrics[loss][:2], rtol=1e-12)
+    np.testing.assert_allclose(
+        metrics["sensitivity_perplexity"][:2],
+        np.exp(metrics["pretrain_loss_after"][:2]) - np.exp(metrics["pretrain_loss"][:2]),
+        rtol=1e-12,
+    )
+    assert np.isfinite(metrics["sensitivity"][2])  # finite, though no float64 holds its perplexity
+    assert metrics["sensitivity_perplexity"][2] == np.inf
+
+
+def test_stored_pretrainings_keep_their_names_when_rows_change(store):
+    """These ids were published by version 3 of the rows."""
+    usual = {parameter.name: parameter.default for parameter in PARAMETERS}
+    assert tree.identity(usual, 0) == "394c1c97c14c486d"
+    assert tree.identity({**usual, "pretrain_schedule": "wsd", "pretrain_dropout": 0.1}, 1, 16) == "86835844ab81f163"
+
+
+def test_repetition_is_reported_in_epochs(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("\n\n".join(f"the number {number} is followed by {number + 1}" for number in range(600)))
+    parameters = {"source": f"file:{text}", "target": f"file:{text}"}
+    metrics, _ = compute(table(parameters), np.zeros(1, int), Store(tmp_path / "store"))
+    tokens = 0.9 * text.stat().st_size
+    assert metrics["epochs"][0] == pytest.approx(40 * STEP / tokens, rel=0.05)
+    assert metrics["finetune_epochs"][0] == pytest.approx(6 * STEP / tokens, rel=0.05)
+
+
+def test_an_interrupted_pretraining_goes_on_from_its_checkpoint_to_the_same_weights(tmp_path, monkeypatch):
+    whole = stages.pretrained(row(), 0, Store(tmp_path / "whole")).tensors()
+    monkeypatch.setattr(stages, "CHECKPOINT_SECONDS", 0.0)
+    text, real = Grammar(0.0), Grammar.sequences
+    seen: list[int] = []
+
+    def failing(self, split, seed, role, first, count, length):
+        seen.append(first // 8)
+        if len(seen) == 26:
+            raise KeyboardInterrupt
+        return real(self, split, seed, role, first, count, length)
+
+    monkeypatch.setattr(Grammar, "sequences", failing)
+    with pytest.raises(KeyboardInterrupt):
+        stages.pretrained(row(), 0, Store(tmp_path / "cut", lease_seconds=1))
+    seen.append(-1)
+    again = stages.pretrained(row(), 0, Store(tmp_path / "cut", lease_seconds=1)).tensors()
+    resumed = seen[seen.index(-1) + 1 :]
+    assert 20 <= resumed[0] <= 25  # not from the start
+    assert resumed[-1] == 39
+    assert text.digest
+    for name, values in whole.items():
+        np.testing.assert_array_equal(values, again[name])
+
+
+def test_wsd_lengths_share_a_trunk_and_end_as_if_trained_in_one_go(tmp_path):
+    lengths = [{"pretrain_schedule": "wsd", "pretrain_length": float(steps * STEP)} for steps in (100, 150, 200)]
+    store = Store(tmp_path)
+    compute(table(*lengths), np.zeros(3, int), store)
+    described = [tree.stages(row(**parameters), 0) for parameters in lengths]
+    assert set(store.stages()) == {stage for tree in described for stage, _, _ in tree}
+    tokens = {stage: tokens for tree in described for stage, _, tokens in tree}
+    assert sum(tokens.values()) < 0.6 * (100 + 150 + 200) * STEP
+
+    parameters = row(**lengths[1])
+    shape, text = shape_of(parameters), Grammar(0.0)
+    state = training.State.fresh(model.initial(shape, 0)[None])
+    recipe = training.Recipe(
+        shape,
+        np.array([parameters["pretrain_lr"]]),
+        schedules.trunk_and_anneal(150)[1],
+        parameters["pretrain_weight_decay"],
+    )
+    training.train(state, recipe, lambda step: text.sequences("train", 0, "pretrain", 8 * step, 8, 16), 150)
+    entry = store.fetch(described[1][-1][0])
+    np.testing.assert_array_equal(stages.flat_of(entry.tensors(), shape), state.flat.numpy())
+
+
+def test_what_decides_a_pretraining_is_in_its_identity_and_nothing_else():
+    base = tree.identity(row(), 0)
+    assert tree.identity(row(finetune_lr=0.5, noise=3.0, target="grammar:1", finetune_steps=99), 0) == base
+    for changes in (
+        {"pretrain_length": 80.0 * STEP},
+        {"source": "grammar:0.1"},
+        {"pretrain_lr": 1e-3},
+        {"depth": 2},
+        {"pretrain_schedule": "constant"},
+    ):
+        assert tree.identity(row(**changes), 0) != base
+    assert tree.identity(row(), 1) != base
+    assert tree.identity(row(width=32), 0) == tree.identity(row(width=0), 0)  # the preset's own
+
+
+def test_curvature_is_measured_where_it_is_asked_for(store):
+    rows = [{"noise": noise, "finetune_steps": 0, "sharpness_iterations": 12} for noise in (0.02, 0.0)]
+    metrics, _ = compute(table(*rows), np.zeros(2, int), Store(store))
+    assert metrics["sharpness"][0] == metrics["sharpness"][1] > 0
+    assert metrics["quadratic_sensitivity"][0] == pytest.approx(metrics["sensitivity"][0], abs=5e-3)
+    assert metrics["quadratic_sensitivity"][1] == 0
+    without, _ = compute(table({"finetune_steps": 0}), np.zeros(1, int), Store(store))
+    assert np.isnan(without["sharpness"][0])
+
+
+def test_every_metric_that_is_declared_is_delivered(store):
+    metrics, _ = compute(table({}), np.zeros(1, int), Store(store))
+    assert list(metrics) == WORKLOAD.metric_names()
+    assert all(
+        np.isfinite(values[0])
+        for name, values in metrics.items()
+        if name not in ("sharpness", "hessian_trace", "quadratic_sensitivity", "finetune_accuracy")
+    )
+
+
+def test_a_task_is_learned_and_scored_by_its_classes(tmp_path):
+    words = np.random.default_rng(0).integers(97, 123, (200, 6)).astype(np.uint8)
+    lines = [
+        {"text": word.tobytes().decode() + "!?"[n % 2], "label": ("yes", "no")[n % 2]} for n, word in enumerate(words)
+    ]
+    (tmp_path / "task.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    rows = [
+        {"target": f"task:{tmp_path}/task.jsonl", "width": 32, "finetune_batch": 16, "finetune_steps": steps}
+        for steps in (2, 150)
+    ]
+    metrics, status = compute(table(*rows), np.zeros(2, int), Store(tmp_path / "store"))
+    assert status.tolist() == ["ok", "ok"]
+    assert metrics["finetune_loss"][1] < 0.5 * metrics["finetune_loss"][0]
+    assert metrics["finetune_accuracy"][1] > 0.9
+    assert metrics["finetune_epochs"][1] == 150 * 16 / 160
+
+
+def test_class_likelihoods_are_normalized_by_length():
+    """Against the sum over the label's tokens, one sequence at a time."""
+    shape = shape_of(row(context=24))
+    flat = torch.tensor(model.initial(shape, 0))[None] * 5
+    labels = (b"yes", b"certainly not")
+    asked = np.stack([tasks.sequence(b"is it so?", label, 24) for label in labels])[None]
+    scored = classification.score(flat, asked, np.array([1]), shape)
+    likelihoods = []
+    for label in labels:
+        text = b"is it so?" + tasks.BETWEEN
+        tokens = torch.tensor(list(text + label))
+        scores = model.logits(model.named(flat, shape), tokens[None, :-1], shape)[0].log_softmax(-1)
+        own = [float(scores[at - 1, tokens[at]]) for at in range(len(text), len(tokens))]
+        likelihoods.append(np.mean(own))
+    probabilities = np.exp(likelihoods) / np.exp(likelihoods).sum()
+    assert scored.loss[0] == pytest.approx(-np.log(probabilities[1]), rel=1e-5)
+    assert scored.accuracy[0] == float(probabilities[1] > 0.5)
+
+
+def test_what_a_dry_run_asks_imports_no_torch():
+    code = (
+        "import sys; from raysweep.workloads.language import WORKLOAD, tree, costs, corpus; "
+        "p = {q.name: q.default for q in WORKLOAD.parameters}; WORKLOAD.check(p); tree.stages(p, 0); "
+        "sys.exit(any(name in sys.modules for name in ('torch', 'scipy', 'pandas')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_rows_trained_side_by_side_are_those_trained_in_turn(store):
+    """Stated tolerance, float32: 2e-3 nats after 10 steps, and the same status."""
+    rates = [
+        {"finetune_lr": rate, "noise": noise, "finetune_steps": 10, "early_stopping": 2}
+        for rate, noise in ((3e-4, 0.0), (1e-3, 0.5), (1e7, 0.0), (2e-3, 0.0))
+    ]
+    rows = [row(**parameters) for parameters in rates]
+    base = stages.flat_of(stages.pretrained(rows[0], 0, Store(store)).tensors(), shape_of(rows[0]))
+    for fused, alone in zip(finetuning.run(base, rows, 0, size=4), finetuning.run(base, rows, 0, size=1), strict=True):
+        assert fused[1] == alone[1]
+        if alone[1] == "ok":
+            assert fused[0] == pytest.approx(alone[0], abs=2e-3, nan_ok=True)

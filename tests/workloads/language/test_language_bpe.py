@@ -1,0 +1,310 @@
+"""Text in tokens learned from it: what they can say, on what they are trained, and what pins them."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from raysweep.stages.store import Store
+from raysweep.workloads.declaration import column
+from raysweep.workloads.language import PARAMETERS, WORKLOAD, bpe, cache, corpus, splitting, tree
+from raysweep.workloads.language.compute import compute
+
+WORDS = ("learning", "rates", "fall", "while", "models", "grow", "and", "losses", "do", "not", "always", "follow")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv(cache.VARIABLE, str(folder))
+    for kept in (corpus._load, corpus._vocabulary):
+        kept.cache_clear()
+    return folder
+
+
+def documents(count: int = 60, seed: int = 0) -> list[bytes]:
+    stream = np.random.default_rng(seed)
+    return [" ".join(stream.choice(WORDS, 80)).encode() for _ in range(count)]
+
+
+@pytest.fixture
+def lines(tmp_path) -> Path:
+    path = tmp_path / "lines.jsonl"
+    path.write_text("\n".join(json.dumps({"text": document.decode()}) for document in documents()))
+    return path
+
+
+@pytest.fixture
+def words() -> bpe.Vocabulary:
+    return bpe.vocabulary(300, splitting.split(documents()), "bpe:300:here")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "\0",
+        "learning rates\r\n\tfall",
+        "Grüße, 世界 🎉 \u200d é",
+        "<|endoftext|>",
+        "a" * 5000,
+        "\ufeff\ufffd",
+        "".join(map(chr, [*range(0xD800), *range(0xE000, 0x2FFFF, 7), 0x10FFFF])),
+    ],
+)
+def test_any_text_is_said_and_read_back(words, text):
+    tokens = words.encode(text.encode())
+    assert words.decode(tokens) == text
+    assert words.separator not in tokens
+    assert words.token_bytes()[tokens].sum() == len(text.encode())
+
+
+def test_learned_tokens_are_fewer_than_bytes_and_documents_end_with_the_last_one(words):
+    made = documents()
+    joined = words.join(made)
+    assert len(joined) < sum(map(len, made)) / 2
+    assert joined.dtype == np.uint16
+    assert (joined == words.separator).sum() == len(made)
+    parts = np.split(joined, np.flatnonzero(joined == words.separator) + 1)[:-1]
+    assert [words.decode(part).encode() for part in parts] == made
+
+
+def test_tokens_are_learned_on_the_training_documents_of_the_source_alone(lines):
+    before = corpus.load(f"bpe:300:file:{lines}")
+    own = corpus.documents(f"file:{lines}")
+    held = own.splits["test"][0]
+    changed = splitting.Documents(
+        "other", {**own.splits, "test": [held + b" zebras quagga xylophones"] * 9, "validation": [b"zebras " * 99]}
+    )
+    assert bpe.vocabulary(300, changed, "x").digest == bpe.vocabulary(300, own, "x").digest
+    target = lines.with_name("target.txt")
+    target.write_text("\n\n".join(f"zebras {n} quagga xylophones" * 20 for n in range(40)))
+    for name in (f"file:{target}", "file:" + str(lines)):
+        read = corpus.load(name, f"bpe:300:file:{lines}")
+        assert len(read.token_bytes) == 300
+        np.testing.assert_array_equal(read.token_bytes, before.token_bytes)
+    pieces = corpus.load(f"file:{target}", f"bpe:300:file:{lines}").splits["train"]
+    own_words = corpus._vocabulary(f"bpe:300:file:{lines}", ("any",))[1]
+    assert own_words.decode(pieces[:40]).startswith("zebras ")
+
+
+def test_another_process_learns_the_same_tokens(lines, tmp_path):
+    code = (
+        "import sys; from raysweep.workloads.language import corpus; "
+        "text = corpus.load(sys.argv[1]); print(text.digest, *text.splits['test'][:50])"
+    )
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code, f"bpe:300:file:{lines}"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={
+                **os.environ,
+                cache.VARIABLE: str(tmp_path / f"cache{threads}"),
+                "RAYON_NUM_THREADS": threads,
+                "PYTHONHASHSEED": threads,
+            },
+        ).stdout
+        for threads in ("1", "2")
+    ]
+    own = corpus.load(f"bpe:300:file:{lines}")
+    assert said[0] == said[1] == " ".join(map(str, [own.digest, *own.splits["test"][:50]])) + "\n"
+
+
+def test_stages_know_text_and_vocabulary(lines):
+    base = {p.name: p.default for p in PARAMETERS}
+    names = [f"file:{lines}", f"bpe:300:file:{lines}", f"bpe:310:file:{lines}"]
+    first = [tree.identity({**base, "source": name}, 0) for name in names]
+    assert len(set(first)) == 3
+    lines.write_text(lines.read_text() + "\n" + json.dumps({"text": "one more document that differs from the others"}))
+    assert not set(first) & {tree.identity({**base, "source": name}, 0) for name in names}
+
+
+def test_what_is_kept_is_read_again_as_json_and_learned_again_where_it_is_damaged(lines, own_cache, monkeypatch):
+    name = f"bpe:300:file:{lines}"
+    first = {part: np.array(tokens) for part, tokens in corpus.load(name).splits.items()}
+    kept = sorted(path for path in own_cache.iterdir())
+    assert [path.suffix for path in kept] == [".json", *[".npy", ".sha256"] * 3]
+    assert json.loads(json.loads(kept[0].read_text())["content"])["model"]["merges"]
+
+    trained = []
+    monkeypatch.setattr(bpe, "_train", lambda *a, own=bpe._train: trained.append(1) or own(*a))
+
+    def again() -> None:
+        corpus._load.cache_clear()
+        corpus._vocabulary.cache_clear()
+        for part, tokens in corpus.load(name).splits.items():
+            np.testing.assert_array_equal(tokens, first[part])
+
+    again()
+    assert not trained
+    for path in kept:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    again()
+    assert trained == [1]
+    monkeypatch.setenv(cache.VARIABLE, "/proc/nowhere")
+    again()
+    assert trained == [1, 1]
+
+
+def test_losses_are_given_per_byte_so_that_vocabularies_compare(lines, tmp_path):
+    """The same nats for the whole text, over its bytes instead of its tokens, both counted here."""
+    common = {
+        "width": 16,
+        "depth": 1,
+        "context": 16,
+        "pretrain_batch": 8,
+        "pretrain_length": 128.0,
+        "finetune_steps": 0,
+        "evaluation_tokens": 10**6,
+        "target": f"file:{lines}",
+    }
+    for source in (f"file:{lines}", f"bpe:300:file:{lines}"):
+        row = {p.name: p.default for p in PARAMETERS} | common | {"source": source}
+        columns = {p.name: column(p, [row[p.name]]) for p in PARAMETERS}
+        metrics, status = compute(columns, np.zeros(1, int), Store(tmp_path / "store"))
+        assert status[0] == "ok"
+        own = corpus.documents(f"file:{lines}").splits["test"]
+        text_bytes = sum(len(document) + 1 for document in own)
+        tokens = len(corpus.load(source).splits["test"])
+        for name in ("pretrain_loss_after", "finetune_loss"):
+            assert metrics[f"{name}_per_byte"][0] == pytest.approx(metrics[name][0] * tokens / text_bytes, rel=0.02)
+
+
+def test_a_task_is_asked_in_the_source_s_tokens(lines, tmp_path):
+    path = tmp_path / "task.jsonl"
+    path.write_text(
+        "\n".join(json.dumps({"text": f"do models grow {n}", "label": ("always", "not")[n % 2]}) for n in range(40))
+    )
+    task = corpus.load(f"task:{path}", f"bpe:300:file:{lines}")
+    asked, truth = task.questions("test", 4, 24)
+    words = corpus._vocabulary(f"bpe:300:file:{lines}", ("any",))[1]
+    for example, right in zip(asked, truth, strict=True):
+        answers = {words.decode(row[row >= 0]) for row in example}
+        assert answers == {"always", "not"}
+        assert words.decode(example[right][example[right] >= 0]) == ("always", "not")[right]
+        assert words.decode(-1 - example[0][example[0] < 0]).startswith("do models grow ")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "key", "says"),
+    [
+        ("bpe:100:file:{lines}", "file:{lines}", "fixed.source", "vocabulary of 258 to 65,536"),
+        ("bpe:many:file:{lines}", "file:{lines}", "fixed.source", "bpe:VOCABULARY:TEXT"),
+        ("bpe:300:", "file:{lines}", "fixed.source", "bpe:VOCABULARY:TEXT"),
+        ("bpe:300:grammar:0", "file:{lines}", "fixed.source", "documents to learn tokens from"),
+        ("bpe:300:wikipedia", "file:{lines}", "fixed.source", "documents to learn tokens from"),
+        ("bpe:300:file:{lines}x", "file:{lines}", "fixed.source", "no such file"),
+        ("bpe:9000:file:{lines}", "file:{lines}", "fixed.source", "at most"),
+        ("bpe:300:file:{lines}", "grammar:0.5", "fixed.target", "read in them"),
+        ("bpe:300:file:{lines}", "bpe:300:file:{lines}", "fixed.target", "before the source only"),
+        ("bpe:300:file:{lines}", "tokens:300:1:/x.npy", "fixed.target", "source's tokens"),
+        ("grammar:0", "bpe:300:file:{lines}", "fixed.target", "before the source only"),
+    ],
+)
+def test_tokens_that_cannot_be_learned_are_refused_in_one_line(
+    call, storage, tmp_path, lines, source, target, key, says
+):
+    outcome = call(
+        "run",
+        space(tmp_path, source=source.format(lines=lines), target=target.format(lines=lines)),
+        "--storage",
+        storage,
+        "--executor",
+        "inline",
+        "--tracking-uri",
+        "none",
+        "--no-report",
+    )
+    assert (outcome.code, outcome.err.count("\n")) == (2, 1), outcome.err
+    assert outcome.err.startswith(f"{key}:")
+    assert says in outcome.err
+    assert not storage.exists()
+
+
+def test_without_the_package_one_line_says_what_to_install(call, storage, tmp_path, lines, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name == "tokenizers" else find(name, *a))
+    for source in (f"bpe:300:file:{lines}", "bpe:300:python-source"):
+        outcome = call(
+            "run",
+            space(tmp_path, source=source, target=f"file:{lines}"),
+            "--storage",
+            storage,
+            "--executor",
+            "inline",
+            "--tracking-uri",
+            "none",
+            "--no-report",
+        )
+        assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+        assert outcome.err.startswith("fixed.source: ")
+        assert "pip install 'raysweep[bpe]'" in outcome.err
+        assert not storage.exists()
+
+
+def test_a_sweep_over_vocabularies_runs_and_says_nats_a_byte(call, storage, tmp_path, lines):
+    path = space(
+        tmp_path,
+        axes={"source": [f"file:{lines}", f"bpe:300:file:{lines}"]},
+        target=f"file:{lines}",
+        width=16,
+        depth=1,
+        context=16,
+        pretrain_batch=8,
+        pretrain_length=1280,
+        finetune_steps=3,
+        evaluation_tokens=512,
+    )
+    outcome = call("run", path, "--storage", storage, "--executor", "inline", "--tracking-uri", "none", "--no-report")
+    assert outcome.code == 0, outcome.err
+    shown = call("results", "words", "--storage", storage, "--format", "json")
+    rows = json.loads(shown.out)
+    assert [row["finetune_loss_per_byte"] == row["finetune_loss"] for row in rows] == [True, False]
+    assert rows[1]["finetune_loss_per_byte"] < rows[1]["finetune_loss"] / 2
+
+
+def space(folder: Path, axes: dict[str, Any] | None = None, **fixed: Any) -> Path:
+    path = folder / "space.yaml"
+    path.write_text(
+        yaml.safe_dump(
+            {"name": "words", "workload": "language", "axes": axes or {"finetune_lr": [1e-3]}, "fixed": fixed}
+        )
+    )
+    return path
+
+
+def test_the_declaration_imports_no_tokenizers(monkeypatch):
+    real = builtins.__import__
+
+    def refuse(name: str, *rest: Any) -> Any:
+        assert not name.startswith("tokenizers")
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    assert WORKLOAD.check({p.name: p.default for p in WORKLOAD.parameters}) is None
+
+
+def test_stages_know_other_tokens_of_the_same_text_and_number(lines, tmp_path, monkeypatch):
+    """As another release of what trains them might give."""
+    base = {p.name: p.default for p in PARAMETERS} | {"source": f"bpe:300:file:{lines}"}
+    first = tree.identity(base, 0)
+    monkeypatch.setattr(bpe, "SAMPLE", 2000)
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "other"))
+    corpus._load.cache_clear()
+    corpus._vocabulary.cache_clear()
+    assert tree.identity(base, 0) != first

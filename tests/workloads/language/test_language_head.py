@@ -1,0 +1,67 @@
+"""Losses of a large vocabulary, chunk by chunk, against those from logits that are all held at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from tests.language_gang import SMALL, tokens
+
+from raysweep.workloads.language import head, model, training
+from raysweep.workloads.language.training import Recipe, State
+
+
+@pytest.fixture
+def small_chunks(monkeypatch) -> None:
+    """A few tokens at a time; the last chunk is a short one."""
+    monkeypatch.setattr(head, "CHUNK", 2 * SMALL.vocabulary * 7)
+
+
+def flats(kind: torch.dtype = torch.float64) -> torch.Tensor:
+    return torch.tensor(np.stack([3 * model.initial(SMALL, seed) for seed in (0, 1)]), dtype=kind)
+
+
+def batch(step: int = 0) -> torch.Tensor:
+    return torch.from_numpy(tokens(step).astype(np.int64))
+
+
+def losses_and_gradient(flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    leaf = flat.clone().requires_grad_()
+    found = model.loss_sums(model.named(leaf, SMALL), batch(), SMALL)
+    (found * torch.tensor([0.3, 2.0])).sum().backward()
+    return found.detach(), leaf.grad
+
+
+def test_sums_and_gradients_are_those_of_all_logits_at_once(small_chunks, monkeypatch):
+    chunked = losses_and_gradient(flats())
+    each = model.token_losses(model.named(flats(), SMALL), batch(), SMALL)
+    with torch.no_grad():
+        torch.testing.assert_close(model.token_losses(model.named(flats(), SMALL), batch(), SMALL), each)
+    monkeypatch.setattr(head, "CHUNK", 2**28)
+    whole = losses_and_gradient(flats())
+    torch.testing.assert_close(chunked[0], whole[0], rtol=1e-12, atol=0)
+    assert float((chunked[1] - whole[1]).norm() / whole[1].norm()) < 1e-13
+    torch.testing.assert_close(each.sum((1, 2)), whole[0], rtol=1e-12, atol=0)
+
+
+def test_in_bfloat16_they_agree_to_its_digits(small_chunks, monkeypatch):
+    """Products of bfloat16, sums in float32: losses to float32's digits, gradients to bfloat16's."""
+    found = []
+    for _ in range(2):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found.append(losses_and_gradient(flats(torch.float32)))
+        monkeypatch.setattr(head, "CHUNK", 2**28)
+    (loss, gradient), (whole_loss, whole) = found
+    assert loss.dtype == gradient.dtype == torch.float32
+    torch.testing.assert_close(loss, whole_loss, rtol=1e-5, atol=0)
+    assert float((gradient - whole).norm() / whole.norm()) < 2**-8
+
+
+def test_training_with_chunks_is_training(small_chunks, monkeypatch):
+    ends = []
+    for _ in range(2):
+        state = State.fresh(flats())
+        training.train(state, Recipe(SMALL, np.array([1e-4, 3e-4]), lambda step: 1.0, 0.1), tokens, 5)
+        ends.append(state.flat)
+        monkeypatch.setattr(head, "CHUNK", 2**28)
+    torch.testing.assert_close(ends[0], ends[1], rtol=1e-10, atol=1e-12)
