@@ -42,6 +42,7 @@ chaos: $(STAMP) ## disturb small sweeps for some minutes; the result is reports/
 
 lint: $(STAMP) ## ruff and mypy
 	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 
 wheel: $(STAMP) ## dist/: the wheel of this version and the tested versions of the rest, for a cluster (clusters/README.md)

@@ -25,8 +25,10 @@ data = {"name": "empty", "workload": "empty", "axes": {"first": list(range(cells
 found = {}
 """
 PLAN = """
-from raysweep import driver, dry_run, space_files
-from raysweep.driver import Options
+from raysweep.commands import dry_run
+from raysweep.driver import driver
+from raysweep.space import space_files
+from raysweep.driver.driver import Options
 started = time.perf_counter()
 dry_run.describe(space_files.read(data), None, folder, Options(executor="inline"), yes=False)
 found["plan"] = time.perf_counter() - started
@@ -38,7 +40,7 @@ sweep.run(data, storage=folder, executor="inline", tracking_uri="none", report=F
 found["run"] = time.perf_counter() - started
 """
 LEDGER = """
-from raysweep.records import compaction, ledger
+from raysweep.ledger import compaction, segments as ledger
 from raysweep.sweep import open_sweep
 rows = list(open_sweep("empty", folder).rows().values())
 room = folder / "segments"
@@ -61,14 +63,14 @@ sweep.sync("empty", storage=folder, tracking_uri=f"sqlite:///{folder / 'mlflow.d
 found["mirror"] = time.perf_counter() - started
 """
 STATUS = """
-from raysweep import status
+from raysweep.commands import status
 from raysweep.sweep import open_sweep
 started = time.perf_counter()
 status.details(open_sweep("empty", folder))
 found["status"] = time.perf_counter() - started
 """
 RESULTS = """
-from raysweep.records import results
+from raysweep.ledger import results
 from raysweep.sweep import open_sweep
 started = time.perf_counter()
 results.write(open_sweep("empty", folder).results(), "csv", folder / "table.csv")

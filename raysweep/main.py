@@ -258,15 +258,15 @@ def results(sweep_names: tuple[str, ...], kind: str, output: str | None, storage
 
     tables = []
     for entry in [sweep.open_sweep(name, storage) for name in sweep_names]:
-        books = entry.books()
-        for path in books.damaged:
+        state = entry.state()
+        for path in state.damaged:
             terminal.say(
                 f"{entry.name}: {path.name} is damaged and left out; `raysweep resume {entry.name}` computes "
                 "its rows again"
             )
-        if books.outdated:
-            terminal.say(f"{entry.name}: {books.outdated}; `raysweep resume {entry.name}` computes its rows")
-        tables.append(entry.results(books))
+        if state.outdated:
+            terminal.say(f"{entry.name}: {state.outdated}; `raysweep resume {entry.name}` computes its rows")
+        tables.append(entry.results(state))
     frame = pandas.concat(tables, ignore_index=True)
     if output is None:
         sys.stdout.buffer.write(table.dump(frame, kind))

@@ -15,7 +15,7 @@ from raysweep.driver import compatibility, driver, signals, stored_stages
 from raysweep.driver.driver import Options
 from raysweep.driver.limits import TimeLimit
 from raysweep.driver.progress import Phase
-from raysweep.driver.state import ON_CODE_CHANGE, Books
+from raysweep.driver.state import ON_CODE_CHANGE, State
 from raysweep.errors import Halted, InputError, unknown
 from raysweep.ledger import segments, sweep_record
 from raysweep.phrases import command, counted
@@ -72,23 +72,23 @@ class Sweep:
         """Its cells, in plan order."""
         return planning.enumerate_cells(self.space, check=False)
 
-    def books(self) -> Books:
+    def state(self) -> State:
         """What the ledger has of the plan, read anew."""
-        return Books(self.space, self.cells, self.folder)
+        return State(self.space, self.cells, self.folder)
 
     def rows(self) -> dict[tuple[str, int], segments.Row]:
         """Its rows by (cell, seed), read anew."""
-        return self.books().rows
+        return self.state().rows
 
     def statuses(self) -> Counter[str]:
         """How many rows ended how."""
         return Counter(row["status"] for row in self.rows().values())
 
-    def results(self, books: Books | None = None) -> pandas.DataFrame:
-        """Its rows as a tidy table, in plan order, then by seed. books: what was read of its ledger, if it was."""
+    def results(self, state: State | None = None) -> pandas.DataFrame:
+        """Its rows as a tidy table, in plan order, then by seed. state: what was read of its ledger, if it was."""
         from raysweep.ledger import results
 
-        rows = self.rows() if books is None else books.rows
+        rows = self.rows() if state is None else state.rows
         return results.frame(self.name, self.space.workload, self.cells, self.space.seeds, rows)
 
     def report(
@@ -100,7 +100,7 @@ class Sweep:
 
     def failures(self) -> list[segments.Row]:
         """Rows that failed, with their tracebacks."""
-        return self.books().failures()
+        return self.state().failures()
 
 
 def open_sweep(name: str, storage: str | AnyPath = "sweeps", to_delete: bool = False) -> Sweep:
@@ -134,11 +134,11 @@ def report(
                 f"{first.space.workload}; a report is about one workload",
             )
     labels = _labels(sweeps)
-    books = [sweep.books() for sweep in sweeps]
-    tables = [sweep.results(read).assign(sweep=label) for sweep, label, read in zip(sweeps, labels, books, strict=True)]
+    state = [sweep.state() for sweep in sweeps]
+    tables = [sweep.results(read).assign(sweep=label) for sweep, label, read in zip(sweeps, labels, state, strict=True)]
     begun = [(sweep, table) for sweep, table in zip(sweeps, tables, strict=True) if len(table)]
     if not begun:
-        outdated = books[0].outdated
+        outdated = state[0].outdated
         raise InputError(first.name, "there are no rows to report yet" + (f" ({outdated})" if outdated else ""))
     frame = pandas.concat([table for _, table in begun], ignore_index=True)
     spaces = [sweep.space.as_dict() for sweep, _ in begun]
@@ -289,10 +289,10 @@ def sync(
 
     with driver.only_driver(found.folder, found.record, say), signals.on_signals(close):
         found = Sweep(found.folder, session.remember(found.folder, found.record, found.space, uri))
-        books = found.books()
-        feed = session.start(uri, found, books)
+        state = found.state()
+        feed = session.start(uri, found, state)
         try:
-            missing = session.close(feed, found, books, say)
+            missing = session.close(feed, found, state, say)
         except KeyboardInterrupt:
             close()
             raise
@@ -310,7 +310,7 @@ def _cells(space: Space, folder: AnyPath | None, retry_failed: bool = False) -> 
         if folder is None:
             raise
         cells = planning.enumerate_cells(space, check=False)
-        if Books(space, cells, folder, retry_failed=retry_failed).missing().rows:
+        if State(space, cells, folder, retry_failed=retry_failed).missing().rows:
             raise
         return cells
 
@@ -380,19 +380,19 @@ def _part(sweep: Sweep, store: str | None, options: Options, with_report: bool, 
             f"this is a part of the sweep {sweep.name}, whose stages are shared "
             "elsewhere; leave it out, or ask for the whole sweep",
         )
-    books = Books(sweep.space, sweep.cells, sweep.folder, options.on_code_change)
+    state = State(sweep.space, sweep.cells, sweep.folder, options.on_code_change)
     say(f"{sweep.name}: this is a part of that sweep, whose record, mirror and report stay those of the whole")
-    if grid and books.missing().rows:
+    if grid and state.missing().rows:
         return _drive(sweep, sweep.space, sweep.cells, store, None, options, with_report, say)
-    for note in books.notes:
+    for note in state.notes:
         say(note)
-    say(f"{sweep.name}: {_there(len(books.rows), of=' of this part')} there; nothing to compute")
-    if not grid and (waiting := Sweep(sweep.folder, sweep.record).books().missing().rows):
+    say(f"{sweep.name}: {_there(len(state.rows), of=' of this part')} there; nothing to compute")
+    if not grid and (waiting := Sweep(sweep.folder, sweep.record).state().missing().rows):
         say(
             f"its search has not ended, {_there(waiting)} next; go on with: "
             f"{command('resume', sweep.name, sweep.folder.parent)}"
         )
-    if with_report and books.rows:
+    if with_report and state.rows:
         _show(sweep.report(), say)
     return sweep
 
@@ -431,18 +431,18 @@ def _drive(
     folder, part = sweep.folder, space if sweep.is_part else None
     recorded = Space(**sweep.record.space) if part else space
     written: Report | None = None
-    books: Books | None = None
+    state: State | None = None
     feed: session.Feed | None = None
     prepared, go_on, whole = False, "resume", ""
 
-    def mirror_the_rest(books: Books) -> None:
+    def mirror_the_rest(state: State) -> None:
         if feed:
-            lacks = session.close(feed, sweep, books, say)
+            lacks = session.close(feed, sweep, state, say)
             for line in [lacks] if lacks else mirror_status.page(sweep):
                 say(line)
 
     def kept() -> str:
-        rows = len(books.rows if books and len(books.rows) > COUNT_AGAIN_UP_TO else sweep.rows())
+        rows = len(state.rows if state and len(state.rows) > COUNT_AGAIN_UP_TO else sweep.rows())
         return f"{_there(rows, whole)} kept; go on with: " + (
             "the same command" if part else command(go_on, sweep.name, folder.parent)
         )
@@ -472,30 +472,30 @@ def _drive(
                 with session.remembered(folder, record, recorded, uri, withdraw) as current:  # Ray takes seconds
                     sweep = Sweep(folder, current, part)
                     sweep.cells = cells
-                    books = Books(space, cells, folder, options.on_code_change, options.retry_failed)
+                    state = State(space, cells, folder, options.on_code_change, options.retry_failed)
                     driver.clear_leftovers(folder)
-                    for note in books.notes:
+                    for note in state.notes:
                         say(note)
-                    sharing = stored_stages.Sharing(folder, current, books, options.on_code_change, say)
-                    work = sharing.claim(books.missing())
+                    sharing = stored_stages.Sharing(folder, current, state, options.on_code_change, say)
+                    work = sharing.claim(state.missing())
                     place_of_work = driver.choose(options, work, cells, say)
                     listen()
-                    feed = session.start(uri, sweep, books) if uri else None
+                    feed = session.start(uri, sweep, state) if uri else None
                 prepared = True
                 driver.tidy(folder, still_ours, say)
                 if work.rows:
-                    driver.compute(folder, place_of_work, books, sharing, limit, on_complete, say)
+                    driver.compute(folder, place_of_work, state, sharing, limit, on_complete, say)
                     driver.tidy(folder, still_ours, say)
                 else:
-                    say(f"{sweep.name}: {_there(len(books.rows), 'all ')} there; nothing to compute")
+                    say(f"{sweep.name}: {_there(len(state.rows), 'all ')} there; nothing to compute")
                 whole = "all "
                 try:
                     written = _report(sweep) if with_report else None
                 except Exception:  # the rows are there all the same
                     go_on = "report"
-                    mirror_the_rest(books)
+                    mirror_the_rest(state)
                     raise
-                mirror_the_rest(books)
+                mirror_the_rest(state)
         except SystemExit:  # while Ray starts, SIGTERM is Ray's
             close("KILLED", "interrupted")
             raise KeyboardInterrupt from None

@@ -84,7 +84,7 @@ def executes(source: str) -> Iterator[str]:
 
 def test_no_module_can_execute_what_it_reads() -> None:
     package = Path(raysweep.__file__).parent
-    modules = [*package.rglob("*.py"), package.parent / "setup.py"]
+    modules = [*package.rglob("*.py")]
     assert len(modules) > 100
     assert {str(path): found for path in modules if (found := list(executes(path.read_text())))} == {}
 

@@ -9,7 +9,7 @@ from raysweep import sweep
 from raysweep.driver import compatibility, driver, stage_tree, stored_stages
 from raysweep.driver.driver import Options
 from raysweep.driver.progress import duration
-from raysweep.driver.state import Books
+from raysweep.driver.state import State
 from raysweep.errors import as_typed
 from raysweep.plan import planning
 from raysweep.plan.planning import Pack
@@ -31,25 +31,25 @@ def describe(
     sweep.check_size(space, yes)
     cells = planning.enumerate_cells(space)
     part = record is not None and compatibility.is_part(Space(**record.space), space, record.sweep)
-    books = Books(space, cells, folder, options.on_code_change)
-    stored_stages.check_asked(store, books.workload, folder)
-    work, tree = books.missing(), None
-    if books.workload.stored and work.rows:
+    state = State(space, cells, folder, options.on_code_change)
+    stored_stages.check_asked(store, state.workload, folder)
+    work, tree = state.missing(), None
+    if state.workload.stored and work.rows:
         kept = Store(store or stored_stages.address(folder, record))
-        tree = stage_tree.build(books, work, kept, options.on_code_change == "recompute")
+        tree = stage_tree.build(state, work, kept, options.on_code_change == "recompute")
         work = replace(work, seconds=tree.seconds)
     executor = driver.choose_executor(options, work, cells)
     on_gpus = any(needs.gpus for needs in cells.needs)  # how many there will be, this machine cannot say
     workers = 1 if executor == "inline" else options.workers or (1 if on_gpus else driver.local_workers(cells))
     packing = driver.packing(driver.Place(executor, workers, True, workers))
-    packs = planning.make_packs(books.workload, cells, work.pending, packing)
-    work = driver.as_packed(work, packs, books.workload)
+    packs = planning.make_packs(state.workload, cells, work.pending, packing)
+    work = driver.as_packed(work, packs, state.workload)
     total = len(cells) * len(space.seeds)
     lines = [f"{space.name}: {space.workload}"]
     lines += [f"  {name:18} {_values(values)}" for name, values in space.axes.items()]
     lines += [
         f"  {len(cells):,} cell{_s(cells)} x {len(space.seeds):,} draw{_s(space.seeds)} = {total:,} rows"
-        + (f", {len(books.rows):,} of them in the ledger already" if books.rows else "")
+        + (f", {len(state.rows):,} of them in the ledger already" if state.rows else "")
     ]
     if "grid" not in space.search:
         lines.append(f"  search {_search(space)}: chooses among these cells; this is its next round")
@@ -57,12 +57,12 @@ def describe(
         lines.append("  a part of the sweep that is there, which stays as it is")
         if "grid" not in space.search:
             return [*lines, "  nothing to compute"]
-    lines += [f"  note: {note}" for note in books.notes]
+    lines += [f"  note: {note}" for note in state.notes]
     if not work.rows:
         return [*lines, "  nothing to compute"]
     if tree:
         if tree.older:
-            lines.append(f"  note: {stored_stages.code_note(books.workload, len(tree.older), options.on_code_change)}")
+            lines.append(f"  note: {stored_stages.code_note(state.workload, len(tree.older), options.on_code_change)}")
         lines += [f"  {line}" for line in stage_tree.lines(tree)]
     seconds = driver.wall_seconds(packs, workers, work.seconds) + (RAY_START if executor == "ray" else 0)
     unit = "GPU" if on_gpus else "core"
@@ -81,8 +81,8 @@ def describe(
             lines.append(f"  {len(own):,} pack{_s(own)} on {needs.words()} each")
     runs = len(cells) if default_runs_per(cells) == "cell" else 0
     lines.append(f"  estimated {duration(seconds)} in {place}; {duration(work.seconds)} of one {unit}")
-    if on_gpus and books.workload.gpu_guess:
-        lines.append(f"  GPU time is a guess {books.workload.gpu_guess}")
+    if on_gpus and state.workload.gpu_guess:
+        lines.append(f"  GPU time is a guess {state.workload.gpu_guess}")
     lines.append(
         f"  beside it: MLflow about {duration(4 + MIRROR_SECONDS * runs)} in the background, the report 5 to "
         "30 s (--tracking-uri none and --no-report leave them out)"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from raysweep.driver.state import Books
+from raysweep.driver.state import State
 from raysweep.phrases import command, counted
 from raysweep.storage import signs
 from raysweep.tracking import mirror, session
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from raysweep.sweep import Sweep
 
 
-def unwritten(sweep: Sweep, books: Books, runs: Mapping[str, str]) -> int:
+def unwritten(sweep: Sweep, state: State, runs: Mapping[str, str]) -> int:
     """Complete cells that MLflow lacks, if it has these runs, each with the mark of the rows it was written from."""
     runs_per = sweep.record.runs_per or session.default_runs_per(sweep.cells)
     if runs_per == "cell":
-        return sum(runs.get(sweep.cells.ids[index]) != mark(books.of_cell(index)) for index in books.complete())
+        return sum(runs.get(sweep.cells.ids[index]) != mark(state.of_cell(index)) for index in state.complete())
     missing = 0
     for pack in range(len(sweep.cells) // CELLS_PER_PACK + 1 if runs_per == "pack" else 0):
-        there = [index for index in members(sweep.cells, pack) if books.is_complete(index)]
-        if there and runs.get(pack_name(pack)) != mark([row for index in there for row in books.of_cell(index)]):
+        there = [index for index in members(sweep.cells, pack) if state.is_complete(index)]
+        if there and runs.get(pack_name(pack)) != mark([row for index in there for row in state.of_cell(index)]):
             missing += len(there)
     return missing
 
 
-def lines(sweep: Sweep, books: Books, left: int, running: bool) -> list[str]:
+def lines(sweep: Sweep, state: State, left: int, running: bool) -> list[str]:
     """For `raysweep status`: where a sweep is mirrored, what of it is not there yet, and where its runs are seen.
 
     What is said to be there was seen there; what is said to be missing may be there after all.
@@ -43,7 +43,7 @@ def lines(sweep: Sweep, books: Books, left: int, running: bool) -> list[str]:
     gone = uri != session.OF_DRIVER and mirror.is_absent(uri)
     if (known.sweep_id, known.tracking_uri) != (sweep.record.sweep_id, uri) or gone:
         known = signs.Mirrored(sweep.record.sweep_id, uri)
-    complete, missing = sum(1 for _ in books.complete()), unwritten(sweep, books, known.runs)
+    complete, missing = sum(1 for _ in state.complete()), unwritten(sweep, state, known.runs)
     if running:
         line = f"mirrored to {uri}: {complete - missing:,} of {counted(complete, 'complete cell')} so far"
     elif missing:

@@ -36,8 +36,8 @@ def overview(storage: AnyPath) -> list[str]:
         except InputError as error:
             lines.append(f"{name:32} {error}")
             continue
-        books = found.books()
-        done, left = len(books.rows), books.missing().rows
+        state = found.state()
+        done, left = len(state.rows), state.missing().rows
         lines.append(
             f"{name:32} {found.space.workload:18} {done:>9,} of {done + left:<9,} {state(found, left):12} "
             f"{found.record.created}"
@@ -54,25 +54,25 @@ def state(found: Sweep, left: int) -> str:
 
 def details(found: Sweep) -> list[str]:
     """Rows by status, the first failures with their reason, damaged segments, where the report is, what to do next."""
-    books = found.books()
-    done, left = len(books.rows), books.missing().rows
+    state = found.state()
+    done, left = len(state.rows), state.missing().rows
     now = state(found, left)
-    counted = ", ".join(f"{count:,} {status}" for status, count in sorted(books.statuses().items()))
+    counted = ", ".join(f"{count:,} {status}" for status, count in sorted(state.statuses().items()))
     lines = [
         f"{found.name}: {now}, {done:,} of {done + left:,} rows" + (f" ({counted})" if counted else ""),
         f"  space {found.space.name}, workload {found.space.workload}, started {found.record.created}",
-        *(f"  {line}" for line in mirror_status.lines(found, books, left, now == "running")),
+        *(f"  {line}" for line in mirror_status.lines(found, state, left, now == "running")),
         *(f"  {sign}" for sign in [driver_lock.last_sign(found.folder)] if sign),
-        *live.lines(found.folder, books, now == "running"),
-        *(live.stages(stored_stages.address(found.folder, found.record), books) if now == "running" else []),
+        *live.lines(found.folder, state, now == "running"),
+        *(live.stages(stored_stages.address(found.folder, found.record), state) if now == "running" else []),
     ]
     if found.workload.stored:
         lines.append(f"  {stored_stages.of_sweep(found.folder, found.record)}")
-    for row in books.failures()[:5]:
+    for row in state.failures()[:5]:
         reason = row.get("error", "").strip().splitlines()
         lines.append(f"  failed: cell {row['cell']} seed {row['seed']}: {reason[-1] if reason else 'no reason kept'}")
-    lines += [f"  damaged segment: {path.name} (its rows are computed again on resume)" for path in books.damaged]
-    lines += [f"  {books.outdated}"] * bool(books.outdated)
+    lines += [f"  damaged segment: {path.name} (its rows are computed again on resume)" for path in state.damaged]
+    lines += [f"  {state.outdated}"] * bool(state.outdated)
     if (found.folder / "report" / "report.html").exists():
         lines.append(f"  report: {found.folder / 'report' / 'report.html'}")
     if now == "interrupted":

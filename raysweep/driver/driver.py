@@ -16,7 +16,7 @@ from pathlib import Path
 
 from raysweep.driver.limits import TimeLimit
 from raysweep.driver.progress import Progress, duration
-from raysweep.driver.state import Books, Work
+from raysweep.driver.state import State, Work
 from raysweep.driver.stored_stages import Sharing
 from raysweep.errors import Halted, InputError
 from raysweep.ledger import compaction, segments, sweep_record
@@ -93,7 +93,7 @@ def packing(place: Place) -> Packing:
 def compute(
     folder: AnyPath,
     place: Place,
-    books: Books,
+    state: State,
     sharing: Sharing,
     limit: TimeLimit,
     on_complete: Callable[[int], None],
@@ -101,8 +101,8 @@ def compute(
 ) -> None:
     """Compute what is missing, round by round; `on_complete` is told of every cell whose last draw arrived. TimeIsUp if
     the limit left no time for some packs."""
-    space, cells = books.space, books.cells
-    for path in books.damaged:
+    space, cells = state.space, state.cells
+    for path in state.damaged:
         segments.set_aside(path)
     if isinstance(folder, Path):  # they are made with the record, but a copy may lack folders that were empty
         for inner in (sweep_record.LEDGER, sweep_record.LOGS):
@@ -115,20 +115,20 @@ def compute(
         logs=paths.absolute(folder / sweep_record.LOGS),
         store=sharing.url,
         sweep=sharing.user,
-        attempt=books.attempt,
-        code_version=code_version(books.workload),
+        attempt=state.attempt,
+        code_version=code_version(state.workload),
         cpus=space.resources["cpus_per_trial"],
     )
     with Progress() as progress:
 
         def propose() -> list[Pack]:
-            work = sharing.claim(books.missing())
+            work = sharing.claim(state.missing())
             if not work.rows:
                 return []
-            packs = planning.make_packs(books.workload, cells, work.pending, packing(place))
+            packs = planning.make_packs(state.workload, cells, work.pending, packing(place))
             progress.expect(work.rows, sum(pack.seconds for pack in packs))
-            guessed = books.workload.gpu_guess and any(pack.needs.gpus for pack in packs)
-            say(where(place, packs, as_packed(work, packs, books.workload)) + (" (a guess)" if guessed else ""))
+            guessed = state.workload.gpu_guess and any(pack.needs.gpus for pack in packs)
+            say(where(place, packs, as_packed(work, packs, state.workload)) + (" (a guess)" if guessed else ""))
             return packs
 
         def on_segment(pack: Pack, path: AnyPath) -> None:
@@ -138,13 +138,13 @@ def compute(
                 raise Halted(
                     str(path.parent), f"{path.name} was written there and cannot be read back whole ({error})"
                 ) from None
-            for cell in books.add(rows):
+            for cell in state.add(rows):
                 on_complete(cell)
             progress.advance(len(pack), pack.seconds)
             limit.learn(sum(row["seconds"] for row in rows), pack.seconds)
 
         def in_time(pack: Pack) -> bool:  # stages that are stored go on where they stopped: beginning one is no waste
-            return limit.left() > 0 if books.workload.stored else limit.fits(pack.seconds)
+            return limit.left() > 0 if state.workload.stored else limit.fits(pack.seconds)
 
         queue = PackQueue(propose, in_time)
 

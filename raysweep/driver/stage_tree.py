@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.driver.state import Books, Work
+from raysweep.driver.state import State, Work
 from raysweep.plan import planning
 from raysweep.plan.identity import code_version
 from raysweep.stages import progress
@@ -59,9 +59,9 @@ class Tree:
 
 
 @one_look()
-def build(books: Books, work: Work, store: Store, recompute: bool = False) -> Tree:
+def build(state: State, work: Work, store: Store, recompute: bool = False) -> Tree:
     """The tree of the rows that are missing; weights are not read. `recompute`: stages of other code count as new."""
-    cells, of_row = books.cells, planning.stored_stages(books.workload, books.cells)
+    cells, of_row = state.cells, planning.stored_stages(state.workload, state.cells)
     leaves: dict[str, tuple[list[Stage], list[int]]] = {}  # last stage -> the chain that ends in it, and its cells
     for seed, indices in work.pending.items():
         for index in indices.tolist():
@@ -69,10 +69,10 @@ def build(books: Books, work: Work, store: Store, recompute: bool = False) -> Tr
             leaves.setdefault(chain[-1].id, (chain, []))[1].append(index)
     needed = {stage.id for chain, _ in leaves.values() for stage in chain}
     found = records(store, needed)
-    older = of_other_code(books.workload, found)
+    older = of_other_code(state.workload, found)
     there = found.keys() - (older if recompute else set())
     on_gpu = any(needs.gpus for needs in cells.needs)
-    tree = Tree(store, on_gpu, on_gpu and bool(books.workload.gpu_guess), needed, found, older, there)
+    tree = Tree(store, on_gpu, on_gpu and bool(state.workload.gpu_guess), needed, found, older, there)
     begun = {name.split(".")[0] for name in store.files.names(progress.FOLDER) if name.endswith(".json")}
     seen: set[str] = set()
     for chain, members in leaves.values():
@@ -87,7 +87,7 @@ def build(books: Books, work: Work, store: Store, recompute: bool = False) -> Tr
             if stage.id not in there:
                 kind.new, kind.begun = kind.new + 1, kind.begun + (stage.id in begun)
                 kind.seconds += seconds
-        whole = books.workload.cost(cells.take(np.asarray(members))).seconds_with(gpus)
+        whole = state.workload.cost(cells.take(np.asarray(members))).seconds_with(gpus)
         own = max(0.0, whole - sum(pretraining))
         kind = tree.kinds.setdefault((*_path(chain), FINETUNE), Kind())
         kind.distinct, kind.new, kind.parents = kind.distinct + len(members), kind.new + len(members), kind.parents + 1

@@ -35,7 +35,7 @@ class Work:
         return sum(len(indices) for indices in self.pending.values())
 
 
-class Books:
+class State:
     """What is known of a sweep while it runs: its plan, every row in the ledger, and what is to be replaced."""
 
     def __init__(

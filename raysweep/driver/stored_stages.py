@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from raysweep.driver import stage_tree
-from raysweep.driver.state import Books, Work
+from raysweep.driver.state import State, Work
 from raysweep.errors import InputError
 from raysweep.ledger import sweep_record
 from raysweep.ledger.sweep_record import Record
@@ -66,11 +66,11 @@ class Sharing:
     """How a sweep shares its stages while it runs; InputError if its store is none that can be read."""
 
     def __init__(
-        self, folder: AnyPath, record: Record, books: Books, on_code_change: str, say: Callable[[str], None]
+        self, folder: AnyPath, record: Record, state: State, on_code_change: str, say: Callable[[str], None]
     ) -> None:
         self.url, self.user = address(folder, record), user(record)
-        self._books, self._on_code_change, self._say = books, on_code_change, say
-        self._store = Store(self.url) if books.workload.stored else None
+        self._books, self._on_code_change, self._say = state, on_code_change, say
+        self._store = Store(self.url) if state.workload.stored else None
         self._before: dict[str, str] = {}  # stage that was needed -> the weights it had then, if it was there
         self._told = False
 

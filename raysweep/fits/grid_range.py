@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raysweep.fits.additive import Additive
+from raysweep.fits.two_way_anova import Anova
 
 COARSE, BEYOND = 3.0, 2.0  # curvatures that differ by more, by so many standard errors, make a grid too coarse
 POWERS, CORNER, UNEVEN = (1.5, 2.0), 1.0, 3.0
@@ -31,7 +31,7 @@ class Curvatures:
         )
 
 
-def curvatures(u: np.ndarray, values: np.ndarray, fit: Additive, index: int, smooth: bool) -> Curvatures | None:
+def curvatures(u: np.ndarray, values: np.ndarray, fit: Anova, index: int, smooth: bool) -> Curvatures | None:
     """Curvatures around the lowest grid point `index`; None where fewer than two can be had."""
     nodes = [k for k in (index - 1, index, index + 1) if 0 < k < len(u) - 1]
     if len(nodes) < 2:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.draws import draw_curves, even_in_log, repeated, usable
-from raysweep.fits.halving import more_columns
+from raysweep.fits.extremum import find_extremum
 from raysweep.fits.result import CENSORED_HIGH, Fit
+from raysweep.fits.sample_size import more_columns
 from raysweep.fits.signs import t_quantile
-from raysweep.fits.turn import find_turn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +60,7 @@ def fit_inflection(
         finite &= curves.x != 0
         notes.append("x = 0 has no logarithm and stays outside the fit")
     inside = values[:, finite]
-    found = find_turn(curves.x[finite], inside, level, exact, advise=True, logarithmic=logarithmic)
+    found = find_extremum(curves.x[finite], inside, level, exact, advise=True, logarithmic=logarithmic)
     outside = curves.x == np.inf
     if outside.any():
         notes.append("x = inf (converged) is compared with the finite points, but lies outside the fit")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.additive import additive_fit
 from raysweep.fits.draws import decades, draw_curves, even_in_log, repeated, usable
-from raysweep.fits.halving import more_columns
+from raysweep.fits.extremum import Extremum, edge_slopes, find_extremum, in_units_of_x
 from raysweep.fits.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, Fit, overall
-from raysweep.fits.turn import Turn, edge_slopes, find_turn, in_units_of_x
+from raysweep.fits.sample_size import more_columns
+from raysweep.fits.two_way_anova import two_way_anova
 from raysweep.reporting.selection import groups
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ ABOVE_NOISE = 10.0  # heights below this many noise standard deviations are take
 class Optimum:
     """One slice: the turn in the units of the rate, and the lowest rate at which most draws diverged (inf if none)."""
 
-    turn: Turn
+    turn: Extremum
     diverged_from: float
     points: int
     draws: int
@@ -161,14 +161,14 @@ def find_optimum(
     curves = draw_curves(rows, lr, y, seed)
     values = curves.values if turn == "min" else -curves.values
     if not len(curves.x):
-        return Optimum(Turn(note="no usable rows"), limit, 0, 0)
+        return Optimum(Extremum(note="no usable rows"), limit, 0, 0)
     first = float(curves.x[0])
     u = np.log(curves.x / first) if logarithmic else curves.x
     flattened = without_cliffs(values)
-    found = find_turn(u, flattened, level, exact, advise, logarithmic=False)
+    found = find_extremum(u, flattened, level, exact, advise, logarithmic=False)
     if flattened is not values and found.status == LOCATED:
         # flattening one side hides how uneven the two are, from which the interval learns what the grid leaves open
-        steep = find_turn(u, values, level, exact, logarithmic=False)
+        steep = find_extremum(u, values, level, exact, logarithmic=False)
         if steep.status == LOCATED:
             spread = max(found.method_spread, steep.method_spread, abs(found.estimate - steep.estimate))
             found = replace(
@@ -187,7 +187,7 @@ def find_optimum(
 
 def flattens(u: np.ndarray, values: np.ndarray, upwards: bool) -> bool:
     """Whether the mean curve is less steep in the third of the rates nearest its better edge than in the rest."""
-    near, rest, _ = edge_slopes(u, additive_fit(values).curve, upwards)
+    near, rest, _ = edge_slopes(u, two_way_anova(values).curve, upwards)
     return abs(near) < FLATTENED * abs(rest)
 
 
@@ -201,7 +201,7 @@ def without_cliffs(values: np.ndarray) -> np.ndarray:
     """
     if not values.size or not np.isfinite(values).any(axis=1).all():
         return values
-    fit = additive_fit(values)
+    fit = two_way_anova(values)
     height = fit.curve - fit.curve.min()
     lowest = int(np.argmin(height))
     near = slice(max(lowest - NEAR, 0), lowest + NEAR + 1)

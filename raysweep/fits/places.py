@@ -1,6 +1,6 @@
 """Where curves given at grid points are lowest: interpolations, and the two intervals for noisy curves.
 
-Two noise models, chosen from the data (`additive.smooth_within_draws`). Additive: the interval comes from resampling
+Two noise models, chosen from the data (`additive.smooth_within_draws`). Anova: the interval comes from resampling
 the pooled noise, the draw effect removed (resampling whole draws covers 0.75 at three). Per draw: where what is left
 after the draw effect runs smoothly along x, every draw has a turning point of its own, and the interval is Student's
 test on the slope, inverted, with the draw as the unit.
@@ -12,8 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from raysweep.fits.additive import Additive
 from raysweep.fits.signs import t_quantile
+from raysweep.fits.two_way_anova import Anova
 
 RESAMPLES, FEWER = 800, 200  # for an interval, and for a guess at what an interval would be
 POWER = 1.5
@@ -59,7 +59,7 @@ def lowest(fine: np.ndarray, curves: np.ndarray) -> np.ndarray:
     return np.where(usable, np.clip(vertex, x0, x2), fine[index])
 
 
-def resampled_places(u: np.ndarray, fit: Additive, rng: np.random.Generator, times: float = 1.0) -> list[np.ndarray]:
+def resampled_places(u: np.ndarray, fit: Anova, rng: np.random.Generator, times: float = 1.0) -> list[np.ndarray]:
     """Where resampled curves have their minimum, one array per interpolation, with `times` as many draws."""
     count = RESAMPLES if times == 1.0 else FEWER
     noise = rng.standard_normal((count, len(u))) / np.sqrt(times)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.fits.at_best_lr import at_rates, tuned_rates
+from raysweep.fits.extremum import Extremum
 from raysweep.fits.optimum import fit_optimum
 from raysweep.fits.result import LOCATED, UNDETERMINED, Fit
 from raysweep.fits.signs import t_quantile
 from raysweep.fits.slope import Slopes
-from raysweep.fits.tuned import at_rates, tuned_rates
-from raysweep.fits.turn import Turn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,8 +60,8 @@ class Regime:
     draws: int
     optimum: Fit
     tuned: pd.DataFrame
-    trend: Turn
-    beside: dict[str, tuple[pd.DataFrame, Turn]]
+    trend: Extremum
+    beside: dict[str, tuple[pd.DataFrame, Extremum]]
     note: str = ""
 
 
@@ -86,7 +86,7 @@ def verdict(low: float, high: float) -> str:
     return UNDETERMINED
 
 
-def case_of(in_domain: Turn, pretraining: Turn) -> str:
+def case_of(in_domain: Extremum, pretraining: Extremum) -> str:
     """The case of O §3.4.2 that the losses at the tuned rate show, however the rate moves: quickly decreasing if both
     improve with length, slowly decreasing if the in-domain loss improves and the pretraining loss degrades in the end,
     constant if both degrade in the end.
@@ -103,7 +103,7 @@ def case_of(in_domain: Turn, pretraining: Turn) -> str:
     return cases.get((in_the_end(in_domain), in_the_end(pretraining)), UNDETERMINED)
 
 
-def in_the_end(trend: Turn) -> str:
+def in_the_end(trend: Extremum) -> str:
     """Whether a metric improves or degrades up to the longest length; empty where neither was shown."""
     if trend.climbs:
         return "degrades"

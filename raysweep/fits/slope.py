@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.additive import additive_fit
 from raysweep.fits.draws import draw_curves, usable
 from raysweep.fits.optimum import without_cliffs
 from raysweep.fits.places import all_places
 from raysweep.fits.result import LOCATED, Fit
 from raysweep.fits.signs import t_quantile
+from raysweep.fits.two_way_anova import two_way_anova
 from raysweep.reporting.analyses.against_theory import normal_quantile
 
 if TYPE_CHECKING:
@@ -44,9 +44,10 @@ class Slopes:
         for row in table[self.located].to_dict("records"):
             u, values, seeds = slice_values(frame, row, lr, length, y, seed, turn)
             bent = without_cliffs(values)
-            whole = additive_fit(bent).curve
+            whole = two_way_anova(bent).curve
             curves = [
-                additive_fit(bent[seeds != name]).curve if name in seeds and len(seeds) > 1 else whole for name in names
+                two_way_anova(bent[seeds != name]).curve if name in seeds and len(seeds) > 1 else whole
+                for name in names
             ]
             where = np.stack(all_places(u, np.stack([*curves, whole])))
             places.append(where)

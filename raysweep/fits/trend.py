@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.additive import Additive, additive_fit, rises_by_chance, smooth_within_draws
 from raysweep.fits.draws import ROUNDING, draw_curves, log_axis, standard_error, usable
 from raysweep.fits.result import EXACT
 from raysweep.fits.signs import independent_points, t_quantile
+from raysweep.fits.two_way_anova import Anova, rises_by_chance, smooth_within_draws, two_way_anova
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +76,7 @@ def fit_trend(
     nothing = Trend(nan, nan, nan, nan, nan, nan, nan, logarithmic, points, draws, "none")
     if points < FEWEST_POINTS or draws < 2:
         return replace(nothing, note=f"{points} points and {draws} draws: too few")
-    fit = additive_fit(values)
+    fit = two_way_anova(values)
     if fit.degrees < 1:
         return replace(nothing, note="no two draws share two values of x: nothing tells noise from curve")
     u = np.log10(at) if logarithmic else at
@@ -101,7 +101,7 @@ def fit_trend(
     )
 
 
-def without_noise(values: np.ndarray, fit: Additive) -> bool:
+def without_noise(values: np.ndarray, fit: Anova) -> bool:
     """Whether draws differ by a constant at most."""
     return not fit.variance > ROUNDING**2 * float(np.nanmax(np.abs(values))) ** 2
 
@@ -136,7 +136,7 @@ def slope_weights(u: np.ndarray) -> np.ndarray:
     return np.asarray(centred / (centred**2).sum())
 
 
-def slope_of_mean(u: np.ndarray, values: np.ndarray, fit: Additive) -> tuple[float, float, int, bool]:
+def slope_of_mean(u: np.ndarray, values: np.ndarray, fit: Anova) -> tuple[float, float, int, bool]:
     """(slope of the mean over draws, its standard error, degrees of freedom, whether the draw was the unit)."""
     weights = slope_weights(u)
     own = values[np.isfinite(values).all(axis=1)] @ weights
@@ -163,7 +163,7 @@ def two_sided(mean: float, error: float, degrees: int) -> float:
     return float(2 * stdtr(degrees, -abs(mean) / error)) if error > 0 else float(mean == 0)
 
 
-def some_change(values: np.ndarray, fit: Additive, sign: float, smooth: bool) -> float:
+def some_change(values: np.ndarray, fit: Anova, sign: float, smooth: bool) -> float:
     """How probable it is that a curve that never changes in the direction of `sign` between two points seems to do so
     at least as clearly."""
     if smooth:
@@ -171,7 +171,7 @@ def some_change(values: np.ndarray, fit: Additive, sign: float, smooth: bool) ->
     return pooled_change(fit, values, sign)
 
 
-def pooled_change(fit: Additive, values: np.ndarray, sign: float) -> float:
+def pooled_change(fit: Anova, values: np.ndarray, sign: float) -> float:
     """The same with one variance for all points (simulated for equal means, the hardest such curve); where the points
     of a change scatter more than all points do, with theirs."""
     known = np.isfinite(values)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from raysweep.driver.progress import Phase
-from raysweep.driver.state import Books
+from raysweep.driver.state import State
 from raysweep.errors import Halted, InputError, unknown
 from raysweep.ledger import segments, sweep_record
 from raysweep.phrases import command, counted
@@ -134,7 +134,7 @@ def check_runs_per(asked: str | None, record: sweep_record.Record | None) -> Non
         )
 
 
-def start(uri: str, sweep: Sweep, books: Books) -> Feed:
+def start(uri: str, sweep: Sweep, state: State) -> Feed:
     """The mirror of a sweep, open and writing in the background, told of all that is complete already."""
     storage = sweep.folder.parent if isinstance(sweep.folder, Path) else Path()
     artifacts = None  # a server has a place of its own
@@ -161,8 +161,8 @@ def start(uri: str, sweep: Sweep, books: Books) -> Feed:
         known.status,
         keep,
     )
-    feed = Feed(mirror, sweep, books)
-    for index in books.complete():
+    feed = Feed(mirror, sweep, state)
+    for index in state.complete():
         feed.complete(index)
     return feed
 
@@ -173,8 +173,8 @@ class Feed:
     The packs are of equal positions in the plan, whatever was computed when, so that a replay finds the same ones.
     """
 
-    def __init__(self, mirror: Mirror, sweep: Sweep, books: Books) -> None:
-        self.mirror, self._sweep, self._books = mirror, sweep, books
+    def __init__(self, mirror: Mirror, sweep: Sweep, state: State) -> None:
+        self.mirror, self._sweep, self._books = mirror, sweep, state
         self._runs_per = sweep.record.runs_per or default_runs_per(sweep.cells)
         self._stages = planning.cell_stages(sweep.workload, sweep.cells, sweep.space.seeds)
         self._told: set[int] = set()
@@ -249,7 +249,7 @@ def mark(rows: Sequence[segments.Row]) -> str:
     return hashlib.sha256(origins.encode()).hexdigest()[:16]
 
 
-def close(feed: Feed, sweep: Sweep, books: Books, say: Callable[[str], None]) -> str | None:
+def close(feed: Feed, sweep: Sweep, state: State, say: Callable[[str], None]) -> str | None:
     """Everything at the top of the parent run, and its status. Returns what MLflow lacks then, in one line."""
     from raysweep.ledger import results
 
@@ -262,7 +262,7 @@ def close(feed: Feed, sweep: Sweep, books: Books, say: Callable[[str], None]) ->
     }
     for name, content in written.items():
         files.replace(sweep.folder / name, content)
-    statuses = books.statuses()
+    statuses = state.statuses()
     summary = {"rows": sum(statuses.values()), **{f"rows_{status}": count for status, count in statuses.items()}}
     with (
         _told_that_nobody_has_to_wait(sweep, mirror, say),
@@ -272,7 +272,7 @@ def close(feed: Feed, sweep: Sweep, books: Books, say: Callable[[str], None]) ->
         artifacts = {name: home / name for name in (*written, "report")}
         artifacts["figures"] = artifacts["report"] / "figures"
         artifacts = {name: path for name, path in artifacts.items() if path.exists()}
-        warning = mirror.finish("KILLED" if books.missing().rows else "FINISHED", artifacts, summary)
+        warning = mirror.finish("KILLED" if state.missing().rows else "FINISHED", artifacts, summary)
     feed.closed = True
     return feed.mended(warning)
 

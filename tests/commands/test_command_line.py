@@ -62,7 +62,7 @@ HEAVY = ("torch", "scipy", "pandas", "ray", "mlflow", "matplotlib", "optuna", "p
     [
         "import raysweep",
         "from raysweep import workloads; [workloads.get(name) for name in workloads.names()]",
-        "from raysweep import packaged, space_files; [space_files.locate(name) for name in packaged.spaces()]",
+        "from raysweep.space import packaged, space_files; [space_files.locate(name) for name in packaged.spaces()]",
     ],
 )
 def test_looking_loads_nothing_heavy(statement: str) -> None:
@@ -78,8 +78,9 @@ def test_looking_loads_nothing_heavy(statement: str) -> None:
 def test_trials_theory_and_workloads_need_neither_ray_nor_mlflow() -> None:
     blocked = "import sys; sys.modules.update(dict.fromkeys(['ray', 'mlflow', 'pandas', 'optuna', 'matplotlib']))"
     code = (
-        f"{blocked}; import numpy as np; from raysweep import plan, trial; from raysweep.space import validate; "
-        f"cells = plan.enumerate_cells(validate({small_space()!r})); "
+        f"{blocked}; import numpy as np; from raysweep.plan import planning; "
+        "from raysweep.space.schema import validate; from raysweep.trial import trial; "
+        f"cells = planning.enumerate_cells(validate({small_space()!r})); "
         "seeds = np.zeros(6, dtype=np.int64); "
         "print(*trial.compute('linear_transfer', cells.columns, seeds, '/nonexistent')[1])"
     )

@@ -13,7 +13,7 @@ import pytest
 from conftest import QUIET, Outcome, files_of, refused, run
 from spaces import STEP, language_space, sandbox_space, small_space, written
 
-from raysweep import sweep
+from raysweep import sweep, workloads
 from raysweep.driver import driver
 from raysweep.plan import identity
 from raysweep.sweep import open_sweep
@@ -147,7 +147,7 @@ def test_rows_that_lie_there_without_a_record_are_not_taken_away(
     (storage / "small" / "sweep.json").unlink()
     (storage / "small" / "notes.txt").write_text("mine")
     before = files_of(storage / "small" / "ledger")
-    digest = identity.source_digest(driver.plan.workloads.get(small_space()["workload"]))
+    digest = identity.source_digest(workloads.get(small_space()["workload"]))
     monkeypatch.setattr(identity, "source_digest", lambda workload: "another" + digest[:5])
     refused(call("run", space, "--storage", storage, *QUIET, "--on-code-change", "refuse"), "--on-code-change: ")
     assert files_of(storage / "small" / "ledger") == before

@@ -18,12 +18,13 @@ from spaces import STEP, language_space, written
 
 from raysweep import sweep, workloads
 from raysweep.driver import stage_tree
-from raysweep.driver.state import Books
+from raysweep.driver.state import State
 from raysweep.errors import InputError
 from raysweep.plan import planning
 from raysweep.space import space_files
 from raysweep.space.schema import Space, validate
 from raysweep.stages.store import Store
+from raysweep.trial import trial
 from raysweep.workloads.declaration import Cost
 from raysweep.workloads.language import costs, files
 
@@ -47,8 +48,8 @@ def space(tmp_path: Path) -> Callable[..., Path]:
 
 
 def tree_of(found: Space, storage: Path) -> stage_tree.Tree:
-    books = Books(found, planning.enumerate_cells(found), storage / "none")
-    return stage_tree.build(books, books.missing(), Store(storage / "store"))
+    state = State(found, planning.enumerate_cells(found), storage / "none")
+    return stage_tree.build(state, state.missing(), Store(storage / "store"))
 
 
 def published(storage: Path) -> dict[str, int]:
@@ -202,7 +203,7 @@ def test_a_killed_long_pretraining_goes_on_from_its_last_checkpoint(
     """A process of its own, killed between two checkpoints; its lease, a second long here, has then to expire."""
     path = space(axes={"pretrain_length": [2000 * STEP]}, seeds=1)
     (tmp_path / "hurried.py").write_text(
-        "import sys\nfrom raysweep.records import store\nfrom raysweep.workloads.language import stages\n"
+        "import sys\nfrom raysweep.stages import store\nfrom raysweep.workloads.language import stages\n"
         "opened = store.Store.__init__\n"
         "store.Store.__init__ = lambda self, url, provenance=None: opened(self, url, 1.0, provenance)\n"
         "stages.CHECKPOINT_SECONDS = 0.1\n"
@@ -260,8 +261,8 @@ def plan_of(text: Path, storage: Path, lengths: int, rates: int) -> set[str]:
     cells = planning.enumerate_cells(found)
     pending = {seed: np.arange(len(cells)) for seed in found.seeds}
     planning.make_packs(workloads.get("language"), cells, pending, planning.Packing(workers=4, floor=1.0))
-    books = Books(found, cells, storage / "none")
-    return stage_tree.build(books, books.missing(), Store(storage / "store")).needed
+    state = State(found, cells, storage / "none")
+    return stage_tree.build(state, state.missing(), Store(storage / "store")).needed
 
 
 def test_a_plan_looks_at_a_text_once_however_many_cells_it_has(tmp_path: Path, looks: list[str]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from raysweep.fits.inflection import find_turn
+from raysweep.fits.inflection import find_extremum
 from raysweep.reporting import fit_inflection
 
 Curve = Callable[[np.ndarray, float], np.ndarray]
@@ -50,7 +50,7 @@ def test_interval_covers_the_known_turn() -> None:
                         t, turn = np.linspace(0, 1, points), rng.uniform(0.2, 0.8)
                         values = curve(t, turn) + noise_of(kind, rng, draws, t, rng.choice([0.02, 0.06, 0.2]))
                         logarithmic = k % 2 == 0
-                        found = find_turn(10 ** (3 * t) if logarithmic else t, values, 0.95)
+                        found = find_extremum(10 ** (3 * t) if logarithmic else t, values, 0.95)
                         if found.status == "located":
                             low, high = found.low, found.high
                             if logarithmic:
@@ -76,7 +76,7 @@ def test_located_is_rare_on_curves_that_do_not_turn() -> None:
                     for _ in range(4):
                         t = np.linspace(0, 1, points)
                         size = rng.choice([0.02, 0.06, 0.2]) * (0.2 if kind == "own turn" else 1)
-                        found = find_turn(t, truth(t) + noise_of(kind, rng, draws, t, size), 0.95)
+                        found = find_extremum(t, truth(t) + noise_of(kind, rng, draws, t, size), 0.95)
                         located += found.status == "located"
                         total += 1
     assert located / total < 0.05
@@ -156,13 +156,13 @@ def test_a_loss_that_rises_in_every_draw_is_never_called_flat(draws: int) -> Non
     for _ in range(40):
         own = np.exp(0.35 * rng.standard_normal((draws, 1)))
         values = 0.68 + 0.84 * t**4 * own + rng.standard_normal((draws, 1)) + 0.01 * rng.standard_normal((draws, 9))
-        found = find_turn(2 ** (8 * t), values, 0.95)
+        found = find_extremum(2 ** (8 * t), values, 0.95)
         assert "flat" not in found.note
         rising += found.climbs
         if found.status == "undetermined":
             assert found.note.startswith(f"not clear: it degrades in each of {draws} draws")
     assert rising >= {2: 12, 3: 20, 5: 38}[draws]
-    level = [find_turn(2 ** (8 * t), 0.1 * rng.standard_normal((draws, 9)), 0.95) for _ in range(100)]
+    level = [find_extremum(2 ** (8 * t), 0.1 * rng.standard_normal((draws, 9)), 0.95) for _ in range(100)]
     assert np.mean([found.falls and found.climbs for found in level]) <= 0.05
     assert np.mean([found.falls or found.climbs for found in level]) <= 0.17  # two sides of 0.05 each, and 0.025
 
@@ -171,7 +171,7 @@ def test_throughout_is_said_of_a_curve_that_improves_only_where_every_step_was_s
     t, rng = np.linspace(0, 1, 9), np.random.default_rng(13)
     stairs = -np.cumsum([0, 1, 1, 1, 0, 1, 1, 1, 1.0])
     for curve, note in ((-8 * t, "improves throughout"), (stairs, "improves")):
-        found = find_turn(2 ** (8 * t), curve + 0.02 * rng.standard_normal((5, 9)), 0.95)
+        found = find_extremum(2 ** (8 * t), curve + 0.02 * rng.standard_normal((5, 9)), 0.95)
         assert (found.status, found.note) == ("monotone", note)
 
 

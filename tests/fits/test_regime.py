@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from raysweep import workloads
+from raysweep.fits.at_best_lr import trend_word
 from raysweep.fits.regime import draws_to_halve, fit_regime, verdict
 from raysweep.fits.result import UNDETERMINED
-from raysweep.fits.tuned import trend_word
 from raysweep.reporting import fit_boundary, fit_inflection, fit_optimum
 from raysweep.reporting.analyses.optimum import optimum_section
 from raysweep.reporting.analyses.regime import regime_section

@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.curves import sample
 from raysweep.fits.broken_power_law import fit_broken_power_law
-from raysweep.fits.halving import More, halving_words, more_for_half
-from raysweep.fits.inflection import find_turn
+from raysweep.fits.inflection import find_extremum
+from raysweep.fits.sample_size import More, halving_words, more_for_half
 from raysweep.reporting import fit_inflection, fit_optimum
 
 
@@ -48,8 +48,8 @@ def test_it_is_offered_from_20_points_on_and_rejected_where_the_curve_is_somethi
     rng = np.random.default_rng(3)
     few = sample("broken power law", 0.44, 13, 5, 0.02, "independent", rng)
     many = sample("broken power law", 0.44, 25, 5, 0.02, "independent", rng)
-    assert "broken power law" not in find_turn(2 ** (8 * few.t), few.values, 0.95).method
-    found = find_turn(2 ** (8 * many.t), many.values, 0.95)
+    assert "broken power law" not in find_extremum(2 ** (8 * few.t), few.values, 0.95).method
+    found = find_extremum(2 ** (8 * many.t), many.values, 0.95)
     assert "and a broken power law" in found.method
     assert found.low <= 2 ** (8 * 0.44) <= found.high
 

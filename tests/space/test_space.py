@@ -306,7 +306,7 @@ def test_the_source_of_a_workload_changes_with_its_version() -> None:
 
 CHANGE_NO_ROW = {
     "raysweep.errors": "what is said of bad input",
-    "raysweep.plan.planning.identity": "how stages are called",
+    "raysweep.plan.identity": "how stages are called",
     "raysweep.workloads.declaration": "types that describe a workload; what it says of itself is a source of its own",
     "raysweep.workloads.devices": "where rows are computed, which decides no more than their last digits",
     "raysweep.workloads.looks": "asks the same question once",

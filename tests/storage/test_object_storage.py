@@ -30,7 +30,7 @@ Call = Callable[..., Outcome]
 LEASE = 4.0
 PATIENCE = 90.0
 DRIVER = (
-    "import sys; from raysweep.records import driver_lock; driver_lock.LEASE_SECONDS = float(sys.argv[1]); "
+    "import sys; from raysweep.storage import driver_lock; driver_lock.LEASE_SECONDS = float(sys.argv[1]); "
     "from raysweep.main import main; main(sys.argv[2:])"
 )
 

@@ -1,4 +1,4 @@
-"""What the workers of test_language_parallel.py do: python -m tests.language_gang FOLDER RANK WORKERS JOB..."""
+"""What the workers of test_language_parallel.py do: python -m tests.support.language_gang FOLDER RANK WORKERS JOB..."""
 
 from __future__ import annotations
 

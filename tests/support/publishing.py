@@ -9,7 +9,7 @@ from pathlib import Path
 FILES = 20
 PUBLISHER = """
 import sys
-from raysweep.records import files, paths
+from raysweep.storage import files, paths
 print("ready", flush=True)
 sys.stdin.readline()
 content = sys.argv[2].encode() * int(sys.argv[3])

@@ -327,7 +327,7 @@ def test_forget_deletes_this_sweep_only(sweep: Sweep) -> None:
 def test_nothing_is_said_on_stdout_and_stderr_and_the_database_appears_whole(tmp_path: Path) -> None:
     """A first sweep in a process of its own: MLflow's migrations and links are chatty, and `results` owns stdout."""
     program = (
-        "import sys; from raysweep.records import mirror\n"
+        "import sys; from raysweep.tracking import mirror\n"
         "m = mirror.Mirror(sys.argv[1], None, {'name': 's', 'axes': {}}, 'sweep', 'id', 'code')\n"
         "m.cell('c', {}, [{'seed': 0, 'status': 'ok', 'metrics': {'a': 1.0}, 'seconds': 1}], [])\n"
         "assert m.finish('FINISHED', {}, {}) is None\n"

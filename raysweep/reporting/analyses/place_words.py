@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.halving import More, halving_words
 from raysweep.fits.result import LOCATED, MONOTONE, UNDETERMINED
+from raysweep.fits.sample_size import More, halving_words
 from raysweep.reporting.analyses.movement import movement_words
 from raysweep.reporting.analyses.section import Drawing
 from raysweep.reporting.figures.places import places_figure

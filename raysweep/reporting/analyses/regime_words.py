@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.fits.at_best_lr import trend_word
 from raysweep.fits.regime import (
     CONSTANT,
     FLAT,
@@ -19,7 +20,6 @@ from raysweep.fits.regime import (
     draws_to_halve,
 )
 from raysweep.fits.result import LOCATED, UNDETERMINED
-from raysweep.fits.tuned import trend_word
 from raysweep.reporting.analyses.movement import movement, movement_words
 from raysweep.reporting.words import counted, interval, number, plain, settings, unit_of
 from raysweep.workloads.declaration import Workload

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from tests.language_gang import SMALL, tokens
+from language_gang import SMALL, tokens
 
 from raysweep.workloads.language import dropout as masks
 from raysweep.workloads.language import model, training

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from tests.language_gang import KEPT
+from language_gang import KEPT
 
 from raysweep.stages.store import Store
 from raysweep.workloads.language import model, parallel, sharding
@@ -25,7 +25,15 @@ def gang(folder: Path, workers: int, jobs: list[str], seconds: float = 240) -> l
     folder.mkdir()
     started = [
         subprocess.Popen(
-            [sys.executable, "-m", "tests.language_gang", str(folder), str(rank), str(workers), json.dumps(jobs)]
+            [
+                sys.executable,
+                "-m",
+                "tests.support.language_gang",
+                str(folder),
+                str(rank),
+                str(workers),
+                json.dumps(jobs),
+            ]
         )
         for rank in range(workers)
     ]

@@ -6,22 +6,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raysweep.fits.additive import Additive, additive_fit, rise, rises_by_chance, smooth_within_draws
 from raysweep.fits.broken_power_law import REJECTED, fit_broken_power_law
 from raysweep.fits.draws import ROUNDING, even_in_log
 from raysweep.fits.grid_range import convex_range, curvatures, uneven_range, unresolved
-from raysweep.fits.halving import More, more_for_half
 from raysweep.fits.places import all_places, resampled_places, slope_interval
 from raysweep.fits.result import CENSORED_HIGH, CENSORED_LOW, EXACT, LOCATED, MONOTONE, UNDETERMINED
+from raysweep.fits.sample_size import More, more_for_half
 from raysweep.fits.signs import independent_points, t_quantile
 from raysweep.fits.trend import every_step, rising_chances, slope_of_mean, slope_weights, two_sided
+from raysweep.fits.two_way_anova import Anova, rise, rises_by_chance, smooth_within_draws, two_way_anova
 
 FEWEST_POINTS = 5
 FLATTENED = 0.5  # an edge slope below this share of the slope elsewhere heads for a turn
 
 
 @dataclass(frozen=True)
-class Turn:
+class Extremum:
     """The answer for one curve, in the units of x. falls, climbs: whether it clearly falls before its lowest point or
     over all, and clearly rises after it or over all. late_gain: whether the last point is clearly lower than the
     middle one. throughout: whether every step between neighbouring points was shown to go one way."""
@@ -40,17 +40,17 @@ class Turn:
     more: More | None = None  # what would halve the interval, if asked for
 
 
-def find_turn(
+def find_extremum(
     x: np.ndarray,
     values: np.ndarray,
     level: float,
     exact: bool = False,
     advise: bool = False,
     logarithmic: bool | None = None,
-) -> Turn:
+) -> Extremum:
     """The minimum of the mean of values[draw, point] over x. advise: also say what would halve the interval;
     logarithmic: whether to read x in log, None to guess."""
-    answer = Turn()
+    answer = Extremum()
     draws = len(values)
     if len(x) < FEWEST_POINTS:
         return replace(answer, note=f"too few points: {len(x)}, at least {FEWEST_POINTS} are needed")
@@ -58,7 +58,7 @@ def find_turn(
         return replace(answer, note=f"too few draws: {draws}")
     logarithmic = even_in_log(x, logarithmic)
     u = np.log(x) if logarithmic else x
-    fit = additive_fit(values)
+    fit = two_way_anova(values)
     if fit.degrees < 1 and not exact:
         return replace(answer, note="no two draws share two values of x: nothing tells noise from curve")
     quiet = exact or not fit.variance > 1e-24 * float(np.nanmax(np.abs(values))) ** 2
@@ -68,7 +68,7 @@ def find_turn(
     return in_units_of_x(found) if logarithmic else found
 
 
-def in_units_of_x(found: Turn, unit: float = 1.0) -> Turn:
+def in_units_of_x(found: Extremum, unit: float = 1.0) -> Extremum:
     """A turn found in log(x / unit), in x."""
 
     def back(place: float) -> float:
@@ -85,10 +85,10 @@ def in_units_of_x(found: Turn, unit: float = 1.0) -> Turn:
     )
 
 
-def without_noise(u: np.ndarray, fit: Additive) -> Turn:
+def without_noise(u: np.ndarray, fit: Anova) -> Extremum:
     """Curves that carry no noise: only the interpolation is uncertain."""
     curve = fit.curve
-    answer = Turn(method=f"{EXACT}; Akima and cubic interpolation")
+    answer = Extremum(method=f"{EXACT}; Akima and cubic interpolation")
     if np.ptp(curve) <= 1e-12 * max(float(np.abs(curve).max()), 1e-300):
         return replace(answer, note="flat")
     index = int(np.argmin(curve))
@@ -116,7 +116,7 @@ COARSE_NOTE = "the grid is coarse for this curve: the interval allows for any sh
 
 
 def grid_ends(
-    u: np.ndarray, values: np.ndarray, fit: Additive, index: int, smooth: bool, where: list[float], times: float = 1.0
+    u: np.ndarray, values: np.ndarray, fit: Anova, index: int, smooth: bool, where: list[float], times: float = 1.0
 ) -> tuple[float, float, bool]:
     """(low, high) of what would be open if the mean curve were known at the grid points, and whether the grid is too
     coarse to interpolate: the places `where` of the interpolations, what unevenness around the lowest point allows, any
@@ -129,13 +129,13 @@ def grid_ends(
     return min(ends), max(ends), coarse
 
 
-def with_noise(u: np.ndarray, values: np.ndarray, fit: Additive, level: float, advise: bool) -> Turn:
+def with_noise(u: np.ndarray, values: np.ndarray, fit: Anova, level: float, advise: bool) -> Extremum:
     """The general case: is there a fall and then a rise, and where between them is the turn?"""
     smooth = smooth_within_draws(fit) and np.isfinite(values).all(axis=1).sum() >= 2
     method = (
         "per draw: Student's t on the slope" if smooth else "additive: pooled-variance resampling, draw effect removed"
     ) + "; Akima and cubic interpolation"
-    answer = Turn(method=method)
+    answer = Extremum(method=method)
     index = int(np.argmin(fit.curve))
     fall, climb = clear_changes(values, fit, index, level, smooth)
     if not fall and not climb:
@@ -198,7 +198,7 @@ def with_noise(u: np.ndarray, values: np.ndarray, fit: Additive, level: float, a
     return at_edge(answer, u, fit.curve, 0, u[u >= high].min())
 
 
-def clear_slope(u: np.ndarray, values: np.ndarray, fit: Additive, level: float) -> tuple[bool, bool]:
+def clear_slope(u: np.ndarray, values: np.ndarray, fit: Anova, level: float) -> tuple[bool, bool]:
     """(whether the curve clearly falls over all, whether it clearly rises): one look at all points together sees what
     the steps between single points do not show. A second look at the same curve, it is given half the chance."""
     slope, error, degrees, _ = slope_of_mean(u, values, fit)
@@ -223,7 +223,7 @@ def not_clear(u: np.ndarray, values: np.ndarray) -> str:
     return "no clear fall or rise"
 
 
-def reaches_edge(answer: Turn, u: np.ndarray, low: float, high: float) -> Turn:
+def reaches_edge(answer: Extremum, u: np.ndarray, low: float, high: float) -> Extremum:
     """The curve turns, but the interval reaches an edge."""
     if low <= u[0] and high >= u[-1]:
         return replace(answer, low=-np.inf, high=np.inf, note="the interval covers the whole grid")
@@ -232,7 +232,7 @@ def reaches_edge(answer: Turn, u: np.ndarray, low: float, high: float) -> Turn:
     return replace(answer, status=CENSORED_HIGH, low=low, high=np.inf, note="the interval reaches the upper edge")
 
 
-def clear_changes(values: np.ndarray, fit: Additive, index: int, level: float, smooth: bool) -> tuple[bool, bool]:
+def clear_changes(values: np.ndarray, fit: Anova, index: int, level: float, smooth: bool) -> tuple[bool, bool]:
     """(whether the curve clearly falls up to its lowest point, whether it clearly rises from there on)."""
     if smooth:  # the draw is the unit: differences to the lowest point, for all points looked at
         complete = values[np.isfinite(values).all(axis=1)]
@@ -252,7 +252,7 @@ def clear_changes(values: np.ndarray, fit: Additive, index: int, level: float, s
     return clear[0], clear[1]
 
 
-def at_edge(answer: Turn, u: np.ndarray, curve: np.ndarray, edge: int, bound: float) -> Turn:
+def at_edge(answer: Extremum, u: np.ndarray, curve: np.ndarray, edge: int, bound: float) -> Extremum:
     """The curve is best towards one edge: monotone if it is not flattening there, else censored."""
     near, rest, far = edge_slopes(u, curve, upper=edge > 0)
     words = ("improves", "upper") if edge else ("degrades", "lower")  # towards longer x, of a minimum or maximum

@@ -14,7 +14,7 @@ SIMULATED = 4000
 
 
 @dataclass(frozen=True)
-class Additive:
+class Anova:
     """Least-squares fit of value = draw effect + curve: curve (points,), its factor (points, points) such that
     curve + factor @ standard normal is one resample of it, residuals (draws, points), variance and its degrees of
     freedom."""
@@ -26,7 +26,7 @@ class Additive:
     degrees: int
 
 
-def additive_fit(values: np.ndarray) -> Additive:
+def two_way_anova(values: np.ndarray) -> Anova:
     """The two-way fit of values[draw, point] with values missing anywhere (each point must be linked through draws)."""
     draws, points = values.shape
     at_draw, at_point = np.nonzero(np.isfinite(values))
@@ -47,10 +47,10 @@ def additive_fit(values: np.ndarray) -> Additive:
     covariance = centre @ inverse[:points, :points] @ centre
     eigenvalues, vectors = np.linalg.eigh(covariance)
     factor = vectors * np.sqrt(np.clip(eigenvalues, 0, None) * (variance if degrees > 0 else 0.0))
-    return Additive(solution[:points] + effect.mean(), factor, residual, variance, degrees)
+    return Anova(solution[:points] + effect.mean(), factor, residual, variance, degrees)
 
 
-def smooth_within_draws(fit: Additive) -> bool:
+def smooth_within_draws(fit: Anova) -> bool:
     """Whether residuals of neighbouring points of one draw go together far more than independent noise would."""
     residual = fit.residual
     if fit.degrees < 4 or not fit.variance > 0:

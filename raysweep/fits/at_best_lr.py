@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.fits.additive import additive_fit
 from raysweep.fits.draws import standard_error
+from raysweep.fits.extremum import FEWEST_POINTS, Extremum, find_extremum, gains_late
 from raysweep.fits.optimum import without_cliffs
 from raysweep.fits.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, Fit
 from raysweep.fits.signs import t_quantile
 from raysweep.fits.slope import slice_values
 from raysweep.fits.trend import every_step
-from raysweep.fits.turn import FEWEST_POINTS, Turn, find_turn, gains_late
+from raysweep.fits.two_way_anova import two_way_anova
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,7 @@ def tuned_rates(
             u, values, _ = slice_values(frame, row, lr, length, y, seed, turn)
             if not len(u):
                 continue
-            rate = float(np.exp(u[np.argmin(additive_fit(values).curve)]))
+            rate = float(np.exp(u[np.argmin(two_way_anova(values).curve)]))
             censored = row["status"] in (CENSORED_LOW, CENSORED_HIGH, MONOTONE)
         out.append((float(row[length]), rate, censored, float(row["diverged_from"])))
     return out
@@ -49,7 +49,7 @@ def at_rates(
     level: float,
     turn: str,
     exact: bool,
-) -> tuple[pd.DataFrame, Turn]:
+) -> tuple[pd.DataFrame, Extremum]:
     """The metric at each length's tuned rate, every draw interpolated in log rate, and how it runs over the length."""
     import pandas as pd
     from scipy.interpolate import Akima1DInterpolator
@@ -87,11 +87,11 @@ def at_rates(
     return table, trend_of(at[use], values[:, use], level, exact)
 
 
-def trend_of(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> Turn:
+def trend_of(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> Extremum:
     """The turn of values[draw, length] to be minimized; with few lengths only the first against the last."""
     if len(at) >= FEWEST_POINTS or len(at) < 2:
-        return find_turn(at, values, level, exact)
-    nothing = Turn(method="first against last length, Student's t")
+        return find_extremum(at, values, level, exact)
+    nothing = Extremum(method="first against last length, Student's t")
     mean, error, count = standard_error((values[:, -1] - values[:, 0])[:, None])
     if not count[0] > (0 if exact else 1):
         return nothing
@@ -100,7 +100,7 @@ def trend_of(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> T
         return nothing
     falls = bool(mean[0] < 0)
     low, high = (float(at[-1]), np.inf) if falls else (-np.inf, float(at[0]))
-    curve = additive_fit(values).curve
+    curve = two_way_anova(values).curve
     one_way = -np.diff(curve) if falls else np.diff(curve)
     throughout = (one_way > 0).all() if exact else every_step(values, -1.0 if falls else 1.0) <= 1 - level
     return replace(
@@ -115,7 +115,7 @@ def trend_of(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> T
     )
 
 
-def trend_word(trend: Turn) -> str:
+def trend_word(trend: Extremum) -> str:
     """What happens to a metric as the length grows, in a word or two."""
     if trend.falls and trend.climbs:
         return "improves, then degrades"
