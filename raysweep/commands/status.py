@@ -39,13 +39,13 @@ def overview(storage: AnyPath) -> list[str]:
         state = found.state()
         done, left = len(state.rows), state.missing().rows
         lines.append(
-            f"{name:32} {found.space.workload:18} {done:>9,} of {done + left:<9,} {state(found, left):12} "
+            f"{name:32} {found.space.workload:18} {done:>9,} of {done + left:<9,} {phase(found, left):12} "
             f"{found.record.created}"
         )
     return lines or [f"no sweeps in {storage}; start one with: raysweep run quickstart"]
 
 
-def state(found: Sweep, left: int) -> str:
+def phase(found: Sweep, left: int) -> str:
     """running, finished or interrupted."""
     if driver_lock.is_held(found.folder):
         return "running"
@@ -56,7 +56,7 @@ def details(found: Sweep) -> list[str]:
     """Rows by status, the first failures with their reason, damaged segments, where the report is, what to do next."""
     state = found.state()
     done, left = len(state.rows), state.missing().rows
-    now = state(found, left)
+    now = phase(found, left)
     counted = ", ".join(f"{count:,} {status}" for status, count in sorted(state.statuses().items()))
     lines = [
         f"{found.name}: {now}, {done:,} of {done + left:,} rows" + (f" ({counted})" if counted else ""),
