@@ -40,10 +40,11 @@ test-cluster: $(STAMP) ## ray up, ray submit and ray down for real, against an S
 chaos: $(STAMP) ## disturb small sweeps for some minutes; the result is reports/reliability.md (CHAOS="--seed 2")
 	$(BIN)/python -m tests.chaos --report reports/reliability.md $(CHAOS)
 
-lint: $(STAMP) ## ruff and mypy
+lint: $(STAMP) ## ruff, mypy and the layers of imports
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
+	$(BIN)/lint-imports
 
 wheel: $(STAMP) ## dist/: the wheel of this version and the tested versions of the rest, for a cluster (clusters/README.md)
 	rm -rf dist build
