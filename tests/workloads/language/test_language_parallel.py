@@ -11,11 +11,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from language_gang import KEPT
+import language_gang
 
 from raysweep.stages.store import Store
 from raysweep.workloads.language import model, parallel, sharding
-from tests import language_gang
 
 Results = dict[str, np.ndarray]
 
@@ -79,7 +78,7 @@ def test_two_workers_train_as_one_but_for_rounding(one, two, kind):
     is measured: every weight of the one worker's start is moved by one unit in the last place, up or down. Stated
     tolerance: 3 times the distance that comes of it, after 1, 5 and 20 steps (measured: below 1)."""
     jolted = language_gang.train(kind, jolt=float(np.finfo(kind).eps))
-    for name in ("evaluation", *(f"{what} {step}" for what in ("weights", "losses") for step in KEPT)):
+    for name in ("evaluation", *(f"{what} {step}" for what in ("weights", "losses") for step in language_gang.KEPT)):
         for index in range(2):
             alone, apart, shared = (found[name][index] for found in (one[kind], jolted, two[0][kind]))
             allowed = 3 * np.linalg.norm(apart - alone) + 10 * np.finfo(kind).eps * np.linalg.norm(alone)
