@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import language_gang
 import numpy as np
 import pytest
 import torch
-import language_gang
 
 from raysweep.stages.store import Store
 from raysweep.workloads.language import model, parallel, sharding
