@@ -52,13 +52,13 @@ def whole_sweep(folder: str) -> dict[str, float]:
     """Seconds of the sweep, stages that were computed, and distinct stages."""
     from raysweep import sweep
     from raysweep.driver import stage_tree
-    from raysweep.plan import planning
+    from raysweep.plan.stages import stored_stages
     from raysweep.stages.store import Store
 
     _run(f"{folder}/first", SHORT)
     total = _timed(lambda: _run(folder, SPACE))
     found = sweep.open_sweep("stages", folder)
-    stages = planning.stored_stages(found.workload, found.cells)
+    stages = stored_stages(found.workload, found.cells)
     distinct = {stage.id for cell in range(len(found.cells)) for stage in stages(cell, 0)}
     records = stage_tree.records(Store(f"{folder}/store"), Store(f"{folder}/store").stages())
     return {
@@ -85,13 +85,13 @@ class Nowhere:
 
 def bare_loop(folder: str) -> dict[str, float]:
     """Seconds of the distinct pretrainings, of the fine-tunings, and of the pretrainings once for each row."""
-    from raysweep.plan import planning
+    from raysweep.plan.cells import enumerate_cells
     from raysweep.space.schema import validate
     from raysweep.workloads.language import finetuning, stages
     from raysweep.workloads.language.shapes import shape_of
 
     def loop(space: dict[str, Any]) -> dict[str, float]:
-        cells = planning.enumerate_cells(validate(space))
+        cells = enumerate_cells(validate(space))
         found = {"pretraining": 0.0, "finetuning": 0.0, "again": 0.0}
         for length in space["axes"]["pretrain_length"]:
             rows = [cells.parameters(index) for index in np.flatnonzero(cells.columns["pretrain_length"] == length)]

@@ -19,8 +19,7 @@ from raysweep.driver.state import ON_CODE_CHANGE, State
 from raysweep.errors import Halted, InputError, unknown
 from raysweep.ledger import segments, sweep_record
 from raysweep.phrases import command, counted
-from raysweep.plan import planning
-from raysweep.plan.planning import Cells
+from raysweep.plan.cells import Cells, enumerate_cells
 from raysweep.space import space_files
 from raysweep.space.schema import Space, plain_name
 from raysweep.storage import paths
@@ -70,7 +69,7 @@ class Sweep:
     @cached_property
     def cells(self) -> Cells:
         """Its cells, in plan order."""
-        return planning.enumerate_cells(self.space, check=False)
+        return enumerate_cells(self.space, check=False)
 
     def state(self) -> State:
         """What the ledger has of the plan, read anew."""
@@ -305,11 +304,11 @@ def _cells(space: Space, folder: AnyPath | None, retry_failed: bool = False) -> 
     """The cells of a space. InputError for one that the workload refuses, unless all of its rows are in the folder of a
     sweep: a text that is gone is no matter to them."""
     try:
-        return planning.enumerate_cells(space)
+        return enumerate_cells(space)
     except InputError:
         if folder is None:
             raise
-        cells = planning.enumerate_cells(space, check=False)
+        cells = enumerate_cells(space, check=False)
         if State(space, cells, folder, retry_failed=retry_failed).missing().rows:
             raise
         return cells

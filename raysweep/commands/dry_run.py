@@ -11,8 +11,8 @@ from raysweep.driver.driver import Options
 from raysweep.driver.progress import duration
 from raysweep.driver.state import State
 from raysweep.errors import as_typed
-from raysweep.plan import planning
-from raysweep.plan.planning import Pack
+from raysweep.plan.cells import enumerate_cells
+from raysweep.plan.packs import Pack, make_packs
 from raysweep.space.resources import Resources
 from raysweep.space.schema import Space
 from raysweep.stages.store import Store
@@ -29,7 +29,7 @@ def describe(
     """Lines for the terminal: the question, cells, packs, draws, what is there already, stages, time and memory."""
     folder, record = sweep.place(space, name, storage)
     sweep.check_size(space, yes)
-    cells = planning.enumerate_cells(space)
+    cells = enumerate_cells(space)
     part = record is not None and compatibility.is_part(Space(**record.space), space, record.sweep)
     state = State(space, cells, folder, options.on_code_change)
     stored_stages.check_asked(store, state.workload, folder)
@@ -42,7 +42,7 @@ def describe(
     on_gpus = any(needs.gpus for needs in cells.needs)  # how many there will be, this machine cannot say
     workers = 1 if executor == "inline" else options.workers or (1 if on_gpus else driver.local_workers(cells))
     packing = driver.packing(driver.Place(executor, workers, True, workers))
-    packs = planning.make_packs(state.workload, cells, work.pending, packing)
+    packs = make_packs(state.workload, cells, work.pending, packing)
     work = driver.as_packed(work, packs, state.workload)
     total = len(cells) * len(space.seeds)
     lines = [f"{space.name}: {space.workload}"]

@@ -13,7 +13,7 @@ import numpy as np
 from raysweep.driver.progress import duration, phase_line
 from raysweep.driver.state import State
 from raysweep.ledger import sweep_record
-from raysweep.plan import planning
+from raysweep.plan.cost import estimate
 from raysweep.storage import driver_lock, signs
 from raysweep.storage.paths import AnyPath
 from raysweep.trial import trial_log
@@ -42,7 +42,7 @@ def used_and_left(state: State) -> tuple[str, str | None]:
         if state.rows
         else 0.0
     )
-    estimated, _ = planning.estimate(state.workload, cells, there)
+    estimated, _ = estimate(state.workload, cells, there)
     unit = "GPU-hours" if on_gpus else "core-hours"
     if missing and not (estimated and spent):
         return _hours(used, unit), None
@@ -50,7 +50,7 @@ def used_and_left(state: State) -> tuple[str, str | None]:
     for number, amount in enumerate(devices):
         chosen = {seed: indices[cells.need[indices] == number] for seed, indices in missing.items()}
         alike = {seed: indices for seed, indices in chosen.items() if len(indices)}
-        left += planning.estimate(state.workload, cells, alike)[0] * amount * spent / estimated if alike else 0.0
+        left += estimate(state.workload, cells, alike)[0] * amount * spent / estimated if alike else 0.0
     return _hours(used, unit), _hours(left, unit)
 
 

@@ -17,7 +17,7 @@ from raysweep.commands import live, mirror_status
 from raysweep.driver import driver, stored_stages
 from raysweep.errors import InputError, as_typed
 from raysweep.ledger import segments, sweep_record
-from raysweep.plan import planning
+from raysweep.plan.cells import enumerate_cells
 from raysweep.storage import driver_lock
 from raysweep.storage.paths import AnyPath
 from raysweep.sweep import Sweep
@@ -148,7 +148,7 @@ def _forget(found: Sweep, uri: str | None) -> None:
 
 def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
     """Compute one row here and now; what it raises is not caught. The ledger is not touched."""
-    cells = planning.enumerate_cells(found.space)
+    cells = enumerate_cells(found.space)
     matches = [i for i, identity in enumerate(cells.ids) if identity.startswith(cell)]
     if len(matches) != 1:
         raise InputError(

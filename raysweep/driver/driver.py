@@ -21,9 +21,9 @@ from raysweep.driver.stored_stages import Sharing
 from raysweep.errors import Halted, InputError
 from raysweep.ledger import compaction, segments, sweep_record
 from raysweep.ledger.sweep_record import Record
-from raysweep.plan import planning
+from raysweep.plan.cells import Cells
 from raysweep.plan.identity import code_version
-from raysweep.plan.planning import Cells, Pack, Packing
+from raysweep.plan.packs import Pack, Packing, make_packs
 from raysweep.plan.queue import PackQueue
 from raysweep.storage import driver_lock, files, paths, signs
 from raysweep.storage.paths import AnyPath
@@ -125,7 +125,7 @@ def compute(
             work = sharing.claim(state.missing())
             if not work.rows:
                 return []
-            packs = planning.make_packs(state.workload, cells, work.pending, packing(place))
+            packs = make_packs(state.workload, cells, work.pending, packing(place))
             progress.expect(work.rows, sum(pack.seconds for pack in packs))
             guessed = state.workload.gpu_guess and any(pack.needs.gpus for pack in packs)
             say(where(place, packs, as_packed(work, packs, state.workload)) + (" (a guess)" if guessed else ""))

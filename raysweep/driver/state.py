@@ -11,9 +11,9 @@ import numpy as np
 from raysweep import search, workloads
 from raysweep.errors import InputError
 from raysweep.ledger import segments, sweep_record
-from raysweep.plan import planning
+from raysweep.plan.cells import Cells
+from raysweep.plan.cost import estimate
 from raysweep.plan.identity import cell_id, code_version
-from raysweep.plan.planning import Cells
 from raysweep.space.schema import Space
 from raysweep.storage.paths import AnyPath
 from raysweep.workloads.declaration import FAILED, OK
@@ -110,7 +110,7 @@ class State:
             for seed in self.space.seeds
         }
         pending = {seed: indices for seed, indices in pending.items() if len(indices)}
-        return Work(pending, *planning.estimate(self.workload, self.cells, pending))
+        return Work(pending, *estimate(self.workload, self.cells, pending))
 
     def is_complete(self, cell: int) -> bool:
         """Whether every draw of a cell is in the ledger."""

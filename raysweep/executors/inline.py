@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from raysweep.plan.planning import Pack
+from raysweep.plan.packs import Pack
 from raysweep.plan.queue import PackQueue
 from raysweep.storage.paths import AnyPath
 from raysweep.trial import trial

@@ -23,7 +23,7 @@ from raysweep.errors import Halted, InputError
 from raysweep.executors import capacity, local_ray, ray_alive
 from raysweep.executors.losses import NODE_RETRIES, WORKER_RETRIES, Losses
 from raysweep.ledger import segments
-from raysweep.plan.planning import Pack, split
+from raysweep.plan.packs import Pack, halves
 from raysweep.plan.queue import PackQueue
 from raysweep.space.resources import Resources
 from raysweep.storage import paths
@@ -207,7 +207,7 @@ def _searcher(
                 path = segments.segment_path(paths.locate(job.ledger), pack.id, job.attempt)
                 if not path.exists():  # it may be there even if the worker died right after
                     own, machines = self.losses.count(pack.id, _dead_nodes())
-                    parts = split(pack, job.cell_ids) if own > 1 else [pack]  # one row may have felled it
+                    parts = halves(pack, job.cell_ids) if own > 1 else [pack]  # one row may have felled it
                     if machines <= NODE_RETRIES and (own <= WORKER_RETRIES or len(parts) > 1):
                         rows_of_it = f"{len(pack):,} row{'s' * (len(pack) > 1)}"
                         terminal.say(f"lost a worker; trying its pack of {rows_of_it} again")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from raysweep import workloads
 from raysweep.ledger import segments
-from raysweep.plan.planning import Cells
+from raysweep.plan.cells import Cells
 from raysweep.storage.paths import AnyPath
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from raysweep.plan.planning import Pack
+from raysweep.plan.packs import Pack
 
 
 class PackQueue:

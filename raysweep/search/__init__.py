@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from raysweep.plan.planning import Cells
+    from raysweep.plan.cells import Cells
     from raysweep.space.schema import Space
 
 Draws = Callable[[int, str], np.ndarray | None]

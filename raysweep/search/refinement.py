@@ -24,7 +24,7 @@ import numpy as np
 from raysweep import workloads
 
 if TYPE_CHECKING:
-    from raysweep.plan.planning import Cells
+    from raysweep.plan.cells import Cells
     from raysweep.search import Draws
     from raysweep.space.schema import Space
 

@@ -16,9 +16,9 @@ from raysweep.driver.state import State
 from raysweep.errors import Halted, InputError, unknown
 from raysweep.ledger import segments, sweep_record
 from raysweep.phrases import command, counted
-from raysweep.plan import planning
+from raysweep.plan.cells import Cells, plan_record
 from raysweep.plan.identity import code_version
-from raysweep.plan.planning import Cells
+from raysweep.plan.stages import cell_stages
 from raysweep.redaction import without_credentials
 from raysweep.space import yaml_reader
 from raysweep.space.schema import Space
@@ -176,7 +176,7 @@ class Feed:
     def __init__(self, mirror: Mirror, sweep: Sweep, state: State) -> None:
         self.mirror, self._sweep, self._books = mirror, sweep, state
         self._runs_per = sweep.record.runs_per or default_runs_per(sweep.cells)
-        self._stages = planning.cell_stages(sweep.workload, sweep.cells, sweep.space.seeds)
+        self._stages = cell_stages(sweep.workload, sweep.cells, sweep.space.seeds)
         self._told: set[int] = set()
         self.closed = False
 
@@ -257,7 +257,7 @@ def close(feed: Feed, sweep: Sweep, state: State, say: Callable[[str], None]) ->
     mirror = feed.mirror
     written = {
         "space.yaml": yaml_reader.dump(sweep.space.as_dict()).encode(),
-        "plan.json": json.dumps(planning.plan_record(sweep.space, sweep.cells), indent=1).encode(),
+        "plan.json": json.dumps(plan_record(sweep.space, sweep.cells), indent=1).encode(),
         "results.csv": results.dump(sweep.results(), "csv"),
     }
     for name, content in written.items():

@@ -13,7 +13,8 @@ from raysweep import workloads
 from raysweep.driver import driver
 from raysweep.driver.state import State
 from raysweep.ledger import segments
-from raysweep.plan import planning
+from raysweep.plan.cells import enumerate_cells
+from raysweep.plan.packs import make_packs
 from raysweep.space.schema import validate
 from raysweep.sweep import Sweep
 
@@ -54,10 +55,10 @@ def space(seeds: int = 1) -> dict[str, object]:
 
 def test_planning_asks_for_the_cost_of_groups_of_cells(counted: Counter[str], tmp_path: Path) -> None:
     asked = validate(space(seeds=3))
-    cells = planning.enumerate_cells(asked)
+    cells = enumerate_cells(asked)
     state = State(asked, cells, tmp_path / "none")
     work = state.missing()
-    packs = planning.make_packs(state.workload, cells, work.pending, driver.packing(driver.Place("inline", 1, True)))
+    packs = make_packs(state.workload, cells, work.pending, driver.packing(driver.Place("inline", 1, True)))
     assert len(cells) == CELLS
     assert work.rows == sum(map(len, packs)) == 3 * CELLS
     assert counted["cost"] == 2  # for the estimate and for the packs, one for all seeds

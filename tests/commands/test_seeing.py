@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import QUIET, Outcome, command, until
 from mlflow.tracking import MlflowClient
@@ -15,7 +16,7 @@ from spaces import sandbox_space, written
 
 import raysweep
 from raysweep.driver.limits import TimeLimit
-from raysweep.plan import planning
+from raysweep.plan.packs import Pack
 from raysweep.plan.queue import PackQueue
 from raysweep.space.resources import Resources
 
@@ -117,7 +118,7 @@ def test_more_hours_than_a_timer_takes_are_no_limit(
 
 def test_a_pack_that_would_not_end_in_time_leaves_its_turn_to_a_shorter_one() -> None:
     packs = [
-        planning.Pack(name, *2 * (planning.np.zeros(1, int),), seconds, 0.0, Resources())
+        Pack(name, *2 * (np.zeros(1, int),), seconds, 0.0, Resources())
         for name, seconds in [("first", 10), ("long", 3600), ("short", 5)]
     ]
     limit = TimeLimit(0.5)

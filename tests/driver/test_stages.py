@@ -20,7 +20,9 @@ from raysweep import sweep, workloads
 from raysweep.driver import stage_tree
 from raysweep.driver.state import State
 from raysweep.errors import InputError
-from raysweep.plan import planning
+from raysweep.plan.cells import enumerate_cells
+from raysweep.plan.packs import Pack, Packing, make_packs
+from raysweep.plan.stages import stored_stages
 from raysweep.space import space_files
 from raysweep.space.schema import Space, validate
 from raysweep.stages.store import Store
@@ -48,7 +50,7 @@ def space(tmp_path: Path) -> Callable[..., Path]:
 
 
 def tree_of(found: Space, storage: Path) -> stage_tree.Tree:
-    state = State(found, planning.enumerate_cells(found), storage / "none")
+    state = State(found, enumerate_cells(found), storage / "none")
     return stage_tree.build(state, state.missing(), Store(storage / "store"))
 
 
@@ -258,9 +260,9 @@ def plan_of(text: Path, storage: Path, lengths: int, rates: int) -> set[str]:
     found = validate(
         asked(axes=axes, fixed={"source": f"file:{text}", "target": f"file:{text}", "finetune_steps": 10**6})
     )
-    cells = planning.enumerate_cells(found)
+    cells = enumerate_cells(found)
     pending = {seed: np.arange(len(cells)) for seed in found.seeds}
-    planning.make_packs(workloads.get("language"), cells, pending, planning.Packing(workers=4, floor=1.0))
+    make_packs(workloads.get("language"), cells, pending, Packing(workers=4, floor=1.0))
     state = State(found, cells, storage / "none")
     return stage_tree.build(state, state.missing(), Store(storage / "store")).needed
 
@@ -281,7 +283,7 @@ def test_texts_in_turn_are_each_read_once(tmp_path: Path, monkeypatch: pytest.Mo
         Path(name.removeprefix("file:")).write_text("\n".join(f"line {n} of text {number}" for n in range(400)))
     read, documents = [], files.documents
     monkeypatch.setattr(files, "documents", lambda pattern: read.append(pattern) or documents(pattern))
-    planning.enumerate_cells(validate(asked(axes={"target": names})))
+    enumerate_cells(validate(asked(axes={"target": names})))
     assert len(read) == 8
 
 
@@ -301,10 +303,10 @@ def test_a_text_that_is_gone_after_planning_is_told_as_the_source_wherever_the_s
     text = tmp_path / "text.txt"
     text.write_text("\n".join(f"line {n} of the text" for n in range(400)))
     found = validate(asked(axes={"pretrain_length": [STEP], "source": [f"file:{text}"]}))
-    cells = planning.enumerate_cells(found)
+    cells = enumerate_cells(found)
     text.unlink()
     with pytest.raises(InputError, match="^source: .*no such file"):
-        planning.stored_stages(workloads.get("language"), cells)(0, 0)
+        stored_stages(workloads.get("language"), cells)(0, 0)
 
 
 # Code that changed
@@ -384,11 +386,11 @@ def test_the_memory_of_a_part_is_asked_for_again(tmp_path: Path) -> None:
     found = validate(
         asked(axes={"finetune_lr": [float(n) for n in range(1, 41)], "pretrain_length": [20 * STEP]}, seeds=1)
     )
-    cells = planning.enumerate_cells(found)
-    cut = planning.Packing(workers=2, floor=1.0, memory=4e8)
+    cells = enumerate_cells(found)
+    cut = Packing(workers=2, floor=1.0, memory=4e8)
 
-    def packs(cost: Callable[[Any], Cost]) -> list[planning.Pack]:
-        return planning.make_packs(replace(workloads.get("language"), cost=cost), cells, {0: np.arange(40)}, cut)
+    def packs(cost: Callable[[Any], Cost]) -> list[Pack]:
+        return make_packs(replace(workloads.get("language"), cost=cost), cells, {0: np.arange(40)}, cut)
 
     grows = packs(lambda columns: Cost(0.1, 1e8 * len(columns["finetune_lr"])))
     assert max(pack.peak_bytes for pack in grows) <= 4e8

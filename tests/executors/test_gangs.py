@@ -26,7 +26,8 @@ from raysweep.errors import InputError
 from raysweep.executors import capacity
 from raysweep.executors.capacity import Capacity
 from raysweep.ledger import segments
-from raysweep.plan import planning
+from raysweep.plan.cells import Cells, enumerate_cells
+from raysweep.plan.packs import Packing
 from raysweep.space import schema
 from raysweep.space.resources import Resources
 from raysweep.stages.store import Store
@@ -66,7 +67,7 @@ def test_six_gangs_of_two_on_two_cores_end_with_the_rows_of_one_worker(
     monkeypatch: pytest.MonkeyPatch,
     deadline: None,
 ) -> None:
-    monkeypatch.setattr(driver, "packing", lambda place: planning.Packing(workers=2, floor=1e-6))  # six packs
+    monkeypatch.setattr(driver, "packing", lambda place: Packing(workers=2, floor=1e-6))  # six packs
     asked = small_space(axes=GRID, seeds=12, resources={"gang": 2})
     outcome = call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--executor", "ray")
     assert outcome.code == 0, outcome.err
@@ -165,8 +166,8 @@ def test_resources_that_depend_on_the_cell(
     assert_same_rows(rows(found), rows(run(storage / "inline", asked, executor="inline")))
 
 
-def cells_of(**changes: Any) -> planning.Cells:
-    return planning.enumerate_cells(schema.validate(small_space(axes=GRID, **changes)))
+def cells_of(**changes: Any) -> Cells:
+    return enumerate_cells(schema.validate(small_space(axes=GRID, **changes)))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from spaces import sandbox_space
 
 from raysweep.executors import gang
 from raysweep.executors.gang import Gang
-from raysweep.plan import planning
+from raysweep.plan.cells import enumerate_cells
 from raysweep.space import schema
 from raysweep.space.resources import Resources
 from raysweep.stages.store import Store
@@ -43,7 +43,7 @@ def two_workers(ray_cluster: str, sandbox: Path, monkeypatch: pytest.MonkeyPatch
 
 def job(folder: Path, behaviour: str) -> tuple[trial.Job, dict[str, Any]]:
     """One row of the workload `together`: as a trial is told, and its parameters."""
-    cells = planning.enumerate_cells(schema.validate(sandbox_space(folder, [behaviour], workload="together")))
+    cells = enumerate_cells(schema.validate(sandbox_space(folder, [behaviour], workload="together")))
     for name in ("ledger", "logs"):
         (folder / name).mkdir()
     asked = trial.Job(

@@ -15,8 +15,9 @@ from spaces import STEP, language_space, small_space, written
 from raysweep import workloads
 from raysweep.driver import driver
 from raysweep.driver.progress import duration
-from raysweep.plan import planning
-from raysweep.plan.planning import Pack, Packing
+from raysweep.plan.cells import enumerate_cells
+from raysweep.plan.cost import estimate
+from raysweep.plan.packs import Pack, Packing, make_packs
 from raysweep.space.schema import validate
 from raysweep.workloads.declaration import Cost
 
@@ -28,7 +29,7 @@ def packs_of(workers: int, seeds: int, shared: float, row: float) -> list[Pack]:
         workloads.get("linear_transfer"), cost=lambda columns: Cost(shared + row * len(columns["gamma"]), 1e6)
     )
     rows = {seed: np.arange(40) for seed in range(seeds)}
-    packs = planning.make_packs(workload, planning.enumerate_cells(found), rows, Packing(workers, floor=1.0))
+    packs = make_packs(workload, enumerate_cells(found), rows, Packing(workers, floor=1.0))
     packed = [(seed, cell) for pack in packs for seed, cell in zip(pack.seeds, pack.cells, strict=True)]
     assert sorted(packed) == [(seed, cell) for seed in range(seeds) for cell in range(40)]
     for pack in packs:
@@ -52,10 +53,10 @@ def test_a_pretraining_in_the_store_is_estimated_once_for_all_packs_that_need_it
             fixed={"finetune_steps": 2000},
         )
     )
-    cells, workload, rows = planning.enumerate_cells(found), workloads.get("language"), {0: np.arange(30)}
-    packs = planning.make_packs(workload, cells, rows, Packing(workers=2, floor=1.0))
+    cells, workload, rows = enumerate_cells(found), workloads.get("language"), {0: np.arange(30)}
+    packs = make_packs(workload, cells, rows, Packing(workers=2, floor=1.0))
     assert len(packs) > 3
-    assert sum(pack.seconds for pack in packs) == pytest.approx(planning.estimate(workload, cells, rows)[0], rel=1e-6)
+    assert sum(pack.seconds for pack in packs) == pytest.approx(estimate(workload, cells, rows)[0], rel=1e-6)
     alone = workload.cost(cells.take(packs[1].cells)).seconds
     pretraining = sum(stage.cost.seconds for stage in workload.stages_of(cells.parameters(0), 0))
     assert packs[1].seconds == pytest.approx(alone - pretraining)
@@ -69,11 +70,11 @@ def test_a_dry_run_says_what_its_packs_take(call: Callable[..., Outcome], storag
         seeds=1,
         fixed={"dim": 3000, "gamma": 0.01, "distance_samples": 1000},
     )
-    cells = planning.enumerate_cells(validate(asked))
-    packs = planning.make_packs(
+    cells = enumerate_cells(validate(asked))
+    packs = make_packs(
         workloads.get("linear_transfer"), cells, {0: np.arange(40)}, driver.packing(driver.Place("ray", 2, True))
     )
-    whole, _ = planning.estimate(workloads.get("linear_transfer"), cells, {0: np.arange(40)})
+    whole, _ = estimate(workloads.get("linear_transfer"), cells, {0: np.arange(40)})
     seconds = sum(pack.seconds for pack in packs)
     assert len(packs) == 2
     assert seconds > 1.2 * whole

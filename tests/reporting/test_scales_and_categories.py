@@ -16,7 +16,7 @@ from test_report import TOY, TRANSFER, rows_of, space_of
 from raysweep import workloads
 from raysweep.driver import compatibility
 from raysweep.errors import InputError
-from raysweep.plan import planning
+from raysweep.plan.cells import enumerate_cells
 from raysweep.reporting.report import write_report
 from raysweep.space.schema import restore, validate
 from raysweep.workloads.declaration import Parameter, Workload
@@ -195,14 +195,14 @@ def test_a_scale_that_a_workload_declares_is_checked(monkeypatch: pytest.MonkeyP
     asked = {"name": "s", "workload": "linear_transfer", "axes": {"noise": [0.0, 0.1]}}
     kept = restore(validate(asked).as_dict())
     with pytest.raises(InputError) as wrong:
-        planning.enumerate_cells(kept)
+        enumerate_cells(kept)
     assert str(wrong.value) == (
         "axes.noise: expected values above 0, since linear_transfer reads this axis in log, "
         "got 0 (scale.noise=linear reads it as it is)"
     )
-    assert len(planning.enumerate_cells(kept, check=False)) == 2  # rows that are there stay to be seen
-    assert len(planning.enumerate_cells(validate({**asked, "scale": {"noise": "linear"}}))) == 2
-    assert len(planning.enumerate_cells(validate({**asked, "axes": {"gamma": [0.5]}, "fixed": {"noise": 0}}))) == 1
+    assert len(enumerate_cells(kept, check=False)) == 2  # rows that are there stay to be seen
+    assert len(enumerate_cells(validate({**asked, "scale": {"noise": "linear"}}))) == 2
+    assert len(enumerate_cells(validate({**asked, "axes": {"gamma": [0.5]}, "fixed": {"noise": 0}}))) == 1
 
 
 def test_curves_over_words_are_reported_and_fits_over_them_refused(call: Any, storage: Path, tmp_path: Path) -> None:

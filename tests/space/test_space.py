@@ -19,7 +19,7 @@ from spaces import small_space
 from raysweep import workloads
 from raysweep.errors import InputError
 from raysweep.plan import identity
-from raysweep.plan.planning import enumerate_cells
+from raysweep.plan.cells import enumerate_cells
 from raysweep.space import packaged, space_files, yaml_reader
 from raysweep.space.schema import Space, restore, validate
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from raysweep import workloads
-from raysweep.plan import planning
+from raysweep.plan.cells import enumerate_cells
+from raysweep.plan.cost import estimate
 from raysweep.space import space_files
 from raysweep.workloads.declaration import column
 from raysweep.workloads.language import WORKLOAD, costs
@@ -50,9 +51,9 @@ def test_pretraining_in_parts_costs_what_it_costs_whole():
 def test_the_space_for_one_gpu_fits_into_half_an_hour_on_it():
     def seconds(gpus: int) -> float:
         asked = space_files.read("overtraining_language", {"resources.gpus_per_trial": gpus})
-        cells = planning.enumerate_cells(asked)
+        cells = enumerate_cells(asked)
         pending = {seed: np.arange(len(cells)) for seed in asked.seeds}
-        return planning.estimate(workloads.get(asked.workload), cells, pending)[0]
+        return estimate(workloads.get(asked.workload), cells, pending)[0]
 
     assert 60 < seconds(1) < 1800 / 2  # half of it is for reading the text and starting up
     assert seconds(0) > 100 * seconds(1)

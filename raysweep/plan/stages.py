@@ -1,0 +1,46 @@
+"""Which stages a row and a cell are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from raysweep.plan.cells import Cells
+from raysweep.plan.identity import finetune_id, stage_ids
+from raysweep.workloads.declaration import Stage, Workload
+from raysweep.workloads.looks import one_look
+
+
+def stored_stages(workload: Workload, cells: Cells) -> Callable[[int, int], list[Stage]]:
+    """(cell, seed) -> the stages that row needs out of the store, parents first; rows that agree in their pretraining
+    are asked for once."""
+    pretraining = [p.name for p in workload.parameters if p.pretraining]
+    known: dict[tuple[Any, ...], list[Stage]] = {}
+
+    def of_row(cell: int, seed: int) -> list[Stage]:
+        key = (seed, *(cells.columns[name][cell] for name in pretraining))
+        if key not in known:
+            known[key] = workload.stages_of(cells.parameters(cell), seed)
+        return known[key]
+
+    return of_row
+
+
+def cell_stages(workload: Workload, cells: Cells, seeds: Iterable[int]) -> Callable[[int], list[str]]:
+    """cell -> the ids of the stages it is made of, for the record: those of the store where its workload keeps stages
+    there, else the pretrainings; then the fine-tunings, one per seed."""
+    seeds, stored = list(seeds), stored_stages(workload, cells)
+
+    @one_look()
+    def of_cell(cell: int) -> list[str]:
+        parameters = cells.parameters(cell)
+        if not workload.stored:
+            per_seed = [stage_ids(workload, parameters, seed) for seed in seeds]
+            return [ids[stage] for stage in per_seed[0] for ids in per_seed] if per_seed else []
+        chains = [[stage.id for stage in stored(cell, seed)] for seed in seeds]
+        return [
+            *(stage for chain in chains for stage in chain),
+            *(finetune_id(workload, parameters, seed, chain[-1]) for seed, chain in zip(seeds, chains, strict=True)),
+        ]
+
+    return of_cell
