@@ -69,7 +69,7 @@ def report(tally: Tally, asked: argparse.Namespace, seconds: float) -> str:
         "",
         "Small sweeps are disturbed at random moments, resumed, and held against the same sweep left alone: every "
         "column of every row but `seconds` (exactly; in `mirror`, where packs are cut otherwise after a fault, to "
-        "1e-9), and in MLflow one finished run a cell with the same metrics. `chaos/` is the program.",
+        "1e-9), and in MLflow one finished run a cell with the same metrics. `tests/chaos/` is the program.",
         "",
         f'    make chaos CHAOS="--seed {asked.seed} --faults {asked.faults} --minutes {asked.minutes:g} '
         f'--kinds {" ".join(asked.kinds)}"',
