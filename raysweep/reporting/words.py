@@ -12,17 +12,6 @@ import numpy as np
 from raysweep.phrases import counted as counted
 from raysweep.workloads.declaration import Workload
 
-SYMBOLS = {  # the letters of the papers, where an axis has one
-    "overlap_angle": "θ",
-    "gamma": "γ",
-    "noise": "σ",
-    "depth": "L",
-    "dim": "d",
-    "init_scale": "α",
-    "ridge": "λ",
-    "finetune_lr": "η",
-}
-
 
 def plain(name: str) -> str:
     """A column's name in words."""
@@ -45,7 +34,7 @@ def axis_label(name: str, workload: Workload) -> str:
     metrics = {metric.name: metric for metric in workload.metrics}
     declared = workload.by_name.get(name) or metrics.get(name)
     unit = declared.unit if declared else ""
-    symbol = SYMBOLS.get(name)
+    symbol = workload.symbol(name)
     word = name if name in metrics else plain(name)
     return word + (f" {symbol}" if symbol else "") + (f" ({unit})" if unit else "")
 
@@ -60,9 +49,9 @@ def unit_of(name: str, workload: Workload) -> str:
 def setting(name: str, value: Any, workload: Workload) -> str:
     """`name = value` as short as can be understood."""
     if isinstance(value, str):
-        return value if name == "engine" else f"{plain(name)} {value}"
+        return value if workload.engines and name == workload.engines.parameter else f"{plain(name)} {value}"
     unit = unit_of(name, workload)
-    return f"{SYMBOLS.get(name, plain(name))} = {number(value)}{unit if unit == '°' else ''}"
+    return f"{workload.symbol(name) or plain(name)} = {number(value)}{unit if unit == '°' else ''}"
 
 
 def settings(names: Iterable[str], values: Iterable[Any], workload: Workload) -> str:
@@ -126,7 +115,7 @@ def interval(estimate: float, low: float, high: float) -> str:
 def values_in_words(name: str, values: list[Any], workload: Workload) -> str:
     """An axis in words: its name, range and number of values."""
     unit = unit_of(name, workload)
-    label = plain(name) + (f" {SYMBOLS[name]}" if name in SYMBOLS else "")
+    label = plain(name) + (f" {symbol}" if (symbol := workload.symbol(name)) else "")
     if len(values) > 4 and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
         finite = [v for v in values if math.isfinite(v)]
         more = " and ∞" if len(finite) < len(values) else ""

@@ -53,7 +53,7 @@ def check_analysis(entry: Any, axes: Iterable[str], workload: Workload) -> str |
         return "curves.metric: missing; expected a metric"
     return (
         metrics_complaint(kind, options, workload)
-        or axes_complaint(kind, options, names)
+        or axes_complaint(kind, options, names, workload)
         or categories_complaint(kind, options, workload)
         or rates_complaint(kind, options, axes)
         or level_complaint(kind, options)
@@ -87,7 +87,7 @@ def metrics_complaint(kind: str, options: Mapping[str, Any], workload: Workload)
     return None
 
 
-def axes_complaint(kind: str, options: Mapping[str, Any], axes: list[str]) -> str | None:
+def axes_complaint(kind: str, options: Mapping[str, Any], axes: list[str], workload: Workload) -> str | None:
     """Whether x, y, lr, length and by are axes (x and y of a relation are metrics), each used once."""
     used: dict[str, str] = {}
     for key in ("by",) if kind == "relation" else ("x", "y", "lr", "length", "by"):
@@ -104,11 +104,14 @@ def axes_complaint(kind: str, options: Mapping[str, Any], axes: list[str]) -> st
                 return f"{kind}.{key}: {name!r} is already used as {used[name]}"
             used[name] = key
     if kind == "engines":
-        reference = options.get("reference", "limit")
-        if not isinstance(reference, str):
-            return f"engines.reference: expected the name of an engine, got {shown(reference)}"
-        if "engine" not in axes:
-            return "engines: expected engine among the axes, to compare engines"
+        if workload.engines is None:
+            return f"engines: {workload.name} has no engines to compare"
+        if not isinstance(options.get("reference", ""), str):
+            return f"engines.reference: expected the name of an engine, got {shown(options['reference'])}"
+        if workload.engines.parameter not in axes:
+            return f"engines: expected {workload.engines.parameter} among the axes, to compare engines"
+        if not (options.get("x") or workload.searched("optimum")):
+            return "engines.x: missing; expected one of the axes"
     return None
 
 

@@ -16,7 +16,7 @@ def check(kind: str, options: Any, axes: Mapping[str, list[Any]], workload: Work
     options = {} if options is None else options
     if not isinstance(options, dict):
         raise InputError(f"search.{kind}", f"expected a mapping of options, got {options!r}")
-    defaults = _defaults(kind, axes)
+    defaults = _defaults(kind, axes, workload)
     for key in options:
         if key not in defaults:
             raise unknown(f"search.{kind}.{key}", "option", key, defaults or ["none"])
@@ -41,10 +41,10 @@ def check(kind: str, options: Any, axes: Mapping[str, list[Any]], workload: Work
     return resolved
 
 
-def _defaults(kind: str, axes: Mapping[str, list[Any]]) -> dict[str, Any]:
+def _defaults(kind: str, axes: Mapping[str, list[Any]], workload: Workload) -> dict[str, Any]:
     if kind == "random":
         return {"cells": None}
     if kind in ("boundary", "optimum"):
-        usual = "overlap_angle" if kind == "boundary" else "finetune_lr"
+        usual = workload.searched(kind)
         return {"metric": None, "x": usual if usual in axes else None, "budget": None, "start": 5}
     return {"metric": None, "cells": None} if kind == "optuna" else {}

@@ -11,6 +11,7 @@ import importlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,17 @@ import numpy as np
 Columns = Mapping[str, np.ndarray]
 """A table as named columns of equal length: float64 and int64 arrays, and object arrays of str."""
 
-OK, NOT_CONVERGED, DIVERGED, FAILED = "ok", "not_converged", "diverged", "failed"
-STATUSES = (OK, NOT_CONVERGED, DIVERGED, FAILED)
+
+class Status(StrEnum):
+    """What became of a row."""
+
+    OK = "ok"
+    NOT_CONVERGED = "not_converged"  # its numbers are kept, out of means and fits
+    DIVERGED = "diverged"  # a number is not finite
+    FAILED = "failed"  # an error was raised; its traceback is kept
+
+
+OK, NOT_CONVERGED, DIVERGED, FAILED = STATUSES = tuple(Status)
 
 SCALES = ("log", "linear")
 """How an axis of numbers can be drawn and fitted."""
@@ -35,6 +45,8 @@ class Parameter:
     `pretraining` marks what belongs to the identity of the pretraining stage. `absent` is for a parameter added
     after the first release of its workload: rows at that value keep the identity they had before it existed. `scale`
     is how its axis is drawn and fitted, log or linear, where a space does not say so; empty: as its values are spread.
+    `symbol` is the letter that papers and figures have for it. `searched_by` is the search (boundary, optimum) that
+    refines along it where a space names no axis.
     """
 
     name: str
@@ -51,6 +63,8 @@ class Parameter:
     pretraining: bool = False
     absent: Any = _REQUIRED
     scale: str = ""
+    symbol: str = ""
+    searched_by: str = ""
 
     def __post_init__(self) -> None:
         if self.scale and (self.categorical or self.scale not in SCALES):
@@ -147,6 +161,23 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Engines:
+    """A choice of how exactly a row is solved, so that results of two engines on the same draw can be compared.
+
+    parameter: the parameter whose values are the engines.
+    reference: the engine that others are compared with where a space names none.
+    start: the parameter for the size of the initialization; engines that start there are a constant off one that is
+        the limit of a start at 0. Empty: there is none.
+    from_zero: the engines that are this limit.
+    """
+
+    parameter: str
+    reference: str
+    start: str = ""
+    from_zero: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Workload:
     """The declaration of a workload.
 
@@ -165,6 +196,7 @@ class Workload:
         given all rows, with torch.distributed initialised, and trains one model with the others.
     caveat: one cell's parameters -> what the closed form beside it does not describe, in a sentence, or None.
     heavy_tailed: (metric, columns) -> boolean array: cells whose draws have no finite variance.
+    engines: the parameter that says how exactly a row is solved, or None.
     gpu_guess: why the gpu_seconds of its costs are no more than a guess, and within what factor, to follow the words
         "GPU time is a guess"; empty where they were measured.
     """
@@ -185,6 +217,7 @@ class Workload:
     check: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
     caveat: Callable[[Mapping[str, Any]], str | None] | None = None
     heavy_tailed: Callable[[str, Columns], np.ndarray] | None = None
+    engines: Engines | None = None
     gpu_guess: str = ""
     by_name: dict[str, Parameter] = field(init=False, repr=False, compare=False)
 
@@ -198,6 +231,14 @@ class Workload:
         module, _, function = self.stages.partition(":")
         found: list[Stage] = getattr(importlib.import_module(module), function)(parameters, seed)
         return found
+
+    def searched(self, kind: str) -> str | None:
+        """The parameter along which a search of this kind refines where a space names no axis."""
+        return next((p.name for p in self.parameters if p.searched_by == kind), None)
+
+    def symbol(self, name: str) -> str:
+        """The letter of a parameter; empty where it has none, and for any other column."""
+        return self.by_name[name].symbol if name in self.by_name else ""
 
     def logarithmic(self, name: str) -> bool | None:
         """Whether an axis has a logarithmic scale; None where nobody said so."""

@@ -19,7 +19,7 @@ from raysweep.errors import InputError
 from raysweep.plan.cells import enumerate_cells
 from raysweep.reporting.report import write_report
 from raysweep.space.schema import restore, validate
-from raysweep.workloads.declaration import Parameter, Workload
+from raysweep.workloads.declaration import Engines, Parameter, Workload
 
 SWITCHED = replace(TOY, parameters=(*TOY.parameters, Parameter("fast", bool, False, "a switch")), closed_form=None)
 
@@ -105,7 +105,9 @@ def test_engines_are_compared_by_every_metric_where_none_has_a_closed_form(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     engine = Parameter("engine", str, "limit", "engine", choices=("limit", "flow"))
-    workload = replace(SWITCHED, parameters=(*SWITCHED.parameters, engine))
+    workload = replace(
+        SWITCHED, parameters=(*SWITCHED.parameters, engine), engines=Engines("engine", reference="limit")
+    )
     monkeypatch.setattr(workloads, "get", {"toy": workload}.__getitem__)
     axes: dict[str, list[Any]] = {"heat": [0.1, 0.2, 0.4]}
     frame = switched(axes).assign(gain=3.0)

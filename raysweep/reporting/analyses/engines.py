@@ -47,8 +47,12 @@ def engines_section(
 ) -> Section:
     """Figures and tables of one `engines` entry; by default every metric with a closed form, or else
     every metric."""
-    reference, x, by = options.get("reference", "limit"), options.get("x", "finetune_lr"), list(options.get("by") or [])
-    by += [name for name in design.between() if name not in (*by, x, "engine") and frame[name].nunique() > 1]
+    assert workload.engines is not None  # checked with the space
+    frame = frame.rename(columns={workload.engines.parameter: "engine"})
+    reference, by = options.get("reference", workload.engines.reference), list(options.get("by") or [])
+    x = options.get("x", workload.searched("optimum"))
+    used = (*by, x, workload.engines.parameter)
+    by += [name for name in design.between() if name not in used and frame[name].nunique() > 1]
     named = [m.name for m in workload.metrics]
     metrics = metrics_of(options) or [name for name in named if f"{name}_theory" in frame.columns] or named
     good = frame[frame["status"] == "ok"]
@@ -77,8 +81,9 @@ def engines_section(
     ]
     return Section(
         f"Engines against {reference} on the same draws",
-        headline(trends, reference, x, reference == "limit" and starts_above_zero(good)),
-        paragraphs(good, trends, (len(pairs), thin), x, reference, mixed) + unmatched(good, reference, x, workload),
+        headline(trends, reference, x, start_of(good, workload) if reference in workload.engines.from_zero else ""),
+        paragraphs(good, trends, (len(pairs), thin), x, reference, mixed, workload)
+        + unmatched(good, reference, x, workload),
         [
             Drawing(
                 name,
@@ -130,9 +135,10 @@ def unmatched(good: pd.DataFrame, reference: str, x: str, workload: Workload) ->
     return [said] if names else []
 
 
-def starts_above_zero(good: pd.DataFrame) -> bool:
-    """Whether training starts at an initialization scale that is not 0."""
-    return "init_scale" in good.columns and bool((good["init_scale"] > 0).any())
+def start_of(good: pd.DataFrame, workload: Workload) -> str:
+    """The parameter for the size of the initialization; empty where there is none, or it is 0 in every row."""
+    start = workload.engines.start if workload.engines else ""
+    return start if start in good.columns and bool((good[start] > 0).any()) else ""
 
 
 def trend(part: pd.DataFrame, x: str, engine: str, group: tuple[Any, ...], metric: str, scale: float) -> Trend:
@@ -173,8 +179,9 @@ def log_slope(x: np.ndarray, y: np.ndarray) -> float:
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
-def headline(trends: list[Trend], reference: str, x: str, starts: bool) -> str:
-    """How every engine comes to the reference, in one line. starts: whether engines start at an init_scale above 0."""
+def headline(trends: list[Trend], reference: str, x: str, start: str) -> str:
+    """How every engine comes to the reference, in one line. start: the parameter for the size of the initialization,
+    where engines differ by it."""
     said = []
     for metric in dict.fromkeys(one.metric for one in trends):
         of_metric = [one for one in trends if one.metric == metric]
@@ -189,7 +196,7 @@ def headline(trends: list[Trend], reference: str, x: str, starts: bool) -> str:
             elif all(one.kind == "equal" for one in mine):
                 text = f"equal to {largest}"
             elif all(one.kind in ("constant", "equal") for one in mine):
-                text = f"a constant {largest} off" + (" (start at init_scale)" if starts else "")
+                text = f"a constant {largest} off" + (f" (start at {start})" if start else "")
             else:
                 text = f"within {largest}"
             words.setdefault(text, []).append(engine)
@@ -198,7 +205,13 @@ def headline(trends: list[Trend], reference: str, x: str, starts: bool) -> str:
 
 
 def paragraphs(
-    good: pd.DataFrame, trends: list[Trend], counts: tuple[int, int], x: str, reference: str, mixed: list[str]
+    good: pd.DataFrame,
+    trends: list[Trend],
+    counts: tuple[int, int],
+    x: str,
+    reference: str,
+    mixed: list[str],
+    workload: Workload,
 ) -> list[str]:
     """What was compared, and what a constant difference is."""
     text = [
@@ -212,12 +225,12 @@ def paragraphs(
     if constant:
         listed = ", ".join(dict.fromkeys(f"{one.metric} of {one.engine}" for one in constant))
         reason = f"the engines differ in something else than {plain(x)}"
-        if starts_above_zero(good):
-            scales = ", ".join(number(value) for value in sorted(good["init_scale"].unique()))
+        if start := start_of(good, workload):
+            scales = ", ".join(number(value) for value in sorted(good[start].unique()))
             reason += (
-                f": training starts at init_scale {scales}, while {reference} is the limit of init_scale → 0"
-                if reference == "limit"
-                else f" (they start at init_scale {scales})"
+                f": training starts at {start} {scales}, while {reference} is the limit of {start} → 0"
+                if workload.engines and reference in workload.engines.from_zero
+                else f" (they start at {start} {scales})"
             )
         text.append(f"The same at every {plain(x)}, so no error of the step: {listed}. There {reason}.")
     if mixed:

@@ -133,7 +133,7 @@ def differences_in_words(design: Design, workload: Workload) -> str:
 
 def sureness(frame: pd.DataFrame) -> str:
     """Draws, and what became of the rows."""
-    counts = {word: int((frame["status"] == word).sum()) for word in STATUSES}
+    counts: dict[str, int] = {word: int((frame["status"] == word).sum()) for word in STATUSES}
     per_cell = frame.groupby("cell")["seed"].nunique() if "cell" in frame.columns else frame["seed"].value_counts()
     draws = counted(int(per_cell.max()), "draw") if len(per_cell) else "no draw"
     if len(per_cell) and per_cell.min() != per_cell.max():

@@ -36,9 +36,26 @@ PARAMETERS = (
         pretraining=True,
     ),
     Parameter(
-        "finetune_lr", float, 1e-3, "peak rate of AdamW on the target, at width 256 (muP)", minimum=0, open_minimum=True
+        "finetune_lr",
+        float,
+        1e-3,
+        "peak rate of AdamW on the target, at width 256 (muP)",
+        minimum=0,
+        open_minimum=True,
+        symbol="η",
+        searched_by="optimum",
     ),
-    Parameter("depth", int, 0, "layers; 0 takes the preset's", unit="layers", minimum=0, maximum=200, pretraining=True),
+    Parameter(
+        "depth",
+        int,
+        0,
+        "layers; 0 takes the preset's",
+        unit="layers",
+        minimum=0,
+        maximum=200,
+        pretraining=True,
+        symbol="L",
+    ),
     Parameter(
         "overlap", float, 0.0, "share of the target's text that is drawn from the source instead", minimum=0, maximum=1
     ),
@@ -117,6 +134,7 @@ PARAMETERS = (
         "Gaussian perturbation of the weights after pretraining (before any fine-tuning), "
         "in units of each tensor's standard deviation at initialization (O eq. 1)",
         minimum=0,
+        symbol="σ",
     ),
     Parameter(
         "finetune_steps",

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from raysweep.errors import InputError
 from raysweep.workloads import devices
-from raysweep.workloads.declaration import DIVERGED, OK
+from raysweep.workloads.declaration import DIVERGED, OK, Status
 from raysweep.workloads.language import (
     classification,
     corpus,
@@ -58,7 +58,7 @@ def examination(target: Mixture | Corpus, split: str, count: int, shape: Shape) 
     return lambda flat: (training.evaluate(flat, sequences, shape), np.full(len(flat), np.nan))
 
 
-def run(base: np.ndarray, rows: list[Row], seed: int, size: int | None = None) -> list[tuple[dict[str, float], str]]:
+def run(base: np.ndarray, rows: list[Row], seed: int, size: int | None = None) -> list[tuple[dict[str, float], Status]]:
     """Metrics and status of rows that start from one checkpoint and agree in all but costs.PER_MODEL.
 
     base: the checkpoint's flat row (1, weights); size: models side by side, None for what is measured to be fastest.
@@ -96,7 +96,7 @@ def run(base: np.ndarray, rows: list[Row], seed: int, size: int | None = None) -
     if size is None:
         size = fusion.side_by_side(shape, int(parameters["finetune_batch"]), len(rows)) if steps_of(rows[0]) else 1
         size = int(parallel.of_first(size))
-    results: list[tuple[dict[str, float], str]] = []
+    results: list[tuple[dict[str, float], Status]] = []
     begun: dict[float, np.ndarray] = {}
     for first in range(0, len(rows), size):
         flat, own = _together(
@@ -131,7 +131,7 @@ def _together(
     noise: np.ndarray | None,
     before: Mapping[str, float],
     begun: dict[float, np.ndarray],
-) -> tuple[Tensor, list[tuple[dict[str, float], str]]]:
+) -> tuple[Tensor, list[tuple[dict[str, float], Status]]]:
     """Rows as one batch of models: where they ended, metrics and status."""
     flat = start.repeat(len(rows), 1)
     if noise is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
+from raysweep.workloads.declaration import Columns, Cost, Engines, Metric, Parameter, Workload
 from raysweep.workloads.linear_spectrum.spectra import FORMS, read
 
 ENGINES = ("theory", "flow", "network")
@@ -41,8 +41,10 @@ PARAMETERS = (
         minimum=0,
         maximum=1e6,
         open_minimum=True,
+        symbol="η",
+        searched_by="optimum",
     ),
-    Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=100, pretraining=True),
+    Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=100, pretraining=True, symbol="L"),
     Parameter(
         "overlap_angle",
         float,
@@ -51,10 +53,14 @@ PARAMETERS = (
         unit="degrees",
         minimum=0,
         maximum=180,
+        symbol="θ",
+        searched_by="boundary",
     ),
     Parameter("source_spectrum", str, "geometric:2:0.6", f"source task, from the largest: {FORMS}", pretraining=True),
     Parameter("target_spectrum", str, "geometric:1:0.8", f"target task, in any order: {FORMS}"),
-    Parameter("dim", int, 8, "input, hidden and output dimension d", minimum=1, maximum=10_000, pretraining=True),
+    Parameter(
+        "dim", int, 8, "input, hidden and output dimension d", minimum=1, maximum=10_000, pretraining=True, symbol="d"
+    ),
     Parameter(
         "init_scale",
         float,
@@ -64,6 +70,7 @@ PARAMETERS = (
         maximum=100,
         open_minimum=True,
         pretraining=True,
+        symbol="α",
     ),
     Parameter(
         "noise",
@@ -72,6 +79,7 @@ PARAMETERS = (
         "standard deviation of the Gaussian perturbation of every weight after pretraining (before any fine-tuning)",
         minimum=0,
         maximum=1000,
+        symbol="σ",
     ),
     Parameter(
         "finetune_steps",
@@ -176,6 +184,7 @@ WORKLOAD = Workload(
         "raysweep.theory.spectrum",
     ),
     shared=("engine", "dim"),
+    engines=Engines("engine", reference="flow", start="init_scale"),
     closed_form=closed_form,
     check=check,
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
+from raysweep.workloads.declaration import Columns, Cost, Engines, Metric, Parameter, Workload
 
 ENGINES = ("theory", "limit", "flow", "network")
 
@@ -40,16 +40,41 @@ PARAMETERS = (
         "step size of gradient descent on the target, scratch too (flow: a step count times this is the flow time)",
         minimum=0,
         open_minimum=True,
+        symbol="η",
+        searched_by="optimum",
     ),
-    Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=1000, pretraining=True),
+    Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=1000, pretraining=True, symbol="L"),
     Parameter(
-        "overlap_angle", float, 45.0, "angle between source and target teacher", unit="degrees", minimum=0, maximum=180
+        "overlap_angle",
+        float,
+        45.0,
+        "angle between source and target teacher",
+        unit="degrees",
+        minimum=0,
+        maximum=180,
+        symbol="θ",
+        searched_by="boundary",
     ),
     Parameter(
-        "gamma", float, 0.5, "target samples per dimension: n = round(gamma * dim)", minimum=0, open_minimum=True
+        "gamma",
+        float,
+        0.5,
+        "target samples per dimension: n = round(gamma * dim)",
+        minimum=0,
+        open_minimum=True,
+        symbol="γ",
     ),
-    Parameter("dim", int, 100, "input dimension d (and hidden width)", minimum=2, maximum=100_000, pretraining=True),
-    Parameter("noise", float, 0.0, "standard deviation of the target's label noise", minimum=0),
+    Parameter(
+        "dim",
+        int,
+        100,
+        "input dimension d (and hidden width)",
+        minimum=2,
+        maximum=100_000,
+        pretraining=True,
+        symbol="d",
+    ),
+    Parameter("noise", float, 0.0, "standard deviation of the target's label noise", minimum=0, symbol="σ"),
     Parameter(
         "init_scale",
         float,
@@ -58,6 +83,7 @@ PARAMETERS = (
         minimum=0,
         open_minimum=True,
         pretraining=True,
+        symbol="α",
     ),
     Parameter(
         "finetune_steps",
@@ -70,7 +96,9 @@ PARAMETERS = (
         infinite=True,
         whole=True,
     ),
-    Parameter("ridge", float, 0.0, "penalty on the retrained last layer of linear transfer (F eq. 14)", minimum=0),
+    Parameter(
+        "ridge", float, 0.0, "penalty on the retrained last layer of linear transfer (F eq. 14)", minimum=0, symbol="λ"
+    ),
     Parameter("frozen_layers", int, 0, "first layers kept fixed while fine-tuning", minimum=0),
     Parameter("source_norm", float, 1.0, "norm of the source teacher", minimum=0, open_minimum=True, pretraining=True),
     Parameter("target_norm", float, 1.0, "norm of the target teacher", minimum=0),
@@ -197,6 +225,7 @@ WORKLOAD = Workload(
         ),
     ),
     shared=("engine", "dim"),
+    engines=Engines("engine", reference="limit", start="init_scale", from_zero=("limit",)),
     closed_form=closed_form,
     check=check,
     caveat=caveat,
