@@ -1,27 +1,38 @@
-"""What tuning the rate makes of a metric: its values at each length's best rate, and how they run over the length."""
+"""A metric at each length's best learning rate, and how it runs over the length."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.draws import standard_error
+from raysweep.fits.draws import draw_curves, usable
 from raysweep.fits.extremum import FEWEST_POINTS, Extremum, find_extremum, gains_late
 from raysweep.fits.optimum import without_cliffs
-from raysweep.fits.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, Fit
-from raysweep.fits.signs import t_quantile
-from raysweep.fits.slope import slice_values
+from raysweep.fits.result import Fit, Status
+from raysweep.fits.statistics import standard_error, t_quantile, two_way_anova
 from raysweep.fits.trend import every_step
-from raysweep.fits.two_way_anova import two_way_anova
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def tuned_rates(
+@dataclass(frozen=True, eq=False)
+class AtBestLr:
+    """One metric at each length's best rate.
+
+    table: one row per length with the length, `rate`, mean, low, high (its interval between draws), draws, and
+        `censored`: whether the optimum is censored, so that the rate is the best of the grid.
+    over_length: how the metric runs over the length: where it is best, whether it improves and degrades.
+    """
+
+    table: pd.DataFrame
+    over_length: Extremum
+
+
+def best_rates(
     fit: Fit, frame: pd.DataFrame, lr: str, length: str, y: str, seed: str, turn: str
 ) -> list[tuple[float, float, bool, float]]:
     """(length, best rate, whether the optimum is censored, lowest diverging rate) of each length: the fitted optimum,
@@ -29,17 +40,17 @@ def tuned_rates(
     out = []
     for row in fit.table.to_dict("records"):
         rate, censored = float(row["estimate"]), False
-        if row["status"] != LOCATED:
+        if row["status"] != Status.LOCATED:
             u, values, _ = slice_values(frame, row, lr, length, y, seed, turn)
             if not len(u):
                 continue
             rate = float(np.exp(u[np.argmin(two_way_anova(values).curve)]))
-            censored = row["status"] in (CENSORED_LOW, CENSORED_HIGH, MONOTONE)
+            censored = row["status"] in (Status.CENSORED_LOW, Status.CENSORED_HIGH, Status.MONOTONE)
         out.append((float(row[length]), rate, censored, float(row["diverged_from"])))
     return out
 
 
-def at_rates(
+def metric_at_rates(
     frame: pd.DataFrame,
     rates: Sequence[tuple[float, float, bool, float]],
     lr: str,
@@ -49,8 +60,8 @@ def at_rates(
     level: float,
     turn: str,
     exact: bool,
-) -> tuple[pd.DataFrame, Extremum]:
-    """The metric at each length's tuned rate, every draw interpolated in log rate, and how it runs over the length."""
+) -> AtBestLr:
+    """The metric at each length's best rate, every draw interpolated in log rate, and how it runs over the length."""
     import pandas as pd
     from scipy.interpolate import Akima1DInterpolator
 
@@ -62,8 +73,8 @@ def at_rates(
         u, own, seeds = slice_values(frame, row, lr, length, y, seed, turn)
         if not len(u):
             continue
-        bent = without_cliffs(own)
-        for draw, name in zip(bent, seeds, strict=True):
+        flattened = without_cliffs(own)
+        for draw, name in zip(flattened, seeds, strict=True):
             known = np.isfinite(draw)
             at = np.searchsorted(names, name)
             if known.sum() > 2 and u[known][0] - 1e-9 <= np.log(rate) <= u[known][-1] + 1e-9:
@@ -84,11 +95,11 @@ def at_rates(
     )
     at = table[length].to_numpy(float)
     use = np.isfinite(at) & (at > 0) & (count > 0)
-    return table, trend_of(at[use], values[:, use], level, exact)
+    return AtBestLr(table, change_over_length(at[use], values[:, use], level, exact))
 
 
-def trend_of(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> Extremum:
-    """The turn of values[draw, length] to be minimized; with few lengths only the first against the last."""
+def change_over_length(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> Extremum:
+    """The extremum of values[draw, length] to be minimized; with few lengths only the first against the last."""
     if len(at) >= FEWEST_POINTS or len(at) < 2:
         return find_extremum(at, values, level, exact)
     nothing = Extremum(method="first against last length, Student's t")
@@ -105,7 +116,7 @@ def trend_of(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> E
     throughout = (one_way > 0).all() if exact else every_step(values, -1.0 if falls else 1.0) <= 1 - level
     return replace(
         nothing,
-        status=MONOTONE,
+        status=Status.MONOTONE,
         low=low,
         high=high,
         falls=falls,
@@ -115,13 +126,22 @@ def trend_of(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> E
     )
 
 
-def trend_word(trend: Extremum) -> str:
+def change_word(change: Extremum) -> str:
     """What happens to a metric as the length grows, in a word or two."""
-    if trend.falls and trend.climbs:
+    if change.falls and change.climbs:
         return "improves, then degrades"
-    if not trend.falls and not trend.climbs:
+    if not change.falls and not change.climbs:
         return "no clear change"
-    word = "improves" if trend.falls else "degrades"
-    if trend.status == MONOTONE:
-        return word + (" throughout" if trend.throughout else "")
-    return f"{word}, levelling off" if trend.falls else f"{word} from the shortest lengths on"
+    word = "improves" if change.falls else "degrades"
+    if change.status == Status.MONOTONE:
+        return word + (" throughout" if change.throughout else "")
+    return f"{word}, levelling off" if change.falls else f"{word} from the shortest lengths on"
+
+
+def slice_values(
+    frame: pd.DataFrame, row: Any, lr: str, length: str, y: str, seed: str, turn: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(log rates, values[draw, rate] to be minimized, draws' names) of one length, as the optimum fit sees them."""
+    rows, _ = usable(frame[(frame[length] == row[length]) & (frame[lr] < row["diverged_from"])], y, [lr, seed])
+    curves = draw_curves(rows, lr, y, seed)
+    return np.log(curves.x), curves.values if turn == "min" else -curves.values, np.sort(rows[seed].unique())

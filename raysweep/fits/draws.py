@@ -1,4 +1,4 @@
-"""Tidy rows to one curve per draw."""
+"""Tidy rows to one curve per draw, and whether its axis is read in log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-ROUNDING = 1e-12  # what is this small against the values is a zero that rounding made visible
 LARGEST = 1e150  # of a value whose square can be reckoned with
 
 
@@ -92,13 +91,3 @@ def even_in_log(x: np.ndarray, asked: bool | None = None) -> bool:
         return False
     plain, logarithmic = np.diff(x), np.diff(np.log(x))
     return bool(logarithmic.std() / logarithmic.mean() < plain.std() / plain.mean())
-
-
-def standard_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(mean, standard error of the mean between draws, draws) of values[draw, point]; error NaN below two draws."""
-    count = np.isfinite(values).sum(axis=0)
-    total = np.nansum(values, axis=0)
-    mean = np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
-    square = np.nansum((values - mean) ** 2, axis=0)
-    variance = np.divide(square, count - 1, out=np.full(len(count), np.nan), where=count > 1)
-    return mean, np.sqrt(variance / np.maximum(count, 1)), count

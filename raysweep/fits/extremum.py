@@ -6,15 +6,33 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raysweep.fits.broken_power_law import REJECTED, fit_broken_power_law
-from raysweep.fits.draws import ROUNDING, even_in_log
-from raysweep.fits.grid_range import convex_range, curvatures, uneven_range, unresolved
-from raysweep.fits.places import all_places, resampled_places, slope_interval
-from raysweep.fits.result import CENSORED_HIGH, CENSORED_LOW, EXACT, LOCATED, MONOTONE, UNDETERMINED
+from raysweep.fits.draws import even_in_log
+from raysweep.fits.extremum_interval import (
+    REJECTED,
+    all_places,
+    convex_range,
+    curvatures,
+    fit_broken_power_law,
+    resampled_places,
+    slope_interval,
+    uneven_range,
+    unresolved,
+)
+from raysweep.fits.result import EXACT, Status
 from raysweep.fits.sample_size import More, more_for_half
-from raysweep.fits.signs import independent_points, t_quantile
-from raysweep.fits.trend import every_step, rising_chances, slope_of_mean, slope_weights, two_sided
-from raysweep.fits.two_way_anova import Anova, rise, rises_by_chance, smooth_within_draws, two_way_anova
+from raysweep.fits.statistics import (
+    ROUNDING,
+    Anova,
+    independent_points,
+    rise,
+    rises_by_chance,
+    rising_chances,
+    smooth_within_draws,
+    t_quantile,
+    two_sided,
+    two_way_anova,
+)
+from raysweep.fits.trend import every_step, slope_of_mean, slope_weights
 
 FEWEST_POINTS = 5
 FLATTENED = 0.5  # an edge slope below this share of the slope elsewhere heads for a turn
@@ -26,7 +44,7 @@ class Extremum:
     over all, and clearly rises after it or over all. late_gain: whether the last point is clearly lower than the
     middle one. throughout: whether every step between neighbouring points was shown to go one way."""
 
-    status: str = UNDETERMINED
+    status: str = Status.UNDETERMINED
     estimate: float = np.nan
     low: float = np.nan
     high: float = np.nan
@@ -103,7 +121,7 @@ def without_noise(u: np.ndarray, fit: Anova) -> Extremum:
         return reaches_edge(answer, u, low, high)
     return replace(
         answer,
-        status=LOCATED,
+        status=Status.LOCATED,
         estimate=float(np.mean(where[:2])),
         low=low,
         high=high,
@@ -178,7 +196,7 @@ def with_noise(u: np.ndarray, values: np.ndarray, fit: Anova, level: float, advi
     if fall and climb and u[0] < low and high < u[-1]:
         return replace(
             answer,
-            status=LOCATED,
+            status=Status.LOCATED,
             estimate=estimate,
             low=low,
             high=high,
@@ -228,8 +246,12 @@ def reaches_edge(answer: Extremum, u: np.ndarray, low: float, high: float) -> Ex
     if low <= u[0] and high >= u[-1]:
         return replace(answer, low=-np.inf, high=np.inf, note="the interval covers the whole grid")
     if low <= u[0]:
-        return replace(answer, status=CENSORED_LOW, low=-np.inf, high=high, note="the interval reaches the lower edge")
-    return replace(answer, status=CENSORED_HIGH, low=low, high=np.inf, note="the interval reaches the upper edge")
+        return replace(
+            answer, status=Status.CENSORED_LOW, low=-np.inf, high=high, note="the interval reaches the lower edge"
+        )
+    return replace(
+        answer, status=Status.CENSORED_HIGH, low=low, high=np.inf, note="the interval reaches the upper edge"
+    )
 
 
 def clear_changes(values: np.ndarray, fit: Anova, index: int, level: float, smooth: bool) -> tuple[bool, bool]:
@@ -261,8 +283,8 @@ def at_edge(answer: Extremum, u: np.ndarray, curve: np.ndarray, edge: int, bound
     hill = far * near < 0 and abs(far) > FLATTENED * abs(near)
     if at_rim and not hill and abs(near) > FLATTENED * abs(rest):
         note = f"{words[0]} throughout" if answer.throughout else words[0]
-        return replace(answer, status=MONOTONE, note=note, low=low, high=high)
-    status = CENSORED_HIGH if edge else CENSORED_LOW
+        return replace(answer, status=Status.MONOTONE, note=note, low=low, high=high)
+    status = Status.CENSORED_HIGH if edge else Status.CENSORED_LOW
     return replace(
         answer, status=status, note=f"best towards the {words[1]} edge, no clear turn inside", low=low, high=high
     )

@@ -9,9 +9,9 @@ import numpy as np
 
 from raysweep.fits.draws import draw_curves, even_in_log, repeated, usable
 from raysweep.fits.extremum import find_extremum
-from raysweep.fits.result import CENSORED_HIGH, Fit
+from raysweep.fits.result import Fit, Status
 from raysweep.fits.sample_size import more_columns
-from raysweep.fits.signs import t_quantile
+from raysweep.fits.statistics import t_quantile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,7 @@ def fit_inflection(
             last = float(curves.x[finite].max()) if finite.any() else -np.inf
             found = replace(
                 found,
-                status=CENSORED_HIGH,
+                status=Status.CENSORED_HIGH,
                 estimate=np.nan,
                 low=last,
                 high=np.inf,

@@ -10,10 +10,9 @@ import numpy as np
 
 from raysweep.fits.draws import decades, draw_curves, even_in_log, repeated, usable
 from raysweep.fits.extremum import Extremum, edge_slopes, find_extremum, in_units_of_x
-from raysweep.fits.result import CENSORED_HIGH, CENSORED_LOW, LOCATED, MONOTONE, Fit, overall
+from raysweep.fits.result import Fit, Status, overall
 from raysweep.fits.sample_size import more_columns
-from raysweep.fits.two_way_anova import two_way_anova
-from raysweep.reporting.selection import groups
+from raysweep.fits.statistics import two_way_anova
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +80,7 @@ def fit_optimum(
     if twice:
         notes.append(f"{twice} rows repeat a draw at the same point; each such draw enters with its mean")
     bad = diverged(frame, y)
-    slices = list(groups(frame, keys))
+    slices = list(frame.groupby(keys, sort=True, dropna=False)) if keys else [((), frame)]
     strict = 1 - (1 - level) / max(len(slices), 1)
     lines, used = [], 0
     for values, part in slices:
@@ -91,7 +90,7 @@ def fit_optimum(
         used += len(inside)
         found = find_optimum(inside, lr, y, seed, level, turn, exact, limit, logarithmic, advise=True)
         wide = found
-        if len(slices) > 1 and found.turn.status == LOCATED:
+        if len(slices) > 1 and found.turn.status == Status.LOCATED:
             wide = find_optimum(inside, lr, y, seed, strict, turn, exact, limit, logarithmic)
         partly = part.loc[bad[part.index] & (part[lr] < limit), lr]
         lines.append({**dict(zip(keys, values, strict=True)), **line(found, wide, partly, turn)})
@@ -166,10 +165,10 @@ def find_optimum(
     u = np.log(curves.x / first) if logarithmic else curves.x
     flattened = without_cliffs(values)
     found = find_extremum(u, flattened, level, exact, advise, logarithmic=False)
-    if flattened is not values and found.status == LOCATED:
+    if flattened is not values and found.status == Status.LOCATED:
         # flattening one side hides how uneven the two are, from which the interval learns what the grid leaves open
         steep = find_extremum(u, values, level, exact, logarithmic=False)
-        if steep.status == LOCATED:
+        if steep.status == Status.LOCATED:
             spread = max(found.method_spread, steep.method_spread, abs(found.estimate - steep.estimate))
             found = replace(
                 found, low=min(found.low, steep.low), high=max(found.high, steep.high), method_spread=spread
@@ -177,10 +176,10 @@ def find_optimum(
     if logarithmic:
         method = found.method + ("" if found.method == "none" else f", in log {lr}")
         found = replace(in_units_of_x(found, first), method=method)
-    if found.status == MONOTONE and (flattens(u, values, found.high == np.inf) or np.isfinite(limit)):
+    if found.status == Status.MONOTONE and (flattens(u, values, found.high == np.inf) or np.isfinite(limit)):
         # it heads for an optimum beyond the edge; and a fall that ends in divergence does turn
-        found = replace(found, status=CENSORED_HIGH if found.high == np.inf else CENSORED_LOW)
-    if np.isfinite(limit) and found.status == CENSORED_HIGH:
+        found = replace(found, status=Status.CENSORED_HIGH if found.high == np.inf else Status.CENSORED_LOW)
+    if np.isfinite(limit) and found.status == Status.CENSORED_HIGH:
         found = replace(found, note="best towards the rate at which most draws diverge")
     return Optimum(found, limit, len(curves.x), len(values))
 
@@ -223,7 +222,7 @@ def without_cliffs(values: np.ndarray) -> np.ndarray:
 def line(found: Optimum, wide: Optimum, partly: pd.Series, turn: str) -> dict[str, Any]:
     """One slice as a row of the table."""
     one, note = found.turn, found.turn.note
-    if len(partly) and one.status == LOCATED and one.high >= partly.min():
+    if len(partly) and one.status == Status.LOCATED and one.high >= partly.min():
         note = "; ".join([*([note] if note else []), "some draws diverged within the interval and are missing there"])
     return {
         "estimate": one.estimate,

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.fits.at_best_lr import at_rates, tuned_rates
+from raysweep.fits.at_best_lr import AtBestLr, best_rates, metric_at_rates, slice_values
 from raysweep.fits.extremum import Extremum
-from raysweep.fits.optimum import fit_optimum
-from raysweep.fits.result import LOCATED, UNDETERMINED, Fit
-from raysweep.fits.signs import t_quantile
-from raysweep.fits.slope import Slopes
+from raysweep.fits.extremum_interval import all_places
+from raysweep.fits.optimum import fit_optimum, without_cliffs
+from raysweep.fits.result import Fit, Status
+from raysweep.fits.statistics import normal_quantile, t_quantile, two_way_anova
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CONSTANT, INCREASING = "constant", "increasing"
 SLOWLY, QUICKLY = "slowly decreasing", "quickly decreasing"
-VERDICTS = (CONSTANT, SLOWLY, QUICKLY, INCREASING, UNDETERMINED)
+VERDICTS = (CONSTANT, SLOWLY, QUICKLY, INCREASING, Status.UNDETERMINED)
 
 NO_CASE = "none of the three"
 
@@ -42,10 +42,7 @@ class Regime:
     slope: NaN unless every length that counts is located; low, high: its interval at `level`, infinite where lengths
     with a censored optimum leave that side open. located, bounded, left_out: lengths with an optimum, with a bound
     only, and with neither (they do not count). intercept: of log rate at log length 0, for drawing.
-    optimum: the fit per length. tuned: one row per length with the metric at the tuned rate (mean, low, high, draws;
-    `rate`, and `censored` where that is the best of the grid because the optimum is
-    censored). trend: how that runs over the length.
-    beside: the same two for other metrics at the same rates.
+    optimum: the fit per length. at_best_lr: the metric at those rates. beside: other metrics at the same rates.
     """
 
     verdict: str
@@ -59,9 +56,8 @@ class Regime:
     left_out: int
     draws: int
     optimum: Fit
-    tuned: pd.DataFrame
-    trend: Extremum
-    beside: dict[str, tuple[pd.DataFrame, Extremum]]
+    at_best_lr: AtBestLr
+    beside: dict[str, AtBestLr]
     note: str = ""
 
 
@@ -83,11 +79,11 @@ def verdict(low: float, high: float) -> str:
         return QUICKLY
     if high < 0 and low > QUICK:
         return SLOWLY
-    return UNDETERMINED
+    return Status.UNDETERMINED
 
 
 def case_of(in_domain: Extremum, pretraining: Extremum) -> str:
-    """The case of O §3.4.2 that the losses at the tuned rate show, however the rate moves: quickly decreasing if both
+    """The case of O §3.4.2 that the losses at the best rate show, however the rate moves: quickly decreasing if both
     improve with length, slowly decreasing if the in-domain loss improves and the pretraining loss degrades in the end,
     constant if both degrade in the end.
 
@@ -100,14 +96,14 @@ def case_of(in_domain: Extremum, pretraining: Extremum) -> str:
         ("degrades", "degrades"): CONSTANT,
         ("degrades", "improves"): NO_CASE,
     }
-    return cases.get((in_the_end(in_domain), in_the_end(pretraining)), UNDETERMINED)
+    return cases.get((in_the_end(in_domain), in_the_end(pretraining)), Status.UNDETERMINED)
 
 
-def in_the_end(trend: Extremum) -> str:
+def in_the_end(change: Extremum) -> str:
     """Whether a metric improves or degrades up to the longest length; empty where neither was shown."""
-    if trend.climbs:
+    if change.climbs:
         return "degrades"
-    return "improves" if trend.falls and trend.late_gain else ""
+    return "improves" if change.falls and change.late_gain else ""
 
 
 def fit_regime(
@@ -124,7 +120,7 @@ def fit_regime(
 ) -> Regime:
     """The regime of one setting: rows as for `fit_optimum`, with a column `length`.
 
-    beside: other metrics to follow at the tuned rate, each with its better direction (min or max).
+    beside: other metrics to follow at the best rate, each with its better direction (min or max).
     The slope's interval has the draw as the unit (jackknife over draws, Student's t), because draws share their data
     over rates and lengths; it holds for every interpolation used. A length whose optimum is censored enters with its
     bound, and makes the interval as wide as the bound leaves it; one whose optimum is undetermined is left out and
@@ -133,9 +129,9 @@ def fit_regime(
     frame = frame.reset_index(drop=True)
     fit = fit_optimum(frame, lr, y, length, seed, level, turn=turn, exact=exact, logarithmic=True)
     at = fit.table[length].to_numpy(float)
-    counts = np.isfinite(at) & (at > 0) & (fit.table["status"] != UNDETERMINED).to_numpy()
+    counts = np.isfinite(at) & (at > 0) & (fit.table["status"] != Status.UNDETERMINED).to_numpy()
     table = fit.table[counts]
-    found = table[table["status"] == LOCATED]
+    found = table[table["status"] == Status.LOCATED]
     slopes = Slopes(table, frame, fit, lr, length, y, seed, turn)
     low = high = slope = intercept = np.nan
     note = ""
@@ -145,16 +141,15 @@ def fit_regime(
         low, high = slopes.interval(level, exact)
         if len(found) == len(table):
             slope, intercept = slopes.line()
-    word = verdict(low, high) if np.isfinite(low) or np.isfinite(high) else UNDETERMINED
-    if word == UNDETERMINED and not note:
+    word = verdict(low, high) if np.isfinite(low) or np.isfinite(high) else Status.UNDETERMINED
+    if word == Status.UNDETERMINED and not note:
         if high < 0:
             note = "decreasing; whether slowly or quickly is not decided"
         elif len(found) < len(table) and not (np.isfinite(low) and np.isfinite(high)):
             note = "lengths with a censored optimum leave it open"
         else:
             note = "the interval of the slope holds more than one regime"
-    rates = tuned_rates(fit, frame, lr, length, y, seed, turn)
-    tuned, trend = at_rates(frame, rates, lr, length, y, seed, level, turn, exact)
+    rates = best_rates(fit, frame, lr, length, y, seed, turn)
     return Regime(
         verdict=word,
         slope=slope,
@@ -167,22 +162,71 @@ def fit_regime(
         left_out=len(fit.table) - len(table),
         draws=fit.draws,
         optimum=fit,
-        tuned=tuned,
-        trend=trend,
+        at_best_lr=metric_at_rates(frame, rates, lr, length, y, seed, level, turn, exact),
         beside={
-            name: at_rates(frame, rates, lr, length, name, seed, level, better, exact)
+            name: metric_at_rates(frame, rates, lr, length, name, seed, level, better, exact)
             for name, better in (beside or {}).items()
         },
         note=note,
     )
 
 
-def draws_to_halve(draws: int, level: float) -> int:
-    """How many draws would make an interval by Student's t half as wide, the scatter between draws being what it is."""
-    if draws < 2:
-        return draws
-    wanted = t_quantile(level, draws - 1) / np.sqrt(draws) / 2
-    more = draws
-    while t_quantile(level, more - 1) / np.sqrt(more) > wanted:
-        more += 1
-    return more
+class Slopes:
+    """Least-squares slopes of log rate over log length, of all draws and with each draw left out."""
+
+    def __init__(
+        self, table: pd.DataFrame, frame: pd.DataFrame, fit: Fit, lr: str, length: str, y: str, seed: str, turn: str
+    ) -> None:
+        self.x = np.log(table[length].to_numpy(float))
+        centred = self.x - self.x.mean() if len(self.x) else self.x
+        self.weights = centred / max(float((centred**2).sum()), 1e-300)
+        self.located = (table["status"] == Status.LOCATED).to_numpy()
+        names = np.sort(frame[seed].unique())
+        self.draws = fit.draws
+        # log rate [interpolation, draw left out (the last: none), located length], and what the grid leaves open
+        places, slack = [], []
+        for row in table[self.located].to_dict("records"):
+            u, values, seeds = slice_values(frame, row, lr, length, y, seed, turn)
+            flattened = without_cliffs(values)
+            whole = two_way_anova(flattened).curve
+            curves = [
+                two_way_anova(flattened[seeds != name]).curve if name in seeds and len(seeds) > 1 else whole
+                for name in names
+            ]
+            where = np.stack(all_places(u, np.stack([*curves, whole])))
+            places.append(where)
+            spread = float(np.log1p(row["method_spread"] / row["estimate"]))
+            slack.append(max(spread - float(np.ptp(where[:, -1])), 0.0))
+        self.places = np.stack(places, axis=-1) if places else np.empty((3, len(names) + 1, 0))
+        self.slack = np.array(slack)
+        bounded = table[~self.located]
+        low, high = bounded["low"].to_numpy(float), bounded["high"].to_numpy(float)
+        ceiling = bounded["diverged_from"].to_numpy(float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self.low = np.where(low > 0, np.log(low), -np.inf)
+            self.high = np.log(np.minimum(high, ceiling))
+
+    def line(self) -> tuple[float, float]:
+        """(slope, intercept) of all draws, when every length is located."""
+        rates = self.places[:2, -1].mean(axis=0)
+        slope = float(rates @ self.weights)
+        return slope, float(rates.mean() - slope * self.x.mean())
+
+    def interval(self, level: float, exact: bool) -> tuple[float, float]:
+        """(low, high) of the slope: Student's t on the located lengths, the farthest that the bounds of the others
+        allow, and what the grid leaves open."""
+        weights = self.weights[self.located]
+        slopes = self.places @ weights
+        left_out, whole = slopes[:2, :-1], slopes[:, -1]
+        n = left_out.shape[1]
+        half = 0.0
+        if not exact:
+            scatter = ((left_out - left_out.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+            half = t_quantile(level, n - 1) * float(np.sqrt((n - 1) / n * scatter).max())
+        # what the grid leaves open at a length lies anywhere in that range, at each length for itself
+        half = float(np.hypot(half, normal_quantile(level) * np.sqrt(((weights * self.slack) ** 2).sum() / 12)))
+        rest = self.weights[~self.located]
+        with np.errstate(invalid="ignore"):
+            ends = np.stack([rest * self.low, rest * self.high]) if len(rest) else np.zeros((2, 0))
+        ends = np.where(rest == 0, 0.0, ends)  # a length in the middle does not tilt the line
+        return (float(whole.min() - half + ends.min(axis=0).sum()), float(whole.max() + half + ends.max(axis=0).sum()))

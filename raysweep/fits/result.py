@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +11,17 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-LOCATED = "located"
-CENSORED_LOW = "censored_low"
-CENSORED_HIGH = "censored_high"
-MONOTONE = "monotone"
-UNDETERMINED = "undetermined"
+
+class Status(StrEnum):
+    """What a fit can say of a place: see `Fit.status`."""
+
+    LOCATED = "located"
+    CENSORED_LOW = "censored_low"
+    CENSORED_HIGH = "censored_high"
+    MONOTONE = "monotone"
+    UNDETERMINED = "undetermined"
+
+
 EXACT = "exact values"
 """How the method of a fit begins whose draws are all the same."""
 
@@ -59,19 +66,23 @@ class Fit:
 
 def overall(table: pd.DataFrame) -> dict[str, Any]:
     """Status, estimate and interval of a whole table: of its one slice, or spanning the located ones."""
-    found = table[table["status"] == LOCATED]
+    found = table[table["status"] == Status.LOCATED]
     if len(table) == 1 or not len(found):
-        statuses = [word for word in (CENSORED_LOW, CENSORED_HIGH) if len(table) and (table["status"] == word).all()]
+        statuses = [
+            word
+            for word in (Status.CENSORED_LOW, Status.CENSORED_HIGH)
+            if len(table) and (table["status"] == word).all()
+        ]
         first = table.iloc[0] if len(table) == 1 else None
         return {
-            "status": str(first["status"]) if first is not None else (statuses or [UNDETERMINED])[0],
+            "status": str(first["status"]) if first is not None else (statuses or [Status.UNDETERMINED])[0],
             "estimate": float(first["estimate"]) if first is not None else np.nan,
             "low": float(first["low"]) if first is not None else np.nan,
             "high": float(first["high"]) if first is not None else np.nan,
             "method_spread": float(first["method_spread"]) if first is not None else np.nan,
         }
     return {
-        "status": LOCATED,
+        "status": Status.LOCATED,
         "estimate": float(found["estimate"].median()),
         "low": float(found["low"].min()),
         "high": float(found["high"].max()),

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from raysweep.fits.statistics import t_quantile
+
 TIMES = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
 HALF, MANY = 0.5, 1e4
 NEARLY = 1.1  # this close to half, more points alone are said to do
@@ -102,3 +104,14 @@ def halving_words(draws: int, more: More, x: str, show: Callable[[float], str]) 
     if more.draws == draws:
         return f"more draws would not halve it, {where} would"
     return f"{where} and {seeds} would halve it"
+
+
+def draws_to_halve(draws: int, level: float) -> int:
+    """How many draws would make an interval by Student's t half as wide, the scatter between draws being what it is."""
+    if draws < 2:
+        return draws
+    wanted = t_quantile(level, draws - 1) / np.sqrt(draws) / 2
+    more = draws
+    while t_quantile(level, more - 1) / np.sqrt(more) > wanted:
+        more += 1
+    return more

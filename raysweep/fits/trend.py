@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.draws import ROUNDING, draw_curves, log_axis, standard_error, usable
+from raysweep.fits.draws import draw_curves, log_axis, usable
 from raysweep.fits.result import EXACT
-from raysweep.fits.signs import independent_points, t_quantile
-from raysweep.fits.two_way_anova import Anova, rises_by_chance, smooth_within_draws, two_way_anova
+from raysweep.fits.statistics import (
+    ROUNDING,
+    Anova,
+    independent_points,
+    rises_by_chance,
+    rising_chances,
+    smooth_within_draws,
+    t_quantile,
+    two_sided,
+    two_way_anova,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,13 +165,6 @@ def more_than_noise(own: float, own_degrees: int, pooled: float, degrees: int) -
     return bool(fdtrc(own_degrees, degrees, (own / pooled) ** 2) < MAY_DIFFER)
 
 
-def two_sided(mean: float, error: float, degrees: int) -> float:
-    """The two-sided p-value of Student's t."""
-    from scipy.special import stdtr
-
-    return float(2 * stdtr(degrees, -abs(mean) / error)) if error > 0 else float(mean == 0)
-
-
 def some_change(values: np.ndarray, fit: Anova, sign: float, smooth: bool) -> float:
     """How probable it is that a curve that never changes in the direction of `sign` between two points seems to do so
     at least as clearly."""
@@ -213,20 +215,6 @@ def every_step(values: np.ndarray, sign: float) -> float:
     return float(chance.max())
 
 
-def rising_chances(steps: np.ndarray, size: float) -> np.ndarray:
-    """One-sided p-values of Student's t for mean steps[draw, step] above 0; 1 where fewer than two draws know one."""
-    from scipy.special import stdtr
-
-    mean, error, count = standard_error(steps)
-    known = count > 1
-    exact = known & (error <= ROUNDING * size)
-    tested = known & ~exact
-    chance = np.ones(steps.shape[1])
-    chance[tested] = stdtr(count[tested] - 1, -mean[tested] / error[tested])
-    chance[exact] = np.where(mean[exact] > ROUNDING * size, 0.0, 1.0)
-    return chance
-
-
 def moves(at: np.ndarray, curve: np.ndarray, sign: float) -> dict[str, Any]:
     """The largest change of a curve in the direction of `sign` and in the other: size, where from, where to."""
     first, second = np.triu_indices(len(at), 1)
@@ -236,18 +224,6 @@ def moves(at: np.ndarray, curve: np.ndarray, sign: float) -> dict[str, Any]:
         k = int(np.argmax(each))
         out |= {name: max(float(each[k]), 0.0), f"{name}_from": float(at[first[k]]), f"{name}_to": float(at[second[k]])}
     return out
-
-
-def holm(p_values: np.ndarray) -> np.ndarray:
-    """p-values that hold for all looks at once (Holm 1979); NaN stays."""
-    adjusted = np.full(len(p_values), np.nan)
-    known = np.flatnonzero(np.isfinite(p_values))
-    order = known[np.argsort(p_values[known])]
-    running = 0.0
-    for rank, k in enumerate(order):
-        running = max(running, min(1.0, (len(order) - rank) * float(p_values[k])))
-        adjusted[k] = running
-    return adjusted
 
 
 def trend_verdict(slope: float, p_value: float, level: float, note: str = "") -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.draws import standard_error
+from raysweep.fits.statistics import standard_error
 from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.words import number
 from raysweep.workloads.declaration import Workload, column

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from raysweep.fits.zero import find_zero
+from raysweep.fits.boundary import find_zero
 from raysweep.reporting import fit_boundary, fit_inflection
 
 Curve = Callable[[np.ndarray, float], np.ndarray]

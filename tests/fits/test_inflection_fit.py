@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from raysweep.fits.inflection import find_extremum
+from raysweep.fits.extremum import find_extremum
 from raysweep.reporting import fit_inflection
 
 Curve = Callable[[np.ndarray, float], np.ndarray]

@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 
 from raysweep import workloads
-from raysweep.fits.at_best_lr import trend_word
-from raysweep.fits.regime import draws_to_halve, fit_regime, verdict
-from raysweep.fits.result import UNDETERMINED
+from raysweep.fits.at_best_lr import change_word
+from raysweep.fits.regime import fit_regime, verdict
+from raysweep.fits.result import Status
+from raysweep.fits.sample_size import draws_to_halve
 from raysweep.reporting import fit_boundary, fit_inflection, fit_optimum
 from raysweep.reporting.analyses.optimum import optimum_section
 from raysweep.reporting.analyses.regime import regime_section
@@ -86,7 +87,7 @@ def test_the_interval_of_the_slope_covers_and_no_verdict_is_wrong() -> None:
                 if np.isfinite(found.low) or np.isfinite(found.high):
                     covered.append(found.low <= slope <= found.high)
                     widths.append(found.high - found.low)
-                assert found.verdict in (word, UNDETERMINED)
+                assert found.verdict in (word, Status.UNDETERMINED)
                 told += found.verdict == word
     print(f"\ncovers {np.mean(covered):.3f} of {len(covered)}, median width {np.median(widths):.2f}, {told} told")
     assert np.mean(covered) >= 0.92
@@ -131,14 +132,15 @@ def test_censored_lengths_bound_the_slope_and_never_enter_as_optima() -> None:
 def test_what_tuning_does_to_the_metric_is_followed_over_the_length() -> None:
     rng = np.random.default_rng(3)
     better = fit_regime(frame_of(-0.3, rng, lowest=(-0.5, 0.0)), "lr", "length", "loss", "seed")
-    assert trend_word(better.trend).startswith("improves")
+    assert change_word(better.at_best_lr.over_length).startswith("improves")
     turning = fit_regime(frame_of(-0.3, rng, lowest=(0.0, 0.3)), "lr", "length", "loss", "seed")
-    assert trend_word(turning.trend) == "improves, then degrades"
-    assert turning.trend.low <= 10 <= turning.trend.high
+    assert change_word(turning.at_best_lr.over_length) == "improves, then degrades"
+    assert turning.at_best_lr.over_length.low <= 10 <= turning.at_best_lr.over_length.high
     frame = frame_of(-0.3, rng, size=0.02).assign(other=lambda f: 3 * np.log(f["length"]) + f["lr"] + f["seed"])
     beside = fit_regime(frame, "lr", "length", "loss", "seed", beside={"other": "min"})
-    table, trend = beside.beside["other"]
-    assert trend_word(trend) == "degrades throughout"
+    other = beside.beside["other"]
+    table = other.table
+    assert change_word(other.over_length) == "degrades throughout"
     expected = 3 * np.log(LENGTHS) + table["rate"] + frame["seed"].mean()  # at the tuned rate, whatever the metric
     assert np.allclose(table["mean"], expected, atol=1e-2)
     assert np.allclose(table["rate"], 3e-3 * (LENGTHS / 10) ** -0.3, rtol=0.1)
@@ -322,9 +324,9 @@ def test_a_frame_without_a_row_is_undetermined_in_every_fit(kind: type) -> None:
     frame = pd.DataFrame({name: pd.Series([], dtype=kind) for name in ("lr", "length", "loss", "seed")})
     for by in (None, "length", ["length"]):
         fit = fit_optimum(frame, "lr", "loss", by, "seed")
-        assert (fit.status, fit.rows) == (UNDETERMINED, 0)
+        assert (fit.status, fit.rows) == (Status.UNDETERMINED, 0)
         assert {"estimate", "status", "diverged_from", *([by] if isinstance(by, str) else by or [])} <= {*fit.table}
     for y in (None, "length"):
-        assert fit_boundary(frame, "lr", y, "loss", "seed").status == UNDETERMINED
-    assert fit_inflection(frame, "length", "loss", "seed").status == UNDETERMINED
-    assert fit_regime(frame, "lr", "length", "loss", "seed").verdict == UNDETERMINED
+        assert fit_boundary(frame, "lr", y, "loss", "seed").status == Status.UNDETERMINED
+    assert fit_inflection(frame, "length", "loss", "seed").status == Status.UNDETERMINED
+    assert fit_regime(frame, "lr", "length", "loss", "seed").verdict == Status.UNDETERMINED

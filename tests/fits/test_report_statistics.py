@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from raysweep.fits.joint import joint
+from raysweep.fits.comparison import joint
 from raysweep.reporting.analyses.boundary import displacements
 from raysweep.reporting.analyses.place_words import others_words
 from raysweep.reporting.analyses.relation import rank_correlation

@@ -11,7 +11,8 @@ import pytest
 from scipy import stats
 from test_regime import as_transfer, frame_of
 
-from raysweep.fits.trend import Trend, fit_trend, holm
+from raysweep.fits.statistics import holm
+from raysweep.fits.trend import Trend, fit_trend
 from raysweep.reporting.analyses.inflection import inflection_section
 from raysweep.reporting.analyses.optimum import optimum_section
 from raysweep.reporting.analyses.trend import trend_section

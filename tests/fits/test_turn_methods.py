@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from benchmarks.curves import sample
-from raysweep.fits.broken_power_law import fit_broken_power_law
-from raysweep.fits.inflection import find_extremum
+from raysweep.fits.extremum import find_extremum
+from raysweep.fits.extremum_interval import fit_broken_power_law
 from raysweep.fits.sample_size import More, halving_words, more_for_half
 from raysweep.reporting import fit_inflection, fit_optimum
 

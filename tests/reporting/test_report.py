@@ -13,7 +13,7 @@ import pytest
 from scipy.optimize import brentq
 
 from raysweep import workloads
-from raysweep.fits.joint import student_coverage
+from raysweep.fits.comparison import student_coverage
 from raysweep.reporting.report import write_report
 from raysweep.theory import finetune_mean
 from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload

@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.result import CENSORED_HIGH, CENSORED_LOW, EXACT, LOCATED
+from raysweep.fits.result import EXACT, Status
+from raysweep.fits.statistics import normal_quantile
 from raysweep.reporting.words import counted
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def normal_quantile(level: float) -> float:
-    """The two-sided quantile of the normal distribution: 1.96 at 0.95."""
-    from scipy.special import ndtri
-
-    return float(ndtri(0.5 + level / 2))
 
 
 def distance(estimate: float, low: float, high: float, expected: float, level: float) -> float:
@@ -65,14 +59,14 @@ def add_lines(table: pd.DataFrame, lines: Mapping[str, float], level: float) -> 
 
 def can_say(table: pd.DataFrame) -> np.ndarray:
     """Slices that were located or censored, and are about the mean."""
-    known = table["status"].isin([LOCATED, CENSORED_LOW, CENSORED_HIGH])
+    known = table["status"].isin([Status.LOCATED, Status.CENSORED_LOW, Status.CENSORED_HIGH])
     return (known & (table["scale"] != "sign")).to_numpy() if "scale" in table.columns else known.to_numpy()
 
 
 def misses(table: pd.DataFrame, expected: np.ndarray) -> np.ndarray:
     """Whether the interval leaves the place out; a located zero where none is expected does, too."""
     outside = (expected < table["low"].to_numpy(float)) | (expected > table["high"].to_numpy(float))
-    return np.where(np.isfinite(expected), outside, (table["status"] == LOCATED).to_numpy())
+    return np.where(np.isfinite(expected), outside, (table["status"] == Status.LOCATED).to_numpy())
 
 
 def excluded(table: pd.DataFrame, expected: np.ndarray) -> tuple[int, int]:

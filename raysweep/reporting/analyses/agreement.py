@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.joint import Joint, joint, student_coverage
-from raysweep.reporting.analyses.against_theory import normal_quantile
+from raysweep.fits.comparison import Joint, joint, student_coverage
+from raysweep.fits.statistics import normal_quantile
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.figures.agreement import agreement_figure

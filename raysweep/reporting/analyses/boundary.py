@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.boundary import fit_boundary
+from raysweep.fits.boundary import SIGN_DRAWS, fit_boundary
+from raysweep.fits.comparison import joint
+from raysweep.fits.crossing import lagrange
 from raysweep.fits.draws import usable
-from raysweep.fits.interpolation import lagrange
-from raysweep.fits.joint import joint
-from raysweep.fits.result import LOCATED
-from raysweep.fits.zero import SIGN_DRAWS
+from raysweep.fits.result import Status
 from raysweep.reporting.analyses.against_theory import add_lines, add_theory
 from raysweep.reporting.analyses.boundary_words import folded, headline, paragraphs, quantile_words, shown_row
 from raysweep.reporting.analyses.movement import movement
@@ -141,7 +140,7 @@ def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None
     good, _ = usable(rows, metric, [x, "seed"])
     columns = []
     for row in table.to_dict("records"):
-        if row["status"] != LOCATED or row["scale"] == "sign" or not np.isfinite(row["theory"]):
+        if row["status"] != Status.LOCATED or row["scale"] == "sign" or not np.isfinite(row["theory"]):
             continue
         part = good[good[y] == row[y]] if y else good
         wide = part.pivot_table(index="seed", columns=x, values=metric, aggfunc="mean").dropna()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.joint import Joint
-from raysweep.fits.result import LOCATED, UNDETERMINED
-from raysweep.fits.signs import t_quantile
+from raysweep.fits.comparison import Joint
+from raysweep.fits.result import Status
+from raysweep.fits.statistics import t_quantile
 from raysweep.reporting.analyses.against_theory import excluded, summary
 from raysweep.reporting.analyses.place_words import beside_theory, moving, not_located, others_words, unlocated_words
 from raysweep.reporting.words import counted, interval, line_label, number, plain, settings, unit_of
@@ -38,11 +38,11 @@ def headline(
 ) -> str:
     """What was found, how sure, theory beside it: one line. `lead` are the columns that tell slices apart."""
     unit = unit_of(x, workload)
-    found = whole[whole["status"] == LOCATED]
+    found = whole[whole["status"] == Status.LOCATED]
     what = f"zero of {metric} in {plain(x)}"
     if len(whole) == 1:
         row = whole.iloc[0]
-        if row["status"] == LOCATED:
+        if row["status"] == Status.LOCATED:
             beside = beside_theory(row, unit)
             for name, value in lines.items():
                 outside = not row["low"] <= value <= row["high"]
@@ -161,7 +161,7 @@ def folded(rows: Sequence[Mapping[str, Any]], lead: Sequence[str]) -> list[list[
     runs: list[list[Mapping[str, Any]]] = []
 
     def silent(row: Mapping[str, Any]) -> Any:
-        return (row["note"], *(row[key] for key in lead[:-1])) if row["status"] == UNDETERMINED else None
+        return (row["note"], *(row[key] for key in lead[:-1])) if row["status"] == Status.UNDETERMINED else None
 
     for row in rows:
         if runs and silent(row) is not None and silent(row) == silent(runs[-1][-1]):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.inflection import fit_inflection
-from raysweep.fits.result import LOCATED
+from raysweep.fits.result import Status
 from raysweep.reporting.analyses.against_theory import add_theory, excluded, summary
 from raysweep.reporting.analyses.movement import movement
 from raysweep.reporting.analyses.place_words import (
@@ -58,7 +58,7 @@ def inflection_section(
     panels = panels_of(rows_of, whole, keys, x, metric, workload)
     marked = f"{metric} against {plain(x)}: mean over draws ± one standard error"
     marked += " over the closed form." if with_theory(panels) else "."
-    if (whole["status"] == LOCATED).any():
+    if (whole["status"] == Status.LOCATED).any():
         marked += f" Diamonds: fitted {word} with its {100 * level:g} % interval"
         marked += f"; orange ticks: the closed form's own {word}." if whole["theory"].notna().any() else "."
     if base_metric(metric, workload):
@@ -92,11 +92,11 @@ def headline(
 ) -> str:
     """What was found, how sure, theory beside it: one line."""
     unit = unit_of(x, workload)
-    found = whole[whole["status"] == LOCATED]
+    found = whole[whole["status"] == Status.LOCATED]
     what = f"{word} of {metric} over {plain(x)}"
     if len(whole) == 1:
         row = whole.iloc[0]
-        if row["status"] != LOCATED:
+        if row["status"] != Status.LOCATED:
             return f"{what}: {unlocated_words(row, unit)}"
         known = interval(row["estimate"], row["low"], row["high"])
         return f"{what}: {known}{unit} ({100 * level:g} %){beside_theory(row, unit)}"

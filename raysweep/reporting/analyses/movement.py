@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.fits.result import LOCATED
+from raysweep.fits.result import Status
 from raysweep.reporting.selection import groups
 from raysweep.reporting.words import number, plain
 
@@ -42,7 +42,7 @@ def moves(table: pd.DataFrame, keys: list[str]) -> list[Move]:
 
     table: one row per setting with status, low, high, the keys, and the closed form's place `theory` if there is one.
     """
-    found = table[table["status"] == LOCATED]
+    found = table[table["status"] == Status.LOCATED]
     out = []
     for key in keys:
         if table[key].dtype.kind not in "if" or table[key].nunique() < 2:

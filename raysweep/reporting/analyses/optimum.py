@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.optimum import fit_optimum, in_log
-from raysweep.fits.result import LOCATED
+from raysweep.fits.result import Status
 from raysweep.reporting.analyses.against_theory import add_theory, summary
 from raysweep.reporting.analyses.movement import movement
 from raysweep.reporting.analyses.place_words import (
@@ -53,7 +53,7 @@ def optimum_section(
 
     panels = panels_of(rows_of, whole, keys, x, metric, workload)
     caption = f"{plain(metric).capitalize()} against {plain(x)}: mean over draws ± one standard error."
-    if (whole["status"] == LOCATED).any():
+    if (whole["status"] == Status.LOCATED).any():
         caption += f" Diamonds: the fitted optimum with its {100 * level:g} % interval."
     if with_theory(panels):
         caption += " Lines: the closed form" + (
@@ -98,10 +98,10 @@ def headline(
     if len(whole) == 1:
         row = whole.iloc[0]
         known = interval(row["estimate"], row["low"], row["high"])
-        if row["status"] == LOCATED:
+        if row["status"] == Status.LOCATED:
             return f"{what}: {known}{unit} ({100 * level:g} %)"
         return f"{what}: {unlocated_words(row, unit)}"
-    found = whole[whole["status"] == LOCATED]
+    found = whole[whole["status"] == Status.LOCATED]
     text = f"{what}: located in {len(found)} of {counted(len(whole), 'setting')}"
     if len(found):
         text += f", from {number(found['estimate'].min(), 3)} to {number(found['estimate'].max(), 3)}{unit}"

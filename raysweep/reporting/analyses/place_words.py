@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.result import LOCATED, MONOTONE, UNDETERMINED
+from raysweep.fits.result import Status
 from raysweep.fits.sample_size import More, halving_words
 from raysweep.reporting.analyses.movement import movement_words
 from raysweep.reporting.analyses.section import Drawing
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def not_located(whole: pd.DataFrame) -> list[str]:
     """A paragraph on the settings without a located place, by status and reason; none, no paragraph."""
-    other = whole[whole["status"] != LOCATED]
+    other = whole[whole["status"] != Status.LOCATED]
     if not len(other):
         return []
     reasons = other.groupby(["status", "note"], sort=False).size()
@@ -39,7 +39,7 @@ def not_located(whole: pd.DataFrame) -> list[str]:
 
 def others_words(whole: pd.DataFrame) -> str:
     """How many settings have which other answer, ready to append to a line; with the reason where none is located."""
-    other = whole[whole["status"] != LOCATED]
+    other = whole[whole["status"] != Status.LOCATED]
     parts = []
     for status, rows in other.groupby("status", sort=False):
         notes = rows["note"][rows["note"] != ""].value_counts()
@@ -79,7 +79,7 @@ def moving(whole: pd.DataFrame, keys: list[str]) -> str:
 
 def halving(whole: pd.DataFrame, x: str, workload: Workload) -> list[str]:
     """A paragraph on what would halve the intervals; nothing where no setting can say."""
-    known = whole[(whole["status"] == LOCATED) & whole["draws_to_halve"].notna()]
+    known = whole[(whole["status"] == Status.LOCATED) & whole["draws_to_halve"].notna()]
     if not len(known):
         return []
     if len(known) == 1:
@@ -119,7 +119,7 @@ def advice(row: Mapping[str, Any], x: str, workload: Workload) -> str:
 
 def advice_cell(row: Mapping[str, Any]) -> str:
     """The same in a cell of a table: "48 draws", "2 more in 1.6 to 3.6, 24 draws"."""
-    if row["status"] != LOCATED or not np.isfinite(row["draws_to_halve"]):
+    if row["status"] != Status.LOCATED or not np.isfinite(row["draws_to_halve"]):
         return "–"
     parts = []
     if row["points_to_halve"] > 0:
@@ -144,7 +144,7 @@ def line_drawing(
 ) -> Drawing | None:
     """The fitted place against one of the keys, a line for every combination of the others (eight at most); None where
     there is no place to show."""
-    if whole["status"].isin([UNDETERMINED, MONOTONE]).all():
+    if whole["status"].isin([Status.UNDETERMINED, Status.MONOTONE]).all():
         return None
     others = [key for key in keys if key != along]
     lines = []

@@ -84,11 +84,11 @@ def regime_section(
             )
         )
     tuned = pd.concat(
-        [one.tuned.assign(metric=metric, **dict(zip(keys, values, strict=True))) for values, one in answers]
+        [one.at_best_lr.table.assign(metric=metric, **dict(zip(keys, values, strict=True))) for values, one in answers]
         + [
-            table.assign(metric=other, **dict(zip(keys, values, strict=True)))
+            at.table.assign(metric=other, **dict(zip(keys, values, strict=True)))
             for values, one in answers
-            for other, (table, _) in one.beside.items()
+            for other, at in one.beside.items()
         ],
         ignore_index=True,
     )

@@ -6,20 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.at_best_lr import trend_word
-from raysweep.fits.regime import (
-    CONSTANT,
-    FLAT,
-    NO_CASE,
-    QUICK,
-    QUICKLY,
-    SLOWLY,
-    VERDICTS,
-    Regime,
-    case_of,
-    draws_to_halve,
-)
-from raysweep.fits.result import LOCATED, UNDETERMINED
+from raysweep.fits.at_best_lr import change_word
+from raysweep.fits.regime import CONSTANT, FLAT, NO_CASE, QUICK, QUICKLY, SLOWLY, VERDICTS, Regime, case_of
+from raysweep.fits.result import Status
+from raysweep.fits.sample_size import draws_to_halve
 from raysweep.reporting.analyses.movement import movement, movement_words
 from raysweep.reporting.words import counted, interval, number, plain, settings, unit_of
 from raysweep.workloads.declaration import Workload
@@ -33,7 +23,7 @@ LOSSES = {  # what each case of O §3.4.2 is known by
     SLOWLY: "the in-domain loss improves, the pretraining loss degrades",
     CONSTANT: "both losses degrade in the end",
     NO_CASE: "the in-domain loss degrades, the pretraining loss improves",
-    UNDETERMINED: "one of the losses shows neither",
+    Status.UNDETERMINED: "one of the losses shows neither",
 }
 
 
@@ -49,18 +39,18 @@ def numbers(one: Regime, pretraining: str) -> dict[str, Any]:
         "lengths_bounded": one.bounded,
         "lengths_left_out": one.left_out,
         "draws": one.draws,
-        "tuned": trend_word(one.trend),
-        "tuned_turn": one.trend.estimate,
-        "tuned_turn_low": one.trend.low,
-        "tuned_turn_high": one.trend.high,
-        **{f"{name}_tuned": trend_word(trend) for name, (_, trend) in one.beside.items()},
+        "tuned": change_word(one.at_best_lr.over_length),
+        "tuned_turn": one.at_best_lr.over_length.estimate,
+        "tuned_turn_low": one.at_best_lr.over_length.low,
+        "tuned_turn_high": one.at_best_lr.over_length.high,
+        **{f"{name}_tuned": change_word(other.over_length) for name, other in one.beside.items()},
         "note": one.note,
     }
 
 
 def case_in(one: Regime, pretraining: str) -> str:
     """O's case by the losses; empty where no metric is known to be the pretraining loss."""
-    return case_of(one.trend, one.beside[pretraining][1]) if pretraining else ""
+    return case_of(one.at_best_lr.over_length, one.beside[pretraining].over_length) if pretraining else ""
 
 
 def slope_words(one: Regime) -> str:
@@ -89,18 +79,18 @@ def headline(
         text += f", log-log slope {known} ({100 * one.level:g} %)" if known != "–" else ""
         if case := case_in(one, pretraining):
             text += f"; O §3.4.2's case by the losses at that rate: {case} ({LOSSES[case]})"
-        text += f"; tuned, {plain(metric)} {tuned_words(one.trend, length, workload)}"
+        text += f"; tuned, {plain(metric)} {tuned_words(one.at_best_lr.over_length, length, workload)}"
         for other in beside:
-            text += f", {plain(other)} {tuned_words(one.beside[other][1], length, workload)}"
+            text += f", {plain(other)} {tuned_words(one.beside[other].over_length, length, workload)}"
         return text
     words = [one.verdict for _, one in answers]
     text = f"{what}: " + ", ".join(f"{word} in {words.count(word)}" for word in VERDICTS if word in words)
-    decreasing = sum(one.verdict == UNDETERMINED and one.high < 0 for _, one in answers)
+    decreasing = sum(one.verdict == Status.UNDETERMINED and one.high < 0 for _, one in answers)
     if decreasing:
-        text += f" ({'all' if decreasing == words.count(UNDETERMINED) else decreasing} of these decreasing)"
+        text += f" ({'all' if decreasing == words.count(Status.UNDETERMINED) else decreasing} of these decreasing)"
     text += f" of {counted(len(answers), 'setting')}"
     notes = [one.note for _, one in answers if one.note]
-    if notes and words.count(UNDETERMINED) == len(words):
+    if notes and words.count(Status.UNDETERMINED) == len(words):
         text += f" ({max(set(notes), key=notes.count)})"
     slopes = [one.slope for _, one in answers if np.isfinite(one.slope)]
     if len(slopes) == 1:
@@ -114,13 +104,13 @@ def headline(
         text += "; O §3.4.2's case by the losses at that rate: " + ", ".join(
             f"{case} in {cases.count(case)}" for case in LOSSES if case in cases
         )
-    for other, trends in [(metric, [one.trend for _, one in answers])] + [
-        (name, [one.beside[name][1] for _, one in answers]) for name in beside
+    for other, trends in [(metric, [one.at_best_lr.over_length for _, one in answers])] + [
+        (name, [one.beside[name].over_length for _, one in answers]) for name in beside
     ]:
-        said = [trend_word(trend) for trend in trends]
+        said = [change_word(trend) for trend in trends]
         counts = [f"{word} in {said.count(word)}" for word in dict.fromkeys(sorted(said, key=said.count, reverse=True))]
         text += f"; tuned, {plain(other)} " + ", ".join(counts)
-        turns = [trend.estimate for trend in trends if trend.status == LOCATED]
+        turns = [trend.estimate for trend in trends if trend.status == Status.LOCATED]
         if turns:
             text += f" (turning at {plain(length)} {number(min(turns), 3)} to {number(max(turns), 3)})"
     return text
@@ -128,11 +118,11 @@ def headline(
 
 def tuned_words(trend: Any, length: str, workload: Workload) -> str:
     """What happens to a metric at the tuned rate, and where it turns."""
-    word = trend_word(trend)
-    if trend.status == LOCATED:
+    word = change_word(trend)
+    if trend.status == Status.LOCATED:
         unit = unit_of(length, workload)
         return f"improves up to {plain(length)} {interval(trend.estimate, trend.low, trend.high)}{unit}, then degrades"
-    return "shows no clear change" if trend.status == UNDETERMINED else word
+    return "shows no clear change" if trend.status == Status.UNDETERMINED else word
 
 
 def paragraphs(
@@ -200,7 +190,7 @@ def slope_table(answers: list[tuple[tuple[Any, ...], Regime]], keys: list[str]) 
         [
             {
                 **dict(zip(keys, values, strict=True)),
-                "status": LOCATED if np.isfinite(one.slope) else UNDETERMINED,
+                "status": Status.LOCATED if np.isfinite(one.slope) else Status.UNDETERMINED,
                 "low": one.low,
                 "high": one.high,
             }
@@ -219,8 +209,9 @@ def shown_row(
         out["case by the losses (O §3.4.2)"] = case_in(one, pretraining)
     out["slope [interval]"] = slope_words(one)
     out["lengths (located + bounds)"] = f"{one.located} + {one.bounded}"
-    out[f"{plain(metric)}, tuned"] = trend_word(one.trend)
-    out[f"turning at {plain(length)}"] = interval(one.trend.estimate, one.trend.low, one.trend.high)
-    for name, (_, trend) in one.beside.items():
-        out[f"{plain(name)}, tuned"] = trend_word(trend)
+    out[f"{plain(metric)}, tuned"] = change_word(one.at_best_lr.over_length)
+    change = one.at_best_lr.over_length
+    out[f"turning at {plain(length)}"] = interval(change.estimate, change.low, change.high)
+    for name, other in one.beside.items():
+        out[f"{plain(name)}, tuned"] = change_word(other.over_length)
     return out

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.signs import t_quantile
+from raysweep.fits.statistics import t_quantile
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.figures.relation import Cloud, relation_figure

@@ -9,7 +9,8 @@ import numpy as np
 
 from raysweep.fits.draws import log_axis
 from raysweep.fits.result import EXACT
-from raysweep.fits.trend import FALLS, RISES, SAME, UNCLEAR, UNTESTED, fit_trend, holm, trend_verdict
+from raysweep.fits.statistics import holm
+from raysweep.fits.trend import FALLS, RISES, SAME, UNCLEAR, UNTESTED, fit_trend, trend_verdict
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.figures.lines import curves_figure

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.fits.joint import Joint
-from raysweep.fits.signs import t_quantile
+from raysweep.fits.comparison import Joint
+from raysweep.fits.statistics import t_quantile
 from raysweep.reporting.figures.style import QUALITATIVE, THEORY, set_bent
 from raysweep.reporting.words import axis_label, counted
 from raysweep.workloads.declaration import Workload

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.draws import decades, log_axis
-from raysweep.fits.result import CENSORED_HIGH, CENSORED_LOW, LOCATED
+from raysweep.fits.result import Status
 from raysweep.reporting.figures.style import (
     REFERENCE,
     REFERENCES,
@@ -54,7 +54,7 @@ def places_figure(
     logarithmic = log_axis(spots, workload.logarithmic(along))
     # beside a curve, a shifted point misleads
     nudge = np.zeros(len(parts)) if smooth else dodge(spots, len(parts), logarithmic)
-    estimates = np.concatenate([t.loc[t["status"] == LOCATED, "estimate"].to_numpy(float) for t in columns])
+    estimates = np.concatenate([t.loc[t["status"] == Status.LOCATED, "estimate"].to_numpy(float) for t in columns])
     if logarithmic:
         set_log(panel.xaxis)
     else:
@@ -76,7 +76,7 @@ def places_figure(
             marker="." if len(fine) <= len(spots) else "",
             linestyle="--" if len(fine) <= len(spots) else "-",
         )
-        found = table[table["status"] == LOCATED]
+        found = table[table["status"] == Status.LOCATED]
         place, at = found["estimate"].to_numpy(float), found[along].to_numpy(float)
         at = at * np.exp(shift) if logarithmic else at + shift
         low, high = found["low"].to_numpy(float), found["high"].to_numpy(float)
@@ -94,7 +94,7 @@ def places_figure(
                 markeredgecolor="white",
                 markeredgewidth=0.6,
             )
-        for status, bound, marker in ((CENSORED_HIGH, "low", "^"), (CENSORED_LOW, "high", "v")):
+        for status, bound, marker in ((Status.CENSORED_HIGH, "low", "^"), (Status.CENSORED_LOW, "high", "v")):
             beyond_grid = table[table["status"] == status]
             if len(beyond_grid):
                 censored = True

@@ -10,7 +10,7 @@ import numpy as np
 
 from raysweep.fits.draws import decades
 from raysweep.fits.regime import Regime
-from raysweep.fits.result import LOCATED
+from raysweep.fits.result import Status
 from raysweep.reporting.figures.style import (
     BASE,
     columns_of_panels,
@@ -59,14 +59,14 @@ def rates_figure(
             table = regime.optimum.table
             table = table[np.isfinite(table[length].to_numpy(float)) & (table[length].to_numpy(float) > 0)]
             shift = 1 + 0.02 * (index - (len(lines) - 1) / 2)  # error bars side by side
-            found = table[table["status"] == LOCATED]
+            found = table[table["status"] == Status.LOCATED]
             at, rate = found[length].to_numpy(float) * shift, found["estimate"].to_numpy(float)
             ends = [rate - found["low"].to_numpy(float), found["high"].to_numpy(float) - rate]
             panel.errorbar(
                 at, rate, yerr=np.maximum(ends, 0), fmt="o", color=colour, markersize=4.5, elinewidth=1.4, capsize=2.2
             )
             for bound, marker in (("low", "^"), ("high", "v")):
-                known = table[(table["status"] != LOCATED) & np.isfinite(table[bound])]
+                known = table[(table["status"] != Status.LOCATED) & np.isfinite(table[bound])]
                 if len(known):
                     censored = True
                     spot = known[length].to_numpy(float) * shift
@@ -108,7 +108,7 @@ def tuned_figure(parts: Sequence[tuple[str, list[Setting]]], metric: str, length
         line_ends: list[tuple[float, float, float]] = []
         for setting in lines:
             regime, colour = setting.regime, shade[setting.key]
-            table = regime.beside[metric][0] if metric in regime.beside else regime.tuned
+            table = regime.beside.get(metric, regime.at_best_lr).table
             at = table[length].to_numpy(float)
             table = table[np.isfinite(at) & (at > 0)]
             at, mean = table[length].to_numpy(float), table["mean"].to_numpy(float)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.result import LOCATED
+from raysweep.fits.result import Status
 from raysweep.reporting.analyses.theory_lines import closed_form_curve, smooth
 from raysweep.reporting.figures.lines import Series
 from raysweep.reporting.figures.style import picked
@@ -58,7 +58,7 @@ def panels_of(
         )
         if one is None:
             continue
-        if row["status"] == LOCATED:
+        if row["status"] == Status.LOCATED:
             one = replace(one, marks=[(row["estimate"], row["low"], row["high"], row["theory"])])
         panels.setdefault(tuple(values[1:]), []).append(one)
     names = list(panels)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.draws import log_axis
-from raysweep.fits.result import LOCATED
+from raysweep.fits.result import Status
 from raysweep.reporting.figures.style import (
     DIVERGING,
     FIT,
@@ -64,12 +64,12 @@ def surface_figure(
         for xs_line, ys_line in branches(at, roots, xs[-1] - xs[0]):
             panel.plot(xs_line, ys_line, color=THEORY, linewidth=2.2, zorder=3)
             drawn["theory"] = True
-        found = table[table["status"] == LOCATED]
+        found = table[table["status"] == Status.LOCATED]
         low = np.clip(found["low"].to_numpy(float), xs[0], xs[-1])
         high = np.clip(found["high"].to_numpy(float), xs[0], xs[-1])
         place, slices = found["estimate"].to_numpy(float), found[y].to_numpy(float)
         if len(found) > 2:
-            located = (table["status"] == LOCATED).to_numpy()
+            located = (table["status"] == Status.LOCATED).to_numpy()
             band = [
                 np.where(located, np.clip(table[end].to_numpy(float), xs[0], xs[-1]), np.nan) for end in ("low", "high")
             ]

@@ -1,7 +1,7 @@
-"""A few draws of one noisy curve: the draw effect taken out, and how sure what is left is.
+"""How sure a few draws are of a curve: tests with the draw as the unit, and the two-way ANOVA.
 
-value = draw effect + curve + independent noise of one variance, pooled over all points, so that three draws are enough.
-"""
+The ANOVA: value = draw effect + curve + independent noise of one variance, pooled over all points, so that three draws
+are enough."""
 
 from __future__ import annotations
 
@@ -10,7 +10,93 @@ from functools import lru_cache
 
 import numpy as np
 
+ROUNDING = 1e-12  # what is this small against the values is a zero that rounding made visible
 SIMULATED = 4000
+
+
+@lru_cache(maxsize=4096)
+def t_quantile(level: float, degrees: int) -> float:
+    """Two-sided quantile of Student's t; infinite below one degree of freedom."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, 0.5 + level / 2)) if degrees > 0 else np.inf
+
+
+def normal_quantile(level: float) -> float:
+    """The two-sided quantile of the normal distribution: 1.96 at 0.95."""
+    from scipy.special import ndtri
+
+    return float(ndtri(0.5 + level / 2))
+
+
+@lru_cache(maxsize=4096)
+def sign_test_limit(level: float, draws: int) -> int:
+    """The largest count of the rarer sign at which a two-sided sign test rejects; -1 if it never does."""
+    from scipy.special import bdtr
+
+    limit = -1
+    while limit + 1 < draws / 2 and 2 * float(bdtr(limit + 1, draws, 0.5)) <= 1 - level:
+        limit += 1
+    return limit
+
+
+def standard_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(mean, standard error of the mean between draws, draws) of values[draw, point]; error NaN below two draws."""
+    count = np.isfinite(values).sum(axis=0)
+    total = np.nansum(values, axis=0)
+    mean = np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
+    square = np.nansum((values - mean) ** 2, axis=0)
+    variance = np.divide(square, count - 1, out=np.full(len(count), np.nan), where=count > 1)
+    return mean, np.sqrt(variance / np.maximum(count, 1)), count
+
+
+def two_sided(mean: float, error: float, degrees: int) -> float:
+    """The two-sided p-value of Student's t."""
+    from scipy.special import stdtr
+
+    return float(2 * stdtr(degrees, -abs(mean) / error)) if error > 0 else float(mean == 0)
+
+
+def rising_chances(steps: np.ndarray, size: float) -> np.ndarray:
+    """One-sided p-values of Student's t for mean steps[draw, step] above 0; 1 where fewer than two draws know one."""
+    from scipy.special import stdtr
+
+    mean, error, count = standard_error(steps)
+    known = count > 1
+    exact = known & (error <= ROUNDING * size)
+    tested = known & ~exact
+    chance = np.ones(steps.shape[1])
+    chance[tested] = stdtr(count[tested] - 1, -mean[tested] / error[tested])
+    chance[exact] = np.where(mean[exact] > ROUNDING * size, 0.0, 1.0)
+    return chance
+
+
+def independent_points(values: np.ndarray) -> float:
+    """Effective number of independent points, from the mean squared correlation between points over draws."""
+    mean, error, count = standard_error(values)
+    usable = (count > 2) & (error > 0)
+    points, draws = int(usable.sum()), int(count.max())
+    if points < 2:
+        return float(max(points, 1)) if draws > 2 else float(values.shape[1])
+    score = (values[:, usable] - mean[usable]) / (error[usable] * np.sqrt(count[usable]))
+    score = np.nan_to_num(score)
+    correlation = (score.T @ score) / (draws - 1)
+    square = (np.sum(correlation**2) - np.sum(np.diag(correlation) ** 2)) / (points * (points - 1))
+    chance = 1 / (draws - 1)  # what independent points show by chance
+    shared = min(max((square - chance) / (1 - chance), 0.0), 1.0)
+    return 1 + (points - 1) * (1 - shared)
+
+
+def holm(p_values: np.ndarray) -> np.ndarray:
+    """p-values that hold for all looks at once (Holm 1979); NaN stays."""
+    adjusted = np.full(len(p_values), np.nan)
+    known = np.flatnonzero(np.isfinite(p_values))
+    order = known[np.argsort(p_values[known])]
+    running = 0.0
+    for rank, k in enumerate(order):
+        running = max(running, min(1.0, (len(order) - rank) * float(p_values[k])))
+        adjusted[k] = running
+    return adjusted
 
 
 @dataclass(frozen=True)
