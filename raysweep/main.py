@@ -139,10 +139,11 @@ def run(
     """
     from raysweep import sweep
     from raysweep.commands import dry_run as dry
+    from raysweep.driver import driver
 
     changes = _sets(sets)
     if dry_run:
-        options = sweep.Options(executor, workers, on_code_change)
+        options = driver.Options(executor, workers, on_code_change)
         click.echo("\n".join(dry.describe(sweep.read(space, changes, {}), name, storage, options, yes, store)))
         return
     _finish(
