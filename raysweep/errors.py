@@ -1,4 +1,4 @@
-"""The one exception for bad input: a single line that begins with the path of the offending key."""
+"""What ends a command in one line: bad input, or a place that failed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _BRIEF = reprlib.Repr()
 _BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxlong, _BRIEF.maxother = 2, 80, 80, 80
 
 
-class InputError(Exception):
-    """Bad input. `str(error)` is one line, "key.path: what was expected"; the command line exits with 2.
+class RaysweepError(Exception):
+    """Ends a command with exit code 2. `str(error)` is one line, "key.path: what was expected" or "place: what failed".
 
     Whatever it quotes, it is printable text (no control characters for the terminal) and without credentials.
     """
@@ -27,8 +27,12 @@ def _visible(character: str) -> str:
     return character if character.isprintable() else character.encode("unicode_escape").decode()
 
 
-class Halted(InputError):
-    """A sweep could not go on where it is: a disk is full, a place cannot be written. What is done stays; once that is
+class InputError(RaysweepError):
+    """Bad input: what was asked cannot be done, here or anywhere."""
+
+
+class Halted(RaysweepError):
+    """A sweep cannot go on where it is: a disk is full, a place cannot be written. What is done stays; once that is
     mended, resuming goes on."""
 
 

@@ -20,7 +20,7 @@ try:
     import raysweep
     from raysweep import terminal
     from raysweep.driver import signals
-    from raysweep.errors import InputError, unknown
+    from raysweep.errors import InputError, RaysweepError, unknown
 except ModuleNotFoundError as missing:
     sys.exit(
         f"raysweep: {missing.name} is not installed for {sys.executable}; install raysweep there "
@@ -456,7 +456,7 @@ def main(arguments: list[str] | None = None) -> None:
             if "\0" in argument:  # from a caller in Python: no shell can say it, and no file is called so
                 raise InputError(argument.partition("=")[0], "expected a text without NUL characters")
         cli.main(arguments, prog_name="raysweep", standalone_mode=False)
-    except InputError as error:
+    except RaysweepError as error:
         terminal.say(str(error))
         sys.exit(2)
     except click.exceptions.NoArgsIsHelpError as error:

@@ -16,7 +16,7 @@ from raysweep.driver.driver import Options
 from raysweep.driver.limits import TimeLimit
 from raysweep.driver.progress import Phase
 from raysweep.driver.state import ON_CODE_CHANGE, State
-from raysweep.errors import Halted, InputError, unknown
+from raysweep.errors import Halted, InputError, RaysweepError, unknown
 from raysweep.ledger import segments, sweep_record
 from raysweep.phrases import command, counted
 from raysweep.plan.cells import Cells, enumerate_cells
@@ -503,7 +503,7 @@ def _drive(
             close("KILLED", str(stop) or (str(limit.over()) if out_of_time else "interrupted"))
             raise
         except Exception as problem:
-            halt = problem if prepared and isinstance(problem, InputError) else driver.halt(problem, folder)
+            halt = problem if prepared and isinstance(problem, RaysweepError) else driver.halt(problem, folder)
             close("KILLED" if halt else "FAILED")
             if halt:
                 raise Halted("", f"{halt}; {kept()}") from problem

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from raysweep.driver.limits import TimeLimit
 from raysweep.driver.progress import Progress, duration
-from raysweep.driver.state import State, Work
+from raysweep.driver.state import PendingRows, State
 from raysweep.driver.stored_stages import Sharing
-from raysweep.errors import Halted, InputError
+from raysweep.errors import Halted, RaysweepError
 from raysweep.ledger import compaction, segments, sweep_record
 from raysweep.ledger.sweep_record import Record
 from raysweep.plan.cells import Cells
@@ -57,7 +57,7 @@ class Place:
     beside: int = 1
 
 
-def choose_executor(options: Options, work: Work, cells: Cells) -> str:
+def choose_executor(options: Options, work: PendingRows, cells: Cells) -> str:
     """Ray, unless the work is so small that it is done here before Ray would have started."""
     if options.executor:
         return options.executor
@@ -66,7 +66,7 @@ def choose_executor(options: Options, work: Work, cells: Cells) -> str:
     return "inline" if small else "ray"
 
 
-def choose(options: Options, work: Work, cells: Cells, say: Callable[[str], None]) -> Place:
+def choose(options: Options, work: PendingRows, cells: Cells, say: Callable[[str], None]) -> Place:
     """Where to compute; Ray is up afterwards if it is there. InputError if a trial can never fit."""
     executor = choose_executor(options, work, cells)
     if executor == "inline" or not work.rows:
@@ -158,7 +158,7 @@ def compute(
                 from raysweep.executors import inline
 
                 inline.run(queue, job, on_segment)
-        except InputError as error:  # the space was good: it is the place that failed, and may be mended
+        except RaysweepError as error:  # the space was good: it is the place that failed, and may be mended
             raise error if isinstance(error, Halted) else Halted("", str(error)) from None
         if queue.held_back:
             raise limit.over()
@@ -186,12 +186,12 @@ def tidy(folder: AnyPath, still_ours: Callable[[], None], say: Callable[[str], N
         say(f"the segments of the ledger are left as they are: {error}")
 
 
-def as_packed(work: Work, packs: list[Pack], workload: Workload) -> Work:
+def as_packed(work: PendingRows, packs: list[Pack], workload: Workload) -> PendingRows:
     """The work with what its packs take: rows that were cut apart do again what they share, unless it is stored."""
     return work if workload.stored else replace(work, seconds=sum(pack.seconds for pack in packs))
 
 
-def where(place: Place, packs: list[Pack], work: Work) -> str:
+def where(place: Place, packs: list[Pack], work: PendingRows) -> str:
     """One line: how many rows, where they are computed, how long that should take."""
     size = f"{work.rows:,} rows in {len(packs):,} pack{'s' if len(packs) != 1 else ''}"
     if place.executor == "inline":

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.driver.state import State, Work
+from raysweep.driver.state import PendingRows, State
 from raysweep.plan.identity import code_version
 from raysweep.plan.stages import stored_stages
 from raysweep.stages import progress
@@ -59,7 +59,7 @@ class Tree:
 
 
 @one_look()
-def build(state: State, work: Work, store: Store, recompute: bool = False) -> Tree:
+def build(state: State, work: PendingRows, store: Store, recompute: bool = False) -> Tree:
     """The tree of the rows that are missing; weights are not read. `recompute`: stages of other code count as new."""
     cells, of_row = state.cells, stored_stages(state.workload, state.cells)
     leaves: dict[str, tuple[list[Stage], list[int]]] = {}  # last stage -> the chain that ends in it, and its cells

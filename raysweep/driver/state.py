@@ -22,7 +22,7 @@ ON_CODE_CHANGE = ("reuse", "recompute", "refuse")
 
 
 @dataclass
-class Work:
+class PendingRows:
     """Rows to be computed, as {seed: cell indices}, and what they are estimated to take on one core (or one GPU)."""
 
     pending: dict[int, np.ndarray]
@@ -101,7 +101,7 @@ class State:
         values = np.asarray([row["metrics"].get(metric, np.nan) for row in rows])
         return values[np.isfinite(values)]
 
-    def missing(self) -> Work:
+    def missing(self) -> PendingRows:
         """The rows that ought to be there and are not, or are to be replaced."""
         cells = [cell for cell in self.wanted() if not self.is_complete(cell)]
         done = self.rows.keys() - self._redo
@@ -110,7 +110,7 @@ class State:
             for seed in self.space.seeds
         }
         pending = {seed: indices for seed, indices in pending.items() if len(indices)}
-        return Work(pending, *estimate(self.workload, self.cells, pending))
+        return PendingRows(pending, *estimate(self.workload, self.cells, pending))
 
     def is_complete(self, cell: int) -> bool:
         """Whether every draw of a cell is in the ledger."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from raysweep.driver import stage_tree
-from raysweep.driver.state import State, Work
-from raysweep.errors import InputError
+from raysweep.driver.state import PendingRows, State
+from raysweep.errors import InputError, RaysweepError
 from raysweep.ledger import sweep_record
 from raysweep.ledger.sweep_record import Record
 from raysweep.stages.store import Store
@@ -69,12 +69,12 @@ class Sharing:
         self, folder: AnyPath, record: Record, state: State, on_code_change: str, say: Callable[[str], None]
     ) -> None:
         self.url, self.user = address(folder, record), user(record)
-        self._books, self._on_code_change, self._say = state, on_code_change, say
+        self._state, self._on_code_change, self._say = state, on_code_change, say
         self._store = Store(self.url) if state.workload.stored else None
         self._before: dict[str, str] = {}  # stage that was needed -> the weights it had then, if it was there
         self._told = False
 
-    def claim(self, work: Work) -> Work:
+    def claim(self, work: PendingRows) -> PendingRows:
         """Before any of this work is done: refer to every stage it needs, and do with those of other code as was said.
         The work, estimated without the stages that are there.
 
@@ -84,9 +84,9 @@ class Sharing:
             return work
         self._store.check()
         recompute = self._on_code_change == "recompute"
-        tree = stage_tree.build(self._books, work, self._store, recompute)
+        tree = stage_tree.build(self._state, work, self._store, recompute)
         if tree.older:
-            note = code_note(self._books.workload, len(tree.older), self._on_code_change)
+            note = code_note(self._state.workload, len(tree.older), self._on_code_change)
             if not self._told:
                 self._say(note)
             self._told = True
@@ -127,7 +127,7 @@ def release(folder: AnyPath, record: Record) -> None:
 
 def withdraw(folder: AnyPath, record: Record, new_storage: bool) -> None:
     """A sweep could not even begin: it leaves no reference, and no store in a storage that was made for it."""
-    with contextlib.suppress(InputError):
+    with contextlib.suppress(RaysweepError):
         release(folder, record)
         if new_storage and record.store is None:
             Store(address(folder, record)).discard(folder_too=True)
@@ -177,7 +177,7 @@ def in_words(store: Store, own: str, before: Mapping[str, str]) -> str:
     """The same as a line, also where the store cannot be asked."""
     try:
         return str(account(store, own, before))
-    except InputError as error:
+    except RaysweepError as error:
         return f"stages: {error}"
 
 
@@ -186,7 +186,7 @@ def of_sweep(folder: AnyPath, record: Record) -> str:
     try:
         store = Store(address(folder, record))
         return in_words(store, user(record), dict.fromkeys(store.referred(user(record)), ""))
-    except InputError as error:
+    except RaysweepError as error:
         return f"stages: {error}"
     except Damaged as error:
         return f"stages: a reference in {address(folder, record)} is damaged: {error}"

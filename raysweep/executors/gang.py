@@ -27,7 +27,7 @@ from ray.util.placement_group import PlacementGroup
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from raysweep import workloads
-from raysweep.errors import InputError
+from raysweep.errors import Halted, RaysweepError
 from raysweep.ledger import segments
 from raysweep.space.resources import Resources
 from raysweep.trial import trial, trial_log
@@ -109,7 +109,7 @@ class Worker:
 
                 rows = trial.attempt(job, cells, seeds, lambda store: GangStages(store, self._stages))
                 return _ROWS, rows if self._rank == 0 else []
-            except InputError as error:
+            except RaysweepError as error:
                 self._forsake()
                 return _INPUT, str(error)
             except Exception as error:  # as `trial.rows` would; it goes back as what the rows failed by
@@ -222,7 +222,7 @@ class Gang:
             raise trial.WorkerLost(missed)
         for _, word, answer in bad:
             if word == _INPUT:
-                raise InputError("", answer)
+                raise Halted("", answer)
         raise RuntimeError("\n".join([*filter(None, [missed]), *(f"{who}: {answer}" for who, _, answer in bad)]))
 
     def _answers(self, calls: list[Any]) -> list[Any]:

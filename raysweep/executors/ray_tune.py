@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from raysweep import terminal
-from raysweep.errors import Halted, InputError
+from raysweep.errors import Halted, InputError, RaysweepError
 from raysweep.executors import capacity, local_ray, ray_alive
 from raysweep.executors.losses import NODE_RETRIES, WORKER_RETRIES, Losses
 from raysweep.ledger import segments
@@ -157,7 +157,7 @@ def _trainable(config: dict[str, Any], job: trial.Job) -> None:
     devices.hide_unless(gpus)
     try:
         trial.run_pack(replace(job, cpus=needs.threads, gpus=gpus), config["pack"], cells, seeds, capture=True, by=by)
-    except InputError as error:  # no fault of the rows, nor of this worker: the driver is to end
+    except RaysweepError as error:  # no fault of the rows, nor of this worker: the driver is to end
         tune.report({"rows": 0, "halted": str(error)})
     else:
         tune.report({"rows": len(seeds)})

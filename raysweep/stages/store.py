@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.errors import InputError
+from raysweep.errors import InputError, RaysweepError
 from raysweep.plan.identity import content_id
 from raysweep.stages import checkpoints
 from raysweep.stages.checkpoints import FORMAT, Entry
@@ -111,7 +111,7 @@ class Store:
             self._prepare()
             self.files.replace(probe, bytes(4096))
             self.files.remove(probe)
-        except InputError:
+        except RaysweepError:
             if not was_there:
                 self.discard()
             raise
@@ -119,7 +119,7 @@ class Store:
     def discard(self, folder_too: bool = False) -> None:
         """Take back the beginning of a store in which nothing was ever put; any other stays as it is. folder_too: also
         if its folder was there when it was opened."""
-        with contextlib.suppress(InputError):
+        with contextlib.suppress(RaysweepError):
             if not any(self.files.names(folder) for folder in FOLDERS if folder != "refs"):
                 self.files.leave(MARKER, folder_too)
                 self._ready = False

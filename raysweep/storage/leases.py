@@ -25,7 +25,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from raysweep.errors import InputError
+from raysweep.errors import RaysweepError
 from raysweep.storage import processes
 from raysweep.storage.store_files import Files
 
@@ -160,7 +160,7 @@ def kept(lease: Lease) -> Iterator[Lease]:
                 lease.renew()
             except Lost:
                 return
-            except (OSError, InputError):
+            except (OSError, RaysweepError):
                 continue
 
     thread = threading.Thread(target=renew, name=f"lease of {lease.stage}", daemon=True)

@@ -7,7 +7,7 @@ import errno
 from collections.abc import Iterator
 from typing import Any
 
-from raysweep.errors import InputError
+from raysweep.errors import RaysweepError
 
 
 @contextlib.contextmanager
@@ -16,7 +16,7 @@ def as_system_errors() -> Iterator[None]:
     OSError."""
     try:
         yield
-    except (OSError, InputError):
+    except (OSError, RaysweepError):
         raise
     except Exception as error:
         raise OSError(f"{type(error).__name__}: {error}") from error

@@ -13,14 +13,14 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from raysweep.errors import InputError
+from raysweep.errors import RaysweepError
 from raysweep.redaction import redact
 from raysweep.storage import files, objects
 from raysweep.storage.paths import AnyPath
 
 PHASE, MIRRORED = "phase.json", "mirrored.json"
 LOGGER = logging.getLogger("raysweep.signs")
-LOST = (OSError, InputError)
+LOST = (OSError, RaysweepError)
 """What a storage raises, a folder or a bucket: a sign is lost then, and nothing else."""
 FRESH = 60.0
 """Seconds after which a phase that its driver did not repeat is not believed, as far as the clocks agree."""

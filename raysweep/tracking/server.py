@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from raysweep.errors import InputError
+from raysweep.errors import RaysweepError
 from raysweep.redaction import redact
 from raysweep.storage.files import why_not_writable
 
@@ -33,7 +33,7 @@ EXPERIMENT = "/api/2.0/mlflow/experiments/get?experiment_id=0"
 EXPECTED = "expected sqlite:///FILE, http(s)://SERVER, a database URI that MLflow knows, or none"
 
 
-class Unreachable(InputError):
+class Unreachable(RaysweepError):
     """The tracking URI cannot be reached or created; one line, without credentials."""
 
     def __init__(self, message: str) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from raysweep import workloads
-from raysweep.errors import Halted, InputError, as_typed, shown
+from raysweep.errors import Halted, RaysweepError, as_typed, shown
 from raysweep.ledger import segments
 from raysweep.plan.identity import code_version
 from raysweep.redaction import redact
@@ -176,7 +176,7 @@ def rows(
     started = time.perf_counter()
     try:
         return attempt(job, cells, seeds)
-    except (InputError, WorkerLost):  # of no row's making: a store that is full, a text that is not there, a kill
+    except (RaysweepError, WorkerLost):  # of no row's making: a store that is full, a text that is not there, a kill
         raise
     except Exception:  # whatever a workload raises is data about its rows, not the end of the sweep
         # the log has where all of them failed and where the row at fault does; of the halves between, only what says

@@ -16,7 +16,7 @@ from spaces import sandbox_space, small_space, written
 
 import raysweep
 from raysweep.driver import driver
-from raysweep.errors import InputError
+from raysweep.errors import Halted, InputError
 from raysweep.sweep import open_sweep
 
 run = functools.partial(run_anywhere, executor="ray")
@@ -79,7 +79,7 @@ def test_a_halt_on_ray_waits_for_no_trial_that_still_runs(
     space = sandbox_space(tmp_path, ["compute", "halt", "wait"])
     written(tmp_path, space)
     started = time.monotonic()
-    with pytest.raises(InputError, match="fixed.folder: expected a place that is there; 1 row is kept; go on with"):
+    with pytest.raises(Halted, match="fixed.folder: expected a place that is there; 1 row is kept; go on with"):
         run(storage, space, workers=2)
     assert time.monotonic() - started < 60  # the row that waits gives up after 120 s
     (waiting,) = tmp_path.glob("wait-*")

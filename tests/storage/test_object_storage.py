@@ -20,7 +20,7 @@ from spaces import small_space, waiting_space, written
 
 import raysweep
 from raysweep.driver import driver
-from raysweep.errors import InputError
+from raysweep.errors import Halted
 from raysweep.ledger import compaction, segments, sweep_record
 from raysweep.ledger.segments import Row
 from raysweep.storage import driver_lock, paths
@@ -321,11 +321,11 @@ def test_a_sweep_whose_store_fails_in_the_middle_keeps_its_rows(s3: str, monkeyp
 
     def fail_later(path: paths.AnyPath, found: list[Row]) -> bool:
         if len(published) == 2:
-            raise InputError("store", "the store is full")
+            raise Halted("store", "the store is full")
         published.append(path)
         return publish(path, found)
 
     monkeypatch.setattr(segments, "write_segment", fail_later)
-    with pytest.raises(InputError, match="store is full"):
+    with pytest.raises(Halted, match="store is full"):
         raysweep.run(small_space(), storage=s3, tracking_uri="none", report=False, say=lambda line: None)
     assert len(segments.segments(paths.locate(f"{s3}/small/ledger"))) == 2
