@@ -16,7 +16,7 @@ from raysweep.ledger import sweep_record
 from raysweep.plan.cost import estimate
 from raysweep.storage import driver_lock, signs
 from raysweep.storage.paths import AnyPath
-from raysweep.trial import trial_log
+from raysweep.trial import log
 
 WINDOW = 3600.0  # seconds that the rate is taken over
 _SHOWN = 8  # things under way that are listed
@@ -88,7 +88,7 @@ def lines(folder: AnyPath, state: State, running: bool) -> list[str]:
     elif rate:
         found.append(f"  {rate:,.3g} rows/s, at this rate {duration(missing / rate)} left")
     there = {f"{row['pack']}-{row['attempt']}" for row in state.rows.values() if "pack" in row}
-    under_way = trial_log.under_way(folder / sweep_record.LOGS, there, since)
+    under_way = log.under_way(folder / sweep_record.LOGS, there, since)
     found += [f"  under way for {duration(seconds)}: {heading}" for seconds, heading in under_way[:_SHOWN]]
     if len(under_way) > _SHOWN:
         found.append(f"  and {len(under_way) - _SHOWN:,} more")

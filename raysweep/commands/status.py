@@ -22,7 +22,8 @@ from raysweep.storage import driver_lock
 from raysweep.storage.paths import AnyPath
 from raysweep.sweep import Sweep
 from raysweep.tracking import session
-from raysweep.trial import trial
+from raysweep.trial import threads
+from raysweep.trial.compute import compute
 from raysweep.workloads import devices
 from raysweep.workloads.declaration import Workload
 
@@ -160,8 +161,8 @@ def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
     indices = np.asarray(matches)
     # away from the cluster that granted its trial a GPU, what there is here does
     gpus = None if cells.needs[cells.need[matches[0]]].gpus else 0
-    with trial.threads(found.space.resources["cpus_per_trial"]), devices.granted(gpus):
-        metrics, status = trial.compute(
+    with threads.limited(found.space.resources["cpus_per_trial"]), devices.granted(gpus):
+        metrics, status = compute(
             found.space.workload,
             cells.take(indices),
             np.asarray([chosen]),

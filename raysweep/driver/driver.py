@@ -27,7 +27,7 @@ from raysweep.plan.packs import Pack, Packing, make_packs
 from raysweep.plan.queue import PackQueue
 from raysweep.storage import driver_lock, files, paths, signs
 from raysweep.storage.paths import AnyPath
-from raysweep.trial import trial
+from raysweep.trial.pack import Job
 from raysweep.workloads.declaration import Workload
 
 EXECUTORS = ("ray", "inline")
@@ -107,7 +107,7 @@ def compute(
     if isinstance(folder, Path):  # they are made with the record, but a copy may lack folders that were empty
         for inner in (sweep_record.LEDGER, sweep_record.LOGS):
             (folder / inner).mkdir(exist_ok=True)
-    job = trial.Job(
+    job = Job(
         space.workload,
         cells.columns,
         cells.ids,

@@ -17,7 +17,6 @@ import time
 import traceback
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,8 @@ from raysweep import workloads
 from raysweep.errors import Halted, RaysweepError
 from raysweep.ledger import segments
 from raysweep.space.resources import Resources
-from raysweep.trial import trial, trial_log
+from raysweep.trial import log, threads
+from raysweep.trial.pack import Job, WorkerLost, attempt, compute_rows
 from raysweep.workloads import devices
 from raysweep.workloads.declaration import Columns, Workload
 
@@ -94,28 +94,28 @@ class Worker:
         )
         self._stages = gang_stages.group()
 
-    def compute(self, job: trial.Job, log: str, pack: str, seeds: np.ndarray, together: bool) -> tuple[str, Any]:
+    def compute(self, job: Job, pack: str, seeds: np.ndarray, together: bool) -> tuple[str, Any]:
         """The rows of a job whose cells are its rows, in order: (rows, them), or how it failed and why."""
         cells = np.arange(len(seeds))
         with (
-            trial.threads(job.cpus),
+            threads.limited(job.cpus),
             devices.granted(job.gpus),
-            trial_log.kept(Path(log), pack, len(seeds), capture=True),
+            log.recorded(job.log(pack, self._rank), pack, len(seeds), capture=True),
         ):
             try:
                 if not together:
-                    return _ROWS, trial.rows(job, cells, seeds)
+                    return _ROWS, compute_rows(job, cells, seeds)
                 from raysweep.executors.gang_stages import GangStages
 
-                rows = trial.attempt(job, cells, seeds, lambda store: GangStages(store, self._stages))
+                rows = attempt(job, cells, seeds, lambda store: GangStages(store, self._stages))
                 return _ROWS, rows if self._rank == 0 else []
             except RaysweepError as error:
                 self._forsake()
                 return _INPUT, str(error)
-            except Exception as error:  # as `trial.rows` would; it goes back as what the rows failed by
+            except Exception as error:  # as `compute_rows` would; it goes back as what the rows failed by
                 self._forsake()
                 problem = traceback.format_exc()
-                trial_log.LOGGER.error("%s", problem)
+                log.LOGGER.error("%s", problem)
                 return _WAITED if _waited(error) else _FAILED, problem
 
     def _forsake(self) -> None:
@@ -139,18 +139,17 @@ class Gang:
         self._workers: list[Any] = []
         self._met = False
 
-    def rows(self, job: trial.Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[segments.Row]:
+    def rows(self, job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[segments.Row]:
         """The rows of a pack. WorkerLost if a worker died."""
         workload = workloads.get(job.workload)
-        log = str(trial_log.log_path(Path(job.logs), pack, job.attempt))
-        trial_log.LOGGER.info("by %s workers, whose logs are beside this one (.worker0, ...)", self.needs.gang)
+        log.LOGGER.info("by %s workers, whose logs are beside this one (.worker0, ...)", self.needs.gang)
         if workload.data_parallel:
-            return trial.rows(job, cells, seeds, lambda job, cells, seeds: self._together(job, log, pack, cells, seeds))
+            return compute_rows(job, cells, seeds, lambda job, cells, seeds: self._together(job, pack, cells, seeds))
         columns = {name: values[cells] for name, values in job.columns.items()}
         parts = shares(workload, columns, seeds, self.needs.gang)
         self._start()
         started = time.perf_counter()
-        found = self._ask([(job, log, pack, cells[part], seeds[part]) for part in parts], together=False)
+        found = self._ask([(job, pack, cells[part], seeds[part]) for part in parts], together=False)
         # a row's seconds are its share of the time that its trial, with all that it held, was busy
         share = (time.perf_counter() - started) / max(sum(row["seconds"] for own in found for row in own), 1e-9)
         rows: list[Any] = [None] * len(seeds)
@@ -159,15 +158,13 @@ class Gang:
                 rows[index] = {**row, "seconds": row["seconds"] * share}
         return rows
 
-    def _together(
-        self, job: trial.Job, log: str, pack: str, cells: np.ndarray, seeds: np.ndarray
-    ) -> list[segments.Row]:
+    def _together(self, job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[segments.Row]:
         self._start()
         if not self._met:
             address, port = self._answers([self._workers[0].invite.remote()])[0]
             self._answers([worker.meet.remote(address, port) for worker in self._workers])
             self._met = True
-        return self._ask([(job, log, pack, cells, seeds)] * self.needs.gang, together=True)[0]
+        return self._ask([(job, pack, cells, seeds)] * self.needs.gang, together=True)[0]
 
     def _start(self) -> None:
         if self._workers:
@@ -184,10 +181,10 @@ class Gang:
             for rank in range(self.needs.gang)
         ]
 
-    def _ask(self, work: list[tuple[trial.Job, str, str, np.ndarray, np.ndarray]], together: bool) -> list[Any]:
+    def _ask(self, work: list[tuple[Job, str, np.ndarray, np.ndarray]], together: bool) -> list[Any]:
         """What each worker makes of its work: its rows. What one of them raised, if any did."""
         calls = []
-        for rank, (worker, (job, log, pack, cells, seeds)) in enumerate(zip(self._workers, work, strict=False)):
+        for worker, (job, pack, cells, seeds) in zip(self._workers, work, strict=False):
             columns = {name: values[cells] for name, values in job.columns.items()}
             own = replace(
                 job,
@@ -196,7 +193,7 @@ class Gang:
                 cpus=self.needs.threads,
                 gpus=self.needs.gpus // self.needs.gang,
             )
-            calls.append(worker.compute.remote(own, f"{log}.worker{rank}", pack, seeds, together))
+            calls.append(worker.compute.remote(own, pack, seeds, together))
         answers: dict[Any, tuple[str, Any]] = {}
         waiting = list(calls)
         while waiting:
@@ -217,9 +214,9 @@ class Gang:
             self.end()
         for who, word, answer in bad:
             if word == _LOST:
-                raise trial.WorkerLost(f"{who} died: {answer}")
+                raise WorkerLost(f"{who} died: {answer}")
         if waiting and missed:
-            raise trial.WorkerLost(missed)
+            raise WorkerLost(missed)
         for _, word, answer in bad:
             if word == _INPUT:
                 raise Halted("", answer)
@@ -231,7 +228,7 @@ class Gang:
             return list(ray.get(calls, timeout=MEETING))
         except (RayActorError, GetTimeoutError) as error:
             self.end()
-            raise trial.WorkerLost(f"the workers could not all meet within {MEETING:g} s: {error}") from None
+            raise WorkerLost(f"the workers could not all meet within {MEETING:g} s: {error}") from None
 
     def end(self) -> None:
         """Take every worker down; the next pack starts new ones."""
@@ -266,7 +263,7 @@ def _waited(error: Exception) -> bool:
 _gang: Gang | None = None  # of this process: Tune runs one trial after another in it, in one placement group
 
 
-def rows(needs: Resources, job: trial.Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[segments.Row]:
+def rows(needs: Resources, job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[segments.Row]:
     """The rows of a pack by the gang of this trial, which stays for the next."""
     global _gang
     group = ray.util.get_current_placement_group()

@@ -8,12 +8,12 @@ from dataclasses import replace
 from raysweep.plan.packs import Pack
 from raysweep.plan.queue import PackQueue
 from raysweep.storage.paths import AnyPath
-from raysweep.trial import trial
+from raysweep.trial.pack import Job, run_pack
 
 
-def run(source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, AnyPath], None]) -> None:
+def run(source: PackQueue, job: Job, on_segment: Callable[[Pack, AnyPath], None]) -> None:
     """Compute every pack of `source`; `on_segment` is told the path of each published segment."""
     while (pack := source.next()) is not None:
         own = replace(job, gpus=pack.needs.gpus)
-        on_segment(pack, trial.run_pack(own, pack.id, pack.cells, pack.seeds))
+        on_segment(pack, run_pack(own, pack.id, pack.cells, pack.seeds))
         source.done()

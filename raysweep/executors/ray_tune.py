@@ -22,13 +22,12 @@ from raysweep import terminal
 from raysweep.errors import Halted, InputError, RaysweepError
 from raysweep.executors import capacity, local_ray, ray_alive
 from raysweep.executors.losses import NODE_RETRIES, WORKER_RETRIES, Losses
-from raysweep.ledger import segments
+from raysweep.phrases import counted
 from raysweep.plan.packs import Pack, halves
 from raysweep.plan.queue import PackQueue
 from raysweep.space.resources import Resources
-from raysweep.storage import paths
 from raysweep.storage.paths import AnyPath
-from raysweep.trial import trial
+from raysweep.trial.pack import Job, lost_rows, publish, run_pack
 from raysweep.workloads import devices
 
 _ENVIRONMENT = {
@@ -97,7 +96,7 @@ def connect(workers: int | None, needs: Sequence[Resources], say: Callable[[str]
 
 
 def run(
-    source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, AnyPath], None], *, workers: int, scratch: Path
+    source: PackQueue, job: Job, on_segment: Callable[[Pack, AnyPath], None], *, workers: int, scratch: Path
 ) -> None:
     """Compute every pack of `source` on the connected cluster; `on_segment` is told of each published segment."""
     from ray import tune
@@ -144,7 +143,7 @@ def _placement(config: dict[str, Any]) -> Any:
     return tune.PlacementGroupFactory([{}] * (needs.gang > 1) + [needs.share] * needs.gang)
 
 
-def _trainable(config: dict[str, Any], job: trial.Job) -> None:
+def _trainable(config: dict[str, Any], job: Job) -> None:
     from ray import tune
 
     cells, seeds = (np.frombuffer(bytes.fromhex(config[name]), dtype=np.int64) for name in ("cells", "seeds"))
@@ -156,7 +155,7 @@ def _trainable(config: dict[str, Any], job: trial.Job) -> None:
         gpus, by = 0, functools.partial(gang.rows, needs)  # its workers hold them
     devices.hide_unless(gpus)
     try:
-        trial.run_pack(replace(job, cpus=needs.threads, gpus=gpus), config["pack"], cells, seeds, capture=True, by=by)
+        run_pack(replace(job, cpus=needs.threads, gpus=gpus), config["pack"], cells, seeds, capture=True, by=by)
     except RaysweepError as error:  # no fault of the rows, nor of this worker: the driver is to end
         tune.report({"rows": 0, "halted": str(error)})
     else:
@@ -171,7 +170,7 @@ def _dead_nodes() -> set[str]:
 
 
 def _searcher(
-    source: PackQueue, job: trial.Job, on_segment: Callable[[Pack, AnyPath], None], problems: list[BaseException]
+    source: PackQueue, job: Job, on_segment: Callable[[Pack, AnyPath], None], problems: list[BaseException]
 ) -> Any:
     """A Tune Searcher over the queue of packs. (Made here because its base class needs Ray.)"""
     from ray.tune.search import Searcher
@@ -204,18 +203,16 @@ def _searcher(
             try:
                 if result and "halted" in result:
                     raise Halted("", result["halted"])
-                path = segments.segment_path(paths.locate(job.ledger), pack.id, job.attempt)
+                path = job.segment(pack.id)
                 if not path.exists():  # it may be there even if the worker died right after
                     own, machines = self.losses.count(pack.id, _dead_nodes())
                     parts = halves(pack, job.cell_ids) if own > 1 else [pack]  # one row may have felled it
                     if machines <= NODE_RETRIES and (own <= WORKER_RETRIES or len(parts) > 1):
-                        rows_of_it = f"{len(pack):,} row{'s' * (len(pack) > 1)}"
-                        terminal.say(f"lost a worker; trying its pack of {rows_of_it} again")
+                        terminal.say(f"lost a worker; trying its pack of {counted(len(pack), 'row')} again")
                         self.losses.halve(pack.id, [part.id for part in parts])
                         source.hand_back(parts)
                         return
-                    rows = trial.lost_rows(job, pack.cells, pack.seeds, own + machines)
-                    segments.write_segment(path, trial.signed(rows, pack.id))
+                    publish(job, pack.id, lost_rows(job, pack.cells, pack.seeds, own + machines))
                 on_segment(pack, path)
                 source.done()
             except Exception as problem:  # Tune would swallow it; the driver must hear of it

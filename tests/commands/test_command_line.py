@@ -79,10 +79,10 @@ def test_trials_theory_and_workloads_need_neither_ray_nor_mlflow() -> None:
     blocked = "import sys; sys.modules.update(dict.fromkeys(['ray', 'mlflow', 'pandas', 'optuna', 'matplotlib']))"
     code = (
         f"{blocked}; import numpy as np; from raysweep.plan.cells import enumerate_cells; "
-        "from raysweep.space.schema import validate; from raysweep.trial import trial; "
+        "from raysweep.space.schema import validate; from raysweep.trial.compute import compute; "
         f"cells = enumerate_cells(validate({small_space()!r})); "
         "seeds = np.zeros(6, dtype=np.int64); "
-        "print(*trial.compute('linear_transfer', cells.columns, seeds, '/nonexistent')[1])"
+        "print(*compute('linear_transfer', cells.columns, seeds, '/nonexistent')[1])"
     )
     assert (
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()

@@ -26,7 +26,7 @@ from raysweep.plan.stages import stored_stages
 from raysweep.space import space_files
 from raysweep.space.schema import Space, validate
 from raysweep.stages.store import Store
-from raysweep.trial import trial
+from raysweep.trial import compute
 from raysweep.workloads.declaration import Cost
 from raysweep.workloads.language import costs, files
 
@@ -316,7 +316,7 @@ def test_a_text_that_is_gone_after_planning_is_told_as_the_source_wherever_the_s
 def older(call: Call, storage: Path, space: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A store whose four stages were computed by other code (and a sweep by the present one that lacks rows)."""
 
-    monkeypatch.setattr(trial, "code_version", lambda workload: "0.0.1+another")
+    monkeypatch.setattr(compute, "code_version", lambda workload: "0.0.1+another")
     assert call("run", space(), "--storage", storage, *QUIET).code == 0
     monkeypatch.undo()
     return storage

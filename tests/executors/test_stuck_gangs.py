@@ -20,7 +20,7 @@ from raysweep.plan.cells import enumerate_cells
 from raysweep.space import schema
 from raysweep.space.resources import Resources
 from raysweep.stages.store import Store
-from raysweep.trial import trial
+from raysweep.trial.pack import Job, WorkerLost
 
 PATIENCE = 3.0  # seconds
 
@@ -41,12 +41,12 @@ def two_workers(ray_cluster: str, sandbox: Path, monkeypatch: pytest.MonkeyPatch
     remove_placement_group(group)
 
 
-def job(folder: Path, behaviour: str) -> tuple[trial.Job, dict[str, Any]]:
+def job(folder: Path, behaviour: str) -> tuple[Job, dict[str, Any]]:
     """One row of the workload `together`: as a trial is told, and its parameters."""
     cells = enumerate_cells(schema.validate(sandbox_space(folder, [behaviour], workload="together")))
     for name in ("ledger", "logs"):
         (folder / name).mkdir()
-    asked = trial.Job(
+    asked = Job(
         "together",
         cells.columns,
         cells.ids,
@@ -63,7 +63,7 @@ def job(folder: Path, behaviour: str) -> tuple[trial.Job, dict[str, Any]]:
 
 def test_a_worker_that_never_comes_is_named_and_not_waited_for(two_workers: Gang, tmp_path: Path) -> None:
     asked, _ = job(tmp_path, "stuck")
-    with pytest.raises(trial.WorkerLost, match=f"^worker 1 of 2 did not come where the others waited {PATIENCE:g} s$"):
+    with pytest.raises(WorkerLost, match=f"^worker 1 of 2 did not come where the others waited {PATIENCE:g} s$"):
         two_workers.rows(asked, "pack", np.array([0]), np.array([0]))
     assert "Timed out waiting" in (tmp_path / "logs" / "pack-1.log.worker0").read_text()
 

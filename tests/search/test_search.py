@@ -167,9 +167,9 @@ def test_a_random_search_keeps_its_cells_when_an_axis_grows(sandbox: Path, stora
 def test_optuna_asks_for_the_same_cells_after_an_interruption(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     search = {"optuna": {"metric": "risk_linear", "cells": 24}}
     whole = run(storage / "whole", search)
-    from raysweep.trial import trial
+    from raysweep.executors import inline
 
-    compute, packs = trial.run_pack, []
+    compute, packs = inline.run_pack, []
 
     def stop_after_two(*arguments: Any) -> Path:
         if len(packs) == 2:
@@ -178,7 +178,7 @@ def test_optuna_asks_for_the_same_cells_after_an_interruption(storage: Path, mon
         return compute(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(trial, "run_pack", stop_after_two)
+        patch.setattr(inline, "run_pack", stop_after_two)
         with pytest.raises(KeyboardInterrupt):
             run(storage / "stopped", search)
     resumed = run(storage / "stopped", search)

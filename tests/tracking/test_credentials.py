@@ -74,12 +74,12 @@ def test_an_address_is_kept_without_credentials() -> None:
 
 
 def test_the_log_of_a_trial_has_stars_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from raysweep.trial import trial_log
+    from raysweep.trial import log
 
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    with trial_log.kept(tmp_path / "log", "pack", 1, capture=True):
+    with log.recorded(tmp_path / "log", "pack", 1, capture=True):
         print(f"connecting to s3://key:{PASSWORD}@bucket")
-        trial_log.LOGGER.error("with %s", SECRET)
+        log.LOGGER.error("with %s", SECRET)
         sys.stderr.write(f"token={PASSWORD}\n")
     said = (tmp_path / "log").read_text()
     assert said.count("***") == 3

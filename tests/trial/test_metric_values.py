@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from raysweep import workloads
-from raysweep.trial import trial
+from raysweep.trial.compute import compute
 from raysweep.workloads.declaration import Cost, Metric, Parameter, Workload
 
 COLUMNS = {"x": np.array([0.5, 1.5, 2.5]), "fast": np.array([True, False, True], dtype=object)}
@@ -40,7 +40,7 @@ def returned(monkeypatch: pytest.MonkeyPatch) -> Returned:
             cost=lambda columns: Cost(0.0, 0.0),
         )
         monkeypatch.setattr(workloads, "get", {"returning": workload}.__getitem__)
-        return trial.compute("returning", COLUMNS, SEEDS, "")[0]
+        return compute("returning", COLUMNS, SEEDS, "")[0]
 
     return of
 

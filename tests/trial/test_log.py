@@ -9,12 +9,12 @@ from pathlib import Path
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from raysweep.trial import trial_log
+from raysweep.trial import log
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # the next byte is refused, as on a disk that is full
-with trial_log.kept(Path(sys.argv[1]), "pack", 1, capture=True):
+with log.recorded(Path(sys.argv[1]), "pack", 1, capture=True):
     for line in range(1000):
         print("a workload prints")
-        trial_log.LOGGER.warning("and logs")
+        log.LOGGER.warning("and logs")
 print("done")
 """
 

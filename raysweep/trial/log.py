@@ -1,0 +1,112 @@
+"""What a trial says while it computes: a file of its own beside the ledger, SWEEP/logs/PACK-ATTEMPT.log.
+
+It is written as things happen, so that what a trial said before its machine died can be read; a pack that is tried
+again adds to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import socket
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from raysweep.phrases import counted
+from raysweep.redaction import redact
+from raysweep.storage import paths
+from raysweep.storage.paths import AnyPath
+
+LOGGER = logging.getLogger("raysweep")
+_FORMAT = "%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s"
+_CLOCKS = 5.0  # seconds that the clocks of two machines may be apart
+
+
+class _Log(io.TextIOWrapper):
+    """Text without passwords, since what a workload prints may quote an address that has one. What cannot be written,
+    because the disk is full, is dropped: neither a log nor a print is a reason to lose a trial."""
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            super().write(redact(text))
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            super().flush()
+
+
+@contextlib.contextmanager
+def recorded(path: AnyPath, pack: str, rows: int, capture: bool) -> Iterator[None]:
+    """Add to a log what is logged meanwhile to the logger `raysweep`, and, with `capture`, all that goes to stdout and
+    stderr. A log that cannot be opened (the disk is full, or its path is a link to something else) is left out."""
+    with contextlib.ExitStack() as stack:
+        try:
+            own = stack.enter_context(paths.growing(path))
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+            stream = _Log(os.fdopen(os.open(own, flags, 0o666), "wb"), line_buffering=True)
+        except OSError as error:
+            LOGGER.warning("no log of pack %s: %s", pack, error)
+            yield
+            return
+        stack.callback(_close, stream)
+        stack.enter_context(_to_stream(stream))
+        if capture:
+            stack.enter_context(contextlib.redirect_stdout(stream))
+            stack.enter_context(contextlib.redirect_stderr(stream))
+        started = time.perf_counter()
+        LOGGER.info("pack %s of %s on %s, process %s", pack, counted(rows, "row"), socket.gethostname(), os.getpid())
+        try:
+            yield
+            LOGGER.info("done after %.1f s", time.perf_counter() - started)
+        except BaseException as problem:
+            LOGGER.error("ended after %.1f s by %s: %s", time.perf_counter() - started, type(problem).__name__, problem)
+            raise
+
+
+@contextlib.contextmanager
+def _to_stream(stream: io.TextIOWrapper) -> Iterator[None]:
+    """Have the logger `raysweep` write to a stream, and not to the terminal."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(formatter := logging.Formatter(_FORMAT, datefmt="%Y-%m-%dT%H:%M:%S"))
+    formatter.converter = time.gmtime
+    level, propagate = LOGGER.level, LOGGER.propagate
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    LOGGER.propagate = False
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(level)
+        LOGGER.propagate = propagate
+
+
+def _close(stream: io.TextIOWrapper) -> None:
+    with contextlib.suppress(OSError):
+        stream.close()
+
+
+def under_way(folder: AnyPath, finished: set[str], since: float) -> list[tuple[float, str]]:
+    """Packs that have begun since that moment and whose rows are not there yet: how many seconds ago each began, and
+    the first line of its log. The last to begin comes last.
+
+    finished: names of logs (PACK-ATTEMPT) of packs whose rows are there.
+    since: seconds of the epoch.
+    """
+    found = []
+    now = datetime.now(UTC).timestamp()
+    for path in folder.glob("*.log"):
+        if path.stem in finished:
+            continue
+        for line in reversed(path.read_text(errors="replace").splitlines()):
+            stamp, _, said = line.partition(" INFO pack ")
+            if said:
+                began = datetime.fromisoformat(stamp).timestamp()
+                if began >= since - _CLOCKS:
+                    found.append((now - began, f"pack {said}"))
+                break
+    return sorted(found, reverse=True)
