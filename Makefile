@@ -3,7 +3,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 STORAGE ?= sweeps
+WORKERS ?= 3
 BIN := $(abspath $(VENV))/bin
+# Several tests at a time, for which two cores are enough: much of their time is spent waiting for processes that start.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 STAMP := $(VENV)/.installed
 
 # Neither is needed to run, and both would reach out to the network.
@@ -28,11 +31,11 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## the transfer phase diagram on Ray, with its report
 	$(BIN)/raysweep run transfer_phase_diagram --executor ray --storage $(STORAGE)
 
-test: lint ## ruff, mypy and all tests
-	$(BIN)/python -m pytest
+test: lint ## ruff, mypy and all tests (WORKERS=0: one after the other)
+	$(PYTEST)
 
 test-fast: $(STAMP) ## the tests under ten seconds each
-	$(BIN)/python -m pytest -m "not slow and not cluster"
+	$(PYTEST) -m "not slow and not cluster"
 
 test-cluster: $(STAMP) ## ray up, ray submit and ray down for real, against an SSH server on 127.0.0.1
 	$(BIN)/python -m pytest -m cluster
