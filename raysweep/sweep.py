@@ -25,7 +25,8 @@ from raysweep.space.schema import Space, plain_name
 from raysweep.storage import paths
 from raysweep.storage.files import why_not_writable
 from raysweep.storage.paths import AnyPath
-from raysweep.tracking import session
+from raysweep.tracking import grouping, session
+from raysweep.tracking.session import Session
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -222,14 +223,14 @@ def run(
     check_size(asked, yes)
     uri = session.tracking(tracking_uri, existing, folder.parent)
     cells = _cells(asked, folder if existing else None)
-    session.check_runs_per(runs_per, existing)
+    grouping.check_runs_per(runs_per, existing)
     stored_stages.check_asked(store, workloads.get(asked.workload), folder)
     if existing and compatibility.is_part(Space(**existing.space), asked, existing.sweep):
         return _part(Sweep(folder, existing, asked), store, options, report, say)
     session.check(uri, existing, folder.parent, say)
     new_storage = isinstance(folder, Path) and not folder.parent.exists()
     record = existing or _create(
-        folder, name or asked.name, asked, uri, runs_per or session.default_runs_per(cells), new_storage
+        folder, name or asked.name, asked, uri, runs_per or grouping.default_runs_per(cells), new_storage
     )
 
     def withdraw() -> None:
@@ -279,7 +280,7 @@ def sync(
     if uri is None:
         raise InputError("--tracking-uri", f"{name} is mirrored nowhere; say where to")
     session.check(uri, None, found.folder.parent, say)
-    feed: session.Feed | None = None
+    feed: Session | None = None
 
     @signals.once
     def close() -> None:
@@ -289,15 +290,28 @@ def sync(
     with driver.only_driver(found.folder, found.record, say), signals.on_signals(close):
         found = Sweep(found.folder, session.remember(found.folder, found.record, found.space, uri))
         state = found.state()
-        feed = session.start(uri, found, state)
+        feed = Session(uri, found.folder, found.record, found.space, found.cells, state)
         try:
-            missing = session.close(feed, found, state, say)
+            missing = _log_the_rest(feed, found, state, say)
         except KeyboardInterrupt:
             close()
             raise
     if missing:
         raise Halted("", missing)
     return found
+
+
+def _log_the_rest(logging: Session, sweep: Sweep, state: State, say: Callable[[str], None]) -> str | None:
+    """Log what is left of a sweep to MLflow, and show how far it is; what MLflow lacks then, in one line."""
+    from raysweep.ledger import results
+
+    return logging.close(
+        results.dump(sweep.results(), "csv"),
+        state.statuses(),
+        "KILLED" if state.missing().rows else "FINISHED",
+        Phase(sweep.folder, "mirror", logging.counts),
+        say,
+    )
 
 
 def _cells(space: Space, folder: AnyPath | None, retry_failed: bool = False) -> Cells:
@@ -431,12 +445,12 @@ def _drive(
     recorded = Space(**sweep.record.space) if part else space
     written: Report | None = None
     state: State | None = None
-    feed: session.Feed | None = None
+    feed: Session | None = None
     prepared, go_on, whole = False, "resume", ""
 
     def mirror_the_rest(state: State) -> None:
         if feed:
-            lacks = session.close(feed, sweep, state, say)
+            lacks = _log_the_rest(feed, sweep, state, say)
             for line in [lacks] if lacks else mirror_status.page(sweep):
                 say(line)
 
@@ -479,7 +493,7 @@ def _drive(
                     work = sharing.claim(state.missing())
                     place_of_work = driver.choose(options, work, cells, say)
                     listen()
-                    feed = session.start(uri, sweep, state) if uri else None
+                    feed = Session(uri, folder, current, sweep.space, cells, state) if uri else None
                 prepared = True
                 driver.tidy(folder, still_ours, say)
                 if work.rows:

@@ -17,7 +17,7 @@ from raysweep.space.resources import Resources
 from raysweep.space.schema import Space
 from raysweep.stages.store import Store
 from raysweep.storage.paths import AnyPath
-from raysweep.tracking.session import default_runs_per
+from raysweep.tracking.grouping import default_runs_per
 
 RAY_START = 15.0  # seconds an empty Ray job takes on two cores
 MIRROR_SECONDS = 0.02  # a run in MLflow's SQLite database

@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from raysweep.driver.state import State
 from raysweep.phrases import command, counted
 from raysweep.storage import signs
-from raysweep.tracking import mirror, session
-from raysweep.tracking.session import CELLS_PER_PACK, mark, members, pack_name
+from raysweep.tracking import mirror, server, session
+from raysweep.tracking.grouping import unwritten
 
 if TYPE_CHECKING:
     from raysweep.sweep import Sweep
-
-
-def unwritten(sweep: Sweep, state: State, runs: Mapping[str, str]) -> int:
-    """Complete cells that MLflow lacks, if it has these runs, each with the mark of the rows it was written from."""
-    runs_per = sweep.record.runs_per or session.default_runs_per(sweep.cells)
-    if runs_per == "cell":
-        return sum(runs.get(sweep.cells.ids[index]) != mark(state.of_cell(index)) for index in state.complete())
-    missing = 0
-    for pack in range(len(sweep.cells) // CELLS_PER_PACK + 1 if runs_per == "pack" else 0):
-        there = [index for index in members(sweep.cells, pack) if state.is_complete(index)]
-        if there and runs.get(pack_name(pack)) != mark([row for index in there for row in state.of_cell(index)]):
-            missing += len(there)
-    return missing
 
 
 def lines(sweep: Sweep, state: State, left: int, running: bool) -> list[str]:
@@ -40,10 +26,10 @@ def lines(sweep: Sweep, state: State, left: int, running: bool) -> list[str]:
     goes_on = f"`{command('sync', sweep.name, sweep.folder.parent)}` writes"
     if known is None:
         return [f"mirrored to {uri}" + ("" if running else f"; nothing here says how far, {goes_on} what is missing")]
-    gone = uri != session.OF_DRIVER and mirror.is_absent(uri)
+    gone = uri != session.OF_DRIVER and server.is_absent(uri)
     if (known.sweep_id, known.tracking_uri) != (sweep.record.sweep_id, uri) or gone:
         known = signs.Mirrored(sweep.record.sweep_id, uri)
-    complete, missing = sum(1 for _ in state.complete()), unwritten(sweep, state, known.runs)
+    complete, missing = sum(1 for _ in state.complete()), unwritten(sweep.record, sweep.cells, state, known.runs)
     if running:
         line = f"mirrored to {uri}: {complete - missing:,} of {counted(complete, 'complete cell')} so far"
     elif missing:

@@ -231,13 +231,13 @@ def test_a_sweep_that_cannot_begin_leaves_no_store_behind(
     def refuse(*arguments: Any) -> Any:
         raise InputError("--tracking-uri", "not today")
 
-    monkeypatch.setattr(session, "start", refuse)
+    monkeypatch.setattr(session.Session, "__init__", refuse)
     one_line(call("run", space, "--storage", storage, "--no-report"), "not today")
     assert not storage.exists()
     monkeypatch.undo()
     assert call("run", space, "--storage", storage, *QUIET).code == 0
     before = set(Store(storage / "store").users())
-    monkeypatch.setattr(session, "start", refuse)
+    monkeypatch.setattr(session.Session, "__init__", refuse)
     other = call("run", space, "--name", "other", "--set", "seeds=2", "--storage", storage, "--no-report")
     one_line(other, "not today")
     assert set(Store(storage / "store").users()) == before

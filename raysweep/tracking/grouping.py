@@ -1,0 +1,88 @@
+"""Which cells share a run in MLflow: each has its own, or neighbours in the plan share one, or none has any.
+
+The cells that share a run are told by their positions in the plan, whatever was computed when, so that a replay finds
+the same runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+from raysweep.errors import InputError, unknown
+from raysweep.ledger.segments import Row
+from raysweep.ledger.sweep_record import Record
+from raysweep.plan.cells import Cells
+
+CELLS_PER_RUN = {"cell": 1, "pack": 250, "sweep": 0}
+"""How many cells share a run, by what the user asks for; 0: only the sweep has a run."""
+RUN_PER_CELL_UP_TO = 5000  # cells; at some 20 ms a run, more would outlast the sweep
+
+
+class Rows(Protocol):
+    """The rows of a sweep, by the position of their cell in the plan."""
+
+    def is_complete(self, cell: int) -> bool:
+        """Whether every draw of a cell is there."""
+
+    def complete(self) -> Iterator[int]:
+        """The cells of which every draw is there, in plan order."""
+
+    def of_cell(self, cell: int) -> list[Row]:
+        """Every draw of a complete cell, by seed."""
+
+
+def check_runs_per(asked: str | None, record: Record | None) -> None:
+    """InputError for an unknown choice, and for a change: a sweep logged in both ways would be in MLflow twice."""
+    if asked is None:
+        return
+    if asked not in CELLS_PER_RUN:
+        raise unknown("runs_per", "choice", asked, CELLS_PER_RUN)
+    if record is not None and record.runs_per not in (None, asked):
+        raise InputError(
+            "--runs-per",
+            f"{record.sweep} is mirrored per {record.runs_per} since it was started; --name starts another sweep",
+        )
+
+
+def default_runs_per(cells: Cells) -> str:
+    """What has a run of its own in MLflow if the user does not say."""
+    return "cell" if len(cells) <= RUN_PER_CELL_UP_TO else "pack"
+
+
+def cells_per_run(record: Record, cells: Cells) -> int:
+    """How many cells of a sweep share a run; 0 for none."""
+    return CELLS_PER_RUN[record.runs_per or default_runs_per(cells)]
+
+
+def complete_members(group: int, size: int, cells: Cells, rows: Rows) -> list[int]:
+    """The complete cells among those that share a run of `size` cells, by position."""
+    return [cell for cell in range(group * size, min((group + 1) * size, len(cells))) if rows.is_complete(cell)]
+
+
+def groups(size: int, cells: Cells) -> range:
+    """The numbers of the runs that `size` cells share."""
+    return range(-(-len(cells) // size)) if size else range(0)
+
+
+def run_name(group: int, size: int, cells: Cells) -> str:
+    """By what a run is found again: the identity of its one cell, or its number."""
+    return cells.ids[group] if size == 1 else f"pack-{group}"
+
+
+def mark(rows: Sequence[Row]) -> str:
+    """What tells these rows from others of the same cells: a row that is computed again has another mark."""
+    origins = repr([(row["seed"], row["attempt"], row.get("finished")) for row in rows])
+    return hashlib.sha256(origins.encode()).hexdigest()[:16]
+
+
+def unwritten(record: Record, cells: Cells, rows: Rows, written: Mapping[str, str]) -> int:
+    """How many complete cells MLflow lacks. written: the runs it has, each with the mark of the rows in it."""
+    size, missing = cells_per_run(record, cells), 0
+    for group in groups(size, cells):
+        members = complete_members(group, size, cells, rows)
+        own = [row for cell in members for row in rows.of_cell(cell)]
+        if members and written.get(run_name(group, size, cells)) != mark(own):
+            missing += len(members)
+    return missing
