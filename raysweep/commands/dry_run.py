@@ -13,7 +13,7 @@ from raysweep.driver.state import State
 from raysweep.errors import as_typed
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.packs import Pack, make_packs
-from raysweep.space.resources import Resources
+from raysweep.plan.resources import Resources
 from raysweep.space.schema import Space
 from raysweep.stages.store import Store
 from raysweep.storage.paths import AnyPath

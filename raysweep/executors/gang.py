@@ -28,7 +28,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from raysweep import workloads
 from raysweep.errors import Halted, RaysweepError
 from raysweep.ledger import segments
-from raysweep.space.resources import Resources
+from raysweep.plan.resources import Resources
 from raysweep.trial import log, threads
 from raysweep.trial.pack import Job, WorkerLost, attempt, compute_rows
 from raysweep.workloads import devices

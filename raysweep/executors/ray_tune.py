@@ -25,7 +25,7 @@ from raysweep.executors.losses import NODE_RETRIES, WORKER_RETRIES, Losses
 from raysweep.phrases import counted
 from raysweep.plan.packs import Pack, halves
 from raysweep.plan.queue import PackQueue
-from raysweep.space.resources import Resources
+from raysweep.plan.resources import Resources
 from raysweep.storage.paths import AnyPath
 from raysweep.trial.pack import Job, lost_rows, publish, run_pack
 from raysweep.workloads import devices

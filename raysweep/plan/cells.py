@@ -10,9 +10,9 @@ import numpy as np
 
 from raysweep import workloads
 from raysweep.errors import InputError, as_typed
+from raysweep.plan import resources
 from raysweep.plan.identity import cell_id
-from raysweep.space import resources
-from raysweep.space.resources import Resources
+from raysweep.plan.resources import Resources
 from raysweep.space.schema import Space
 from raysweep.workloads.declaration import Workload, column
 from raysweep.workloads.looks import one_look

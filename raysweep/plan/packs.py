@@ -15,7 +15,7 @@ import numpy as np
 from raysweep.plan.cells import Cells
 from raysweep.plan.cost import CostOf, KeptStages, asking, groups_of, keeping
 from raysweep.plan.identity import content_id
-from raysweep.space.resources import Resources
+from raysweep.plan.resources import Resources
 from raysweep.workloads.declaration import Workload
 from raysweep.workloads.looks import one_look
 

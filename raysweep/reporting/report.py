@@ -8,7 +8,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raysweep.errors import InputError
 from raysweep.fits.draws import LARGEST, can_be_fitted
 from raysweep.reporting.analyses.comparison import comparison_section
 from raysweep.reporting.analyses.section import Section
@@ -18,7 +17,8 @@ from raysweep.reporting.document.html import to_html
 from raysweep.reporting.document.markdown import to_markdown
 from raysweep.reporting.selection import all_keys, groups
 from raysweep.reporting.words import counted, plain
-from raysweep.space.analyses import check_analysis, metrics_of, rates_complaint
+from raysweep.space.analyses import ANALYSES, check_analysis, metrics_of, no_best_place, opened
+from raysweep.space.checks import Context
 from raysweep.storage.paths import AnyPath
 from raysweep.workloads.declaration import Workload
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SectionMaker = Callable[["pd.DataFrame", Mapping[str, Any], Workload, str, Design], Section]
-
-ALONG = {"boundary": "x", "inflection": "x", "optimum": "x", "trend": "x", "regime": "lr"}
-"""Which option of an analysis that fits a curve names the axis of the curve."""
 
 
 @dataclass(frozen=True)
@@ -117,13 +114,11 @@ def all_sections(
     sections = []
     used: dict[str, int] = {}
     for entry in design.analyses():
-        complaint = check_analysis(entry, (name for name in frame.columns if name in workload.by_name), workload)
-        if complaint:
-            raise InputError("analysis", complaint)
-        kind, options = next(iter(entry.items()))
+        check_analysis(entry, "analysis", Context(workload, {n: [] for n in frame.columns if n in workload.by_name}))
+        kind, options = opened(entry)
         used[kind] = used.get(kind, 0) + 1
         name = kind if used[kind] == 1 else f"{kind}_{used[kind]}"
-        metrics = metrics_of(options or {})
+        metrics = metrics_of(options)
         rows = frame.assign(**{metric: frame[metric].where(can_be_fitted(frame[metric])) for metric in metrics})
         good = rows[rows["status"] == "ok"]
         empty = [metric for metric in metrics if good[metric].isna().all()]
@@ -134,11 +129,11 @@ def all_sections(
             sections.append(
                 Section(kind.capitalize(), f"{kind}: {empty[0]} is finite in no row, so there is nothing to analyse")
             )
-        elif why := no_best_place(frame, kind, options or {}) or no_curve(good, kind, options or {}, workload, design):
+        elif why := nothing_to_fit(frame, kind, options, workload, design):
             sections.append(Section(kind.capitalize(), why))
         else:
             maker: SectionMaker = getattr(import_module(f"raysweep.reporting.analyses.{kind}"), f"{kind}_section")
-            section = maker(rows, options or {}, workload, name, design)
+            section = maker(rows, options, workload, name, design)
             left_out = not_fitted(good, metrics)
             sections.append(replace(section, headline=f"{section.headline}{left_out}"))
         on_step(len(sections))
@@ -156,18 +151,19 @@ def not_fitted(good: pd.DataFrame, metrics: Sequence[str]) -> str:
     return f" ({'; '.join(parts)})" if parts else ""
 
 
-def no_best_place(frame: pd.DataFrame, kind: str, options: Mapping[str, Any]) -> str:
-    """Why no best place can be sought on an axis, where another sweep has what was never planned. Empty if it can."""
-    axes = {options[ALONG[kind]]: frame[options[ALONG[kind]]].unique().tolist()} if kind in ALONG else {}
-    complaint = rates_complaint(kind, options, axes)
-    return f"{kind}: nothing to fit, because {complaint.partition(': ')[2]}" if complaint else ""
-
-
-def no_curve(good: pd.DataFrame, kind: str, options: Mapping[str, Any], workload: Workload, design: Design) -> str:
-    """Why there is nothing to fit although x varies: all cells differ in something else too. Empty if there is."""
-    if kind not in ALONG or good[options[ALONG[kind]]].nunique() < 2:
+def nothing_to_fit(
+    frame: pd.DataFrame, kind: str, options: Mapping[str, Any], workload: Workload, design: Design
+) -> str:
+    """Why there is nothing to fit: the axis has values, of another sweep, among which no best place can be sought, or x
+    varies and all cells differ in something else too. Empty if there is something."""
+    x = options.get(ANALYSES[kind].along)
+    if x is None:
         return ""
-    x = options[ALONG[kind]]
+    if why := no_best_place(kind, options, frame[x].unique().tolist()):
+        return f"{kind}: nothing to fit, because {why}"
+    good = frame[frame["status"] == "ok"]
+    if good[x].nunique() < 2:
+        return ""
     given = [*options.get("by", []), *(options[key] for key in ("y", "length") if options.get(key))]
     keys = all_keys(good, workload, x, given, design)
     if not keys or any(rows[x].nunique() > 1 for _, rows in groups(good, keys)):

@@ -12,12 +12,28 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from raysweep import workloads
 from raysweep.errors import InputError, shown, unknown
 from raysweep.redaction import has_password
 from raysweep.space import resources, search_options
+from raysweep.space.analyses import check_analysis
+from raysweep.space.checks import (
+    Context,
+    axis,
+    coerced,
+    expect,
+    is_finite,
+    is_whole,
+    mapping,
+    named,
+    number_axis,
+    of_axis,
+    options,
+    text,
+)
 from raysweep.workloads.declaration import SCALES, Parameter, Workload
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -92,43 +108,26 @@ class Space:
 
 def validate(data: Mapping[str, Any]) -> Space:
     """A Space from plain data; InputError for the first thing that is wrong."""
-    _no_password(data, "")
+    _no_password(data, "", set())
     for key in data:
         if key not in KEYS:
             raise unknown_key(str(key), key, data)
-    name = _name(data)
-    workload = _workload(data)
-    axes_raw, fixed_raw = _mapping(data, "axes"), _mapping(data, "fixed")
-    for key in (*axes_raw, *fixed_raw):
-        path = f"{'axes' if key in axes_raw else 'fixed'}.{key}"
-        if key not in workload.by_name:
-            raise unknown(path, f"parameter of {workload.name}", key, workload.by_name)
-    for key in fixed_raw:
-        if key in axes_raw:
-            raise InputError(
-                f"fixed.{key}",
-                "also stands under axes; keep one of the two "
-                f"(--set fixed.{key}=null or axes.{key}=null takes one away)",
-            )
-    axes = {key: _axis(workload.by_name[key], values, f"axes.{key}") for key, values in axes_raw.items()}
-    fixed = {p.name: p.default for p in workload.parameters if p.name not in axes}
-    for key, value in fixed_raw.items():
-        fixed[key] = _coerce(workload.by_name[key], value, f"fixed.{key}")
-    zips = _zip(data, axes)
-    _distinct(axes, zips)
+    name, workload = plain_name(data.get("name"), "name"), _workload(data)
+    axes = _axes(data.get("axes"), workload)
+    context = Context(workload, axes)
     space = Space(
         name=name,
         workload=workload.name,
         axes=axes,
-        fixed=fixed,
+        fixed=_fixed(data.get("fixed"), context),
         seeds=_seeds(data.get("seeds", 1)),
-        description=_text(data, "description"),
-        zip=zips,
-        exclude=_exclude(data, axes, workload),
-        scale=_scale(data, axes, workload),
-        search=_search(data, axes, workload),
-        analysis=_analysis(data, axes, workload),
-        resources=resources.check(_mapping(data, "resources"), axes, workload),
+        description=text(data.get("description") or "", "description", context).strip(),
+        zip=_zip(data.get("zip") or [], context),
+        exclude=_exclude(data.get("exclude") or [], context),
+        scale=options(data.get("scale"), "scale", context, {name: partial(_scale, name) for name in axes}, noun="axis"),
+        search=search_options.check(data.get("search", "grid"), context),
+        resources=resources.check(data.get("resources"), context),
+        analysis=_analysis(data.get("analysis") or [], context),
     )
     if space.count_upper_bound() > MAX_VALUES:
         raise InputError(
@@ -153,87 +152,54 @@ def restore(record: Mapping[str, Any]) -> Space:
     Parameters that a later release added stand at the value that means they are absent. Analyses are not looked at:
     they change no row, and one that is no longer understood must not hide the rows.
     """
-    workload, fixed = _workload(record), _mapping(record, "fixed")
-    absent = {p.name: p.absent for p in workload.parameters if p.late and p.name not in _mapping(record, "axes")}
+    axes, fixed = (mapping(record.get(key), key, "parameter to value") for key in ("axes", "fixed"))
+    absent = {p.name: p.absent for p in _workload(record).parameters if p.late and p.name not in axes}
     space = validate({**record, "fixed": {**absent, **fixed}, "analysis": []})
     return replace(space, analysis=record.get("analysis") or [])
 
 
-def _no_password(value: Any, path: str, seen: set[int] | None = None) -> None:
-    """A space is kept, mirrored and shown in reports; InputError if a password stands in it."""
-    seen = set() if seen is None else seen
-    if isinstance(value, (Mapping, list)):
-        if id(value) in seen:  # YAML's aliases can name one list a billion times
-            return
-        seen.add(id(value))
+def plain_name(value: Any, path: str) -> str:
+    """A name that cannot leave its directory; InputError otherwise."""
+    wanted = (
+        "a plain name such as my-sweep (letters, digits, '.', '_' and '-', at most 64, the first a letter or digit)"
+    )
+    expect(isinstance(value, str) and NAME.fullmatch(value) is not None, path, wanted, value)
+    return str(value)
+
+
+def _no_password(value: Any, path: str, seen: set[int]) -> None:
+    """A space is kept, mirrored and shown in reports; InputError if a password stands in it. seen: the ids of mappings
+    and lists that were looked at, since YAML's aliases can name one list a billion times."""
     if isinstance(value, str) and has_password(value):
         raise InputError(
             path,
             "an address with a password cannot stand in a space, which is recorded and shown; give "
             "credentials by the environment",
         )
+    if not isinstance(value, (Mapping, list)) or id(value) in seen:
+        return
+    seen.add(id(value))
     if isinstance(value, Mapping):
         for key, entry in value.items():
-            _no_password(str(key), path, seen)
+            _no_password(key, path, seen)
             _no_password(entry, f"{path}.{key}".removeprefix("."), seen)
-    elif isinstance(value, list):
+    else:
         for index, entry in enumerate(value):
             if isinstance(entry, (str, Mapping, list)):
                 _no_password(entry, f"{path}[{index}]", seen)
 
 
-def _name(data: Mapping[str, Any]) -> str:
-    if "name" not in data:
-        raise InputError("name", "missing; expected a plain name such as my-first-sweep")
-    return plain_name(data["name"], "name")
-
-
-def plain_name(value: Any, path: str) -> str:
-    """A name that cannot leave its directory; InputError otherwise."""
-    if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise InputError(
-            path,
-            "expected a plain name (letters, digits, '.', '_' and '-', at most 64, the first a "
-            f"letter or digit), got {shown(value)}",
-        )
-    return value
-
-
 def _workload(data: Mapping[str, Any]) -> Workload:
-    if "workload" not in data:
-        raise InputError("workload", f"missing; expected one of {', '.join(workloads.names())}")
-    name = data["workload"]
-    if not isinstance(name, str) or name not in workloads.names():
-        raise unknown("workload", "workload", name, workloads.names())
-    return workloads.get(name)
+    return workloads.get(named(data.get("workload"), "workload", "workload", workloads.names()))
 
 
-def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = data.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise InputError(key, f"expected a mapping from parameter to value, got {shown(value)}")
-    return {str(name): entry for name, entry in value.items()}
+def _axes(given: Any, workload: Workload) -> dict[str, list[Any]]:
+    """The values on every axis."""
+    known = {parameter.name: partial(_axis, parameter) for parameter in workload.parameters}
+    return options(given, "axes", Context(workload, {}), known, noun=f"parameter of {workload.name}")
 
 
-def _text(data: Mapping[str, Any], key: str) -> str:
-    value = data.get(key) or ""
-    if not isinstance(value, str):
-        raise InputError(key, f"expected text, got {shown(value)}")
-    return value.strip()
-
-
-def _coerce(parameter: Parameter, value: Any, path: str) -> Any:
-    if isinstance(value, (list, dict, str)) and parameter.type is not str:
-        raise InputError(path, f"expected {parameter.expected()}, got {shown(value)}")
-    try:
-        return parameter.coerce(value)
-    except (ValueError, OverflowError) as error:
-        raise InputError(path, str(error)) from None
-
-
-def _axis(parameter: Parameter, values: Any, path: str) -> list[Any]:
+def _axis(parameter: Parameter, values: Any, path: str, context: Context) -> list[Any]:
     if isinstance(values, dict):
         values = _spaced(values, path)
     if not isinstance(values, list):
@@ -244,23 +210,19 @@ def _axis(parameter: Parameter, values: Any, path: str) -> list[Any]:
         )
     if not values:
         raise InputError(path, "expected at least one value, got an empty list")
-    return [_coerce(parameter, value, f"{path}[{index}]") for index, value in enumerate(values)]
+    return [coerced(parameter, value, f"{path}[{index}]", context) for index, value in enumerate(values)]
 
 
 def _spaced(spec: dict[str, Any], path: str) -> list[float]:
     if len(spec) != 1 or next(iter(spec)) not in ("linspace", "geomspace"):
         raise InputError(path, f"expected linspace or geomspace, got {', '.join(map(str, spec)) or 'nothing'}")
-    kind, numbers = next(iter(spec.items()))
+    ((kind, numbers),) = spec.items()
     path = f"{path}.{kind}"
-    if (
-        not isinstance(numbers, list)
-        or len(numbers) != 3
-        or any(isinstance(n, bool) or not isinstance(n, (int, float)) or not abs(n) <= MAX_END for n in numbers)
-    ):
-        raise InputError(path, f"expected [first, last, count], got {shown(numbers)}")
+    three = isinstance(numbers, list) and len(numbers) == 3
+    good = three and all(is_finite(number) and abs(number) <= MAX_END for number in numbers)
+    expect(good, path, "[first, last, count]", numbers)
     first, last, count = numbers
-    if count != int(count) or count < 1:
-        raise InputError(path, f"expected a whole count of at least 1, got {shown(count)}")
+    expect(count == int(count) and count >= 1, path, "a whole count of at least 1", count)
     if count > MAX_ON_AXIS:
         raise InputError(path, f"{count:,} values are more than the {MAX_ON_AXIS:,} that an axis can hold")
     if count > 1 and first == last:
@@ -274,53 +236,53 @@ def _spaced(spec: dict[str, Any], path: str) -> list[float]:
     return [float(first), *inner[1:-1], float(last)] if count > 1 else [float(first)]
 
 
-def _scale(data: Mapping[str, Any], axes: dict[str, list[Any]], workload: Workload) -> dict[str, str]:
-    chosen = _mapping(data, "scale")
-    for name, scale in chosen.items():
-        path = f"scale.{name}"
-        if name not in axes:
-            raise unknown(path, "axis", name, axes)
-        if scale not in SCALES:
-            raise InputError(path, f"expected one of {', '.join(SCALES)}, got {shown(scale)}")
-        if workload.by_name[name].categorical:
-            raise InputError(
-                path, f"expected an axis of numbers; {name} is {workload.by_name[name].expected()}, which has no scale"
-            )
-        if scale == "log" and (low := min(axes[name])) <= 0:
-            raise InputError(path, f"expected values above 0 on an axis that is read in log, got {low:g}")
-    return chosen
+def _fixed(given: Any, context: Context) -> dict[str, Any]:
+    """The value of every parameter that is not on an axis, defaults filled in."""
+    parameters = context.workload.parameters
+    known = {parameter.name: partial(_fixed_value, parameter) for parameter in parameters}
+    fixed = options(given, "fixed", context, known, noun=f"parameter of {context.workload.name}")
+    return {**{p.name: p.default for p in parameters if p.name not in context.axes}, **fixed}
 
 
-def _zip(data: Mapping[str, Any], axes: dict[str, list[Any]]) -> list[list[str]]:
-    groups = data.get("zip") or []
-    if not isinstance(groups, list) or not all(isinstance(group, list) for group in groups):
-        raise InputError("zip", "expected a list of lists of axes, such as [[overlap_angle, target_norm]]")
+def _fixed_value(parameter: Parameter, value: Any, path: str, context: Context) -> Any:
+    if parameter.name in context.axes:
+        raise InputError(
+            path,
+            "also stands under axes; keep one of the two "
+            f"(--set {path}=null or axes.{parameter.name}=null takes one away)",
+        )
+    return coerced(parameter, value, path, context)
+
+
+def _scale(name: str, value: Any, path: str, context: Context) -> str:
+    number_axis(name, path, context, advice=", which has no scale")
+    expect(value in SCALES, path, f"one of {', '.join(SCALES)}", value)
+    if value == "log" and (low := min(context.axes[name])) <= 0:
+        raise InputError(path, f"expected values above 0 on an axis that is read in log, got {low:g}")
+    return str(value)
+
+
+def _zip(groups: Any, context: Context) -> list[list[str]]:
+    """Groups of axes of equal length, no axis in two of them; the values on other axes, and those of a group side by
+    side, differ."""
+    lists = isinstance(groups, list) and all(isinstance(group, list) for group in groups)
+    expect(lists, "zip", f"a list of lists of axes, such as [[{', '.join(list(context.axes)[:2])}]]", groups)
     seen: set[str] = set()
     for index, group in enumerate(groups):
         path = f"zip[{index}]"
         for name in group:
-            if not isinstance(name, str) or name not in axes:
-                raise unknown(path, "axis", name, axes)
-            if name in seen:
+            if axis(name, path, context) in seen:
                 raise InputError(path, f"{name} is zipped twice")
             seen.add(name)
-        lengths = {name: len(axes[name]) for name in group}
+        lengths = {name: len(context.axes[name]) for name in group}
         if len(set(lengths.values())) > 1:
-            raise InputError(
-                path,
-                "expected axes of equal length, got "
-                + ", ".join(f"{name}: {length}" for name, length in lengths.items()),
-            )
-    return [list(group) for group in groups if group]
-
-
-def _distinct(axes: dict[str, list[Any]], zips: list[list[str]]) -> None:
-    zipped = {name for group in zips for name in group}
-    for name, values in axes.items():
-        if name not in zipped:
+            got = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+            raise InputError(path, f"expected axes of equal length, got {got}")
+        _no_repeat(list(zip(*(context.axes[name] for name in group), strict=True)), path)
+    for name, values in context.axes.items():
+        if name not in seen:
             _no_repeat(values, f"axes.{name}")
-    for index, group in enumerate(zips):
-        _no_repeat(list(zip(*(axes[name] for name in group), strict=True)), f"zip[{index}]")
+    return [list(group) for group in groups if group]
 
 
 def _no_repeat(values: list[Any], path: str) -> None:
@@ -331,66 +293,27 @@ def _no_repeat(values: list[Any], path: str) -> None:
         seen[value] = index
 
 
-def _exclude(data: Mapping[str, Any], axes: dict[str, list[Any]], workload: Workload) -> list[dict[str, list[Any]]]:
-    rules = data.get("exclude") or []
-    if not isinstance(rules, list) or not all(isinstance(rule, dict) and rule for rule in rules):
-        raise InputError("exclude", "expected a list of mappings from axis to the value or values to leave out")
-    result = []
-    for index, rule in enumerate(rules):
-        resolved: dict[str, list[Any]] = {}
-        for name, values in rule.items():
-            path = f"exclude[{index}].{name}"
-            if name not in axes:
-                raise unknown(path, "axis", name, axes)
-            listed = values if isinstance(values, list) else [values]
-            if not listed:
-                raise InputError(path, "expected at least one value, got an empty list")
-            resolved[name] = [_coerce(workload.by_name[name], value, path) for value in listed]
-            for value in resolved[name]:
-                if value not in axes[name]:
-                    raise InputError(path, f"{shown(value)} is not on the axis: {', '.join(map(str, axes[name]))}")
-        result.append(resolved)
-    return result
+def _exclude(rules: Any, context: Context) -> list[dict[str, list[Any]]]:
+    good = isinstance(rules, list) and all(isinstance(rule, dict) and rule for rule in rules)
+    expect(good, "exclude", "a list of mappings from axis to the value or values to leave out", rules)
+    known = {name: partial(of_axis, name) for name in context.axes}
+    return [options(rule, f"exclude[{index}]", context, known, noun="axis") for index, rule in enumerate(rules)]
 
 
 def _seeds(value: Any) -> list[int]:
-    def whole(entry: Any) -> bool:
-        return isinstance(entry, int) and not isinstance(entry, bool)
-
-    if whole(value) and 1 <= value <= MAX_VALUES:
+    if is_whole(value) and 1 <= value <= MAX_VALUES:
         return list(range(value))
-    if isinstance(value, list) and value:
-        for index, entry in enumerate(value):
-            if not whole(entry) or not 0 <= entry < 2**63:
-                raise InputError(f"seeds[{index}]", f"expected a whole number of at least 0, got {shown(entry)}")
-        _no_repeat(value, "seeds")
-        return list(value)
-    raise InputError("seeds", f"expected a count of at least 1, or a list of whole numbers, got {shown(value)}")
+    listed = isinstance(value, list) and bool(value)
+    expect(listed, "seeds", "a count of at least 1, or a list of whole numbers", value)
+    for index, seed in enumerate(value):
+        if not is_whole(seed) or not 0 <= seed < 2**63:
+            raise InputError(f"seeds[{index}]", f"expected a whole number of at least 0, got {shown(seed)}")
+    _no_repeat(value, "seeds")
+    return list(value)
 
 
-def _search(data: Mapping[str, Any], axes: dict[str, list[Any]], workload: Workload) -> dict[str, Any]:
-    value = data.get("search", "grid")
-    if isinstance(value, str):
-        value = {value: {}}
-    if not isinstance(value, dict) or len(value) != 1:
-        raise InputError("search", f"expected one of {', '.join(search_options.KINDS)}, got {shown(value)}")
-    kind, chosen = next(iter(value.items()))
-    if kind not in search_options.KINDS:
-        raise unknown("search", "search", kind, search_options.KINDS)
-    return {kind: search_options.check(kind, chosen, axes, workload)}
-
-
-def _analysis(data: Mapping[str, Any], axes: dict[str, list[Any]], workload: Workload) -> list[dict[str, Any]]:
-    entries = data.get("analysis") or []
-    if not isinstance(entries, list):
-        raise InputError("analysis", f"expected a list of analyses, got {shown(entries)}")
-    if not entries:
-        return []
-    from raysweep.space.analyses import check_analysis
-
+def _analysis(entries: Any, context: Context) -> list[dict[str, Any]]:
+    expect(isinstance(entries, list), "analysis", "a list of analyses", entries)
     for index, entry in enumerate(entries):
-        complaint = check_analysis(entry, axes, workload)
-        if complaint:
-            below = re.match(r"[\w.\[\]]+: ", complaint)  # it begins with a key of the entry, or is about the entry
-            raise InputError("", f"analysis[{index}]{'.' if below else ': '}{complaint.removeprefix(': ')}")
+        check_analysis(entry, f"analysis[{index}]", context)
     return copy.deepcopy(entries)

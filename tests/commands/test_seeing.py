@@ -18,7 +18,7 @@ import raysweep
 from raysweep.driver.limits import TimeLimit
 from raysweep.plan.packs import Pack
 from raysweep.plan.queue import PackQueue
-from raysweep.space.resources import Resources
+from raysweep.plan.resources import Resources
 
 Call = Callable[..., Outcome]
 

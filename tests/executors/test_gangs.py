@@ -28,8 +28,8 @@ from raysweep.executors.capacity import Capacity
 from raysweep.ledger import segments
 from raysweep.plan.cells import Cells, enumerate_cells
 from raysweep.plan.packs import Packing
+from raysweep.plan.resources import Resources
 from raysweep.space import schema
-from raysweep.space.resources import Resources
 from raysweep.stages.store import Store
 from raysweep.sweep import Sweep, open_sweep
 

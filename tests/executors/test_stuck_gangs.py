@@ -17,8 +17,8 @@ from spaces import sandbox_space
 from raysweep.executors import gang
 from raysweep.executors.gang import Gang
 from raysweep.plan.cells import enumerate_cells
+from raysweep.plan.resources import Resources
 from raysweep.space import schema
-from raysweep.space.resources import Resources
 from raysweep.stages.store import Store
 from raysweep.trial.pack import Job, WorkerLost
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from raysweep import workloads
+from raysweep.errors import InputError
 from raysweep.fits.at_best_lr import change_word
 from raysweep.fits.regime import fit_regime, verdict
 from raysweep.fits.result import Status
@@ -21,6 +22,7 @@ from raysweep.reporting.analyses.regime import regime_section
 from raysweep.reporting.report import write_report
 from raysweep.reporting.selection import with_choice
 from raysweep.space.analyses import check_analysis
+from raysweep.space.checks import Context
 
 LENGTHS = np.geomspace(1, 100, 5)
 SHAPES = {
@@ -278,13 +280,15 @@ def test_a_report_says_the_best_rate_and_the_regime(tmp_path: Path) -> None:
         ),
         (
             {"regime": {"metric": "risk_finetune", "lr": "finetune_lr", "length": "depht"}},
-            "regime.length: expected one of the axes",
+            "regime.length: unknown axis 'depht'; did you mean depth",
         ),
     ],
 )
 def test_what_is_wrong_with_an_entry_is_said(entry: Any, message: str) -> None:
-    complaint = check_analysis(entry, ["finetune_lr", "depth", "gamma"], workloads.get("linear_transfer"))
-    assert str(complaint).startswith(message)
+    axes: dict[str, list[Any]] = {"finetune_lr": [], "depth": [], "gamma": []}
+    with pytest.raises(InputError) as refused:
+        check_analysis(entry, "here", Context(workloads.get("linear_transfer"), axes))
+    assert str(refused.value).startswith(f"here.{message}")
 
 
 def test_settings_without_a_choice_of_rate_are_left_out_of_optimum_and_regime(tmp_path: Path) -> None:

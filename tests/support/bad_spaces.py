@@ -190,7 +190,7 @@ TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "name dotted": (replaced("name", "name: .."), "name: expected a plain name", ()),
     "name with a space": (replaced("name", "name: my sweep"), "name: expected a plain name", ()),
     "name empty": (replaced("name", "name: ''"), "name: expected a plain name", ()),
-    "name null": (replaced("name", "name:"), "name: expected a plain name", ()),
+    "name null": (replaced("name", "name:"), "name: missing; expected a plain name", ()),
     "name a number": (replaced("name", "name: 12"), "name: expected a plain name", ("got 12",)),
     "name in unicode": (replaced("name", "name: größe"), "name: expected a plain name", ("größe",)),
     "name with a line break": (replaced("name", 'name: "a\\n"'), "name: expected a plain name", ()),

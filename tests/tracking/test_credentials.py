@@ -277,7 +277,7 @@ LINUX = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="asks Linu
 @LINUX
 def test_where_a_gang_meets_is_open_on_one_address_only(monkeypatch: pytest.MonkeyPatch) -> None:
     from raysweep.executors.gang import Worker
-    from raysweep.space.resources import Resources
+    from raysweep.plan.resources import Resources
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # as a worker without a GPU sets it, in this process for once
     before = listening({os.getpid()})

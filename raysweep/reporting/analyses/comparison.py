@@ -15,7 +15,7 @@ from raysweep.reporting.figures.lines import Series, curves_figure
 from raysweep.reporting.figures.style import picked
 from raysweep.reporting.selection import CellMeans, all_keys, groups, heavy_rows, parameters_of, places_on
 from raysweep.reporting.words import counted, interval, number, plain, settings
-from raysweep.space.analyses import metrics_of
+from raysweep.space.analyses import metrics_of, opened
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ def metrics_named(design: Design, workload: Workload, frame: pd.DataFrame) -> li
     known = [metric.name for metric in workload.metrics if metric.name in frame.columns]
     named: list[str] = []
     for entry in design.analyses():
-        kind, options = next(iter(entry.items()))
-        named += metrics_of(options or {})
+        kind, options = opened(entry)
+        named += metrics_of(options)
         named += [options["x"], options["y"]] if kind == "relation" else []
     return (
         list(dict.fromkeys(name for name in named if name in known))
@@ -121,8 +121,8 @@ def laid_out(table: pd.DataFrame, metric: str, design: Design, workload: Workloa
     varying = [name for name in parameters_of(table, workload) if table[name].nunique(dropna=False) > 1]
     x, keys = None, []
     for entry in design.analyses():
-        kind, options = next(iter(entry.items()))
-        if kind == "relation" or metric not in metrics_of(options or {}):
+        kind, options = opened(entry)
+        if kind == "relation" or metric not in metrics_of(options):
             continue
         x = next((options[key] for key in ("x", "length", "lr", "y") if options.get(key) in varying), None)
         keys = [name for name in [options.get("y"), *(options.get("by") or [])] if name in varying and name != x]

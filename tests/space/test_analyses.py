@@ -11,55 +11,67 @@ import pytest
 from raysweep import workloads
 from raysweep.errors import InputError
 from raysweep.space.analyses import check_analysis
+from raysweep.space.checks import Context
 from raysweep.space.schema import validate
 
 TRANSFER = workloads.get("linear_transfer")
 
 
+def check(entry: Any, axes: dict[str, list[Any]]) -> None:
+    check_analysis(entry, "here", Context(TRANSFER, axes))
+
+
+def refused(entry: Any, axes: dict[str, list[Any]]) -> str:
+    with pytest.raises(InputError) as error:
+        check(entry, axes)
+    return str(error.value)
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"boundry": {}}, "boundry: unknown analysis 'boundry'; known: boundary"),
+        ({"boundry": {}}, ".boundry: unknown analysis 'boundry'; did you mean boundary? Known: boundary, inflection"),
         (
             {"boundary": {"metric": "transferability", "x": "gamma"}},
-            "boundary.metric: unknown metric 'transferability'; known: ",
+            ".boundary.metric: unknown metric 'transferability'; did you mean transferability_linear? Known: ",
         ),
-        ({"boundary": {"metric": "risk_scratch"}}, "boundary.x: missing"),
+        ({"boundary": {"metric": "risk_scratch"}}, ".boundary.x: missing"),
         (
             {"boundary": {"metric": "risk_scratch", "x": "gama"}},
-            "boundary.x: expected one of the axes (gamma, depth), got 'gama'",
+            ".boundary.x: unknown axis 'gama'; did you mean gamma? Known: gamma, depth",
         ),
         (
             {"boundary": {"metric": "risk_scratch", "x": "gamma", "y": "gamma"}},
-            "boundary.y: 'gamma' is already used as x",
+            ".boundary.y: 'gamma' is already used as x",
         ),
-        ({"boundary": {"metric": "risk_scratch", "x": "gamma", "colour": 1}}, "boundary.colour: unknown option"),
+        ({"boundary": {"metric": "risk_scratch", "x": "gamma", "colour": 1}}, ".boundary.colour: unknown option"),
         (
             {"inflection": {"metric": "risk_scratch", "x": "gamma", "by": "depth"}},
-            "inflection.by: expected a list of axes",
+            ".inflection.by: expected a list of axes",
         ),
-        ({"inflection": {"metric": "risk_scratch", "x": "gamma", "level": 95}}, "inflection.level: expected a number"),
-        ({"curves": {"x": "gamma"}}, "curves.metric: missing"),
-        ({"engines": {}}, "engines: expected engine among the axes"),
-        ({"relation": {"x": "gamma", "y": "risk_scratch"}}, "relation.x: unknown metric 'gamma'; known: "),
-        ({"relation": {"x": "risk_linear"}}, "relation.y: missing; expected a metric"),
-        ({"relation": {"x": "risk_linear", "y": "risk_linear"}}, "relation.y: 'risk_linear' is already used as x"),
+        ({"inflection": {"metric": "risk_scratch", "x": "gamma", "level": 95}}, ".inflection.level: expected a number"),
+        ({"curves": {"x": "gamma"}}, ".curves.metric: missing"),
+        ({"engines": {}}, ".engines: expected engine among the axes"),
+        ({"relation": {"x": "gamma", "y": "risk_scratch"}}, ".relation.x: unknown metric 'gamma'; known: "),
+        ({"relation": {"x": "risk_linear"}}, ".relation.y: missing; expected one of risk_scratch"),
+        ({"relation": {"x": "risk_linear", "y": "risk_linear"}}, ".relation.y: 'risk_linear' is already used as x"),
         (
             {"boundary": {"metric": "risk_scratch", "x": "gamma", "lines": {"here": "60"}}},
-            "boundary.lines.here: expected a number, got '60'",
+            ".boundary.lines.here: expected a number, got '60'",
         ),
-        ({"boundary": {"metric": "risk_scratch", "x": "gamma", "lines": [60]}}, "boundary.lines: expected names"),
-        ("boundary", "expected one of boundary, inflection"),
+        ({"boundary": {"metric": "risk_scratch", "x": "gamma", "lines": [60]}}, ".boundary.lines: expected names"),
+        ("boundary", ": expected one of boundary, inflection"),
     ],
 )
 def test_what_is_wrong_with_an_analysis_is_said(entry: Any, message: str) -> None:
-    assert str(check_analysis(entry, ["gamma", "depth"], TRANSFER)).startswith(message)
+    assert refused(entry, {"gamma": [], "depth": []}).startswith(f"here{message}")
 
 
 def test_a_right_analysis_passes() -> None:
     entry = {"boundary": {"metric": "risk_scratch", "x": "gamma", "y": "depth", "level": 0.9}}
-    assert check_analysis(entry, ["gamma", "depth"], TRANSFER) is None
-    assert check_analysis({"agreement": None}, [], TRANSFER) is None
+    check(entry, {"gamma": [], "depth": []})
+    check({"agreement": None}, {})
+    check({"curves": {"x": "gamma", "metric": "risk_scratch", "metrics": None, "by": None}}, {"gamma": []})
 
 
 def test_checking_an_analysis_loads_nothing_heavy() -> None:
@@ -96,7 +108,7 @@ def test_a_fit_along_an_axis_of_words_is_refused_before_anything_runs(
     with pytest.raises(InputError) as refused:
         validate(space)
     assert str(refused.value).startswith(f"analysis[1].{kind}.{key}: expected an axis of numbers, but engine is one of")
-    assert check_analysis({"curves": {"metric": "risk_scratch", "x": "engine"}}, axes, TRANSFER) is None
+    check({"curves": {"metric": "risk_scratch", "x": "engine"}}, axes)
 
 
 @pytest.mark.parametrize("kind", ["boundary", "optimum"])
@@ -114,10 +126,10 @@ def test_a_search_along_an_axis_of_words_is_refused(kind: str) -> None:
 def test_a_best_value_is_sought_on_any_finite_axis_and_a_regime_above_zero() -> None:
     axes = {"noise": [0.0, 0.1, 0.2], "pretrain_length": [1.0, float("inf")]}
     optimum = {"optimum": {"metric": "risk_scratch", "x": "noise"}}
-    assert check_analysis(optimum, axes, TRANSFER) is None
+    check(optimum, axes)
     endless = {"optimum": {"metric": "risk_scratch", "x": "pretrain_length"}}
-    said = str(check_analysis(endless, axes, TRANSFER))
-    assert said.startswith("optimum.x: the best pretrain_length is sought on its axis; expected finite values")
+    said = refused(endless, axes)
+    assert said.startswith("here.optimum.x: the best pretrain_length is sought on its axis; expected finite values")
     regime = {"regime": {"metric": "risk_scratch", "lr": "noise", "length": "pretrain_length"}}
-    said = str(check_analysis(regime, axes, TRANSFER))
-    assert said.startswith("regime.lr: the best noise is sought on a logarithmic scale")
+    said = refused(regime, axes)
+    assert said.startswith("here.regime.lr: the best noise is sought on a logarithmic scale")

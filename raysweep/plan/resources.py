@@ -1,0 +1,99 @@
+"""What the trials of each cell take: the `resources` of a space, resolved for its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from raysweep.errors import InputError
+from raysweep.phrases import counted
+from raysweep.space.resources import AMOUNTS
+from raysweep.workloads.declaration import Columns
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one trial takes, all its workers together, and how many workers share it. asked: by Ray's names, the path of
+    the key that asked for so much of it."""
+
+    gpus: int = 0
+    cpus: int = 1
+    gang: int = 1
+    asked: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def share(self) -> dict[str, float]:
+        """What one worker takes, by Ray's names."""
+        return {kind: amount / self.gang for kind, amount in self.total.items()}
+
+    @property
+    def total(self) -> dict[str, float]:
+        """What all workers take, by Ray's names; nothing that they do not take."""
+        return {kind: amount for kind, amount in (("CPU", self.cpus), ("GPU", self.gpus)) if amount}
+
+    @property
+    def threads(self) -> int:
+        """Cores that one worker may use."""
+        return max(1, self.cpus // self.gang)
+
+    def words(self) -> str:
+        """For people: 4 GPUs and 8 cores, a gang of 4 workers."""
+        amounts = [counted(self.gpus, "GPU")] if self.gpus else []
+        return " and ".join([*amounts, counted(self.cpus, "core")]) + (
+            f", a gang of {self.gang} workers" if self.gang > 1 else ""
+        )
+
+
+def resolve(amounts: Mapping[str, Any], rules: Sequence[tuple[str, Mapping[str, Any]]] = ()) -> Resources:
+    """What these amounts mean for a trial, and the (path, rule) that change them, the later the stronger; InputError
+    where GPUs cannot be shared evenly."""
+    path, asked = "resources", {key: f"resources.{key}" for key in AMOUNTS}
+    for path, rule in rules:
+        changes = {key: value for key, value in rule.items() if key in AMOUNTS}
+        amounts = {**amounts, **changes}
+        asked |= {key: f"{path}.{key}" for key in changes}
+    gpus, cpus = amounts["gpus_per_trial"], amounts["cpus_per_trial"]
+    gang = amounts.get("gang", max(gpus, 1))
+    if gpus % gang:
+        raise InputError(
+            f"{path}.gang", f"expected a number of workers that shares {counted(gpus, 'GPU')} evenly, got {gang}"
+        )
+    workers = "gang" if "gang" in amounts else "gpus_per_trial"  # each of them takes a core
+    return Resources(
+        gpus,
+        max(cpus, gang),
+        gang,
+        {"GPU": asked["gpus_per_trial"], "CPU": asked["cpus_per_trial" if cpus >= gang else workers]},
+    )
+
+
+def of_cells(stated: Mapping[str, Any], columns: Columns, count: int) -> tuple[list[Resources], np.ndarray]:
+    """The different needs there are among cells, and which of them each cell has, shape (count,).
+
+    stated: the `resources` of a space; columns: the cells' parameters. InputError if rules together ask for what
+    cannot be.
+    """
+    rules = stated.get("where") or []
+    usual = resolve(stated)  # which must be possible even where a rule changes it for every cell
+    if not rules:
+        return [usual], np.zeros(count, dtype=np.int64)
+    fits = np.zeros((count, len(rules)), dtype=bool)
+    for number, rule in enumerate(rules):
+        fits[:, number] = True
+        for name, values in rule.items():
+            if name not in AMOUNTS:
+                fits[:, number] &= np.isin(columns[name], np.asarray(values, dtype=columns[name].dtype))
+    patterns, which = np.unique(fits, axis=0, return_inverse=True)
+    needs: list[Resources] = []
+    place = []
+    for pattern in patterns:
+        need = resolve(
+            stated, [(f"resources.where[{number}]", rule) for number, rule in enumerate(rules) if pattern[number]]
+        )
+        if need not in needs:
+            needs.append(need)
+        place.append(needs.index(need))
+    return needs, np.asarray(place, dtype=np.int64)[which.reshape(-1)]
