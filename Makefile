@@ -6,7 +6,8 @@ STORAGE ?= sweeps
 WORKERS ?= 3
 BIN := $(abspath $(VENV))/bin
 # Several tests at a time, for which two cores are enough: much of their time is spent waiting for processes that start.
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+# By worksteal a worker has neighbouring tests, which share what is costly to start, until another has nothing to do.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 STAMP := $(VENV)/.installed
 
 # Neither is needed to run, and both would reach out to the network.

@@ -33,27 +33,6 @@ pytest.register_assert_rewrite("publishing", "stored_stage")
 QUIET = ("--no-report", "--tracking-uri", "none")
 
 
-# What is costly to start: the tests that use it run in one worker of pytest-xdist, one after the other. The first takes
-# longest and begins first.
-COSTLY = ("ray_cluster", "s3_server", "growing_cluster", "guarded")
-
-
-def _costly(item: pytest.Item) -> str | None:
-    """Which of what is costly to start a test uses; `executor` asks for Ray by its value."""
-    assert isinstance(item, pytest.Function)
-    on_ray = hasattr(item, "callspec") and item.callspec.params.get("executor") == "ray"
-    return next((name for name in COSTLY if name in item.fixturenames or (on_ray and name == "ray_cluster")), None)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests belong together where there are several workers (`-n 3 --dist loadgroup`): those that use the
-    same costly thing, and else those of a module, whose fixtures are then made once."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_costly(item) or item.path.stem))
-    items.sort(key=lambda item: (*COSTLY, None).index(_costly(item)))
-
-
 @dataclass(frozen=True)
 class Outcome:
     """How a command ended: its exit code and what it wrote."""
