@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.fits.draws import draw_curves, usable
+from raysweep.fits.draws import DrawCurves, draw_curves, usable
 from raysweep.fits.extremum import FEWEST_POINTS, Extremum, find_extremum, gains_late
 from raysweep.fits.optimum import without_cliffs
 from raysweep.fits.result import Fit, Status
-from raysweep.fits.statistics import standard_error, t_quantile, two_way_anova
+from raysweep.fits.statistics import half_width, standard_error, t_quantile, two_way_anova
 from raysweep.fits.trend import every_step
 
 if TYPE_CHECKING:
@@ -20,82 +20,100 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
+class RateRows:
+    """Rows over rate and length, and which columns these and the draw are."""
+
+    frame: pd.DataFrame
+    lr: str
+    length: str
+    seed: str
+
+    def curves(self, length: float, limit: float, y: str, turn: str) -> DrawCurves:
+        """The draws of one length over the log of the rates below `limit`, to be minimized: as the optimum fit sees
+        them."""
+        frame = self.frame[(self.frame[self.length] == length) & (self.frame[self.lr] < limit)]
+        rows, _ = usable(frame, y, [self.lr, self.seed])
+        curves = draw_curves(rows, self.lr, y, self.seed, turn)
+        return replace(curves, x=np.log(curves.x))
+
+
+@dataclass(frozen=True)
+class BestRate:
+    """The best rate of one length.
+
+    rate: the fitted optimum, or where there is none the best rate of the grid.
+    censored: whether the optimum is censored.
+    limit: the lowest rate at which most draws diverged, inf if there is none.
+    """
+
+    length: float
+    rate: float
+    censored: bool
+    limit: float
+
+
+@dataclass(frozen=True, eq=False)
 class AtBestLr:
     """One metric at each length's best rate.
 
-    table: one row per length with the length, `rate`, mean, low, high (its interval between draws), draws, and
-        `censored`: whether the optimum is censored, so that the rate is the best of the grid.
-    over_length: how the metric runs over the length: where it is best, whether it improves and degrades.
+    table: one row per length: the length, `rate`, `censored`, mean, low, high (its interval between draws), draws.
+    over_length: where along the length the metric is best, and whether it improves and degrades.
     """
 
     table: pd.DataFrame
     over_length: Extremum
 
 
-def best_rates(
-    fit: Fit, frame: pd.DataFrame, lr: str, length: str, y: str, seed: str, turn: str
-) -> list[tuple[float, float, bool, float]]:
-    """(length, best rate, whether the optimum is censored, lowest diverging rate) of each length: the fitted optimum,
-    or where there is none the best rate of the grid."""
+def best_rates(fit: Fit, rows: RateRows, y: str, turn: str) -> list[BestRate]:
+    """The best rate of each length at which there is one; `fit`: of the optimum of `y` by length."""
     out = []
     for row in fit.table.to_dict("records"):
-        rate, censored = float(row["estimate"]), False
+        length, limit, rate, censored = row[rows.length], row["diverged_from"], row["estimate"], False
         if row["status"] != Status.LOCATED:
-            u, values, _ = slice_values(frame, row, lr, length, y, seed, turn)
-            if not len(u):
+            curves = rows.curves(length, limit, y, turn)
+            if not len(curves.x):
                 continue
-            rate = float(np.exp(u[np.argmin(two_way_anova(values).curve)]))
-            censored = row["status"] in (Status.CENSORED_LOW, Status.CENSORED_HIGH, Status.MONOTONE)
-        out.append((float(row[length]), rate, censored, float(row["diverged_from"])))
+            rate = np.exp(curves.x[np.argmin(two_way_anova(curves.values).curve)])
+            censored = row["status"] != Status.UNDETERMINED
+        out.append(BestRate(float(length), float(rate), censored, float(limit)))
     return out
 
 
 def metric_at_rates(
-    frame: pd.DataFrame,
-    rates: Sequence[tuple[float, float, bool, float]],
-    lr: str,
-    length: str,
-    y: str,
-    seed: str,
-    level: float,
-    turn: str,
-    exact: bool,
+    rows: RateRows, rates: Sequence[BestRate], y: str, turn: str, level: float, exact: bool
 ) -> AtBestLr:
-    """The metric at each length's best rate, every draw interpolated in log rate, and how it runs over the length."""
+    """The metric at each length's best rate, every draw interpolated in log rate (Akima), with Student's interval
+    between draws, and how it runs over the length."""
     import pandas as pd
     from scipy.interpolate import Akima1DInterpolator
 
-    sign = 1.0 if turn == "min" else -1.0
-    names = np.sort(frame[seed].unique())
-    values = np.full((len(names), len(rates)), np.nan)
-    for column, (place, rate, _, limit) in enumerate(rates):
-        row = {length: place, "diverged_from": limit}
-        u, own, seeds = slice_values(frame, row, lr, length, y, seed, turn)
-        if not len(u):
-            continue
-        flattened = without_cliffs(own)
-        for draw, name in zip(flattened, seeds, strict=True):
+    seeds = np.sort(rows.frame[rows.seed].unique())
+    values = np.full((len(seeds), len(rates)), np.nan)
+    for column, best in enumerate(rates):
+        curves = rows.curves(best.length, best.limit, y, turn)
+        at = np.log(best.rate)
+        for draw, seed in zip(without_cliffs(curves.values), curves.seeds, strict=True):
             known = np.isfinite(draw)
-            at = np.searchsorted(names, name)
-            if known.sum() > 2 and u[known][0] - 1e-9 <= np.log(rate) <= u[known][-1] + 1e-9:
-                curve = Akima1DInterpolator(u[known], draw[known], method="makima")
-                values[at, column] = float(curve(np.clip(np.log(rate), u[known][0], u[known][-1])))
-    mean, error, count = standard_error(sign * values)
-    half = np.array([0.0 if exact else t_quantile(level, int(n) - 1) for n in count]) * error
+            u = curves.x[known]
+            if len(u) > 2 and u[0] - 1e-9 <= at <= u[-1] + 1e-9:
+                curve = Akima1DInterpolator(u, draw[known], method="makima")
+                values[np.searchsorted(seeds, seed), column] = float(curve(np.clip(at, u[0], u[-1])))
+    mean, error, count = standard_error(values if turn == "min" else -values)
+    half = 0 * error if exact else half_width(level, error, count)
     table = pd.DataFrame(
         {
-            length: [each[0] for each in rates],
-            "rate": [each[1] for each in rates],
-            "censored": [each[2] for each in rates],
+            rows.length: [best.length for best in rates],
+            "rate": [best.rate for best in rates],
+            "censored": [best.censored for best in rates],
             "mean": mean,
             "low": mean - half,
             "high": mean + half,
             "draws": count,
         }
     )
-    at = table[length].to_numpy(float)
-    use = np.isfinite(at) & (at > 0) & (count > 0)
-    return AtBestLr(table, change_over_length(at[use], values[:, use], level, exact))
+    length = table[rows.length].to_numpy(float)
+    use = np.isfinite(length) & (length > 0) & (count > 0)
+    return AtBestLr(table, change_over_length(length[use], values[:, use], level, exact))
 
 
 def change_over_length(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> Extremum:
@@ -136,12 +154,3 @@ def change_word(change: Extremum) -> str:
     if change.status == Status.MONOTONE:
         return word + (" throughout" if change.throughout else "")
     return f"{word}, levelling off" if change.falls else f"{word} from the shortest lengths on"
-
-
-def slice_values(
-    frame: pd.DataFrame, row: Any, lr: str, length: str, y: str, seed: str, turn: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(log rates, values[draw, rate] to be minimized, draws' names) of one length, as the optimum fit sees them."""
-    rows, _ = usable(frame[(frame[length] == row[length]) & (frame[lr] < row["diverged_from"])], y, [lr, seed])
-    curves = draw_curves(rows, lr, y, seed)
-    return np.log(curves.x), curves.values if turn == "min" else -curves.values, np.sort(rows[seed].unique())

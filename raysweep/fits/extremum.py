@@ -1,4 +1,7 @@
-"""Where one noisy curve turns: whether it falls and then rises, where between the two, and how sure that is."""
+"""Where one noisy curve turns: whether it falls and then rises, where between the two, and how sure that is.
+
+`find_extremum` decides the status; where a curve is lowest and its interval come from `extremum_interval`.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raysweep.fits.draws import even_in_log
-from raysweep.fits.extremum_interval import (
-    REJECTED,
-    all_places,
-    convex_range,
-    curvatures,
-    fit_broken_power_law,
-    resampled_places,
-    slope_interval,
-    uneven_range,
-    unresolved,
-)
+from raysweep.fits.draws import Axis, even_in_log
+from raysweep.fits.extremum_interval import REJECTED, ExtremumInterval, broken_power_law_place, lowest_places
 from raysweep.fits.result import EXACT, Status
-from raysweep.fits.sample_size import More, more_for_half
+from raysweep.fits.sample_size import Advice, sample_size_advice
 from raysweep.fits.statistics import (
     ROUNDING,
     Anova,
     independent_points,
+    noiseless,
     rise,
     rises_by_chance,
     rising_chances,
@@ -34,17 +28,27 @@ from raysweep.fits.statistics import (
 )
 from raysweep.fits.trend import every_step, slope_of_mean, slope_weights
 
-FEWEST_POINTS = 5
-FLATTENED = 0.5  # an edge slope below this share of the slope elsewhere heads for a turn
+FEWEST_POINTS = 5  # with fewer, two on either side of the lowest are not to be had
+FLATTENED = 0.5  # an edge slope below this share of the slope elsewhere heads for an extremum
+COARSE_NOTE = "the grid is coarse for this curve: the interval allows for any shape between the points"
 
 
 @dataclass(frozen=True)
 class Extremum:
-    """The answer for one curve, in the units of x. falls, climbs: whether it clearly falls before its lowest point or
-    over all, and clearly rises after it or over all. late_gain: whether the last point is clearly lower than the
-    middle one. throughout: whether every step between neighbouring points was shown to go one way."""
+    """The minimum of one curve (of a maximum: of minus the curve).
 
-    status: str = Status.UNDETERMINED
+    status: see `Status`.
+    estimate, low, high, method_spread: the place, its interval and the difference between the interpolations, in the
+        units of x; NaN where there is nothing to say.
+    method, note: how the interval was made, and what a reader must know.
+    falls, climbs: whether the curve clearly falls before its lowest point or over all, and clearly rises after it or
+        over all.
+    late_gain: whether the last point is clearly lower than the middle one.
+    throughout: whether every step between neighbouring points was shown to go one way.
+    advice: what would halve the interval, if asked for.
+    """
+
+    status: Status = Status.UNDETERMINED
     estimate: float = np.nan
     low: float = np.nan
     high: float = np.nan
@@ -55,7 +59,7 @@ class Extremum:
     climbs: bool = False
     late_gain: bool = False
     throughout: bool = False
-    more: More | None = None  # what would halve the interval, if asked for
+    advice: Advice | None = None
 
 
 def find_extremum(
@@ -64,65 +68,71 @@ def find_extremum(
     level: float,
     exact: bool = False,
     advise: bool = False,
-    logarithmic: bool | None = None,
+    axis: Axis | None = None,
+    name: str = "x",
 ) -> Extremum:
-    """The minimum of the mean of values[draw, point] over x. advise: also say what would halve the interval;
-    logarithmic: whether to read x in log, None to guess."""
-    answer = Extremum()
-    draws = len(values)
-    if len(x) < FEWEST_POINTS:
-        return replace(answer, note=f"too few points: {len(x)}, at least {FEWEST_POINTS} are needed")
-    if draws < 2 and not exact:
-        return replace(answer, note=f"too few draws: {draws}")
-    logarithmic = even_in_log(x, logarithmic)
-    u = np.log(x) if logarithmic else x
-    fit = two_way_anova(values)
-    if fit.degrees < 1 and not exact:
-        return replace(answer, note="no two draws share two values of x: nothing tells noise from curve")
-    quiet = exact or not fit.variance > 1e-24 * float(np.nanmax(np.abs(values))) ** 2
-    found = without_noise(u, fit) if quiet else with_noise(u, values, fit, level, advise)
-    method = found.method + (", in log x" if logarithmic else "")
-    found = replace(found, late_gain=gains_late(fit.curve[None] if quiet else values, level, quiet), method=method)
-    return in_units_of_x(found) if logarithmic else found
+    """The minimum of the mean over draws of a curve.
+
+    x: (points,), sorted.
+    values: (draws, points), NaN where a draw lacks a value.
+    level: of the interval.
+    exact: the values carry no noise, one draw is enough.
+    advise: also say what would halve the interval.
+    axis: how x is read; guessed if None.
+    name: what x is called, for `method`.
+    """
+    axis = axis or Axis(even_in_log(x))
+    return in_units_of_x(extremum_along(axis.coordinate(x), values, level, exact, advise), axis, name)
 
 
-def in_units_of_x(found: Extremum, unit: float = 1.0) -> Extremum:
-    """A turn found in log(x / unit), in x."""
-
-    def back(place: float) -> float:
-        return unit * float(np.exp(place)) if np.isfinite(place) else float(place)
-
-    more = found.more
+def in_units_of_x(found: Extremum, axis: Axis, name: str = "x") -> Extremum:
+    """An extremum found along the coordinate of an axis, in the units of x."""
+    advice = found.advice
     return replace(
         found,
-        estimate=back(found.estimate),
-        low=back(found.low),
-        high=back(found.high),
-        method_spread=back(found.estimate) * float(np.expm1(found.method_spread)),
-        more=more and replace(more, low=back(more.low), high=back(more.high)),
+        estimate=axis.place(found.estimate),
+        low=axis.place(found.low),
+        high=axis.place(found.high),
+        method_spread=axis.spread(found.estimate, found.method_spread),
+        method=found.method + (f", in log {name}" if axis.logarithmic and found.method != "none" else ""),
+        advice=advice and replace(advice, low=axis.place(advice.low), high=axis.place(advice.high)),
     )
 
 
-def without_noise(u: np.ndarray, fit: Anova) -> Extremum:
+def extremum_along(u: np.ndarray, values: np.ndarray, level: float, exact: bool, advise: bool = False) -> Extremum:
+    """The minimum of the mean of values[draw, point] over the coordinate u itself; as `find_extremum`."""
+    answer = Extremum()
+    if len(u) < FEWEST_POINTS:
+        return replace(answer, note=f"too few points: {len(u)}, at least {FEWEST_POINTS} are needed")
+    if len(values) < 2 and not exact:
+        return replace(answer, note=f"too few draws: {len(values)}")
+    fit = two_way_anova(values)
+    if fit.degrees < 1 and not exact:
+        return replace(answer, note="no two draws share two values of x: nothing tells noise from curve")
+    quiet = exact or noiseless(values, fit)
+    found = without_noise(u, fit, level) if quiet else with_noise(u, values, fit, level, advise)
+    return replace(found, late_gain=gains_late(fit.curve[None] if quiet else values, level, quiet))
+
+
+def without_noise(u: np.ndarray, fit: Anova, level: float) -> Extremum:
     """Curves that carry no noise: only the interpolation is uncertain."""
     curve = fit.curve
     answer = Extremum(method=f"{EXACT}; Akima and cubic interpolation")
-    if np.ptp(curve) <= 1e-12 * max(float(np.abs(curve).max()), 1e-300):
+    if np.ptp(curve) <= ROUNDING * max(float(np.abs(curve).max()), 1e-300):
         return replace(answer, note="flat")
     index = int(np.argmin(curve))
     answer = replace(answer, falls=index > 0, climbs=index < len(u) - 1)
     if index in (0, len(u) - 1):
         steps = np.diff(curve) if index == 0 else -np.diff(curve)
-        answer = replace(answer, throughout=bool((steps > 0).all()))
-        return at_edge(answer, u, curve, index, u[index])
-    where = [float(place[0]) for place in all_places(u, curve[None])]
-    low, high, coarse = grid_ends(u, curve[None], fit, index, False, where)
+        return at_edge(replace(answer, throughout=bool((steps > 0).all())), u, curve, index, u[index])
+    interval = ExtremumInterval(u, curve[None], fit, False, level, places_of(u, curve))
+    low, high, coarse = interval.grid()
     if low <= u[0] or high >= u[-1]:
         return reaches_edge(answer, u, low, high)
     return replace(
         answer,
         status=Status.LOCATED,
-        estimate=float(np.mean(where[:2])),
+        estimate=interval.estimate,
         low=low,
         high=high,
         method_spread=high - low,
@@ -130,83 +140,45 @@ def without_noise(u: np.ndarray, fit: Anova) -> Extremum:
     )
 
 
-COARSE_NOTE = "the grid is coarse for this curve: the interval allows for any shape between the points"
-
-
-def grid_ends(
-    u: np.ndarray, values: np.ndarray, fit: Anova, index: int, smooth: bool, where: list[float], times: float = 1.0
-) -> tuple[float, float, bool]:
-    """(low, high) of what would be open if the mean curve were known at the grid points, and whether the grid is too
-    coarse to interpolate: the places `where` of the interpolations, what unevenness around the lowest point allows, any
-    convex shape if coarse. times: what `times` as many draws would tell of the shape."""
-    around = curvatures(u, values, fit, index, smooth)
-    coarse = unresolved(around, times)
-    ends = [*where, *uneven_range(u, fit.curve, index, around, times)]
-    if coarse:
-        ends += convex_range(u, fit.curve, index)
-    return min(ends), max(ends), coarse
+def places_of(u: np.ndarray, curve: np.ndarray) -> tuple[float, ...]:
+    """Where one curve is lowest, by each interpolation."""
+    return tuple(float(place[0]) for place in lowest_places(u, curve[None]))
 
 
 def with_noise(u: np.ndarray, values: np.ndarray, fit: Anova, level: float, advise: bool) -> Extremum:
-    """The general case: is there a fall and then a rise, and where between them is the turn?"""
+    """The general case: is there a fall and then a rise, and where between them is the extremum?"""
     smooth = smooth_within_draws(fit) and np.isfinite(values).all(axis=1).sum() >= 2
     method = (
         "per draw: Student's t on the slope" if smooth else "additive: pooled-variance resampling, draw effect removed"
     ) + "; Akima and cubic interpolation"
-    answer = Extremum(method=method)
     index = int(np.argmin(fit.curve))
     fall, climb = clear_changes(values, fit, index, level, smooth)
     if not fall and not climb:
         fall, climb = clear_slope(u, values, fit, level)
     if not fall and not climb:
-        return replace(answer, note=not_clear(u, values))
-    one_way = fall != climb and every_step(values, -1.0 if fall else 1.0) <= 1 - level
-    answer = replace(answer, falls=fall, climbs=climb, throughout=one_way)
-    where = [float(place[0]) for place in all_places(u, fit.curve[None])]
-    estimate = float(np.mean(where[:2]))
+        return Extremum(method=method, note=not_clear(u, values))
+    places = places_of(u, fit.curve)
     if fall and climb:
-        count = np.isfinite(values).sum(axis=0)
-        law = fit_broken_power_law(u, fit.curve, fit.variance / count, fit.degrees)
-        if law is not None:
-            fits = law.p_value >= REJECTED
-            answer = replace(answer, method=method + (" and a broken power law" if fits else ""))
-            where += [law.place] if fits else []
-
-    def noise_ends(times: float) -> tuple[float, float]:
-        """The interval for noise alone, with `times` as many draws."""
-        if smooth:
-            low, high = slope_interval(u, values, estimate, level, times)
-            return low - (estimate - min(where)), high + (max(where) - estimate)
-        resampled = resampled_places(u, fit, np.random.default_rng(20240229), times)
-        tail = (1 - level) / 2
-        return (
-            min(float(np.quantile(each, tail)) for each in resampled),
-            max(float(np.quantile(each, 1 - tail)) for each in resampled),
-        )
-
-    def ends(times: float) -> tuple[float, float]:
-        """The interval with `times` as many draws."""
-        open_low, open_high, _ = grid_ends(u, values, fit, index, smooth, where, times)
-        noise_low, noise_high = noise_ends(times)
-        return min(noise_low, open_low), max(noise_high, open_high)
-
-    open_low, open_high, coarse = grid_ends(u, values, fit, index, smooth, where)
-    noise_low, noise_high = noise_ends(1.0)
-    low, high = max(min(noise_low, open_low), u[0]), min(max(noise_high, open_high), u[-1])
+        law = broken_power_law_place(u, fit.curve, fit.variance / np.isfinite(values).sum(axis=0), fit.degrees)
+        if law and law[1] >= REJECTED:
+            method += " and a broken power law"
+            places += (law[0],)
+    one_way = fall != climb and every_step(values, -1.0 if fall else 1.0) <= 1 - level
+    answer = Extremum(method=method, falls=fall, climbs=climb, throughout=one_way)
+    interval = ExtremumInterval(u, values, fit, smooth, level, places)
+    grid_low, grid_high, coarse = interval.grid()
+    low, high = interval.ends()
+    low, high = max(low, u[0]), min(high, u[-1])
     if fall and climb and u[0] < low and high < u[-1]:
         return replace(
             answer,
             status=Status.LOCATED,
-            estimate=estimate,
+            estimate=interval.estimate,
             low=low,
             high=high,
-            method_spread=max(where) - min(where) if not coarse else open_high - open_low,
+            method_spread=grid_high - grid_low if coarse else max(places) - min(places),
             note=COARSE_NOTE if coarse else "",
-            more=more_for_half(
-                u, index, len(values), high - low, (open_low, open_high), ends, noise_ends, 1.0 if smooth else 4.0
-            )
-            if advise
-            else None,
+            advice=sample_size_advice(interval, high - low) if advise else None,
         )
     if fall and climb:
         return reaches_edge(answer, u, low, high)

@@ -1,16 +1,20 @@
 """Where a curve given at grid points is lowest, and how sure that is: what makes the interval of an extremum.
 
-Three parts, and the interval holds for all of them: the interpolations (and a broken power law where points are many),
-the noise between draws, and what the grid leaves open between its points whatever the interpolation says.
+The interval holds for each of three things:
 
-Two noise models, chosen from the data (`smooth_within_draws`). Two-way ANOVA: the interval comes from resampling the
-pooled noise, the draw effect removed (resampling whole draws covers 0.75 at three). Per draw: where what is left after
-the draw effect runs smoothly along x, every draw has an extremum of its own, and the interval is Student's test on the
-slope, inverted, with the draw as the unit."""
+- the interpolations (`lowest_places`): Akima and cubic splines, and a broken power law where points are many;
+- the noise between draws (`ExtremumInterval.noise`), by one of two models, chosen from the data. Two-way ANOVA: the
+  pooled noise is resampled, the draw effect removed (resampling whole draws covers 0.75 at three draws). Per draw:
+  where what is left after the draw effect runs smoothly along x, every draw has an extremum of its own, and the
+  interval is Student's test on the slope, inverted, with the draw as the unit;
+- what the grid leaves open between its points, whatever the interpolation says (`ExtremumInterval.grid`).
+
+How often it holds the truth is measured in COVERAGE.md, by `benchmarks/coverage.py`, which also set the constants here
+that have no other source.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,14 +23,74 @@ import numpy as np
 from raysweep.fits.statistics import Anova, t_quantile
 
 RESAMPLES, FEWER = 800, 200  # for an interval, and for a guess at what an interval would be
-POWER = 1.5
+POWER = 1.5  # of the height above the lowest point, in the third interpolation
 FINE = 12  # samples per cell on which a minimum is sought
 COARSE, BEYOND = 3.0, 2.0  # curvatures that differ by more, by so many standard errors, make a grid too coarse
-POWERS, CORNER, UNEVEN = (1.5, 2.0), 1.0, 3.0
-EDGE_POWERS, EDGE_UNEVEN = (1.0, 1.5, 2.0, 3.0), 4.0
-LAW_POINTS = 20
+POWERS, CORNER, UNEVEN = (1.5, 2.0), 1.0, 3.0  # of the distance to the minimum; the most uneven that is allowed for
+EDGE_POWERS, EDGE_UNEVEN = (1.0, 1.5, 2.0, 3.0), 4.0  # the same beside an edge
+LAW_POINTS = 20  # fewer points say too little of the six parameters of a broken power law
 REJECTED = 0.01  # below this probability of a worse fit, the data say that the curve is no broken power law
-STARTS = ((1.0, 1.0, 0.3), (4.0, 0.5, 0.1), (0.5, 4.0, 0.1))  # fall and rise per grid length, softness
+LAW_STARTS = ((1.0, 1.0, 0.3), (4.0, 0.5, 0.1), (0.5, 4.0, 0.1))  # fall and rise per grid length, softness
+
+
+@dataclass(frozen=True, eq=False)
+class ExtremumInterval:
+    """The interval of the minimum of a mean curve, for the draws there are or for `times` as many.
+
+    u: (points,), the coordinate.
+    values: (draws, points), NaN where a draw lacks a value.
+    fit: the two-way ANOVA of the values.
+    smooth: whether the draw is the unit, because draws differ by smooth curves.
+    level: of the interval.
+    places: where the mean curve is lowest by each interpolation, Akima and cubic first.
+    """
+
+    u: np.ndarray
+    values: np.ndarray
+    fit: Anova
+    smooth: bool
+    level: float
+    places: tuple[float, ...]
+
+    @property
+    def estimate(self) -> float:
+        """The mean of the two splines' places."""
+        return float(np.mean(self.places[:2]))
+
+    @property
+    def lowest(self) -> int:
+        """The index of the lowest grid point."""
+        return int(np.argmin(self.fit.curve))
+
+    def noise(self, times: float = 1.0) -> tuple[float, float]:
+        """(low, high) for noise alone."""
+        if self.smooth:
+            low, high = slope_interval(self.u, self.values, self.estimate, self.level, times)
+            return low - (self.estimate - min(self.places)), high + (max(self.places) - self.estimate)
+        resampled = resampled_places(self.u, self.fit, np.random.default_rng(20240229), times)
+        tail = (1 - self.level) / 2
+        return (
+            min(float(np.quantile(each, tail)) for each in resampled),
+            max(float(np.quantile(each, 1 - tail)) for each in resampled),
+        )
+
+    def grid(self, times: float = 1.0) -> tuple[float, float, bool]:
+        """(low, high) of what would be open if the mean curve were known at the grid points, and whether the grid is
+        too coarse to interpolate: the interpolations' places, what unevenness around the lowest point allows, and any
+        convex shape if it is too coarse."""
+        curve, bends = self.fit.curve, curvatures(self.u, self.values, self.fit, self.lowest, self.smooth)
+        # curvatures that differ more than threefold, beyond noise, let no interpolation be trusted
+        coarse = bends is not None and bends.excess(COARSE, times) > BEYOND
+        ends = [*self.places, *uneven_range(self.u, curve, self.lowest, bends, times)]
+        if coarse:
+            ends += convex_range(self.u, curve, self.lowest)
+        return min(ends), max(ends), coarse
+
+    def ends(self, times: float = 1.0) -> tuple[float, float]:
+        """(low, high) of the whole interval."""
+        noise_low, noise_high = self.noise(times)
+        grid_low, grid_high, _ = self.grid(times)
+        return min(noise_low, grid_low), max(noise_high, grid_high)
 
 
 def interpolants(u: np.ndarray, curves: np.ndarray, order: int = 0) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -39,27 +103,23 @@ def interpolants(u: np.ndarray, curves: np.ndarray, order: int = 0) -> tuple[np.
     return fine, [akima(fine, nu=order), cubic(fine, nu=order)]
 
 
-def all_places(u: np.ndarray, curves: np.ndarray) -> list[np.ndarray]:
+def lowest_places(u: np.ndarray, curves: np.ndarray) -> list[np.ndarray]:
     """Where each curve (..., points) is lowest, one array per interpolation: Akima, cubic, and cubic of (height above
-    the lowest point) ** POWER: a bent axis does not move a minimum, but a curve that is sharper than a parabola there
-    is followed better."""
+    the lowest point) ** POWER, which moves no minimum, but follows a curve better that is sharper than a parabola
+    there."""
     from scipy.interpolate import CubicSpline
 
     fine, plain = interpolants(u, curves)
-    bent = CubicSpline(u, (curves - curves.min(axis=-1, keepdims=True)) ** POWER, axis=-1)
-    return [lowest(fine, each) for each in (*plain, bent(fine))]
+    powered = CubicSpline(u, (curves - curves.min(axis=-1, keepdims=True)) ** POWER, axis=-1)
+    return [lowest_on(fine, each) for each in (*plain, powered(fine))]
 
 
-def lowest(fine: np.ndarray, curves: np.ndarray) -> np.ndarray:
+def lowest_on(fine: np.ndarray, curves: np.ndarray) -> np.ndarray:
     """Place of the minimum of each curve (..., samples), refined by the parabola through the three lowest samples."""
     index = np.argmin(curves, axis=-1)
     inner = np.clip(index, 1, len(fine) - 2)
-
-    def take(k: np.ndarray) -> np.ndarray:
-        return np.take_along_axis(curves, k[..., None], axis=-1)[..., 0]
-
-    x0, x1, x2 = fine[inner - 1], fine[inner], fine[inner + 1]
-    y0, y1, y2 = take(inner - 1), take(inner), take(inner + 1)
+    x0, x1, x2 = (fine[inner + step] for step in (-1, 0, 1))
+    y0, y1, y2 = (np.take_along_axis(curves, (inner + step)[..., None], axis=-1)[..., 0] for step in (-1, 0, 1))
     top = (x1 - x0) ** 2 * (y1 - y2) - (x1 - x2) ** 2 * (y1 - y0)
     bottom = (x1 - x0) * (y1 - y2) - (x1 - x2) * (y1 - y0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -74,7 +134,7 @@ def resampled_places(u: np.ndarray, fit: Anova, rng: np.random.Generator, times:
     noise = rng.standard_normal((count, len(u))) / np.sqrt(times)
     degrees = fit.degrees * times
     scale = np.sqrt(degrees / rng.chisquare(degrees, count))[:, None]  # the variance is itself uncertain
-    return all_places(u, fit.curve + scale * (noise @ fit.factor.T))
+    return lowest_places(u, fit.curve + scale * (noise @ fit.factor.T))
 
 
 def slope_interval(
@@ -99,21 +159,31 @@ def slope_interval(
     return min(lows), max(highs)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Curvatures:
-    """Curvature at the lowest grid point and at its inner neighbours: each as weights on the curve's values, and the
-    standard error of a combination of them."""
+    """Curvatures of the mean curve at neighbouring grid points.
+
+    at: (nodes,).
+    deviations: (any, nodes); the root of the sum of squares of a combination of its columns is the standard error of
+        the same combination of curvatures.
+    """
 
     at: np.ndarray
-    weights: np.ndarray
-    error: Callable[[np.ndarray], float]
+    deviations: np.ndarray
 
-    def contrast(self, ratio: float) -> tuple[float, float]:
-        """(largest - ratio times smallest curvature, its standard error)."""
+    def excess(self, ratio: float, times: float = 1.0) -> float:
+        """By how many standard errors (those of `times` as many draws) the largest curvature is more than `ratio` times
+        the smallest."""
         largest, smallest = int(np.argmax(self.at)), int(np.argmin(self.at))
-        return float(self.at[largest] - ratio * self.at[smallest]), self.error(
-            self.weights[largest] - ratio * self.weights[smallest]
-        )
+        contrast = float(self.at[largest] - ratio * self.at[smallest])
+        error = np.linalg.norm(self.deviations[:, largest] - ratio * self.deviations[:, smallest]) / np.sqrt(times)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.divide(contrast, error))
+
+    def unevenness(self, times: float = 1.0) -> float:
+        """The largest ratio of curvatures, at most UNEVEN, that the data do not speak against."""
+        ratios = np.geomspace(1, UNEVEN, 9)[:-1]
+        return next((float(ratio) for ratio in ratios if self.excess(float(ratio), times) < -1), UNEVEN)
 
 
 def curvatures(u: np.ndarray, values: np.ndarray, fit: Anova, index: int, smooth: bool) -> Curvatures | None:
@@ -127,33 +197,10 @@ def curvatures(u: np.ndarray, values: np.ndarray, fit: Anova, index: int, smooth
         weights[row, k - 1 : k + 2] = [1 / left, -1 / left - 1 / right, 1 / right]
         weights[row] /= (left + right) / 2
     complete = values[np.isfinite(values).all(axis=1)]
-
-    def error(contrast: np.ndarray) -> float:
-        if smooth and len(complete) > 1:
-            return float((complete @ contrast).std(ddof=1) / np.sqrt(len(complete)))
-        return float(np.sqrt(np.sum((contrast @ fit.factor) ** 2)))
-
-    return Curvatures(weights @ fit.curve, weights, error)
-
-
-def unresolved(around: Curvatures | None, times: float = 1.0) -> bool:
-    """Whether the curvatures differ more than threefold, beyond noise (that of `times` as many draws): the grid is then
-    too coarse for any interpolation to be trusted."""
-    if around is None:
-        return False
-    contrast, error = around.contrast(COARSE)
-    return bool(contrast > BEYOND * error / np.sqrt(times))
-
-
-def unevenness(around: Curvatures | None, times: float = 1.0) -> float:
-    """The largest ratio of curvatures that the data do not speak against, at most UNEVEN; with `times` the draws."""
-    if around is None:
-        return UNEVEN
-    for ratio in np.geomspace(1, UNEVEN, 9)[:-1]:
-        contrast, error = around.contrast(float(ratio))
-        if contrast < -error / np.sqrt(times):
-            return float(ratio)
-    return UNEVEN
+    deviations = fit.factor.T
+    if smooth and len(complete) > 1:
+        deviations = (complete - complete.mean(axis=0)) / np.sqrt(len(complete) * (len(complete) - 1))
+    return Curvatures(weights @ fit.curve, deviations @ weights.T)
 
 
 def convex_range(u: np.ndarray, curve: np.ndarray, index: int) -> tuple[float, float]:
@@ -179,16 +226,16 @@ def convex_range(u: np.ndarray, curve: np.ndarray, index: int) -> tuple[float, f
 
 
 def uneven_range(
-    u: np.ndarray, curve: np.ndarray, index: int, around: Curvatures | None, times: float = 1.0
+    u: np.ndarray, curve: np.ndarray, index: int, bends: Curvatures | None, times: float = 1.0
 ) -> tuple[float, float]:
     """Where a curve through the lowest grid point and its two neighbours has its minimum, if around it the curve is a
     power (POWERS) of the distance, steeper on one side than on the other by as much as the curvatures around it allow;
-    where they allow three times and more, it may as well have a corner. Next to an edge, where nothing is known of the
-    curve on one side, more is allowed."""
+    where they allow UNEVEN, it may as well have a corner. Next to an edge, where
+    nothing is known of the curve on one side, more is allowed."""
     if not 0 < index < len(u) - 1:
         return float(u[index]), float(u[index])
     beside_edge = index in (1, len(u) - 2)
-    ratio = EDGE_UNEVEN if beside_edge else unevenness(around, times)
+    ratio = EDGE_UNEVEN if beside_edge else bends.unevenness(times) if bends else UNEVEN
     powers = EDGE_POWERS if beside_edge else POWERS if ratio < UNEVEN else (CORNER, *POWERS)
     drops = curve[index - 1] - curve[index], curve[index + 1] - curve[index]
     found = [
@@ -221,24 +268,21 @@ def power_place(x: np.ndarray, drops: tuple[float, float], power: float, ratio: 
     return float(at[k] + (mismatch[k] / step if step > 0 else 0.5) * (at[k + 1] - at[k]))
 
 
-@dataclass(frozen=True)
-class BrokenPowerLaw:
-    """place: where it turns, in u; p_value: how probable a worse fit is if the curve is one; curve: its values at u."""
+def broken_power_law_place(
+    u: np.ndarray, curve: np.ndarray, variance: np.ndarray, degrees: int
+) -> tuple[float, float] | None:
+    """Where a smoothly broken power law through the curve is lowest, the parametric alternative to interpolation.
 
-    place: float
-    p_value: float
-    curve: np.ndarray
+    Least squares of y = a + b x^-p (1 + (x/x0)^(1/f))^((p+q)f) with b, p, q, f > 0, over u = log x. It falls like x^-p,
+    rises like x^q beyond the break, and is lowest at log x = log x0 + f log(p/q). One break of the smoothly broken
+    power law of Caballero et al., "Broken neural scaling laws" (2022), eq. 1, with the two exponents bounded such that
+    it turns; a and b are solved linearly inside, the four others by bounded least squares.
 
+    u: (points,), the logarithm of x.
+    curve, variance: (points,), the values and their variance, the latter known with `degrees` degrees of freedom.
 
-def fit_broken_power_law(u: np.ndarray, curve: np.ndarray, variance: np.ndarray, degrees: int) -> BrokenPowerLaw | None:
-    """Least squares of y = a + b x^-p (1 + (x/x0)^(1/f))^((p+q)f) with b, p, q, f > 0, over u = log x.
-
-    It falls like x^-p, rises like x^q beyond the break, and turns at log x = log x0 + f log(p/q). One break of the
-    smoothly broken power law of Caballero et al., "Broken neural scaling laws" (2022), eq. 1, with the two exponents
-    bounded such that it turns; a and b are solved linearly inside, the four others by bounded least squares.
-
-    u, curve, variance: (points,), variance that of the curve's values, estimated with `degrees` degrees of freedom.
-    None with fewer than 20 points, where the fit does not converge, or where its turn lies outside the grid.
+    (place in u, probability of a worse fit if the curve is one). None with fewer than 20 points, where the fit does not
+    converge, or where its minimum lies outside the grid.
     """
     from scipy.optimize import least_squares
     from scipy.special import fdtrc
@@ -250,33 +294,22 @@ def fit_broken_power_law(u: np.ndarray, curve: np.ndarray, variance: np.ndarray,
     weight = 1 / np.sqrt(variance)
     lowest = float(t[np.argmin(curve)])
 
-    def shape(theta: np.ndarray) -> np.ndarray:
-        fall, rise, soft, turn = np.exp(theta[0]), np.exp(theta[1]), np.exp(theta[2]), theta[3]
-        at = turn - soft * (theta[0] - theta[1])  # the break that puts the turn at `turn`
+    def residuals(theta: np.ndarray) -> np.ndarray:
+        fall, rise, soft, place = np.exp(theta[0]), np.exp(theta[1]), np.exp(theta[2]), theta[3]
+        at = place - soft * (theta[0] - theta[1])  # the break that puts the minimum at `place`
         exponent = -fall * t + (fall + rise) * soft * np.logaddexp(0, (t - at) / soft)
-        return np.asarray(np.exp(np.clip(exponent - exponent.min(), 0, 50)))
-
-    def fitted(theta: np.ndarray) -> np.ndarray:
-        design = np.stack([np.ones(points), shape(theta)], axis=1) * weight[:, None]
+        shape = np.exp(np.clip(exponent - exponent.min(), 0, 50))
+        design = np.stack([np.ones(points), shape], axis=1) * weight[:, None]
         (level, size), *_ = np.linalg.lstsq(design, curve * weight, rcond=None)
         if size < 0:  # b > 0: else the best that is allowed is a constant
             level, size = float(np.average(curve, weights=weight**2)), 0.0
-        return np.asarray(level + size * shape(theta))
+        return np.asarray((level + size * shape - curve) * weight)
 
-    best = None
     bounds = [np.append(np.log([1e-3] * 3), 0.0), np.append(np.log([60.0, 60.0, 3.0]), 1.0)]
-    for fall, rise, soft in STARTS:
-        start = [*np.log([fall, rise, soft]), min(max(lowest, 1e-3), 1 - 1e-3)]
-        found = least_squares(
-            lambda theta: (fitted(theta) - curve) * weight, start, bounds=bounds, max_nfev=60, diff_step=1e-5
-        )
-        if best is None or found.cost < best.cost:
-            best = found
-    if best is None or not 0 < best.x[3] < 1:
+    starts = [[*np.log(start), min(max(lowest, 1e-3), 1 - 1e-3)] for start in LAW_STARTS]
+    every = [least_squares(residuals, start, bounds=bounds, max_nfev=60, diff_step=1e-5) for start in starts]
+    best = min(every, key=lambda found: found.cost)
+    if not 0 < best.x[3] < 1:
         return None
     left = points - 6
-    return BrokenPowerLaw(
-        place=float(u[0] + best.x[3] * (u[-1] - u[0])),
-        p_value=float(fdtrc(left, degrees, 2 * best.cost / left)),
-        curve=fitted(best.x),
-    )
+    return float(u[0] + best.x[3] * (u[-1] - u[0])), float(fdtrc(left, degrees, 2 * best.cost / left))

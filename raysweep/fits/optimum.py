@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.draws import decades, draw_curves, even_in_log, repeated, usable
-from raysweep.fits.extremum import Extremum, edge_slopes, find_extremum, in_units_of_x
+from raysweep.fits.draws import Axis, check_options, decades, draw_curves, even_in_log, repeated, usable
+from raysweep.fits.extremum import Extremum, edge_slopes, extremum_along, in_units_of_x
 from raysweep.fits.result import Fit, Status, overall
-from raysweep.fits.sample_size import more_columns
+from raysweep.fits.sample_size import advice_columns
 from raysweep.fits.statistics import two_way_anova
 
 if TYPE_CHECKING:
@@ -24,10 +24,13 @@ ABOVE_NOISE = 10.0  # heights below this many noise standard deviations are take
 
 @dataclass(frozen=True)
 class Optimum:
-    """One slice: the turn in the units of the rate, and the lowest rate at which most draws diverged (inf if none)."""
+    """One slice.
 
-    turn: Extremum
-    diverged_from: float
+    extremum: in the units of the rate.
+    points, draws: how many rates and draws entered.
+    """
+
+    extremum: Extremum
     points: int
     draws: int
 
@@ -44,28 +47,34 @@ def fit_optimum(
     exact: bool = False,
     logarithmic: bool | None = None,
 ) -> Fit:
-    """The rate `lr` at which the mean over draws of `y` is lowest (turn="max": highest), one per value of `by`.
+    """The rate at which the mean over draws of a metric is lowest (or highest), one per slice.
 
-    frame: one row per (slice, lr, draw), other columns are ignored. by: a column, several, or None for one slice. Only
-    rows that are ok (if there is a `status` column) with a finite value enter. A rate at which most draws diverged
-    (status diverged, or no finite value) bounds the grid: no row at or above it enters, and `.table.diverged_from`
-    says where that is (inf if nowhere). Works in log lr if `logarithmic`, or where that is None if `in_log` guesses so,
-    else in lr itself; a cliff towards divergence is flattened by a monotone map
-    (THEORY §7: no parabola through an asymmetric U), which moves no minimum. level: of each slice's interval; the
-    table also has low_simultaneous and high_simultaneous for all slices at once (Bonferroni). exact: no noise.
+    frame: one row per (slice, lr, draw), other columns are ignored. Only rows that are ok (if there is a `status`
+        column) with a finite value enter. A rate at which most draws diverged (status diverged, or no finite value)
+        bounds the grid: no row at or above it enters, and `.table.diverged_from` says where that is (inf if nowhere).
+    lr, y, seed: the columns of the rate, the metric and the draw.
+    by: the column of the slices, several, or None for one slice.
+    level: of each slice's interval; the table also has low_simultaneous and high_simultaneous for all slices at once
+        (Bonferroni).
+    turn: min or max.
+    exact: the values carry no noise, one draw is enough.
+    logarithmic: whether the rate is read in log; if None, as `in_log` guesses.
 
     located: the curve clearly falls before and rises after. censored_low / censored_high: the optimum lies at or
     beyond that edge of the grid, or cannot be told from it; `low` or `high` is what is known. monotone: the same
     bounds, but the curve does not flatten towards the edge at all. undetermined: fewer than 5 rates, fewer than 2
-    draws, or neither a clear fall nor a clear rise. Raises ValueError for an unknown column, level or turn, for a rate
-    that is not finite, and for one that has no logarithm if `logarithmic`.
+    draws, or neither a clear fall nor a clear rise.
+
+    The interval is made as `fit_inflection` makes it. A cliff towards divergence is flattened by a monotone map, which
+    moves no minimum (THEORY §7: no parabola through an asymmetric U); the interval then holds with and without the map.
+    How often it holds the truth is measured in COVERAGE.md.
+
+    Raises ValueError for an unknown column, level or turn, for a rate that is not finite, and for one that has no
+    logarithm if `logarithmic`.
     """
     import pandas as pd
 
-    if not 0 < level < 1:
-        raise ValueError(f"level: expected a number between 0 and 1, got {level!r}")
-    if turn not in ("min", "max"):
-        raise ValueError(f"turn: expected min or max, got {turn!r}")
+    check_options(level, turn)
     keys = [] if by is None else [by] if isinstance(by, str) else list(by)
     frame = frame.reset_index(drop=True)
     rows, dropped = usable(frame, y, [lr, seed, *keys])
@@ -75,28 +84,28 @@ def fit_optimum(
     if not usable_rates.all():
         wanted = "rates above 0" if logarithmic else "finite values"
         raise ValueError(f"{lr}: expected {wanted}, got {rates[~usable_rates][0]:g}")
-    notes = []
-    twice = repeated(rows, [lr, seed, *keys])
-    if twice:
-        notes.append(f"{twice} rows repeat a draw at the same point; each such draw enters with its mean")
+    notes = repeated(rows, [lr, seed, *keys])
     bad = diverged(frame, y)
     slices = list(frame.groupby(keys, sort=True, dropna=False)) if keys else [((), frame)]
     strict = 1 - (1 - level) / max(len(slices), 1)
     lines, used = [], 0
+
+    def find(inside: pd.DataFrame, level: float, limit: float, advise: bool) -> Optimum:
+        return find_optimum(inside, lr, y, seed, level, turn, exact, limit, logarithmic, advise)
+
     for values, part in slices:
         limit = divergence(part[lr].to_numpy(float), bad[part.index])
         inside = rows.loc[part.index.intersection(rows.index)]
         inside = inside[inside[lr] < limit]
         used += len(inside)
-        found = find_optimum(inside, lr, y, seed, level, turn, exact, limit, logarithmic, advise=True)
-        wide = found
-        if len(slices) > 1 and found.turn.status == Status.LOCATED:
-            wide = find_optimum(inside, lr, y, seed, strict, turn, exact, limit, logarithmic)
+        found = wide = find(inside, level, limit, advise=True)
+        if len(slices) > 1 and found.extremum.status == Status.LOCATED:
+            wide = find(inside, strict, limit, advise=False)
         partly = part.loc[bad[part.index] & (part[lr] < limit), lr]
-        lines.append({**dict(zip(keys, values, strict=True)), **line(found, wide, partly, turn)})
-    nothing = find_optimum(rows[:0], lr, y, seed, level, turn, exact, float("inf"), logarithmic)
-    shape = {**dict.fromkeys(keys, np.nan), **line(nothing, nothing, frame[lr][:0], turn)}  # where no slice gives one
-    table = pd.DataFrame(lines, columns=list(shape))
+        lines.append({**dict(zip(keys, values, strict=True)), **line(found, wide, limit, partly, turn)})
+    nothing = find(rows[:0], level, np.inf, advise=False)
+    columns = [*keys, *line(nothing, nothing, np.inf, frame[lr][:0], turn)]  # also where no slice gives them
+    table = pd.DataFrame(lines, columns=columns)
     if len(rows) > used:
         dropped["at or above a rate at which most draws diverged"] = len(rows) - used
     notes += [note for note in table["note"].unique() if note]
@@ -156,32 +165,30 @@ def find_optimum(
     logarithmic: bool,
     advise: bool = False,
 ) -> Optimum:
-    """The optimum of the usable rows of one slice, all of rates below `limit`."""
-    curves = draw_curves(rows, lr, y, seed)
-    values = curves.values if turn == "min" else -curves.values
+    """The optimum of the usable rows of one slice, all of rates below `limit`; the rest as in `fit_optimum`."""
+    curves = draw_curves(rows, lr, y, seed, turn)
+    values = curves.values
     if not len(curves.x):
-        return Optimum(Extremum(note="no usable rows"), limit, 0, 0)
-    first = float(curves.x[0])
-    u = np.log(curves.x / first) if logarithmic else curves.x
-    flattened = without_cliffs(values)
-    found = find_extremum(u, flattened, level, exact, advise, logarithmic=False)
+        return Optimum(Extremum(note="no usable rows"), 0, 0)
+    axis = Axis(logarithmic, float(curves.x[0]))
+    u, flattened = axis.coordinate(curves.x), without_cliffs(values)
+    found = extremum_along(u, flattened, level, exact, advise)
     if flattened is not values and found.status == Status.LOCATED:
         # flattening one side hides how uneven the two are, from which the interval learns what the grid leaves open
-        steep = find_extremum(u, values, level, exact, logarithmic=False)
+        steep = extremum_along(u, values, level, exact)
         if steep.status == Status.LOCATED:
             spread = max(found.method_spread, steep.method_spread, abs(found.estimate - steep.estimate))
             found = replace(
                 found, low=min(found.low, steep.low), high=max(found.high, steep.high), method_spread=spread
             )
-    if logarithmic:
-        method = found.method + ("" if found.method == "none" else f", in log {lr}")
-        found = replace(in_units_of_x(found, first), method=method)
+    found = in_units_of_x(found, axis, lr)
+    beyond = Status.CENSORED_HIGH if found.high == np.inf else Status.CENSORED_LOW
     if found.status == Status.MONOTONE and (flattens(u, values, found.high == np.inf) or np.isfinite(limit)):
         # it heads for an optimum beyond the edge; and a fall that ends in divergence does turn
-        found = replace(found, status=Status.CENSORED_HIGH if found.high == np.inf else Status.CENSORED_LOW)
+        found = replace(found, status=beyond)
     if np.isfinite(limit) and found.status == Status.CENSORED_HIGH:
         found = replace(found, note="best towards the rate at which most draws diverge")
-    return Optimum(found, limit, len(curves.x), len(values))
+    return Optimum(found, len(curves.x), len(values))
 
 
 def flattens(u: np.ndarray, values: np.ndarray, upwards: bool) -> bool:
@@ -212,16 +219,21 @@ def without_cliffs(values: np.ndarray) -> np.ndarray:
     far = height > size
     if not size > 0 or not far.any():
         return values
-    bent, slope = np.where(far, size * (1 + np.log(np.where(far, height, size) / size)), height), np.ones(points)
+    flattened, slope = np.where(far, size * (1 + np.log(np.where(far, height, size) / size)), height), np.ones(points)
     keep = np.divide(bottom, noise, out=np.ones(points), where=noise > bottom)
     slope[far] = np.maximum(size / height[far], keep[far])
     level = np.nanmean(values - fit.curve - fit.residual, axis=1, keepdims=True)  # each draw's own, which is kept
-    return np.asarray(fit.curve.min() + bent + level + slope * fit.residual)
+    return np.asarray(fit.curve.min() + flattened + level + slope * fit.residual)
 
 
-def line(found: Optimum, wide: Optimum, partly: pd.Series, turn: str) -> dict[str, Any]:
-    """One slice as a row of the table."""
-    one, note = found.turn, found.turn.note
+def line(found: Optimum, wide: Optimum, limit: float, partly: pd.Series, turn: str) -> dict[str, Any]:
+    """One slice as a row of the table.
+
+    found, wide: at the level of the slice and at that of all slices at once.
+    limit: the lowest rate at which most draws diverged, inf if there is none.
+    partly: the rates below it of rows that diverged.
+    """
+    one, note = found.extremum, found.extremum.note
     if len(partly) and one.status == Status.LOCATED and one.high >= partly.min():
         note = "; ".join([*([note] if note else []), "some draws diverged within the interval and are missing there"])
     return {
@@ -229,14 +241,14 @@ def line(found: Optimum, wide: Optimum, partly: pd.Series, turn: str) -> dict[st
         "low": one.low,
         "high": one.high,
         "status": one.status,
-        "low_simultaneous": wide.turn.low,
-        "high_simultaneous": wide.turn.high,
+        "low_simultaneous": wide.extremum.low,
+        "high_simultaneous": wide.extremum.high,
         "method_spread": one.method_spread,
-        "diverged_from": found.diverged_from,
+        "diverged_from": limit,
         "points": found.points,
         "draws": found.draws,
         "turn": turn,
         "method": one.method,
         "note": note,
-        **more_columns(one.more),
+        **advice_columns(one.advice),
     }

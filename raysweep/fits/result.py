@@ -13,13 +13,18 @@ if TYPE_CHECKING:
 
 
 class Status(StrEnum):
-    """What a fit can say of a place: see `Fit.status`."""
+    """What a fit can say of a place."""
 
     LOCATED = "located"
+    """It lies in the interval."""
     CENSORED_LOW = "censored_low"
+    """It lies at or below the lower edge of the grid, or cannot be told from it: `high` is what is known."""
     CENSORED_HIGH = "censored_high"
+    """The same at the upper edge: `low` is what is known."""
     MONOTONE = "monotone"
+    """The curve does not turn on the grid and shows no sign of it; the bounds are those of a censored place."""
     UNDETERMINED = "undetermined"
+    """The data do not say."""
 
 
 EXACT = "exact values"
@@ -28,26 +33,28 @@ EXACT = "exact values"
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The place of a zero line or of a turning point, with its interval, in the units of x.
+    """The place of a zero line or of an extremum, with its interval.
 
-    status: located; censored_low / censored_high (at or beyond that edge of the grid: the known bound is finite, the
-        other infinite); monotone (no turn on the grid, and no sign of one); undetermined (the data do not say).
-    estimate, low, high: NaN where there is nothing to say. With several slices `status` is located if any slice is,
-        estimate is the median over the located slices, and low..high spans their intervals: the table has the answer.
-    method_spread: difference between the interpolations; the interval is already widened by it. With several slices the
-        largest.
-    level: of the interval in one slice (pointwise); `.table` also carries low_simultaneous and high_simultaneous, which
-        hold for all slices at once, where there are slices.
-    points, draws, rows: different x values, different draws and rows that entered; dropped: why and how many rows did
-    not enter.
-        A row with a status other than ok, or with no number, never enters.
-    scale: the scale of the values (linear, asinh, sign; "mixed" where slices differ).
-    table: one row per slice. crossings: one row per sign change (boundary fits; empty otherwise).
+    kind: boundary, inflection or optimum.
+    status: see `Status`. With several slices located if any slice is.
+    estimate: in the units of x; NaN unless located. With several slices the median over the located ones.
+    low, high: the interval, in the units of x; infinite on a side that is open, NaN where there is nothing to say. With
+        several slices they span the intervals of the located ones: the table has the answer.
+    method_spread: difference between the interpolations, in the units of x; the interval is already widened by it. With
+        several slices the largest.
+    level: of the interval in one slice (pointwise). Where there are slices, `table` also has low_simultaneous and
+        high_simultaneous, which hold for all slices at once (Bonferroni).
+    points, draws, rows: different x values, different draws and rows that entered.
+    dropped: how many rows did not enter, by reason. A row with a status other than ok, or with no number, never does.
+    scale: the scale of the values (linear, asinh or sign; mixed where slices differ).
+    method: how the interval was made.
+    table: one row per slice.
+    crossings: one row per sign change (boundary fits; empty otherwise).
     notes: whatever a reader must know about how the numbers came about.
     """
 
     kind: str
-    status: str
+    status: Status
     estimate: float
     low: float
     high: float
@@ -65,26 +72,14 @@ class Fit:
 
 
 def overall(table: pd.DataFrame) -> dict[str, Any]:
-    """Status, estimate and interval of a whole table: of its one slice, or spanning the located ones."""
+    """Status, estimate, interval and method spread of a whole table: of its one slice, or spanning the located ones."""
+    names = ("estimate", "low", "high", "method_spread")
+    if len(table) == 1:
+        return {"status": Status(table["status"].iloc[0])} | {name: float(table[name].iloc[0]) for name in names}
     found = table[table["status"] == Status.LOCATED]
-    if len(table) == 1 or not len(found):
-        statuses = [
-            word
-            for word in (Status.CENSORED_LOW, Status.CENSORED_HIGH)
-            if len(table) and (table["status"] == word).all()
-        ]
-        first = table.iloc[0] if len(table) == 1 else None
-        return {
-            "status": str(first["status"]) if first is not None else (statuses or [Status.UNDETERMINED])[0],
-            "estimate": float(first["estimate"]) if first is not None else np.nan,
-            "low": float(first["low"]) if first is not None else np.nan,
-            "high": float(first["high"]) if first is not None else np.nan,
-            "method_spread": float(first["method_spread"]) if first is not None else np.nan,
-        }
-    return {
-        "status": Status.LOCATED,
-        "estimate": float(found["estimate"].median()),
-        "low": float(found["low"].min()),
-        "high": float(found["high"].max()),
-        "method_spread": float(found["method_spread"].max()),
-    }
+    if len(found):
+        ends = (found["estimate"].median(), found["low"].min(), found["high"].max(), found["method_spread"].max())
+        return {"status": Status.LOCATED} | dict(zip(names, map(float, ends), strict=True))
+    every = set(table["status"])
+    censored = every in ({Status.CENSORED_LOW}, {Status.CENSORED_HIGH})
+    return {"status": Status(every.pop()) if censored else Status.UNDETERMINED} | dict.fromkeys(names, np.nan)

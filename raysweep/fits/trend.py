@@ -13,6 +13,7 @@ from raysweep.fits.statistics import (
     ROUNDING,
     Anova,
     independent_points,
+    noiseless,
     rises_by_chance,
     rising_chances,
     smooth_within_draws,
@@ -25,34 +26,37 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RISES, FALLS, UNCLEAR, UNTESTED, SAME = "rises", "falls", "no clear trend", "not tested", "does not change"
-FEWEST_POINTS = 3
-MAY_DIFFER = 0.25
+PER_DRAW, POOLED = "per draw: Student's t on each draw's slope", "additive: pooled variance, draw effect removed"
+FEWEST_POINTS = 3  # two always lie on a line
+MAY_DIFFER = 0.25  # draws' slopes are taken to differ from this p-value down: late, since few draws show little
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Trend:
-    """slope: of the mean over draws, by least squares, per unit of x or (logarithmic) per factor of ten; low, high: its
-    interval.
+    """How the mean over draws runs over an axis. NaN where there is nothing to say.
 
-    Each p-value is how probable what was seen, or more, is at most if something else were true; a small one speaks for
-    what follows. p_value (two-sided, if there is no slope): there is a trend. p_against (if the curve never goes
-    against the slope between two points): it does, somewhere. p_along: likewise with the slope. p_throughout (if some
-    step between neighbouring points does not go the slope's way): all do. NaN where there is nothing to say.
-
+    slope, low, high: by least squares, per unit of x or (logarithmic) per factor of ten, with its interval.
+    p_value, p_against, p_along, p_throughout: each is how probable what was seen, or more, is at most if something else
+        were true; a small one speaks for what follows. p_value (two-sided, if there is no slope): there is a trend.
+        p_against (if the curve never goes against the slope between two points): it does, somewhere. p_along: likewise
+        with the slope. p_throughout (if some step between neighbouring points does not go the slope's way): all do.
+    logarithmic: whether x is read in log.
+    points, draws: how many entered.
+    method, note: how the slope's error was made; why nothing is said.
     move, back: the largest change of the mean curve with the slope and against it (0 or more), from one x to another.
     """
 
-    slope: float
-    low: float
-    high: float
-    p_value: float
-    p_against: float
-    p_along: float
-    p_throughout: float
+    slope: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    p_value: float = np.nan
+    p_against: float = np.nan
+    p_along: float = np.nan
+    p_throughout: float = np.nan
     logarithmic: bool
     points: int
     draws: int
-    method: str
+    method: str = "none"
     note: str = ""
     move: float = np.nan
     move_from: float = np.nan
@@ -81,15 +85,14 @@ def fit_trend(
     at, values = curves.x[use], curves.values[:, use]
     values = values[np.isfinite(values).any(axis=1)]
     draws, points = values.shape
-    nan = float("nan")
-    nothing = Trend(nan, nan, nan, nan, nan, nan, nan, logarithmic, points, draws, "none")
+    nothing = Trend(logarithmic=logarithmic, points=points, draws=draws)
     if points < FEWEST_POINTS or draws < 2:
         return replace(nothing, note=f"{points} points and {draws} draws: too few")
     fit = two_way_anova(values)
     if fit.degrees < 1:
         return replace(nothing, note="no two draws share two values of x: nothing tells noise from curve")
     u = np.log10(at) if logarithmic else at
-    if without_noise(values, fit):
+    if noiseless(values, fit):
         return exact_trend(nothing, at, u, fit.curve)
     slope, error, degrees, smooth = slope_of_mean(u, values, fit)
     sign = -1.0 if slope < 0 else 1.0
@@ -103,16 +106,9 @@ def fit_trend(
         p_against=some_change(values, fit, -sign, smooth),
         p_along=some_change(values, fit, sign, smooth),
         p_throughout=every_step(values, sign),
-        method="per draw: Student's t on each draw's slope"
-        if smooth
-        else "additive: pooled variance, draw effect removed",
+        method=PER_DRAW if smooth else POOLED,
         **moves(at, fit.curve, sign),
     )
-
-
-def without_noise(values: np.ndarray, fit: Anova) -> bool:
-    """Whether draws differ by a constant at most."""
-    return not fit.variance > ROUNDING**2 * float(np.nanmax(np.abs(values))) ** 2
 
 
 def exact_trend(nothing: Trend, at: np.ndarray, u: np.ndarray, curve: np.ndarray) -> Trend:

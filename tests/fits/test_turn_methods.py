@@ -8,8 +8,9 @@ import pytest
 
 from benchmarks.curves import sample
 from raysweep.fits.extremum import find_extremum
-from raysweep.fits.extremum_interval import fit_broken_power_law
-from raysweep.fits.sample_size import More, halving_words, more_for_half
+from raysweep.fits.extremum_interval import ExtremumInterval, broken_power_law_place
+from raysweep.fits.sample_size import Advice, advice_words, sample_size_advice
+from raysweep.fits.statistics import two_way_anova
 from raysweep.reporting import fit_inflection, fit_optimum
 
 
@@ -30,9 +31,9 @@ def test_a_broken_power_law_is_found_again(fall: float, rise: float, soft: float
     found = []
     for _ in range(12):
         curve = power_law(x, fall, rise, soft, at) + 0.005 * rng.standard_normal(25)
-        law = fit_broken_power_law(np.log(x), curve, np.full(25, 0.005**2), 100)
+        law = broken_power_law_place(np.log(x), curve, np.full(25, 0.005**2), 100)
         assert law is not None
-        found.append((law.place, law.p_value))
+        found.append(law)
     places, chances = np.array(found).T
     assert abs(places.mean() - truth) < 3 * places.std(ddof=1) / np.sqrt(12) + 0.02
     assert (chances > 0.01).mean() > 0.8  # it fits what it is, so the p-value is rarely small
@@ -40,11 +41,11 @@ def test_a_broken_power_law_is_found_again(fall: float, rise: float, soft: float
 
 def test_it_is_offered_from_20_points_on_and_rejected_where_the_curve_is_something_else() -> None:
     u = np.linspace(0, 5, 19)
-    assert fit_broken_power_law(u, (u - 2) ** 2, np.full(19, 1e-4), 50) is None
+    assert broken_power_law_place(u, (u - 2) ** 2, np.full(19, 1e-4), 50) is None
     u = np.linspace(0, 5, 30)
     stairs = np.abs(u - 2.5) + 0.3 * np.sin(6 * u)
-    law = fit_broken_power_law(u, stairs, np.full(30, 1e-4), 50)
-    assert law is None or law.p_value < 1e-3
+    law = broken_power_law_place(u, stairs, np.full(30, 1e-4), 50)
+    assert law is None or law[1] < 1e-3
     rng = np.random.default_rng(3)
     few = sample("broken power law", 0.44, 13, 5, 0.02, "independent", rng)
     many = sample("broken power law", 0.44, 25, 5, 0.02, "independent", rng)
@@ -97,26 +98,33 @@ def test_doing_what_the_advice_says_halves_the_interval() -> None:
 
 @pytest.mark.parametrize("rounding", [-1e-13, 0.0, 1e-13])
 def test_what_only_the_grid_leaves_open_is_halved_by_points_whatever_the_last_digit_says(rounding: float) -> None:
-    more = more_for_half(
-        np.arange(7.0), 3, 12, 1.6 - rounding, (2.4, 4.0), lambda times: (2.4, 4.0), lambda times: (2.9, 3.1), 4.0
-    )
-    assert more == More(12, 2, 2.0, 4.0, True)
+    class OpenGrid(ExtremumInterval):
+        def noise(self, times: float = 1.0) -> tuple[float, float]:
+            return 2.9, 3.1
+
+        def grid(self, times: float = 1.0) -> tuple[float, float, bool]:
+            return 2.4, 4.0, False
+
+    u = np.arange(7.0)
+    values = np.tile((u - 3) ** 2, (12, 1))
+    interval = OpenGrid(u, values, two_way_anova(values), False, 0.95, (2.9, 3.1))
+    assert sample_size_advice(interval, 1.6 - rounding) == Advice(12, 2, 2.0, 4.0, True)
 
 
 def test_the_advice_in_words() -> None:
     nothing = float("nan")
 
-    def words(more: More) -> str:
-        return halving_words(4, more, "length", lambda value: f"{value:g}")
+    def words(advice: Advice) -> str:
+        return advice_words(4, advice, "length", lambda value: f"{value:g}")
 
-    assert words(More(16, 0, nothing, nothing, True)) == "4 times the draws (12 more) would halve it"
-    assert words(More(4, 2, 3.0, 12.0, True)) == (
+    assert words(Advice(16, 0, nothing, nothing, True)) == "4 times the draws (12 more) would halve it"
+    assert words(Advice(4, 2, 3.0, 12.0, True)) == (
         "more draws would not halve it, 2 more values of length between 3 and 12 would"
     )
-    assert words(More(8, 2, 3.0, 12.0, True)) == (
+    assert words(Advice(8, 2, 3.0, 12.0, True)) == (
         "2 more values of length between 3 and 12 and 2 times the draws (4 more) would halve it"
     )
-    assert words(More(4, 2, 3.0, 12.0, False)).startswith("more draws alone would not halve it")
+    assert words(Advice(4, 2, 3.0, 12.0, False)).startswith("more draws alone would not halve it")
 
 
 def test_a_length_of_0_stays_outside_and_octaves_are_read_in_log() -> None:

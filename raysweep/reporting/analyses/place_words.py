@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.result import Status
-from raysweep.fits.sample_size import More, halving_words
+from raysweep.fits.sample_size import Advice, advice_words
 from raysweep.reporting.analyses.movement import movement_words
 from raysweep.reporting.analyses.section import Drawing
 from raysweep.reporting.figures.places import places_figure
@@ -106,7 +106,7 @@ def halving(whole: pd.DataFrame, x: str, workload: Workload) -> list[str]:
 
 def advice(row: Mapping[str, Any], x: str, workload: Workload) -> str:
     """What would halve one setting's interval, in words."""
-    more = More(
+    wanted = Advice(
         int(row["draws_to_halve"]),
         int(row["points_to_halve"]),
         row["points_from"],
@@ -114,7 +114,7 @@ def advice(row: Mapping[str, Any], x: str, workload: Workload) -> str:
         bool(row["halved"]),
     )
     unit = unit_of(x, workload)
-    return halving_words(int(row["draws"]), more, plain(x), lambda value: f"{number(value, 3)}{unit}")
+    return advice_words(int(row["draws"]), wanted, plain(x), lambda value: f"{number(value, 3)}{unit}")
 
 
 def advice_cell(row: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.at_best_lr import change_word
-from raysweep.fits.regime import CONSTANT, FLAT, NO_CASE, QUICK, QUICKLY, SLOWLY, VERDICTS, Regime, case_of
+from raysweep.fits.regime import FLAT, QUICK, Regime, Verdict, case_of
 from raysweep.fits.result import Status
 from raysweep.fits.sample_size import draws_to_halve
 from raysweep.reporting.analyses.movement import movement, movement_words
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-LOSSES = {  # what each case of O §3.4.2 is known by
-    QUICKLY: "both losses improve",
-    SLOWLY: "the in-domain loss improves, the pretraining loss degrades",
-    CONSTANT: "both losses degrade in the end",
-    NO_CASE: "the in-domain loss degrades, the pretraining loss improves",
-    Status.UNDETERMINED: "one of the losses shows neither",
+LOSSES: dict[str, str] = {  # what each case of O §3.4.2 is known by
+    Verdict.QUICKLY: "both losses improve",
+    Verdict.SLOWLY: "the in-domain loss improves, the pretraining loss degrades",
+    Verdict.CONSTANT: "both losses degrade in the end",
+    Verdict.NO_CASE: "the in-domain loss degrades, the pretraining loss improves",
+    Verdict.UNDETERMINED: "one of the losses shows neither",
 }
 
 
@@ -84,13 +84,13 @@ def headline(
             text += f", {plain(other)} {tuned_words(one.beside[other].over_length, length, workload)}"
         return text
     words = [one.verdict for _, one in answers]
-    text = f"{what}: " + ", ".join(f"{word} in {words.count(word)}" for word in VERDICTS if word in words)
-    decreasing = sum(one.verdict == Status.UNDETERMINED and one.high < 0 for _, one in answers)
+    text = f"{what}: " + ", ".join(f"{word} in {words.count(word)}" for word in Verdict if word in words)
+    decreasing = sum(one.verdict == Verdict.UNDETERMINED and one.high < 0 for _, one in answers)
     if decreasing:
-        text += f" ({'all' if decreasing == words.count(Status.UNDETERMINED) else decreasing} of these decreasing)"
+        text += f" ({'all' if decreasing == words.count(Verdict.UNDETERMINED) else decreasing} of these decreasing)"
     text += f" of {counted(len(answers), 'setting')}"
     notes = [one.note for _, one in answers if one.note]
-    if notes and words.count(Status.UNDETERMINED) == len(words):
+    if notes and words.count(Verdict.UNDETERMINED) == len(words):
         text += f" ({max(set(notes), key=notes.count)})"
     slopes = [one.slope for _, one in answers if np.isfinite(one.slope)]
     if len(slopes) == 1:
