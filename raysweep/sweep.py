@@ -22,7 +22,7 @@ from raysweep.phrases import command, counted
 from raysweep.plan.cells import Cells, enumerate_cells
 from raysweep.space import space_files
 from raysweep.space.schema import Space, plain_name
-from raysweep.storage import paths
+from raysweep.storage import copies, paths
 from raysweep.storage.files import why_not_writable
 from raysweep.storage.paths import AnyPath
 from raysweep.tracking import grouping, session
@@ -147,7 +147,7 @@ def report(
     names = ", ".join(labels)
     idle = [f"{label}: no row is there yet." for label, table in zip(labels, tables, strict=True) if table.empty]
     notes = [*idle, *_caveats(sweeps), *_stages(sweeps, labels)]
-    with paths.workplace(folder) as room:
+    with copies.workplace(folder) as room:
         written = write_report(frame, spaces[0], room, sweep=names, notes=notes, further=spaces[1:], on_step=on_step)
     files = [folder / Path(str(path)).relative_to(room).as_posix() for path in written.files]
     return replace(written, directory=folder, files=files)

@@ -21,7 +21,7 @@ import raysweep
 from raysweep.errors import InputError
 from raysweep.stages import checkpoints
 from raysweep.stages.store import Store
-from raysweep.stages.store_format import Damaged, seal
+from raysweep.storage.sealed import Damaged, seal
 
 Call = Callable[..., Outcome]
 

@@ -16,10 +16,11 @@ from raysweep import terminal
 from raysweep.commands import live, mirror_status
 from raysweep.driver import driver, stored_stages
 from raysweep.errors import InputError, as_typed
-from raysweep.ledger import segments, sweep_record
+from raysweep.ledger import sweep_record
 from raysweep.plan.cells import enumerate_cells
 from raysweep.storage import driver_lock
 from raysweep.storage.paths import AnyPath
+from raysweep.storage.sealed import encode
 from raysweep.sweep import Sweep
 from raysweep.tracking import session
 from raysweep.trial import threads
@@ -170,7 +171,7 @@ def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
             stored_stages.user(found.record),
         )
     parameters = {
-        name: segments.encode(value) if isinstance(value, float) else value
+        name: encode(value) if isinstance(value, float) else value
         for name, value in cells.parameters(matches[0]).items()
     }
     return {
@@ -178,7 +179,7 @@ def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
         "seed": chosen,
         "status": str(status[0]),
         "parameters": parameters,
-        "metrics": {name: segments.encode(float(values[0])) for name, values in metrics.items()},
+        "metrics": {name: encode(float(values[0])) for name, values in metrics.items()},
     }
 
 

@@ -10,9 +10,9 @@ from raysweep.stages import checkpoints, progress
 from raysweep.stages import prune as pruning
 from raysweep.stages.prune import Removal
 from raysweep.stages.store import SUPERSEDED, Store
-from raysweep.stages.store_format import Damaged
 from raysweep.storage import leases, paths
 from raysweep.storage.paths import AnyPath
+from raysweep.storage.sealed import Damaged
 
 FOLDER = "store"
 _DESCRIPTION = 100  # columns

@@ -27,6 +27,7 @@ from raysweep.plan.packs import Pack, Packing, make_packs
 from raysweep.plan.queue import PackQueue
 from raysweep.storage import driver_lock, files, paths, signs
 from raysweep.storage.paths import AnyPath
+from raysweep.storage.sealed import Damaged
 from raysweep.trial.pack import Job
 from raysweep.workloads.declaration import Workload
 
@@ -134,7 +135,7 @@ def compute(
         def on_segment(pack: Pack, path: AnyPath) -> None:
             try:
                 rows = segments.read_segment(path)
-            except (segments.Damaged, FileNotFoundError) as error:
+            except (Damaged, FileNotFoundError) as error:
                 raise Halted(
                     str(path.parent), f"{path.name} was written there and cannot be read back whole ({error})"
                 ) from None
@@ -182,7 +183,7 @@ def tidy(folder: AnyPath, still_ours: Callable[[], None], say: Callable[[str], N
     """Merge the ledger's segments where they are many; a ledger that cannot be tidied is as good as before."""
     try:
         compaction.compact(folder / sweep_record.LEDGER, still_ours)
-    except (OSError, segments.Damaged) as error:
+    except (OSError, Damaged) as error:
         say(f"the segments of the ledger are left as they are: {error}")
 
 

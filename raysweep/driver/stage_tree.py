@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -13,8 +12,9 @@ from raysweep.driver.state import PendingRows, State
 from raysweep.plan.identity import code_version
 from raysweep.plan.stages import stored_stages
 from raysweep.stages import progress
+from raysweep.stages.checkpoints import Record
 from raysweep.stages.store import Store
-from raysweep.stages.store_format import Damaged
+from raysweep.storage.sealed import Damaged
 from raysweep.workloads.declaration import Stage, Workload
 from raysweep.workloads.looks import one_look
 
@@ -45,7 +45,7 @@ class Tree:
     on_gpu: bool
     guessed: bool
     needed: set[str]
-    found: dict[str, dict[str, Any]]
+    found: dict[str, Record]
     older: set[str]
     reused: set[str]
     kinds: dict[tuple[str, ...], Kind] = field(default_factory=dict)
@@ -97,13 +97,13 @@ def build(state: State, work: PendingRows, store: Store, recompute: bool = False
     return tree
 
 
-def records(store: Store, stages: Iterable[str]) -> dict[str, dict[str, Any]]:
+def records(store: Store, stages: Iterable[str]) -> dict[str, Record]:
     """What the store says of those that are published, their weights unread."""
     looked = ((stage, store.look(stage)) for stage in sorted(set(stages).intersection(store.stages())))
     return {stage: record for stage, record in looked if record is not None}
 
 
-def of_other_code(workload: Workload, found: Mapping[str, Mapping[str, Any]]) -> set[str]:
+def of_other_code(workload: Workload, found: Mapping[str, Record]) -> set[str]:
     """Those of the published stages that were computed while the workload's source was another."""
     current = code_version(workload)
     return {stage for stage, record in found.items() if record["meta"].get("code_version", current) != current}

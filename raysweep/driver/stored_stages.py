@@ -13,10 +13,10 @@ from raysweep.errors import InputError, RaysweepError
 from raysweep.ledger import sweep_record
 from raysweep.ledger.sweep_record import Record
 from raysweep.stages.store import Store
-from raysweep.stages.store_format import Damaged
 from raysweep.storage import paths
+from raysweep.storage.folder import Folder
 from raysweep.storage.paths import AnyPath
-from raysweep.storage.store_files import open_files
+from raysweep.storage.sealed import Damaged
 from raysweep.workloads.declaration import Workload
 
 
@@ -44,7 +44,7 @@ def check_asked(url: str | None, workload: Workload, folder: AnyPath) -> None:
         return
     if not workload.stored:
         raise InputError("--store", f"workload {workload.name} leaves no stages to store; leave it out")
-    open_files(url)
+    Folder(url)
     if "://" in url:
         return
     place = Path(absolute(url)).resolve()

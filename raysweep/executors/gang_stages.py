@@ -21,8 +21,9 @@ import torch
 import torch.distributed as dist
 
 from raysweep.stages.store import Computed, Store
-from raysweep.stages.store_format import CHUNK, deserialize, pieces, seal, serialize, unseal
+from raysweep.stages.tensors import CHUNK, deserialize, pieces, serialize
 from raysweep.storage import leases
+from raysweep.storage.sealed import seal, unseal
 
 _AS_LONG_AS_IT_TAKES = timedelta(days=30)  # whether the first worker lives is known from Ray
 

@@ -2,7 +2,7 @@
 
 Only the driver that holds the sweep does this. A merged segment is published, and read back, before those that it
 replaces are removed, so wherever this ends the ledger holds every row: once, or twice with equal content, of which
-readers count one (ledger.py).
+readers count one (segments.py).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from raysweep.ledger import segments
 from raysweep.storage import files
 from raysweep.storage.paths import AnyPath
+from raysweep.storage.sealed import Damaged
 
 MORE_THAN = 100
 """Segments that are left as they are."""
@@ -47,14 +48,11 @@ def _merge(
 ) -> None:
     winners: dict[tuple[str, int], segments.Row] = {}
     for _, rows in parts:
-        for row in rows:
-            key = (row["cell"], row["seed"])
-            if key not in winners or row["attempt"] > winners[key]["attempt"]:
-                winners[key] = row
+        segments.enter(winners, rows)
     names = hashlib.sha256("\n".join(path.name for path, _ in parts).encode()).hexdigest()
     path = folder / f"{segments.MERGED}{number:06d}-{names[:16]}.jsonl"
     segments.write_segment(path, winners.values())
     if len(segments.read_segment(path)) != len(winners):  # or it raises Damaged: nothing is removed then
-        raise segments.Damaged(f"{path}: is not what was written there")
+        raise Damaged(f"{path}: is not what was written there")
     still_ours()
     files.remove([part for part, _ in parts])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import TYPE_CHECKING, Any
 
 from raysweep import workloads
 from raysweep.ledger import segments
 from raysweep.plan.cells import Cells
+from raysweep.storage import files
 from raysweep.storage.paths import AnyPath
+from raysweep.storage.sealed import encode
 
 if TYPE_CHECKING:
     import pandas
@@ -49,8 +52,6 @@ def frame(
 
 def dump(table: pandas.DataFrame, kind: str) -> bytes:
     """A table as csv, json (a list of objects; NaN is null, infinities are words) or parquet, in full precision."""
-    import io
-
     if kind == "csv":
         return table.to_csv(index=False, lineterminator="\n").encode()
     if kind == "json":
@@ -66,12 +67,10 @@ def dump(table: pandas.DataFrame, kind: str) -> bytes:
 
 def write(table: pandas.DataFrame, kind: str, path: AnyPath) -> None:
     """Put a table into a file, whole or not at all."""
-    from raysweep.storage import files
-
     files.replace(path, dump(table, kind))
 
 
 def _json(value: Any) -> Any:
     if isinstance(value, float):
-        return None if value != value else segments.encode(value)
+        return None if value != value else encode(value)
     return value

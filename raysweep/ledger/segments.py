@@ -12,28 +12,43 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from raysweep.storage import files
 from raysweep.storage.paths import AnyPath
-
-Row = dict[str, Any]
-"""cell, seed, status, attempt, seconds, code_version, metrics {name: float}; error (a traceback) if it failed."""
+from raysweep.storage.sealed import WORDS, Damaged, encode
 
 MERGED = "merged-"
 REQUESTS = 32  # to a bucket at a time, each of which takes some 20 ms
 LISTINGS = 20  # after which a segment that is listed but not there counts as damaged
 
-WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
+class Row(TypedDict):
+    """The result of one draw of one cell.
 
-class Damaged(Exception):
-    """A segment that does not agree with its trailer."""
+    cell: its id, a content hash
+    status: a word of workloads.declaration.Status
+    attempt: which try at this row it is, from 1 on
+    seconds: its share of the time that its pack took
+    error: the traceback, if it failed
+    pack, host, finished: where it was computed, and when (seconds of the epoch)
+    """
+
+    cell: str
+    seed: int
+    status: str
+    attempt: int
+    seconds: float
+    code_version: str
+    metrics: dict[str, float]
+    error: NotRequired[str]
+    pack: NotRequired[str]
+    host: NotRequired[str]
+    finished: NotRequired[float]
 
 
 @dataclass
@@ -43,13 +58,6 @@ class Contents:
     rows: dict[tuple[str, int], Row] = field(default_factory=dict)
     damaged: list[AnyPath] = field(default_factory=list)
     repeated: int = 0
-
-
-def encode(value: float) -> float | str:
-    """A number as JSON can carry it."""
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
 
 
 def segment_path(folder: AnyPath, pack: str, attempt: int) -> AnyPath:
@@ -65,12 +73,12 @@ def write_segment(path: AnyPath, rows: Iterable[Row]) -> bool:
         lines.append(json.dumps({**row, "metrics": metrics}, separators=(",", ":"), allow_nan=False))
     body = "".join(line + "\n" for line in lines).encode()
     trailer = json.dumps({"rows": len(lines), "sha256": hashlib.sha256(body).hexdigest()})
-    return files.publish(path, body + trailer.encode() + b"\n")
+    return files.create(path, body + trailer.encode() + b"\n")
 
 
 def read_segment(path: AnyPath) -> list[Row]:
     """The rows of a segment; Damaged if a byte is missing or changed."""
-    content = path.read_bytes()
+    content = files.read(path)
     cut = content.rfind(b"\n", 0, -1) + 1
     try:
         trailer = json.loads(content[cut:])
@@ -136,13 +144,19 @@ def _enter(contents: Contents, path: AnyPath, rows: list[Row] | None) -> None:
     if rows is None:
         contents.damaged.append(path)
         return
+    contents.repeated += enter(contents.rows, rows)
+
+
+def enter(known: dict[tuple[str, int], Row], rows: Iterable[Row]) -> int:
+    """Add rows to those known by (cell, seed); returns how many were known already. A later attempt replaces an
+    earlier one, of one attempt the first counts."""
+    repeated = 0
     for row in rows:
         key = (row["cell"], row["seed"])
-        known = contents.rows.get(key)
-        if known is not None:
-            contents.repeated += 1
-        if known is None or row["attempt"] > known["attempt"]:
-            contents.rows[key] = row
+        repeated += key in known
+        if key not in known or row["attempt"] > known[key]["attempt"]:
+            known[key] = row
+    return repeated
 
 
 def _merged(paths: Iterable[AnyPath]) -> set[str]:
@@ -154,5 +168,5 @@ def set_aside(path: AnyPath) -> AnyPath:
     number = 1
     while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
         number += 1
-    path.rename(str(aside))
+    files.move(path, aside)
     return aside

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from raysweep.errors import InputError, unknown
-from raysweep.ledger import segments
 from raysweep.space.schema import plain_name, restore
-from raysweep.storage import driver_lock, files, leases, paths, signs
+from raysweep.storage import driver_lock, files, leases, sealed, signs
 from raysweep.storage.paths import AnyPath
 
 FORMAT = 1
@@ -59,7 +58,7 @@ def create(folder: AnyPath, sweep: str, space: dict[str, Any], tracking_uri: str
         folder.mkdir(parents=True, exist_ok=True)
         for inner in (LEDGER, LOGS):
             (folder / inner).mkdir(exist_ok=True)
-    if not files.publish(folder / FILE, _encode(record)):
+    if not files.create(folder / FILE, _encode(record)):
         raise FileExistsError(folder / FILE)
     return record
 
@@ -82,9 +81,9 @@ def withdraw(folder: AnyPath, storage_too: bool) -> None:
 
 def _without(folder: AnyPath, record: str) -> None:
     """Remove the last files of a sweep: its record, and the lock that is held (that of a bucket is given back)."""
-    (folder / record).unlink()
+    files.remove([folder / record])
     if isinstance(folder, Path):
-        (folder / driver_lock.FILE).unlink()
+        files.remove([folder / driver_lock.FILE])
 
 
 def update(folder: AnyPath, record: Record) -> None:
@@ -105,10 +104,10 @@ def load(folder: AnyPath, to_delete: bool = False) -> Record | None:
     except UnicodeDecodeError:
         raise InputError(str(folder / FILE), "not the record of a sweep (not UTF-8)") from None
     try:
-        plain = json.loads(text)
+        plain = json.loads(text, object_hook=sealed.restored)
         if plain["format"] != FORMAT:
             raise InputError("format", f"{plain['format']} where this version reads {FORMAT}")
-        plain["space"] = restore(_decode(plain["space"])).as_dict()
+        plain["space"] = restore(plain["space"]).as_dict()
         plain_name(plain["sweep"], "sweep")  # what follows from both are names of files and filters of searches
         if not re.fullmatch(r"[0-9a-f]{32}", plain["sweep_id"]):
             raise InputError("sweep_id", "expected 32 hexadecimal digits")
@@ -124,9 +123,9 @@ def load(folder: AnyPath, to_delete: bool = False) -> Record | None:
 
 def _text(folder: AnyPath, to_delete: bool) -> str:
     try:
-        return (folder / FILE).read_text(encoding="utf-8")
+        return files.read(folder / FILE).decode()
     except FileNotFoundError:
-        text = (folder / DELETING).read_text(encoding="utf-8")
+        text = files.read(folder / DELETING).decode()
         if to_delete:
             return text
         raise InputError(
@@ -159,16 +158,12 @@ def find(storage: AnyPath, name: str) -> AnyPath:
 def begin_deletion(folder: AnyPath) -> bool:
     """From now on this is no sweep that anyone goes on with: on a disk in one step, and where it is full as well; in a
     bucket the new name is there before the old one goes. False if its deletion had begun before."""
-    try:
-        (folder / FILE).rename(str(folder / DELETING))
-    except FileNotFoundError:
-        return False
-    return True
+    return files.move(folder / FILE, folder / DELETING)
 
 
 def keep(folder: AnyPath) -> None:
     """Take back `begin_deletion`, before anything was deleted."""
-    (folder / DELETING).rename(str(folder / FILE))
+    files.move(folder / DELETING, folder / FILE)
 
 
 def delete(folder: AnyPath) -> None:
@@ -182,28 +177,11 @@ def delete(folder: AnyPath) -> None:
                 path.unlink()
     else:  # but for the lock, which is given back as always
         kept = (DELETING, f"{leases.FOLDER}/")
-        if rest := [folder / name for name in paths.tree(folder) if not name.startswith(kept)]:
+        if rest := [folder / name for name in files.tree(folder) if not name.startswith(kept)]:
             files.remove(rest)
     _without(folder, DELETING)
     abandon(folder, storage_too=False)
 
 
 def _encode(record: Record) -> bytes:
-    return (json.dumps(_plain(asdict(record)), indent=1, allow_nan=False) + "\n").encode()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        encoded = segments.encode(value)
-        return {"float": encoded} if isinstance(encoded, str) else encoded
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    return [_plain(entry) for entry in value] if isinstance(value, (list, tuple)) else value
-
-
-def _decode(value: Any) -> Any:
-    if isinstance(value, dict):
-        if set(value) == {"float"} and value["float"] in segments.WORDS:
-            return segments.WORDS[value["float"]]
-        return {key: _decode(entry) for key, entry in value.items()}
-    return [_decode(entry) for entry in value] if isinstance(value, list) else value
+    return (json.dumps(sealed.plain(asdict(record)), indent=1, allow_nan=False) + "\n").encode()

@@ -14,26 +14,24 @@ import numpy as np
 
 from raysweep.stages import checkpoints
 from raysweep.stages.checkpoints import Entry
-from raysweep.stages.store_format import Damaged
+from raysweep.storage.folder import Folder
 from raysweep.storage.leases import Lease
-from raysweep.storage.store_files import Files
+from raysweep.storage.sealed import Damaged
 
 LOGGER = logging.getLogger("raysweep.store")  # read in the log of the trial
 FOLDER = "progress"
-_NAME = re.compile(r"[^.]+\.\d{8}\.[0-9a-f]{8}\.json")
+_NAME = re.compile(r"([^.]+)\.(\d{8})\.[0-9a-f]{8}\.json")
 _KEPT = 2  # the last one, and the one before should that be damaged
 
 
-def unfinished(files: Files) -> dict[str, str]:
+def unfinished(store: Folder) -> dict[str, str]:
     """stage -> how far its last intermediate checkpoint is, in words; weights are not read."""
     found = {}
-    for name in files.names(FOLDER):
-        if _NAME.fullmatch(name):
-            stage = name.split(".")[0]
-            with contextlib.suppress(Damaged):
-                record = checkpoints.look(files, f"{FOLDER}/{name}", stage)
-                if record is not None:  # names are sorted: the last one counts
-                    found[stage] = f"{reached(record['meta'])}, after {record.get('seconds', 0):.0f} s of computing"
+    for name, stage, _ in _records(store):
+        with contextlib.suppress(Damaged):
+            record = checkpoints.look(store, name, stage)
+            if record is not None:  # they are sorted: the last one counts
+                found[stage] = f"{reached(record['meta'])}, after {record.get('seconds', 0):.0f} s of computing"
     return found
 
 
@@ -42,22 +40,27 @@ def reached(meta: Mapping[str, Any]) -> str:
     return f"step {meta['step']:,}" if isinstance(meta.get("step"), int) else "an intermediate checkpoint"
 
 
+def _records(store: Folder) -> list[tuple[str, str, int]]:
+    """The intermediate checkpoints, each stage's in order: name of the record, stage, number."""
+    matches = map(_NAME.fullmatch, store.names(FOLDER))
+    return [(f"{FOLDER}/{found[0]}", found[1], int(found[2])) for found in matches if found]
+
+
 class Progress:
     """Intermediate checkpoints of a stage, for the one who computes it."""
 
-    def __init__(self, files: Files, stage: str, lease: Lease) -> None:
-        self._files, self._stage, self._lease = files, stage, lease
+    def __init__(self, store: Folder, stage: str, lease: Lease) -> None:
+        self._store, self._stage, self._lease = store, stage, lease
         self._started, self._before, self._number = time.monotonic(), 0.0, 0
 
     def load(self) -> Entry | None:
         """The last intermediate checkpoint that is whole, by whoever saved it; damaged ones are set aside."""
-        for name in reversed(self._records()):
-            self._number = max(self._number, int(name.split(".")[1]))
-            record = f"{FOLDER}/{name}"
+        for name, number in reversed(self._own()):
+            self._number = max(self._number, number)
             try:
-                entry = checkpoints.read(self._files, record, self._stage)
+                entry = checkpoints.read(self._store, name, self._stage)
             except Damaged:
-                checkpoints.set_aside(self._files, record, self._stage)
+                checkpoints.set_aside(self._store, name)
                 continue
             if entry is not None:
                 self._before = entry.seconds
@@ -69,12 +72,12 @@ class Progress:
         """Keep an intermediate checkpoint, and renew the lease. Raises Lost, which is not to be caught, if the
         lease expired meanwhile and somebody else goes on from the checkpoint before."""
         self._lease.renew()
-        earlier = self._records()
-        self._number = 1 + max([self._number, *(int(name.split(".")[1]) for name in earlier)])
-        record = f"{FOLDER}/{self._stage}.{self._number:08d}.{uuid.uuid4().hex[:8]}.json"
-        checkpoints.write(self._files, record, self._stage, tensors, {"meta": meta, "seconds": self.seconds()})
-        for name in earlier[: max(0, len(earlier) - _KEPT + 1)]:
-            checkpoints.remove(self._files, f"{FOLDER}/{name}")
+        earlier = self._own()
+        self._number = 1 + max([self._number, *(number for _, number in earlier)])
+        name = f"{FOLDER}/{self._stage}.{self._number:08d}.{uuid.uuid4().hex[:8]}.json"
+        checkpoints.write(self._store, name, self._stage, tensors, {"meta": meta, "seconds": self.seconds()})
+        for old, _ in earlier[: 1 - _KEPT]:
+            checkpoints.remove(self._store, old)
 
     def seconds(self) -> float:
         """Wall time spent on the stage so far, up to the checkpoint it was resumed from and since."""
@@ -82,10 +85,8 @@ class Progress:
 
     def clear(self) -> None:
         """Drop the intermediate checkpoints: the stage is published."""
-        for name in self._records():
-            checkpoints.remove(self._files, f"{FOLDER}/{name}")
+        for name, _ in self._own():
+            checkpoints.remove(self._store, name)
 
-    def _records(self) -> list[str]:
-        return [
-            name for name in self._files.names(FOLDER) if _NAME.fullmatch(name) and name.split(".")[0] == self._stage
-        ]
+    def _own(self) -> list[tuple[str, int]]:
+        return [(name, number) for name, stage, number in _records(self._store) if stage == self._stage]

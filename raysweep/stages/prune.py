@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Set
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
 
 from raysweep.errors import InputError, unknown
 from raysweep.stages import checkpoints, progress
 from raysweep.stages.store import SUPERSEDED, Store
-from raysweep.stages.store_format import Damaged
 from raysweep.storage import leases
-from raysweep.storage.leases import Claim
+from raysweep.storage.sealed import Damaged
 
 LEFTOVER_AGE = 3600.0
 """Seconds after which a file that no record names is nobody's upload any more."""
@@ -39,37 +38,49 @@ def plan(store: Store, stages: Collection[str] = (), *, referred: bool = False, 
         users = store.users()
     except Damaged as error:
         raise InputError(store.url, f"nothing was pruned, for nobody can say what is needed: {error}") from None
-    published, busy = set(store.stages()), leases.live(store.files).keys()
+    published, busy = set(store.stages()), leases.live(store.files)
     for stage in stages:
         if stage not in published:
             raise unknown(stage, "stage in the store", stage, sorted(published)[:20])
         if stage in users and not referred:
             raise InputError(stage, f"sweep {', '.join(users[stage])} refers to it; --referred prunes it all the same")
         if stage in busy:
-            raise InputError(stage, f"is in use by {leases.live(store.files).get(stage)}; try again later")
-    files = {folder: store.files.names(folder) for folder in ("entries", progress.FOLDER, *ASIDE)}
-
-    def gather(stage: str, kind: str, folder: str, stem: str, record: str | None = None) -> Removal:
-        names = [f"{folder}/{name}" for name in files[folder] if name.startswith(f"{stem}.")]
-        names.sort(key=lambda name: name != record)
-        return Removal(stage, kind, tuple(names), sum(_size(store, name) for name in names))
-
-    found = [
-        gather(stage, "stage", "entries", stage, f"entries/{stage}.json")
-        for stage in sorted(stages or published - users.keys() - busy)
-    ]
+            raise InputError(stage, f"is in use by {busy[stage]}; try again later")
+    found = _removals(store, "entries", "stage", sorted(stages or published - users.keys() - busy.keys()))
     if stages:
         return found
-    unfinished = {name.split(".")[0] for name in files[progress.FOLDER]} - {""} - users.keys() - busy
-    found += [gather(stage, "progress", progress.FOLDER, stage) for stage in sorted(unfinished)]
-    if damaged:
-        found += [
-            Removal(name.split(".")[0], folder, (f"{folder}/{name}",), _size(store, f"{folder}/{name}"))
-            for folder in ASIDE
-            for name in files[folder]
-        ]
+    unfinished = {name.split(".")[0] for name in store.files.names(progress.FOLDER)} - {""} - users.keys() - busy.keys()
+    found += _removals(store, progress.FOLDER, "progress", sorted(unfinished))
+    for folder in ASIDE if damaged else ():
+        for name in store.files.names(folder):
+            found.append(_removal(store, name.split(".")[0], folder, [f"{folder}/{name}"]))
     taken = {name for removal in found for name in removal.names}
-    return found + [removal for removal in _leftovers(store, busy) if not taken.intersection(removal.names)]
+    return found + [removal for removal in _leftovers(store, busy.keys()) if not taken.intersection(removal.names)]
+
+
+def _removals(store: Store, folder: str, kind: str, stages: Sequence[str]) -> list[Removal]:
+    """All files of these stages in a folder, the record of each first."""
+    names = store.files.names(folder)
+    return [
+        _removal(
+            store,
+            stage,
+            kind,
+            sorted(
+                (f"{folder}/{name}" for name in names if name.startswith(f"{stage}.")),
+                key=lambda name: not name.endswith(f"/{stage}.json"),
+            ),
+        )
+        for stage in stages
+    ]
+
+
+def _removal(store: Store, stage: str, kind: str, names: Sequence[str]) -> Removal:
+    size = 0
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            size += store.files.size(name)
+    return Removal(stage, kind, tuple(names), size)
 
 
 def _leftovers(store: Store, busy: Set[str]) -> list[Removal]:
@@ -87,7 +98,7 @@ def _leftovers(store: Store, busy: Set[str]) -> list[Removal]:
             path = f"{folder}/{name}".lstrip("/")
             with contextlib.suppress(FileNotFoundError):
                 if store.files.age(path) > LEFTOVER_AGE:
-                    found.append(Removal(stage, "leftover", (path,), store.files.size(path)))
+                    found.append(_removal(store, stage, "leftover", [path]))
     return found
 
 
@@ -100,14 +111,8 @@ def prune(store: Store, removals: Collection[Removal]) -> int:
                 store.files.remove(name)
             freed += removal.size
             continue
-        lease = Claim(store.files, removal.stage, store.lease_seconds).take()
+        lease = leases.Claim(store.files, removal.stage, store.lease_seconds).take()
         if lease is not None:
             with leases.kept(lease):
                 freed += checkpoints.remove(store.files, removal.names[0])
     return freed
-
-
-def _size(store: Store, name: str) -> int:
-    with contextlib.suppress(FileNotFoundError):
-        return store.files.size(name)
-    return 0

@@ -9,8 +9,8 @@
     STORE/damaged/                         what did not agree with its checksum, set aside
     STORE/superseded/                      what other code computed and was told to be computed again, set aside
 
-A store lies in a local folder or on any file system of fsspec; store_files.py says what each of them guarantees. Writes
-raise InputError, one line, where the store is read-only or full.
+A store lies in a local folder or on any file system of fsspec; storage/files.py says what each of them guarantees.
+Writes raise InputError, one line, where the store is read-only or full.
 """
 
 from __future__ import annotations
@@ -30,17 +30,16 @@ import numpy as np
 from raysweep.errors import InputError, RaysweepError
 from raysweep.plan.identity import content_id
 from raysweep.stages import checkpoints
-from raysweep.stages.checkpoints import FORMAT, Entry
+from raysweep.stages.checkpoints import FORMAT, Entry, Record
 from raysweep.stages.progress import Progress
-from raysweep.stages.store_format import Damaged, seal, unseal
 from raysweep.storage import leases
+from raysweep.storage.folder import Folder
 from raysweep.storage.paths import AnyPath
-from raysweep.storage.store_files import open_files
+from raysweep.storage.sealed import Damaged, seal, unseal
 
 __all__ = ["Damaged", "Entry", "Progress", "Store"]
 
 LOGGER = logging.getLogger("raysweep.store")  # read in the log of the trial
-LEASE_SECONDS = 60.0
 MARKER = "store.json"
 SUPERSEDED = "superseded"
 FOLDERS = ("entries", "progress", "leases", "refs", "damaged", SUPERSEDED)
@@ -59,9 +58,9 @@ class Store:
     """
 
     def __init__(
-        self, url: str | AnyPath, lease_seconds: float = LEASE_SECONDS, provenance: Mapping[str, str] | None = None
+        self, url: str | AnyPath, lease_seconds: float = leases.SECONDS, provenance: Mapping[str, str] | None = None
     ) -> None:
-        self.files = open_files(url)
+        self.files = Folder(url)
         self.url = self.files.root
         self.lease_seconds = lease_seconds
         self.provenance = dict(provenance or {})
@@ -121,7 +120,7 @@ class Store:
         if its folder was there when it was opened."""
         with contextlib.suppress(RaysweepError):
             if not any(self.files.names(folder) for folder in FOLDERS if folder != "refs"):
-                self.files.leave(MARKER, folder_too)
+                self.files.take_back(MARKER, folder_too)
                 self._ready = False
 
     def _prepare(self) -> None:
@@ -138,9 +137,9 @@ class Store:
         if lease is None:
             return False
         with leases.kept(lease):
-            return bool(checkpoints.set_aside(self.files, _record(stage), stage, SUPERSEDED))
+            return checkpoints.set_aside(self.files, _record(stage), SUPERSEDED)
 
-    def look(self, stage: str) -> dict[str, Any] | None:
+    def look(self, stage: str) -> Record | None:
         """What the record of a stage says (meta, describe, bytes, published), its weights unread; None if it is not
         published, or its record damaged. For dry runs and lists."""
         with contextlib.suppress(Damaged):
@@ -158,12 +157,17 @@ class Store:
         with leases.kept(lease):
             return self._sound(stage)
 
+    def _whole(self, stage: str) -> Entry | None:
+        with contextlib.suppress(Damaged):
+            return checkpoints.read(self.files, _record(stage), stage)
+        return None
+
     def _sound(self, stage: str) -> Entry | None:
         """As `fetch`, for the holder of the lease."""
         try:
             return checkpoints.read(self.files, _record(stage), stage)
         except Damaged:
-            checkpoints.set_aside(self.files, _record(stage), stage)
+            checkpoints.set_aside(self.files, _record(stage))
             return None
 
     def publish(
@@ -196,11 +200,9 @@ class Store:
         seal({"describe": describe})  # a mistake in it is found before the work, not after
         pause = _SHORTEST
         while True:
-            with contextlib.suppress(Damaged):
-                found = checkpoints.read(self.files, _record(stage), stage)
-                if found is not None:
-                    LOGGER.info("stage %s: read", stage)
-                    return found
+            if (found := self._whole(stage)) is not None:
+                LOGGER.info("stage %s: read", stage)
+                return found
             self._prepare()
             lease = claim.take()
             if lease is None:
@@ -210,8 +212,7 @@ class Store:
                 pause = min(1.5 * pause, _SLOWEST, self.lease_seconds / 4)
                 continue
             with leases.kept(lease), contextlib.suppress(leases.Lost):
-                found = self._sound(stage)
-                if found is not None:
+                if (found := self._sound(stage)) is not None:
                     return found
                 progress = Progress(self.files, stage, lease)
                 LOGGER.info("stage %s: computing, start %d", stage, lease.latest())
@@ -220,15 +221,9 @@ class Store:
                 told = {"computed": lease.latest(), "seconds": progress.seconds(), **self.provenance}
                 self.publish(stage, tensors, {**meta, **told}, describe)
                 progress.clear()
-                return self._just_published(stage)
-
-    def _just_published(self, stage: str) -> Entry:
-        """What stands there now, by us or by who was before us; InputError if this disk loses what is written."""
-        with contextlib.suppress(Damaged):
-            found = checkpoints.read(self.files, _record(stage), stage)
-            if found is not None:
+                if (found := self._whole(stage)) is None:  # by us or by who was before us
+                    raise InputError(self.url, f"stage {stage} was published there and cannot be read back whole")
                 return found
-        raise InputError(self.url, f"stage {stage} was published there and cannot be read back whole")
 
     def _claim(self, stage: str) -> leases.Claim:
         _record(stage)

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TextIO
 
 from raysweep.storage import leases
+from raysweep.storage.folder import Folder
 from raysweep.storage.paths import AnyPath
-from raysweep.storage.store_files import Files, open_files
 
-LEASE_SECONDS = 60.0
+LEASE_SECONDS = leases.SECONDS
 FILE, STAGE = "driver.lock", "driver"
 
 
@@ -35,14 +35,15 @@ def held(
 
     say: told if a driver that may be dead has to be watched for a while.
     """
-    return _locked(folder) if isinstance(folder, Path) else _leased(open_files(folder), say)
+    return _locked(folder) if isinstance(folder, Path) else _leased(Folder(folder), say)
 
 
 def is_held(folder: AnyPath) -> bool:
     """Whether a driver holds the sweep now. In a bucket: whether one said so within LEASE_SECONDS, as far as the clocks
     here, there and of the bucket agree."""
     if not isinstance(folder, Path):
-        return leases.silence(open_files(folder), STAGE) <= LEASE_SECONDS
+        lease = _lease(folder)
+        return lease is not None and lease[1] <= LEASE_SECONDS
     try:
         with open(folder / FILE) as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -55,22 +56,29 @@ def is_held(folder: AnyPath) -> bool:
 
 def last_sign(folder: AnyPath) -> str | None:
     """Who drives or drove a sweep in a bucket, and when it was last heard of; None if nobody holds it, or on a disk."""
-    if isinstance(folder, Path):
+    if isinstance(folder, Path) or (lease := _lease(folder)) is None:
         return None
-    files = open_files(folder)
-    content = leases.latest(files, STAGE)
-    if content is None:
-        return None
-    seconds = max(leases.silence(files, STAGE), 0.0)
-    over = ": its lease has expired, resume takes over" if seconds > leases.duration(content, LEASE_SECONDS) else ""
-    return f"driven by {leases.holder(content)}, last heard of {seconds:.0f} s ago{over}"
+    driver, silence = lease
+    over = ": its lease has expired, resume takes over" if silence > driver.seconds else ""
+    return f"driven by {driver.holder}, last heard of {max(silence, 0.0):.0f} s ago{over}"
 
 
 def held_since(folder: AnyPath) -> float:
-    """When the driver that holds the sweep took hold of it, in seconds of the epoch."""
-    if not isinstance(folder, Path):
-        return leases.since(leases.latest(open_files(folder), STAGE) or b"")
-    return (folder / FILE).stat().st_mtime
+    """When the driver that holds the sweep took hold of it, in seconds of the epoch; 0 where that cannot be told."""
+    if isinstance(folder, Path):
+        return (folder / FILE).stat().st_mtime
+    lease = _lease(folder)
+    return lease[0].since if lease else 0.0
+
+
+def _lease(folder: AnyPath) -> tuple[leases.Statement, float] | None:
+    """The lease of a driver in a bucket, and the seconds since it was renewed, by the kinder of its holder's clock and
+    that of the bucket; None if nobody holds it."""
+    bucket = Folder(folder)
+    with contextlib.suppress(FileNotFoundError):  # given back this moment
+        if (found := leases.latest(bucket, STAGE)) is not None:
+            return found, min(found.silence, bucket.age(found.name))
+    return None
 
 
 @contextlib.contextmanager
@@ -104,28 +112,29 @@ def _lock(stream: TextIO) -> None:
 
 
 @contextlib.contextmanager
-def _leased(files: Files, say: Callable[[str], None]) -> Iterator[Callable[[], None]]:
-    claim = leases.Claim(files, STAGE, LEASE_SECONDS)
+def _leased(folder: Folder, say: Callable[[str], None]) -> Iterator[Callable[[], None]]:
+    claim = leases.Claim(folder, STAGE, LEASE_SECONDS)
     first = None
     while (lease := claim.take()) is None:
-        now = leases.latest(files, STAGE)
+        now = leases.latest(folder, STAGE)
         if now is None:  # given back this moment
             continue
         if first is None:
             first = now
             say(
-                f"{leases.holder(now)} drove this sweep and has not given it back; watching whether it still does (up "
-                f"to {leases.duration(now, LEASE_SECONDS):.0f} s)"
+                f"{now.holder} drove this sweep and has not given it back; watching whether it still does (up to "
+                f"{now.seconds:.0f} s)"
             )
-        elif now != first:  # renewed: alive
-            raise Busy(leases.holder(now))
+        elif now.content != first.content:  # renewed: alive
+            raise Busy(now.holder)
         time.sleep(LEASE_SECONDS / 40)  # between two looks at the bucket
 
     def check() -> None:
         try:
             lease.check()
         except leases.Lost:
-            holder = leases.holder(leases.latest(files, STAGE) or b"")
+            now = leases.latest(folder, STAGE)
+            holder = now.holder if now else "somebody"
             raise Busy(f"{holder}, which took over when the lease held here had expired") from None
 
     with leases.kept(lease):

@@ -1,41 +1,75 @@
-"""Files that are whole or absent: published in one step, never half-written, never overwritten by accident.
+"""Files that are whole or absent, in a folder of this machine or in a bucket: one protocol for both.
 
-A path is a local one or one in a bucket (paths.py); what is said here holds for both. Writing raises OSError.
+What each place guarantees about `create`, on which "published exactly once" rests:
+
+- a folder (NFS included): exclusive, by a hard link. A file system without hard links (FAT, some FUSE mounts) falls
+  back to look-then-rename, where two writers in the same instant both think they were first.
+- s3://: exclusive, by a PUT with If-None-Match (AWS, and compatible servers that honour the header; s3fs and its
+  botocore > 1.35.20 must be installed). A server that ignores the header silently overwrites.
+- gs://: exclusive, by a precondition on the generation (gcsfs must be installed, and calls this experimental).
+- every other file system of fsspec: threads of one process take turns; then look, write, and read back to see whose it
+  is. Two processes can still both have won, for a moment. The price is a stage computed twice, never a damaged one.
+
+Whatever the client of a bucket raises (botocore, aiohttp and google have errors of their own) is an OSError here.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import tempfile
+import threading
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
-from raysweep.storage import objects
 from raysweep.storage.paths import AnyPath, first_line
+
+if TYPE_CHECKING:
+    from upath import UPath
 
 _UMASK = os.umask(0)  # it can only be read by setting it
 os.umask(_UMASK)
 _MODE = 0o666 & ~_UMASK
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a write fails with where there is no room."""
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+_EXCLUSIVE = frozenset({"s3", "s3a", "gs", "gcs"})
+_TURN = threading.Lock()
 
 
-def publish(path: AnyPath, content: bytes) -> bool:
-    """Create `path` with this content, atomically and durably. False, and nothing changed, if it is there already."""
-    if not isinstance(path, Path):
-        return objects.create(path.fs, path.path, content)
+@contextlib.contextmanager
+def _system_errors() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, TypeError):  # a TypeError is a mistake of the caller
+        raise
+    except Exception as error:
+        raise OSError(f"{type(error).__name__}: {error}") from error
+
+
+@_system_errors()
+def create(path: AnyPath, content: bytes) -> bool:
+    """Create a file, atomically and durably. False, and nothing changed, if there is one of other content."""
+    created = _create_on_disk(path, content) if isinstance(path, Path) else _create_object(path, content)
+    # over NFS, or where a client repeated a request whose answer was lost, one's own file is reported as there already
+    return created or _found(path) == content
+
+
+def _create_on_disk(path: Path, content: bytes) -> bool:
     temporary = _write_beside(path, content)
     try:
         os.link(temporary, path)
     except FileExistsError:
         return False
     except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
+        if error.errno not in _NO_LINKS:
             raise
-        if path.exists():  # a file system without hard links: not exclusive, still whole or absent
+        if path.exists():  # not exclusive, still whole or absent
             return False
         os.replace(temporary, path)
     finally:
@@ -45,10 +79,34 @@ def publish(path: AnyPath, content: bytes) -> bool:
     return True
 
 
+def _create_object(path: UPath, content: bytes) -> bool:
+    """Whether the object was created for certain; False also where that has yet to be looked up."""
+    exclusive = path.protocol in _EXCLUSIVE
+    for last in (False, False, True):
+        try:
+            with _system_errors(), contextlib.nullcontext() if exclusive else _TURN:
+                path.fs.pipe_file(path.path, content, mode="create")
+            return exclusive
+        except OSError as error:
+            if _found(path) is not None:
+                return False
+            if last or error.errno not in (errno.EBUSY, errno.EIO):  # two requests met and neither won: S3 says 409
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _found(path: AnyPath) -> bytes | None:
+    try:
+        return read(path)
+    except FileNotFoundError:
+        return None
+
+
+@_system_errors()
 def replace(path: AnyPath, content: bytes) -> None:
     """Put this content at `path` atomically and durably, whatever was there."""
     if not isinstance(path, Path):
-        objects.replace(path.fs, path.path, content)
+        path.fs.pipe_file(path.path, content)
         return
     temporary = _write_beside(path, content)
     try:
@@ -57,42 +115,6 @@ def replace(path: AnyPath, content: bytes) -> None:
         os.unlink(temporary)
         raise
     _sync_folder(path.parent)
-
-
-def remove(paths: Sequence[AnyPath]) -> None:
-    """Delete files of one folder, those that are there."""
-    for path in paths:
-        if isinstance(path, Path):
-            path.unlink(missing_ok=True)
-    if remote := [path for path in paths if not isinstance(path, Path)]:
-        remote[0].fs.rm([path.path for path in remote])  # a thousand in one request
-
-
-def why_not_writable(folder: AnyPath) -> str | None:
-    """Why nothing could be created in a folder that may not be there yet, or None if it could. Leaves nothing.
-
-    It tries, in the nearest folder that exists: permission bits say little for root, or of a read-only mount.
-    """
-    if not isinstance(folder, Path):
-        probe = folder / f".probe-{uuid.uuid4().hex}"
-        try:
-            objects.create(probe.fs, probe.path, b"")
-            probe.unlink()
-        except OSError as error:
-            return error.strerror or first_line(error)
-        return None
-    try:
-        nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-    except OSError as error:  # a name that is too long, say
-        return str(error.strerror)
-    if not nearest.is_dir():
-        return f"{nearest} is not a folder"
-    try:
-        room = tempfile.mkdtemp(prefix=".raysweep-", dir=nearest)
-    except OSError as error:
-        return f"{nearest}: {error.strerror}"
-    os.rmdir(room)
-    return None
 
 
 def _write_beside(path: Path, content: bytes) -> str:
@@ -115,3 +137,126 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@_system_errors()
+def write(path: AnyPath, pieces: Iterable[memoryview]) -> None:
+    """Stream a large file to a name that nobody else uses; durable on return, half-written after a crash."""
+    if not isinstance(path, Path):
+        with path.fs.open(path.path, "wb") as stream:
+            for piece in pieces:
+                stream.write(piece)
+        return
+    try:
+        with open(path, "xb", buffering=0) as raw:
+            for piece in pieces:
+                while len(piece):
+                    piece = piece[raw.write(piece) :]
+            os.fsync(raw.fileno())
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+@_system_errors()
+def read(path: AnyPath) -> bytes:
+    """A whole file; FileNotFoundError if it is not there, as for all that follows."""
+    return path.read_bytes() if isinstance(path, Path) else bytes(path.fs.cat_file(path.path))
+
+
+def open_to_read(path: AnyPath) -> io.FileIO | io.BytesIO:
+    """A file to be read from its beginning, unbuffered (an object is read whole)."""
+    return open(path, "rb", buffering=0) if isinstance(path, Path) else io.BytesIO(read(path))
+
+
+@_system_errors()
+def names(folder: AnyPath) -> list[str]:
+    """Names in a folder, sorted; none if there is no such folder."""
+    try:
+        found = os.listdir(folder) if isinstance(folder, Path) else folder.fs.ls(folder.path.rstrip("/"), detail=False)
+    except FileNotFoundError:
+        return []
+    return sorted({str(name).rstrip("/").rpartition("/")[2] for name in found} - {""})
+
+
+@_system_errors()
+def tree(folder: AnyPath) -> list[str]:
+    """Names of all files below a folder, relative to it, sorted; none if there is no such folder."""
+    if isinstance(folder, Path):
+        return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    base = folder.path.rstrip("/") + "/"
+    found = map(str, folder.fs.find(base))  # which, of an object, names the object
+    return sorted(name.removeprefix(base) for name in found if name.startswith(base))
+
+
+@_system_errors()
+def size(path: AnyPath) -> int:
+    """Bytes of a file."""
+    return path.stat().st_size if isinstance(path, Path) else int(path.fs.info(path.path)["size"])
+
+
+@_system_errors()
+def age(path: AnyPath) -> float:
+    """Seconds since a file was last written, 0 where the file system cannot tell."""
+    if isinstance(path, Path):
+        return time.time() - path.stat().st_mtime
+    try:
+        return time.time() - float(path.fs.modified(path.path).timestamp())
+    except (NotImplementedError, KeyError, AttributeError):
+        return 0.0  # a file system that keeps no times: whatever asks for old files finds none
+
+
+@_system_errors()
+def move(path: AnyPath, target: AnyPath) -> bool:
+    """Rename a file (in a bucket: copy, then delete); False if it is not there."""
+    try:
+        if isinstance(path, Path):
+            os.rename(path, str(target))
+        else:
+            path.fs.mv(path.path, cast("UPath", target).path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+@_system_errors()
+def remove(paths: Sequence[AnyPath]) -> None:
+    """Delete files of one folder, those that are there."""
+    objects = []
+    for path in paths:
+        if isinstance(path, Path):
+            path.unlink(missing_ok=True)
+        else:
+            objects.append(path)
+    with contextlib.suppress(FileNotFoundError):
+        if len(objects) == 1:
+            objects[0].fs.rm_file(objects[0].path)
+        elif objects:
+            objects[0].fs.rm([path.path for path in objects])  # a thousand in one request
+
+
+def why_not_writable(folder: AnyPath) -> str | None:
+    """Why nothing could be created in a folder that may not be there yet, or None if it could. Leaves nothing.
+
+    It tries, in the nearest folder that exists: permission bits say little for root, or of a read-only mount.
+    """
+    if not isinstance(folder, Path):
+        probe = folder / f".probe-{uuid.uuid4().hex}"
+        try:
+            create(probe, b"")
+            remove([probe])
+        except OSError as error:
+            return error.strerror or first_line(error)
+        return None
+    try:
+        nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    except OSError as error:  # a name that is too long, say
+        return str(error.strerror)
+    if not nearest.is_dir():
+        return f"{nearest} is not a folder"
+    try:
+        room = tempfile.mkdtemp(prefix=".raysweep-", dir=nearest)
+    except OSError as error:
+        return f"{nearest}: {error.strerror}"
+    os.rmdir(room)
+    return None

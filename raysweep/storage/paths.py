@@ -1,23 +1,20 @@
-"""Where sweeps are kept: a folder of this machine (pathlib.Path) or a prefix in a bucket (UPath), of one algebra.
+"""Where sweeps and stages are kept: a folder of this machine (pathlib.Path) or a place elsewhere (UPath).
 
-Both know `/`, name, parent, exists, is_dir, read_bytes, glob, rename and unlink; whatever is written goes through
-`files`, which knows what each place guarantees. Only object stores with conditional creation are taken, because "one
-driver at a time" and "published once" rest on it: s3:// and gs://.
+Both join names by `/` and know name, parent, exists, is_dir and glob; whatever is read or written goes through `files`,
+which knows what each place guarantees. Sweeps are kept only in folders and in object stores with conditional creation
+(s3:// and gs://), because "one driver at a time" and "published once" rest on it; stages on any file system of fsspec.
+
+Credentials and endpoints are fsspec's own configuration (FSSPEC_S3_ENDPOINT_URL, ~/.config/fsspec/*.json, AWS_*, …).
 """
 
 from __future__ import annotations
 
-import contextlib
 import re
-import tempfile
-import threading
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from raysweep.errors import InputError
 from raysweep.redaction import has_password
-from raysweep.storage import objects
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -26,44 +23,60 @@ AnyPath: TypeAlias = "Path | UPath"
 
 BUCKETS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}
 """Protocols, and the extra of raysweep that brings what they need."""
-SHOWN_EVERY = 10.0
 EXPECTED = "expected a folder, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX"
-
-
-def slashes_short(address: str) -> str | None:
-    """What was meant by s3:/bucket or gs:bucket, which is a folder of that name only by its letters."""
-    found = re.match(r"(s3a?|gs|gcs|https?|file|memory):/?(?!/)(.*)", address)
-    return f"{found.group(1)}://{found.group(2)}" if found else None
 
 
 def locate(address: str | AnyPath) -> AnyPath:
     """What a path or URL names; InputError if it is none that can hold sweeps. Asks nobody."""
     if not isinstance(address, str):
         return address
-    protocol, separator, rest = address.partition("://")
-    if not separator:
-        if almost := slashes_short(address):
-            raise InputError("--storage", f"{EXPECTED} (such as {almost}), got {address!r}")
+    protocol, rest = _parts(address, "--storage")
+    if not protocol:
         return Path(address)
+    if protocol not in BUCKETS or not rest.strip("/") or "::" in rest:
+        raise InputError("--storage", f"{EXPECTED}, got {address!r}")
+    return _elsewhere(address, protocol, "--storage")
+
+
+def locate_store(address: str) -> AnyPath:
+    """What a path or URL names; InputError if it is none that can hold stages. Asks nobody."""
+    if "::" in address:
+        raise InputError(address, "expected a plain path or URL for the store (a cache hides what others do)")
+    protocol, rest = _parts(address, address)
+    if protocol in ("", "file", "local"):
+        return Path(rest).expanduser().absolute()
+    return _elsewhere(address, protocol, address)
+
+
+def _parts(address: str, key: str) -> tuple[str, str]:
+    """The protocol of an address, empty for a plain path, and the rest; InputError for what neither can be."""
     if has_password(address):
         raise InputError(
-            "--storage",
-            "the address of a bucket is recorded and shown; give its credentials by the "
-            "environment (AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS)",
+            key,
+            "the address is recorded and shown; give its credentials by the environment "
+            "(AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, FSSPEC_…)",
         )
-    if protocol not in BUCKETS or not rest.strip("/") or "::" in address:
-        raise InputError("--storage", f"{EXPECTED}, got {address!r}")
+    protocol, separator, rest = address.partition("://")
+    if separator:
+        return protocol, rest
+    # s3:/bucket or gs:bucket is a folder of that name only by its letters
+    if meant := re.match(r"(s3a?|gs|gcs|https?|file|memory):/?(?!/)(.*)", address):
+        raise InputError(key, f"{EXPECTED} (such as {meant.group(1)}://{meant.group(2)}), got {address!r}")
+    return "", address
+
+
+def _elsewhere(address: str, protocol: str, key: str) -> UPath:
     try:
         from fsspec import get_filesystem_class
         from upath import UPath
 
         get_filesystem_class(protocol)  # imports what the protocol needs
+        return UPath(address.rstrip("/"), use_listings_cache=False)  # other machines write too
     except ImportError as error:
-        raise InputError(
-            "--storage",
-            f"{address} needs a package that is not installed ({error}); pip install 'raysweep[{BUCKETS[protocol]}]'",
-        ) from None
-    return UPath(address.rstrip("/"), use_listings_cache=False)  # other machines write too
+        hint = f"; pip install 'raysweep[{BUCKETS[protocol]}]'" if protocol in BUCKETS else ""
+        raise InputError(key, f"{address} needs a package that is not installed ({error}){hint}") from None
+    except ValueError as error:
+        raise InputError(key, f"{EXPECTED}, got {address!r} ({error})") from None
 
 
 def storage(address: str | AnyPath) -> AnyPath:
@@ -88,79 +101,3 @@ def first_line(error: BaseException) -> str:
     """What an object store's client complains about, short."""
     lines = str(error).strip().splitlines()
     return lines[0][:300] if lines else type(error).__name__
-
-
-def tree(folder: AnyPath) -> list[str]:
-    """Names of all files below a folder, relative to it, sorted; none if there is no such folder."""
-    if isinstance(folder, Path):
-        return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    base = folder.path.rstrip("/") + "/"
-    found = map(str, folder.fs.find(base))  # which, of an object, names the object
-    return sorted(name.removeprefix(base) for name in found if name.startswith(base))
-
-
-@contextlib.contextmanager
-def copied(folder: AnyPath, names: Iterable[str]) -> Iterator[Path]:
-    """A local folder with these files and folders of `folder`, those that are there: itself, or a copy to be read."""
-    if isinstance(folder, Path):
-        yield folder
-        return
-    with tempfile.TemporaryDirectory(prefix="raysweep-", ignore_cleanup_errors=True) as room:
-        for name in names:
-            for source in [folder / name / inner for inner in tree(folder / name)] or [folder / name]:
-                with contextlib.suppress(FileNotFoundError):
-                    content = source.read_bytes()
-                    target = Path(room) / source.relative_to(folder).as_posix()
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    target.write_bytes(content)
-        yield Path(room)
-
-
-@contextlib.contextmanager
-def growing(path: AnyPath) -> Iterator[Path]:
-    """A file to be added to: itself, or, in a bucket, which knows no adding, a copy that is put there at the beginning,
-    at the end and every SHOWN_EVERY seconds as far as it has grown."""
-    if isinstance(path, Path):
-        yield path
-        return
-    with tempfile.TemporaryDirectory(prefix="raysweep-", ignore_cleanup_errors=True) as room:
-        own = Path(room) / path.name
-        with contextlib.suppress(OSError):
-            own.write_bytes(path.read_bytes())
-        done = threading.Event()
-
-        def show() -> None:
-            before = b""
-            while True:
-                over = done.wait(SHOWN_EVERY if before else 0.05)
-                with contextlib.suppress(OSError):  # a log that cannot be shown now is shown later
-                    if (now := own.read_bytes()) != before:
-                        objects.replace(path.fs, path.path, now)
-                        before = now
-                if over:
-                    return
-
-        thread = threading.Thread(target=show, name="raysweep-growing", daemon=True)
-        thread.start()
-        try:
-            yield own
-        finally:
-            done.set()
-            thread.join()
-
-
-@contextlib.contextmanager
-def workplace(folder: AnyPath) -> Iterator[Path]:
-    """A folder to work in: itself, or a copy that is brought back into the bucket once the block has succeeded."""
-    if isinstance(folder, Path):
-        yield folder
-        return
-    before = tree(folder)
-    with copied(folder, before) as room:
-        yield room
-        after = tree(room)
-        for name in after:
-            target = folder / name
-            target.fs.pipe_file(target.path, (room / name).read_bytes())
-    for name in set(before) - set(after):
-        (folder / name).unlink()

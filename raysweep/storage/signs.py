@@ -15,7 +15,7 @@ from typing import Any
 
 from raysweep.errors import RaysweepError
 from raysweep.redaction import redact
-from raysweep.storage import files, objects
+from raysweep.storage import files
 from raysweep.storage.paths import AnyPath
 
 PHASE, MIRRORED = "phase.json", "mirrored.json"
@@ -68,8 +68,8 @@ def phase(folder: AnyPath) -> Phase | None:
 
 def clear_phase(folder: AnyPath) -> None:
     """Take the sign away: the phase is over."""
-    with contextlib.suppress(*LOST), objects.as_system_errors():
-        (folder / PHASE).unlink()
+    with contextlib.suppress(*LOST):
+        files.remove([folder / PHASE])
 
 
 def leave_mirrored(folder: AnyPath, mirrored: Mirrored) -> None:
@@ -97,9 +97,7 @@ def _leave(path: AnyPath, plain: dict[str, Any]) -> None:
 
 def _read(path: AnyPath) -> dict[str, Any]:
     try:
-        with objects.as_system_errors():
-            content = path.read_bytes()
-        plain = json.loads(content)
+        plain = json.loads(files.read(path))
     except (*LOST, ValueError, RecursionError):
         return {}
     return plain if isinstance(plain, dict) else {}

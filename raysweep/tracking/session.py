@@ -21,7 +21,7 @@ from raysweep.plan.stages import cell_stages
 from raysweep.redaction import without_credentials
 from raysweep.space import yaml_reader
 from raysweep.space.schema import Space
-from raysweep.storage import files, paths, signs
+from raysweep.storage import copies, files, paths, signs
 from raysweep.storage.paths import AnyPath
 from raysweep.tracking import grouping, server
 from raysweep.tracking.grouping import Rows, mark
@@ -204,7 +204,7 @@ class Session:
         summary = {"rows": sum(statuses.values()), **{f"rows_{word}": count for word, count in statuses.items()}}
         with (
             self._telling_that_nobody_has_to_wait(say),
-            paths.copied(self._folder, (*written, "report")) as home,
+            copies.copied(self._folder, (*written, "report")) as home,
             shown,
         ):
             artifacts = {name: home / name for name in (*written, "report")}

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 
 from raysweep.phrases import counted
 from raysweep.redaction import redact
-from raysweep.storage import paths
+from raysweep.storage import copies
 from raysweep.storage.paths import AnyPath
 
 LOGGER = logging.getLogger("raysweep")
@@ -45,7 +45,7 @@ def recorded(path: AnyPath, pack: str, rows: int, capture: bool) -> Iterator[Non
     stderr. A log that cannot be opened (the disk is full, or its path is a link to something else) is left out."""
     with contextlib.ExitStack() as stack:
         try:
-            own = stack.enter_context(paths.growing(path))
+            own = stack.enter_context(copies.growing(path))
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
             stream = _Log(os.fdopen(os.open(own, flags, 0o666), "wb"), line_buffering=True)
         except OSError as error:

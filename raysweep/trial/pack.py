@@ -101,9 +101,11 @@ def run_pack(
 def publish(job: Job, pack: str, rows: list[Row]) -> None:
     """Write rows to the ledger, with where and when they were computed: pack (which names their log), host, finished
     (seconds of the epoch). Halted if the ledger cannot be written."""
-    origin = {"pack": pack, "host": socket.gethostname(), "finished": round(time.time(), 3)}
+    host, now = socket.gethostname(), round(time.time(), 3)
     try:
-        segments.write_segment(job.segment(pack), [{**row, **origin} for row in rows])
+        segments.write_segment(
+            job.segment(pack), [{**row, "pack": pack, "host": host, "finished": now} for row in rows]
+        )
     except OSError as error:
         raise Halted(job.ledger, f"the ledger cannot be written ({error.strerror})") from None
 

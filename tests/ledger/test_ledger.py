@@ -17,6 +17,7 @@ from spaces import small_space, written
 
 from raysweep.ledger import segments
 from raysweep.storage import files
+from raysweep.storage.sealed import Damaged
 
 Call = Callable[..., Outcome]
 
@@ -87,7 +88,7 @@ def test_no_damage_goes_unseen(tmp_path: Path) -> None:
         path.write_bytes(content)
         try:
             rows = segments.read_segment(path)
-        except segments.Damaged:
+        except Damaged:
             continue
         assert same(rows, ROWS), content  # a blank more in the trailer changes nothing that was recorded
 
@@ -96,7 +97,7 @@ def test_a_missing_trailer_is_damage(tmp_path: Path) -> None:
     path = tmp_path / "p-1.jsonl"
     segments.write_segment(path, ROWS)
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
-    with pytest.raises(segments.Damaged):
+    with pytest.raises(Damaged):
         segments.read_segment(path)
 
 
@@ -150,7 +151,7 @@ def test_of_many_threads_one_publishes(tmp_path: Path) -> None:
         content = bytes([number]) * 300_000
         start.wait()
         for attempt in range(5):
-            if files.publish(tmp_path / f"file-{attempt}", content):
+            if files.create(tmp_path / f"file-{attempt}", content):
                 won.append(number)
 
     threads = [threading.Thread(target=publish, args=(number,)) for number in range(16)]
@@ -177,12 +178,12 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="."):
         files.replace(tmp_path / "folder", b"content")
     with pytest.raises(TypeError):
-        files.publish(tmp_path / "file", "no bytes")  # type: ignore[arg-type]
+        files.create(tmp_path / "file", "no bytes")  # type: ignore[arg-type]
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
 def test_what_is_published_is_readable_to_whom_the_umask_allows(tmp_path: Path) -> None:
-    files.publish(tmp_path / "published", b"")
+    files.create(tmp_path / "published", b"")
     (tmp_path / "usual").touch()
     assert (tmp_path / "published").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
@@ -255,6 +256,6 @@ def test_without_hard_links_a_file_is_still_whole_or_absent(tmp_path: Path, monk
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)
-    assert files.publish(tmp_path / "file", b"first")
-    assert not files.publish(tmp_path / "file", b"second")
+    assert files.create(tmp_path / "file", b"first")
+    assert not files.create(tmp_path / "file", b"second")
     assert files_of(tmp_path) == {"file": b"first"}

@@ -17,7 +17,7 @@ from spaces import language_space, written
 from raysweep import sweep
 from raysweep.errors import InputError
 from raysweep.stages.store import Progress, Store
-from raysweep.storage.store_files import open_files
+from raysweep.storage.folder import Folder
 
 CONTEXT = multiprocessing.get_context("spawn")
 PATIENCE = 60.0
@@ -158,5 +158,5 @@ def test_a_bucket_that_is_not_there_or_out_of_reach_is_one_line(
 def _elsewhere(store: Store) -> Store:
     """A store that was open when its server went away."""
     lost = copy.copy(store)
-    lost.files = open_files(store.url)
+    lost.files = Folder(store.url)
     return lost

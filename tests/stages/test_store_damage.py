@@ -13,7 +13,8 @@ from stored_stage import STAGE, assert_equal, once, published, weights
 from raysweep.commands import store_commands
 from raysweep.stages import checkpoints
 from raysweep.stages.store import Store
-from raysweep.stages.store_format import CHUNK, ROW, Damaged, seal, unseal
+from raysweep.stages.tensors import CHUNK, ROW
+from raysweep.storage.sealed import Damaged, seal, unseal
 
 
 def _variants(content: bytes) -> Iterator[tuple[str, bytes]]:

@@ -19,7 +19,7 @@ from spaces import STEP, language_space, written
 from raysweep import sweep
 from raysweep.errors import InputError
 from raysweep.stages.store import Store
-from raysweep.stages.store_format import seal, unseal
+from raysweep.storage.sealed import seal, unseal
 
 Call = Callable[..., Outcome]
 

@@ -17,7 +17,7 @@ from stored_stage import STAGE, assert_equal, once, published, weights
 
 from raysweep.errors import InputError
 from raysweep.stages.store import Store
-from raysweep.stages.store_format import seal, unseal
+from raysweep.storage.sealed import seal, unseal
 
 
 def line(error: pytest.ExceptionInfo[InputError], store: Store | Path | str) -> str:

@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,10 @@ from spaces import small_space, waiting_space, written
 import raysweep
 from raysweep.driver import driver
 from raysweep.errors import Halted
-from raysweep.ledger import compaction, segments, sweep_record
+from raysweep.ledger import compaction, segments
 from raysweep.ledger.segments import Row
-from raysweep.storage import driver_lock, paths
-from raysweep.storage.store_files import open_files
+from raysweep.storage import driver_lock, files, paths
+from raysweep.storage.folder import Folder
 
 Call = Callable[..., Outcome]
 LEASE = 4.0
@@ -135,11 +135,14 @@ def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(
     assert call("run", space, "--storage", s3, *QUIET).code == 0
     delete = ["delete", "small", "--storage", s3, "--tracking-uri", "none"]
     with monkeypatch.context() as broken:
+        remove = files.remove
 
-        def fail(paths: object) -> None:
-            raise OSError("the bucket is out of reach")
+        def fail(asked: Sequence[paths.AnyPath]) -> None:
+            if "leases" not in str(asked[0]):  # its lock is still given back
+                raise OSError("the bucket is out of reach")
+            remove(asked)
 
-        broken.setattr(sweep_record.files, "remove", fail)
+        broken.setattr(files, "remove", fail)
         told = call(*delete)
     assert (told.code, told.err.startswith("small: could not be deleted whole (the bucket is out")) == (2, True), told
     for command in (["run", space], ["resume", "small"]):
@@ -172,7 +175,7 @@ def test_a_killed_driver_is_succeeded_once_its_lease_has_expired(
     os.killpg(waiting.pid, signal.SIGKILL)
     waiting.wait(PATIENCE)
     assert any("leases/driver" in name for name in objects(s3))  # it could not give it back
-    files = open_files(f"{s3}/small")
+    files = Folder(f"{s3}/small")
     (lease,) = (f"leases/{name}" for name in files.names("leases"))
     elsewhere = {**json.loads(files.read(lease)), "life": None}  # where nobody can see that it died
     files.replace(lease, json.dumps(elsewhere).encode())

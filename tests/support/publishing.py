@@ -13,7 +13,7 @@ from raysweep.storage import files, paths
 print("ready", flush=True)
 sys.stdin.readline()
 content = sys.argv[2].encode() * int(sys.argv[3])
-print(sum(files.publish(paths.locate(sys.argv[1]) / f"file-{i}", content) for i in range(int(sys.argv[4]))))
+print(sum(files.create(paths.locate(sys.argv[1]) / f"file-{i}", content) for i in range(int(sys.argv[4]))))
 """
 
 

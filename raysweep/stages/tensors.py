@@ -1,91 +1,36 @@
-"""Bytes of the stage store: sealed JSON records, and tensors in the safetensors format with a digest over every byte.
+"""Weights of a checkpoint as bytes: the safetensors format, and a checksum over every byte.
 
-Weights are written piece by piece from where they lie in memory and read into the memory where they stay, each piece
+They are written piece by piece from where they lie in memory and read into the memory where they stay, each piece
 summed while it is in the processor's cache: a checkpoint needs no second copy of itself, and a fast disk hardly waits.
-Any safetensors library reads these files. Nothing is ever unpickled.
+(The library of the format writes a file or a copy in memory, without a digest of what it wrote: to sum that afterwards,
+or to write from its copy, takes another pass over memory or twice the memory.) Any safetensors library reads these
+files. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from raysweep.ledger import segments
+from raysweep.storage.sealed import Damaged
 
 CHUNK = 1 << 22
 """Bytes a piece: what is summed, and written, at a time."""
 ROW = 4096
 """Bytes a row of a piece in `checksum`: damage within one row cannot go unseen."""
-_SEAL = b',"sha256":"'
-_SEALED = len(_SEAL) + 64 + len(b'"}\n')
-_NAMES = {
-    "float64": "F64",
-    "float32": "F32",
-    "float16": "F16",
-    "complex64": "C64",
-    "bool": "BOOL",
-    "int64": "I64",
-    "int32": "I32",
-    "int16": "I16",
-    "int8": "I8",
-    "uint64": "U64",
-    "uint32": "U32",
-    "uint16": "U16",
-    "uint8": "U8",
+_DTYPES = {
+    name: np.dtype(f"<{code}")
+    for name, code in zip(
+        ["BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F16", "F32", "F64", "C64"],
+        ["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8"],
+        strict=True,
+    )
 }
-_DTYPES = {short: np.dtype(name).newbyteorder("<") for name, short in _NAMES.items()}
-
-
-class Damaged(Exception):
-    """Bytes that are not those that were published."""
-
-
-def seal(body: Mapping[str, Any]) -> bytes:
-    """A JSON object whose last key is the SHA-256 of all bytes before it. TypeError if a value is not plain data.
-
-    Non-finite numbers stand as {"float": "NaN" | "Infinity" | "-Infinity"}; tuples become lists.
-    """
-    head = json.dumps(_plain(body), separators=(",", ":"), allow_nan=False).encode()[:-1]
-    return head + _ending(head)
-
-
-def unseal(content: bytes) -> dict[str, Any]:
-    """What was sealed; Damaged if any byte of it is missing, added or changed."""
-    head = content[:-_SEALED]
-    if content != head + _ending(head):
-        raise Damaged("its bytes do not match its checksum")
-    try:
-        body = json.loads(content, object_hook=_restored)
-    except (ValueError, RecursionError) as error:
-        raise Damaged(f"not a record ({error})") from None
-    if not isinstance(body, dict):
-        raise Damaged("not a record")
-    del body["sha256"]
-    return body
-
-
-def _ending(head: bytes) -> bytes:
-    return _SEAL + hashlib.sha256(head).hexdigest().encode() + b'"}\n'
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"float": segments.encode(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    return [_plain(entry) for entry in value] if isinstance(value, (list, tuple)) else value
-
-
-def _restored(value: dict[str, Any]) -> Any:
-    word = value.get("float")
-    return segments.WORDS[word] if len(value) == 1 and isinstance(word, str) and word in segments.WORDS else value
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 def serialize(tensors: Mapping[str, np.ndarray]) -> list[np.ndarray]:
@@ -98,7 +43,7 @@ def serialize(tensors: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     for name in ordered:
         array = arrays[name]
         header[name] = {
-            "dtype": _NAMES[array.dtype.name],
+            "dtype": _NAMES[array.dtype],
             "shape": list(array.shape),
             "data_offsets": [offset, offset + array.nbytes],
         }
@@ -112,9 +57,10 @@ def serialize(tensors: Mapping[str, np.ndarray]) -> list[np.ndarray]:
 
 
 def _little_endian(name: str, array: np.ndarray) -> np.ndarray:
-    if name == "__metadata__" or array.dtype.name not in _NAMES:
+    dtype = array.dtype.newbyteorder("<")
+    if name == "__metadata__" or dtype not in _NAMES:
         raise TypeError(f"tensor {name!r} of {array.dtype} cannot be stored as safetensors")
-    return array.astype(array.dtype.newbyteorder("<"), copy=False)
+    return array.astype(dtype, copy=False)
 
 
 def deserialize(content: np.ndarray) -> dict[str, np.ndarray]:

@@ -1,0 +1,121 @@
+"""Files below one folder or address, named by relative paths: what stages and leases lie in.
+
+The same protocol as `files`, but what fails is an InputError, one line that begins with the folder's address, where the
+place is read-only, full or out of reach. Reading raises FileNotFoundError for what is not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from raysweep.errors import InputError
+from raysweep.storage import files, paths
+from raysweep.storage.paths import AnyPath
+
+_READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+class Folder:
+    """A folder, a prefix in a bucket, or a path on any file system of fsspec. Opening one creates nothing; InputError
+    if its address is none."""
+
+    def __init__(self, address: str | AnyPath) -> None:
+        self._path = paths.locate_store(str(address))
+        self.root = str(self._path) if isinstance(self._path, Path) else str(address).rstrip("/")
+        self._was_there = os.path.exists(self.root)  # Path.exists raises for a name that no file can have
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Put a file there, whole or not at all; False, and nothing changed, if there is one of other content."""
+        with self._writing():
+            return files.create(self._to_write(name), content)
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Put a file there in one step, whatever was there."""
+        with self._writing():
+            files.replace(self._to_write(name), content)
+
+    def write(self, name: str, pieces: Iterable[memoryview]) -> None:
+        """Stream a large file to a name that nobody else uses; durable on return, half-written after a crash."""
+        with self._writing():
+            files.write(self._to_write(name), pieces)
+
+    def read(self, name: str) -> bytes:
+        """A whole file."""
+        with self._reading():
+            return files.read(self._path / name)
+
+    def open(self, name: str) -> io.FileIO | io.BytesIO:
+        """A file to be read from its beginning, unbuffered."""
+        with self._reading():
+            return files.open_to_read(self._path / name)
+
+    def names(self, folder: str) -> list[str]:
+        """Names in a folder, sorted; none if there is no such folder."""
+        with self._reading():
+            return files.names(self._path / folder)
+
+    def size(self, name: str) -> int:
+        """Bytes of a file."""
+        with self._reading():
+            return files.size(self._path / name)
+
+    def age(self, name: str) -> float:
+        """Seconds since it was last written, 0 where the file system cannot tell."""
+        with self._reading():
+            return files.age(self._path / name)
+
+    def move(self, name: str, target: str) -> bool:
+        """Rename a file; False if it is not there."""
+        with self._writing():
+            return files.move(self._path / name, self._to_write(target))
+
+    def remove(self, name: str) -> None:
+        """Delete a file if it is there."""
+        with self._writing():
+            files.remove([self._path / name])
+
+    def take_back(self, name: str, root_too: bool) -> None:
+        """Take back a beginning: delete this file, and the folders that are empty then; the root if it was not there
+        when it was opened, or root_too."""
+        self.remove(name)
+        if not isinstance(self._path, Path):  # a bucket has no folders
+            return
+        folders = sorted((path for path in self._path.rglob("*") if path.is_dir()), reverse=True)
+        for folder in [*folders, self._path] if root_too or not self._was_there else folders:
+            with contextlib.suppress(OSError):  # there is something in it
+                folder.rmdir()
+
+    def _to_write(self, name: str) -> AnyPath:
+        path = self._path / name
+        if isinstance(path, Path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            said = f"cannot be written: {error.strerror or error}"
+            if error.errno in _READ_ONLY or isinstance(error, PermissionError):
+                said = "is read-only here; expected one that can be written"
+            elif error.errno in files.FULL:
+                said = (
+                    f"is full ({os.strerror(error.errno)}); make room (raysweep store prune) and run again: "
+                    "what was published is kept"
+                )
+            raise InputError(self.root, f"the store {said}") from error
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise InputError(self.root, f"the store cannot be read: {error.strerror or error}") from error

@@ -1,0 +1,70 @@
+"""JSON for files: records that carry their own checksum, and numbers that JSON does not know."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+"""How non-finite numbers are written, and what they are."""
+_SEAL = b',"sha256":"'
+_SEALED = len(_SEAL) + 64 + len(b'"}\n')
+
+
+class Damaged(Exception):
+    """Bytes that are not those that were published."""
+
+
+def encode(value: float) -> float | str:
+    """A number as JSON can carry it."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can carry it: non-finite numbers stand as {"float": "NaN" | "Infinity" | "-Infinity"}, tuples as
+    lists, numbers of NumPy as those of Python."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": encode(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    return [plain(entry) for entry in value] if isinstance(value, (list, tuple)) else value
+
+
+def restored(value: dict[str, Any]) -> Any:
+    """The object hook for `json.loads` that undoes `plain`."""
+    word = value.get("float")
+    return WORDS[word] if len(value) == 1 and isinstance(word, str) and word in WORDS else value
+
+
+def seal(body: Mapping[str, Any]) -> bytes:
+    """A JSON object whose last key is the SHA-256 of all bytes before it. TypeError if a value is not plain data."""
+    head = json.dumps(plain(body), separators=(",", ":"), allow_nan=False).encode()[:-1]
+    return head + _ending(head)
+
+
+def unseal(content: bytes) -> dict[str, Any]:
+    """What was sealed; Damaged if any byte of it is missing, added or changed."""
+    head = content[:-_SEALED]
+    if content != head + _ending(head):
+        raise Damaged("its bytes do not match its checksum")
+    try:
+        body = json.loads(content, object_hook=restored)
+    except (ValueError, RecursionError) as error:
+        raise Damaged(f"not a record ({error})") from None
+    if not isinstance(body, dict):
+        raise Damaged("not a record")
+    del body["sha256"]
+    return body
+
+
+def _ending(head: bytes) -> bytes:
+    return _SEAL + hashlib.sha256(head).hexdigest().encode() + b'"}\n'
