@@ -246,6 +246,13 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def database(storage: Path, template: Path) -> Path:
+    """MLflow's database of this storage, empty."""
+    storage.mkdir()
+    return Path(shutil.copy(template, storage / "mlflow.db"))
+
+
+@pytest.fixture
 def server(tmp_path: Path, template: Path) -> Iterator[Server]:
     """A real MLflow server of this test alone."""
     running = Server(tmp_path)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import QUIET, Outcome, command, until
+from conftest import QUIET, Outcome, command, process, until
 from mlflow.tracking import MlflowClient
 from spaces import sandbox_space, written
 
@@ -133,11 +133,11 @@ def test_a_pack_that_would_not_end_in_time_leaves_its_turn_to_a_shorter_one() ->
 
 
 def test_a_trial_keeps_its_log_and_its_run_says_where(
-    sandbox: Path, storage: Path, tmp_path: Path, ray_cluster: str
+    sandbox: Path, storage: Path, tmp_path: Path, ray_cluster: str, database: Path
 ) -> None:
     asked = sandbox_space(tmp_path, ["speak", "raise"], name="seen")
     found = raysweep.run(asked, storage=storage, executor="ray", report=False, say=lambda line: None)
-    client = MlflowClient(f"sqlite:///{storage.resolve()}/mlflow.db")
+    client = MlflowClient(f"sqlite:///{database}")
     experiment = client.get_experiment_by_name("seen")
     runs = client.search_runs([experiment.experiment_id], "tags.`raysweep.kind` = 'cell'")
     logs = {
@@ -153,13 +153,13 @@ def test_a_trial_keeps_its_log_and_its_run_says_where(
 
 @pytest.mark.parametrize(("runs_per", "count"), [("cell", 3), ("pack", 1), ("sweep", 0)])
 def test_runs_in_mlflow_are_by_choice_and_stay_so(
-    runs_per: str, count: int, sandbox: Path, storage: Path, tmp_path: Path, call: Call
+    runs_per: str, count: int, sandbox: Path, storage: Path, tmp_path: Path, database: Path
 ) -> None:
     asked = sandbox_space(tmp_path, ["compute"] * 3, name="seen")
     options: dict[str, Any] = {"storage": storage, "report": False, "say": lambda line: None}
     raysweep.run(asked, runs_per=runs_per, **options)
     raysweep.sweep.sync("seen", storage=storage, say=lambda line: None)
-    client = MlflowClient(f"sqlite:///{storage.resolve()}/mlflow.db")
+    client = MlflowClient(f"sqlite:///{database}")
     experiment = client.get_experiment_by_name("seen")
     kinds = [run.data.tags["raysweep.kind"] for run in client.search_runs([experiment.experiment_id])]
     assert sorted(kinds) == ["cell"] * count + ["sweep"]
@@ -168,13 +168,10 @@ def test_runs_in_mlflow_are_by_choice_and_stay_so(
         raysweep.run(asked, runs_per=other, **options)
 
 
-def test_the_hours_are_named_on_ray_too(file: Path, storage: Path, sandbox: Path) -> None:
-    stopped = subprocess.run(
-        command("run", file, "--storage", storage, "--executor", "ray", *QUIET, "--max-hours", 20 / 3600),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+def test_the_hours_are_named_on_ray_too(file: Path, storage: Path, sandbox: Path, ray_cluster: str) -> None:
+    hours = ("--max-hours", str(8 / 3600))
+    stopped = process(
+        "run", file, "--storage", storage, "--executor", "ray", *QUIET, *hours, env={"RAY_ADDRESS": ray_cluster}
     )
-    assert stopped.returncode == 130
-    assert "stopped, the 20 s of --max-hours are over" in stopped.stderr
+    assert stopped.code == 130, stopped
+    assert "stopped, the 8.0 s of --max-hours are over" in stopped.err

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -29,13 +28,6 @@ from raysweep.tracking import mirror
 from tests.chaos.waiting import wait_for
 
 Call = Callable[..., Outcome]
-
-
-@pytest.fixture
-def database(storage: Path, template: Path) -> Path:
-    """MLflow's database of this storage, empty."""
-    storage.mkdir()
-    return Path(shutil.copy(template, storage / "mlflow.db"))
 
 
 @contextlib.contextmanager

@@ -100,6 +100,12 @@ def run_statuses(database: Path) -> dict[str, Counter[str]]:
     return statuses
 
 
+def begun(database: Path) -> bool:
+    """Whether a sweep has a run in MLflow."""
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        return db.execute("SELECT COUNT(*) FROM runs").fetchone() > (0,)
+
+
 # Told to end, and not told
 
 
@@ -127,10 +133,10 @@ def test_many_signals_end_a_driver_once(sandbox: Path, drive: Callable[..., Any]
 
 @pytest.mark.slow
 def test_a_spot_notice_ends_a_driver_on_ray_in_time_and_nothing_is_left_running(
-    ray_cluster: str, sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
+    ray_cluster: str, sandbox: Path, drive: Callable[..., Any], storage: Path, database: Path, tmp_path: Path
 ) -> None:
     driven = drive("--executor", "ray", "--workers", "2", env={**os.environ, "RAY_ADDRESS": ray_cluster})
-    until((storage / "mlflow.db").exists, driven)
+    until(lambda: begun(database), driven)
     driven.send_signal(signal.SIGTERM)
     told = time.monotonic()
     _, err = driven.communicate(timeout=PATIENCE)
@@ -140,7 +146,7 @@ def test_a_spot_notice_ends_a_driver_on_ray_in_time_and_nothing_is_left_running(
     (tmp_path / "go").touch()
     assert process("resume", "sandy", "--storage", storage, "--executor", "inline", "--no-report").code == 0
     assert values(storage) == [0, 1, 2, 3]
-    assert run_statuses(storage / "mlflow.db") == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
+    assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
     assert sorted(path.name for path in (storage / "sandy").iterdir() if path.is_dir()) == ["ledger", "logs"]
 
 
@@ -168,10 +174,10 @@ def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["raylet/raylet", "gcs/gcs_server"])
 def test_a_ray_that_dies_ends_a_driver_in_time_and_resumable(
-    part: str, sandbox: Path, drive: Callable[..., Any], storage: Path, tmp_path: Path
+    part: str, sandbox: Path, drive: Callable[..., Any], storage: Path, database: Path, tmp_path: Path
 ) -> None:
     driven = drive("--executor", "ray", "--workers", "2")
-    until((storage / "mlflow.db").exists, driven)
+    until(lambda: begun(database), driven)
     victims = [
         number
         for number in in_session(driven.pid)
@@ -185,11 +191,11 @@ def test_a_ray_that_dies_ends_a_driver_in_time_and_resumable(
     assert time.monotonic() - lost < 30
     assert "Ray is gone" in err
     assert "2 rows are kept; go on with: raysweep resume sandy" in err
-    assert run_statuses(storage / "mlflow.db")["sweep"] == {"KILLED": 1}
+    assert run_statuses(database)["sweep"] == {"KILLED": 1}
     (tmp_path / "go").touch()
     assert process("resume", "sandy", "--storage", storage, "--executor", "inline", "--no-report").code == 0
     assert values(storage) == [0, 1, 2, 3]
-    assert run_statuses(storage / "mlflow.db") == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
+    assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
 
 
 @pytest.mark.slow
@@ -324,7 +330,7 @@ def test_a_sweep_mirrored_nowhere_is_mirrored_later_and_from_then_on(
 
 
 def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(
-    call: Call, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, storage: Path, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(tmp_path, small_space())
     from sqlalchemy import sql
@@ -333,7 +339,7 @@ def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(
     monkeypatch.setattr(sql, "text", lambda text: usual(text.replace("20000", "100")))  # ms MLflow waits for a lock
     assert call("run", tmp_path / "space.yaml", "--set", "seeds=1", "--storage", storage, "--no-report").code == 0
     monkeypatch.setattr(mirror, "PATIENCE", 1.0)
-    with contextlib.closing(sqlite3.connect(storage / "mlflow.db", isolation_level=None)) as db:
+    with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as db:
         db.execute("BEGIN EXCLUSIVE")
         outcome = call("run", tmp_path / "space.yaml", "--storage", storage, "--no-report")
         assert outcome.code == 0, outcome
@@ -343,7 +349,7 @@ def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(
         assert (told.code, told.err.count("\n")) == (0, 1), told.err  # one line: what is there cannot be settled now
         db.execute("ROLLBACK")
     assert call("sync", "small", "--storage", storage).code == 0
-    assert run_statuses(storage / "mlflow.db") == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 6}}
+    assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 6}}
 
 
 # Nodes

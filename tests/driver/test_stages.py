@@ -362,11 +362,13 @@ def test_stages_of_other_code_can_be_computed_again(older: Path, call: Call, spa
 # The record
 
 
-def test_mlflow_names_the_stages_as_the_store_does(call: Call, storage: Path, space: Callable[..., Path]) -> None:
+def test_mlflow_names_the_stages_as_the_store_does(
+    call: Call, storage: Path, database: Path, space: Callable[..., Path]
+) -> None:
     import mlflow
 
     assert call("run", space(), "--storage", storage, "--no-report").code == 0
-    uri = f"sqlite:///{storage / 'mlflow.db'}"
+    uri = f"sqlite:///{database}"
     found = mlflow.MlflowClient(uri).search_runs(
         [mlflow.MlflowClient(uri).get_experiment_by_name("small").experiment_id],
         filter_string="tags.`raysweep.kind` = 'cell'",
