@@ -26,11 +26,10 @@ found = {}
 """
 PLAN = """
 from raysweep.commands import dry_run
-from raysweep.driver import driver
 from raysweep.space import space_files
-from raysweep.driver.driver import Options
+from raysweep.driver.options import Options
 started = time.perf_counter()
-dry_run.describe(space_files.read(data), None, folder, Options(executor="inline"), yes=False)
+dry_run.describe(space_files.read(data), Options(storage=folder, executor="inline"))
 found["plan"] = time.perf_counter() - started
 """
 RUN = """

@@ -51,7 +51,7 @@ def _run(folder: str, space: dict[str, Any]) -> None:
 def whole_sweep(folder: str) -> dict[str, float]:
     """Seconds of the sweep, stages that were computed, and distinct stages."""
     from raysweep import sweep
-    from raysweep.driver import stage_tree
+    from raysweep.driver import stage_plan
     from raysweep.plan.stages import stored_stages
     from raysweep.stages.store import Store
 
@@ -60,7 +60,7 @@ def whole_sweep(folder: str) -> dict[str, float]:
     found = sweep.open_sweep("stages", folder)
     stages = stored_stages(found.workload, found.cells)
     distinct = {stage.id for cell in range(len(found.cells)) for stage in stages(cell, 0)}
-    records = stage_tree.records(Store(f"{folder}/store"), Store(f"{folder}/store").stages())
+    records = stage_plan.records(Store(f"{folder}/store"), Store(f"{folder}/store").stages())
     return {
         "seconds": total,
         "distinct": len(distinct),

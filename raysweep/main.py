@@ -9,9 +9,10 @@ if __name__ == "__main__":  # as a script, Python puts this file's own folder fi
     _HERE = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
 
+import functools
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 try:
@@ -46,38 +47,58 @@ STORAGE = click.option(
     metavar="DIR",
     help="Folder that holds the sweeps, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX.",
 )
+STORE = click.option(
+    "--store", metavar="URL", help="The stage store: a folder, s3://, gs:// … [default: STORAGE/store]."
+)
 TRACKING = click.option(
     "--tracking-uri",
     metavar="URI|none",
     help="MLflow to mirror into [default: sqlite database STORAGE/mlflow.db; ./mlflow.db of this "
     "machine where STORAGE is a bucket].",
 )
-WORKERS = click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N", help="Trials at a time on Ray [default: as many as fit]."
+YES = click.option("--yes", is_flag=True, help="Do not ask.")
+SWEEP = click.argument("sweep", metavar="SWEEP")
+SWEEPS = click.argument("sweeps", metavar="SWEEP...", nargs=-1, required=True)
+HOW_TO_RUN = (  # the keywords of raysweep.driver.options.Options
+    STORAGE,
+    STORE,
+    TRACKING,
+    click.option(
+        "--workers", type=click.IntRange(min=1), metavar="N", help="Trials at a time on Ray [default: as many as fit]."
+    ),
+    click.option(
+        "--executor",
+        type=click.Choice(["ray", "inline"]),
+        help="Ray Tune, or this process [default: this process up to about 20 s of work].",
+    ),
+    click.option(
+        "--max-hours",
+        type=_Hours(min=0, min_open=True),
+        metavar="H",
+        help="Stop in time, resumable: packs that, going by those that ended, would take too long are "
+        "not started, and what still runs at the end is given up.",
+    ),
+    click.option(
+        "--on-code-change",
+        type=click.Choice(["reuse", "recompute", "refuse"]),
+        default="reuse",
+        show_default=True,
+        help="What to do with rows and stages that older code computed.",
+    ),
+    click.option("--no-report", is_flag=True, help="Leave the report to `raysweep report`."),
 )
-EXECUTOR = click.option(
-    "--executor",
-    type=click.Choice(["ray", "inline"]),
-    help="Ray Tune, or this process [default: this process up to about 20 s of work].",
-)
-ON_CODE_CHANGE = click.option(
-    "--on-code-change",
-    type=click.Choice(["reuse", "recompute", "refuse"]),
-    default="reuse",
-    show_default=True,
-    help="What to do with rows and stages that older code computed.",
-)
-MAX_HOURS = click.option(
-    "--max-hours",
-    type=_Hours(min=0, min_open=True),
-    metavar="H",
-    help="Stop in time, resumable: packs that, going by those that ended, would take too long are "
-    "not started, and what still runs at the end is given up.",
-)
-STORE = click.option(
-    "--store", metavar="URL", help="The stage store: a folder, s3://, gs:// … [default: STORAGE/store]."
-)
-NO_REPORT = click.option("--no-report", is_flag=True, help="Leave the report to `raysweep report`.")
+
+
+def how_to_run(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of running a sweep, as its keyword `options`."""
+
+    @functools.wraps(function)
+    def command(no_report: bool, **options: Any) -> None:
+        function(report=not no_report, **options)
+
+    for option in reversed(HOW_TO_RUN):
+        command = option(command)
+    return command
 
 
 @click.group(
@@ -102,117 +123,47 @@ def cli() -> None:
     "Example: --set axes.depth=[1,2,5]",
 )
 @click.option("--name", metavar="N", help="Name of the sweep [default: the space's name].")
-@STORAGE
-@STORE
-@TRACKING
-@WORKERS
-@EXECUTOR
-@MAX_HOURS
+@how_to_run
 @click.option(
     "--runs-per",
     type=click.Choice(["cell", "pack", "sweep"]),
     help="What has a run of its own in MLflow [default: cell; above 5,000 cells packs of 250 cells].",
 )
-@ON_CODE_CHANGE
-@NO_REPORT
 @click.option("--yes", is_flag=True, help="Go ahead with 1,000,000 rows and more.")
 @click.option("--dry-run", is_flag=True, help="Say what would be computed, how long and how large; compute nothing.")
-def run(
-    space: str,
-    sets: tuple[str, ...],
-    name: str | None,
-    storage: str,
-    store: str | None,
-    tracking_uri: str | None,
-    workers: int | None,
-    executor: str | None,
-    max_hours: float | None,
-    runs_per: str | None,
-    on_code_change: str,
-    no_report: bool,
-    yes: bool,
-    dry_run: bool,
-) -> None:
+def run(space: str, sets: tuple[str, ...], dry_run: bool, **options: Any) -> None:
     """Run SPACE (a path, or the name of a packaged space) to its end.
 
     A sweep of that name that exists is continued; with more seeds or more values on an axis it is extended.
     """
-    from raysweep import sweep
-    from raysweep.commands import dry_run as dry
-    from raysweep.driver import driver
-
     changes = _sets(sets)
     if dry_run:
-        options = driver.Options(executor, workers, on_code_change)
-        click.echo("\n".join(dry.describe(sweep.read(space, changes, {}), name, storage, options, yes, store)))
+        from raysweep.commands import dry_run as dry
+        from raysweep.driver.options import Options
+        from raysweep.space import space_files
+
+        _show(dry.describe(space_files.read(space, changes), Options(**options)))
         return
-    _finish(
-        sweep.run(
-            space,
-            set=changes,
-            name=name,
-            storage=storage,
-            store=store,
-            tracking_uri=tracking_uri,
-            workers=workers,
-            executor=executor,
-            max_hours=max_hours,
-            runs_per=runs_per,
-            report=not no_report,
-            yes=yes,
-            on_code_change=on_code_change,
-        )
-    )
+    _finish(raysweep.run(space, set=changes, **options))
 
 
 @cli.command()
-@click.argument("sweep_name", metavar="SWEEP")
-@STORAGE
-@STORE
-@TRACKING
-@WORKERS
-@EXECUTOR
-@MAX_HOURS
-@ON_CODE_CHANGE
-@NO_REPORT
-def resume(
-    sweep_name: str,
-    storage: str,
-    store: str | None,
-    tracking_uri: str | None,
-    workers: int | None,
-    executor: str | None,
-    max_hours: float | None,
-    on_code_change: str,
-    no_report: bool,
-) -> None:
+@SWEEP
+@how_to_run
+def resume(sweep: str, **options: Any) -> None:
     """Compute what SWEEP still lacks, and once more what failed."""
-    from raysweep import sweep
-
-    _finish(
-        sweep.resume(
-            sweep_name,
-            storage=storage,
-            store=store,
-            tracking_uri=tracking_uri,
-            workers=workers,
-            executor=executor,
-            max_hours=max_hours,
-            report=not no_report,
-            on_code_change=on_code_change,
-        )
-    )
+    _finish(raysweep.resume(sweep, **options))
 
 
 @cli.command()
-@click.argument("sweep_name", metavar="SWEEP")
+@SWEEP
 @STORAGE
 @TRACKING
-def sync(sweep_name: str, storage: str, tracking_uri: str | None) -> None:
+def sync(sweep: str, storage: str, tracking_uri: str | None) -> None:
     """Replay SWEEP's ledger into MLflow; what is there already stays as it is."""
-    from raysweep import sweep
+    from raysweep import sweep as sweeps
 
-    found = sweep.sync(sweep_name, storage=storage, tracking_uri=tracking_uri)
+    found = sweeps.sync(sweep, storage=storage, tracking_uri=tracking_uri)
     terminal.say(f"{found.name}: mirrored")
 
 
@@ -220,55 +171,41 @@ def sync(sweep_name: str, storage: str, tracking_uri: str | None) -> None:
 @STORAGE
 def list_sweeps(storage: str) -> None:
     """The sweeps in the storage, one a line."""
-    from raysweep.commands import status
+    from raysweep.commands import listing
     from raysweep.storage import paths
 
-    click.echo("\n".join(status.overview(paths.storage(storage))))
+    _show(listing.sweeps(paths.storage(storage)))
 
 
 @cli.command("status")
-@click.argument("sweep_name", metavar="SWEEP")
+@SWEEP
 @STORAGE
 @TRACKING
 @click.option("--watch", is_flag=True, help="Look again every two seconds until nobody works on it any more.")
-def show_status(sweep_name: str, storage: str, tracking_uri: str | None, watch: bool) -> None:
+def show_status(sweep: str, storage: str, tracking_uri: str | None, watch: bool) -> None:
     """How far SWEEP is, how fast, what it used, what runs where, what failed and why, and what to do next."""
-    from raysweep import sweep
     from raysweep.commands import status
 
-    found = sweep.open_sweep(sweep_name, storage)
+    found = raysweep.open_sweep(sweep, storage)
     for lines in status.watch(found) if watch else [status.details(found)]:
         if watch and sys.stdout.isatty():
             click.clear()
-        click.echo("\n".join(lines))
+        _show(lines)
     status.settle(found, tracking_uri)
 
 
 @cli.command()
-@click.argument("sweep_names", metavar="SWEEP...", nargs=-1, required=True)
+@SWEEPS
 @click.option("--format", "kind", type=click.Choice(["csv", "json", "parquet"]), default="csv", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="File to write [default: stdout].")
 @STORAGE
-def results(sweep_names: tuple[str, ...], kind: str, output: str | None, storage: str) -> None:
+def results(sweeps: tuple[str, ...], kind: str, output: str | None, storage: str) -> None:
     """The rows of one or several sweeps as a tidy table, in plan order, then by seed."""
-    import pandas
-
-    from raysweep import sweep
+    from raysweep.commands import listing
     from raysweep.ledger import results as table
     from raysweep.storage import paths
 
-    tables = []
-    for entry in [sweep.open_sweep(name, storage) for name in sweep_names]:
-        state = entry.state()
-        for path in state.damaged:
-            terminal.say(
-                f"{entry.name}: {path.name} is damaged and left out; `raysweep resume {entry.name}` computes "
-                "its rows again"
-            )
-        if state.outdated:
-            terminal.say(f"{entry.name}: {state.outdated}; `raysweep resume {entry.name}` computes its rows")
-        tables.append(entry.results(state))
-    frame = pandas.concat(tables, ignore_index=True)
+    frame = listing.rows([raysweep.open_sweep(name, storage) for name in sweeps])
     if output is None:
         sys.stdout.buffer.write(table.dump(frame, kind))
     else:
@@ -276,47 +213,45 @@ def results(sweep_names: tuple[str, ...], kind: str, output: str | None, storage
 
 
 @cli.command()
-@click.argument("sweep_names", metavar="SWEEP...", nargs=-1, required=True)
+@SWEEPS
 @click.option("-o", "--output", metavar="DIR", help="Folder to write [default: STORAGE/SWEEP/report].")
 @STORAGE
-def report(sweep_names: tuple[str, ...], output: str | None, storage: str) -> None:
+def report(sweeps: tuple[str, ...], output: str | None, storage: str) -> None:
     """Fit, draw and write the report of one or several sweeps of one workload."""
-    from raysweep import sweep
+    from raysweep.sweep import report as reported
 
     written = _writing(
-        output or "report", lambda: sweep.report([sweep.open_sweep(name, storage) for name in sweep_names], output)
+        output or "report", lambda: reported([raysweep.open_sweep(name, storage) for name in sweeps], output)
     )
-    for line in (*written.headline, f"report: {written.directory / 'report.html'}"):
-        click.echo(line)
+    _show([*written.headline, f"report: {written.directory / 'report.html'}"])
 
 
 @cli.command()
-@click.argument("sweep_name", metavar="SWEEP")
+@SWEEP
 @click.argument("cell", metavar="CELL")
 @click.argument("seed", metavar="[SEED]", type=int, required=False)
 @STORAGE
-def debug(sweep_name: str, cell: str, seed: int | None, storage: str) -> None:
+def debug(sweep: str, cell: str, seed: int | None, storage: str) -> None:
     """Compute one row in this process, its traceback at home. CELL is the hash of a cell, or its beginning."""
-    from raysweep import sweep
-    from raysweep.commands import status
+    from raysweep.commands.debug import one_row
 
-    click.echo(json.dumps(status.one_row(sweep.open_sweep(sweep_name, storage), cell, seed), indent=1))
+    _show([json.dumps(one_row(raysweep.open_sweep(sweep, storage), cell, seed), indent=1)])
 
 
 @cli.command()
-@click.argument("sweep_name", metavar="SWEEP")
+@SWEEP
 @STORAGE
 @TRACKING
-@click.option("--yes", is_flag=True, help="Do not ask.")
-def delete(sweep_name: str, storage: str, tracking_uri: str | None, yes: bool) -> None:
+@YES
+def delete(sweep: str, storage: str, tracking_uri: str | None, yes: bool) -> None:
     """Delete SWEEP: its rows and report here, and its runs in MLflow (which keeps them in its trash)."""
-    from raysweep import sweep
-    from raysweep.commands import status
+    from raysweep.commands import delete as deletion
+    from raysweep.sweep import open_sweep
 
-    found = sweep.open_sweep(sweep_name, storage, to_delete=True)
+    found = open_sweep(sweep, storage, to_delete=True)
     if not yes and sys.stdin.isatty():
         click.confirm(f"delete {found.name} ({sum(found.statuses().values()):,} rows)?", abort=True)
-    status.delete(found, tracking_uri)
+    deletion.delete(found, tracking_uri)
     terminal.say(f"{found.name}: deleted")
 
 
@@ -324,27 +259,17 @@ def delete(sweep_name: str, storage: str, tracking_uri: str | None, yes: bool) -
 @click.argument("name", metavar="[NAME]", required=False)
 def show_workloads(name: str | None) -> None:
     """The workloads, or one with its parameters, units, defaults and metrics."""
-    from raysweep import workloads
-    from raysweep.commands import status
+    from raysweep.commands import listing
 
-    if name is None:
-        for entry in workloads.names():
-            click.echo(f"{entry:18} {workloads.get(entry).summary}")
-    elif name not in workloads.names():
-        raise unknown(name, "workload", name, workloads.names())
-    else:
-        click.echo("\n".join(status.declaration(workloads.get(name))))
+    _show(listing.workloads() if name is None else listing.workload(name))
 
 
 @cli.command("spaces")
 def show_spaces() -> None:
     """The packaged spaces: each asks one question and can be run by its name."""
-    from raysweep.commands import status
-    from raysweep.space import packaged
+    from raysweep.commands import listing
 
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    asked = {name: status.first_comment(path) for name, path in packaged.spaces().items()}
-    click.echo("\n".join(status.listed(asked, 34, width)))
+    _show(listing.spaces(shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
 
 
 @cli.group("store")
@@ -357,9 +282,9 @@ def store_group() -> None:
 @STORE
 def store_list(storage: str, store: str | None) -> None:
     """The stored stages: size, age, which sweeps refer to them, and what is damaged or under way."""
-    from raysweep.commands import store_commands
+    from raysweep.commands import store as stores
 
-    click.echo("\n".join(store_commands.overview(store_commands.open_store(storage, store))))
+    _show(stores.overview(stores.open_store(storage, store)))
 
 
 @store_group.command("verify")
@@ -367,10 +292,10 @@ def store_list(storage: str, store: str | None) -> None:
 @STORE
 def store_verify(storage: str, store: str | None) -> None:
     """Compare every byte with its checksum; damaged stages are set aside (exit code 1)."""
-    from raysweep.commands import store_commands
+    from raysweep.commands import store as stores
 
-    lines, well = store_commands.verify(store_commands.open_store(storage, store))
-    click.echo("\n".join(lines))
+    lines, well = stores.verify(stores.open_store(storage, store))
+    _show(lines)
     if not well:
         sys.exit(1)
 
@@ -382,18 +307,22 @@ def store_verify(storage: str, store: str | None) -> None:
 @click.option("--referred", is_flag=True, help="Also those of the named STAGEs that a sweep refers to.")
 @click.option("--damaged", is_flag=True, help="Also what was set aside as damaged or superseded.")
 @click.option("--dry-run", is_flag=True, help="Say what would go; take nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@YES
 def store_prune(
-    stages: tuple[str, ...], storage: str, store: str | None, referred: bool, damaged: bool, dry_run: bool, yes: bool
+    stages: tuple[str, ...], storage: str, store: str | None, dry_run: bool, yes: bool, **also: bool
 ) -> None:
     """Delete stages that no sweep refers to, and leftovers of crashes; or only the STAGEs named."""
-    from raysweep.commands import store_commands
+    from raysweep.commands import store as stores
 
-    found = store_commands.open_store(storage, store)
+    found = stores.open_store(storage, store)
     if not dry_run and not yes and sys.stdin.isatty():
-        click.echo("\n".join(store_commands.prune(found, stages, referred=referred, damaged=damaged, dry_run=True)))
+        _show(stores.prune(found, stages, dry_run=True, **also))
         click.confirm("prune these?", abort=True)
-    click.echo("\n".join(store_commands.prune(found, stages, referred=referred, damaged=damaged, dry_run=dry_run)))
+    _show(stores.prune(found, stages, dry_run=dry_run, **also))
+
+
+def _show(lines: Iterable[str]) -> None:
+    click.echo("\n".join(lines))
 
 
 def _sets(pairs: tuple[str, ...]) -> dict[str, Any]:
@@ -408,21 +337,16 @@ def _sets(pairs: tuple[str, ...]) -> dict[str, Any]:
     return changes
 
 
-def _finish(found: Any) -> None:
+def _finish(found: raysweep.Sweep) -> None:
     """Exit 1, with the failures counted and listed, if some rows failed."""
     failures = found.failures()
     signals.leave_when_told(1 if failures else 0)
-    if not failures:
-        return
-    terminal.say(f"{found.name}: {len(failures):,} of {sum(found.statuses().values()):,} rows failed")
-    for row in failures[:10]:
-        reason = row.get("error", "").strip().splitlines()
-        terminal.say(f"  cell {row['cell']} seed {row['seed']}: {reason[-1] if reason else 'no reason kept'}")
-    first = failures[0]
-    terminal.say(
-        f"look at one with: raysweep debug {found.name} {first['cell']} {first['seed']} --storage {found.folder.parent}"
-    )
-    sys.exit(1)
+    if failures:
+        from raysweep.commands import status
+
+        for line in status.failures(found, failures):
+            terminal.say(line)
+        sys.exit(1)
 
 
 def _writing(target: str, action: Callable[[], Any]) -> Any:

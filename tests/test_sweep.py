@@ -19,7 +19,8 @@ from conftest import QUIET, Outcome, assert_same_rows, files_of, rows, run
 from spaces import small_space, written
 
 import raysweep
-from raysweep.driver import driver
+from raysweep.driver import placement
+from raysweep.driver.driver import Driver
 from raysweep.errors import InputError
 from raysweep.plan import identity
 from raysweep.sweep import Sweep, open_sweep
@@ -100,9 +101,9 @@ def test_rows_do_not_depend_on_how_they_are_packed(
         axes={"overlap_angle": [0, 30, 90, 180], "gamma": [0.1, 0.95, 1.0, 1.5], "dim": [10, 20], "depth": [1, 2, 4]},
         fixed={"noise": 0.2},
     )
-    monkeypatch.setitem(driver.PACK_FLOOR, "inline", 0.05)
+    monkeypatch.setitem(placement.PACK_FLOOR, "inline", 0.05)
     expected = rows(run(storage / "usual", space))
-    monkeypatch.setitem(driver.PACK_FLOOR, "inline", floor)
+    monkeypatch.setitem(placement.PACK_FLOOR, "inline", floor)
     found = run(storage / "other", space)
     packs = len(list((found.folder / "ledger").iterdir()))
     assert packs > 2 if floor < 1e-3 else packs >= 1
@@ -246,14 +247,14 @@ def test_rows_that_raise_cost_milliseconds_beside_the_mirror_too(
     sandbox: Path, storage: Path, tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one waits for them, while the thread that mirrors imports MLflow and opens its database."""
-    usual, spent = driver.compute, []
+    usual, spent = Driver.compute, []
 
-    def timed(*arguments: Any) -> None:
+    def timed(driver: Driver) -> None:
         started = time.perf_counter()
-        usual(*arguments)
+        usual(driver)
         spent.append(time.perf_counter() - started)
 
-    monkeypatch.setattr(driver, "compute", timed)
+    monkeypatch.setattr(Driver, "compute", timed)
     storage.mkdir()
     shutil.copy(template, storage / "mlflow.db")
     uri = f"sqlite:///{storage / 'mlflow.db'}"

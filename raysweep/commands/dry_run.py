@@ -2,107 +2,141 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections import Counter
 from dataclasses import replace
 
-from raysweep import sweep
-from raysweep.driver import compatibility, driver, stage_tree, stored_stages
-from raysweep.driver.driver import Options
+from raysweep.driver import compatibility, placement, shared_stages, stage_plan
+from raysweep.driver.options import Options, code_note
 from raysweep.driver.progress import duration
-from raysweep.driver.state import State
+from raysweep.driver.stage_plan import StagePlan
+from raysweep.driver.start_and_resume import find_place
+from raysweep.driver.state import PendingRows, State
 from raysweep.errors import as_typed
+from raysweep.phrases import counted
 from raysweep.plan.cells import enumerate_cells
-from raysweep.plan.packs import Pack, make_packs
+from raysweep.plan.packs import make_packs
 from raysweep.plan.resources import Resources
 from raysweep.space.schema import Space
 from raysweep.stages.store import Store
-from raysweep.storage.paths import AnyPath
+from raysweep.storage.sealed import Damaged
 from raysweep.tracking.grouping import default_runs_per
 
 RAY_START = 15.0  # seconds an empty Ray job takes on two cores
 MIRROR_SECONDS = 0.02  # a run in MLflow's SQLite database
 
 
-def describe(
-    space: Space, name: str | None, storage: str | AnyPath, options: Options, yes: bool, store: str | None = None
-) -> list[str]:
+def describe(space: Space, options: Options) -> list[str]:
     """Lines for the terminal: the question, cells, packs, draws, what is there already, stages, time and memory."""
-    folder, record = sweep.place(space, name, storage)
-    sweep.check_size(space, yes)
+    folder, record = find_place(space, options)
     cells = enumerate_cells(space)
-    part = record is not None and compatibility.is_part(Space(**record.space), space, record.sweep)
+    is_part = record is not None and compatibility.is_part(Space(**record.space), space, record.sweep)
     state = State(space, cells, folder, options.on_code_change)
-    stored_stages.check_asked(store, state.workload, folder)
-    work, tree = state.missing(), None
-    if state.workload.stored and work.rows:
-        kept = Store(store or stored_stages.address(folder, record))
-        tree = stage_tree.build(state, work, kept, options.on_code_change == "recompute")
-        work = replace(work, seconds=tree.seconds)
-    executor = driver.choose_executor(options, work, cells)
-    on_gpus = any(needs.gpus for needs in cells.needs)  # how many there will be, this machine cannot say
-    workers = 1 if executor == "inline" else options.workers or (1 if on_gpus else driver.local_workers(cells))
-    packing = driver.packing(driver.Place(executor, workers, True, workers))
-    packs = make_packs(state.workload, cells, work.pending, packing)
-    work = driver.as_packed(work, packs, state.workload)
+    shared_stages.check_asked(options.store, state.workload, folder)
     total = len(cells) * len(space.seeds)
-    lines = [f"{space.name}: {space.workload}"]
-    lines += [f"  {name:18} {_values(values)}" for name, values in space.axes.items()]
-    lines += [
-        f"  {len(cells):,} cell{_s(cells)} x {len(space.seeds):,} draw{_s(space.seeds)} = {total:,} rows"
-        + (f", {len(state.rows):,} of them in the ledger already" if state.rows else "")
+    lines = [
+        f"{space.name}: {space.workload}",
+        *(f"  {name:18} {_values(values)}" for name, values in space.axes.items()),
+        f"  {counted(len(cells), 'cell')} x {counted(len(space.seeds), 'draw')} = {total:,} rows"
+        + (f", {len(state.rows):,} of them in the ledger already" if state.rows else ""),
     ]
     if "grid" not in space.search:
         lines.append(f"  search {_search(space)}: chooses among these cells; this is its next round")
-    if part:
+    if is_part:
         lines.append("  a part of the sweep that is there, which stays as it is")
         if "grid" not in space.search:
             return [*lines, "  nothing to compute"]
     lines += [f"  note: {note}" for note in state.notes]
-    if not work.rows:
+    pending = state.missing()
+    if not pending.rows:
         return [*lines, "  nothing to compute"]
-    if tree:
-        if tree.older:
-            lines.append(f"  note: {stored_stages.code_note(state.workload, len(tree.older), options.on_code_change)}")
-        lines += [f"  {line}" for line in stage_tree.lines(tree)]
-    seconds = driver.wall_seconds(packs, workers, work.seconds) + (RAY_START if executor == "ray" else 0)
-    unit = "GPU" if on_gpus else "core"
-    place = (
-        "this process"
-        if executor == "inline"
-        else f"Ray Tune, {workers} trial{'s' if workers != 1 else ''} at a time (start-up included"
-        + ("; --workers N says it for more)" if on_gpus and not options.workers else ")")
-    )
-    lines.append(
-        f"  {work.rows:,} rows to compute in {len(packs):,} pack{_s(packs)} of up to "
-        f"{max(map(len, packs)):,} row{_s(max(packs, key=len))}"
-    )
+    if state.workload.stored:
+        store = Store(options.store or shared_stages.address(folder, record))
+        plan = stage_plan.build(state, pending, store, options.on_code_change == "recompute")
+        if plan.older:
+            older = f"{len(plan.older):,} of the stages in the store"
+            lines.append(f"  note: {code_note(state.workload.name, older, options.on_code_change)}")
+        lines += [f"  {line}" for line in stage_lines(plan)]
+        pending = replace(pending, seconds=plan.seconds)
+    return [*lines, *(f"  {line}" for line in _effort(state, pending, options))]
+
+
+def _effort(state: State, pending: PendingRows, options: Options) -> list[str]:
+    """What it takes to compute these rows: packs, time, memory and disk."""
+    cells, workload = state.cells, state.workload
+    executor = placement.choose_executor(options, pending, cells)
+    on_gpus = any(needs.gpus for needs in cells.needs)  # how many there will be, this machine cannot say
+    trials = 1 if executor == "inline" else options.workers or (1 if on_gpus else placement.local_trials(cells))
+    packing = placement.Placement(executor, trials, True, beside=trials).packing()
+    packs = make_packs(workload, cells, pending.indices, packing)
+    seconds = placement.total_seconds(packs, pending, workload)
+    largest = max(map(len, packs))
+    lines = [f"{pending.rows:,} rows to compute in {counted(len(packs), 'pack')} of up to {counted(largest, 'row')}"]
     if cells.needs != [Resources()]:
-        for needs, own in _by_needs(packs).items():
-            lines.append(f"  {len(own):,} pack{_s(own)} on {needs.words()} each")
+        for needs, count in Counter(pack.needs for pack in packs).items():
+            lines.append(f"{counted(count, 'pack')} on {needs.words()} each")
+    where = "this process"
+    if executor == "ray":
+        more = "; --workers N says it for more" if on_gpus and not options.workers else ""
+        where = f"Ray Tune, {counted(trials, 'trial')} at a time (start-up included{more})"
+    wall = placement.wall_seconds(packs, trials, seconds) + (RAY_START if executor == "ray" else 0)
+    lines.append(f"estimated {duration(wall)} in {where}; {duration(seconds)} of one {'GPU' if on_gpus else 'core'}")
+    if on_gpus and workload.gpu_guess:
+        lines.append(f"GPU time is a guess {workload.gpu_guess}")
     runs = len(cells) if default_runs_per(cells) == "cell" else 0
-    lines.append(f"  estimated {duration(seconds)} in {place}; {duration(work.seconds)} of one {unit}")
-    if on_gpus and state.workload.gpu_guess:
-        lines.append(f"  GPU time is a guess {state.workload.gpu_guess}")
-    lines.append(
-        f"  beside it: MLflow about {duration(4 + MIRROR_SECONDS * runs)} in the background, the report 5 to "
-        "30 s (--tracking-uri none and --no-report leave them out)"
+    return [
+        *lines,
+        f"beside it: MLflow about {duration(4 + MIRROR_SECONDS * runs)} in the background, the report 5 to "
+        "30 s (--tracking-uri none and --no-report leave them out)",
+        f"estimated memory {max(pack.peak_bytes for pack in packs) / 1e6:,.0f} MB a trial; "
+        f"rows on disk about {pending.rows * 700 / 1e6:,.1f} MB",
+    ]
+
+
+def _users(store: Store, stages: set[str]) -> list[str]:
+    try:
+        users = store.users() if stages else {}
+    except Damaged:  # `raysweep store` says so; here it only hides a name
+        return []
+    return sorted({sweep for stage in stages for sweep in users.get(stage, [])})
+
+
+def stage_lines(plan: StagePlan) -> list[str]:
+    """The stages for the terminal, indented by kind, and what sharing them saves."""
+    unit = "GPU" if plan.on_gpu else "core"
+    said = "is a guess, see below" if plan.guessed else "estimated"
+    shown = [f"stages, kept in {plan.store.url} ({unit} time {said}):"]
+    for path in sorted(plan.kinds):
+        kind = plan.kinds[path]
+        if kind.parents:
+            text = f"{counted(kind.distinct, 'row')} from {counted(kind.parents, 'checkpoint')}"
+        else:
+            text = f"{kind.distinct:,} distinct: {kind.new:,} new"
+            text += f" ({kind.begun:,} of them from an intermediate checkpoint on)" if kind.begun else ""
+            reused = kind.distinct - kind.new
+            text += f", {reused:,} reused (in the store: same parameters, text and seed)" if reused else ""
+        name = "  " * len(path) + path[-1]
+        shown.append(f"{name:14} {text}, {spent(kind.seconds, unit)}")
+    if sweeps := _users(plan.store, plan.reused):
+        names = ", ".join(sweeps[:3]) + (f" and {len(sweeps) - 3:,} more" if len(sweeps) > 3 else "")
+        shown.append(f"  what is reused is also of: {names}")
+    shown.append(
+        f"  together {spent(plan.seconds, unit)}; a plain grid, which pretrains again for every row, "
+        f"{spent(plan.plain, unit)}: {plan.plain / max(plan.seconds, 1e-9):,.1f} times as much, "
+        f"{spent(plan.plain - plan.seconds, unit)} saved"
     )
-    lines.append(
-        f"  estimated memory {max(pack.peak_bytes for pack in packs) / 1e6:,.0f} MB a trial; "
-        f"rows on disk about {work.rows * 700 / 1e6:,.1f} MB"
-    )
-    return lines
+    if any(len(path) > 2 for path in plan.kinds):
+        shown.append(f"  without the shared trunk, every checkpoint trained from the start: {spent(plan.alone, unit)}")
+    return shown
 
 
-def _by_needs(packs: list[Pack]) -> dict[Resources, list[Pack]]:
-    found: dict[Resources, list[Pack]] = {}
-    for pack in packs:
-        found.setdefault(pack.needs, []).append(pack)
-    return found
-
-
-def _s(things: Sized) -> str:
-    return "" if len(things) == 1 else "s"
+def spent(seconds: float, unit: str) -> str:
+    """Compute time for a reader: 1,234 GPU-hours, 2.5 core-minutes."""
+    name, size = "second", 1.0
+    if seconds >= 60:
+        name, size = ("hour", 3600.0) if seconds >= 3600 else ("minute", 60.0)
+    amount = seconds / size
+    figure = f"{amount:,.0f}" if amount >= 100 else f"{amount:.3g}"
+    return f"{figure} {unit}-{name}{'' if figure == '1' else 's'}"
 
 
 def _search(space: Space) -> str:

@@ -1,50 +1,32 @@
-"""What there is to see: sweeps, their state, one row up close, declarations of workloads."""
+"""How a sweep is getting on, for `raysweep status`: read from its ledger and from the signs that its driver leaves.
+
+Nothing here asks the driver or MLflow anything, so it can be seen from every machine that can read the storage.
+"""
 
 from __future__ import annotations
 
-import itertools
-import textwrap
 import time
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from raysweep import sweep as sweeps
 from raysweep import terminal
-from raysweep.commands import live, mirror_status
-from raysweep.driver import driver, stored_stages
-from raysweep.errors import InputError, as_typed
-from raysweep.ledger import sweep_record
-from raysweep.plan.cells import enumerate_cells
-from raysweep.storage import driver_lock
+from raysweep.driver import shared_stages
+from raysweep.driver.progress import duration, phase_line
+from raysweep.driver.state import State
+from raysweep.driver.stored_sweep import Sweep, open_sweep
+from raysweep.ledger import segments, sweep_record
+from raysweep.phrases import command, counted
+from raysweep.plan.cost import estimate
+from raysweep.stages.store import Store
+from raysweep.storage import driver_lock, leases, signs
 from raysweep.storage.paths import AnyPath
-from raysweep.storage.sealed import encode
-from raysweep.sweep import Sweep
-from raysweep.tracking import session
-from raysweep.trial import threads
-from raysweep.trial.compute import compute
-from raysweep.workloads import devices
-from raysweep.workloads.declaration import Workload
+from raysweep.tracking import mirror, server, session
+from raysweep.tracking.grouping import unwritten
+from raysweep.trial import log
 
-
-def overview(storage: AnyPath) -> list[str]:
-    """A line a sweep: name, workload, rows, state, when it was started."""
-    lines = []
-    for name in sweep_record.sweeps(storage):
-        try:
-            found = sweeps.open_sweep(name, storage)
-        except InputError as error:
-            lines.append(f"{name:32} {error}")
-            continue
-        state = found.state()
-        done, left = len(state.rows), state.missing().rows
-        lines.append(
-            f"{name:32} {found.space.workload:18} {done:>9,} of {done + left:<9,} {phase(found, left):12} "
-            f"{found.record.created}"
-        )
-    return lines or [f"no sweeps in {storage}; start one with: raysweep run quickstart"]
+WINDOW = 3600.0  # seconds that the rate is taken over
+_SHOWN = 8  # things under way that are listed
 
 
 def phase(found: Sweep, left: int) -> str:
@@ -59,27 +41,45 @@ def details(found: Sweep) -> list[str]:
     state = found.state()
     done, left = len(state.rows), state.missing().rows
     now = phase(found, left)
-    counted = ", ".join(f"{count:,} {status}" for status, count in sorted(state.statuses().items()))
+    running = now == "running"
+    statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(state.statuses().items()))
     lines = [
-        f"{found.name}: {now}, {done:,} of {done + left:,} rows" + (f" ({counted})" if counted else ""),
+        f"{found.name}: {now}, {done:,} of {done + left:,} rows" + (f" ({statuses})" if statuses else ""),
         f"  space {found.space.name}, workload {found.space.workload}, started {found.record.created}",
-        *(f"  {line}" for line in mirror_status.lines(found, state, left, now == "running")),
+        *(f"  {line}" for line in _mirrored(found, state, left, running)),
         *(f"  {sign}" for sign in [driver_lock.last_sign(found.folder)] if sign),
-        *live.lines(found.folder, state, now == "running"),
-        *(live.stages(stored_stages.address(found.folder, found.record), state) if now == "running" else []),
+        *_pace(found.folder, state, running),
     ]
     if found.workload.stored:
-        lines.append(f"  {stored_stages.of_sweep(found.folder, found.record)}")
-    for row in state.failures()[:5]:
-        reason = row.get("error", "").strip().splitlines()
-        lines.append(f"  failed: cell {row['cell']} seed {row['seed']}: {reason[-1] if reason else 'no reason kept'}")
+        if running:
+            lines += _stages_under_way(Store(shared_stages.address(found.folder, found.record)))
+        lines.append(f"  {shared_stages.of_sweep(found.folder, found.record)}")
+    lines += [f"  failed: {in_words(row)}" for row in state.failures()[:5]]
     lines += [f"  damaged segment: {path.name} (its rows are computed again on resume)" for path in state.damaged]
     lines += [f"  {state.outdated}"] * bool(state.outdated)
-    if (found.folder / "report" / "report.html").exists():
-        lines.append(f"  report: {found.folder / 'report' / 'report.html'}")
+    report = found.folder / sweep_record.REPORT / "report.html"
+    if report.exists():
+        lines.append(f"  report: {report}")
     if now == "interrupted":
-        lines.append(f"  go on with: raysweep resume {found.name} --storage {found.folder.parent}")
+        lines.append(f"  go on with: {command('resume', found.name, found.folder.parent)}")
     return lines
+
+
+def in_words(failed: segments.Row) -> str:
+    """Which row failed, and the last line of its traceback."""
+    reason = failed.get("error", "").strip().splitlines() or ["no reason kept"]
+    return f"cell {failed['cell']} seed {failed['seed']}: {reason[-1]}"
+
+
+def failures(found: Sweep, failed: list[segments.Row]) -> list[str]:
+    """What is said at the end of a run some of whose rows failed: the first of them, and how to look at one."""
+    first = failed[0]
+    again = command("debug", f"{found.name} {first['cell']} {first['seed']}", found.folder.parent)
+    return [
+        f"{found.name}: {len(failed):,} of {sum(found.statuses().values()):,} rows failed",
+        *(f"  {in_words(row)}" for row in failed[:10]),
+        f"look at one with: {again}",
+    ]
 
 
 def watch(found: Sweep, pause: float = 2.0) -> Iterator[list[str]]:
@@ -87,7 +87,7 @@ def watch(found: Sweep, pause: float = 2.0) -> Iterator[list[str]]:
     before: list[str] = []
     while True:
         running = driver_lock.is_held(found.folder)
-        found = sweeps.open_sweep(found.name, found.folder.parent)  # its record anew: it may be extended meanwhile
+        found = open_sweep(found.name, found.folder.parent)  # its record anew: it may be extended meanwhile
         now = details(found)
         if now != before:
             yield now
@@ -102,116 +102,104 @@ def settle(found: Sweep, tracking_uri: str | None) -> None:
     uri = session.tracking(tracking_uri, found.record, found.folder.parent)
     if uri is None or driver_lock.is_held(found.folder):
         return
-    from raysweep.tracking import mirror
-
     try:
         mirror.settle(uri, found.space.name, found.record.sweep_id)
-    except mirror.Unreachable as error:  # what there is to see of the sweep has been shown
+    except server.Unreachable as error:  # what there is to see of the sweep has been shown
         terminal.say(f"--tracking-uri: {error}; the sweep's runs there stay as they are")
 
 
-def delete(found: Sweep, tracking_uri: str | None) -> None:
-    """Remove a sweep and its runs; InputError while a driver works on it, or somebody else deletes it."""
-    if driver_lock.is_held(found.folder):
-        begun = not (found.folder / sweep_record.FILE).exists()
-        raise InputError(found.name, "is being deleted by somebody else" if begun else "is running; stop it first")
-    uri = session.tracking(tracking_uri, found.record, found.folder.parent)
-    with driver.only_driver(found.folder, found.record, terminal.say, to_delete=True):
-        whole = sweep_record.begin_deletion(found.folder)
-        try:
-            _forget(found, uri)
-        except BaseException:
-            if whole:  # and so it still is
-                sweep_record.keep(found.folder)
-            raise
-        if found.workload.stored:
-            stored_stages.release(found.folder, found.record)
-        try:
-            sweep_record.delete(found.folder)
-        except OSError as error:
-            raise InputError(
-                found.name, f"could not be deleted whole ({error}); `raysweep delete` again goes on"
-            ) from None
+def used_and_left(state: State) -> tuple[str, str | None]:
+    """GPU-hours so far and those that the missing rows should still take (core-hours where no trial has a GPU): their
+    estimate, corrected by how the rows that are there compare with theirs (None before there is any)."""
+    cells, missing = state.cells, state.missing().indices
+    on_gpus = any(needs.gpus for needs in cells.needs)
+    devices = np.asarray([needs.gpus if on_gpus else needs.cpus for needs in cells.needs])
+    unit = "GPU-hours" if on_gpus else "core-hours"
+    there: dict[int, list[int]] = {}
+    for cell, seed in state.rows:
+        there.setdefault(seed, []).append(state.position[cell])
+    where = np.asarray([state.position[cell] for cell, _ in state.rows], dtype=np.int64)
+    seconds = np.asarray([row["seconds"] for row in state.rows.values()])
+    used = _hours(float(np.sum(seconds * devices[cells.need[where]])), unit)
+    estimated, _ = estimate(state.workload, cells, {seed: np.sort(indices) for seed, indices in there.items()})
+    spent = float(np.sum(seconds))
+    if missing and not (estimated and spent):
+        return used, None
+    left = 0.0
+    for number, amount in enumerate(devices.tolist()):
+        chosen = {seed: indices[cells.need[indices] == number] for seed, indices in missing.items()}
+        alike = {seed: indices for seed, indices in chosen.items() if len(indices)}
+        left += estimate(state.workload, cells, alike)[0] * amount * spent / estimated if alike else 0.0
+    return used, _hours(left, unit)
 
 
-def _forget(found: Sweep, uri: str | None) -> None:
-    """Delete its runs in MLflow."""
-    if uri is None:
-        return
-    from raysweep.tracking import mirror
-
-    try:
-        mirror.forget(uri, found.space.name, found.record.sweep_id)
-    except mirror.Unreachable as error:
-        raise InputError(
-            "--tracking-uri", f"{error}; --tracking-uri none deletes the sweep and leaves its runs in MLflow"
-        ) from None
+def _hours(seconds: float, unit: str) -> str:
+    return f"{seconds / 3600:,.3g} {unit}"
 
 
-def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
-    """Compute one row here and now; what it raises is not caught. The ledger is not touched."""
-    cells = enumerate_cells(found.space)
-    matches = [i for i, identity in enumerate(cells.ids) if identity.startswith(cell)]
-    if len(matches) != 1:
-        raise InputError(
-            cell,
-            f"expected the beginning of one cell's hash, it fits {len(matches)} of "
-            f"{len(cells):,}; `raysweep results {found.name}` lists them",
-        )
-    chosen = found.space.seeds[0] if seed is None else seed
-    indices = np.asarray(matches)
-    # away from the cluster that granted its trial a GPU, what there is here does
-    gpus = None if cells.needs[cells.need[matches[0]]].gpus else 0
-    with threads.limited(found.space.resources["cpus_per_trial"]), devices.granted(gpus):
-        metrics, status = compute(
-            found.space.workload,
-            cells.take(indices),
-            np.asarray([chosen]),
-            stored_stages.address(found.folder, found.record),
-            stored_stages.user(found.record),
-        )
-    parameters = {
-        name: encode(value) if isinstance(value, float) else value
-        for name, value in cells.parameters(matches[0]).items()
-    }
-    return {
-        "cell": cells.ids[matches[0]],
-        "seed": chosen,
-        "status": str(status[0]),
-        "parameters": parameters,
-        "metrics": {name: encode(float(values[0])) for name, values in metrics.items()},
-    }
+def rows_per_second(state: State, since: float, now: float) -> float | None:
+    """Rows that arrived from then on, within the last hour at most, per second since the first of them; None while too
+    few did."""
+    since = max(since, now - WINDOW)
+    arrived = [row["finished"] for row in state.rows.values() if row.get("finished", 0.0) > since]
+    first = min(arrived, default=now)
+    later = sum(moment > first for moment in arrived)
+    return later / (now - first) if later and now > first else None
 
 
-def declaration(workload: Workload) -> list[str]:
-    """A workload for the terminal: parameters with unit, range and default, then metrics."""
-    lines = [f"{workload.name}: {workload.summary}", "", "parameters"]
-    for parameter in workload.parameters:
-        default = ".inf" if parameter.default == float("inf") else parameter.default
-        lines.append(f"  {parameter.name:18} {parameter.expected()}; default {as_typed(default)}")
-        lines.append(f"  {'':18} {parameter.description}")
-    lines += ["", "metrics"]
-    for metric in workload.metrics:
-        unit = f" [{metric.unit}]" if metric.unit else ""
-        direction = f" ({metric.direction})" if metric.direction != "none" else ""
-        lines.append(f"  {metric.name:26} {metric.description}{unit}{direction}")
-    if workload.closed_form is not None:
-        closed = [name for name in workload.metric_names() if name.endswith("_theory")]
-        lines += ["", "closed forms beside them: " + ", ".join(closed)]
-    return lines
-
-
-def first_comment(path: Path) -> str:
-    """The first paragraph of a space's comments, in one line: what it asks."""
-    lines = itertools.dropwhile(lambda line: not line.startswith("#"), path.read_text().splitlines())
-    words = itertools.takewhile(lambda line: line.startswith("#") and line.strip("# "), lines)
-    return " ".join(line.lstrip("# ").rstrip() for line in words)
-
-
-def listed(entries: Mapping[str, str], column: int, width: int | None) -> list[str]:
-    """Names with what is said of each, from this column on; of a terminal so wide, what is longer goes on below."""
-    found = []
-    for name, text in entries.items():
-        parts = [text] if width is None else textwrap.wrap(text, max(width - column, 20), break_on_hyphens=False)
-        found += [f"{start:{column - 1}} {part}" for start, part in itertools.zip_longest([name], parts, fillvalue="")]
+def _pace(folder: AnyPath, state: State, running: bool) -> list[str]:
+    """What was used and is left; while it runs, rate and time left of the rows or else what the driver does besides,
+    and what runs where."""
+    now = time.time()
+    used, left = used_and_left(state)
+    missing = state.missing().rows
+    about = f", about {left} left" if left else ", what is left cannot be told yet"
+    found = [f"  used {used}{about if missing else ''}"]
+    if not running:
+        return found
+    since = driver_lock.held_since(folder)
+    rate = rows_per_second(state, since, now) if missing else None
+    at_work = signs.phase(folder)
+    if at_work and (line := phase_line(at_work)):
+        found.append(f"  {line}")
+    elif rate:
+        found.append(f"  {rate:,.3g} rows/s, at this rate {duration(missing / rate)} left")
+    there = {f"{row['pack']}-{row['attempt']}" for row in state.rows.values() if "pack" in row}
+    under_way = log.under_way(folder / sweep_record.LOGS, there, since)
+    found += [f"  under way for {duration(seconds)}: {heading}" for seconds, heading in under_way[:_SHOWN]]
+    if len(under_way) > _SHOWN:
+        found.append(f"  and {len(under_way) - _SHOWN:,} more")
     return found
+
+
+def _stages_under_way(store: Store) -> list[str]:
+    """Stages of the store that somebody computes now, for whatever sweep."""
+    if not store.exists():
+        return []
+    return [f"  stage {stage}: computed by {holder}" for stage, holder in sorted(leases.live(store.files).items())]
+
+
+def _mirrored(sweep: Sweep, state: State, left: int, running: bool) -> list[str]:
+    """Where a sweep is mirrored, what of it is not there yet, and where its runs are seen.
+
+    What is said to be there was seen there; what is said to be missing may be there after all.
+    """
+    uri, known = sweep.record.tracking_uri, signs.mirrored(sweep.folder)
+    if uri is None:
+        return ["mirrored to nowhere"]
+    goes_on = f"`{command('sync', sweep.name, sweep.folder.parent)}` writes"
+    if known is None:
+        return [f"mirrored to {uri}" + ("" if running else f"; nothing here says how far, {goes_on} what is missing")]
+    gone = uri != session.OF_DRIVER and server.is_absent(uri)
+    if (known.sweep_id, known.tracking_uri) != (sweep.record.sweep_id, uri) or gone:
+        known = signs.Mirrored(sweep.record.sweep_id, uri)
+    complete, missing = sum(1 for _ in state.complete()), unwritten(sweep.record, sweep.cells, state, known.runs)
+    if running:
+        line = f"mirrored to {uri}: {complete - missing:,} of {counted(complete, 'complete cell')} so far"
+    elif missing:
+        line = f"{missing:,} of {counted(complete, 'cell')} not yet in MLflow ({uri}); {goes_on} them"
+    elif known.status is None or (known.status != mirror.FINISHED and not left):
+        line = f"mirrored to {uri}: all {counted(complete, 'cell')}; {goes_on} the end of the sweep's own run"
+    else:
+        line = f"mirrored to {uri}: all {counted(complete, 'complete cell' if left else 'cell')}"
+    return [line, *server.runs_page(sweep.folder, uri)]

@@ -1,4 +1,4 @@
-"""One sweep driven to its end: what is missing in the ledger is computed, mirrored and counted.
+"""One sweep driven to its end: what is missing in the ledger is computed, logged to MLflow and reported.
 
 Start, resume, extension and retry are one thing here: the plan says which rows there should be, the ledger which there
 are, and the difference is cut into packs.
@@ -6,163 +6,312 @@ are, and the difference is cut into packs.
 
 from __future__ import annotations
 
-import heapq
-import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from raysweep.driver.limits import TimeLimit
-from raysweep.driver.progress import Progress, duration
+from raysweep.driver import shared_stages, signals
+from raysweep.driver.limits import TimeIsUp, TimeLimit
+from raysweep.driver.options import Options
+from raysweep.driver.placement import Placement, place, total_seconds
+from raysweep.driver.progress import Phase, Progress
+from raysweep.driver.shared_stages import SharedStages
 from raysweep.driver.state import PendingRows, State
-from raysweep.driver.stored_stages import Sharing
-from raysweep.errors import Halted, RaysweepError
+from raysweep.driver.stored_sweep import Sweep
+from raysweep.errors import Halted, InputError, RaysweepError
 from raysweep.ledger import compaction, segments, sweep_record
 from raysweep.ledger.sweep_record import Record
+from raysweep.phrases import command, counted
 from raysweep.plan.cells import Cells
 from raysweep.plan.identity import code_version
-from raysweep.plan.packs import Pack, Packing, make_packs
+from raysweep.plan.packs import Pack, make_packs
 from raysweep.plan.queue import PackQueue
+from raysweep.space.schema import Space
 from raysweep.storage import driver_lock, files, paths, signs
 from raysweep.storage.paths import AnyPath
 from raysweep.storage.sealed import Damaged
+from raysweep.tracking import grouping, server, session
+from raysweep.tracking.session import Session
 from raysweep.trial.pack import Job
-from raysweep.workloads.declaration import Workload
 
-EXECUTORS = ("ray", "inline")
-INLINE_UP_TO = 20.0  # estimated seconds of one core below which starting Ray (about 15 s) does not pay
-PACK_FLOOR = {"ray": 2.0, "inline": 0.5}  # seconds; a new trial costs Ray 0.1 to 2 s, this process nothing
+if TYPE_CHECKING:
+    from raysweep.reporting.report import Report
 
-
-@dataclass(frozen=True)
-class Options:
-    """How to run, as the user said it; None leaves the choice to us."""
-
-    executor: str | None = None
-    workers: int | None = None
-    on_code_change: str = "reuse"
-    retry_failed: bool = False
-    max_hours: float | None = None
+COUNT_AGAIN_UP_TO = 20_000  # rows; of more, those that trials published last are not worth the seconds when told to end
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where packs are computed: the executor, how many at a time, whether the user asked for it, and how many workers
-    share the memory of one machine."""
+class Driver:
+    """Drives one sweep: prepare, compute, report, close. It is used once, by `drive`.
 
-    executor: str
-    workers: int
-    asked: bool
-    beside: int = 1
+    folder: of the sweep.
+    record: what was recorded of it; None for a new sweep.
+    space: what is asked for now.
+    cells: those of the space.
+    options: how to run it.
+    part: whether the space is only a part of a sweep, which stays as it was recorded and is not logged to MLflow.
+    retry_failed: whether rows that failed are computed again.
+    """
 
+    def __init__(
+        self,
+        folder: AnyPath,
+        record: Record | None,
+        space: Space,
+        cells: Cells,
+        options: Options,
+        *,
+        part: bool = False,
+        retry_failed: bool = False,
+    ) -> None:
+        self._folder, self._before, self._space, self._cells = folder, record, space, cells
+        self._options, self._say = options, options.say
+        self._is_part, self._retry_failed = part, retry_failed
+        self._uri = None if part else session.tracking(options.tracking_uri, record, folder.parent)
+        self._limit = TimeLimit(options.max_hours)
+        self._stop = signals.once(self._stop_once)  # the thread that hears signals may call it too
+        self._begun = False
+        self._go_on, self._all = "resume", ""  # what is said of the rows that are kept
+        self._session: Session | None = None
+        self._written: Report | None = None
+        # of the stages before they are reached
+        self._new_storage: bool
+        self._sweep: Sweep
+        self._state: State
+        self._stages: SharedStages
+        self._pending: PendingRows
+        self._placement: Placement
+        self._progress: Progress
+        self._still_ours: Callable[[], None]
+        self._put_handlers_back: Callable[[], None]
 
-def choose_executor(options: Options, work: PendingRows, cells: Cells) -> str:
-    """Ray, unless the work is so small that it is done here before Ray would have started."""
-    if options.executor:
-        return options.executor
-    alone = all(needs.gang == 1 and not needs.gpus for needs in cells.needs)
-    small = work.seconds <= INLINE_UP_TO and alone and not options.workers
-    return "inline" if small else "ray"
-
-
-def choose(options: Options, work: PendingRows, cells: Cells, say: Callable[[str], None]) -> Place:
-    """Where to compute; Ray is up afterwards if it is there. InputError if a trial can never fit."""
-    executor = choose_executor(options, work, cells)
-    if executor == "inline" or not work.rows:
-        return Place("inline", 1, bool(options.executor))
-    from raysweep.executors import ray_tune
-
-    room = ray_tune.connect(options.workers, cells.needs, say)
-    if room.now < room.trials:
-        say(f"{room.now} of {room.trials} trials at a time fit the machines that are up; others are yet to come")
-    return Place("ray", room.trials, True, room.beside)
-
-
-def local_workers(cells: Cells) -> int:
-    """How many trials this machine can run at a time, as far as one can tell without asking Ray."""
-    return max(1, *((os.cpu_count() or 1) // needs.cpus for needs in cells.needs))
-
-
-def packing(place: Place) -> Packing:
-    """How to cut packs: for this executor, this many workers, and the memory of a machine like this one."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Packing(workers=place.workers, floor=PACK_FLOOR[place.executor], memory=memory / 2 / place.beside)
-
-
-def compute(
-    folder: AnyPath,
-    place: Place,
-    state: State,
-    sharing: Sharing,
-    limit: TimeLimit,
-    on_complete: Callable[[int], None],
-    say: Callable[[str], None],
-) -> None:
-    """Compute what is missing, round by round; `on_complete` is told of every cell whose last draw arrived. TimeIsUp if
-    the limit left no time for some packs."""
-    space, cells = state.space, state.cells
-    for path in state.damaged:
-        segments.set_aside(path)
-    if isinstance(folder, Path):  # they are made with the record, but a copy may lack folders that were empty
-        for inner in (sweep_record.LEDGER, sweep_record.LOGS):
-            (folder / inner).mkdir(exist_ok=True)
-    job = Job(
-        space.workload,
-        cells.columns,
-        cells.ids,
-        ledger=paths.absolute(folder / sweep_record.LEDGER),
-        logs=paths.absolute(folder / sweep_record.LOGS),
-        store=sharing.url,
-        sweep=sharing.user,
-        attempt=state.attempt,
-        code_version=code_version(state.workload),
-        cpus=space.resources["cpus_per_trial"],
-    )
-    with Progress() as progress:
-
-        def propose() -> list[Pack]:
-            work = sharing.claim(state.missing())
-            if not work.rows:
-                return []
-            packs = make_packs(state.workload, cells, work.pending, packing(place))
-            progress.expect(work.rows, sum(pack.seconds for pack in packs))
-            guessed = state.workload.gpu_guess and any(pack.needs.gpus for pack in packs)
-            say(where(place, packs, as_packed(work, packs, state.workload)) + (" (a guess)" if guessed else ""))
-            return packs
-
-        def on_segment(pack: Pack, path: AnyPath) -> None:
+    def drive(self) -> Sweep:
+        """Do all of it and return the sweep. KeyboardInterrupt where it was told to end, or its time was up."""
+        session.check(self._uri, self._before, self._folder.parent, self._say)
+        record = self._before or self._create()
+        self._sweep = Sweep(self._folder, record, self._space if self._is_part else None)
+        with (
+            only_driver(self._folder, record, self._say) as self._still_ours,
+            signals.on_signals(lambda: self._stop("KILLED", "interrupted")) as self._put_handlers_back,
+        ):
             try:
-                rows = segments.read_segment(path)
-            except (Damaged, FileNotFoundError) as error:
-                raise Halted(
-                    str(path.parent), f"{path.name} was written there and cannot be read back whole ({error})"
-                ) from None
-            for cell in state.add(rows):
-                on_complete(cell)
-            progress.advance(len(pack), pack.seconds)
-            limit.learn(sum(row["seconds"] for row in rows), pack.seconds)
+                with self._limit.enforced():
+                    self.prepare(record)
+                    self.compute()
+                    self.report()
+                    self.close()
+            except (KeyboardInterrupt, SystemExit) as stop:  # while Ray starts, SIGTERM is Ray's, which exits
+                over = isinstance(stop, TimeIsUp) or self._limit.left() <= 0  # of TimeIsUp Tune makes something else
+                self._stop("KILLED", str(self._limit.over()) if over else "interrupted")
+                raise (self._limit.over() if over else KeyboardInterrupt()) from None
+            except Exception as problem:
+                halt = _halt(problem, self._folder)
+                self._stop("KILLED" if halt else "FAILED")
+                if halt is None:
+                    raise
+                if self._begun:
+                    raise Halted("", f"{halt}; {self._kept()}") from problem
+                raise halt from None
+        if account := self._stages.account():
+            self._say(account)
+        if self._written:
+            show(self._written, self._say)
+        return self._sweep
 
-        def in_time(pack: Pack) -> bool:  # stages that are stored go on where they stopped: beginning one is no waste
-            return limit.left() > 0 if state.workload.stored else limit.fits(pack.seconds)
-
-        queue = PackQueue(propose, in_time)
-
+    def _create(self) -> Record:
+        """The record of a new sweep."""
+        storage = self._folder.parent
+        self._new_storage = isinstance(storage, Path) and not storage.exists()
+        name = self._options.name or self._space.name
+        runs_per = self._options.runs_per or grouping.default_runs_per(self._cells)
+        uri = session.recorded(self._uri, storage)
         try:
-            if place.executor == "ray":
+            record = sweep_record.create(self._folder, name, self._space.as_dict(), uri, runs_per)
+            return sweep_record.load(self._folder) or record  # as JSON has it: whoever holds the sweep compares the two
+        except FileExistsError:
+            raise InputError(name, "another driver has just started a sweep of this name") from None
+        except OSError as error:
+            sweep_record.abandon(self._folder, self._new_storage)
+            raise InputError("--storage", f"{storage} cannot be written: {error.strerror}") from None
+
+    def prepare(self, record: Record) -> None:
+        """Find out whether what is asked can be done, and record it: whoever is killed here can be resumed as asked.
+        Where it cannot be done nothing half-created stays, and what was recorded is as it was."""
+        try:
+            current = shared_stages.placed(record, self._options.store)
+            if not self._is_part:
+                current = remember(self._folder, current, self._space, self._uri)
+                self._sweep = Sweep(self._folder, current)
+            self._sweep.cells = self._cells
+            self._state = State(
+                self._space, self._cells, self._folder, self._options.on_code_change, self._retry_failed
+            )
+            clear_leftovers(self._folder)
+            for note in self._state.notes:
+                self._say(note)
+            self._stages = SharedStages(self._folder, current, self._state, self._options.on_code_change, self._say)
+            self._pending = self._stages.claim(self._state.missing())
+            self._placement = place(self._options, self._pending, self._cells)
+            self._put_handlers_back()  # Ray has put its own in their place
+            if self._uri:
+                self._session = Session(self._uri, self._folder, current, self._space, self._cells, self._state)
+        except Exception:
+            if self._before is None:
+                shared_stages.withdraw(
+                    self._folder, shared_stages.placed(record, self._options.store), self._new_storage
+                )
+                sweep_record.withdraw(self._folder, self._new_storage)
+            elif sweep_record.load(self._folder) != record:
+                sweep_record.update(self._folder, record)
+            raise
+        self._begun = True
+
+    def compute(self) -> None:
+        """Compute what is missing, round by round. TimeIsUp if the limit left no time for some packs."""
+        self._tidy()
+        if not self._pending.rows:
+            self._say(f"{self._sweep.name}: {rows_are(len(self._state.rows), 'all ')} there; nothing to compute")
+            return
+        for path in self._state.damaged:
+            segments.set_aside(path)
+        if isinstance(self._folder, Path):  # made with the record, but a copy may lack folders that were empty
+            for inner in (sweep_record.LEDGER, sweep_record.LOGS):
+                (self._folder / inner).mkdir(exist_ok=True)
+        job = Job(
+            self._space.workload,
+            self._cells.columns,
+            self._cells.ids,
+            ledger=paths.absolute(self._folder / sweep_record.LEDGER),
+            logs=paths.absolute(self._folder / sweep_record.LOGS),
+            store=self._stages.url,
+            sweep=self._stages.user,
+            attempt=self._state.attempt,
+            code_version=code_version(self._state.workload),
+            cpus=self._space.resources["cpus_per_trial"],
+        )
+        queue = PackQueue(self._propose, self._in_time)
+        with Progress() as self._progress:
+            if self._placement.executor == "ray":
                 from raysweep.executors import ray_tune
 
                 scratch = Path(tempfile.mkdtemp(prefix="raysweep-tune-"))  # not on the disk of the rows: it may be full
-                ray_tune.run(queue, job, on_segment, workers=place.workers, scratch=scratch)
+                ray_tune.run(queue, job, self._on_segment, workers=self._placement.trials, scratch=scratch)
             else:
                 from raysweep.executors import inline
 
-                inline.run(queue, job, on_segment)
-        except RaysweepError as error:  # the space was good: it is the place that failed, and may be mended
-            raise error if isinstance(error, Halted) else Halted("", str(error)) from None
-        if queue.held_back:
-            raise limit.over()
+                inline.run(queue, job, self._on_segment)
+            if queue.held_back:
+                raise self._limit.over()
+        self._tidy()
+
+    def _propose(self) -> list[Pack]:
+        """The packs of the next round: of what the search, knowing all rows so far, wants."""
+        workload, pending = self._state.workload, self._stages.claim(self._state.missing())
+        if not pending.rows:
+            return []
+        packs = make_packs(workload, self._cells, pending.indices, self._placement.packing())
+        self._progress.expect(pending.rows, sum(pack.seconds for pack in packs))
+        guessed = workload.gpu_guess and any(pack.needs.gpus for pack in packs)
+        line = self._placement.line(packs, pending.rows, total_seconds(packs, pending, workload))
+        self._say(line + (" (a guess)" if guessed else ""))
+        return packs
+
+    def _in_time(self, pack: Pack) -> bool:
+        """Whether to begin a pack; stages that are stored go on where they stopped, so that beginning is no waste."""
+        return self._limit.left() > 0 if self._state.workload.stored else self._limit.fits(pack.seconds)
+
+    def _on_segment(self, pack: Pack, path: AnyPath) -> None:
+        """A pack is computed: enter its rows, and log the cells that they made complete."""
+        try:
+            rows = segments.read_segment(path)
+        except (Damaged, FileNotFoundError) as error:
+            raise Halted(
+                str(path.parent), f"{path.name} was written there and cannot be read back whole ({error})"
+            ) from None
+        for cell in self._state.add(rows):
+            self._still_ours()
+            if self._session:
+                self._session.complete(cell)
+        self._progress.advance(len(pack), pack.seconds)
+        self._limit.learn(sum(row["seconds"] for row in rows), pack.seconds)
+
+    def report(self) -> None:
+        """Write the report, unless nobody wants one. Where that fails the rows are there all the same: they are logged
+        to MLflow, and only the report is left to be made."""
+        self._all = "all "
+        if not self._options.report:
+            return
+        steps = [(0, 0)]  # how many there are is known once the rows are read
+        try:
+            with Phase(self._folder, "report", lambda: steps[-1]):
+                self._written = self._sweep.report(on_step=lambda done, of: steps.append((done, of)))
+        except Exception:
+            self._go_on = "report"
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Write to MLflow what it lacks, end the sweep's run there, and say where the runs are seen."""
+        if self._session:
+            lacks = log_the_rest(self._session, self._sweep, self._state, self._say)
+            for line in [lacks] if lacks else server.runs_page(self._folder, self._sweep.record.tracking_uri):
+                self._say(line)
+
+    def _stop_once(self, status: Literal["KILLED", "FAILED"], why: str = "") -> None:
+        """End the sweep's run in MLflow before its time, and say how to go on."""
+        if self._session and not self._session.closed and (warning := self._session.stop(status)):
+            self._say(warning)
+        if why:
+            self._say(f"{why}: {self._kept()}")
+
+    def _kept(self) -> str:
+        """How many rows are kept, and how to go on."""
+        known = len(self._state.rows) if self._begun else 0
+        rows = known if known > COUNT_AGAIN_UP_TO else len(self._sweep.rows())
+        again = command(self._go_on, self._sweep.name, self._folder.parent)
+        return f"{rows_are(rows, self._all)} kept; go on with: {'the same command' if self._is_part else again}"
+
+    def _tidy(self) -> None:
+        """Merge the ledger's segments where they are many; a ledger that cannot be tidied is as good as before."""
+        try:
+            compaction.compact(self._folder / sweep_record.LEDGER, self._still_ours)
+        except (OSError, Damaged) as error:
+            self._say(f"the segments of the ledger are left as they are: {error}")
+
+
+def rows_are(rows: int, every: str = "", of: str = "") -> str:
+    """1 row is, 12 rows are, all 12 rows are, 12 rows of this part are."""
+    return f"1 row{of} is" if rows == 1 else f"{every}{counted(rows, 'row')}{of} are"
+
+
+def show(written: Report, say: Callable[[str], None]) -> None:
+    """The answer of a report, and where it is."""
+    for line in (*written.headline, f"report: {written.directory / 'report.html'}"):
+        say(line)
+
+
+def log_the_rest(logging: Session, sweep: Sweep, state: State, say: Callable[[str], None]) -> str | None:
+    """Log what is left of a sweep to MLflow, and show how far it is; what MLflow lacks then, in one line."""
+    from raysweep.ledger import results
+
+    return logging.close(
+        results.dump(sweep.results(), "csv"),
+        state.statuses(),
+        "KILLED" if state.missing().rows else "FINISHED",
+        Phase(sweep.folder, "mirror", logging.counts),
+        say,
+    )
+
+
+def remember(folder: AnyPath, record: Record, space: Space, uri: str | None) -> Record:
+    """The record with the space and the MLflow that were asked for now, in its place if they are new."""
+    address = session.recorded(uri, folder.parent) if uri else record.tracking_uri
+    current = replace(record, space=space.as_dict(), tracking_uri=address)
+    if current != sweep_record.load(folder):
+        sweep_record.update(folder, current)
+    return current
 
 
 def clear_leftovers(folder: AnyPath) -> None:
@@ -172,46 +321,11 @@ def clear_leftovers(folder: AnyPath) -> None:
             path.unlink(missing_ok=True)
 
 
-def halt(problem: Exception, folder: AnyPath) -> Halted | None:
-    """The one line for an end that is nobody's mistake and can be gone on from; None for any other."""
+def _halt(problem: Exception, folder: AnyPath) -> RaysweepError | None:
+    """The one line for an end that can be gone on from; None for an error that nobody expected."""
     if isinstance(problem, OSError) and problem.errno in files.FULL:
         return Halted(str(folder), f"there is no room left ({problem.strerror})")
-    return problem if isinstance(problem, Halted) else None
-
-
-def tidy(folder: AnyPath, still_ours: Callable[[], None], say: Callable[[str], None]) -> None:
-    """Merge the ledger's segments where they are many; a ledger that cannot be tidied is as good as before."""
-    try:
-        compaction.compact(folder / sweep_record.LEDGER, still_ours)
-    except (OSError, Damaged) as error:
-        say(f"the segments of the ledger are left as they are: {error}")
-
-
-def as_packed(work: PendingRows, packs: list[Pack], workload: Workload) -> PendingRows:
-    """The work with what its packs take: rows that were cut apart do again what they share, unless it is stored."""
-    return work if workload.stored else replace(work, seconds=sum(pack.seconds for pack in packs))
-
-
-def where(place: Place, packs: list[Pack], work: PendingRows) -> str:
-    """One line: how many rows, where they are computed, how long that should take."""
-    size = f"{work.rows:,} rows in {len(packs):,} pack{'s' if len(packs) != 1 else ''}"
-    if place.executor == "inline":
-        hint = "" if place.asked else "; --executor ray for Ray Tune"
-        return f"{size}, in this process, estimated {duration(work.seconds)}{hint}"
-    return (
-        f"{size}, Ray Tune with {place.workers} trial{'s' if place.workers != 1 else ''} at a time, estimated "
-        f"{duration(wall_seconds(packs, place.workers, work.seconds))}"
-    )
-
-
-def wall_seconds(packs: list[Pack], trials: int, seconds: float) -> float:
-    """How long packs take in their order, so many trials at a time of which some may be gangs; seconds: all of them on
-    one core or GPU."""
-    free = [0.0] * max(trials, 1)  # when each place for a trial is free
-    for pack in packs:
-        heapq.heapreplace(free, free[0] + pack.seconds / pack.needs.gang)
-    alone = sum(pack.seconds for pack in packs)
-    return seconds * max(free) / alone if alone else 0.0
+    return problem if isinstance(problem, RaysweepError) else None
 
 
 class Taken(Halted):
@@ -226,17 +340,21 @@ def only_driver(
     check that raises it once it was taken."""
     sweep = record.sweep
 
-    def check() -> None:
+    @contextmanager
+    def busy_is_taken() -> Iterator[None]:
         try:
-            still_held()
+            yield
         except driver_lock.Busy as error:
             raise Taken(sweep, f"is being driven by {error}; one driver at a time") from None
 
+    def check() -> None:
+        with busy_is_taken():
+            still_held()
+
     with ExitStack() as stack:
         try:
-            still_held = stack.enter_context(driver_lock.held(folder, lambda line: say(f"{sweep}: {line}")))
-        except driver_lock.Busy as error:
-            raise Taken(sweep, f"is being driven by {error}; one driver at a time") from None
+            with busy_is_taken():
+                still_held = stack.enter_context(driver_lock.held(folder, lambda line: say(f"{sweep}: {line}")))
         except FileNotFoundError:
             raise Taken(sweep, "was deleted meanwhile") from None
         if (now := sweep_record.load(folder, to_delete)) != record:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from raysweep import search, workloads
-from raysweep.errors import InputError
+from raysweep.driver.options import code_note
 from raysweep.ledger import segments, sweep_record
 from raysweep.plan.cells import Cells
 from raysweep.plan.cost import estimate
@@ -18,21 +18,23 @@ from raysweep.space.schema import Space
 from raysweep.storage.paths import AnyPath
 from raysweep.workloads.declaration import FAILED, OK
 
-ON_CODE_CHANGE = ("reuse", "recompute", "refuse")
-
 
 @dataclass
 class PendingRows:
-    """Rows to be computed, as {seed: cell indices}, and what they are estimated to take on one core (or one GPU)."""
+    """Rows to be computed.
 
-    pending: dict[int, np.ndarray]
+    indices: of each seed, the positions of their cells in the plan.
+    seconds, peak_bytes: what they are estimated to take on one core, or on one GPU.
+    """
+
+    indices: dict[int, np.ndarray]
     seconds: float
     peak_bytes: float
 
     @property
     def rows(self) -> int:
         """How many."""
-        return sum(len(indices) for indices in self.pending.values())
+        return sum(len(indices) for indices in self.indices.values())
 
 
 class State:
@@ -77,17 +79,9 @@ class State:
         """Rows of other code that are to be computed again; InputError if such rows are refused."""
         current = code_version(self.workload)
         older = {key for key, row in self.rows.items() if row["code_version"] != current}
-        if not older:
-            return older
-        said = f"the code of {self.workload.name} changed since {len(older):,} rows were computed"
-        if on_code_change == "refuse":
-            raise InputError("--on-code-change", f"{said}; reuse keeps them, recompute replaces them")
-        again = on_code_change == "recompute"
-        self.notes.append(
-            f"{said}, its identity_version did not: "
-            + ("computing them again" if again else "reusing them (--on-code-change recompute replaces them)")
-        )
-        return older if again else set()
+        if older:
+            self.notes.append(code_note(self.workload.name, f"{len(older):,} rows", on_code_change))
+        return older if on_code_change == "recompute" else set()
 
     def wanted(self) -> list[int]:
         """Cells that the search, knowing what is there, wants in the ledger."""

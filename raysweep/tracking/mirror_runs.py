@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TERMINAL = ("FINISHED", "FAILED")
 KIND = {"mlflow.experimentKind": "custom_model_development"}
-"""How MLflow marks an experiment of model training (its page also asks for it by address: mirror_status.page)."""
+"""How MLflow marks an experiment of model training (its page also asks for it by address: server.runs_page)."""
 PAGE = 1000
 
 

@@ -22,7 +22,9 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from raysweep.errors import RaysweepError
 from raysweep.redaction import redact
+from raysweep.storage import signs
 from raysweep.storage.files import why_not_writable
+from raysweep.storage.paths import AnyPath
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -236,3 +238,19 @@ def _check_database(tracking_uri: str) -> None:
         raise Unreachable(f"{tracking_uri} needs a package that is not installed: {reason(error)}") from None
     except Exception as error:  # every driver has its own
         raise Unreachable(f"cannot reach {tracking_uri}: {reason(error)}") from None
+
+
+def runs_page(folder: AnyPath, tracking_uri: str | None) -> list[str]:
+    """Where the runs of the sweep in this folder are seen, in a line. MLflow's page opens on traces, of which there are
+    none, unless its address says that this is machine learning."""
+    known = signs.mirrored(folder)
+    if known is None or tracking_uri is None or known.tracking_uri != tracking_uri:
+        return []
+    if not re.fullmatch(r"\d+", known.experiment or ""):
+        return []
+    page = f"/#/experiments/{known.experiment}?workflowType=machine_learning"
+    if tracking_uri.startswith(("http:", "https:")):
+        return [f"runs: {tracking_uri.rstrip('/')}{page}"]
+    if tracking_uri.startswith("sqlite:"):
+        return [f"runs: http://127.0.0.1:5000{page} while `mlflow ui --backend-store-uri {tracking_uri}` serves"]
+    return []

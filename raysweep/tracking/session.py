@@ -77,37 +77,6 @@ def check(uri: str | None, record: sweep_record.Record | None, storage: AnyPath,
         )
 
 
-def remember(folder: AnyPath, record: sweep_record.Record, space: Space, uri: str | None) -> sweep_record.Record:
-    """The record with the space and the address that were asked for now, in its place if they are new."""
-    address = recorded(uri, folder.parent) if uri else record.tracking_uri
-    current = replace(record, space=space.as_dict(), tracking_uri=address)
-    if current != sweep_record.load(folder):
-        sweep_record.update(folder, current)
-    return current
-
-
-@contextlib.contextmanager
-def remembered(
-    folder: AnyPath,
-    record: sweep_record.Record,
-    space: Space,
-    uri: str | None,
-    withdraw: Callable[[], None] | None = None,
-) -> Iterator[sweep_record.Record]:
-    """`remember`, for the block before any work that finds out whether what is asked for can be done: whoever is killed
-    in it can be resumed as asked. Where it was bad input the record is put back as it was, or, of a sweep that is new,
-    `withdraw` is called."""
-    before = sweep_record.load(folder)
-    try:
-        yield remember(folder, record, space, uri)
-    except InputError:
-        if withdraw is not None:
-            withdraw()
-        elif before is not None and sweep_record.load(folder) != before:
-            sweep_record.update(folder, before)
-        raise
-
-
 class Session:
     """Logs one sweep to MLflow in the background while its driver works: every cell that is complete now, each further
     one that `complete` is told of, and at the end what belongs to the sweep as a whole.

@@ -10,7 +10,7 @@ import pytest
 
 import raysweep
 from raysweep import workloads
-from raysweep.driver import driver
+from raysweep.driver.placement import Placement
 from raysweep.driver.state import State
 from raysweep.ledger import segments
 from raysweep.plan.cells import enumerate_cells
@@ -58,7 +58,7 @@ def test_planning_asks_for_the_cost_of_groups_of_cells(counted: Counter[str], tm
     cells = enumerate_cells(asked)
     state = State(asked, cells, tmp_path / "none")
     work = state.missing()
-    packs = make_packs(state.workload, cells, work.pending, driver.packing(driver.Place("inline", 1, True)))
+    packs = make_packs(state.workload, cells, work.indices, Placement("inline", 1, True).packing())
     assert len(cells) == CELLS
     assert work.rows == sum(map(len, packs)) == 3 * CELLS
     assert counted["cost"] == 2  # for the estimate and for the packs, one for all seeds

@@ -16,7 +16,7 @@ from spaces import small_space
 
 import raysweep
 from raysweep import workloads
-from raysweep.commands import status
+from raysweep.commands import listing
 from raysweep.space import packaged
 
 Call = Callable[..., Outcome]
@@ -143,7 +143,7 @@ def test_what_a_space_asks_is_said_to_the_end(call: Call) -> None:
         paragraph = path.read_text().split("\n#\n")[0].split("\nname:")[0]
         assert said[name] == " ".join(line.removeprefix("# ") for line in paragraph.splitlines())
         assert said[name].endswith((".", ")", "?")), name
-    folded = status.listed(said, 34, 80)
+    folded = listing.listed(said, 34, 80)
     assert max(map(len, folded)) <= 80
     assert " ".join(" ".join(folded).split()) == " ".join(f"{name} {text}" for name, text in said.items())
 

@@ -13,7 +13,7 @@ import pytest
 from conftest import Outcome
 from stored_stage import STAGE, once, published, weights
 
-from raysweep.commands import store_commands
+from raysweep.commands import store as store_commands
 from raysweep.errors import InputError
 from raysweep.stages import prune
 from raysweep.stages.store import Progress, Store

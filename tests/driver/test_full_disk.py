@@ -11,7 +11,7 @@ from disks import NO_BYTECODE, disk, no_file_beyond
 from spaces import small_space, written
 
 import raysweep
-from raysweep.driver import driver
+from raysweep.driver import placement
 from raysweep.sweep import open_sweep
 
 Call = Callable[..., Outcome]
@@ -45,7 +45,7 @@ def test_a_full_disk_ends_a_sweep_in_one_line_and_room_lets_it_go_on(
 ) -> None:
     if executor == "ray":
         request.getfixturevalue("ray_cluster")
-    monkeypatch.setitem(driver.PACK_FLOOR, executor, 1e-9)
+    monkeypatch.setitem(placement.PACK_FLOOR, executor, 1e-9)
     storage = small_disk / "storage"
     space = small_space(axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 0.8, 1.0]}, seeds=40)
     expected = raysweep.run(

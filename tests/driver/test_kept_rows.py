@@ -13,8 +13,9 @@ import pytest
 from conftest import QUIET, Outcome, files_of, refused, run
 from spaces import STEP, language_space, sandbox_space, small_space, written
 
-from raysweep import sweep, workloads
-from raysweep.driver import driver
+from raysweep import workloads
+from raysweep.driver.driver import Driver
+from raysweep.ledger import sweep_record
 from raysweep.plan import identity
 from raysweep.sweep import open_sweep
 from raysweep.workloads import linear_transfer
@@ -91,14 +92,14 @@ def of_text(text: Path) -> dict[str, Any]:
 def test_rows_stay_where_a_text_is_gone_before_the_end(
     text: Path, storage: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = driver.compute
+    usual = Driver.compute
 
-    def then_lost(*arguments: Any) -> None:
-        usual(*arguments)
-        text.unlink()
+    def then_lost(driver: Driver) -> None:
+        usual(driver)
+        text.unlink(missing_ok=True)
 
     written(tmp_path, of_text(text))
-    monkeypatch.setattr(driver, "compute", then_lost)
+    monkeypatch.setattr(Driver, "compute", then_lost)
     nowhere = ["--tracking-uri", "none"]
     outcome = call("run", tmp_path / "space.yaml", "--storage", storage, *nowhere, "--executor", "inline")
     assert outcome.code == 0, outcome  # nothing but the rows is needed any more
@@ -125,14 +126,14 @@ def test_rows_stay_where_a_text_is_gone_before_the_end(
 def test_a_text_that_is_gone_while_a_sweep_is_planned_leaves_nothing(
     text: Path, storage: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = sweep._create
+    usual = sweep_record.create
 
     def then_lost(*arguments: Any) -> Any:
         text.unlink()
         return usual(*arguments)
 
     written(tmp_path, of_text(text))
-    monkeypatch.setattr(sweep, "_create", then_lost)
+    monkeypatch.setattr(sweep_record, "create", then_lost)
     refused(
         call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"),
         "source: expected a text file, no such file",

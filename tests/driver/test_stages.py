@@ -17,7 +17,8 @@ from conftest import QUIET, Outcome, assert_same_rows, command, until
 from spaces import STEP, language_space, written
 
 from raysweep import sweep, workloads
-from raysweep.driver import stage_tree
+from raysweep.commands.dry_run import stage_lines
+from raysweep.driver import stage_plan
 from raysweep.driver.state import State
 from raysweep.errors import InputError
 from raysweep.plan.cells import enumerate_cells
@@ -49,9 +50,9 @@ def space(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-def tree_of(found: Space, storage: Path) -> stage_tree.Tree:
+def tree_of(found: Space, storage: Path) -> stage_plan.StagePlan:
     state = State(found, enumerate_cells(found), storage / "none")
-    return stage_tree.build(state, state.missing(), Store(storage / "store"))
+    return stage_plan.build(state, state.missing(), Store(storage / "store"))
 
 
 def published(storage: Path) -> dict[str, int]:
@@ -89,7 +90,7 @@ def test_lengths_that_share_a_trunk_are_shown_to_be_cheaper(tmp_path: Path) -> N
     shared = wsd.seconds - wsd.kinds[("trunk", "anneal", "finetune")].seconds
     apart = cosine.kinds[("pretrain",)].seconds
     assert 300 / 750 < shared / apart < 0.6  # the longest alone; and four short anneals
-    shown = stage_tree.lines(wsd)
+    shown = stage_lines(wsd)
     assert "without the shared trunk" in shown[-1]
     assert [line.index(line.split()[0]) for line in shown[1:4]] == [2, 4, 6]
 
@@ -103,7 +104,7 @@ def test_the_grid_of_the_paper_is_priced_in_gpu_hours(tmp_path: Path) -> None:
     assert (pretrain.distinct, finetune.distinct, finetune.parents) == (6, 486, 6)
     assert tree.plain == pytest.approx(81 * pretrain.seconds + finetune.seconds)
     assert tree.plain / tree.seconds > 10
-    assert "GPU-hours" in stage_tree.lines(tree)[-1]
+    assert "GPU-hours" in stage_lines(tree)[-1]
 
 
 def test_gpu_time_is_said_to_be_a_guess_and_time_of_a_core_is_not(
@@ -264,7 +265,7 @@ def plan_of(text: Path, storage: Path, lengths: int, rates: int) -> set[str]:
     pending = {seed: np.arange(len(cells)) for seed in found.seeds}
     make_packs(workloads.get("language"), cells, pending, Packing(workers=4, floor=1.0))
     state = State(found, cells, storage / "none")
-    return stage_tree.build(state, state.missing(), Store(storage / "store")).needed
+    return stage_plan.build(state, state.missing(), Store(storage / "store")).needed
 
 
 def test_a_plan_looks_at_a_text_once_however_many_cells_it_has(tmp_path: Path, looks: list[str]) -> None:

@@ -21,7 +21,7 @@ from conftest import run as run_anywhere
 from spaces import sandbox_space, small_space, written
 
 from raysweep import workloads
-from raysweep.driver import driver
+from raysweep.driver import placement
 from raysweep.errors import InputError
 from raysweep.executors import capacity
 from raysweep.executors.capacity import Capacity
@@ -67,7 +67,7 @@ def test_six_gangs_of_two_on_two_cores_end_with_the_rows_of_one_worker(
     monkeypatch: pytest.MonkeyPatch,
     deadline: None,
 ) -> None:
-    monkeypatch.setattr(driver, "packing", lambda place: Packing(workers=2, floor=1e-6))  # six packs
+    monkeypatch.setattr(placement.Placement, "packing", lambda self: Packing(workers=2, floor=1e-6))  # six packs
     asked = small_space(axes=GRID, seeds=12, resources={"gang": 2})
     outcome = call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--executor", "ray")
     assert outcome.code == 0, outcome.err
@@ -153,7 +153,7 @@ def test_a_language_model_trained_by_two_workers_gives_the_rows_of_one(
 def test_resources_that_depend_on_the_cell(
     ray_cluster: str, storage: Path, monkeypatch: pytest.MonkeyPatch, deadline: None
 ) -> None:
-    monkeypatch.setitem(driver.PACK_FLOOR, "ray", 1e-4)
+    monkeypatch.setitem(placement.PACK_FLOOR, "ray", 1e-4)
     asked = small_space(axes=GRID, seeds=6, resources={"where": [{"depth": 3, "gang": 2}]})
     found = run(storage, asked)
     depths = {cell: found.cells.parameters(index)["depth"] for index, cell in enumerate(found.cells.ids)}

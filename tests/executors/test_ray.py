@@ -15,7 +15,7 @@ from conftest import run as run_anywhere
 from spaces import sandbox_space, small_space, written
 
 import raysweep
-from raysweep.driver import driver
+from raysweep.driver import placement
 from raysweep.errors import Halted, InputError
 from raysweep.sweep import open_sweep
 
@@ -26,7 +26,7 @@ run = functools.partial(run_anywhere, executor="ray")
 def test_rows_are_the_same_on_any_number_of_workers(
     workers: int, ray_cluster: str, storage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(driver.PACK_FLOOR, "ray", 1e-4)  # several packs for each worker
+    monkeypatch.setitem(placement.PACK_FLOOR, "ray", 1e-4)  # several packs for each worker
     space = small_space(
         axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.9, 1.0, 1.5], "dim": [20, 100]}, fixed={"noise": 0.2}, seeds=8
     )

@@ -191,9 +191,9 @@ def test_what_is_published_is_readable_to_whom_the_umask_allows(tmp_path: Path) 
 @pytest.fixture
 def sweep(call: Call, tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A finished sweep `small` of several segments; returns its ledger."""
-    from raysweep.driver import driver
+    from raysweep.driver import placement
 
-    monkeypatch.setitem(driver.PACK_FLOOR, "inline", 1e-9)
+    monkeypatch.setitem(placement.PACK_FLOOR, "inline", 1e-9)
     written(tmp_path, small_space())
     assert call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET).code == 0
     assert len(list((storage / "small" / "ledger").iterdir())) > 2

@@ -165,9 +165,9 @@ def test_readers_see_every_row_while_segments_are_written_and_merged(tmp_path: P
 def test_a_run_merges_its_segments_at_its_end(
     call: Call, tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from raysweep.driver import driver
+    from raysweep.driver import placement
 
-    monkeypatch.setitem(driver.PACK_FLOOR, "inline", 1e-9)
+    monkeypatch.setitem(placement.PACK_FLOOR, "inline", 1e-9)
     written(tmp_path, small_space())
     assert call("run", tmp_path / "space.yaml", "--storage", storage / "apart", *QUIET).code == 0
     monkeypatch.setattr(compaction, "MORE_THAN", 2)

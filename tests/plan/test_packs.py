@@ -13,7 +13,7 @@ from conftest import QUIET, Outcome
 from spaces import STEP, language_space, small_space, written
 
 from raysweep import workloads
-from raysweep.driver import driver
+from raysweep.driver.placement import Placement
 from raysweep.driver.progress import duration
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.cost import estimate
@@ -71,9 +71,7 @@ def test_a_dry_run_says_what_its_packs_take(call: Callable[..., Outcome], storag
         fixed={"dim": 3000, "gamma": 0.01, "distance_samples": 1000},
     )
     cells = enumerate_cells(validate(asked))
-    packs = make_packs(
-        workloads.get("linear_transfer"), cells, {0: np.arange(40)}, driver.packing(driver.Place("ray", 2, True))
-    )
+    packs = make_packs(workloads.get("linear_transfer"), cells, {0: np.arange(40)}, Placement("ray", 2, True).packing())
     whole, _ = estimate(workloads.get("linear_transfer"), cells, {0: np.arange(40)})
     seconds = sum(pack.seconds for pack in packs)
     assert len(packs) == 2

@@ -87,7 +87,7 @@ def test_a_store_can_be_pickled_to_a_worker(local: Store) -> None:
 
 def test_importing_the_store_loads_nothing_heavy() -> None:
     code = (
-        "import sys, raysweep.stages.store, raysweep.stages.prune, raysweep.commands.store_commands; "
+        "import sys, raysweep.stages.store, raysweep.stages.prune, raysweep.commands.store; "
         "print([name for name in ('torch', 'ray', 'mlflow', 'pandas', 'scipy', 's3fs') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

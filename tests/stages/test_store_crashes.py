@@ -17,7 +17,7 @@ import pytest
 from conftest import until
 from stored_stage import DESCRIBE, PATIENCE, STAGE, assert_equal, once, weights
 
-from raysweep.commands import store_commands
+from raysweep.commands import store as store_commands
 from raysweep.stages.store import Progress, Store
 from raysweep.storage import leases
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from stored_stage import STAGE, assert_equal, once, published, weights
 
-from raysweep.commands import store_commands
+from raysweep.commands import store as store_commands
 from raysweep.stages import checkpoints
 from raysweep.stages.store import Store
 from raysweep.stages.tensors import CHUNK, ROW

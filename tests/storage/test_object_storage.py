@@ -19,7 +19,7 @@ from conftest import QUIET, Outcome, assert_same_rows, until
 from spaces import small_space, waiting_space, written
 
 import raysweep
-from raysweep.driver import driver
+from raysweep.driver import placement
 from raysweep.errors import Halted
 from raysweep.ledger import compaction, segments
 from raysweep.ledger.segments import Row
@@ -228,7 +228,7 @@ def test_a_driver_that_was_held_up_gives_way_to_its_successor(
 def test_a_damaged_segment_is_told_set_aside_and_computed_again(
     call: Call, s3: str, space: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(driver.PACK_FLOOR, "inline", 1e-9)
+    monkeypatch.setitem(placement.PACK_FLOOR, "inline", 1e-9)
     assert call("run", space, "--storage", s3, *QUIET).code == 0
     before = rows(call, s3)
     path = segments.segments(paths.locate(f"{s3}/small/ledger"))[1]
@@ -245,7 +245,7 @@ def test_a_damaged_segment_is_told_set_aside_and_computed_again(
 def test_many_segments_in_a_bucket_become_one(
     call: Call, s3: str, space: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(driver.PACK_FLOOR, "inline", 1e-9)
+    monkeypatch.setitem(placement.PACK_FLOOR, "inline", 1e-9)
     assert call("run", space, "--storage", s3, *QUIET).code == 0
     folder = paths.locate(f"{s3}/small/ledger")
     before = rows(call, s3)
@@ -319,7 +319,7 @@ def test_a_bucket_out_of_reach_is_one_line(call: Call, s3: str, monkeypatch: pyt
 
 def test_a_sweep_whose_store_fails_in_the_middle_keeps_its_rows(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A first run deletes what it began only while there is no row in it."""
-    monkeypatch.setitem(driver.PACK_FLOOR, "inline", 1e-9)
+    monkeypatch.setitem(placement.PACK_FLOOR, "inline", 1e-9)
     publish, published = segments.write_segment, []
 
     def fail_later(path: paths.AnyPath, found: list[Row]) -> bool:

@@ -18,7 +18,7 @@ import torch
 from conftest import QUIET, Outcome
 from spaces import language_space, sandbox_space, small_space, written
 
-from raysweep.commands import status
+from raysweep.commands.debug import one_row
 from raysweep.sweep import open_sweep
 from raysweep.workloads import devices
 from raysweep.workloads.linear_transfer import network
@@ -77,7 +77,7 @@ def test_a_row_is_debugged_where_it_can_be_and_on_no_gpu_if_its_trial_was_grante
     found = open_sweep("small", storage)
     for cell, visible, device in ((0, True, "cpu"), (1, True, "cuda"), (1, False, "cpu")):
         monkeypatch.setattr(torch.cuda, "is_available", lambda visible=visible: visible)
-        assert status.one_row(found, found.cells.ids[cell], None)["status"] == "ok"
+        assert one_row(found, found.cells.ids[cell], None)["status"] == "ok"
         assert asked_for[-1] == device
 
 

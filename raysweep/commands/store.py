@@ -6,21 +6,21 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from raysweep.errors import InputError
+from raysweep.ledger.sweep_record import STORE
+from raysweep.phrases import counted
 from raysweep.stages import checkpoints, progress
 from raysweep.stages import prune as pruning
-from raysweep.stages.prune import Removal
 from raysweep.stages.store import SUPERSEDED, Store
 from raysweep.storage import leases, paths
 from raysweep.storage.paths import AnyPath
 from raysweep.storage.sealed import Damaged
 
-FOLDER = "store"
 _DESCRIPTION = 100  # columns
 
 
 def open_store(storage: str | AnyPath, url: str | None = None) -> Store:
     """The store at `url`, or STORAGE/store; InputError if there is none."""
-    store = Store(url or paths.storage(storage) / FOLDER)
+    store = Store(url or paths.storage(storage) / STORE)
     if not store.exists():
         raise InputError(store.url, "there is no store yet; a sweep whose workload stores its stages makes one")
     return store
@@ -56,9 +56,8 @@ def overview(store: Store) -> list[str]:
     aside = [name for name in store.files.names("damaged") if name.endswith(".json")]
     lines += [f"{name.split('.')[0]:18} set aside as damaged: damaged/{name}" for name in aside]
     older = [name for name in store.files.names(SUPERSEDED) if name.endswith(".json")]
-    count = len(store.stages())
     lines.append(
-        f"{store.url}: {count:,} stage{'' if count == 1 else 's'}, {size(total)}, {unused:,} used by no sweep"
+        f"{store.url}: {counted(len(store.stages()), 'stage')}, {size(total)}, {unused:,} used by no sweep"
         + (f", {doubled:,} computations started again after an expired lease" if doubled else "")
         + (f", {len(aside):,} set aside as damaged" if aside else "")
         + (f", {len(older):,} as superseded" if older else "")
@@ -87,21 +86,15 @@ def verify(store: Store) -> tuple[list[str], bool]:
     return lines, not damaged
 
 
-def prune_plan(removals: Collection[Removal]) -> list[str]:
-    """What pruning takes away, a line each, and the sum."""
-    lines = [f"{removal.stage:18} {size(removal.size):>9}  {removal.kind}" for removal in removals]
-    return [*lines, f"{len(removals):,} to prune, {size(sum(removal.size for removal in removals))}"]
-
-
 def prune(
     store: Store, stages: Collection[str] = (), *, referred: bool = False, damaged: bool = False, dry_run: bool = False
 ) -> list[str]:
-    """Take away what `pruning.plan` names, or only say so; the lines to show."""
+    """Take away what `pruning.plan` names, or only say so: a line each, and the sum."""
     removals = pruning.plan(store, stages, referred=referred, damaged=damaged)
-    lines = prune_plan(removals)
+    lines = [f"{removal.stage:18} {size(removal.size):>9}  {removal.kind}" for removal in removals]
     if dry_run:
-        return lines
-    return [*lines[:-1], f"{store.url}: pruned, {size(pruning.prune(store, removals))} free again"]
+        return [*lines, f"{len(removals):,} to prune, {size(sum(removal.size for removal in removals))}"]
+    return [*lines, f"{store.url}: pruned, {size(pruning.prune(store, removals))} free again"]
 
 
 def size(count: float) -> str:

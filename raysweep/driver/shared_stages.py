@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from raysweep.driver import stage_tree
+from raysweep.driver import stage_plan
+from raysweep.driver.options import code_note
 from raysweep.driver.state import PendingRows, State
 from raysweep.errors import InputError, RaysweepError
 from raysweep.ledger import sweep_record
@@ -62,8 +63,8 @@ def user(record: Record) -> str:
     return f"{record.sweep}-{record.sweep_id[:8]}"
 
 
-class Sharing:
-    """How a sweep shares its stages while it runs; InputError if its store is none that can be read."""
+class SharedStages:
+    """How a running sweep shares its stages; InputError if its store is none that can be read."""
 
     def __init__(
         self, folder: AnyPath, record: Record, state: State, on_code_change: str, say: Callable[[str], None]
@@ -74,48 +75,37 @@ class Sharing:
         self._before: dict[str, str] = {}  # stage that was needed -> the weights it had then, if it was there
         self._told = False
 
-    def claim(self, work: PendingRows) -> PendingRows:
-        """Before any of this work is done: refer to every stage it needs, and do with those of other code as was said.
-        The work, estimated without the stages that are there.
+    def claim(self, pending: PendingRows) -> PendingRows:
+        """Before any of these rows is computed: refer to every stage they need, and do with those of other code as was
+        said. Returns the rows, estimated without the stages that are there.
 
         InputError if the store cannot be written, or if stages of other code are refused.
         """
-        if self._store is None or not work.rows:
-            return work
+        if self._store is None or not pending.rows:
+            return pending
         self._store.check()
         recompute = self._on_code_change == "recompute"
-        tree = stage_tree.build(self._state, work, self._store, recompute)
-        if tree.older:
-            note = code_note(self._state.workload, len(tree.older), self._on_code_change)
+        plan = stage_plan.build(self._state, pending, self._store, recompute)
+        if plan.older:
+            note = code_note(
+                self._state.workload.name, f"{len(plan.older):,} of the stages in the store", self._on_code_change
+            )
             if not self._told:
                 self._say(note)
             self._told = True
-        self._store.refer(self.user, tree.needed)
-        self._before = {
-            stage: tree.found[stage]["weights"] if stage in tree.found else "" for stage in tree.needed
-        } | self._before
+        self._store.refer(self.user, plan.needed)
+        weights = {stage: plan.found[stage]["weights"] if stage in plan.found else "" for stage in plan.needed}
+        self._before = weights | self._before
         if recompute:
-            for stage in tree.older:
+            for stage in plan.older:
                 self._store.supersede(stage)
-        return replace(work, seconds=tree.seconds)
+        return replace(pending, seconds=plan.seconds)
 
     def account(self) -> str | None:
         """In words, what became of the stages that this run needed; None if it needed none."""
         if self._store is None or not self._before:
             return None
-        return in_words(self._store, self.user, self._before)
-
-
-def code_note(workload: Workload, count: int, on_code_change: str) -> str:
-    """What is done with stages of other code; InputError if they are refused."""
-    said = f"the code of {workload.name} changed since {count:,} of the stages in the store were computed"
-    if on_code_change == "refuse":
-        raise InputError("--on-code-change", f"{said}; reuse takes them, recompute replaces them")
-    return f"{said}, the version of their identity did not: " + (
-        "computing them again"
-        if on_code_change == "recompute"
-        else "reusing them (--on-code-change recompute replaces them)"
-    )
+        return _in_words(self._store, self.user, self._before)
 
 
 def release(folder: AnyPath, record: Record) -> None:
@@ -135,8 +125,14 @@ def withdraw(folder: AnyPath, record: Record, new_storage: bool) -> None:
 
 @dataclass(frozen=True)
 class Account:
-    """What became of the stages of a sweep. distinct: how many it needs; computed: by this sweep; reused: found in the
-    store; again: computations of its own that were started again after an expired lease; missing: not there (yet)."""
+    """What became of the stages of a sweep.
+
+    distinct: how many it needs.
+    computed: how many of them this sweep computed.
+    reused: how many it found in the store.
+    again: how many of its own computations were started again after an expired lease.
+    missing: how many are not there (yet).
+    """
 
     distinct: int
     computed: int
@@ -158,7 +154,7 @@ class Account:
 
 def account(store: Store, own: str, before: Mapping[str, str]) -> Account:
     """What became of some stages for the sweep `own`. before: each of them with the weights that it had, or ""."""
-    found = stage_tree.records(store, before)
+    found = stage_plan.records(store, before)
     mine = [
         record
         for stage, record in found.items()
@@ -173,7 +169,7 @@ def account(store: Store, own: str, before: Mapping[str, str]) -> Account:
     )
 
 
-def in_words(store: Store, own: str, before: Mapping[str, str]) -> str:
+def _in_words(store: Store, own: str, before: Mapping[str, str]) -> str:
     """The same as a line, also where the store cannot be asked."""
     try:
         return str(account(store, own, before))
@@ -185,7 +181,7 @@ def of_sweep(folder: AnyPath, record: Record) -> str:
     """What became of all stages that a sweep ever needed, as a line."""
     try:
         store = Store(address(folder, record))
-        return in_words(store, user(record), dict.fromkeys(store.referred(user(record)), ""))
+        return _in_words(store, user(record), dict.fromkeys(store.referred(user(record)), ""))
     except RaysweepError as error:
         return f"stages: {error}"
     except Damaged as error:

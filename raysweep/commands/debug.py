@@ -1,0 +1,51 @@
+"""`raysweep debug`: one row computed in this process, with the traceback of what it raises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from raysweep.driver import shared_stages
+from raysweep.driver.stored_sweep import Sweep
+from raysweep.errors import InputError
+from raysweep.plan.cells import enumerate_cells
+from raysweep.storage.sealed import encode
+from raysweep.trial import threads
+from raysweep.trial.compute import compute
+from raysweep.workloads import devices
+
+
+def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
+    """Compute one row here and now; what it raises is not caught. The ledger is not touched."""
+    cells = enumerate_cells(found.space)
+    matches = [i for i, identity in enumerate(cells.ids) if identity.startswith(cell)]
+    if len(matches) != 1:
+        raise InputError(
+            cell,
+            f"expected the beginning of one cell's hash, it fits {len(matches)} of "
+            f"{len(cells):,}; `raysweep results {found.name}` lists them",
+        )
+    chosen = found.space.seeds[0] if seed is None else seed
+    indices = np.asarray(matches)
+    # away from the cluster that granted its trial a GPU, what there is here does
+    gpus = None if cells.needs[cells.need[matches[0]]].gpus else 0
+    with threads.limited(found.space.resources["cpus_per_trial"]), devices.granted(gpus):
+        metrics, status = compute(
+            found.space.workload,
+            cells.take(indices),
+            np.asarray([chosen]),
+            shared_stages.address(found.folder, found.record),
+            shared_stages.user(found.record),
+        )
+    parameters = {
+        name: encode(value) if isinstance(value, float) else value
+        for name, value in cells.parameters(matches[0]).items()
+    }
+    return {
+        "cell": cells.ids[matches[0]],
+        "seed": chosen,
+        "status": str(status[0]),
+        "parameters": parameters,
+        "metrics": {name: encode(float(values[0])) for name, values in metrics.items()},
+    }

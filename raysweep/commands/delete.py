@@ -1,0 +1,50 @@
+"""`raysweep delete`: a sweep and its runs in MLflow are taken away, in an order that can be gone on with."""
+
+from __future__ import annotations
+
+from raysweep import terminal
+from raysweep.driver import shared_stages
+from raysweep.driver.driver import only_driver
+from raysweep.driver.stored_sweep import Sweep
+from raysweep.errors import InputError
+from raysweep.ledger import sweep_record
+from raysweep.storage import driver_lock
+from raysweep.tracking import session
+
+
+def delete(found: Sweep, tracking_uri: str | None) -> None:
+    """Remove a sweep and its runs; InputError while a driver works on it, or somebody else deletes it."""
+    if driver_lock.is_held(found.folder):
+        begun = not (found.folder / sweep_record.FILE).exists()
+        raise InputError(found.name, "is being deleted by somebody else" if begun else "is running; stop it first")
+    uri = session.tracking(tracking_uri, found.record, found.folder.parent)
+    with only_driver(found.folder, found.record, terminal.say, to_delete=True):
+        whole = sweep_record.begin_deletion(found.folder)
+        try:
+            _forget(found, uri)
+        except BaseException:
+            if whole:  # and so it still is
+                sweep_record.keep(found.folder)
+            raise
+        if found.workload.stored:
+            shared_stages.release(found.folder, found.record)
+        try:
+            sweep_record.delete(found.folder)
+        except OSError as error:
+            raise InputError(
+                found.name, f"could not be deleted whole ({error}); `raysweep delete` again goes on"
+            ) from None
+
+
+def _forget(found: Sweep, uri: str | None) -> None:
+    """Delete its runs in MLflow."""
+    if uri is None:
+        return
+    from raysweep.tracking import mirror
+
+    try:
+        mirror.forget(uri, found.space.name, found.record.sweep_id)
+    except mirror.Unreachable as error:
+        raise InputError(
+            "--tracking-uri", f"{error}; --tracking-uri none deletes the sweep and leaves its runs in MLflow"
+        ) from None

@@ -1,0 +1,66 @@
+"""How a sweep is run, as the user says it: what `raysweep run` and `resume`, their dry run and the Python API share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from raysweep import terminal
+from raysweep.errors import InputError, unknown
+from raysweep.storage.paths import AnyPath
+
+EXECUTORS = ("ray", "inline")
+ON_CODE_CHANGE = ("reuse", "recompute", "refuse")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run a sweep; None leaves the choice to raysweep. InputError for a value that cannot be.
+
+    name: of the sweep; None for that of its space.
+    storage: the folder or bucket that holds the sweeps.
+    store: where stages are shared; None for where this sweep had them before, or STORAGE/store.
+    tracking_uri: the MLflow to log to, "none" for nowhere.
+    runs_per: what has a run of its own in MLflow: cell, pack or sweep.
+    workers: trials at a time on Ray.
+    executor: ray, or inline for this process.
+    max_hours: after so many hours the sweep stops, resumable.
+    on_code_change: what to do with rows and stages that older code computed: reuse, recompute or refuse.
+    report: whether the report is written at the end.
+    yes: whether a million rows and more are meant.
+    say: told every line that is for the user.
+    """
+
+    name: str | None = None
+    storage: str | AnyPath = "sweeps"
+    store: str | None = None
+    tracking_uri: str | None = None
+    runs_per: str | None = None
+    workers: int | None = None
+    executor: str | None = None
+    max_hours: float | None = None
+    on_code_change: str = "reuse"
+    report: bool = True
+    yes: bool = False
+    say: Callable[[str], None] = terminal.say
+
+    def __post_init__(self) -> None:
+        if self.executor is not None and self.executor not in EXECUTORS:
+            raise unknown("executor", "executor", self.executor, EXECUTORS)
+        workers = self.workers
+        if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+            raise InputError("workers", f"expected a whole number of at least 1, got {workers!r}")
+        if self.on_code_change not in ON_CODE_CHANGE:
+            raise unknown("on_code_change", "choice", self.on_code_change, ON_CODE_CHANGE)
+        if self.max_hours is not None and not self.max_hours > 0:
+            raise InputError("max_hours", f"expected hours above 0, got {self.max_hours!r}")
+
+
+def code_note(workload: str, what: str, on_code_change: str) -> str:
+    """What is done with rows or stages (`what`) that older code of the workload computed; InputError if refused."""
+    said = f"the code of {workload} changed since {what} were computed"
+    if on_code_change == "refuse":
+        raise InputError("--on-code-change", f"{said}; reuse keeps them, recompute replaces them")
+    again = "computing them again"
+    reused = "reusing them (--on-code-change recompute replaces them)"
+    return f"{said}, the version of their identity did not: {again if on_code_change == 'recompute' else reused}"

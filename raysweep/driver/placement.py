@@ -1,0 +1,94 @@
+"""Where packs are computed: in this process or on Ray, how many at a time, and how long that should take."""
+
+from __future__ import annotations
+
+import heapq
+import os
+from dataclasses import dataclass
+
+from raysweep.driver.options import Options
+from raysweep.driver.progress import duration
+from raysweep.driver.state import PendingRows
+from raysweep.phrases import counted
+from raysweep.plan.cells import Cells
+from raysweep.plan.packs import Pack, Packing
+from raysweep.workloads.declaration import Workload
+
+INLINE_UP_TO = 20.0  # estimated seconds of one core below which starting Ray (about 15 s) does not pay
+PACK_FLOOR = {"ray": 2.0, "inline": 0.5}  # seconds; a new trial costs Ray 0.1 to 2 s, this process nothing
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where packs are computed.
+
+    executor: ray or inline.
+    trials: how many at a time.
+    asked: whether the user named the executor.
+    beside: how many trials share the memory of one machine.
+    """
+
+    executor: str
+    trials: int
+    asked: bool
+    beside: int = 1
+
+    def packing(self) -> Packing:
+        """How to cut packs: for this executor, so many trials, and the memory of a machine like this one."""
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return Packing(workers=self.trials, floor=PACK_FLOOR[self.executor], memory=memory / 2 / self.beside)
+
+    def line(self, packs: list[Pack], rows: int, seconds: float) -> str:
+        """In one line how many rows are computed, where, and how long that should take. seconds: of one core or GPU."""
+        size = f"{rows:,} rows in {counted(len(packs), 'pack')}"
+        if self.executor == "inline":
+            hint = "" if self.asked else "; --executor ray for Ray Tune"
+            return f"{size}, in this process, estimated {duration(seconds)}{hint}"
+        return (
+            f"{size}, Ray Tune with {counted(self.trials, 'trial')} at a time, estimated "
+            f"{duration(wall_seconds(packs, self.trials, seconds))}"
+        )
+
+
+def choose_executor(options: Options, pending: PendingRows, cells: Cells) -> str:
+    """Ray, unless the work is so small that it is done here before Ray would have started."""
+    if options.executor:
+        return options.executor
+    alone = all(needs.gang == 1 and not needs.gpus for needs in cells.needs)
+    small = pending.seconds <= INLINE_UP_TO and alone and not options.workers
+    return "inline" if small else "ray"
+
+
+def place(options: Options, pending: PendingRows, cells: Cells) -> Placement:
+    """Where to compute these rows; if on Ray, it is up afterwards. InputError if a trial can never fit."""
+    executor = choose_executor(options, pending, cells)
+    if executor == "inline" or not pending.rows:
+        return Placement("inline", 1, bool(options.executor))
+    from raysweep.executors import ray_tune
+
+    room = ray_tune.connect(options.workers, cells.needs, options.say)
+    if room.now < room.trials:
+        options.say(
+            f"{room.now} of {room.trials} trials at a time fit the machines that are up; others are yet to come"
+        )
+    return Placement("ray", room.trials, True, room.beside)
+
+
+def local_trials(cells: Cells) -> int:
+    """How many trials this machine can run at a time, as far as one can tell without asking Ray."""
+    return max(1, *((os.cpu_count() or 1) // needs.cpus for needs in cells.needs))
+
+
+def total_seconds(packs: list[Pack], pending: PendingRows, workload: Workload) -> float:
+    """What the rows take on one core or GPU: rows that were cut apart do again what they share, unless it is stored."""
+    return pending.seconds if workload.stored else sum(pack.seconds for pack in packs)
+
+
+def wall_seconds(packs: list[Pack], trials: int, seconds: float) -> float:
+    """How long packs take in their order, so many trials at a time of which some may be gangs; seconds: all of them on
+    one core or GPU."""
+    free = [0.0] * max(trials, 1)  # when each place for a trial is free
+    for pack in packs:
+        heapq.heapreplace(free, free[0] + pack.seconds / pack.needs.gang)
+    alone = sum(pack.seconds for pack in packs)
+    return seconds * max(free) / alone if alone else 0.0

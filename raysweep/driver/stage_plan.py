@@ -1,0 +1,126 @@
+"""The stages of rows that are to be computed: which of them the store has, what the others cost, and what the same rows
+would cost in a plain grid, which pretrains again for every row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from raysweep.driver.state import PendingRows, State
+from raysweep.plan.identity import code_version
+from raysweep.plan.stages import stored_stages
+from raysweep.stages import progress
+from raysweep.stages.checkpoints import Record
+from raysweep.stages.store import Store
+from raysweep.workloads.declaration import Stage, Workload
+from raysweep.workloads.looks import one_look
+
+FINETUNE = "finetune"
+
+
+@dataclass
+class Kind:
+    """The stages of one kind below one kind of parent.
+
+    distinct: how many.
+    new: how many of them are to be computed.
+    begun: how many of the new ones have an intermediate checkpoint.
+    parents: of fine-tunings, from how many checkpoints they start.
+    seconds: of the new ones.
+    """
+
+    distinct: int = 0
+    new: int = 0
+    begun: int = 0
+    parents: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class StagePlan:
+    """The stages of rows that are to be computed.
+
+    store: where they are shared.
+    on_gpu: whether their seconds are of a GPU.
+    guessed: whether these are no more than a guess.
+    needed: the ids of those that are stored.
+    found: what the store says of those it has.
+    older: those of them that other code computed.
+    reused: those that are not computed again.
+    kinds: by the path of kinds that leads to them.
+    alone: seconds if every checkpoint were pretrained once, but from the start.
+    plain: seconds of a grid that pretrains for every row.
+    """
+
+    store: Store
+    on_gpu: bool
+    guessed: bool
+    needed: set[str]
+    found: dict[str, Record]
+    older: set[str]
+    reused: set[str]
+    kinds: dict[tuple[str, ...], Kind] = field(default_factory=dict)
+    alone: float = 0.0
+    plain: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """What the plan takes: new stages, and all fine-tunings."""
+        return sum(kind.seconds for kind in self.kinds.values())
+
+
+@one_look()
+def build(state: State, pending: PendingRows, store: Store, recompute: bool = False) -> StagePlan:
+    """The stages of these rows; weights are not read. recompute: whether stages of other code count as new."""
+    cells, of_row = state.cells, stored_stages(state.workload, state.cells)
+    leaves: dict[str, tuple[list[Stage], list[int]]] = {}  # last stage -> the chain that ends in it, and its cells
+    for seed, indices in pending.indices.items():
+        for index in indices.tolist():
+            chain = of_row(index, seed)
+            leaves.setdefault(chain[-1].id, (chain, []))[1].append(index)
+    needed = {stage.id for chain, _ in leaves.values() for stage in chain}
+    found = records(store, needed)
+    older = of_other_code(state.workload, found)
+    there = found.keys() - (older if recompute else set())
+    on_gpu = any(needs.gpus for needs in cells.needs)
+    plan = StagePlan(store, on_gpu, on_gpu and bool(state.workload.gpu_guess), needed, found, older, there)
+    begun = {name.split(".")[0] for name in store.files.names(progress.FOLDER) if name.endswith(".json")}
+    seen: set[str] = set()
+    for chain, members in leaves.values():
+        gpus = cells.needs[cells.need[members[0]]].gpus
+        pretraining = [stage.cost.seconds_with(gpus) for stage in chain]
+        for depth, (stage, seconds) in enumerate(zip(chain, pretraining, strict=True)):
+            if stage.id in seen:
+                continue
+            seen.add(stage.id)
+            kind = plan.kinds.setdefault(_path(chain[: depth + 1]), Kind())
+            kind.distinct += 1
+            if stage.id not in there:
+                kind.new, kind.begun = kind.new + 1, kind.begun + (stage.id in begun)
+                kind.seconds += seconds
+        whole = state.workload.cost(cells.take(np.asarray(members))).seconds_with(gpus)
+        own = max(0.0, whole - sum(pretraining))
+        kind = plan.kinds.setdefault((*_path(chain), FINETUNE), Kind())
+        kind.distinct, kind.new, kind.parents = kind.distinct + len(members), kind.new + len(members), kind.parents + 1
+        kind.seconds += own
+        plan.alone += sum(pretraining) + own
+        plan.plain += len(members) * sum(pretraining) + own
+    return plan
+
+
+def records(store: Store, stages: Iterable[str]) -> dict[str, Record]:
+    """What the store says of those that are published, their weights unread."""
+    looked = ((stage, store.look(stage)) for stage in sorted(set(stages).intersection(store.stages())))
+    return {stage: record for stage, record in looked if record is not None}
+
+
+def of_other_code(workload: Workload, found: Mapping[str, Record]) -> set[str]:
+    """Those of the published stages that were computed while the workload's source was another."""
+    current = code_version(workload)
+    return {stage for stage, record in found.items() if record["meta"].get("code_version", current) != current}
+
+
+def _path(chain: list[Stage]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(stage.kind for stage in chain))

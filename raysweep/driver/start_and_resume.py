@@ -1,0 +1,110 @@
+"""How a sweep is started, extended and resumed, and a part of one asked for: by what is recorded under its name."""
+
+from __future__ import annotations
+
+from raysweep import workloads
+from raysweep.driver import compatibility, shared_stages
+from raysweep.driver.driver import Driver, rows_are, show
+from raysweep.driver.options import Options
+from raysweep.driver.state import State
+from raysweep.driver.stored_sweep import Sweep, open_sweep
+from raysweep.errors import InputError
+from raysweep.ledger import sweep_record
+from raysweep.phrases import command
+from raysweep.plan.cells import Cells, enumerate_cells
+from raysweep.space.schema import Space, plain_name
+from raysweep.storage import paths
+from raysweep.storage.files import why_not_writable
+from raysweep.storage.paths import AnyPath
+from raysweep.tracking import grouping
+
+ASK_FROM_ROWS = 1_000_000
+
+
+def run(space: Space, options: Options) -> Sweep:
+    """Start a sweep of this space, or go on with the one of its name that is there; of a part of it, the part."""
+    folder, record = find_place(space, options)
+    cells = _cells(space, folder if record else None)
+    grouping.check_runs_per(options.runs_per, record)
+    shared_stages.check_asked(options.store, workloads.get(space.workload), folder)
+    if record and compatibility.is_part(Space(**record.space), space, record.sweep):
+        return _run_part(Sweep(folder, record, space), options)
+    return Driver(folder, record, space, cells, options).drive()
+
+
+def resume(name: str, options: Options) -> Sweep:
+    """Compute what a sweep still lacks, rows that failed included."""
+    found = open_sweep(name, options.storage)
+    shared_stages.check_asked(options.store, found.workload, found.folder)
+    cells = _cells(found.space, found.folder, retry_failed=True)
+    return Driver(found.folder, found.record, found.space, cells, options, retry_failed=True).drive()
+
+
+def find_place(space: Space, options: Options) -> tuple[AnyPath, sweep_record.Record | None]:
+    """The folder of the sweep that is asked for, and its record if it exists; InputError for a name or a storage that
+    cannot be, and for a grid so large that it may be an accident."""
+    name = plain_name(options.name, "--name") if options.name is not None else space.name
+    if name in sweep_record.RESERVED:
+        raise InputError("--name" if options.name else "name", f"{name} is a name that the storage uses itself")
+    storage = paths.storage(options.storage)
+    if reason := why_not_writable(storage):
+        raise InputError("--storage", f"{storage} cannot be written ({reason})")
+    record = sweep_record.load(storage / name)
+    cells = space.count_upper_bound()
+    rows = cells * len(space.seeds)
+    if rows >= ASK_FROM_ROWS and not options.yes:
+        sizes = " x ".join(f"{len(space.axes[group[0]]):,} {'+'.join(group)}" for group in space.groups())
+        raise InputError(
+            "axes",
+            f"{rows:,} rows ({sizes} = {cells:,} cells, x {len(space.seeds):,} seeds); "
+            f"--yes is needed from {ASK_FROM_ROWS:,} rows on",
+        )
+    return storage / name, record
+
+
+def _cells(space: Space, folder: AnyPath | None, retry_failed: bool = False) -> Cells:
+    """The cells of a space. InputError for one that the workload refuses, unless all of its rows are in the folder of a
+    sweep: a text that is gone is no matter to them."""
+    try:
+        return enumerate_cells(space)
+    except InputError:
+        if folder is None:
+            raise
+        cells = enumerate_cells(space, check=False)
+        if State(space, cells, folder, retry_failed=retry_failed).missing().rows:
+            raise
+        return cells
+
+
+def _run_part(sweep: Sweep, options: Options) -> Sweep:
+    """A part of a sweep is asked for: its rows as they are there. Only of a grid are rows computed that are not: which
+    cells a search takes is decided by the whole."""
+    say = options.say
+    grid = "grid" in sweep.space.search
+    if options.on_code_change == "recompute" and not grid:
+        raise InputError(
+            "--on-code-change",
+            "recompute is for all that a search chose, and this is a part of the "
+            f"sweep {sweep.name}; expected its whole space",
+        )
+    if shared_stages.placed(sweep.record, options.store) != sweep.record:
+        raise InputError(
+            "--store",
+            f"this is a part of the sweep {sweep.name}, whose stages are shared "
+            "elsewhere; leave it out, or ask for the whole sweep",
+        )
+    state = State(sweep.space, sweep.cells, sweep.folder, options.on_code_change)
+    say(f"{sweep.name}: this is a part of that sweep, whose record, mirror and report stay those of the whole")
+    if grid and state.missing().rows:
+        return Driver(sweep.folder, sweep.record, sweep.space, sweep.cells, options, part=True).drive()
+    for note in state.notes:
+        say(note)
+    say(f"{sweep.name}: {rows_are(len(state.rows), of=' of this part')} there; nothing to compute")
+    if not grid and (waiting := Sweep(sweep.folder, sweep.record).state().missing().rows):
+        say(
+            f"its search has not ended, {rows_are(waiting)} next; go on with: "
+            f"{command('resume', sweep.name, sweep.folder.parent)}"
+        )
+    if options.report and state.rows:
+        show(sweep.report(), say)
+    return sweep

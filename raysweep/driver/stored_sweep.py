@@ -1,0 +1,177 @@
+"""A sweep in a storage: what was asked, which rows are there, and the report of one or several."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from raysweep import workloads
+from raysweep.driver import shared_stages
+from raysweep.driver.state import State
+from raysweep.errors import InputError
+from raysweep.ledger import segments, sweep_record
+from raysweep.plan.cells import Cells, enumerate_cells
+from raysweep.space.schema import Space
+from raysweep.storage import copies, paths
+from raysweep.storage.paths import AnyPath
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    import pandas
+
+    from raysweep.reporting.report import Report
+
+
+class Sweep:
+    """A sweep in a storage directory, or a part of it. Nothing is computed by looking at it.
+
+    part: the space of the part that is looked at, fewer seeds or values than were recorded.
+    """
+
+    def __init__(self, folder: AnyPath, record: sweep_record.Record, part: Space | None = None) -> None:
+        self.folder, self.record, self._part = folder, record, part
+
+    @property
+    def name(self) -> str:
+        """The sweep's name."""
+        return self.record.sweep
+
+    @cached_property
+    def space(self) -> Space:
+        """The resolved space it was asked with."""
+        return self._part or Space(**self.record.space)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is only a part of what was recorded."""
+        return self._part is not None
+
+    @property
+    def workload(self) -> Workload:
+        """The declaration of its workload."""
+        return workloads.get(self.space.workload)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """Its cells, in plan order."""
+        return enumerate_cells(self.space, check=False)
+
+    def state(self) -> State:
+        """What the ledger has of the plan, read anew."""
+        return State(self.space, self.cells, self.folder)
+
+    def rows(self) -> dict[tuple[str, int], segments.Row]:
+        """Its rows by (cell, seed), read anew."""
+        return self.state().rows
+
+    def statuses(self) -> Counter[str]:
+        """How many rows have which status."""
+        return self.state().statuses()
+
+    def failures(self) -> list[segments.Row]:
+        """Rows that failed, with their tracebacks."""
+        return self.state().failures()
+
+    def results(self, state: State | None = None) -> pandas.DataFrame:
+        """Its rows as a tidy table, in plan order, then by seed. state: what was read of its ledger, if it was."""
+        from raysweep.ledger import results
+
+        rows = self.rows() if state is None else state.rows
+        return results.frame(self.name, self.space.workload, self.cells, self.space.seeds, rows)
+
+    def report(
+        self, directory: str | AnyPath | None = None, on_step: Callable[[int, int], None] = lambda done, of: None
+    ) -> Report:
+        """Fit, draw and write the report.
+
+        directory: where to; None for the sweep's own folder, that of a part beside the whole's.
+        on_step: told how many of how many steps are done.
+        """
+        return report([self], directory, on_step)
+
+
+def open_sweep(name: str, storage: str | AnyPath = "sweeps", to_delete: bool = False) -> Sweep:
+    """A sweep by name; InputError if there is none, and unless `to_delete` if its deletion has begun."""
+    folder = sweep_record.find(paths.storage(storage), name)
+    record = sweep_record.load(folder, to_delete)
+    if record is None:
+        raise InputError(name, f"no such sweep in {storage}")
+    return Sweep(folder, record)
+
+
+def report(
+    sweeps: list[Sweep],
+    directory: str | AnyPath | None = None,
+    on_step: Callable[[int, int], None] = lambda done, of: None,
+) -> Report:
+    """One report over one or several sweeps of one workload; InputError if there is nothing to report.
+
+    directory: where to; None for the first one's folder.
+    on_step: told how many of how many steps are done.
+    """
+    import pandas
+
+    from raysweep.reporting.report import write_report
+
+    # one that is named twice is there once
+    sweeps = list({(str(sweep.folder), repr(sweep.space)): sweep for sweep in sweeps}.values())
+    first = sweeps[0]
+    for other in sweeps[1:]:
+        if other.space.workload != first.space.workload:
+            raise InputError(
+                other.name,
+                f"is a sweep of {other.space.workload}, {first.name} one of "
+                f"{first.space.workload}; a report is about one workload",
+            )
+    labels = _labels(sweeps)
+    states = [sweep.state() for sweep in sweeps]
+    tables = [
+        sweep.results(state).assign(sweep=label) for sweep, label, state in zip(sweeps, labels, states, strict=True)
+    ]
+    begun = [(sweep, table) for sweep, table in zip(sweeps, tables, strict=True) if len(table)]
+    if not begun:
+        outdated = states[0].outdated
+        raise InputError(first.name, "there are no rows to report yet" + (f" ({outdated})" if outdated else ""))
+    frame = pandas.concat([table for _, table in begun], ignore_index=True)
+    spaces = [sweep.space.as_dict() for sweep, _ in begun]
+    home = sweep_record.PART if first.is_part else sweep_record.REPORT
+    folder = paths.locate(directory) if directory is not None else first.folder / home
+    notes = [f"{label}: no row is there yet." for label, table in zip(labels, tables, strict=True) if table.empty]
+    notes += _caveats(sweeps)
+    notes += [
+        f"{label}: {shared_stages.of_sweep(sweep.folder, sweep.record)}"
+        for sweep, label in zip(sweeps, labels, strict=True)
+        if sweep.workload.stored
+    ]
+    with copies.workplace(folder) as room:
+        written = write_report(
+            frame, spaces[0], room, sweep=", ".join(labels), notes=notes, further=spaces[1:], on_step=on_step
+        )
+    files = [folder / Path(str(path)).relative_to(room).as_posix() for path in written.files]
+    return replace(written, directory=folder, files=files)
+
+
+def _labels(sweeps: list[Sweep]) -> list[str]:
+    """What a report calls each of several: by its name, where another storage has a sweep of that name by its storage
+    too, and a part of a sweep, beside the whole or another part, by its number."""
+    labels: list[str] = []
+    for sweep in sweeps:
+        alike = [other for other in sweeps if other.name == sweep.name]
+        same = [other for other in alike if other.folder == sweep.folder]
+        parts = [other for other in same if other.is_part]
+        label = sweep.name if len(alike) == len(same) else str(sweep.folder)
+        labels.append(f"{label} (part {parts.index(sweep) + 1})" if sweep in parts and len(same) > 1 else label)
+    return labels
+
+
+def _caveats(sweeps: list[Sweep]) -> list[str]:
+    """What the closed forms in a report do not describe, each said once."""
+    caveat = sweeps[0].workload.caveat
+    if caveat is None:
+        return []
+    said = (caveat(sweep.cells.parameters(index)) for sweep in sweeps for index in range(len(sweep.cells)))
+    return list(dict.fromkeys(text for text in said if text))[:3]
