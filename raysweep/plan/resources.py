@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from raysweep.errors import InputError
 from raysweep.phrases import counted
-from raysweep.space.resources import AMOUNTS
+from raysweep.space.resources import AMOUNTS, ResourceOptions
 from raysweep.workloads.declaration import Columns
 
 
@@ -70,7 +71,7 @@ def resolve(amounts: Mapping[str, Any], rules: Sequence[tuple[str, Mapping[str, 
     )
 
 
-def of_cells(stated: Mapping[str, Any], columns: Columns, count: int) -> tuple[list[Resources], np.ndarray]:
+def of_cells(stated: ResourceOptions, columns: Columns, count: int) -> tuple[list[Resources], np.ndarray]:
     """The different needs there are among cells, and which of them each cell has, shape (count,).
 
     stated: the `resources` of a space; columns: the cells' parameters. InputError if rules together ask for what
@@ -87,13 +88,7 @@ def of_cells(stated: Mapping[str, Any], columns: Columns, count: int) -> tuple[l
             if name not in AMOUNTS:
                 fits[:, number] &= np.isin(columns[name], np.asarray(values, dtype=columns[name].dtype))
     patterns, which = np.unique(fits, axis=0, return_inverse=True)
-    needs: list[Resources] = []
-    place = []
-    for pattern in patterns:
-        need = resolve(
-            stated, [(f"resources.where[{number}]", rule) for number, rule in enumerate(rules) if pattern[number]]
-        )
-        if need not in needs:
-            needs.append(need)
-        place.append(needs.index(need))
-    return needs, np.asarray(place, dtype=np.int64)[which.reshape(-1)]
+    named = [(f"resources.where[{number}]", rule) for number, rule in enumerate(rules)]
+    of_pattern = [resolve(stated, list(itertools.compress(named, pattern))) for pattern in patterns]
+    needs = list(dict.fromkeys(of_pattern))
+    return needs, np.asarray([needs.index(need) for need in of_pattern], dtype=np.int64)[which.reshape(-1)]

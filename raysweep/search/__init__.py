@@ -1,6 +1,7 @@
 """Which cells next. A search is a pure function: from the rows there are to the cells there should be.
 
-`wanted` gives the cells that ought to be computed given what is known; options.py says what a space may ask. Nothing is
+`wanted` gives the cells that ought to be computed given what is known; raysweep.space.search_options says what a space
+may ask. Nothing is
 remembered between calls, so a sweep resumes from its ledger alone; and since a round is decided only when the one
 before is complete, the rows are the same on one worker and on many.
 """
@@ -23,7 +24,7 @@ Draws = Callable[[int, str], np.ndarray | None]
 
 def wanted(space: Space, cells: Cells, draws: Draws) -> list[int]:
     """Every cell that ought to be in the ledger, given the draws that are there, in plan order."""
-    kind, options = next(iter(space.search.items()))
+    ((kind, options),) = space.search.items()
     if kind == "grid":
         return list(range(len(cells)))
     if kind == "random":
@@ -31,10 +32,10 @@ def wanted(space: Space, cells: Cells, draws: Draws) -> list[int]:
     if kind == "optuna":
         from raysweep.search import optuna_study
 
-        return optuna_study.wanted(space, cells, draws, metric=options["metric"], limit=options["cells"])
+        return optuna_study.wanted(space, cells, draws, metric=options["metric"], count=options["cells"])
     from raysweep.search import refinement
 
-    return refinement.wanted(kind, space, cells, draws, **options)
+    return refinement.wanted(kind, options, space, cells, draws)
 
 
 def _random(space: Space, cells: Cells, count: int) -> list[int]:

@@ -21,29 +21,27 @@ ROUND = 8  # cells asked for before their values are told
 ATTEMPTS = 20  # suggestions for each new cell: the sampler may well repeat itself on a small grid
 
 
-def wanted(space: Space, cells: Cells, draws: Draws, *, metric: str, limit: int) -> list[int]:
-    """Cells of all rounds up to the one that the draws allow to decide, at most `limit` of them."""
+def wanted(space: Space, cells: Cells, draws: Draws, *, metric: str, count: int) -> list[int]:
+    """Cells of all rounds up to the one that the draws allow to decide, at most `count` of them."""
     import optuna
 
-    limit = min(limit, len(cells))
+    count = min(count, len(cells))
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    direction = next(m.direction for m in workloads.get(space.workload).metrics if m.name == metric)
-    study = optuna.create_study(
-        direction="maximize" if direction == "maximize" else "minimize", sampler=optuna.samplers.TPESampler(seed=0)
-    )
+    direction = "maximize" if workloads.get(space.workload).maximized(metric) else "minimize"
+    study = optuna.create_study(direction=direction, sampler=optuna.samplers.TPESampler(seed=0))
     groups = space.groups()
     positions = {tuple(cells.columns[group[0]][i] for group in groups): i for i in range(len(cells))}
     chosen: list[int] = []
-    for _ in range(ATTEMPTS * limit):
+    for _ in range(ATTEMPTS * count):
         asked: list[tuple[optuna.Trial, int]] = []
-        while len(asked) < min(ROUND, max(limit - len(chosen), 1)):
+        while len(asked) < min(ROUND, max(count - len(chosen), 1)):
             trial = study.ask()
             place = tuple(
                 space.axes[group[0]][trial.suggest_int(group[0], 0, len(space.axes[group[0]]) - 1)] for group in groups
             )
             asked.append((trial, positions.get(place, -1)))
         chosen += [cell for cell in dict.fromkeys(cell for _, cell in asked) if cell >= 0 and cell not in chosen]
-        if len(chosen) >= limit or any(cell >= 0 and draws(cell, metric) is None for _, cell in asked):
+        if len(chosen) >= count or any(cell >= 0 and draws(cell, metric) is None for _, cell in asked):
             break
         for trial, cell in asked:
             values = draws(cell, metric) if cell >= 0 else np.empty(0)
@@ -51,4 +49,4 @@ def wanted(space: Space, cells: Cells, draws: Draws, *, metric: str, limit: int)
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
             else:
                 study.tell(trial, float(np.mean(values)))
-    return sorted(chosen[:limit])
+    return sorted(chosen[:count])

@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from raysweep.plan.cells import Cells
     from raysweep.search import Draws
     from raysweep.space.schema import Space
+    from raysweep.space.search_options import SearchOptions
 
 
-def wanted(
-    kind: str, space: Space, cells: Cells, draws: Draws, *, metric: str, x: str, budget: int, start: int
-) -> list[int]:
-    """Cells of all rounds up to the one that the draws allow to decide, at most `budget` of them."""
-    slices, maximize = _slices(space, cells, x), _maximize(space, metric)
-    waiting = [_first(members, start) for members in slices]  # of each slice, what its share is yet to reach
+def wanted(kind: str, options: SearchOptions, space: Space, cells: Cells, draws: Draws) -> list[int]:
+    """Cells of all rounds up to the one that the draws allow to decide, at most the `budget` of the options."""
+    metric = options["metric"]
+    slices, maximize = _slices(space, cells, options["x"]), workloads.get(space.workload).maximized(metric)
+    waiting = [_first(members, options["start"]) for members in slices]  # of each slice, what its share is yet to reach
     chosen: list[list[int]] = [[] for _ in slices]
     while any(waiting):
-        shares = _shares(budget, chosen, waiting)
+        shares = _shares(options["budget"], chosen, waiting)
         if all(len(own) >= share for own, share in zip(chosen, shares, strict=True)):
             break  # the budget is spent
         for number, share in enumerate(shares):
@@ -127,8 +127,3 @@ def _sign(values: np.ndarray) -> str:
     mean = float(np.mean(values))
     doubt = t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
     return "?" if abs(mean) <= doubt else "+" if mean > 0 else "-"
-
-
-def _maximize(space: Space, metric: str) -> bool:
-    directions = {entry.name: entry.direction for entry in workloads.get(space.workload).metrics}
-    return directions[metric] == "maximize"

@@ -9,19 +9,8 @@ from functools import partial
 from typing import Any
 
 from raysweep.errors import InputError, shown
-from raysweep.space.checks import (
-    Check,
-    Context,
-    axis,
-    expect,
-    is_finite,
-    metric,
-    named,
-    number_axis,
-    options,
-    text,
-    unless_null,
-)
+from raysweep.space import checks
+from raysweep.space.checks import Check, Context, expect
 
 ORDER = ("x", "y", "lr", "length", "by")
 """The options that name axes (or x and y metrics, in relation); nothing may stand under two of them."""
@@ -46,42 +35,45 @@ class Analysis:
 def _metrics(value: Any, path: str, context: Context) -> Any:
     listed = [value] if isinstance(value, str) else value
     expect(isinstance(listed, (list, tuple)) and bool(listed), path, "a list of metrics", value)
-    return [metric(name, path, context) for name in listed]
+    return [checks.metric(name, path, context) for name in listed]
 
 
 def _axes(value: Any, path: str, context: Context) -> Any:
     expect(isinstance(value, (list, tuple)), path, "a list of axes", value)
-    return [axis(name, path, context) for name in value]
+    return [checks.axis(name, path, context) for name in value]
 
 
 def _level(value: Any, path: str, context: Context) -> Any:
-    expect(is_finite(value) and 0.5 <= value < 1, path, "a number from 0.5 to below 1", value)
+    expect(checks.is_finite(value) and 0.5 <= value < 1, path, "a number from 0.5 to below 1", value)
     return value
 
 
 def _lines(value: Any, path: str, context: Context) -> Any:
     expect(isinstance(value, Mapping) and bool(value), path, "names and places like {'F Thm 3.9': 60}", value)
     for name, place in value.items():
-        expect(is_finite(place), f"{path}.{name}", "a number", place)
+        expect(checks.is_finite(place), f"{path}.{name}", "a number", place)
     return value
 
 
-_engine = partial(text, wanted="the name of an engine")
-_fitted = partial(number_axis, advice="; give it under by, or draw it with curves")
+_engine = partial(checks.text, wanted="the name of an engine")
+_fitted = partial(checks.number_axis, advice="; give it under by, or draw it with curves")
 _BY_LEVEL: dict[str, Check] = {"by": _axes, "level": _level}
-_METRIC_X: dict[str, Check] = {"metric": metric, "x": _fitted}
+_METRIC_X: dict[str, Check] = {"metric": checks.metric, "x": _fitted}
 ANALYSES = {
     "boundary": Analysis(_METRIC_X, {"y": _fitted, **_BY_LEVEL, "lines": _lines}, along="x"),
     "inflection": Analysis(_METRIC_X, _BY_LEVEL, along="x"),
     "optimum": Analysis(_METRIC_X, _BY_LEVEL, along="x", above=-math.inf),
     "regime": Analysis(
-        {"metric": metric, "lr": _fitted, "length": _fitted}, {"metrics": _metrics, **_BY_LEVEL}, along="lr", above=0.0
+        {"metric": checks.metric, "lr": _fitted, "length": _fitted},
+        {"metrics": _metrics, **_BY_LEVEL},
+        along="lr",
+        above=0.0,
     ),
     "trend": Analysis(_METRIC_X, _BY_LEVEL, along="x"),
-    "curves": Analysis({"x": axis}, {"metric": metric, "metrics": _metrics, "by": _axes}),
+    "curves": Analysis({"x": checks.axis}, {"metric": checks.metric, "metrics": _metrics, "by": _axes}),
     "agreement": Analysis(optional={"metrics": _metrics}),
     "engines": Analysis(optional={"metrics": _metrics, "reference": _engine, "x": _fitted, "by": _axes}),
-    "relation": Analysis({"x": metric, "y": metric}, {"by": _axes}),
+    "relation": Analysis({"x": checks.metric, "y": checks.metric}, {"by": _axes}),
 }
 
 
@@ -107,9 +99,9 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
     expect(isinstance(entry, Mapping) and len(entry) == 1, path, wanted, entry)
     kind = next(iter(entry))
     path = f"{path}.{kind}"
-    analysis = ANALYSES[named(kind, path, "analysis", ANALYSES)]
-    known = {**analysis.required, **{key: unless_null(check) for key, check in analysis.optional.items()}}
-    options(entry[kind], path, context, known, defaults=dict.fromkeys(analysis.required))
+    analysis = ANALYSES[checks.named(kind, path, "analysis", ANALYSES)]
+    known = {**analysis.required, **{key: checks.unless_null(check) for key, check in analysis.optional.items()}}
+    checks.keys(entry[kind], path, context, known, defaults=dict.fromkeys(analysis.required))
     _, given = opened(entry)
     if kind == "curves" and not metrics_of(given):
         raise InputError(f"{path}.metric", "missing; expected a metric")

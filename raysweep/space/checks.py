@@ -1,4 +1,4 @@
-"""How the keys of a space are checked: a table of keys with their checks, walked by `options`.
+"""How the keys of a space are checked: a table of keys with their checks, walked by `keys`.
 
 A check is a function (value, path of its key, context) that returns the value as the resolved space has it, or raises
 InputError at that path. A required key that is not given reaches its check as None.
@@ -26,7 +26,7 @@ class Context:
 Check = Callable[[Any, str, Context], Any]
 
 
-def options(
+def keys(
     given: Any,
     path: str,
     context: Context,
@@ -127,8 +127,7 @@ def coerced(parameter: Parameter, value: Any, path: str, context: Context) -> An
 def of_axis(name: str, value: Any, path: str, context: Context) -> list[Any]:
     """One value or a list of values that stand on an axis, as a list."""
     listed = value if isinstance(value, list) else [value]
-    if not listed:
-        raise InputError(path, "expected at least one value, got an empty list")
+    expect(bool(listed), path, "at least one value", listed)
     values = [coerced(context.workload.by_name[name], entry, path, context) for entry in listed]
     for entry in values:
         if entry not in context.axes[name]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import as_file, files
 from pathlib import Path
 
 FOLDER = "search_spaces"
@@ -13,13 +12,12 @@ def folder() -> Path:
 
     FileNotFoundError if neither is there.
     """
-    package = files("raysweep")
-    with as_file(package) as path:  # a wheel is always unpacked, so this is the folder itself, never a copy
-        installed, checkout = path / FOLDER, path.parent / FOLDER
-        if installed.is_dir():
-            return installed
-        if checkout.is_dir() and (path.parent / "pyproject.toml").is_file():
-            return checkout
+    package = Path(__file__).parents[1]
+    installed, checkout = package / FOLDER, package.parent / FOLDER
+    if installed.is_dir():
+        return installed
+    if checkout.is_dir() and (package.parent / "pyproject.toml").is_file():
+        return checkout
     raise FileNotFoundError(f"no packaged spaces: neither {installed} nor {checkout} is there")
 
 

@@ -12,34 +12,47 @@ resources:
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NotRequired, TypedDict, cast
 
-from raysweep.space.checks import Check, Context, expect, of_axis, options, whole
+from raysweep.space import checks
+from raysweep.space.checks import Check, Context, expect
+
+
+class ResourceOptions(TypedDict):
+    """The resolved `resources` of a space."""
+
+    gpus_per_trial: int
+    cpus_per_trial: int
+    gang: NotRequired[int]
+    where: NotRequired[list[dict[str, Any]]]
+
 
 MOST = 1024
-DEFAULTS = {"gpus_per_trial": 0, "cpus_per_trial": 1}
+DEFAULTS: ResourceOptions = {"gpus_per_trial": 0, "cpus_per_trial": 1}
 AMOUNTS: dict[str, Check] = {
-    key: partial(whole, least=least, most=MOST)
-    for key, least in (("gpus_per_trial", 0), ("cpus_per_trial", 1), ("gang", 1))
+    "gpus_per_trial": partial(checks.whole, least=0, most=MOST),
+    "cpus_per_trial": partial(checks.whole, least=1, most=MOST),
+    "gang": partial(checks.whole, least=1, most=MOST),
 }
 """What can be asked for."""
 
 
-def check(value: Any, context: Context) -> dict[str, Any]:
+def check(value: Any, context: Context) -> ResourceOptions:
     """The `resources` of a space, defaults filled in; InputError names the key."""
-    checked = options(value, "resources", context, {**AMOUNTS, "where": _rules}, DEFAULTS, noun="resource")
-    return {key: entry for key, entry in checked.items() if entry is not None}
+    known = {**AMOUNTS, "where": checks.unless_null(_rules)}
+    checked = checks.keys(value, "resources", context, known, DEFAULTS, noun="resource")
+    return cast(ResourceOptions, {key: entry for key, entry in checked.items() if entry is not None})
 
 
-def _rules(value: Any, path: str, context: Context) -> list[dict[str, Any]] | None:
+def _rules(value: Any, path: str, context: Context) -> list[dict[str, Any]]:
     example = "{depth: [12, 24], gpus_per_trial: 4}"
     wanted = f"a list of mappings from axis and resource to values, such as [{example}]"
-    expect(value is None or isinstance(value, list), path, wanted, value)
-    for index, rule in enumerate(value or []):
+    expect(isinstance(value, list), path, wanted, value)
+    known: dict[str, Check] = {**{name: partial(checks.of_axis, name) for name in context.axes}, **AMOUNTS}
+    rules = []
+    for index, rule in enumerate(value):
+        here = f"{path}[{index}]"
         mixed = isinstance(rule, dict) and {key in AMOUNTS for key in rule} == {True, False}
-        wanted = f"an axis with its value or values, and a resource with its amount, such as {example}"
-        expect(mixed, f"{path}[{index}]", wanted, rule)
-    known: dict[str, Check] = {**{name: partial(of_axis, name) for name in context.axes}, **AMOUNTS}
-    return value and [
-        options(rule, f"{path}[{index}]", context, known, noun="axis or resource") for index, rule in enumerate(value)
-    ]
+        expect(mixed, here, f"an axis with its values, and a resource with its amount, such as {example}", rule)
+        rules.append(checks.keys(rule, here, context, known, noun="axis or resource"))
+    return rules

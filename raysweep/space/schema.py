@@ -11,85 +11,61 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
 from raysweep import workloads
 from raysweep.errors import InputError, shown, unknown
 from raysweep.redaction import has_password
-from raysweep.space import resources, search_options
+from raysweep.space import checks, resources, search_options
 from raysweep.space.analyses import check_analysis
-from raysweep.space.checks import (
-    Context,
-    axis,
-    coerced,
-    expect,
-    is_finite,
-    is_whole,
-    mapping,
-    named,
-    number_axis,
-    of_axis,
-    options,
-    text,
-)
+from raysweep.space.checks import Context, expect
+from raysweep.space.resources import ResourceOptions
+from raysweep.space.search_options import SearchOptions
 from raysweep.workloads.declaration import SCALES, Parameter, Workload
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-KEYS = (
-    "name",
-    "description",
-    "workload",
-    "axes",
-    "scale",
-    "zip",
-    "exclude",
-    "fixed",
-    "seeds",
-    "search",
-    "resources",
-    "analysis",
-)
 MAX_VALUES = 10_000_000  # more cells than this cannot be enumerated, whatever --yes says
 MAX_ON_AXIS = 1_000_000  # checking one by one what takes longer to read than anyone meant to wait
 MAX_END = 1e300  # a span beyond it would overflow
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Space:
-    """A validated space. axes: name -> values in file order (the first axis varies slowest); fixed: every other
-    parameter of the workload, defaults filled in; seeds: the draws of each cell; scale: log or linear, of the axes of
-    which it is said how figures and fits read them."""
+    """A validated space.
+
+    axes: name -> values, in file order (the first axis varies slowest).
+    scale: log or linear, for the axes of which the space says how figures and fits read them.
+    fixed: every other parameter of the workload, defaults filled in.
+    seeds: the draws of each cell.
+    """
 
     name: str
+    description: str
     workload: str
     axes: dict[str, list[Any]]
+    scale: dict[str, str] = field(default_factory=dict)
+    zip: list[list[str]]
+    exclude: list[dict[str, list[Any]]]
     fixed: dict[str, Any]
     seeds: list[int]
-    description: str = ""
-    zip: list[list[str]] = field(default_factory=list)
-    exclude: list[dict[str, list[Any]]] = field(default_factory=list)
-    search: dict[str, Any] = field(default_factory=lambda: {"grid": {}})
-    resources: dict[str, Any] = field(default_factory=lambda: dict(resources.DEFAULTS))
-    analysis: list[dict[str, Any]] = field(default_factory=list)
-    scale: dict[str, str] = field(default_factory=dict)
+    search: dict[str, SearchOptions]
+    resources: ResourceOptions
+    analysis: list[dict[str, Any]]
 
     def as_dict(self) -> dict[str, Any]:
-        """The resolved space as plain data, in the order of the schema. `scale` stands there where it says something:
-        an earlier release, which does not know the key, can read all other records."""
+        """The resolved space as plain data. `scale` stands there where it says something: an earlier release, which
+        does not know the key, can read all other records."""
         plain = asdict(self)
-        return {key: plain[key] for key in KEYS if key != "scale" or self.scale}
+        if not self.scale:
+            del plain["scale"]
+        return plain
 
-    def groups(self) -> list[list[str]]:
+    def groups(self) -> list[tuple[str, ...]]:
         """Axes in file order, those that move together in one group."""
-        zipped = {name: group for group in self.zip for name in group}
-        groups: list[list[str]] = []
-        for name in self.axes:
-            group = zipped.get(name, [name])
-            if group not in groups:
-                groups.append(group)
-        return groups
+        zipped = {name: tuple(group) for group in self.zip for name in group}
+        return list(dict.fromkeys(zipped.get(name, (name,)) for name in self.axes))
 
     def count_upper_bound(self) -> int:
         """Number of cells before `exclude`, without enumerating them."""
@@ -106,6 +82,9 @@ class Space:
                 yield cell
 
 
+KEYS = tuple(key.name for key in fields(Space))
+
+
 def validate(data: Mapping[str, Any]) -> Space:
     """A Space from plain data; InputError for the first thing that is wrong."""
     _no_password(data, "", set())
@@ -117,14 +96,16 @@ def validate(data: Mapping[str, Any]) -> Space:
     context = Context(workload, axes)
     space = Space(
         name=name,
+        description=checks.text(data.get("description") or "", "description", context).strip(),
         workload=workload.name,
         axes=axes,
-        fixed=_fixed(data.get("fixed"), context),
-        seeds=_seeds(data.get("seeds", 1)),
-        description=text(data.get("description") or "", "description", context).strip(),
+        scale=checks.keys(
+            data.get("scale"), "scale", context, {key: partial(_scale, key) for key in axes}, noun="axis"
+        ),
         zip=_zip(data.get("zip") or [], context),
         exclude=_exclude(data.get("exclude") or [], context),
-        scale=options(data.get("scale"), "scale", context, {name: partial(_scale, name) for name in axes}, noun="axis"),
+        fixed=_fixed(data.get("fixed"), context),
+        seeds=_seeds(data.get("seeds", 1)),
         search=search_options.check(data.get("search", "grid"), context),
         resources=resources.check(data.get("resources"), context),
         analysis=_analysis(data.get("analysis") or [], context),
@@ -132,8 +113,8 @@ def validate(data: Mapping[str, Any]) -> Space:
     if space.count_upper_bound() > MAX_VALUES:
         raise InputError(
             "axes",
-            f"{space.count_upper_bound():,} cells are more than the {MAX_VALUES:,} that can be "
-            "planned; take fewer values, or split the space",
+            f"{space.count_upper_bound():,} cells are more than the {MAX_VALUES:,} that can be planned; take fewer "
+            "values, or split the space",
         )
     return space
 
@@ -152,7 +133,7 @@ def restore(record: Mapping[str, Any]) -> Space:
     Parameters that a later release added stand at the value that means they are absent. Analyses are not looked at:
     they change no row, and one that is no longer understood must not hide the rows.
     """
-    axes, fixed = (mapping(record.get(key), key, "parameter to value") for key in ("axes", "fixed"))
+    axes, fixed = (checks.mapping(record.get(key), key, "parameter to value") for key in ("axes", "fixed"))
     absent = {p.name: p.absent for p in _workload(record).parameters if p.late and p.name not in axes}
     space = validate({**record, "fixed": {**absent, **fixed}, "analysis": []})
     return replace(space, analysis=record.get("analysis") or [])
@@ -160,9 +141,7 @@ def restore(record: Mapping[str, Any]) -> Space:
 
 def plain_name(value: Any, path: str) -> str:
     """A name that cannot leave its directory; InputError otherwise."""
-    wanted = (
-        "a plain name such as my-sweep (letters, digits, '.', '_' and '-', at most 64, the first a letter or digit)"
-    )
+    wanted = "a plain name such as my-sweep (letters, digits, '.', '_' and '-', at most 64, a letter or digit first)"
     expect(isinstance(value, str) and NAME.fullmatch(value) is not None, path, wanted, value)
     return str(value)
 
@@ -176,41 +155,33 @@ def _no_password(value: Any, path: str, seen: set[int]) -> None:
             "an address with a password cannot stand in a space, which is recorded and shown; give "
             "credentials by the environment",
         )
-    if not isinstance(value, (Mapping, list)) or id(value) in seen:
-        return
-    seen.add(id(value))
-    if isinstance(value, Mapping):
-        for key, entry in value.items():
-            _no_password(key, path, seen)
-            _no_password(entry, f"{path}.{key}".removeprefix("."), seen)
-    else:
-        for index, entry in enumerate(value):
+    if isinstance(value, (Mapping, list)) and id(value) not in seen:
+        seen.add(id(value))
+        for step, entry in value.items() if isinstance(value, Mapping) else enumerate(value):
+            if isinstance(value, Mapping):
+                _no_password(step, path, seen)
             if isinstance(entry, (str, Mapping, list)):
-                _no_password(entry, f"{path}[{index}]", seen)
+                below = f"[{step}]" if isinstance(value, list) else f".{step}"
+                _no_password(entry, f"{path}{below}".removeprefix("."), seen)
 
 
 def _workload(data: Mapping[str, Any]) -> Workload:
-    return workloads.get(named(data.get("workload"), "workload", "workload", workloads.names()))
+    return workloads.get(checks.named(data.get("workload"), "workload", "workload", workloads.names()))
 
 
 def _axes(given: Any, workload: Workload) -> dict[str, list[Any]]:
     """The values on every axis."""
     known = {parameter.name: partial(_axis, parameter) for parameter in workload.parameters}
-    return options(given, "axes", Context(workload, {}), known, noun=f"parameter of {workload.name}")
+    return checks.keys(given, "axes", Context(workload, {}), known, noun=f"parameter of {workload.name}")
 
 
 def _axis(parameter: Parameter, values: Any, path: str, context: Context) -> list[Any]:
     if isinstance(values, dict):
         values = _spaced(values, path)
-    if not isinstance(values, list):
-        raise InputError(
-            path,
-            "expected a list of values, or {linspace: [first, last, count]} or "
-            f"{{geomspace: [first, last, count]}}, got {shown(values)}",
-        )
-    if not values:
-        raise InputError(path, "expected at least one value, got an empty list")
-    return [coerced(parameter, value, f"{path}[{index}]", context) for index, value in enumerate(values)]
+    spaced = "{linspace: [first, last, count]} or {geomspace: [first, last, count]}"
+    expect(isinstance(values, list), path, f"a list of values, or {spaced}", values)
+    expect(bool(values), path, "at least one value", values)
+    return [checks.coerced(parameter, value, f"{path}[{index}]", context) for index, value in enumerate(values)]
 
 
 def _spaced(spec: dict[str, Any], path: str) -> list[float]:
@@ -219,16 +190,14 @@ def _spaced(spec: dict[str, Any], path: str) -> list[float]:
     ((kind, numbers),) = spec.items()
     path = f"{path}.{kind}"
     three = isinstance(numbers, list) and len(numbers) == 3
-    good = three and all(is_finite(number) and abs(number) <= MAX_END for number in numbers)
+    good = three and all(checks.is_finite(number) and abs(number) <= MAX_END for number in numbers)
     expect(good, path, "[first, last, count]", numbers)
     first, last, count = numbers
     expect(count == int(count) and count >= 1, path, "a whole count of at least 1", count)
     if count > MAX_ON_AXIS:
         raise InputError(path, f"{count:,} values are more than the {MAX_ON_AXIS:,} that an axis can hold")
-    if count > 1 and first == last:
-        raise InputError(path, f"expected two different ends, got {first} twice")
-    if kind == "geomspace" and (first <= 0 or last <= 0):
-        raise InputError(path, f"expected ends above 0, got {first} and {last}")
+    expect(count == 1 or first != last, path, "two different ends", [first, last])
+    expect(kind == "linspace" or min(first, last) > 0, path, "ends above 0", [first, last])
     import numpy as np
 
     spaced = np.linspace(first, last, int(count)) if kind == "linspace" else np.geomspace(first, last, int(count))
@@ -240,7 +209,7 @@ def _fixed(given: Any, context: Context) -> dict[str, Any]:
     """The value of every parameter that is not on an axis, defaults filled in."""
     parameters = context.workload.parameters
     known = {parameter.name: partial(_fixed_value, parameter) for parameter in parameters}
-    fixed = options(given, "fixed", context, known, noun=f"parameter of {context.workload.name}")
+    fixed = checks.keys(given, "fixed", context, known, noun=f"parameter of {context.workload.name}")
     return {**{p.name: p.default for p in parameters if p.name not in context.axes}, **fixed}
 
 
@@ -251,14 +220,14 @@ def _fixed_value(parameter: Parameter, value: Any, path: str, context: Context) 
             "also stands under axes; keep one of the two "
             f"(--set {path}=null or axes.{parameter.name}=null takes one away)",
         )
-    return coerced(parameter, value, path, context)
+    return checks.coerced(parameter, value, path, context)
 
 
 def _scale(name: str, value: Any, path: str, context: Context) -> str:
-    number_axis(name, path, context, advice=", which has no scale")
+    checks.number_axis(name, path, context, advice=", which has no scale")
     expect(value in SCALES, path, f"one of {', '.join(SCALES)}", value)
-    if value == "log" and (low := min(context.axes[name])) <= 0:
-        raise InputError(path, f"expected values above 0 on an axis that is read in log, got {low:g}")
+    low = min(context.axes[name])
+    expect(value == "linear" or low > 0, path, "values above 0 on an axis that is read in log", low)
     return str(value)
 
 
@@ -271,7 +240,7 @@ def _zip(groups: Any, context: Context) -> list[list[str]]:
     for index, group in enumerate(groups):
         path = f"zip[{index}]"
         for name in group:
-            if axis(name, path, context) in seen:
+            if checks.axis(name, path, context) in seen:
                 raise InputError(path, f"{name} is zipped twice")
             seen.add(name)
         lengths = {name: len(context.axes[name]) for name in group}
@@ -296,17 +265,17 @@ def _no_repeat(values: list[Any], path: str) -> None:
 def _exclude(rules: Any, context: Context) -> list[dict[str, list[Any]]]:
     good = isinstance(rules, list) and all(isinstance(rule, dict) and rule for rule in rules)
     expect(good, "exclude", "a list of mappings from axis to the value or values to leave out", rules)
-    known = {name: partial(of_axis, name) for name in context.axes}
-    return [options(rule, f"exclude[{index}]", context, known, noun="axis") for index, rule in enumerate(rules)]
+    known = {name: partial(checks.of_axis, name) for name in context.axes}
+    return [checks.keys(rule, f"exclude[{index}]", context, known, noun="axis") for index, rule in enumerate(rules)]
 
 
 def _seeds(value: Any) -> list[int]:
-    if is_whole(value) and 1 <= value <= MAX_VALUES:
+    if checks.is_whole(value) and 1 <= value <= MAX_VALUES:
         return list(range(value))
     listed = isinstance(value, list) and bool(value)
     expect(listed, "seeds", "a count of at least 1, or a list of whole numbers", value)
     for index, seed in enumerate(value):
-        if not is_whole(seed) or not 0 <= seed < 2**63:
+        if not checks.is_whole(seed) or not 0 <= seed < 2**63:
             raise InputError(f"seeds[{index}]", f"expected a whole number of at least 0, got {shown(seed)}")
     _no_repeat(value, "seeds")
     return list(value)

@@ -8,38 +8,33 @@ from pathlib import Path
 from typing import Any
 
 from raysweep.errors import InputError, unknown
+from raysweep.space import packaged, yaml_reader
 from raysweep.space.schema import KEYS, Space, unknown_key, validate
 
 
 def read(source: str | Path | Mapping[str, Any], sets: Mapping[str, Any] | None = None) -> Space:
     """A space from a path, the name of a packaged space, or plain data; `sets` maps dotted keys to values."""
-    if isinstance(source, Mapping):
-        data: Any = _plain(dict(source))
-    else:
-        from raysweep.space import yaml_reader
-
-        path = locate(source)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise InputError(str(source), "expected a UTF-8 text file") from None
-        except OSError as error:
-            raise InputError(str(source), f"cannot be read: {error.strerror}") from None
-        data = yaml_reader.parse(text, str(source))
-    if not isinstance(data, dict):
-        raise InputError(
-            str(source) if not isinstance(source, Mapping) else "space",
-            f"expected a mapping with the keys {', '.join(KEYS)}",
-        )
+    data = _plain(source) if isinstance(source, Mapping) else _loaded(source)
     for key, value in (sets or {}).items():
         apply_set(data, key, _plain(value))
     return validate(data)
 
 
+def _loaded(source: str | Path) -> dict[str, Any]:
+    try:
+        text = locate(source).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError(str(source), "expected a UTF-8 text file") from None
+    except OSError as error:
+        raise InputError(str(source), f"cannot be read: {error.strerror}") from None
+    data = yaml_reader.parse(text, str(source))
+    if not isinstance(data, dict):
+        raise InputError(str(source), f"expected a mapping with the keys {', '.join(KEYS)}")
+    return data
+
+
 def locate(source: str | Path) -> Path:
     """The file of a space: a path if there is one, else the packaged space of that name."""
-    from raysweep.space import packaged
-
     path = Path(source)
     if os.path.isfile(path):  # which takes names that no file can have, and says no
         return path
@@ -56,28 +51,25 @@ def apply_set(data: dict[str, Any], key: str, value: Any) -> None:
     parts = key.split(".")
     place: Any = data
     for depth, part in enumerate(parts):
-        last = depth == len(parts) - 1
-        here = ".".join(parts[: depth + 1])
+        here, last = ".".join(parts[: depth + 1]), depth == len(parts) - 1
+        step: str | int = part
         if isinstance(place, list):
             if not (part.isascii() and part.isdigit() and int(part) < len(place)):
                 raise InputError(here, f"expected a position from 0 to {len(place) - 1}")
-            if last:
-                place[int(part)] = value
-            else:
-                place = place[int(part)]
-        elif isinstance(place, dict):
-            if depth == 0 and part not in KEYS:
-                raise unknown_key(here, part, data)
-            if last and value is None:
-                place.pop(part, None)
-            elif last:
-                place[part] = value
-            else:
-                if place.get(part) is None:
-                    place[part] = {}
-                place = place[part]
-        else:
+            step = int(part)
+        elif not isinstance(place, dict):
             raise InputError(here, "there is nothing below this key to set")
+        elif depth == 0 and part not in KEYS:
+            raise unknown_key(here, part, data)
+        elif last and value is None:
+            place.pop(part, None)
+            return
+        elif not last and place.get(part) is None:
+            place[part] = {}
+        if last:
+            place[step] = value
+        else:
+            place = place[step]
 
 
 def _plain(value: Any) -> Any:

@@ -15,20 +15,19 @@ import yaml
 from raysweep.errors import InputError, shown
 
 
-class _Refused(Exception):
-    """What is wrong with the node at a path, and the node that shows where."""
-
-    def __init__(self, path: list[str | int], problem: str, node: yaml.Node) -> None:
-        super().__init__(problem)
-        self.path, self.node = path, node
-
-
 class _Reader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, source: str, path: list[str | int]) -> None:
         super().__init__(text)
-        self.path: list[str | int] = []  # of the node under construction
+        self.source = source
+        self.path = path  # of the node under construction
+
+    def refused(self, problem: str, node: yaml.Node, *below: str) -> InputError:
+        """What is wrong with a node at or below the path."""
+        steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in (*self.path, *below))
+        path, place = steps.removeprefix("."), _place(node.start_mark)
+        return InputError(path or self.source, f"{problem} ({f'{self.source}, {place}' if path else place})")
 
 
 class _Writer(yaml.SafeDumper):
@@ -53,10 +52,10 @@ def _integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
     return int(node.value)  # 010 is ten, as in YAML 1.2, not eight
 
 
-def _float(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float:
+def _float(loader: _Reader, node: yaml.ScalarNode) -> float:
     value = loader.construct_yaml_float(node)
     if math.isinf(value) and "inf" not in node.value.lower():
-        raise _Refused(loader.path, f"{shown(node.value)} is beyond what a number can hold; write .inf", node)
+        raise loader.refused(f"{shown(node.value)} is beyond what a number can hold; write .inf", node)
     return value
 
 
@@ -69,9 +68,9 @@ def _mapping(loader: _Reader, node: yaml.MappingNode) -> dict[Any, Any]:
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)
         if not isinstance(key, (str, int, float, bool)):
-            raise _Refused(loader.path, "expected a plain key", key_node)
+            raise loader.refused("expected a plain key", key_node)
         if key in result:
-            raise _Refused([*loader.path, str(key)], "repeated key", key_node)
+            raise loader.refused("repeated key", key_node, str(key))
         result[key] = _below(loader, str(key), value_node)
     return result
 
@@ -87,10 +86,6 @@ def _place(mark: yaml.Mark) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}"
 
 
-def _dotted(path: list[str | int]) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
-
-
 _Reader.add_constructor("tag:yaml.org,2002:int", _integer)
 _Reader.add_constructor("tag:yaml.org,2002:float", _float)
 _Reader.add_constructor("tag:yaml.org,2002:seq", _sequence)
@@ -103,14 +98,7 @@ def parse(text: str, source: str, below: str = "") -> Any:
     below: the path of the key whose value the text is, where it is not a whole file.
     """
     try:
-        loader = _Reader(text)  # a SafeLoader: plain data only
-        loader.path += [below] if below else []
-        return loader.get_single_data()
-    except _Refused as error:
-        path = _dotted(error.path)
-        raise InputError(
-            path or source, f"{error} ({f'{source}, ' if path else ''}{_place(error.node.start_mark)})"
-        ) from None
+        return _Reader(text, source, [below] if below else []).get_single_data()  # a SafeLoader: plain data only
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{_place(mark)}: " if mark else ""

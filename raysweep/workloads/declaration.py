@@ -240,6 +240,10 @@ class Workload:
         """The letter of a parameter; empty where it has none, and for any other column."""
         return self.by_name[name].symbol if name in self.by_name else ""
 
+    def maximized(self, metric: str) -> bool:
+        """Whether more of a metric is better."""
+        return any(known.name == metric and known.direction == "maximize" for known in self.metrics)
+
     def logarithmic(self, name: str) -> bool | None:
         """Whether an axis has a logarithmic scale; None where nobody said so."""
         scale = self.by_name[name].scale if name in self.by_name else ""

@@ -108,7 +108,7 @@ TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "fixed a list": (fixed("[1, 2]"), "fixed: expected a mapping", ()),
     "axes a list": ("name: a\nworkload: linear_transfer\naxes: [gamma]\n", "axes: expected a mapping", ()),
     "axis a number": (axis("0.5"), "axes.gamma: expected a list", ()),
-    "axis null": (axis(""), "axes.gamma: expected a list", ()),
+    "axis null": (axis(""), "axes.gamma: missing; expected a list", ()),
     "axis empty": (axis("[]"), "axes.gamma: ", ("at least one value",)),
     "axis with a repeated value": (axis("[0.3, 0.5, 0.3]"), "axes.gamma[2]: duplicate value 0.3", ()),
     "axis with 1 and 1.0": (axis("[1, 1.0]"), "axes.gamma[1]: duplicate value", ()),
