@@ -3,7 +3,7 @@
 Run with: python -m benchmarks.language. Lines that need a GPU say "not measured: no GPU" where there is none.
 
 Utilization of the 30m preset with O's 50,304 words: flops a token (6 a weight of the layers and the head, and
-12·width·context a layer for attention, causality not counted; Shape.flops_per_token) times tokens a second, over the
+12·width·context a layer for attention, causality not counted: flops_per_token) times tokens a second, over the
 card's dense bfloat16 peak. The roofline beside it takes for the layers the time of their flops at that peak, and for
 the head the longer of its flops at the peak and its memory traffic at the card's bandwidth: the logits of a token are
 words x 30 bytes of traffic (written in bfloat16, read and written as float32 by the cast, the softmax and its
@@ -21,9 +21,9 @@ import time
 import numpy as np
 import torch
 
-from raysweep.workloads.language import fusion, model, training
-from raysweep.workloads.language.shapes import PRESETS, Shape
-from raysweep.workloads.language.training import Recipe, State
+from raysweep.training import fusion, optimizer, params
+from raysweep.training.optimizer import State, TrainConfig
+from raysweep.workloads.language.config import PRESETS, ModelConfig
 
 Row = tuple[str, str, str]
 
@@ -44,14 +44,14 @@ ON_GPU = (
 )
 
 
-def seconds_a_step(shape: Shape, batch: int, models: int, steps: int = STEPS) -> float:
+def seconds_a_step(shape: ModelConfig, batch: int, models: int, steps: int = STEPS) -> float:
     """Time of a training step of models side by side, after one that does not count."""
-    state = State.fresh(np.repeat(model.initial(shape, 0)[None], models, 0))
-    recipe = Recipe(shape, np.full(models, 1e-4), lambda step: 1.0)
+    state = State.fresh(np.repeat(params.initial(shape, 0)[None], models, 0))
+    recipe = TrainConfig(shape, np.full(models, 1e-4), lambda step: 1.0)
     tokens = np.random.default_rng(0).integers(0, shape.vocabulary, (batch, shape.context + 1)).astype(np.uint16)
-    training.train(state, recipe, lambda step: tokens, 1)
+    optimizer.train(state, recipe, lambda step: tokens, 1)
     started = _now()
-    training.train(state, recipe, lambda step: tokens, 1 + steps)
+    optimizer.train(state, recipe, lambda step: tokens, 1 + steps)
     return (_now() - started) / steps
 
 
@@ -62,7 +62,7 @@ def _now() -> float:
     return time.perf_counter()
 
 
-def compared(shape: Shape, batch: int, count: int) -> tuple[float, float, int]:
+def compared(shape: ModelConfig, batch: int, count: int) -> tuple[float, float, int]:
     """How many times the tokens a second of one model at a time `count` side by side make, and the chosen number of
     them (1 if that is one at a time); and that number. Taking turns, medians of ROUNDS ratios."""
     chosen = fusion.side_by_side(shape, batch, count)
@@ -74,13 +74,13 @@ def compared(shape: Shape, batch: int, count: int) -> tuple[float, float, int]:
     return statistics.median(ratios), statistics.median(own), chosen
 
 
-def roofline_seconds(shape: Shape, flops: float, bandwidth: float) -> float:
+def roofline_seconds(shape: ModelConfig, flops: float, bandwidth: float) -> float:
     """Seconds a token can take at the least on a card of so many flops and bytes a second (module docstring)."""
     head = 6.0 * shape.vocabulary * shape.width
     return (shape.flops_per_token() - head) / flops + max(head / flops, LOGIT_BYTES * shape.vocabulary / bandwidth)
 
 
-def utilization(shape: Shape, tokens_a_second: float, flops: float) -> float:
+def utilization(shape: ModelConfig, tokens_a_second: float, flops: float) -> float:
     """Share of a card's flops that training uses (module docstring)."""
     return shape.flops_per_token() * tokens_a_second / flops
 

@@ -88,7 +88,7 @@ def bare_loop(folder: str) -> dict[str, float]:
     from raysweep.plan.cells import enumerate_cells
     from raysweep.space.schema import validate
     from raysweep.workloads.language import finetuning, stages
-    from raysweep.workloads.language.shapes import shape_of
+    from raysweep.workloads.language.config import config_of
 
     def loop(space: dict[str, Any]) -> dict[str, float]:
         cells = enumerate_cells(validate(space))
@@ -98,7 +98,7 @@ def bare_loop(folder: str) -> dict[str, float]:
             bases: list[np.ndarray] = []
 
             def pretrain(first: Any = rows[0], bases: list[np.ndarray] = bases) -> None:
-                bases.append(stages.flat_of(stages.pretrained(first, 0, Nowhere()).tensors(), shape_of(first)))
+                bases.append(stages.flat_of(stages.pretrained(first, 0, Nowhere()).tensors(), config_of(first)))
 
             spent = _timed(pretrain)
             found["pretraining"] += spent

@@ -29,9 +29,9 @@ from raysweep import workloads
 from raysweep.errors import Halted, RaysweepError
 from raysweep.ledger import segments
 from raysweep.plan.resources import Resources
+from raysweep.training import devices
 from raysweep.trial import log, threads
 from raysweep.trial.pack import Job, WorkerLost, attempt, compute_rows
-from raysweep.workloads import devices
 from raysweep.workloads.declaration import Columns, Workload
 
 MEETING = 300.0  # seconds for all workers to start and find each other

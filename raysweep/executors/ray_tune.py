@@ -27,8 +27,8 @@ from raysweep.plan.packs import Pack, halves
 from raysweep.plan.queue import PackQueue
 from raysweep.plan.resources import Resources
 from raysweep.storage.paths import AnyPath
+from raysweep.training import devices
 from raysweep.trial.pack import Job, lost_rows, publish, run_pack
-from raysweep.workloads import devices
 
 _ENVIRONMENT = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",

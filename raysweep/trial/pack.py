@@ -26,9 +26,9 @@ from raysweep.phrases import counted
 from raysweep.redaction import redact
 from raysweep.storage import paths
 from raysweep.storage.paths import AnyPath
+from raysweep.training import devices
 from raysweep.trial import log, threads
 from raysweep.trial.compute import compute
-from raysweep.workloads import devices
 from raysweep.workloads.declaration import FAILED, Columns
 
 _OUT_OF_MEMORY = re.compile("MemoryError|out of memory|allocate memory|ALLOC_FAILED", re.IGNORECASE)

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from benchmarks import language
-from raysweep.workloads import devices
-from raysweep.workloads.language import finetuning, fusion, model
-from raysweep.workloads.language.shapes import PRESETS, Shape, shape_of
+from raysweep.training import devices, fusion, params
+from raysweep.workloads.language import finetuning
+from raysweep.workloads.language.config import PRESETS, ModelConfig, config_of
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device: what it measures is of a GPU")
-SMALL = Shape(depth=2, width=8, heads=2, mlp=16, context=32, vocabulary=100)
+SMALL = ModelConfig(depth=2, width=8, heads=2, mlp=16, context=32, vocabulary=100)
 
 
 def test_flops_a_token_are_those_counted_by_hand():
@@ -101,7 +101,7 @@ def test_rows_side_by_side_on_a_gpu_are_those_in_turn():
 
     parameters = {p.name: p.default for p in PARAMETERS}
     rows = [{**parameters, "finetune_lr": rate, "finetune_steps": 10} for rate in (3e-4, 1e-3, 3e-3)]
-    base = model.initial(shape_of(rows[0]), 0)[None]
+    base = params.initial(config_of(rows[0]), 0)[None]
     fused, alone = (finetuning.run(base, rows, 0, size=size) for size in (3, 1))
     for one, other in zip(fused, alone, strict=True):
         assert one[1] == other[1]

@@ -308,7 +308,7 @@ CHANGE_NO_ROW = {
     "raysweep.errors": "what is said of bad input",
     "raysweep.plan.identity": "how stages are called",
     "raysweep.workloads.declaration": "types that describe a workload; what it says of itself is a source of its own",
-    "raysweep.workloads.devices": "where rows are computed, which decides no more than their last digits",
+    "raysweep.training.devices": "where rows are computed, which decides no more than their last digits",
     "raysweep.workloads.looks": "asks the same question once",
 }
 

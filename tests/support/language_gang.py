@@ -1,4 +1,4 @@
-"""What the workers of test_language_parallel.py do: python -m tests.support.language_gang FOLDER RANK WORKERS JOB..."""
+"""What the workers of test_parallel.py do: python -m tests.support.language_gang FOLDER RANK WORKERS JOB..."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ import numpy as np
 import torch
 
 from raysweep.stages.store import Store
+from raysweep.training import fusion, optimizer, parallel, params, sharding
+from raysweep.training.optimizer import State, TrainConfig
 from raysweep.workloads.declaration import column
-from raysweep.workloads.language import PARAMETERS, fusion, model, parallel, sharding, training
+from raysweep.workloads.language import PARAMETERS
 from raysweep.workloads.language.compute import compute
-from raysweep.workloads.language.shapes import Shape
-from raysweep.workloads.language.training import Recipe, State
+from raysweep.workloads.language.config import ModelConfig
 
-SMALL = Shape(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
-DEEP = Shape(depth=10, width=16, heads=2, mlp=24, context=12, vocabulary=20)
+SMALL = ModelConfig(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
+DEEP = ModelConfig(depth=10, width=16, heads=2, mlp=24, context=12, vocabulary=20)
 RATES = np.array([1e-4, 3e-4, 1e30])  # the last diverges at once
 KEPT = (1, 5, 20)  # steps after which the weights are kept
 QUICK: dict[str, Any] = {
@@ -60,20 +61,21 @@ def tokens(step: int, batch: int = 5) -> np.ndarray:
 
 def train(kind: str, models: int = len(RATES), jolt: float = 0.0) -> dict[str, np.ndarray]:
     """Several models side by side, with dropout. jolt: relative change of every weight before, up or down."""
-    start = np.stack([3 * model.initial(SMALL, 0).astype(np.float64)] * models).astype(kind)
+    start = np.stack([3 * params.initial(SMALL, 0).astype(np.float64)] * models).astype(kind)
     start *= 1 + np.asarray(jolt * np.random.default_rng(0).choice([-1, 1], start.shape), kind)
     state = State.fresh(start)
-    recipe = Recipe(SMALL, RATES[:models], lambda step: 1.0, 0.1, dropout=0.1, seed=3, role="test")
+    recipe = TrainConfig(SMALL, RATES[:models], lambda step: 1.0, 0.1, dropout=0.1, seed=3, role="test")
     found = {}
     for step in KEPT:
-        watch = training.train(state, recipe, tokens, step)
-        found[f"weights {step}"], found[f"losses {step}"] = state.flat.numpy().copy(), watch.last(100)
+        seen: list[np.ndarray] = []
+        optimizer.train(state, recipe, tokens, step, lambda _, losses, seen=seen: seen.append(losses.double().numpy()))
+        found[f"weights {step}"], found[f"losses {step}"] = state.params.numpy().copy(), np.mean(seen, 0)
     held_out = np.concatenate([tokens(1000 + number) for number in range(15)])
     return {
         **found,
         "alive": state.alive.numpy(),
         "start": start,
-        "evaluation": training.evaluate(state.flat, held_out, SMALL),
+        "evaluation": optimizer.evaluate(state.params, held_out, SMALL),
     }
 
 
@@ -138,38 +140,38 @@ class Gathered:
 def spread() -> dict[str, np.ndarray]:
     """One model, each worker holding a share of it; what they hold of it at a time."""
     gathered = Gathered()
-    own = sharding.row(lambda part: 2 * model.drawn(part, 0), DEEP, torch.distributed.is_initialized())
+    own = sharding.row(lambda part: 2 * params.drawn(part, DEEP, 0), DEEP, torch.distributed.is_initialized())
     state = State.fresh(own[None].astype(np.float64))
-    training.train(
-        state, Recipe(DEEP, np.array([1e-4]), lambda step: 1.0, 0.1, dropout=0.1, seed=3, role="test"), tokens, 6
+    optimizer.train(
+        state, TrainConfig(DEEP, np.array([1e-4]), lambda step: 1.0, 0.1, dropout=0.1, seed=3, role="test"), tokens, 6
     )
     counts = {
-        "held": state.flat.numel(),
-        "moments": state.first.numel() + state.second.numel(),
+        "held": state.params.numel(),
+        "moments": state.exp_avg.numel() + state.exp_avg_sq.numel(),
         "gathered": gathered.peak,
     }
-    found = sharding.tensors(state.flat, DEEP)
+    found = sharding.tensors(state.params, DEEP)
     return {
         **found,
         **{name: np.array(count) for name, count in counts.items()},
-        "evaluation": training.evaluate(state.flat, tokens(99), DEEP),
-        "norm": sharding.norm(state.flat, DEEP).numpy(),
+        "evaluation": optimizer.evaluate(state.params, tokens(99), DEEP),
+        "norm": sharding.norm(state.params, DEEP).numpy(),
     }
 
 
 def memory() -> dict[str, np.ndarray]:
     """How many models of 16 train side by side on a GPU that is pretended, whose memory on worker 1 is full in the
     second step of more than two; and a sum over workers after it."""
-    step = training._adamw
+    step = optimizer._adamw
 
     def full(state: State, *arguments: Any) -> None:
-        if torch.distributed.get_rank() == 1 and len(state.flat) > 2 and state.step:
+        if torch.distributed.get_rank() == 1 and len(state.params) > 2 and state.step:
             raise torch.cuda.OutOfMemoryError
         step(state, *arguments)
 
-    training._adamw = full
+    optimizer._adamw = full
     torch.cuda.synchronize, torch.cuda.mem_get_info = lambda: None, lambda: (1e12, 1e12)
-    fusion.training = SimpleNamespace(train=training.train, device=lambda: torch.device("cuda"))  # State's is the CPU
+    fusion.training = SimpleNamespace(train=optimizer.train, device=lambda: torch.device("cuda"))  # State's is the CPU
     chosen = fusion.side_by_side(SMALL, 5, 16)
     timings = [fusion._seconds_per_model(SMALL, 5, models) for models in (1, 2, 4, 8, 16)]
     return {

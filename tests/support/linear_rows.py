@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.workloads import draws
+from raysweep.training import draws
 from raysweep.workloads.declaration import column
 from raysweep.workloads.linear_transfer import PARAMETERS
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.errors import InputError
-from raysweep.workloads import devices
+from raysweep.training import devices
 from raysweep.workloads.declaration import OK, Columns, Cost, Metric, Parameter, Workload
 
 

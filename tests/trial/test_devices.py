@@ -20,7 +20,7 @@ from spaces import language_space, sandbox_space, small_space, written
 
 from raysweep.commands.debug import one_row
 from raysweep.sweep import open_sweep
-from raysweep.workloads import devices
+from raysweep.training import devices
 from raysweep.workloads.linear_transfer import network
 
 ROWS = {"axes": {"overlap_angle": [30.0]}, "fixed": {"dim": 6, "engine": "network", "finetune_steps": 3}, "seeds": 1}

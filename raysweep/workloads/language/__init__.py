@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
+from raysweep.workloads.language.config import PRESETS, config_of, vocabulary_of
 from raysweep.workloads.language.corpus import BPE_FORM, FORMS, TASK_FORMS
-from raysweep.workloads.language.shapes import PRESETS, shape_of, vocabulary_of
 
 PRETRAIN_SCHEDULES = ("cosine", "constant", "wsd")
 FINETUNE_SCHEDULES = ("cosine", "constant", "constant_warmup")
@@ -268,14 +268,14 @@ def cost(columns: Columns) -> Cost:
 
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What no single range can say of one cell: whole steps, a possible shape, readable text of enough length."""
+    """What no single range can say of one cell: whole steps, a possible config, readable text of enough length."""
     from raysweep.workloads.language import corpus
 
     try:
-        shape = shape_of(parameters)
+        config = config_of(parameters)
     except ValueError as error:
         return "width", str(error)
-    step = int(parameters["pretrain_batch"]) * shape.context
+    step = int(parameters["pretrain_batch"]) * config.context
     length = parameters["pretrain_length"]
     if length % step:
         return "pretrain_length", (
@@ -291,10 +291,10 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
         )
     if source.startswith("bpe:") and target.startswith("tokens:"):
         return "target", "expected text to be read in the source's tokens, got tokens"
-    if not source.startswith("bpe:") and vocabulary_of(target) != shape.vocabulary:
-        return "target", f"expected text of the source's vocabulary, {shape.vocabulary:,} tokens"
+    if not source.startswith("bpe:") and vocabulary_of(target) != config.vocabulary:
+        return "target", f"expected text of the source's vocabulary, {config.vocabulary:,} tokens"
     for name, text in (("source", source), ("target", target)):
-        complaint = corpus.complaint(text, shape.context, source)
+        complaint = corpus.complaint(text, config.context, source)
         if complaint:
             return name, complaint
     return None
@@ -309,7 +309,7 @@ WORKLOAD = Workload(
     metrics=METRICS,
     compute="raysweep.workloads.language.compute:compute",
     cost=cost,
-    sources=("raysweep.workloads.language", "raysweep.workloads.draws"),
+    sources=("raysweep.workloads.language", "raysweep.training"),
     shared=tuple(parameter.name for parameter in PARAMETERS if parameter.pretraining),
     stored=True,
     data_parallel=True,

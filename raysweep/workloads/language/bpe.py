@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.workloads.language import cache
-from raysweep.workloads.language.splitting import BadText, Documents
+from raysweep.workloads.language.texts import BadText, Documents
 
 FORM = "bpe:VOCABULARY:TEXT"
 VERSION = 1  # raise it when the same text would give another vocabulary

@@ -10,8 +10,8 @@ import numpy as np
 
 from raysweep.workloads.declaration import DIVERGED, OK, Columns
 from raysweep.workloads.language import METRICS, PARAMETERS, corpus, finetuning, stages, texts
+from raysweep.workloads.language.config import config_of
 from raysweep.workloads.language.costs import PER_MODEL
-from raysweep.workloads.language.shapes import shape_of
 
 if TYPE_CHECKING:
     from raysweep.stages.store import Store
@@ -31,7 +31,7 @@ def compute(columns: Columns, seeds: np.ndarray, store: Store) -> tuple[dict[str
     for members in _groups(rows, seeds).values():
         seed = int(seeds[members[0]])
         entry = stages.pretrained(rows[members[0]], seed, store)
-        base = stages.flat_of(entry.tensors(), shape_of(rows[members[0]]))
+        base = stages.flat_of(entry.tensors(), config_of(rows[members[0]]))
         rise = stages.training_loss_rise(entry, rows[members[0]], seed)
         # "diverged" in entries of old is something else: it is set where a loss rose, too, however finite
         finite = not entry.meta["frozen"] and math.isfinite(rise)
@@ -65,15 +65,15 @@ def _perplexities(metrics: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def _bytes_per_token(parameters: dict[str, Any]) -> dict[str, float]:
     """Of the text that each of two losses is measured on."""
-    shape = shape_of(parameters)
+    config = config_of(parameters)
     source = corpus.load(str(parameters["source"]))
     target = texts.Mixture(
         corpus.load(str(parameters["target"]), str(parameters["source"])), source, float(parameters["overlap"])
     )
-    count = max(1, int(parameters["evaluation_tokens"]) // shape.context)
+    count = max(1, int(parameters["evaluation_tokens"]) // config.context)
     return {
-        "pretrain_loss_after": texts.bytes_per_token(source, "test", count, shape.context),
-        "finetune_loss": texts.bytes_per_token(target, "test", count, shape.context),
+        "pretrain_loss_after": texts.bytes_per_token(source, "test", count, config.context),
+        "finetune_loss": texts.bytes_per_token(target, "test", count, config.context),
     }
 
 

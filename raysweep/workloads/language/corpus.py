@@ -17,11 +17,10 @@ from __future__ import annotations
 import functools
 
 from raysweep.workloads import looks
-from raysweep.workloads.language import bpe, files, installed, packed, tasks
+from raysweep.workloads.language import bpe, files, packed, tasks
 from raysweep.workloads.language.bpe import Vocabulary
 from raysweep.workloads.language.grammar import Grammar
-from raysweep.workloads.language.splitting import BadText, Documents, split
-from raysweep.workloads.language.texts import Corpus, Text, of_bytes
+from raysweep.workloads.language.texts import BadText, Corpus, Documents, Text, of_bytes, split
 
 FORMS = (
     "grammar:D (0 to 1), python-source[:MB], python-docs[:MB], file:PATH (text or .jsonl) or "
@@ -110,7 +109,7 @@ def documents(name: str) -> Documents:
     """The split documents of a text that has such: of this installation, or of files."""
     kind, _, rest = name.partition(":")
     if kind in ("python-source", "python-docs"):
-        found = installed.documents(kind, number_after(name, rest, 0.1, 1e6) if rest else float("inf"))
+        found = files.installed_documents(kind, number_after(name, rest, 0.1, 1e6) if rest else float("inf"))
     elif kind == "file":
         found = files.documents(rest)
     else:

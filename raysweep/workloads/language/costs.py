@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.workloads.declaration import Columns, Cost
-from raysweep.workloads.language.shapes import Shape, shape_of
+from raysweep.workloads.language.config import ModelConfig, config_of
 
 PER_MODEL = ("finetune_lr", "noise")
 """Parameters in which models that train side by side may differ."""
@@ -42,57 +42,57 @@ _GPU_STEP_VALUE = 60  # bytes of the optimizer per weight
 def of_rows(columns: Columns) -> Cost:
     """Seconds and peak bytes of all rows of one draw, which share their pretraining."""
     first = {name: values[0] for name, values in columns.items()}
-    shape = shape_of(first)
+    config = config_of(first)
     before = pretraining(first, float(first["pretrain_length"]))
     seconds, gpu_seconds = before.seconds, before.gpu_seconds or 0.0
     for rows, count in _side_by_side(columns):
         steps, batch = int(rows["finetune_steps"]), int(rows["finetune_batch"])
         looks = 3 + int(rows["early_stopping"]) if steps else 3  # source, validation and test
-        tokens = steps * batch * shape.context
+        tokens = steps * batch * config.context
         evaluated = float(rows["evaluation_tokens"]) * looks
-        core = token_seconds(shape)
+        core = token_seconds(config)
         seconds += count * (
             steps * _STEP
-            + steps * _STEP_VALUE * shape.weights()
+            + steps * _STEP_VALUE * config.weights()
             + (1.05 * tokens + evaluated / 3) * core
             + 0.2 * evaluated / looks * core / 3
         )
-        gpu_seconds += 1.05 * steps * gpu_step(shape, batch, count) + _gpu_forward(shape, evaluated, count)
+        gpu_seconds += 1.05 * steps * gpu_step(config, batch, count) + _gpu_forward(config, evaluated, count)
     curved = 2 * int(first["sharpness_iterations"]) * 2  # Hessian products, each about two steps
-    seconds += curved * EVALUATION * shape.context * token_seconds(shape)
-    gpu_seconds += curved * gpu_step(shape, EVALUATION)
+    seconds += curved * EVALUATION * config.context * token_seconds(config)
+    gpu_seconds += curved * gpu_step(config, EVALUATION)
     largest = max(int(first["pretrain_batch"]), EVALUATION, int(np.max(columns["finetune_batch"])))
-    return Cost(seconds, _BASE_BYTES + shape.training_bytes(largest), gpu_seconds)
+    return Cost(seconds, _BASE_BYTES + config.training_bytes(largest), gpu_seconds)
 
 
 def pretraining(parameters: Mapping[str, Any], tokens: float) -> Cost:
     """What so many tokens of a row's pretraining cost: all of it, or the part that one stage does."""
-    shape, batch = shape_of(parameters), int(parameters["pretrain_batch"])
-    steps = tokens / (batch * shape.context)
-    seconds = steps * (_STEP + _STEP_VALUE * shape.weights()) + tokens * token_seconds(shape)
-    return Cost(seconds, _BASE_BYTES + shape.training_bytes(batch), steps * gpu_step(shape, batch))
+    config, batch = config_of(parameters), int(parameters["pretrain_batch"])
+    steps = tokens / (batch * config.context)
+    seconds = steps * (_STEP + _STEP_VALUE * config.weights()) + tokens * token_seconds(config)
+    return Cost(seconds, _BASE_BYTES + config.training_bytes(batch), steps * gpu_step(config, batch))
 
 
-def token_seconds(shape: Shape) -> float:
+def token_seconds(config: ModelConfig) -> float:
     """Seconds a core trains on one token, the step's own apart."""
-    coordinates = shape.depth * (20 * shape.width + 6 * shape.mlp) + 6 * shape.vocabulary
-    return shape.flops_per_token() / _FLOPS + coordinates * _PER_VALUE
+    coordinates = config.depth * (20 * config.width + 6 * config.mlp) + 6 * config.vocabulary
+    return config.flops_per_token() / _FLOPS + coordinates * _PER_VALUE
 
 
-def gpu_token_seconds(shape: Shape) -> float:
+def gpu_token_seconds(config: ModelConfig) -> float:
     """Seconds a GPU trains on one token where it is busy: arithmetic and memory traffic."""
-    return shape.flops_per_token() / _GPU_FLOPS + shape.kept_bytes() / _GPU_BYTES
+    return config.flops_per_token() / _GPU_FLOPS + config.kept_bytes() / _GPU_BYTES
 
 
-def gpu_step(shape: Shape, batch: int, models: int = 1) -> float:
+def gpu_step(config: ModelConfig, batch: int, models: int = 1) -> float:
     """Seconds of a training step of models side by side, on `batch` sequences each."""
-    busy = batch * shape.context * gpu_token_seconds(shape) + _GPU_STEP_VALUE * shape.weights() / _GPU_BYTES
-    return max(_GPU_LAUNCH + _GPU_LAUNCH_LAYER * shape.depth, models * busy)
+    busy = batch * config.context * gpu_token_seconds(config) + _GPU_STEP_VALUE * config.weights() / _GPU_BYTES
+    return max(_GPU_LAUNCH + _GPU_LAUNCH_LAYER * config.depth, models * busy)
 
 
-def _gpu_forward(shape: Shape, tokens: float, models: int) -> float:
+def _gpu_forward(config: ModelConfig, tokens: float, models: int) -> float:
     """Seconds to evaluate models side by side on so many tokens each: a third of training, batch by batch."""
-    return tokens / (EVALUATION * shape.context) * gpu_step(shape, EVALUATION, models) / 3
+    return tokens / (EVALUATION * config.context) * gpu_step(config, EVALUATION, models) / 3
 
 
 def _side_by_side(columns: Columns) -> list[tuple[dict[str, Any], int]]:

@@ -16,7 +16,7 @@ import hashlib
 
 import numpy as np
 
-from raysweep.workloads import draws
+from raysweep.training import draws
 
 VERSION = 1  # raise it when the same distance would give other text
 WORDS, CLASSES, LONGEST = 128, 16, 8

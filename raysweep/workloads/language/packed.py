@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raysweep.workloads.language.splitting import BadText
-from raysweep.workloads.language.texts import Text
+from raysweep.workloads.language.texts import BadText, Text
 
 FORM = "tokens:VOCABULARY:SEPARATOR:PATH"
 HELD_OUT = 0.005  # of the tokens for validation, and again for test: such texts are long

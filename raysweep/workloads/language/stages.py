@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from raysweep.workloads.language import corpus, model, parallel, schedules, sharding, training, tree
-from raysweep.workloads.language.shapes import Shape, shape_of
-from raysweep.workloads.language.training import Recipe, State
+from raysweep.training import optimizer, parallel, schedules, sharding
+from raysweep.training.optimizer import State, TrainConfig
+from raysweep.training.params import drawn, of_row, row
+from raysweep.workloads.language import corpus, tree
+from raysweep.workloads.language.config import ModelConfig, config_of
 
 if TYPE_CHECKING:
     from raysweep.stages.store import Entry, Progress, Store
 
 CHECKPOINT_SECONDS = 60.0  # between two checkpoints of a long pretraining
-FIRST, SECOND = "adamw.first", "adamw.second"
+EXP_AVG, EXP_AVG_SQ = "adamw.first", "adamw.second"  # names of tensors in the store
 RISE = "training_loss_rise"  # in the meta of a pretraining
 
 
@@ -73,24 +75,24 @@ def _advance(
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Train from the last checkpoint of this stage, or else its parent, or else from the start. ends: pretraining ends
     here (a trunk goes on), and what it did to the training loss is kept with it."""
-    shape, batch = shape_of(parameters), int(parameters["pretrain_batch"])
+    config, batch = config_of(parameters), int(parameters["pretrain_batch"])
     text = corpus.load(str(parameters["source"]))
     start = progress.load() or parent
-    spread = sharding.wanted(shape)
-    state = restore(start, shape, spread) if start is not None else _initial(shape, seed, spread)
+    spread = sharding.wanted(config)
+    state = restore(start, config, spread) if start is not None else _initial(config, seed, spread)
     saved = time.monotonic()
 
-    def checkpoint(state: State) -> None:
+    def checkpoint(state: State, losses: torch.Tensor) -> None:
         nonlocal saved
         due = time.monotonic() - saved > CHECKPOINT_SECONDS
         if spread:  # all gather what is saved
             due = bool(parallel.of_first(due))
         if due and state.step < until:
-            progress.save(*record(state, shape, batch, text.train_tokens))
+            progress.save(*record(state, config, batch, text.train_tokens))
             saved = time.monotonic()
 
-    recipe = Recipe(
-        shape,
+    recipe = TrainConfig(
+        config,
         np.array([float(parameters["pretrain_lr"])]),
         factor,
         float(parameters["pretrain_weight_decay"]),
@@ -98,45 +100,47 @@ def _advance(
         seed=seed,
         role="pretrain",
     )
-    training.train(state, recipe, _batches(parameters, seed), until, checkpoint)
-    tensors, meta = record(state, shape, batch, text.train_tokens)
+    optimizer.train(state, recipe, _batches(parameters, seed), until, checkpoint)
+    tensors, meta = record(state, config, batch, text.train_tokens)
     return tensors, {**meta, RISE: _rise(state, parameters, seed)} if ends else meta
 
 
 def training_loss_rise(entry: Entry, parameters: Mapping[str, Any], seed: int) -> float:
-    """By how much a pretraining raised the loss on its own last batches, in nats (training.mean_rise). It is kept with
+    """By how much a pretraining raised the loss on its own last batches, in nats (optimizer.mean_rise). It is kept with
     the entry; for one that was stored before it was, it is measured now, by all workers of a gang."""
     if RISE in entry.meta:
         return float(entry.meta[RISE])
-    shape = shape_of(parameters)
-    return _rise(restore(entry, shape, sharding.wanted(shape)), parameters, seed)
+    config = config_of(parameters)
+    return _rise(restore(entry, config, sharding.wanted(config)), parameters, seed)
 
 
 def _rise(state: State, parameters: Mapping[str, Any], seed: int) -> float:
-    shape, steps, batches = shape_of(parameters), tree.steps_of(parameters), _batches(parameters, seed)
+    config, steps, batches = config_of(parameters), tree.steps_of(parameters), _batches(parameters, seed)
     begun, ended = (
-        training.last_losses(one.flat, batches, steps, shape)
-        for one in (_initial(shape, seed, sharding.wanted(shape)), state)
+        optimizer.last_losses(one.params, batches, steps, config)
+        for one in (_initial(config, seed, sharding.wanted(config)), state)
     )
-    return float(training.mean_rise(begun, ended)[0])
+    return float(optimizer.mean_rise(begun, ended)[0])
 
 
-def _batches(parameters: Mapping[str, Any], seed: int) -> training.Batches:
+def _batches(parameters: Mapping[str, Any], seed: int) -> optimizer.Batches:
     """The text that each step of a pretraining sees."""
     text, batch = corpus.load(str(parameters["source"])), int(parameters["pretrain_batch"])
-    length = shape_of(parameters).context
+    length = config_of(parameters).context
     return lambda step: text.sequences("train", seed, "pretrain", step * batch, batch, length)
 
 
-def record(state: State, shape: Shape, batch: int, train_tokens: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def record(
+    state: State, config: ModelConfig, batch: int, train_tokens: int
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """One model in training as the store keeps it: weights by name, both moments, how far it is in its data, and
     whether it is frozen, having met a number that is not finite. Of a model that is spread over workers, the first has
     the tensors and the others none."""
-    tensors = sharding.tensors(state.flat, shape)
-    for name, moment in ((FIRST, state.first), (SECOND, state.second)):
-        found = [values.ravel() for values in sharding.tensors(moment, shape).values()]
+    tensors = sharding.tensors(state.params, config)
+    for name, moment in ((EXP_AVG, state.exp_avg), (EXP_AVG_SQ, state.exp_avg_sq)):
+        found = [values.ravel() for values in sharding.tensors(moment, config).values()]
         tensors |= {name: np.concatenate(found)} if found else {}
-    tokens = state.step * batch * shape.context
+    tokens = state.step * batch * config.context
     return tensors, {
         "step": state.step,
         "tokens": tokens,
@@ -146,21 +150,21 @@ def record(state: State, shape: Shape, batch: int, train_tokens: int) -> tuple[d
     }
 
 
-def restore(entry: Entry, shape: Shape, spread: bool = False) -> State:
+def restore(entry: Entry, config: ModelConfig, spread: bool = False) -> State:
     """A model in training as it was recorded; spread: this worker's share of it."""
     tensors = entry.tensors()
-    state = State.fresh(sharding.row(lambda part: tensors[part.name], shape, spread)[None])
-    moments = (sharding.row(sharding.of_row(tensors[name], shape), shape, spread) for name in (FIRST, SECOND))
-    state.first, state.second = (torch.as_tensor(moment, device=state.flat.device)[None] for moment in moments)
+    state = State.fresh(sharding.row(lambda part: tensors[part.name], config, spread)[None])
+    moments = (sharding.row(of_row(tensors[name], config), config, spread) for name in (EXP_AVG, EXP_AVG_SQ))
+    state.exp_avg, state.exp_avg_sq = (torch.as_tensor(moment, device=state.params.device)[None] for moment in moments)
     state.step = int(entry.meta["step"])
     state.alive &= not entry.meta["frozen"]
     return state
 
 
-def _initial(shape: Shape, seed: int, spread: bool) -> State:
-    return State.fresh(sharding.row(lambda part: model.drawn(part, seed), shape, spread)[None])
+def _initial(config: ModelConfig, seed: int, spread: bool) -> State:
+    return State.fresh(sharding.row(lambda part: drawn(part, config, seed), config, spread)[None])
 
 
-def flat_of(tensors: Mapping[str, np.ndarray], shape: Shape) -> np.ndarray:
-    """Named weights as one flat row, shape (1, weights)."""
-    return model.row(lambda part: tensors[part.name], shape)[None]
+def flat_of(tensors: Mapping[str, np.ndarray], config: ModelConfig) -> np.ndarray:
+    """Named weights as one flat row, config (1, weights)."""
+    return row(lambda part: tensors[part.name], config)[None]

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raysweep.workloads import draws
+from raysweep.training import draws
 from raysweep.workloads.language import files
 from raysweep.workloads.language.grammar import Grammar
-from raysweep.workloads.language.splitting import HELD_OUT, SPLITS, BadText
-from raysweep.workloads.language.texts import given
+from raysweep.workloads.language.texts import HELD_OUT, SPLITS, BadText, given
 
 BETWEEN = b"\n= "  # what stands between a text and its label
 TEXT, LABEL = "text", "label"

@@ -13,11 +13,11 @@ from typing import Any
 
 from raysweep.errors import InputError
 from raysweep.plan.identity import content_id
+from raysweep.training.schedules import trunk_and_anneal, trunk_steps
 from raysweep.workloads.declaration import Parameter, Stage
 from raysweep.workloads.language import WORKLOAD, corpus, costs
-from raysweep.workloads.language.schedules import trunk_and_anneal, trunk_steps
-from raysweep.workloads.language.shapes import shape_of
-from raysweep.workloads.language.splitting import BadText
+from raysweep.workloads.language.config import config_of
+from raysweep.workloads.language.texts import BadText
 
 VERSION = 3
 """Of the weights that pretraining ends at. Raise it where these change, and the workload's identity_version with it,
@@ -43,13 +43,13 @@ def identity(parameters: Mapping[str, Any], seed: int, trunk_step: int | None = 
         text = corpus.digest(str(parameters["source"]))
     except BadText as error:  # it was there when the sweep was planned, an axis or fixed
         raise InputError("source", str(error)) from None
-    return content_id([WORKLOAD.name, "pretrain", VERSION, wanted, asdict(shape_of(parameters)), text, int(seed), []])
+    return content_id([WORKLOAD.name, "pretrain", VERSION, wanted, asdict(config_of(parameters)), text, int(seed), []])
 
 
 def stages(parameters: Mapping[str, Any], seed: int) -> list[tuple[str, str, float]]:
     """Every stage of a row's pretraining, parents first: (id, name, tokens it trains on beyond its parent)."""
-    shape = shape_of(parameters)
-    tokens = shape.context * int(parameters["pretrain_batch"])
+    config = config_of(parameters)
+    tokens = config.context * int(parameters["pretrain_batch"])
     steps, done, chain = steps_of(parameters), 0, []
     if parameters["pretrain_schedule"] == "wsd":
         for at in trunk_steps(trunk_and_anneal(steps)[0]):
@@ -69,7 +69,7 @@ def needed(parameters: Mapping[str, Any], seed: int) -> list[Stage]:
 
 def steps_of(parameters: Mapping[str, Any]) -> int:
     """Steps of a row's pretraining."""
-    step = shape_of(parameters).context * int(parameters["pretrain_batch"])
+    step = config_of(parameters).context * int(parameters["pretrain_batch"])
     return round(float(parameters["pretrain_length"]) / step)
 
 

@@ -178,7 +178,7 @@ WORKLOAD = Workload(
     cost=cost,
     sources=(
         "raysweep.workloads.linear_spectrum",
-        "raysweep.workloads.draws",
+        "raysweep.training.draws",
         "raysweep.theory.angles",
         "raysweep.theory.modes",
         "raysweep.theory.spectrum",

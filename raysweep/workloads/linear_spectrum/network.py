@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from raysweep.theory import modes, spectrum
-from raysweep.workloads import devices
+from raysweep.training import devices
 from raysweep.workloads.declaration import Columns
 from raysweep.workloads.linear_spectrum import layers as training
 from raysweep.workloads.linear_spectrum.engines import AFTER, WORDS, measured

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raysweep.theory import modes
-from raysweep.workloads import draws
+from raysweep.training import draws
 from raysweep.workloads.declaration import Columns
 from raysweep.workloads.linear_spectrum.spectra import read
 

@@ -209,7 +209,7 @@ WORKLOAD = Workload(
     cost=cost,
     sources=(
         "raysweep.workloads.linear_transfer",
-        "raysweep.workloads.draws",
+        "raysweep.training.draws",
         *(
             f"raysweep.theory.{name}"
             for name in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raysweep.workloads import draws
+from raysweep.training import draws
 from raysweep.workloads.declaration import Columns
 from raysweep.workloads.linear_transfer.target import target_coordinates, teacher_directions
 

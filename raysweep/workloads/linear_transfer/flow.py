@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from raysweep.workloads import devices
+from raysweep.training import devices
 from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns
 from raysweep.workloads.linear_transfer import target
 from raysweep.workloads.linear_transfer.integrator import relax

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from raysweep.workloads import devices, draws
+from raysweep.training import devices, draws
 from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns
 from raysweep.workloads.linear_transfer import layers, target
 from raysweep.workloads.linear_transfer.pretrained import Key, Start, exact_start, random_start, trained_starts

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from raysweep.workloads import draws
+from raysweep.training import draws
 from raysweep.workloads.declaration import Columns
 from raysweep.workloads.linear_transfer import layers, target
 

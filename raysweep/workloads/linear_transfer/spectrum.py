@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raysweep.workloads import draws
+from raysweep.training import draws
 from raysweep.workloads.linear_transfer import target
 
 Array = np.ndarray

@@ -6,7 +6,7 @@ import numpy as np
 
 from raysweep.theory import pretraining
 from raysweep.theory.angles import cosine_sine
-from raysweep.workloads import draws
+from raysweep.training import draws
 from raysweep.workloads.declaration import Columns
 
 Array = np.ndarray

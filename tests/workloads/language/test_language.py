@@ -17,22 +17,12 @@ from spaces import language_space
 import raysweep
 from raysweep.fits.draws import usable
 from raysweep.stages.store import Store
+from raysweep.training import optimizer, params, schedules
 from raysweep.workloads.declaration import column
-from raysweep.workloads.language import (
-    PARAMETERS,
-    WORKLOAD,
-    classification,
-    finetuning,
-    model,
-    schedules,
-    stages,
-    tasks,
-    training,
-    tree,
-)
+from raysweep.workloads.language import PARAMETERS, WORKLOAD, evaluation, finetuning, model, stages, tasks, tree
 from raysweep.workloads.language.compute import compute
+from raysweep.workloads.language.config import config_of
 from raysweep.workloads.language.grammar import Grammar
-from raysweep.workloads.language.shapes import shape_of
 
 STEP = 8 * 16  # tokens
 QUICK: dict[str, Any] = {
@@ -112,7 +102,7 @@ def test_without_noise_and_steps_nothing_changes(store):
 def test_noise_moves_by_its_strength_and_hurts(store):
     rows = [{"noise": noise, "finetune_steps": 0} for noise in (0.5, 1.0, 4.0)]
     metrics, _ = compute(table(*rows), np.zeros(3, int), Store(store))
-    parts = model.parts(shape_of(row()))
+    parts = config_of(row()).parts()
     expected = np.sqrt(sum(part.size * part.deviation**2 for part in parts))
     np.testing.assert_allclose(metrics["distance_moved"] / [0.5, 1, 4], expected, rtol=0.05)
     assert (np.diff(metrics["pretrain_loss_after"]) > 0).all()
@@ -146,12 +136,12 @@ def test_early_stopping_keeps_weights_at_least_as_good_on_validation(store):
 
 def test_early_stopping_keeps_each_model_s_best_look():
     losses = iter(np.array([[3.0, 1.0], [2.0, 2.0], [5.0, 0.5]]))
-    state = training.State.fresh(np.zeros((2, 3)))
+    state = optimizer.State.fresh(np.zeros((2, 3)))
     best = finetuning.Best(state, lambda flat: (next(losses), np.zeros(2)), {10, 20, 30})
     for step in range(1, 31):
-        state.flat = torch.full((2, 3), float(step), dtype=torch.float64)
+        state.params = torch.full((2, 3), float(step), dtype=torch.float64)
         state.step = step
-        best(state)
+        best(state, torch.zeros(2))
     assert best.flat[:, 0].tolist() == [20, 30]
 
 
@@ -207,8 +197,8 @@ def test_how_far_a_training_loss_rose_says_what_held_out_text_says(store):
 def test_a_rise_is_that_of_the_same_batches():
     text = np.random.default_rng(0).standard_normal((10, 1))  # batches differ by far more than any rise
     rise = np.array([-1.0, 0.0, 1e-6, 50.0, np.nan, np.inf])
-    np.testing.assert_allclose(training.mean_rise(text, text + rise), rise, atol=1e-14)
-    assert np.isnan(training.mean_rise(text + np.inf, text + np.inf))
+    np.testing.assert_allclose(optimizer.mean_rise(text, text + rise), rise, atol=1e-14)
+    assert np.isnan(optimizer.mean_rise(text + np.inf, text + np.inf))
 
 
 def test_what_early_stopping_keeps_is_what_is_judged(store):
@@ -254,8 +244,8 @@ def test_a_pretraining_that_ends_above_its_start_is_ok_and_one_without_a_finite_
 
 
 def test_what_a_pretraining_did_to_its_training_loss_is_measured_once(tmp_path, monkeypatch):
-    measured, measure = [], training.last_losses
-    monkeypatch.setattr(training, "last_losses", lambda *asked: measured.append(asked) or measure(*asked))
+    measured, measure = [], optimizer.last_losses
+    monkeypatch.setattr(optimizer, "last_losses", lambda *asked: measured.append(asked) or measure(*asked))
     for schedule in ("cosine", "wsd"):
         asked = table({"finetune_steps": 0, "pretrain_schedule": schedule})
         first, _ = compute(asked, np.zeros(1, int), Store(tmp_path))
@@ -350,17 +340,17 @@ def test_wsd_lengths_share_a_trunk_and_end_as_if_trained_in_one_go(tmp_path):
     assert sum(tokens.values()) < 0.6 * (100 + 150 + 200) * STEP
 
     parameters = row(**lengths[1])
-    shape, text = shape_of(parameters), Grammar(0.0)
-    state = training.State.fresh(model.initial(shape, 0)[None])
-    recipe = training.Recipe(
+    shape, text = config_of(parameters), Grammar(0.0)
+    state = optimizer.State.fresh(params.initial(shape, 0)[None])
+    recipe = optimizer.TrainConfig(
         shape,
         np.array([parameters["pretrain_lr"]]),
         schedules.trunk_and_anneal(150)[1],
         parameters["pretrain_weight_decay"],
     )
-    training.train(state, recipe, lambda step: text.sequences("train", 0, "pretrain", 8 * step, 8, 16), 150)
+    optimizer.train(state, recipe, lambda step: text.sequences("train", 0, "pretrain", 8 * step, 8, 16), 150)
     entry = store.fetch(described[1][-1][0])
-    np.testing.assert_array_equal(stages.flat_of(entry.tensors(), shape), state.flat.numpy())
+    np.testing.assert_array_equal(stages.flat_of(entry.tensors(), shape), state.params.numpy())
 
 
 def test_what_decides_a_pretraining_is_in_its_identity_and_nothing_else():
@@ -417,21 +407,21 @@ def test_a_task_is_learned_and_scored_by_its_classes(tmp_path):
 
 def test_class_likelihoods_are_normalized_by_length():
     """Against the sum over the label's tokens, one sequence at a time."""
-    shape = shape_of(row(context=24))
-    flat = torch.tensor(model.initial(shape, 0))[None] * 5
+    shape = config_of(row(context=24))
+    flat = torch.tensor(params.initial(shape, 0))[None] * 5
     labels = (b"yes", b"certainly not")
     asked = np.stack([tasks.sequence(b"is it so?", label, 24) for label in labels])[None]
-    scored = classification.score(flat, asked, np.array([1]), shape)
+    loss, accuracy = evaluation.classify(flat, asked, np.array([1]), shape)
     likelihoods = []
     for label in labels:
         text = b"is it so?" + tasks.BETWEEN
         tokens = torch.tensor(list(text + label))
-        scores = model.logits(model.named(flat, shape), tokens[None, :-1], shape)[0].log_softmax(-1)
+        scores = model.logits(params.named(flat, shape), tokens[None, :-1], shape)[0].log_softmax(-1)
         own = [float(scores[at - 1, tokens[at]]) for at in range(len(text), len(tokens))]
         likelihoods.append(np.mean(own))
     probabilities = np.exp(likelihoods) / np.exp(likelihoods).sum()
-    assert scored.loss[0] == pytest.approx(-np.log(probabilities[1]), rel=1e-5)
-    assert scored.accuracy[0] == float(probabilities[1] > 0.5)
+    assert loss[0] == pytest.approx(-np.log(probabilities[1]), rel=1e-5)
+    assert accuracy[0] == float(probabilities[1] > 0.5)
 
 
 def test_what_a_dry_run_asks_imports_no_torch():
@@ -450,7 +440,7 @@ def test_rows_trained_side_by_side_are_those_trained_in_turn(store):
         for rate, noise in ((3e-4, 0.0), (1e-3, 0.5), (1e7, 0.0), (2e-3, 0.0))
     ]
     rows = [row(**parameters) for parameters in rates]
-    base = stages.flat_of(stages.pretrained(rows[0], 0, Store(store)).tensors(), shape_of(rows[0]))
+    base = stages.flat_of(stages.pretrained(rows[0], 0, Store(store)).tensors(), config_of(rows[0]))
     for fused, alone in zip(finetuning.run(base, rows, 0, size=4), finetuning.run(base, rows, 0, size=1), strict=True):
         assert fused[1] == alone[1]
         if alone[1] == "ok":

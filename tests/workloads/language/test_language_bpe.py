@@ -17,7 +17,7 @@ import yaml
 
 from raysweep.stages.store import Store
 from raysweep.workloads.declaration import column
-from raysweep.workloads.language import PARAMETERS, WORKLOAD, bpe, cache, corpus, splitting, tree
+from raysweep.workloads.language import PARAMETERS, WORKLOAD, bpe, cache, corpus, texts, tree
 from raysweep.workloads.language.compute import compute
 
 WORDS = ("learning", "rates", "fall", "while", "models", "grow", "and", "losses", "do", "not", "always", "follow")
@@ -46,7 +46,7 @@ def lines(tmp_path) -> Path:
 
 @pytest.fixture
 def words() -> bpe.Vocabulary:
-    return bpe.vocabulary(300, splitting.split(documents()), "bpe:300:here")
+    return bpe.vocabulary(300, texts.split(documents()), "bpe:300:here")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_tokens_are_learned_on_the_training_documents_of_the_source_alone(lines)
     before = corpus.load(f"bpe:300:file:{lines}")
     own = corpus.documents(f"file:{lines}")
     held = own.splits["test"][0]
-    changed = splitting.Documents(
+    changed = texts.Documents(
         "other", {**own.splits, "test": [held + b" zebras quagga xylophones"] * 9, "validation": [b"zebras " * 99]}
     )
     assert bpe.vocabulary(300, changed, "x").digest == bpe.vocabulary(300, own, "x").digest

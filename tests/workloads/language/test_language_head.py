@@ -7,8 +7,9 @@ import pytest
 import torch
 from language_gang import SMALL, tokens
 
-from raysweep.workloads.language import head, model, training
-from raysweep.workloads.language.training import Recipe, State
+from raysweep.training import optimizer, params
+from raysweep.training.optimizer import State, TrainConfig
+from raysweep.workloads.language import head, model
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ def small_chunks(monkeypatch) -> None:
 
 
 def flats(kind: torch.dtype = torch.float64) -> torch.Tensor:
-    return torch.tensor(np.stack([3 * model.initial(SMALL, seed) for seed in (0, 1)]), dtype=kind)
+    return torch.tensor(np.stack([3 * params.initial(SMALL, seed) for seed in (0, 1)]), dtype=kind)
 
 
 def batch(step: int = 0) -> torch.Tensor:
@@ -27,16 +28,16 @@ def batch(step: int = 0) -> torch.Tensor:
 
 def losses_and_gradient(flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     leaf = flat.clone().requires_grad_()
-    found = model.loss_sums(model.named(leaf, SMALL), batch(), SMALL)
+    found = model.loss_sums(params.named(leaf, SMALL), batch(), SMALL)
     (found * torch.tensor([0.3, 2.0])).sum().backward()
     return found.detach(), leaf.grad
 
 
 def test_sums_and_gradients_are_those_of_all_logits_at_once(small_chunks, monkeypatch):
     chunked = losses_and_gradient(flats())
-    each = model.token_losses(model.named(flats(), SMALL), batch(), SMALL)
+    each = model.token_losses(params.named(flats(), SMALL), batch(), SMALL)
     with torch.no_grad():
-        torch.testing.assert_close(model.token_losses(model.named(flats(), SMALL), batch(), SMALL), each)
+        torch.testing.assert_close(model.token_losses(params.named(flats(), SMALL), batch(), SMALL), each)
     monkeypatch.setattr(head, "CHUNK", 2**28)
     whole = losses_and_gradient(flats())
     torch.testing.assert_close(chunked[0], whole[0], rtol=1e-12, atol=0)
@@ -61,7 +62,7 @@ def test_training_with_chunks_is_training(small_chunks, monkeypatch):
     ends = []
     for _ in range(2):
         state = State.fresh(flats())
-        training.train(state, Recipe(SMALL, np.array([1e-4, 3e-4]), lambda step: 1.0, 0.1), tokens, 5)
-        ends.append(state.flat)
+        optimizer.train(state, TrainConfig(SMALL, np.array([1e-4, 3e-4]), lambda step: 1.0, 0.1), tokens, 5)
+        ends.append(state.params)
         monkeypatch.setattr(head, "CHUNK", 2**28)
     torch.testing.assert_close(ends[0], ends[1], rtol=1e-10, atol=1e-12)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from raysweep.workloads import devices
-from raysweep.workloads.language import fusion, model, perturbation, schedules, sharpness, training
-from raysweep.workloads.language.shapes import PRESETS, Shape, shape_of
-from raysweep.workloads.language.training import Recipe, State
+from raysweep.training import devices, draws, fusion, optimizer, params, schedules
+from raysweep.training.optimizer import State, TrainConfig
+from raysweep.workloads.language import finetuning, model
+from raysweep.workloads.language.config import PRESETS, ModelConfig, config_of
 
-SMALL = Shape(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
+SMALL = ModelConfig(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
 
 
 @pytest.fixture(autouse=True)
@@ -24,21 +24,28 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def tokens(step: int, shape: Shape = SMALL, batch: int = 4) -> np.ndarray:
+def tokens(step: int, shape: ModelConfig = SMALL, batch: int = 4) -> np.ndarray:
     stream = np.random.default_rng(step)
     start = stream.integers(0, shape.vocabulary, (batch, 1))
     return ((start + 3 * np.arange(shape.context + 1)) % shape.vocabulary).astype(np.uint8)
 
 
-def flats(count: int, shape: Shape = SMALL, gain: float = 3.0) -> np.ndarray:
+def trained(state: State, config: TrainConfig, until: int) -> np.ndarray:
+    """Train; the losses of each step, (steps, models)."""
+    losses: list[np.ndarray] = []
+    optimizer.train(state, config, tokens, until, lambda _, step: losses.append(step.double().numpy()))
+    return np.stack(losses)
+
+
+def flats(count: int, shape: ModelConfig = SMALL, gain: float = 3.0) -> np.ndarray:
     """Models in float64, not too near to zero for their nonlinearities to matter."""
-    return np.stack([model.initial(shape, seed).astype(np.float64) * gain for seed in range(count)])
+    return np.stack([params.initial(shape, seed).astype(np.float64) * gain for seed in range(count)])
 
 
-def numpy_logits(flat: np.ndarray, sequence: np.ndarray, shape: Shape) -> np.ndarray:
+def numpy_logits(flat: np.ndarray, sequence: np.ndarray, shape: ModelConfig) -> np.ndarray:
     """The decoder written out position by position, from its definition: (length, vocabulary)."""
     w, at = {}, 0
-    for part in model.parts(shape):
+    for part in shape.parts():
         w[part.name] = flat[at : at + part.size].reshape(part.shape)
         at += part.size
 
@@ -71,7 +78,7 @@ def numpy_logits(flat: np.ndarray, sequence: np.ndarray, shape: Shape) -> np.nda
 
 def test_forward_pass_is_the_decoder_written_out_in_numpy():
     rows, batch = flats(2), tokens(0)[:, :-1]
-    found = model.logits(model.named(torch.tensor(rows), SMALL), torch.tensor(batch.astype(np.int64)), SMALL)
+    found = model.logits(params.named(torch.tensor(rows), SMALL), torch.tensor(batch.astype(np.int64)), SMALL)
     found = found.view(2, len(batch), SMALL.context, SMALL.vocabulary)
     for index, row in enumerate(rows):
         for number, sequence in enumerate(batch):
@@ -79,7 +86,7 @@ def test_forward_pass_is_the_decoder_written_out_in_numpy():
 
 
 def test_no_position_sees_the_future():
-    weights = model.named(torch.tensor(flats(1)), SMALL)
+    weights = params.named(torch.tensor(flats(1)), SMALL)
     one = torch.tensor(tokens(0)[:1, :-1].astype(np.int64))
     other = one.clone()
     other[0, 7:] = (other[0, 7:] + 5) % SMALL.vocabulary
@@ -94,18 +101,18 @@ def test_presets_have_the_widths_and_depths_of_the_paper():
         (6, 6, 384, 1536),
         (9, 9, 576, 2304),
     ]
-    assert PRESETS["3m"].weights() == len(model.initial(PRESETS["3m"], 0))
+    assert PRESETS["3m"].weights() == len(params.initial(PRESETS["3m"], 0))
 
 
 def test_training_is_torch_adamw_with_clipping_on_every_tensor():
     rate, decay, steps = 3e-3, 0.1, 12
     state = State.fresh(flats(1))
-    recipe = Recipe(SMALL, np.array([rate]), schedules.schedule("cosine", steps), decay, clip=0.5)
-    training.train(state, recipe, tokens, steps)
+    recipe = TrainConfig(SMALL, np.array([rate]), schedules.schedule("cosine", steps), decay, clip=0.5)
+    optimizer.train(state, recipe, tokens, steps)
 
-    leaves = [view[0].clone().requires_grad_() for view in model.named(torch.tensor(flats(1)), SMALL).values()]
-    parts = model.parts(SMALL)
-    optimizer = torch.optim.AdamW(
+    leaves = [view[0].clone().requires_grad_() for view in params.named(torch.tensor(flats(1)), SMALL).values()]
+    parts = SMALL.parts()
+    reference = torch.optim.AdamW(
         [{"params": [leaf], "part": part} for leaf, part in zip(leaves, parts, strict=True)],
         betas=(0.9, 0.95),
         eps=1e-8,
@@ -114,18 +121,18 @@ def test_training_is_torch_adamw_with_clipping_on_every_tensor():
     for step in range(steps):
         after = (step - warm + 1) / (steps - warm + 1)
         factor = (step + 1) / warm if step < warm else 0.5 * (1 + np.cos(np.pi * after))
-        for group in optimizer.param_groups:
+        for group in reference.param_groups:
             part = group["part"]
             group["lr"] = rate * factor * (256 / 16 if part.name[0].isdigit() and part.decays else 1)
             group["weight_decay"] = decay * rate * factor / group["lr"] if part.decays else 0.0
-        optimizer.zero_grad()
+        reference.zero_grad()
         weights = {part.name: leaf[None] for part, leaf in zip(parts, leaves, strict=True)}
         model.losses(weights, torch.tensor(tokens(step).astype(np.int64)), SMALL).sum().backward()
         torch.nn.utils.clip_grad_norm_(leaves, 0.5)
-        optimizer.step()
+        reference.step()
     expected = torch.cat([leaf.detach().flatten() for leaf in leaves])
     moved = (expected - torch.tensor(flats(1)[0])).norm()
-    assert (state.flat[0] - expected).norm() < 1e-8 * moved
+    assert (state.params[0] - expected).norm() < 1e-8 * moved
 
 
 @pytest.mark.parametrize("kind", ["cosine", "constant", "constant_warmup"])
@@ -161,13 +168,13 @@ def test_models_side_by_side_end_where_each_ends_alone():
         start = flats(1).astype(kind).repeat(4, 0)
         factor = schedules.schedule("cosine", steps)
         fused = State.fresh(start)
-        watch = training.train(fused, Recipe(SMALL, rates, factor), tokens, steps)
+        losses = trained(fused, TrainConfig(SMALL, rates, factor), steps)
         for index, rate in enumerate(rates):
             alone = State.fresh(start[:1])
-            own = training.train(alone, Recipe(SMALL, np.array([rate]), factor), tokens, steps)
-            moved = (alone.flat[0] - torch.tensor(start[0])).norm()
-            assert (fused.flat[index] - alone.flat[0]).norm() < tolerance * moved
-            assert watch.last(5)[index] == pytest.approx(own.last(5)[0], rel=tolerance)
+            own = trained(alone, TrainConfig(SMALL, np.array([rate]), factor), steps)
+            moved = (alone.params[0] - torch.tensor(start[0])).norm()
+            assert (fused.params[index] - alone.params[0]).norm() < tolerance * moved
+            assert losses[-5:, index].mean() == pytest.approx(own[-5:, 0].mean(), rel=tolerance)
 
 
 def test_a_model_that_diverges_is_frozen_and_its_neighbours_never_notice():
@@ -175,13 +182,13 @@ def test_a_model_that_diverges_is_frozen_and_its_neighbours_never_notice():
     start[1, 0] = np.nan
     factor = schedules.schedule("constant", 10)
     state = State.fresh(start)
-    training.train(state, Recipe(SMALL, np.array([1e-3, 1e-3, 3e-3]), factor), tokens, 10)
+    optimizer.train(state, TrainConfig(SMALL, np.array([1e-3, 1e-3, 3e-3]), factor), tokens, 10)
     assert state.alive.tolist() == [True, False, True]
-    assert torch.equal(torch.nan_to_num(state.flat[1]), torch.nan_to_num(torch.tensor(start[1])))
+    assert torch.equal(torch.nan_to_num(state.params[1]), torch.nan_to_num(torch.tensor(start[1])))
     for index, rate in ((0, 1e-3), (2, 3e-3)):
         alone = State.fresh(start[index : index + 1])
-        training.train(alone, Recipe(SMALL, np.array([rate]), factor), tokens, 10)
-        torch.testing.assert_close(state.flat[index], alone.flat[0], rtol=1e-9, atol=1e-12)
+        optimizer.train(alone, TrainConfig(SMALL, np.array([rate]), factor), tokens, 10)
+        torch.testing.assert_close(state.params[index], alone.params[0], rtol=1e-9, atol=1e-12)
 
 
 def test_on_a_cpu_models_take_turns(monkeypatch):
@@ -195,18 +202,18 @@ def test_mup_coordinate_check_outputs_change_alike_at_every_width():
     widths = np.array([32, 64, 128])
     changes, unscaled = [], []
     for width in widths.tolist():
-        shape = shape_of({"preset": "tiny", "source": "grammar:0", "width": width, "depth": 2, "context": 16})
+        shape = config_of({"preset": "tiny", "source": "grammar:0", "width": width, "depth": 2, "context": 16})
         batch = np.random.default_rng(0).integers(97, 123, (8, 17)).astype(np.uint8)
         inputs = torch.tensor(batch[:, :-1].astype(np.int64))
         change = []
         for rate in (2e-3, 2e-3 * width / 32):
             per_seed = []
             for seed in range(2):
-                state = State.fresh(model.initial(shape, seed)[None])
-                before = model.logits(model.named(state.flat, shape), inputs, shape)
-                hidden_only = Recipe(shape, np.array([rate]), lambda step: 1.0)
-                training.train(state, hidden_only, lambda step, batch=batch: batch, 5)
-                after = model.logits(model.named(state.flat, shape), inputs, shape)
+                state = State.fresh(params.initial(shape, seed)[None])
+                before = model.logits(params.named(state.params, shape), inputs, shape)
+                hidden_only = TrainConfig(shape, np.array([rate]), lambda step: 1.0)
+                optimizer.train(state, hidden_only, lambda step, batch=batch: batch, 5)
+                after = model.logits(params.named(state.params, shape), inputs, shape)
                 per_seed.append(float((after - before).pow(2).mean().sqrt()))
             change.append(np.mean(per_seed))
         changes.append(change[0])
@@ -217,10 +224,10 @@ def test_mup_coordinate_check_outputs_change_alike_at_every_width():
 
 
 def test_noise_has_the_initialization_s_deviation_in_every_tensor():
-    shape = shape_of({"preset": "tiny", "source": "grammar:0", "width": 0, "depth": 0, "context": 0})
-    noise, other = (model.row(lambda part, seed=seed: perturbation.drawn(part, seed), shape) for seed in (1, 2))
-    start = model.named(torch.tensor(model.initial(shape, 0))[None], shape)
-    for name, view in model.named(torch.tensor(noise)[None], shape).items():
+    shape = config_of({"preset": "tiny", "source": "grammar:0", "width": 0, "depth": 0, "context": 0})
+    noise, other = (params.row(lambda part, seed=seed: finetuning.noise_of(part, seed), shape) for seed in (1, 2))
+    start = params.named(torch.tensor(params.initial(shape, 0))[None], shape)
+    for name, view in params.named(torch.tensor(noise)[None], shape).items():
         if name.endswith("gain"):
             assert not view.any()
         else:  # two samples of the same deviation: within five standard errors of each other
@@ -231,38 +238,39 @@ def test_noise_has_the_initialization_s_deviation_in_every_tensor():
 @pytest.fixture(scope="module")
 def dense():
     """A tiny model with its exact gradient and Hessian."""
-    shape = Shape(depth=1, width=4, heads=1, mlp=4, context=5, vocabulary=6)
-    flat = torch.tensor(model.initial(shape, 3).astype(np.float64) * 2)[None]
+    shape = ModelConfig(depth=1, width=4, heads=1, mlp=4, context=5, vocabulary=6)
+    flat = torch.tensor(params.initial(shape, 3).astype(np.float64) * 2)[None]
     batch = np.random.default_rng(1).integers(0, 6, (3, 6)).astype(np.uint8)
 
     def loss(row):
         with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-            return model.losses(model.named(row[None], shape), torch.tensor(batch.astype(np.int64)), shape)[0]
+            return model.losses(params.named(row[None], shape), torch.tensor(batch.astype(np.int64)), shape)[0]
 
     return shape, flat, batch, loss, torch.autograd.functional.hessian(loss, flat[0])
 
 
 def test_sharpness_is_the_largest_eigenvalue_of_the_dense_hessian(dense):
-    shape, flat, batch, _, hessian = dense
-    quadratic = sharpness.Quadratic(flat, batch, shape)
-    torch.testing.assert_close(quadratic.product(flat[0]), hessian @ flat[0], rtol=1e-7, atol=1e-9)
-    found = sharpness.largest_eigenvalue(quadratic.product, torch.ones_like(flat[0]), 40)
-    assert found == pytest.approx(float(torch.linalg.eigvalsh(hessian)[-1]), rel=1e-6)
+    shape, flat, batch, _, exact = dense
+    quadratic = finetuning.quadratic_of(flat, batch, shape)
+    torch.testing.assert_close(quadratic.product(flat[0]), exact @ flat[0], rtol=1e-7, atol=1e-9)
+    found = hessian.largest_eigenvalue(quadratic.product, torch.ones_like(flat[0]), 40)
+    assert found == pytest.approx(float(torch.linalg.eigvalsh(exact)[-1]), rel=1e-6)
 
 
 def test_scaled_trace_estimates_the_trace_within_its_sampling_error(dense):
-    shape, flat, batch, _, hessian = dense
-    deviations = torch.tensor(model.row(lambda part: np.full(part.size, part.deviation), shape)).double()
-    scaled = deviations[:, None] * hessian * deviations
+    shape, flat, batch, _, exact = dense
+    deviations = torch.tensor(params.row(lambda part: np.full(part.size, part.deviation), shape)).double()
+    scaled = deviations[:, None] * exact * deviations
     probes = 300
-    found = sharpness.scaled_trace(sharpness.Quadratic(flat, batch, shape).product, deviations, probes, 0)
+    quadratic = finetuning.quadratic_of(flat, batch, shape)
+    found = hessian.scaled_trace(quadratic.product, deviations, probes, draws.generator(0, "language/probes"))
     off = scaled - torch.diag(scaled.diagonal())
     assert abs(found - float(scaled.trace())) < 4 * float((2 * (off**2).sum() / probes).sqrt())
 
 
 def test_quadratic_model_predicts_small_moves(dense):
     shape, flat, batch, loss, _ = dense
-    quadratic = sharpness.Quadratic(flat, batch, shape)
+    quadratic = finetuning.quadratic_of(flat, batch, shape)
     move = torch.randn(flat.shape[1], generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     for size, tolerance in ((1e-4, 1e-2), (1e-5, 1e-3)):  # what is left out is of second order in the size, relatively
         actual = float(loss(flat[0] + size * move) - loss(flat[0]))
@@ -271,11 +279,11 @@ def test_quadratic_model_predicts_small_moves(dense):
 
 def test_a_batch_taken_in_pieces_gives_the_same_step(monkeypatch):
     ends = []
-    for budget in (training.PIECE_BYTES, 1.0):  # whole, and a sequence at a time
-        monkeypatch.setattr(training, "PIECE_BYTES", budget)
+    for budget in (optimizer.PIECE_BYTES, 1.0):  # whole, and a sequence at a time
+        monkeypatch.setattr(optimizer, "PIECE_BYTES", budget)
         state = State.fresh(flats(1).repeat(2, 0))
-        training.train(state, Recipe(SMALL, np.array([1e-3, 1e-2]), lambda step: 1.0), tokens, 5)
-        ends.append(state.flat)
+        optimizer.train(state, TrainConfig(SMALL, np.array([1e-3, 1e-2]), lambda step: 1.0), tokens, 5)
+        ends.append(state.params)
     torch.testing.assert_close(ends[0], ends[1], rtol=1e-9, atol=1e-9)
 
 
@@ -284,14 +292,14 @@ def test_products_in_bfloat16_start_like_those_in_float32_and_learn(monkeypatch)
     first = []
     for enabled in (False, True):
         monkeypatch.setattr(
-            training,
+            optimizer,
             "mixed_precision",
             lambda where, enabled=enabled: torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled),
         )
         state = State.fresh(flats(1, gain=1.0).astype(np.float32).repeat(2, 0))
-        watch = training.train(state, Recipe(SMALL, np.array([1e-3, 3e-3]), lambda step: 1.0), tokens, 60)
-        assert state.flat.dtype == torch.float32
-        assert (watch.last(5) < 0.6 * float(watch.losses[0][0])).all()
-        first.append(float(watch.losses[0][0]))
+        losses = trained(state, TrainConfig(SMALL, np.array([1e-3, 3e-3]), lambda step: 1.0), 60)
+        assert state.params.dtype == torch.float32
+        assert (losses[-5:].mean(0) < 0.6 * losses[0, 0]).all()
+        first.append(losses[0, 0])
     assert first[1] == pytest.approx(first[0], rel=2 / 2**8)
     assert first[1] != first[0]

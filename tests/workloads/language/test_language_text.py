@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 import yaml
 
-from raysweep.workloads.language import WORKLOAD, corpus, files, installed, splitting, tasks
+from raysweep.workloads.language import WORKLOAD, corpus, files, tasks, texts
 from raysweep.workloads.language.grammar import Grammar
-from raysweep.workloads.language.splitting import SPLITS, BadText, split
-from raysweep.workloads.language.texts import Mixture, Text, of_bytes
+from raysweep.workloads.language.texts import SPLITS, BadText, Mixture, Text, of_bytes, split
 
 
 def documents(count: int, size: int = 300) -> list[bytes]:
@@ -124,7 +123,7 @@ def test_source_and_documentation_of_this_installation():
     assert b"import" in source.splits["train"].tobytes()
     assert source.digest != docs.digest
     assert "at least 1,000,001" in str(corpus.complaint("python-docs:0.2", 10**6))  # before anything is computed
-    assert installed.documentation(Path("x.py"), '"""Hello."""\n\ndef f():\n    r"""There\n    now."""\n') == (
+    assert files.documentation(Path("x.py"), '"""Hello."""\n\ndef f():\n    r"""There\n    now."""\n') == (
         "Hello.\n\nThere\n    now."
     )
 
@@ -335,7 +334,7 @@ def test_what_is_held_out_is_not_nearly_the_same_as_what_is_trained_on():
     originals = [code(number) for number in range(200)]
     copies = [[*lines[:12], b"import something_else_altogether", *lines[13:]] for lines in originals[:100]]
     made = [b"\n".join(lines) for lines in [*originals, *copies]]
-    found = splitting.split(made)
+    found = texts.split(made)
     assert sorted(itertools.chain(*found.splits.values())) == sorted(made)
     train = {line for document in found.splits["train"] for line in document.split(b"\n")}
     for part in ("validation", "test"):
@@ -343,7 +342,7 @@ def test_what_is_held_out_is_not_nearly_the_same_as_what_is_trained_on():
         for document in found.splits[part]:
             own = document.split(b"\n")
             assert sum(line in train for line in own) <= len(own) / 2
-    moved = 2 * round(splitting.HELD_OUT * len(made)) - sum(len(found.splits[part]) for part in ("validation", "test"))
+    moved = 2 * round(texts.HELD_OUT * len(made)) - sum(len(found.splits[part]) for part in ("validation", "test"))
     assert moved > 3
 
 
@@ -352,4 +351,4 @@ def test_a_text_of_one_mould_is_split_all_the_same():
         f"the first line of every document\nand the second one of them\nand then a third\n{number}".encode()
         for number in range(40)
     ]
-    assert [len(part) for part in splitting.split(same).splits.values()] == [36, 2, 2]
+    assert [len(part) for part in texts.split(same).splits.values()] == [36, 2, 2]

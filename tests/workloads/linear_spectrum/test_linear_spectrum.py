@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from raysweep.theory import modes
-from raysweep.workloads import draws
+from raysweep.training import draws
 from raysweep.workloads.declaration import column
 from raysweep.workloads.linear_spectrum import WORKLOAD, engines
 from raysweep.workloads.linear_spectrum.spectra import read

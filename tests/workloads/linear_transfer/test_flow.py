@@ -11,7 +11,7 @@ import torch
 from linear_rows import data, table
 from scipy.integrate import solve_ivp
 
-from raysweep.workloads import draws
+from raysweep.training import draws
 from raysweep.workloads.linear_transfer import flow, integrator, target
 
 RISKS = "risk_scratch", "risk_linear", "risk_finetune"

@@ -10,7 +10,7 @@ import pytest
 import torch
 from linear_rows import data, table
 
-from raysweep.workloads import draws
+from raysweep.training import draws
 from raysweep.workloads.linear_transfer import flow, layers, network, pretrained, target
 
 RISKS = "risk_scratch", "risk_linear", "risk_finetune"

@@ -22,10 +22,9 @@ import torch
 from torch import Tensor, distributed
 from torch.utils.checkpoint import checkpoint
 
-from raysweep.workloads import devices
-from raysweep.workloads.language import model, parallel
-from raysweep.workloads.language.model import OfPart, Part
-from raysweep.workloads.language.shapes import WEIGHT_BYTES, Shape
+from raysweep.training import devices, parallel
+from raysweep.training import params as whole
+from raysweep.training.params import WEIGHT_BYTES, Model, OfPart, Params, Part
 
 VARIABLE = "RAYSWEEP_SHARDING"
 """Environment: always, never, or (unset) where a model and its training do not fit the GPU."""
@@ -44,27 +43,27 @@ class Unit:
     at: int
 
 
-def wanted(shape: Shape) -> bool:
-    """Whether a model of this shape is to be spread over the workers there are."""
+def wanted(model: Model) -> bool:
+    """Whether a model is to be spread over the workers there are."""
     if parallel.workers() == 1:
         return False
     said = os.environ.get(VARIABLE, "")
     spread = said == "always"
     if said not in ("always", "never") and devices.usable():
-        spread = shape.weights() * WEIGHT_BYTES > MEMORY_SHARE * torch.cuda.get_device_properties().total_memory
+        spread = model.weights() * WEIGHT_BYTES > MEMORY_SHARE * torch.cuda.get_device_properties().total_memory
     return bool(parallel.of_first(spread))
 
 
-def units(shape: Shape) -> tuple[Unit, ...]:
+def units(model: Model) -> tuple[Unit, ...]:
     """The units of a model, in the order of its row."""
-    return _units(shape, parallel.workers())
+    return _units(model, parallel.workers())
 
 
 @functools.lru_cache(maxsize=16)
-def _units(shape: Shape, workers: int) -> tuple[Unit, ...]:
+def _units(model: Model, workers: int) -> tuple[Unit, ...]:
     found: dict[str, list[Part]] = {}
-    for part in model.parts(shape):
-        found.setdefault(model.place_of(part.name)[0], []).append(part)
+    for part in model.parts():
+        found.setdefault(part.unit, []).append(part)
     units, at = [], 0
     for name, parts in found.items():
         size = sum(part.size for part in parts)
@@ -73,71 +72,64 @@ def _units(shape: Shape, workers: int) -> tuple[Unit, ...]:
     return tuple(units)
 
 
-def is_share(rows: Tensor, shape: Shape) -> bool:
+def is_share(rows: Tensor, model: Model) -> bool:
     """Whether rows (models, …) are this worker's share of the weights."""
-    return rows.shape[1] != shape.weights()
+    return rows.shape[1] != model.weights()
 
 
-def row(of: OfPart, shape: Shape, share: bool) -> np.ndarray:
+def row(of: OfPart, model: Model, share: bool) -> np.ndarray:
     """Values of every weight as a row, float32: whole, or this worker's share, for which a unit is held at a time."""
     if not share:
-        return model.row(of, shape)
-    own = np.zeros(sum(unit.each for unit in units(shape)), np.float32)
-    for unit in units(shape):
+        return whole.row(of, model)
+    own = np.zeros(sum(unit.each for unit in units(model)), np.float32)
+    for unit in units(model):
         values = np.concatenate([np.asarray(of(part), np.float32).ravel() for part in unit.parts])
         values = values[parallel.rank() * unit.each :][: unit.each]
         own[unit.at : unit.at + len(values)] = values
     return own
 
 
-def of_row(whole: np.ndarray, shape: Shape) -> OfPart:
-    """A tensor's values out of a whole row (weights,)."""
-    at = np.cumsum([0] + [part.size for part in model.parts(shape)])
-    starts = {part.name: int(start) for part, start in zip(model.parts(shape), at, strict=False)}
-    return lambda part: whole[starts[part.name] : starts[part.name] + part.size]
-
-
-def norm(rows: Tensor, shape: Shape) -> Tensor:
+def norm(rows: Tensor, model: Model) -> Tensor:
     """Length of each row over all workers, (models,)."""
     own = rows.norm(dim=1)
-    return parallel.add_up(own.square()).sqrt() if is_share(rows, shape) else own
+    return parallel.add_up(own.square()).sqrt() if is_share(rows, model) else own
 
 
-def tensors(rows: Tensor, shape: Shape) -> dict[str, np.ndarray]:
+def tensors(rows: Tensor, model: Model) -> dict[str, np.ndarray]:
     """The named tensors of the first model, in the host's memory; of one that is spread, on the first worker (and none
     on the others), gathered unit by unit."""
-    if not is_share(rows, shape):
-        return {name: view[0].cpu().numpy().copy() for name, view in model.named(rows, shape).items()}
+    if not is_share(rows, model):
+        return {name: view[0].cpu().numpy().copy() for name, view in whole.named(rows, model).items()}
     found: dict[str, np.ndarray] = {}
-    for unit in units(shape):
-        whole = _gathered(rows[0, unit.at : unit.at + unit.each])
+    for unit in units(model):
+        gathered = _gathered(rows[0, unit.at : unit.at + unit.each])
         if parallel.rank() == 0:
             found |= {
                 part.name: view[0].cpu().numpy().copy()
-                for part, view in zip(unit.parts, _views(whole, unit).values(), strict=True)
+                for part, view in zip(unit.parts, _views(gathered, unit).values(), strict=True)
             }
     return found
 
 
-def weights(rows: Tensor, shape: Shape, gradient: Tensor | None = None) -> model.Weights:
+def params(rows: Tensor, model: Model, gradient: Tensor | None = None) -> Params:
     """What the model computes with, out of rows (models, …); with a gradient of that shape, leaves that add to it."""
-    if is_share(rows, shape):
-        return Shards(rows, shape, gradient)
-    views = model.named(rows, shape)
+    if is_share(rows, model):
+        return Shards(rows, model, gradient)
+    views = whole.named(rows, model)
     if gradient is None:
         return views
-    slots = model.named(gradient, shape)
+    slots = whole.named(gradient, model)
     return {name: _leaf(view, slots[name]) for name, view in views.items()}
 
 
 class Shards:
-    """One model's weights as this worker's share (1, …). Satisfies model.Units. All workers must ask for the same units
-    in the same order."""
+    """One model's parameters as this worker's share (1, …). Satisfies params.Units. All workers must ask for the same
+    units in the same order."""
 
-    def __init__(self, rows: Tensor, shape: Shape, gradient: Tensor | None) -> None:
+    def __init__(self, rows: Tensor, model: Model, gradient: Tensor | None) -> None:
         if len(rows) != 1:
             raise ValueError(f"expected one model, got {len(rows)}: spread models train in turn")
-        self._units = {unit.name: unit for unit in units(shape)}
+        self._units = {unit.name: unit for unit in units(model)}
         self._own = {}
         for unit in self._units.values():
             part = slice(unit.at, unit.at + unit.each)
@@ -148,10 +140,10 @@ class Shards:
         """compute(the unit's tensors, *inputs); a layer is computed again in the backward pass."""
 
         def run(own: Tensor, *inputs: Tensor) -> Tensor:
-            whole: Tensor = _Gather.apply(own)
-            return compute(_views(whole, self._units[unit]), *inputs)
+            gathered: Tensor = _Gather.apply(own)
+            return compute(_views(gathered, self._units[unit]), *inputs)
 
-        if torch.is_grad_enabled() and unit not in (model.EMBEDDING, model.HEAD):
+        if torch.is_grad_enabled() and unit.isdigit():
             found: Tensor = checkpoint(run, self._own[unit], *inputs, use_reentrant=False, preserve_rng_state=False)
             return found
         return run(self._own[unit], *inputs)
@@ -163,18 +155,18 @@ def _leaf(view: Tensor, slot: Tensor) -> Tensor:
     return leaf
 
 
-def _views(whole: Tensor, unit: Unit) -> dict[str, Tensor]:
+def _views(gathered: Tensor, unit: Unit) -> dict[str, Tensor]:
     views, at = {}, 0
     for part in unit.parts:
-        views[model.place_of(part.name)[1]] = whole[at : at + part.size].view(1, *part.shape)
+        views[part.own] = gathered[at : at + part.size].view(1, *part.shape)
         at += part.size
     return views
 
 
 def _gathered(own: Tensor) -> Tensor:
-    whole = own.new_empty(len(own) * parallel.workers())
-    distributed.all_gather_into_tensor(whole, own.contiguous())
-    return whole
+    gathered = own.new_empty(len(own) * parallel.workers())
+    distributed.all_gather_into_tensor(gathered, own.contiguous())
+    return gathered
 
 
 class _Gather(torch.autograd.Function):

@@ -1,4 +1,4 @@
-"""Curvature of the source loss at a checkpoint: largest Hessian eigenvalue, trace, and the quadratic model (O App. D).
+"""Curvature of a loss at a checkpoint: largest Hessian eigenvalue, trace, and the quadratic model (O App. D).
 
 All of it through products of the Hessian with vectors, by differentiating twice.
 """
@@ -12,23 +12,20 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from raysweep.workloads import draws
-from raysweep.workloads.language import model
-from raysweep.workloads.language.shapes import Shape
-
-SEQUENCES = 64
-"""How many held-out sequences the loss is a mean over; curvature is that of this sample."""
+from raysweep.training import draws
+from raysweep.training.params import Model, row
 
 
 class Quadratic:
-    """The loss near one model: its gradient (weights,) and its Hessian as a product. flat: (1, weights)."""
+    """The loss near one model: its gradient (weights,) and its Hessian as a product.
 
-    def __init__(self, flat: Tensor, sequences: np.ndarray, shape: Shape) -> None:
+    flat: (1, weights). loss: such a row -> its loss, which can be differentiated twice.
+    """
+
+    def __init__(self, flat: Tensor, loss: Callable[[Tensor], Tensor]) -> None:
         self._leaf = flat.detach().clone().requires_grad_()
-        tokens = torch.from_numpy(sequences[:SEQUENCES].astype(np.int64)).to(flat.device)
-        with sdpa_kernel(SDPBackend.MATH):  # the only one that can be differentiated twice
-            loss = model.losses(model.named(self._leaf, shape), tokens, shape)[0]
-            (self._gradient,) = torch.autograd.grad(loss, self._leaf, create_graph=True)
+        with sdpa_kernel(SDPBackend.MATH):  # the only attention that can be differentiated twice
+            (self._gradient,) = torch.autograd.grad(loss(self._leaf), self._leaf, create_graph=True)
         self.gradient = self._gradient.detach()[0]
 
     def product(self, vector: Tensor) -> Tensor:
@@ -69,10 +66,11 @@ def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor, itera
     return float(np.linalg.eigvalsh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))[-1])
 
 
-def scaled_trace(product: Callable[[Tensor], Tensor], deviations: Tensor, probes: int, seed: int) -> float:
+def scaled_trace(
+    product: Callable[[Tensor], Tensor], deviations: Tensor, probes: int, stream: np.random.Generator
+) -> float:
     """Tr(ΣH) by Hutchinson's estimate, Σ = diag(deviations²): twice the quadratic model's sensitivity to noise of
     strength 1 (O Prop. D.1)."""
-    stream = draws.generator(seed, "language/probes")
     total = 0.0
     for _ in range(probes):
         signs = torch.as_tensor(
@@ -83,16 +81,18 @@ def scaled_trace(product: Callable[[Tensor], Tensor], deviations: Tensor, probes
     return total
 
 
-def summary(quadratic: Quadratic, shape: Shape, iterations: int, seed: int) -> dict[str, float]:
+def summary(quadratic: Quadratic, model: Model, iterations: int, seed: int) -> dict[str, float]:
     """The metrics sharpness and hessian_trace."""
     gradient = quadratic.gradient
     deviations = torch.as_tensor(
-        model.row(lambda part: np.full(part.size, part.deviation), shape), dtype=gradient.dtype, device=gradient.device
+        row(lambda part: np.full(part.size, part.deviation), model), dtype=gradient.dtype, device=gradient.device
     )
     start = torch.as_tensor(
-        draws.normal(seed, "language/lanczos", len(gradient)), dtype=gradient.dtype, device=gradient.device
+        draws.normal(seed, f"{model.name}/lanczos", len(gradient)), dtype=gradient.dtype, device=gradient.device
     )
     return {
         "sharpness": largest_eigenvalue(quadratic.product, start, iterations),
-        "hessian_trace": scaled_trace(quadratic.product, deviations, iterations, seed),
+        "hessian_trace": scaled_trace(
+            quadratic.product, deviations, iterations, draws.generator(seed, f"{model.name}/probes")
+        ),
     }

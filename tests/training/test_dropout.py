@@ -7,10 +7,11 @@ import pytest
 import torch
 from language_gang import SMALL, tokens
 
-from raysweep.workloads.language import dropout as masks
-from raysweep.workloads.language import model, training
-from raysweep.workloads.language.dropout import Dropout
-from raysweep.workloads.language.training import Recipe, State
+from raysweep.training import dropout as masks
+from raysweep.training import optimizer, params
+from raysweep.training.dropout import Dropout
+from raysweep.training.optimizer import State, TrainConfig
+from raysweep.workloads.language import model
 
 CPU = torch.device("cpu")
 
@@ -81,9 +82,9 @@ def test_a_sequence_s_mask_does_not_depend_on_the_slice_that_holds_it():
 
 
 def test_with_nothing_dropped_the_masked_model_is_the_plain_one(monkeypatch):
-    flat = torch.tensor(3 * model.initial(SMALL, 0).astype(np.float64))[None].repeat(2, 1)
+    flat = torch.tensor(3 * params.initial(SMALL, 0).astype(np.float64))[None].repeat(2, 1)
     batch = torch.from_numpy(tokens(0).astype(np.int64))
-    weights = model.named(flat, SMALL)
+    weights = params.named(flat, SMALL)
     torch.testing.assert_close(
         model.loss_sums(weights, batch, SMALL, of_step(0, 0.0)),
         model.loss_sums(weights, batch, SMALL),
@@ -97,11 +98,11 @@ def test_with_nothing_dropped_the_masked_model_is_the_plain_one(monkeypatch):
 
 def test_the_loss_under_dropout_is_differentiated_right():
     """Through masks and recomputed attention, against finite differences."""
-    flat = torch.tensor(3 * model.initial(SMALL, 0).astype(np.float64))[None].requires_grad_()
+    flat = torch.tensor(3 * params.initial(SMALL, 0).astype(np.float64))[None].requires_grad_()
     batch = torch.from_numpy(tokens(0).astype(np.int64))
 
     def loss(row: torch.Tensor) -> torch.Tensor:
-        return model.loss_sums(model.named(row, SMALL), batch, SMALL, of_step(2))[0]
+        return model.loss_sums(params.named(row, SMALL), batch, SMALL, of_step(2))[0]
 
     (gradient,) = torch.autograd.grad(loss(flat), flat)
     move = torch.randn(flat.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 1e-6
@@ -111,11 +112,11 @@ def test_the_loss_under_dropout_is_differentiated_right():
 
 
 def trained(rates: list[float], stops: tuple[int, ...] = (12,), seed: int = 0) -> torch.Tensor:
-    state = State.fresh(np.stack([3 * model.initial(SMALL, 0).astype(np.float64)] * len(rates)))
-    recipe = Recipe(SMALL, np.array(rates), lambda step: 1.0, dropout=0.1, seed=seed, role="finetune")
+    state = State.fresh(np.stack([3 * params.initial(SMALL, 0).astype(np.float64)] * len(rates)))
+    recipe = TrainConfig(SMALL, np.array(rates), lambda step: 1.0, dropout=0.1, seed=seed, role="finetune")
     for stop in stops:
-        training.train(state, recipe, tokens, stop)
-    return state.flat
+        optimizer.train(state, recipe, tokens, stop)
+    return state.params
 
 
 def test_side_by_side_alone_resumed_or_in_pieces_is_the_same_training(monkeypatch):
@@ -123,6 +124,6 @@ def test_side_by_side_alone_resumed_or_in_pieces_is_the_same_training(monkeypatc
     for index, rate in enumerate((1e-4, 3e-4)):
         torch.testing.assert_close(together[index], trained([rate])[0], rtol=1e-8, atol=1e-10)
     assert torch.equal(together, trained([1e-4, 3e-4], (1, 5, 12)))
-    monkeypatch.setattr(training, "PIECE_BYTES", 1.0)
+    monkeypatch.setattr(optimizer, "PIECE_BYTES", 1.0)
     torch.testing.assert_close(together, trained([1e-4, 3e-4]), rtol=1e-8, atol=1e-10)
     assert not torch.allclose(together, trained([1e-4, 3e-4], seed=1), atol=1e-5)

@@ -1,8 +1,8 @@
 """Dropout whose masks are a function of (seed, step, place, sequence, position, coordinate) and of nothing else.
 
 So a mask does not depend on which worker holds a sequence, on how a batch is cut into pieces, on the models beside it
-(all that train side by side share it) or on whether training was interrupted. A place's keys come from the house's own
-draws; from there a few integer operations on the device: row and column numbers are hashed by themselves (the 32-bit
+(all that train side by side share it) or on whether training was interrupted. A place's keys come from
+draws.py; from there a few integer operations on the device: row and column numbers are hashed by themselves (the 32-bit
 finalizer `lowbias32` of C. Wellons), combined, and mixed once more.
 
 Places as in O Table 3: the embedding, the attention's probabilities, and what either half of a layer adds to the
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from raysweep.workloads import draws
+from raysweep.training import draws
 
 EMBEDDING = 0
 IN_LAYER = ATTENTION, ATTENTION_OUT, MLP_OUT = 1, 2, 3
@@ -35,7 +35,7 @@ class Dropout:
     @classmethod
     def of_step(cls, rate: float, seed: int, role: str, step: int, depth: int) -> Dropout:
         """Of one step of a training that (seed, role) stand for, of a model with `depth` layers."""
-        stream = draws.generator(seed, f"language/dropout/{role}/{step}")
+        stream = draws.generator(seed, f"{role}/{step}")
         keys = stream.integers(0, 2**32, (1 + len(IN_LAYER) * depth, 2)).tolist()
         return cls(rate, tuple((int(row), int(column)) for row, column in keys))
 

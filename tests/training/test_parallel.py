@@ -14,7 +14,8 @@ import pytest
 import torch
 
 from raysweep.stages.store import Store
-from raysweep.workloads.language import model, parallel, sharding
+from raysweep.training import parallel, sharding
+from raysweep.training.params import drawn
 
 Results = dict[str, np.ndarray]
 
@@ -104,8 +105,8 @@ def test_rows_of_two_workers_are_those_of_one(one, two, job):
 def test_a_model_spread_over_two_workers_trains_as_a_whole_one(one, two):
     """In float64, with dropout: to 1e-9 of the distance moved in 6 steps."""
     found, whole = two[0]["spread"], one["spread"]
-    for part in model.parts(language_gang.DEEP):
-        moved = np.linalg.norm(whole[part.name].ravel() - 2 * model.drawn(part, 0))
+    for part in language_gang.DEEP.parts():
+        moved = np.linalg.norm(whole[part.name].ravel() - 2 * drawn(part, language_gang.DEEP, 0))
         assert np.linalg.norm(found[part.name] - whole[part.name]) < 1e-9 * moved
     for name in ("evaluation", "norm"):
         np.testing.assert_allclose(found[name], whole[name], rtol=1e-10)

@@ -1,0 +1,1 @@
+"""What workloads that train share: draws, devices, optimizer, schedules, batches of models, gangs, Hessians."""

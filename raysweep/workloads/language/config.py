@@ -1,0 +1,168 @@
+"""What a model is made of: the presets, what a row's parameters ask for, and its tensors. Imports nothing heavy.
+
+muP (Yang et al. 2022, Table 8, for Adam), stated at BASE_WIDTH: hidden matrices start at 1/sqrt(fan-in) and learn at a
+rate ∝ 1/width; embedding and gains keep both; logits are multiplied by BASE_WIDTH/width; attention by 1/head_width
+instead of its root. Rates found at one width then serve all.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.training.params import PIECE_BYTES, WEIGHT_BYTES, Params, Part
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from raysweep.training.dropout import Dropout
+
+BASE_WIDTH = 256
+"""The width at which rates and initialization are stated; muP carries them to the others."""
+
+VOCABULARY = 256  # bytes
+STANDARD_DEVIATION = 0.02  # at a fan-in of BASE_WIDTH; OLMo's
+EMBEDDING, HEAD = "embedding", "head"  # units of tensors, beside the layers by number
+_TOKENS = re.compile(r"(?:tokens|bpe):(\d+):")  # text of a vocabulary of its own
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """A decoder: layers, residual width, attention heads, inner width of the MLP, context and vocabulary in tokens.
+
+    Satisfies training's Model; its samples are sequences of tokens (count, context + 1), as model.py reads them.
+    """
+
+    depth: int
+    width: int
+    heads: int
+    mlp: int
+    context: int
+    vocabulary: int = VOCABULARY
+
+    @property
+    def head_width(self) -> int:
+        """Coordinates of one attention head."""
+        return self.width // self.heads
+
+    @property
+    def name(self) -> str:
+        """The roles of its random draws begin with it."""
+        return "language"
+
+    def parts(self) -> tuple[Part, ...]:
+        """Every tensor of a model, in the order of its flat row. Matrices are (in, out)."""
+        return _parts(self)
+
+    def weights(self) -> int:
+        """Number of weights."""
+        return 2 * self.vocabulary * self.width + self.depth * self.layer_weights() + self.width
+
+    def layer_weights(self) -> int:
+        """Number of weights of one layer."""
+        return 4 * self.width**2 + 3 * self.width * self.mlp + 2 * self.width
+
+    def kept_bytes(self) -> float:
+        """Memory that a forward pass keeps per token for the backward one, roughly, in float32."""
+        return 4.0 * (self.depth * (20 * self.width + 6 * self.mlp) + 4 * self.vocabulary)
+
+    def sample_bytes(self, spread: bool = False) -> float:
+        """The same a sequence. Logits are not counted: there are never many (head.py). spread: what lies between
+        layers, and one layer's own."""
+        kept = self.kept_bytes() - 16 * self.vocabulary
+        if spread:
+            kept = kept / self.depth + 4.0 * self.depth * self.width
+        return kept * self.context
+
+    def training_bytes(self, batch: int) -> float:
+        """Memory that training one model takes, on `batch` sequences a step."""
+        return WEIGHT_BYTES * self.weights() + min(PIECE_BYTES, batch * self.context * self.kept_bytes())
+
+    def flops_per_token(self) -> float:
+        """Floating-point operations of one training step per token: 6 a weight in a product (forward, and twice that
+        backward), the embedding being no product, and 12·width·context a layer for attention, causality not counted."""
+        products = self.vocabulary * self.width + self.depth * self.layer_weights()
+        return 6.0 * products + 12.0 * self.depth * self.width * self.context
+
+    def loss_sums(self, params: Params, samples: Tensor, dropout: Dropout | None = None) -> Tensor:
+        """Sum of the losses in nats of each model over the tokens to predict."""
+        from raysweep.workloads.language import model  # torch, which a plan does without
+
+        return model.loss_sums(params, samples, self, dropout)
+
+    def predictions(self, samples: np.ndarray) -> int:
+        """Tokens to predict, in sequences."""
+        return int((samples[:, 1:] >= 0).sum())
+
+    def example(self, count: int) -> np.ndarray:
+        """So many sequences of the first token."""
+        return np.zeros((count, self.context + 1), np.uint8)
+
+
+@functools.lru_cache(maxsize=16)
+def _parts(config: ModelConfig) -> tuple[Part, ...]:
+    width, mlp, ratio = config.width, config.mlp, BASE_WIDTH / config.width
+
+    def hidden(layer: int, name: str, fan_in: int, fan_out: int, into_residual: bool = False) -> Part:
+        deviation = STANDARD_DEVIATION * math.sqrt(BASE_WIDTH / fan_in)
+        if into_residual:  # what adds to the residual stream starts smaller by the root of how often that happens
+            deviation /= math.sqrt(2 * config.depth)
+        return Part(f"{layer}.{name}", (fan_in, fan_out), deviation, ratio, True, str(layer))
+
+    found = [Part("embedding", (config.vocabulary, width), STANDARD_DEVIATION, 1.0, True, EMBEDDING)]
+    for layer in range(config.depth):
+        found += [
+            Part(f"{layer}.attention_gain", (width,), 0.0, 1.0, False, str(layer)),
+            hidden(layer, "query_key_value", width, 3 * width),
+            hidden(layer, "attention_out", width, width, into_residual=True),
+            Part(f"{layer}.mlp_gain", (width,), 0.0, 1.0, False, str(layer)),
+            hidden(layer, "gate_up", width, 2 * mlp),
+            hidden(layer, "down", mlp, width, into_residual=True),
+        ]
+    return (
+        *found,
+        Part("final_gain", (width,), 0.0, 1.0, False, HEAD),
+        Part("head", (width, config.vocabulary), STANDARD_DEVIATION, 1.0, True, HEAD),
+    )
+
+
+PRESETS = {
+    "tiny": ModelConfig(depth=2, width=32, heads=2, mlp=128, context=64),
+    "3m": ModelConfig(depth=4, width=256, heads=4, mlp=683, context=256),
+    "15m": ModelConfig(depth=3, width=192, heads=3, mlp=768, context=1024),
+    "30m": ModelConfig(depth=6, width=384, heads=6, mlp=1536, context=1024),
+    "90m": ModelConfig(depth=9, width=576, heads=9, mlp=2304, context=1024),
+}
+
+
+def config_of(parameters: Mapping[str, Any]) -> ModelConfig:
+    """The model of a row: its preset, with depth, width and context of its own where they are not 0.
+
+    ValueError if the width does not divide into the preset's heads.
+    """
+    preset = PRESETS[str(parameters["preset"])]
+    width = int(parameters["width"]) or preset.width
+    if width % preset.head_width:
+        raise ValueError(
+            f"expected a multiple of the head width {preset.head_width} of preset {parameters['preset']}, got {width}"
+        )
+    return ModelConfig(
+        depth=int(parameters["depth"]) or preset.depth,
+        width=width,
+        heads=width // preset.head_width,
+        mlp=round(preset.mlp * width / preset.width),
+        context=int(parameters["context"]) or preset.context,
+        vocabulary=vocabulary_of(str(parameters["source"])),
+    )
+
+
+def vocabulary_of(text: str) -> int:
+    """Number of different tokens that the text of a name has."""
+    found = _TOKENS.match(text)
+    return int(found[1]) if found else VOCABULARY
