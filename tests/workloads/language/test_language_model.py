@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from raysweep.training import devices, draws, fusion, optimizer, params, schedules
+from raysweep.training import devices, draws, fusion, hessian, optimizer, params, schedules
 from raysweep.training.optimizer import State, TrainConfig
 from raysweep.workloads.language import finetuning, model
 from raysweep.workloads.language.config import PRESETS, ModelConfig, config_of
