@@ -11,9 +11,9 @@ from raysweep.driver.stored_sweep import Sweep
 from raysweep.errors import InputError
 from raysweep.plan.cells import enumerate_cells
 from raysweep.storage.sealed import encode
+from raysweep.training import devices
 from raysweep.trial import threads
 from raysweep.trial.compute import compute
-from raysweep.workloads import devices
 
 
 def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
