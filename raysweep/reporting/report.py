@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -9,14 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysweep.fits.draws import LARGEST, can_be_fitted
+from raysweep.phrases import counted
 from raysweep.reporting.analyses.comparison import comparison_section
-from raysweep.reporting.analyses.section import Section
+from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.design import Design
 from raysweep.reporting.document import manifest
 from raysweep.reporting.document.html import to_html
 from raysweep.reporting.document.markdown import to_markdown
 from raysweep.reporting.selection import all_keys, groups
-from raysweep.reporting.words import counted, plain
+from raysweep.reporting.words import plain
 from raysweep.space.analyses import ANALYSES, check_analysis, metrics_of, no_best_place, opened
 from raysweep.space.checks import Context
 from raysweep.storage.paths import AnyPath
@@ -24,8 +26,6 @@ from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
-
-SectionMaker = Callable[["pd.DataFrame", Mapping[str, Any], Workload, str, Design], Section]
 
 
 @dataclass(frozen=True)
@@ -109,35 +109,39 @@ def _free(path: Path) -> Path:
 def all_sections(
     frame: pd.DataFrame, design: Design, workload: Workload, on_step: Callable[[int], None]
 ) -> list[Section]:
-    """One section per analysis asked for, made by `KIND_section` of the module `section_KIND`. on_step: told how many
-    are made."""
-    sections = []
-    used: dict[str, int] = {}
+    """One section per analysis asked for. on_step: told how many are made."""
+    sections: list[Section] = []
+    used: Counter[str] = Counter()
+    context = Context(workload, {name: [] for name in frame.columns if name in workload.by_name})
     for entry in design.analyses():
-        check_analysis(entry, "analysis", Context(workload, {n: [] for n in frame.columns if n in workload.by_name}))
+        check_analysis(entry, "analysis", context)
         kind, options = opened(entry)
-        used[kind] = used.get(kind, 0) + 1
+        used[kind] += 1
         name = kind if used[kind] == 1 else f"{kind}_{used[kind]}"
-        metrics = metrics_of(options)
-        rows = frame.assign(**{metric: frame[metric].where(can_be_fitted(frame[metric])) for metric in metrics})
-        good = rows[rows["status"] == "ok"]
-        empty = [metric for metric in metrics if good[metric].isna().all()]
-        if good.empty:
-            why = f"{kind}: no row is ok ({states(frame)}), so there is nothing to analyse"
-            sections.append(Section(kind.capitalize(), why))
-        elif empty:
-            sections.append(
-                Section(kind.capitalize(), f"{kind}: {empty[0]} is finite in no row, so there is nothing to analyse")
-            )
-        elif why := nothing_to_fit(frame, kind, options, workload, design):
-            sections.append(Section(kind.capitalize(), why))
-        else:
-            maker: SectionMaker = getattr(import_module(f"raysweep.reporting.analyses.{kind}"), f"{kind}_section")
-            section = maker(rows, options, workload, name, design)
-            left_out = not_fitted(good, metrics)
-            sections.append(replace(section, headline=f"{section.headline}{left_out}"))
+        sections.append(section_of(kind, Question(frame, options, workload, name, design)))
         on_step(len(sections))
     return sections
+
+
+def section_of(kind: str, asked: Question) -> Section:
+    """The section of one question, made by KIND_section of the module analyses.KIND; where nothing can be answered,
+    one that says why."""
+    metrics = metrics_of(asked.options)
+    finite = {metric: asked.rows[metric].where(can_be_fitted(asked.rows[metric])) for metric in metrics}
+    fitted = replace(asked, rows=asked.rows.assign(**finite))
+    good = fitted.rows[fitted.rows["status"] == "ok"]
+    empty = [metric for metric in metrics if good[metric].isna().all()]
+    if good.empty:
+        why = f"{kind}: no row is ok ({states(asked.rows)}), so there is nothing to analyse"
+    elif empty:
+        why = f"{kind}: {empty[0]} is finite in no row, so there is nothing to analyse"
+    else:
+        why = nothing_to_fit(kind, asked)
+    if why:
+        return Section(kind.capitalize(), why)
+    module = import_module(f"raysweep.reporting.analyses.{kind}")
+    section: Section = getattr(module, f"{kind}_section")(fitted)
+    return replace(section, headline=f"{section.headline}{not_fitted(good, metrics)}")
 
 
 def not_fitted(good: pd.DataFrame, metrics: Sequence[str]) -> str:
@@ -151,21 +155,19 @@ def not_fitted(good: pd.DataFrame, metrics: Sequence[str]) -> str:
     return f" ({'; '.join(parts)})" if parts else ""
 
 
-def nothing_to_fit(
-    frame: pd.DataFrame, kind: str, options: Mapping[str, Any], workload: Workload, design: Design
-) -> str:
+def nothing_to_fit(kind: str, asked: Question) -> str:
     """Why there is nothing to fit: the axis has values, of another sweep, among which no best place can be sought, or x
     varies and all cells differ in something else too. Empty if there is something."""
-    x = options.get(ANALYSES[kind].along)
+    x = asked.options.get(ANALYSES[kind].along)
     if x is None:
         return ""
-    if why := no_best_place(kind, options, frame[x].unique().tolist()):
+    if why := no_best_place(kind, asked.options, asked.rows[x].unique().tolist()):
         return f"{kind}: nothing to fit, because {why}"
-    good = frame[frame["status"] == "ok"]
+    good = asked.rows[asked.rows["status"] == "ok"]
     if good[x].nunique() < 2:
         return ""
-    given = [*options.get("by", []), *(options[key] for key in ("y", "length") if options.get(key))]
-    keys = all_keys(good, workload, x, given, design)
+    given = [*asked.by, *(asked.options[key] for key in ("y", "length") if asked.options.get(key))]
+    keys = all_keys(good, asked.workload, x, given, asked.design)
     if not keys or any(rows[x].nunique() > 1 for _, rows in groups(good, keys)):
         return ""
     cells = good.groupby([x, *keys], dropna=False).ngroups
@@ -179,4 +181,4 @@ def nothing_to_fit(
 def states(frame: pd.DataFrame) -> str:
     """How many rows ended in which way."""
     counts = frame["status"].value_counts()
-    return ", ".join(f"{count:,} {str(word).replace('_', ' ')}" for word, count in counts.items()) or "there is none"
+    return ", ".join(f"{count:,} {plain(str(word))}" for word, count in counts.items()) or "there is none"

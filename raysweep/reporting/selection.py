@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from raysweep.workloads.declaration import Workload, column
 if TYPE_CHECKING:
     import pandas as pd
 
+T = TypeVar("T")
+
 PLACE = "_place"  # the column of a category's place; no parameter's name begins with an underscore
 
 
@@ -24,10 +26,10 @@ def parameters_of(frame: pd.DataFrame, workload: Workload) -> list[str]:
     return [parameter.name for parameter in workload.parameters if parameter.name in frame.columns]
 
 
-def better_turn(metric: str, workload: Workload) -> str:
-    """Which extreme of a metric is its best: max if it is to be maximized, else min."""
+def better_turn(metric: str, workload: Workload, otherwise: str = "min") -> str:
+    """Which extreme of a metric is its best: max if it is to be maximized, min if minimized, else `otherwise`."""
     direction = next(known.direction for known in workload.metrics if known.name == metric)
-    return "max" if direction == "maximize" else "min"
+    return {"maximize": "max", "minimize": "min"}.get(direction, otherwise)
 
 
 def all_keys(
@@ -51,6 +53,19 @@ def groups(frame: pd.DataFrame, keys: list[str]) -> Iterator[tuple[tuple[Any, ..
         yield (), frame
         return
     yield from frame.groupby(keys, sort=True, dropna=False)
+
+
+def spread(items: Sequence[T], most: int) -> list[T]:
+    """At most `most` of the items, spread evenly, ends included."""
+    if len(items) <= most:
+        return list(items)
+    return [items[k] for k in sorted({round(k * (len(items) - 1) / (most - 1)) for k in range(most)})]
+
+
+def finite_values(frame: pd.DataFrame, name: str) -> np.ndarray:
+    """The different finite numbers in a column, sorted."""
+    values = np.sort(frame[name].unique().astype(float))
+    return values[np.isfinite(values)]
 
 
 def with_choice(frame: pd.DataFrame, x: str, keys: list[str]) -> pd.DataFrame:

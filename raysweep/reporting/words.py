@@ -9,13 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.phrases import counted as counted
 from raysweep.workloads.declaration import Workload
 
 
 def plain(name: str) -> str:
     """A column's name in words."""
     return name.replace("_", " ")
+
+
+def first_capital(text: str) -> str:
+    """The text with its first letter as a capital, all others as they are."""
+    return text[:1].upper() + text[1:]
 
 
 def coded(text: str, workload: Workload) -> str:
@@ -72,6 +76,11 @@ def number(value: Any, digits: int = 4) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     return f"{value:.{digits}g}"
+
+
+def signed(score: float) -> str:
+    """A distance in standard errors with its sign; – for nothing."""
+    return f"{score:+.2f}" if np.isfinite(score) else "–"
 
 
 def places_for(error: float) -> int:

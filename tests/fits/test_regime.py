@@ -19,6 +19,7 @@ from raysweep.fits.sample_size import draws_to_halve
 from raysweep.reporting import fit_boundary, fit_inflection, fit_optimum
 from raysweep.reporting.analyses.optimum import optimum_section
 from raysweep.reporting.analyses.regime import regime_section
+from raysweep.reporting.analyses.section import Question
 from raysweep.reporting.report import write_report
 from raysweep.reporting.selection import with_choice
 from raysweep.space.analyses import check_analysis
@@ -187,13 +188,13 @@ def test_the_papers_case_is_told_by_the_losses_at_the_tuned_rate(in_domain: str,
         "length": "pretrain_length",
         "metrics": ["pretrain_loss_after"],
     }
-    section = regime_section(frame, options, workloads.get("language"), "regime")
+    section = regime_section(Question(frame, options, workloads.get("language"), "regime"))
     table = section.tables["regime_slopes"]
     assert table["paper_case"].tolist() == [case]
     assert f"O §3.4.2's case by the losses at that rate: {case} (" in section.headline
     assert section.shown[0]["regime by the slope"] == table["verdict"][0] != "quickly decreasing"
     assert any("These bounds are this project's own" in text for text in section.paragraphs)
-    alone = regime_section(frame, {**options, "metrics": []}, workloads.get("language"), "regime")
+    alone = regime_section(Question(frame, {**options, "metrics": []}, workloads.get("language"), "regime"))
     assert "O §3.4.2" not in alone.headline
     assert any("No pretraining loss after fine-tuning is among the metrics" in text for text in alone.paragraphs)
 
@@ -303,18 +304,22 @@ def test_settings_without_a_choice_of_rate_are_left_out_of_optimum_and_regime(tm
     frame["status"] = "ok"
     frame["finetune_loss_validation"] = np.log(frame["finetune_lr"] / 4e-3) ** 2 + 0.01 * frame["seed"] + frame["noise"]
     regime = regime_section(
-        frame,
-        {"metric": "finetune_loss_validation", "lr": "finetune_lr", "length": "pretrain_length", "by": ["noise"]},
-        workload,
-        "regime",
+        Question(
+            frame,
+            {"metric": "finetune_loss_validation", "lr": "finetune_lr", "length": "pretrain_length", "by": ["noise"]},
+            workload,
+            "regime",
+        )
     )
     assert len(regime.shown) == 1
     assert "of 3 settings" not in regime.headline
     optimum = optimum_section(
-        frame,
-        {"metric": "finetune_loss_validation", "x": "finetune_lr", "by": ["pretrain_length", "noise"]},
-        workload,
-        "optimum",
+        Question(
+            frame,
+            {"metric": "finetune_loss_validation", "x": "finetune_lr", "by": ["pretrain_length", "noise"]},
+            workload,
+            "optimum",
+        )
     )
     assert len(optimum.shown) == 4
     assert all(row["noise"] == "0" or row["noise"] == 0 for row in optimum.shown)

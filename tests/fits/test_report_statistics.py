@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 
 from raysweep.fits.comparison import joint
-from raysweep.reporting.analyses.boundary import displacements
-from raysweep.reporting.analyses.place_words import others_words
+from raysweep.reporting.analyses.closed_form import displacements, extremum
+from raysweep.reporting.analyses.places import others_words
 from raysweep.reporting.analyses.relation import rank_correlation
-from raysweep.reporting.analyses.theory_lines import turning_point
 from raysweep.reporting.report import write_report
 
 
@@ -77,8 +76,8 @@ def test_the_interval_of_a_rank_correlation_holds_its_expected_value() -> None:
 
 
 def test_a_closed_form_that_is_known_nowhere_turns_nowhere() -> None:
-    assert np.isnan(turning_point(lambda x: np.full(len(x), np.nan), 1.0, 10.0, "min", True))
-    known_in_part = turning_point(lambda x: np.where(x < 6, (x - 3) ** 2, np.nan), 1.0, 10.0, "min", False)
+    assert np.isnan(extremum(lambda x: np.full(len(x), np.nan), 1.0, 10.0, "min", True))
+    known_in_part = extremum(lambda x: np.where(x < 6, (x - 3) ** 2, np.nan), 1.0, 10.0, "min", False)
     assert known_in_part == pytest.approx(3.0, abs=1e-3)
 
 

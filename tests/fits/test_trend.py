@@ -15,6 +15,7 @@ from raysweep.fits.statistics import holm
 from raysweep.fits.trend import Trend, fit_trend
 from raysweep.reporting.analyses.inflection import inflection_section
 from raysweep.reporting.analyses.optimum import optimum_section
+from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.analyses.trend import trend_section
 from raysweep.reporting.report import write_report
 from raysweep.workloads.declaration import Cost, Metric, Parameter, Workload
@@ -155,6 +156,11 @@ def plug_in(closed_form: Any = None) -> Workload:
     )
 
 
+def section_of(frame: pd.DataFrame) -> Section:
+    """The section on the trend of loss over x."""
+    return trend_section(Question(frame, {"metric": "loss", "x": "x"}, plug_in(), "trend"))
+
+
 def looks(curve: Any, x: np.ndarray, size: float, seed: int = 0) -> pd.DataFrame:
     """Five draws of a curve, each with a constant of its own and noise of that size."""
     rng = np.random.default_rng(seed)
@@ -185,20 +191,20 @@ def test_a_parabola_is_told_by_its_fall_and_its_rise_and_not_as_if_noise_had_bee
     low: float, high: float, said: str
 ) -> None:
     frame = looks(lambda x: (x - 1) ** 2, np.linspace(low, high, 13), 0.0)
-    section = trend_section(frame, {"metric": "loss", "x": "x"}, plug_in(), "trend")
+    section = section_of(frame)
     assert section.headline == said
     assert "000000" not in str(section.shown)
     noisy = looks(lambda x: (x - 1) ** 2, np.linspace(low, high, 13), 0.05)
-    headline = trend_section(noisy, {"metric": "loss", "x": "x"}, plug_in(), "trend").headline
+    headline = section_of(noisy).headline
     assert headline.split(" by ")[0] == said.split(" by ")[0] if low < 1 else headline.startswith("loss rises ")
     assert "exactly" not in headline
 
 
 def test_what_does_not_change_and_what_is_not_shown_have_words_of_their_own() -> None:
     x = np.linspace(0, 1, 9)
-    level = trend_section(looks(np.zeros_like, x, 0.0), {"metric": "loss", "x": "x"}, plug_in(), "trend")
+    level = section_of(looks(np.zeros_like, x, 0.0))
     assert level.headline == "loss does not change with x: every draw has one value everywhere"
-    steps = trend_section(looks(np.round, x, 0.05), {"metric": "loss", "x": "x"}, plug_in(), "trend")
+    steps = section_of(looks(np.round, x, 0.05))
     assert steps.headline.startswith("loss rises overall with x: ")
     assert {"p if there is no trend", "p if it never turns back"} <= {*steps.shown[0]}
     assert "the values do not tell whether the trend holds throughout" in steps.paragraphs[0]
@@ -210,7 +216,7 @@ def test_words_legends_and_columns_speak_of_a_closed_form_only_where_there_is_on
     for make, kind in ((trend_section, "trend"), (inflection_section, "inflection"), (optimum_section, "optimum")):
         for workload, known in ((plug_in(form), False), (plug_in(lambda c: {"loss": np.log(c["x"] / 3) ** 2}), True)):
             rows = frame.assign(loss_theory=np.log(frame["x"] / 3) ** 2) if known else frame
-            section = make(rows, {"metric": "loss", "x": "x"}, workload, kind)
+            section = make(Question(rows, {"metric": "loss", "x": "x"}, workload, kind))
             said = [section.headline, *section.paragraphs, *map(str, section.shown)]
             for drawing in section.drawings:
                 said += [
@@ -237,7 +243,7 @@ def test_a_change_that_is_clear_is_told_where_one_wild_end_leaves_the_slope_open
     frame = looks(lambda x: sign * x, np.linspace(0, 8, 9), 0.1)
     wild = frame["x"] == 0
     frame.loc[wild, "loss"] += 40 * np.random.default_rng(1).standard_normal(wild.sum())
-    headline = trend_section(frame, {"metric": "loss", "x": "x"}, plug_in(), "trend").headline
+    headline = section_of(frame).headline
     assert headline.startswith(f"loss shows no clear trend, but {said} with x: ")
 
 
@@ -246,5 +252,5 @@ def test_on_a_flat_curve_changes_are_told_no_more_often_than_the_level_says() ->
     told = 0
     for seed in range(curves):
         frame = looks(np.zeros_like, np.arange(8.0), 1.0, seed)
-        told += "but a clear" in trend_section(frame, {"metric": "loss", "x": "x"}, plug_in(), "trend").headline
+        told += "but a clear" in section_of(frame).headline
     assert told / curves <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / curves)

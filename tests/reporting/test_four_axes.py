@@ -12,7 +12,7 @@ from conftest import Outcome
 
 from raysweep import workloads
 from raysweep.reporting import fit_inflection, fit_optimum
-from raysweep.reporting.analyses.theory_lines import turning_point
+from raysweep.reporting.analyses.closed_form import extremum
 from raysweep.theory import finetune_mean, pretraining
 from raysweep.workloads.declaration import column
 from raysweep.workloads.linear_transfer.engines import compute
@@ -115,7 +115,7 @@ def test_trained_long_enough_the_inflection_is_the_closed_form_s() -> None:
         "seed",
         turn="max",
     )
-    expected = turning_point(
+    expected = extremum(
         lambda length: finetune_mean.transferability(45.0, 30, 60, 0.5, 2, pretraining.log_scale(length, 2, 0.05)),
         0.5,
         8.0,

@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.stats import beta
 from test_theory import columns, z_score
 
-from raysweep.reporting.analyses.theory_lines import turning_point, zeros
+from raysweep.reporting.analyses.closed_form import extremum, zeros
 from raysweep.theory import finetune, finetune_mean, pretraining, transfer
 
 mean = finetune_mean.transferability
@@ -192,7 +192,7 @@ def test_boundary_and_inflection_of_the_closed_form_are_those_of_the_dimension_a
         def curve(log_scale: np.ndarray) -> np.ndarray:
             return mean(45, dim // 2, dim, 0.8, 3, log_scale)
 
-        return turning_point(curve, -6.0, 0.5, "max", False)
+        return extremum(curve, -6.0, 0.5, "max", False)
 
     limit = float(np.log(pretraining.inflection_scale_limit(45, 3, 0.5, 0.8)))
     near, far = turn(12) - limit, turn(1200) - limit

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from raysweep.fits.comparison import Joint, joint, student_coverage
 from raysweep.fits.statistics import normal_quantile
-from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.design import NOTHING_DECLARED, Design
+from raysweep.phrases import counted
+from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.figures.agreement import agreement_figure
 from raysweep.reporting.selection import heavy_rows, means_table, parameters_of
-from raysweep.reporting.words import counted, number, with_error
+from raysweep.reporting.words import number, signed, with_error
 from raysweep.space.analyses import metrics_of
-from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,63 +22,55 @@ if TYPE_CHECKING:
 SKEWED = 1.0  # from here on Student's t visibly undercovers with some 20 draws
 
 
-def agreement_section(
-    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str, design: Design = NOTHING_DECLARED
-) -> Section:
+def agreement_section(asked: Question) -> Section:
     """Figures and tables of one `agreement` entry; by default every metric that has a closed form."""
-    wanted = metrics_of(options) or [m.name for m in workload.metrics if f"{m.name}_theory" in frame.columns]
-    keys = [key for key in parameters_of(frame, workload) if frame[key].nunique(dropna=False) > 1] or parameters_of(
-        frame, workload
-    )[:1]
-    drawings, tables, shown, without = [], {}, [], []
+    frame, workload = asked.rows, asked.workload
+    wanted = metrics_of(asked.options) or [m.name for m in workload.metrics if f"{m.name}_theory" in frame.columns]
+    every = parameters_of(frame, workload)
+    keys = [key for key in every if frame[key].nunique(dropna=False) > 1] or every[:1]
+    drawings: list[Drawing] = []
+    tables: dict[str, pd.DataFrame] = {}
+    shown: list[dict[str, str]] = []
+    without: list[str] = []
+    skewed: list[str] = []
     tests: dict[str, Joint | None] = {}
-    skewed, cells = [], 0
     for metric in wanted:
-        heavy = heavy_rows(frame, metric, workload)
         if f"{metric}_theory" not in frame.columns:
             without.append(f"{metric} has no closed form")
             continue
+        name, heavy = f"{asked.name}_{metric}", heavy_rows(frame, metric, workload)
         table = means_table(frame[~heavy], keys, metric, workload)
         table = table[np.isfinite(table["theory"].astype(float)) & (table["draws"] > 1)] if len(table) else table
         if not len(table):
             without.append(f"{metric}: no cell with two usable draws and a finite closed form")
             continue
-        table = scored(table)
-        tables[f"{name}_{metric}"] = table
-        cells = max(cells, len(table))
+        table = tables[name] = scored(table)
         test = tests[metric] = joint(differences(frame[~heavy], keys, metric))
-        if test is not None and abs(test.skewness) > SKEWED:
-            skewed.append(skewed_sentence(metric, test, table))
         heavy_cells = frame[heavy].groupby(keys, dropna=False).ngroups if heavy.any() else 0
         shown.append(shown_row(metric, table, test, heavy_cells))
-        if test is not None:
-            drawings.append(
-                Drawing(
-                    f"{name}_{metric}",
-                    f"{metric}: mean over draws ± one standard error of every cell against the closed form (left), "
-                    "and what the test is made of (right): every draw's distance from the closed form, averaged over "
-                    "all cells, with their mean and its 95 % interval. Cells of one draw move together, draws do not.",
-                    agreement_figure(table, test, metric, workload),
-                )
-            )
-    text = [
+        if test is None:
+            continue
+        if abs(test.skewness) > SKEWED:
+            skewed.append(skewed_sentence(metric, test, table))
+        caption = (
+            f"{metric}: mean over draws ± one standard error of every cell against the closed form (left), and what "
+            "the test is made of (right): every draw's distance from the closed form, averaged over all cells, with "
+            "their mean and its 95 % interval. Cells of one draw move together, draws do not."
+        )
+        drawings.append(Drawing(name, caption, agreement_figure(table, test, metric, workload)))
+    title = "Experiment against closed form"
+    if not tests:
+        return Section(title, "; ".join(without) or "no metric has a closed form to compare with")
+    text = (
         "The test is one number per metric: every draw's differences to the closed form, in standard deviations of the "
         "other draws, are averaged over all cells, and Student's t over draws says whether the average is zero (mean "
         "difference); z is that t as a normal quantile (beyond 1.96 in 5 % of sweeps if the closed form is right). "
         "Deviations of opposite sign would cancel in it; the figures would show them. Cells of one draw move together, "
         "so the share of cells whose 95 % interval holds the closed form describes the sweep and tests nothing. Cells "
-        "whose draws have no variance are left out.",
-        *skewed,
-        *([f"{'; '.join(without)}."] if without else []),
-    ]
-    return Section(
-        "Experiment against closed form",
-        headline(tests, cells) if tests else "; ".join(without) or "no metric has a closed form to compare with",
-        text if tests else [],
-        drawings,
-        shown,
-        tables,
+        "whose draws have no variance are left out."
     )
+    paragraphs = [text, *skewed, *([f"{'; '.join(without)}."] if without else [])]
+    return Section(title, verdict(tests, max(map(len, tables.values()))), paragraphs, drawings, shown, tables)
 
 
 def differences(frame: pd.DataFrame, keys: list[str], metric: str) -> np.ndarray:
@@ -91,7 +82,7 @@ def differences(frame: pd.DataFrame, keys: list[str], metric: str) -> np.ndarray
     return table.pivot_table(index="seed", columns="cell", values="difference").to_numpy(float)
 
 
-def headline(tests: Mapping[str, Joint | None], cells: int) -> str:
+def verdict(tests: Mapping[str, Joint | None], cells: int) -> str:
     """Which metrics agree, in one line."""
     known = {metric: test for metric, test in tests.items() if test is not None}
     if not known:
@@ -128,7 +119,7 @@ def shown_row(metric: str, table: pd.DataFrame, test: Joint | None, heavy_cells:
     return {
         "metric": metric,
         "cells": f"{len(table):,}",
-        "z, all cells": f"{test.z:+.2f}" if test else "–",
+        "z, all cells": signed(test.z) if test else "–",
         "mean difference (SD)": with_error(test.mean, test.error) if test else "–",
         "skewness": number(test.skewness, 2) if test else "–",
         "in 95 % interval": f"{100 * table['inside_95'].mean():.0f} %",

@@ -2,158 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.fits.boundary import SIGN_DRAWS, fit_boundary
-from raysweep.fits.comparison import joint
-from raysweep.fits.crossing import lagrange
-from raysweep.fits.draws import usable
+from raysweep.fits.comparison import Joint, joint
 from raysweep.fits.result import Status
-from raysweep.reporting.analyses.against_theory import add_lines, add_theory
-from raysweep.reporting.analyses.boundary_words import folded, headline, paragraphs, quantile_words, shown_row
-from raysweep.reporting.analyses.movement import movement
-from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.analyses.theory_lines import smooth, zero_line
-from raysweep.reporting.design import NOTHING_DECLARED, Design
-from raysweep.reporting.figures.lines import Series, curves_figure
-from raysweep.reporting.figures.places import places_figure
-from raysweep.reporting.figures.series import one_series
-from raysweep.reporting.figures.style import picked
-from raysweep.reporting.figures.surface import surface_figure
-from raysweep.reporting.selection import all_keys, groups, heavy_rows, is_exact, is_number
-from raysweep.reporting.words import plain, settings
+from raysweep.fits.statistics import t_quantile
+from raysweep.phrases import counted
+from raysweep.reporting.analyses.closed_form import (
+    add_lines,
+    add_theory,
+    displacements,
+    excluded,
+    smooth,
+    summary,
+    zero_line,
+)
+from raysweep.reporting.analyses.places import Places, in_front, joined, movement, others_words
+from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.series import series_panels, with_theory
+from raysweep.reporting.figures.lines import curves_figure
+from raysweep.reporting.figures.places import PlaceLine
+from raysweep.reporting.figures.surface import Map, surface_figure
+from raysweep.reporting.selection import groups, heavy_rows, is_exact, is_number, spread
+from raysweep.reporting.words import first_capital, interval, line_label, number, plain, settings, signed
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST_MAPS = 9
+FEWEST_FOLDED = 3  # as many slices in a row without an answer, for one reason, share a line
 
 
-def boundary_section(
-    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str, design: Design = NOTHING_DECLARED
-) -> Section:
-    """Fit, figures and tables of one `boundary` entry."""
+def boundary_section(asked: Question) -> Section:
+    """Fits, figures and table of one `boundary` entry."""
     import pandas as pd
 
-    x, y, metric, level = options["x"], options.get("y"), options["metric"], float(options.get("level", 0.95))
-    lines = {str(key): float(value) for key, value in (options.get("lines") or {}).items()}
-    keys = [
-        key for key in all_keys(frame, workload, x, [*([y] if y else []), *options.get("by", [])], design) if key != y
-    ]
-    pieces, parts = [], []
-    notes: list[str] = []
-    moved: list[pd.DataFrame] = []
-    for values, rows in groups(frame, keys):
+    x, y, metric, workload = asked.x, asked.options.get("y"), asked.metric, asked.workload
+    lines = {str(key): float(value) for key, value in (asked.options.get("lines") or {}).items()}
+    of_y = [y] if y else []
+    keys = [key for key in asked.keys(x, *of_y) if key != y]
+    parts = list(groups(asked.rows, keys))
+    maps: list[Map] = []
+    notes: dict[str, None] = {}  # each once
+    for values, rows in parts:
         fit = fit_boundary(
             rows,
             x,
             y,
             metric,
             "seed",
-            level,
+            asked.level,
             scale=slice_scale(rows, y, metric, workload),
             exact=is_exact(rows, metric),
             logarithmic=workload.logarithmic(x),
         )
-        notes += [note for note in fit.notes if note not in notes]
+        notes |= dict.fromkeys(fit.notes)
         slices = fit.table[y].to_numpy() if y else np.zeros(1)
+        table = add_theory(fit.table, zero_line(rows, x, y, metric, workload, slices), asked.level)
         # Where the sign scale was used the zero is the median's, which the closed form of the mean says nothing of.
-        table = add_theory(fit.table, zero_line(rows, x, y, metric, workload, slices), level)
         table.loc[table["scale"] == "sign", "z"] = np.nan
-        at = smooth(rows, y, workload) if y else np.zeros(1)
-        table = add_lines(table, lines, level)
-        moved.append(displacements(rows, table, x, y, metric))
-        parts.append((values, rows, table, at, zero_line(rows, x, y, metric, workload, at)))
-        pieces.append(table.assign(**dict(zip(keys, values, strict=True))))
-    whole = pd.concat(pieces, ignore_index=True)
-    lead = [*keys, *([y] if y else [])]
-    whole = whole[[*lead, *[c for c in whole.columns if c not in lead]]]
+        table = add_lines(table, lines, asked.level)
+        fine = smooth(rows, y, workload) if y else np.zeros(1)
+        roots = zero_line(rows, x, y, metric, workload, fine)
+        maps.append(Map(settings(keys, values, workload), rows, table, fine, roots))
+    lead = [*keys, *of_y]
+    whole = in_front(joined(((values, one.table) for (values, _), one in zip(parts, maps, strict=True)), keys), lead)
+    places = Places(asked, whole, lead, f"zero of {metric} in {plain(x)}", "slice")
+    moved = pd.concat([displacements(one.rows, one.table, x, y, metric) for one in maps], axis=1).to_numpy(float)
 
-    drawings = []
-    known = any(len(root) for *_, roots in parts for root in roots)
-    fitted_line = f"Zero of {metric} in {plain(x)}"
-    if y and is_number(frame, y) and frame[y].nunique() > 1 and frame[x].nunique() > 1:
-        shown = [parts[k] for k in picked(len(parts), MOST_MAPS)]
-        panels = [
-            (settings(keys, values, workload), rows, table, at, roots) for values, rows, table, at, roots in shown
-        ]
-        drawings.append(
-            Drawing(
-                f"{name}_surface",
-                f"{metric} (mean over draws) over {plain(x)} and {plain(y)}: blue where it "
-                f"is positive. "
-                f"Points: fitted zero of each slice with its {100 * level:g} % interval (pointwise: for one "
-                f"slice, not for "
-                "all at once)."
-                + (" Orange: the closed form's zero, found on the formula, not on the grid." if known else "")
-                + (f" {len(shown)} of {len(parts)} maps, spread evenly." if len(shown) < len(parts) else ""),
-                surface_figure(panels, x, y, metric, workload, level, lines),
-            )
-        )
-    along = y if y and is_number(frame, y) else next((key for key in keys if is_number(frame, key)), None)
-    if along and (y != along or len(parts) > 1):
-        drawings.insert(
-            0 if len(parts) > 1 or lines else len(drawings),  # several lines in one picture tell more than as many maps
-            Drawing(
-                f"{name}_line",
-                f"{fitted_line} against {plain(along)}, with {100 * level:g} % intervals (pointwise)"
-                + (" and the closed form" if known else "")
-                + (f"; dashed: {', '.join(lines)}." if lines else "."),
-                line_figure(frame, whole, lead, along, x, metric, workload, level, lines),
-            ),
-        )
-    figure, selection, with_theory = slices_figure(parts, keys, x, y, metric, workload)
-    drawings.append(
-        Drawing(
-            f"{name}_slices",
-            f"{metric} against {plain(x)}: mean over draws ± one standard error (between "
-            f"draws; multiply by "
-            f"Student's t, {quantile_words(frame, level)}, for a {100 * level:g} % interval)"
-            f"{' over the closed form' if with_theory else ''}{selection}.",
-            figure,
-        )
-    )
-
-    with_places = bool(whole["theory"].notna().any())
-    together = joint(pd.concat(moved, axis=1).to_numpy(float)) if moved else None
+    known = any(len(root) for one in maps for root in one.roots)
+    map_drawings = maps_of(maps, asked, lines, known) if y else []
+    along = y if y and is_number(asked.rows, y) else next((key for key in keys if is_number(asked.rows, key)), None)
+    line_drawings = line_of(places, along, lines, known) if along and (along != y or len(parts) > 1) else []
+    if len(parts) > 1 or lines:  # several lines in one picture tell more than as many maps
+        map_drawings, line_drawings = line_drawings, map_drawings
     return Section(
         title=f"Boundary: where {metric} changes sign",
-        headline=headline(whole, lead, x, metric, lines, workload, level),
-        paragraphs=movement(whole, lead, "zero") + paragraphs(whole, x, lines, together, workload, level, notes),
-        drawings=drawings,
-        shown=[shown_row(run, lead, x, lines, with_places) for run in folded(whole.to_dict("records"), lead)],
-        tables={f"{name}_zeros": whole},
+        headline=places.headline(several_words(places, lines), lambda row: beside_place(places, row, lines)),
+        paragraphs=[
+            *movement(whole, lead, "zero"),
+            *paragraphs(places, lines, joint(moved)),
+            *(f"{first_capital(note)}." for note in notes),
+        ],
+        drawings=[*map_drawings, *line_drawings, slices_of(parts, keys, of_y, asked)],
+        shown=[shown_row(run, places, lines) for run in folded(whole.to_dict("records"), lead)],
+        tables={f"{asked.name}_zeros": whole},
     )
-
-
-def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None, metric: str) -> pd.DataFrame:
-    """How far each draw's zero lies from the closed form's, to first order (value there over the mean's slope).
-
-    One column per located slice of the mean that has a closed form, one row per draw.
-    """
-    import pandas as pd
-
-    good, _ = usable(rows, metric, [x, "seed"])
-    columns = []
-    for row in table.to_dict("records"):
-        if row["status"] != Status.LOCATED or row["scale"] == "sign" or not np.isfinite(row["theory"]):
-            continue
-        part = good[good[y] == row[y]] if y else good
-        wide = part.pivot_table(index="seed", columns=x, values=metric, aggfunc="mean").dropna()
-        at = wide.columns.to_numpy(float)
-        if len(at) < 2 or len(wide) < 2:
-            continue
-        first = int(np.clip(np.searchsorted(at, row["theory"]) - 2, 0, max(len(at) - 4, 0)))
-        near, step = slice(first, first + 4), 0.01 * float(np.diff(at[first : first + 4]).min())
-        weights = lagrange(at[near], row["theory"] + step * np.array([-1.0, 0.0, 1.0]))
-        values = wide.to_numpy(float)[:, near] @ weights.T
-        slope = float((values[:, 2] - values[:, 0]).mean()) / (2 * step)
-        columns.append(pd.Series(-values[:, 1] / slope if slope else np.nan, index=wide.index))
-    return pd.concat(columns, axis=1) if columns else pd.DataFrame(index=sorted(good["seed"].unique()))
 
 
 def slice_scale(rows: pd.DataFrame, y: str | None, metric: str, workload: Workload) -> Any:
@@ -168,59 +108,185 @@ def slice_scale(rows: pd.DataFrame, y: str | None, metric: str, workload: Worklo
     return {label: "sign" if heavy[(rows[y] == label).to_numpy()].any() else "linear" for label in rows[y].unique()}
 
 
-def line_figure(
-    frame: pd.DataFrame,
-    whole: pd.DataFrame,
-    lead: list[str],
-    along: str,
-    x: str,
-    metric: str,
-    workload: Workload,
-    level: float,
-    reference: Mapping[str, float],
-) -> Any:
+def maps_of(maps: Sequence[Map], asked: Question, lines: Mapping[str, float], known: bool) -> list[Drawing]:
+    """The metric over x and y, a map for every setting of the other axes; none where there is but a line of cells.
+    known: whether the closed form has a zero somewhere."""
+    x, y, rows = asked.x, str(asked.options["y"]), asked.rows
+    if not is_number(rows, y) or rows[y].nunique() < 2 or rows[x].nunique() < 2:
+        return []
+    shown = spread(maps, MOST_MAPS)
+    caption = (
+        f"{asked.metric} (mean over draws) over {plain(x)} and {plain(y)}: blue where it is positive. Points: fitted "
+        f"zero of each slice with its {asked.percent} interval (pointwise: for one slice, not for all at once)."
+    )
+    caption += " Orange: the closed form's zero, found on the formula, not on the grid." if known else ""
+    caption += f" {len(shown)} of {len(maps)} maps, spread evenly." if len(shown) < len(maps) else ""
+    figure = surface_figure(shown, x, y, asked.metric, asked.workload, asked.level, lines)
+    return [Drawing(f"{asked.name}_surface", caption, figure)]
+
+
+def line_of(places: Places, along: str, lines: Mapping[str, float], known: bool) -> list[Drawing]:
     """The zero against one axis, a line for every combination of the others."""
-    others = [key for key in lead if key != along]
-    lines = []
-    combinations = list(groups(whole, others))
-    for index in picked(len(combinations), 8):
-        values, table = combinations[index]
-        rows = frame
-        for key, value in zip(others, values, strict=True):
-            rows = rows[rows[key] == value]
-        at = smooth(rows, along, workload)
-        roots = zero_line(rows, x, along, metric, workload, at)
-        expected = np.array([root[0] if len(root) == 1 else np.nan for root in roots])
-        key = values[0] if len(values) == 1 else settings(others, values, workload)
-        lines.append((key, settings(others, values, workload), table, at, expected))
-    return places_figure(lines, x, along, workload, level, f"zero of {metric}", lines=reference)
+    asked, x, metric, workload = places.asked, places.asked.x, places.asked.metric, places.asked.workload
+
+    def line(key: Any, label: str, table: pd.DataFrame) -> PlaceLine:
+        rows = asked.rows
+        for other in places.keys:
+            rows = rows if other == along else rows[rows[other] == table[other].iloc[0]]
+        fine = smooth(rows, along, workload)
+        roots = zero_line(rows, x, along, metric, workload, fine)
+        return PlaceLine(key, label, table, fine, np.array([root[0] if len(root) == 1 else np.nan for root in roots]))
+
+    caption = f"Zero of {metric} in {plain(x)} against {plain(along)}, with {asked.percent} intervals (pointwise)"
+    caption += " and the closed form" if known else ""
+    caption += f"; dashed: {', '.join(lines)}." if lines else "."
+    return [Drawing(f"{asked.name}_line", caption, places.line_figure(along, f"zero of {metric}", line, lines))]
 
 
-def slices_figure(
-    parts: list[tuple[Any, pd.DataFrame, pd.DataFrame, Any, Any]],
-    keys: list[str],
-    x: str,
-    y: str | None,
-    metric: str,
-    workload: Workload,
-) -> tuple[Any, str, bool]:
-    """Up to six slices in each of up to six panels, words if that is a selection, whether a closed form is there."""
-    panels = []
-    left_out = len(parts) > 6
-    for index in picked(len(parts), 6):
-        values, rows, *_ = parts[index]
-        slices = list(groups(rows, [y] if y else []))
-        left_out |= len(slices) > 6
-        series: list[Series] = []
-        for k in picked(len(slices), 6):
-            label, part = slices[k]
-            one = one_series(
-                part, x, metric, workload, label[0] if label else "", settings([y] if y else [], label, workload)
+def slices_of(
+    parts: Sequence[tuple[tuple[Any, ...], pd.DataFrame]], keys: list[str], of_y: list[str], asked: Question
+) -> Drawing:
+    """The metric over x: up to six slices in each of up to six panels."""
+    x, metric, draws = asked.x, asked.metric, int(asked.rows["seed"].nunique())
+    slices = [((*label, *values), part) for values, rows in parts for label, part in groups(rows, of_y)]
+    panels = series_panels(slices, of_y, keys, x, metric, asked.workload, panels=6, lines=6)
+    few = len(parts) <= 6 and not any(rows[name].nunique() > 6 for _, rows in parts for name in of_y)
+    quantile = f"{t_quantile(asked.level, draws - 1):.2f} for {draws} draws"
+    caption = (
+        f"{metric} against {plain(x)}: mean over draws ± one standard error (between draws; multiply by Student's t, "
+        f"{quantile if draws > 1 else 'unknown for a single draw'}, for a {asked.percent} interval)"
+        f"{' over the closed form' if with_theory(panels) else ''}"
+        f"{'' if few else ' (a selection of slices, spread evenly)'}."
+    )
+    return Drawing(f"{asked.name}_slices", caption, curves_figure(panels, x, metric, asked.workload))
+
+
+def beside_place(places: Places, row: Mapping[str, Any], lines: Mapping[str, float]) -> str:
+    """What stands beside a single zero: the closed form's, and whether reference lines are excluded."""
+    asked, text = places.asked, places.beside_theory(row)
+    for name, value in lines.items():
+        verdict = "not excluded" if row["low"] <= value <= row["high"] else "excluded"
+        text += f"; {line_label(name, value, asked.x, asked.workload)} {verdict}"
+    return text
+
+
+def several_words(places: Places, lines: Mapping[str, float]) -> list[str]:
+    """What a headline says of several slices: from where to where the zeros lie, how they move, and whether they
+    exclude the closed form and the reference lines, or else how wide their intervals are."""
+    found, unit, others = places.found, places.asked.unit, others_words(places.table)
+    against = verdicts(places, lines)
+    if not len(found):
+        return [others, f"; {against}" if against else ""]
+    half = ((found["high"] - found["low"]) / 2).median()
+    return [
+        f", {number(found['estimate'].min(), 3)}{unit} to {number(found['estimate'].max(), 3)}{unit}",
+        places.moving(),
+        f"; {against}{example(places)}" if against else f" (± {number(half, 2)}{unit}){others}",
+    ]
+
+
+def verdicts(places: Places, lines: Mapping[str, float]) -> str:
+    """In how many slices the interval leaves out each reference line and the closed form; empty without either."""
+    asked, table = places.asked, places.table
+    counts = {
+        line_label(name, value, asked.x, asked.workload): excluded(table, np.full(len(table), value))
+        for name, value in lines.items()
+    }
+    if places.with_theory:
+        counts["closed form"] = excluded(table, table["theory"].to_numpy(float))
+    return ", ".join(f"{name} excluded in {out} of {among}" for name, (out, among) in counts.items() if among)
+
+
+def example(places: Places) -> str:
+    """The located slice farthest from the closed form if that is excluded, else the one in the middle; the zero beside
+    the closed form's. Empty without one."""
+    known = places.found[places.found["theory"].notna()]
+    if not len(known):
+        return ""
+    outside = known[(known["theory"] < known["low"]) | (known["theory"] > known["high"])]
+    row = outside.loc[outside["z"].abs().idxmax()] if outside["z"].notna().any() else known.iloc[(len(known) - 1) // 2]
+    where, unit = settings(places.keys, row[places.keys], places.asked.workload), places.asked.unit
+    zero = interval(row["estimate"], row["low"], row["high"])
+    return f" ({where}: {zero}{unit}, theory {number(row['theory'], 4)}{unit})"
+
+
+def paragraphs(places: Places, lines: Mapping[str, float], together: Joint | None) -> list[str]:
+    """How the fit was made, how it stands to the closed form, and what happened to the slices without an answer.
+
+    together: all located slices against the closed form at once.
+    """
+    table, percent = places.table, places.asked.percent
+    beside, with_z = summary(table, places.asked.level), bool(table["z"].notna().any())
+    text = [f"{first_capital(beside)}."] if beside else []
+    if together is not None:
+        text.append(
+            "Slices share draws, so their z are not as many looks at the closed form. All located slices together, "
+            f"with the draw as the unit: z = {together.z:+.2f} ({together.draws} draws), the fitted zeros lie "
+            f"{together.mean:+.2g} ± {together.error:.2g} of one draw's scatter from the closed form's. "
+            + (
+                "That is a bias, small or not, that the scatter between draws does not explain."
+                if abs(together.z) > 1.96
+                else "No bias shows."
             )
-            if one is not None:
-                series.append(one)
-        if series:
-            panels.append((settings(keys, values, workload), series))
-    selection = " (a selection of slices, spread evenly)" if left_out else ""
-    with_theory = any(len(one.theory) for _, series in panels for one in series)
-    return curves_figure(panels, x, metric, workload), selection, with_theory
+        )
+    text += [line_sentence(places, name, value) for name, value in lines.items()]
+    scales = ", ".join(f"{word} in {int(count)}" for word, count in table["scale"].value_counts().items())
+    text.append(
+        f"The draw is the unit: intervals invert Student's t-test on the mean curve over draws, so they hold although "
+        f"the points of one draw move together. They are pointwise {percent} intervals, widened by the spread between "
+        f"interpolations; the CSV has Bonferroni bands for all slices at once. Scale of the values: {scales} of "
+        f"{counted(len(table), 'slice')} (sign: zero of the median, where draws have no variance"
+        + ("; no z then)." if with_z else ").")
+    )
+    text += places.not_located()
+    if with_z:
+        text.append(
+            "z is the distance to the closed form in units of the slice's own error; |z| is beyond 1.96 exactly where "
+            "a 95 % interval misses it."
+        )
+    return text
+
+
+def line_sentence(places: Places, name: str, value: float) -> str:
+    """How far the slices are from a named reference line."""
+    asked, table = places.asked, places.table
+    out, among = excluded(table, np.full(len(table), value))
+    label = line_label(name, value, asked.x, asked.workload)
+    if not among:
+        return f"{label}: no slice can say."
+    text = f"{label}: outside the {asked.percent} interval in {out} of {counted(among, 'slice')}"
+    score = table[f"z {name}"].to_numpy(float)
+    score = score[np.isfinite(score)]
+    if len(score):
+        far = score[np.argmax(np.abs(score))]
+        text += f"; distance in units of the slice's own error: median |z| {np.median(np.abs(score)):.2g}, "
+        text += f"farthest {far:+.2g}"
+    if places.with_theory:
+        kept, said = excluded(table, table["theory"].to_numpy(float))
+        text += f". The closed form: outside in {kept} of {said}"
+    return text + "."
+
+
+def folded(rows: Sequence[Mapping[str, Any]], lead: Sequence[str]) -> list[list[Mapping[str, Any]]]:
+    """Rows in the order of the table; three or more in a row that say nothing, for one reason, together."""
+
+    def silent(row: Mapping[str, Any]) -> Any:
+        return (row["note"], *(row[key] for key in lead[:-1])) if row["status"] == Status.UNDETERMINED else None
+
+    runs = [list(run) for _, run in groupby(rows, silent)]
+    apart = [[[row] for row in run] if len(run) < FEWEST_FOLDED or silent(run[0]) is None else [run] for run in runs]
+    return [run for several in apart for run in several]
+
+
+def shown_row(run: Sequence[Mapping[str, Any]], places: Places, lines: Mapping[str, float]) -> dict[str, str]:
+    """One slice, or a run of them that say nothing, as ready text."""
+    row, last = run[0], places.keys[-1] if places.keys else ""
+    out = places.row(row, f"zero in {plain(places.asked.x)}", digits=5)
+    if len(run) > 1:
+        out[plain(last)] = f"{number(row[last])} … {number(run[-1][last])}"
+        out["status"] += f" in {len(run)} slices" + (f" ({row['note']})" if row["note"] else "")
+        out |= {"closed form": "–"} if places.with_theory else {}
+    for name in lines:
+        score = row[f"z {name}"]
+        out[f"z to {name}"] = signed(score) if np.isfinite(score) else "beyond" if row[f"excluded {name}"] else "–"
+    return out | {"draws": str(row["draws"])}

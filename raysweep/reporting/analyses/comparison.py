@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from raysweep.fits.comparison import HIGHER, LOWER, UNTESTED, over_cells, paired, per_cell
+from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Drawing, Section
+from raysweep.reporting.analyses.series import by_panel, laid_out
 from raysweep.reporting.design import Design, values_in
 from raysweep.reporting.figures.lines import Series, curves_figure
-from raysweep.reporting.figures.style import picked
-from raysweep.reporting.selection import CellMeans, all_keys, groups, heavy_rows, parameters_of, places_on
-from raysweep.reporting.words import counted, interval, number, plain, settings
+from raysweep.reporting.selection import CellMeans, all_keys, heavy_rows, parameters_of, places_on
+from raysweep.reporting.words import interval, number, plain
 from raysweep.space.analyses import metrics_of, opened
 from raysweep.workloads.declaration import Workload
 
@@ -23,7 +24,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LEVEL = 0.95
+PERCENT = f"{100 * LEVEL:g} %"
 SAID = 3  # comparisons in the headline
+
+
+class Overall(NamedTuple):
+    """The mean difference over cells with its interval, NaN where there is none; how many draws and cells it is of."""
+
+    mean: float
+    low: float
+    high: float
+    draws: int
+    cells: int
 
 
 def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) -> Section:
@@ -57,8 +69,8 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
                 said.append(f"{metric}, {what}: no pair of draws that are both ok and finite, and have a variance")
                 continue
             table = per_cell(pairs, same)
-            whole = over_cells(pairs, same)
-            x, keys = laid_out(table, metric, design, workload)
+            whole = Overall(*over_cells(pairs, same))
+            x, keys = axes_of(table, metric, design, workload)
             stem = f"comparison_{metric}" if len(others) == 1 else f"comparison_{file_word(name, place)}_{metric}"
             tables[stem] = table[[*keys, *([x] if x else []), *table.columns[len(same) :]]]
             said.append(f"{metric}, {what}: {found(table, whole)}")
@@ -66,7 +78,7 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
             if x:
                 caption = (
                     f"{metric} of {what}, on the same draws: mean difference in each cell with its "
-                    f"{100 * LEVEL:g} % interval (pointwise: for one cell, not for all at once)."
+                    f"{PERCENT} interval (pointwise: for one cell, not for all at once)."
                 )
                 drawings.append(Drawing(stem, caption, difference_figure(table, x, keys, metric, design, workload)))
     more = f"; {len(said) - SAID} more are in the table" if len(said) > SAID else ""
@@ -115,7 +127,7 @@ def metrics_named(design: Design, workload: Workload, frame: pd.DataFrame) -> li
     )
 
 
-def laid_out(table: pd.DataFrame, metric: str, design: Design, workload: Workload) -> tuple[str | None, list[str]]:
+def axes_of(table: pd.DataFrame, metric: str, design: Design, workload: Workload) -> tuple[str | None, list[str]]:
     """The axis that differences are drawn over, None where there is but one cell, and the parameters that tell the
     lines apart: as the first analysis of the metric has them, as far as they vary."""
     varying = [name for name in parameters_of(table, workload) if table[name].nunique(dropna=False) > 1]
@@ -132,17 +144,17 @@ def laid_out(table: pd.DataFrame, metric: str, design: Design, workload: Workloa
     return x, [key for key in all_keys(table, workload, x, keys, design) if key != x]
 
 
-def found(table: pd.DataFrame, whole: tuple[float, float, float, int, int]) -> str:
+def found(table: pd.DataFrame, whole: Overall) -> str:
     """What was found, how sure."""
-    mean, low, high, draws, cells = whole
-    if not cells:
-        text = f"no cell that all of {counted(draws, 'shared draw')} have"
-    elif mean == low == high:
-        text = f"{number(mean) if mean else 'no difference'} in every draw"
+    if not whole.cells:
+        text = f"no cell that all of {counted(whole.draws, 'shared draw')} have"
+    elif whole.mean == whole.low == whole.high:
+        text = f"{number(whole.mean) if whole.mean else 'no difference'} in every draw"
     else:
-        known = interval(mean, low, high) if np.isfinite(low) else number(mean)
-        sure = f"{100 * LEVEL:g} %" if np.isfinite(low) else "no interval"
-        text = f"{known} on average over {counted(cells, 'cell')} ({sure}, {counted(draws, 'shared draw')})"
+        sure = np.isfinite(whole.low)
+        known = interval(whole.mean, whole.low, whole.high) if sure else number(whole.mean)
+        text = f"{known} on average over {counted(whole.cells, 'cell')} "
+        text += f"({PERCENT if sure else 'no interval'}, {counted(whole.draws, 'shared draw')})"
     tested = table[table["status"] != UNTESTED]
     if not len(tested):
         return text
@@ -150,17 +162,14 @@ def found(table: pd.DataFrame, whole: tuple[float, float, float, int, int]) -> s
     return f"{text}; clearly {counts} of {counted(len(tested), 'cell')} (Holm)"
 
 
-def shown_row(
-    metric: str, name: str, table: pd.DataFrame, whole: tuple[float, float, float, int, int], several: bool
-) -> dict[str, str]:
+def shown_row(metric: str, name: str, table: pd.DataFrame, whole: Overall, several: bool) -> dict[str, str]:
     """One metric as ready text."""
-    mean, low, high, _, cells = whole
     return {
         "metric": metric,
         **({"sweep": name} if several else {}),
         "cells": f"{len(table):,}",
         "draws": number(table["draws"].max()),
-        f"mean difference [{100 * LEVEL:g} %]": interval(mean, low, high) if cells else "–",
+        f"mean difference [{PERCENT}]": interval(whole.mean, whole.low, whole.high) if whole.cells else "–",
         "smallest": number(table["difference"].min(), 3),
         "largest": number(table["difference"].max(), 3),
         "clearly higher": str(int((table["status"] == HIGHER).sum())),
@@ -173,27 +182,14 @@ def difference_figure(
 ) -> Figure:
     """The differences over x, a line for each value of the first key, a panel for each of the others."""
     table, at, categories = places_on(table, x, workload, design)
-    every = list(groups(table, keys[1:]))
-    panels = []
-    for k in picked(len(every), 9):
-        values, rows = every[k]
-        lines = []
-        slices = list(groups(rows, keys[:1]))
-        for j in picked(len(slices), 8):
-            label, part = slices[j]
-            part = part.sort_values(at)
-            low, high = (part[end].fillna(part["difference"]).to_numpy(float) for end in ("low", "high"))
-            means = CellMeans(
-                part[at].to_numpy(float), part["difference"].to_numpy(float), low, high, np.zeros(len(part), dtype=bool)
-            )
-            lines.append(Series(label[0] if label else "", settings(keys[:1], label, workload), means))
-        panels.append((settings(keys[1:], values, workload), lines))
-    return curves_figure(
-        panels,
-        x,
-        metric,
-        workload,
-        categories,
-        of="difference in ",
-        marks=f"mean difference, {100 * LEVEL:g} % interval",
-    )
+
+    def line(key: Any, label: str, rows: pd.DataFrame) -> Series:
+        rows = rows.sort_values(at)
+        low, high = (rows[end].fillna(rows["difference"]).to_numpy(float) for end in ("low", "high"))
+        nowhere = np.zeros(len(rows), dtype=bool)
+        means = CellMeans(rows[at].to_numpy(float), rows["difference"].to_numpy(float), low, high, median=nowhere)
+        return Series(key, label, means)
+
+    marks = f"mean difference, {PERCENT} interval"
+    panels = laid_out(by_panel(table, keys), keys[:1], keys[1:], line, workload)
+    return curves_figure(panels, x, metric, workload, categories, of="difference in ", marks=marks)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.design import NOTHING_DECLARED, Design
+from raysweep.phrases import counted
+from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.series import by_panel, series_panels, with_theory
 from raysweep.reporting.figures.lines import curves_figure
-from raysweep.reporting.figures.series import one_series
-from raysweep.reporting.figures.style import picked
-from raysweep.reporting.selection import all_keys, groups, means_table, places_on
-from raysweep.reporting.words import counted, plain, setting, settings, with_error
+from raysweep.reporting.selection import better_turn, means_table, places_on
+from raysweep.reporting.words import plain, setting, with_error
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
 
@@ -19,47 +17,29 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def curves_section(
-    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str, design: Design = NOTHING_DECLARED
-) -> Section:
+def curves_section(asked: Question) -> Section:
     """Figures and tables of one `curves` entry."""
-    x, metrics = options["x"], metrics_of(options)
-    keys = all_keys(frame, workload, x, list(options.get("by", [])), design)
-    series_key, panel_keys = keys[:1], keys[1:]
+    x, metrics, workload, frame = asked.x, metrics_of(asked.options), asked.workload, asked.rows
+    keys = asked.keys(x)
+    places, at, categories = places_on(frame, x, workload, asked.design)
+    parts = by_panel(places, keys)
     drawings, tables = [], {}
-    every_row, at, categories = places_on(frame, x, workload, design)
     found: list[str] = []
     notes: list[str] = []
     for metric in metrics:
-        panels = []
-        every = list(groups(every_row, panel_keys))
-        for index in picked(len(every), 9):
-            values, rows = every[index]
-            lines = []
-            slices = list(groups(rows, series_key))
-            for k in picked(len(slices), 8):
-                label, part = slices[k]
-                one = one_series(
-                    part, at, metric, workload, label[0] if label else "", settings(series_key, label, workload)
-                )
-                if one is not None:
-                    lines.append(one)
-            if lines:
-                panels.append((settings(panel_keys, values, workload), lines))
-        table = means_table(frame, [*keys, x], metric, workload)
-        tables[f"{name}_{metric}"] = table
+        name = f"{asked.name}_{metric}"
+        tables[name] = means_table(frame, [*keys, x], metric, workload)
+        panels = series_panels(parts, keys[:1], keys[1:], at, metric, workload)
         if panels:
-            drawn = [one for _, lines in panels for one in lines]
             caption = f"{metric} against {plain(x)}: mean over ok draws ± one standard error between draws"
-            if any(len(one.theory) for one in drawn):
+            if with_theory(panels):
                 caption += f"; {'dashes' if categories else 'lines'}: closed form"
-            if any(one.base for one in drawn):
+            if any(line.base for _, lines in panels for line in lines):
                 caption += f"; {'long dashes' if categories else 'dashed'}: base model"
             figure = curves_figure(panels, x, metric, workload, categories)
-            drawings.append(Drawing(f"{name}_{metric}", f"{caption}.", figure))
-        best, left_out = extreme(table, [*keys, x], metric, workload)
-        if best:
-            found.append(best)
+            drawings.append(Drawing(name, f"{caption}.", figure))
+        best, left_out = extreme(tables[name], [*keys, x], metric, workload)
+        found += [best] if best else []
         if left_out:
             notes.append(
                 f"{counted(left_out, 'cell')} of {metric} have draws without a variance: their means mean nothing, the "
@@ -77,16 +57,16 @@ def curves_section(
 def extreme(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload) -> tuple[str, int]:
     """Where the mean is best (largest, for a metric without a direction), in words, and how many cells were left out
     because their draws have no variance."""
-    direction = next(m.direction for m in workload.metrics if m.name == metric)
     if not len(table) or not table["mean"].notna().any():
         return "", 0
     heavy = table["no_variance"].to_numpy(bool)
     usable = table[~heavy & table["mean"].notna()]
     if not len(usable):
         return f"{metric}: no cell whose draws have a variance", int(heavy.sum())
-    best = usable.loc[usable["mean"].idxmin() if direction == "minimize" else usable["mean"].idxmax()]
+    smallest = better_turn(metric, workload, otherwise="max") == "min"
+    best = usable.loc[usable["mean"].idxmin() if smallest else usable["mean"].idxmax()]
     where = ", ".join(setting(key, best[key], workload) for key in keys)
     tied = int((usable["mean"] == best["mean"]).sum()) - 1
     more = f" and {counted(tied, 'more cell')}" if tied else ""
-    word = "smallest" if direction == "minimize" else "largest"
-    return f"{metric} is {word}, {with_error(best['mean'], best['standard_error'])}, at {where}{more}", int(heavy.sum())
+    value = with_error(best["mean"], best["standard_error"])
+    return f"{metric} is {'smallest' if smallest else 'largest'}, {value}, at {where}{more}", int(heavy.sum())

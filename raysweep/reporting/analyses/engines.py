@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.design import NOTHING_DECLARED, Design
+from raysweep.phrases import counted
+from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.figures.engines import engines_figure
 from raysweep.reporting.selection import parameters_of
-from raysweep.reporting.words import counted, number, plain, settings, with_error
+from raysweep.reporting.words import number, plain, settings, with_error
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
 
@@ -27,9 +27,9 @@ FLAT = 0.1  # a difference whose power of x is smaller does not come from the st
 class Trend:
     """How one engine's difference to the reference runs over x.
 
-    kind: equal (to rounding), constant, order (falls as a power of x), or single (no draw has it at two x). order ±
-    error: the power, found in each draw, its mean over draws and standard error. smallest: the median difference at the
-    smallest x; size: the largest median.
+    kind: equal (to rounding), constant, order (falls as a power of x), or single (no draw has it at two x).
+    order, error: the power, found in each draw: its mean over draws and standard error.
+    smallest: the median difference at the smallest x; size: the largest median.
     """
 
     engine: str
@@ -42,103 +42,101 @@ class Trend:
     size: float
 
 
-def engines_section(
-    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str, design: Design = NOTHING_DECLARED
-) -> Section:
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """Engines beside a reference.
+
+    rows: those that are ok, with the engine in the column `engine`.
+    x: the axis of the step; by: what keeps groups of rows apart.
+    start: the parameter for the size of the initialization; empty where there is none, or it is 0 in every row.
+    reference_from_zero: whether the reference is the limit of a start at 0.
+    """
+
+    rows: pd.DataFrame
+    workload: Workload
+    reference: str
+    x: str
+    by: list[str]
+    metrics: list[str]
+    start: str
+    reference_from_zero: bool
+
+    def others(self, frame: pd.DataFrame) -> list[str]:
+        """The parameters in the frame but the engine and x."""
+        return [name for name in parameters_of(frame, self.workload) if name not in ("engine", self.x)]
+
+    def shared(self, name: str) -> bool:
+        """Whether the reference has some value of a parameter in common with the others."""
+        known = self.rows["engine"] == self.reference
+        return not set(self.rows.loc[known, name]).isdisjoint(self.rows.loc[~known, name])
+
+
+def engines_section(asked: Question) -> Section:
     """Figures and tables of one `engines` entry; by default every metric with a closed form, or else
     every metric."""
-    assert workload.engines is not None  # checked with the space
-    frame = frame.rename(columns={workload.engines.parameter: "engine"})
-    reference, by = options.get("reference", workload.engines.reference), list(options.get("by") or [])
-    x = options.get("x", workload.searched("optimum"))
-    used = (*by, x, workload.engines.parameter)
-    by += [name for name in design.between() if name not in used and frame[name].nunique() > 1]
-    named = [m.name for m in workload.metrics]
-    metrics = metrics_of(options) or [name for name in named if f"{name}_theory" in frame.columns] or named
-    good = frame[frame["status"] == "ok"]
-    pairs = paired(good, reference, x, metrics, by, workload)
+    matched = matched_by(asked)
+    reference, x, by = matched.reference, matched.x, matched.by
+    pairs = paired(matched)
     if not len(pairs):
         return Section("Engines on the same draws", f"no ok rows to pair with engine {reference}")
     pairs, thin = thinned(pairs.assign(size=pairs["difference"].abs()), x, by)
-    table = (
-        pairs.groupby(["engine", *by, x, "metric"], sort=True)["size"]
-        .agg(
-            median="median",
-            quarter=lambda d: d.quantile(0.25),
-            three_quarters=lambda d: d.quantile(0.75),
-            largest="max",
-            rows="count",
-        )
-        .reset_index()
-    )
-    trends = []
-    for (engine, *group, metric), part in pairs.groupby(["engine", *by, "metric"], sort=True):
-        trends.append(trend(part, x, engine, tuple(group), metric, float(good[metric].abs().median())))
-    mixed = [
-        key
-        for key in parameters_of(pairs, workload)
-        if key not in ("engine", x, *by) and pairs[key].nunique(dropna=False) > 1
+    sizes = pairs.groupby(["engine", *by, x, "metric"], sort=True)["size"]
+    quartiles = {"quarter": lambda d: d.quantile(0.25), "three_quarters": lambda d: d.quantile(0.75)}
+    table = sizes.agg(median="median", **quartiles, largest="max", rows="count").reset_index()
+    trends = [
+        trend(part, x, engine, tuple(group), metric, float(matched.rows[metric].abs().median()))
+        for (engine, *group, metric), part in pairs.groupby(["engine", *by, "metric"], sort=True)
     ]
+    caption = (
+        f"|difference to engine {reference}| on the same draws against {plain(x)}: median over rows, bars from the "
+        "lower to the upper quartile. The grey line has slope 1. Engines equal to rounding are not drawn."
+    )
+    figure = engines_figure(table, trends, by, x, reference, matched.metrics, asked.workload)
     return Section(
         f"Engines against {reference} on the same draws",
-        headline(trends, reference, x, start_of(good, workload) if reference in workload.engines.from_zero else ""),
-        paragraphs(good, trends, (len(pairs), thin), x, reference, mixed, workload)
-        + unmatched(good, reference, x, workload),
-        [
-            Drawing(
-                name,
-                f"|difference to engine {reference}| on the same draws against {plain(x)}: median over rows, bars from "
-                f"the lower to the upper quartile. The grey line has slope 1. Engines equal to rounding are not drawn.",
-                engines_figure(table, trends, by, x, reference, metrics, workload),
-            )
-        ],
-        [shown_row(one, by, x, workload, pairs) for one in trends],
-        {f"{name}_differences": table},
+        f"difference to {reference}, " + "; ".join(metric_words(trends, matched)),
+        paragraphs(matched, trends, pairs, thin),
+        [Drawing(asked.name, caption, figure)],
+        [shown_row(one, matched, pairs) for one in trends],
+        {f"{asked.name}_differences": table},
     )
 
 
-def paired(
-    good: pd.DataFrame, reference: str, x: str, metrics: list[str], by: list[str], workload: Workload
-) -> pd.DataFrame:
+def matched_by(asked: Question) -> Matched:
+    """What the entry, and where it does not say the workload, wants compared with what."""
+    options, workload, engines = asked.options, asked.workload, asked.workload.engines
+    assert engines is not None  # checked with the space
+    reference = options.get("reference", engines.reference)
+    x, by = options.get("x", workload.searched("optimum")), asked.by
+    used = (*by, x, engines.parameter)
+    by += [name for name in asked.design.between() if name not in used and asked.rows[name].nunique() > 1]
+    named = [metric.name for metric in workload.metrics]
+    metrics = metrics_of(options) or [name for name in named if f"{name}_theory" in asked.rows.columns] or named
+    rows = asked.rows[asked.rows["status"] == "ok"].rename(columns={engines.parameter: "engine"})
+    start = engines.start if engines.start in rows.columns and bool((rows[engines.start] > 0).any()) else ""
+    return Matched(rows, workload, reference, x, by, metrics, start, reference in engines.from_zero)
+
+
+def paired(matched: Matched) -> pd.DataFrame:
     """One row per (row, metric) with its difference to the reference on the same seed and parameters.
 
     Parameters of which the reference knows no value in common with the others (a budget of steps, say) are not matched.
     """
     import pandas as pd
 
-    is_reference = good["engine"] == reference
-    known, others = good[is_reference], good[~is_reference]
+    rows = matched.rows
+    is_reference = rows["engine"] == matched.reference
+    known, others = rows[is_reference], rows[~is_reference]
     keys = ["seed"]
-    for key in parameters_of(good, workload):
-        if key not in ("engine", x) and good[key].nunique(dropna=False) > 1 and set(known[key]) & set(others[key]):
-            keys.append(key)
+    keys += [key for key in matched.others(rows) if rows[key].nunique(dropna=False) > 1 and matched.shared(key)]
+    wanted = list(dict.fromkeys([*keys, *matched.by, "engine", matched.x]))
     pieces = []
-    for metric in metrics:
+    for metric in matched.metrics:
         right = known.groupby(keys, as_index=False)[metric].mean().rename(columns={metric: "reference"})
-        columns = list(dict.fromkeys([*keys, *by, "engine", x, metric]))
-        both = others[columns].merge(right, on=keys, how="inner")
+        both = others[list(dict.fromkeys([*wanted, metric]))].merge(right, on=keys, how="inner")
         both = both.assign(metric=metric, difference=both[metric] - both["reference"]).dropna(subset=["difference"])
-        pieces.append(both[list(dict.fromkeys([*keys, *by, "engine", x, "metric", "difference"]))])
+        pieces.append(both[[*wanted, "metric", "difference"]])
     return pd.concat(pieces, ignore_index=True) if pieces else pd.DataFrame()
-
-
-def unmatched(good: pd.DataFrame, reference: str, x: str, workload: Workload) -> list[str]:
-    """A paragraph on the parameters in which the reference has no value in common with the others; none, no
-    paragraph."""
-    known, others = good[good["engine"] == reference], good[good["engine"] != reference]
-    names = [
-        plain(key)
-        for key in parameters_of(good, workload)
-        if key not in ("engine", x) and not set(known[key]) & set(others[key])
-    ]
-    said = f"{reference} has no row at the others' values of {', '.join(names)}: pairs differ in that too."
-    return [said] if names else []
-
-
-def start_of(good: pd.DataFrame, workload: Workload) -> str:
-    """The parameter for the size of the initialization; empty where there is none, or it is 0 in every row."""
-    start = workload.engines.start if workload.engines else ""
-    return start if start in good.columns and bool((good[start] > 0).any()) else ""
 
 
 def trend(part: pd.DataFrame, x: str, engine: str, group: tuple[Any, ...], metric: str, scale: float) -> Trend:
@@ -179,9 +177,9 @@ def log_slope(x: np.ndarray, y: np.ndarray) -> float:
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
-def headline(trends: list[Trend], reference: str, x: str, start: str) -> str:
-    """How every engine comes to the reference, in one line. start: the parameter for the size of the initialization,
-    where engines differ by it."""
+def metric_words(trends: Sequence[Trend], matched: Matched) -> list[str]:
+    """For each metric, how every engine comes to the reference."""
+    start = f" (start at {matched.start})" if matched.start and matched.reference_from_zero else ""
     said = []
     for metric in dict.fromkeys(one.metric for one in trends):
         of_metric = [one for one in trends if one.metric == metric]
@@ -189,72 +187,63 @@ def headline(trends: list[Trend], reference: str, x: str, start: str) -> str:
         for engine in dict.fromkeys(one.engine for one in of_metric):
             mine = [one for one in of_metric if one.engine == engine]
             orders = sorted({f"{one.order:.2f}" for one in mine if one.kind == "order"})
-            largest = f"{max(one.size for one in mine):.1g}"
+            kinds, largest = {one.kind for one in mine}, f"{max(one.size for one in mine):.1g}"
             if orders:
                 span = orders[0] if len(orders) == 1 else f"{orders[0]} to {orders[-1]}"
-                text = f"of order {span} as {plain(x)} → 0"
-            elif all(one.kind == "equal" for one in mine):
+                text = f"of order {span} as {plain(matched.x)} → 0"
+            elif kinds == {"equal"}:
                 text = f"equal to {largest}"
-            elif all(one.kind in ("constant", "equal") for one in mine):
-                text = f"a constant {largest} off" + (f" (start at {start})" if start else "")
+            elif kinds <= {"constant", "equal"}:
+                text = f"a constant {largest} off{start}"
             else:
                 text = f"within {largest}"
             words.setdefault(text, []).append(engine)
         said.append(f"{metric}: " + ", ".join(f"{' and '.join(names)} {text}" for text, names in words.items()))
-    return f"difference to {reference}, " + "; ".join(said)
+    return said
 
 
-def paragraphs(
-    good: pd.DataFrame,
-    trends: list[Trend],
-    counts: tuple[int, int],
-    x: str,
-    reference: str,
-    mixed: list[str],
-    workload: Workload,
-) -> list[str]:
-    """What was compared, and what a constant difference is."""
-    text = [
-        f"{counted(counts[0], 'pair')}: rows of one seed and equal parameters, so the difference carries no "
-        f"noise between draws. Only rows that are ok enter. The order is the slope of log |difference| over log "
-        f"{plain(x)} in each draw, mean over draws ± one standard error."
-    ]
-    if counts[1]:
-        text[0] += f" {counted(counts[1], 'pair')} at a {plain(x)} where fewer than half of the draws are ok left out."
-    constant = [one for one in trends if one.kind == "constant"]
+def paragraphs(matched: Matched, trends: Sequence[Trend], pairs: pd.DataFrame, thin: int) -> list[str]:
+    """What was compared, and what a constant difference is. thin: how many pairs were left out."""
+    x, reference, start = plain(matched.x), matched.reference, matched.start
+    how = (
+        f"{counted(len(pairs), 'pair')}: rows of one seed and equal parameters, so the difference carries no noise "
+        f"between draws. Only rows that are ok enter. The order is the slope of log |difference| over log {x} in each "
+        "draw, mean over draws ± one standard error."
+    )
+    if thin:
+        how += f" {counted(thin, 'pair')} at a {x} where fewer than half of the draws are ok left out."
+    text = [how]
+    constant = ", ".join(dict.fromkeys(f"{one.metric} of {one.engine}" for one in trends if one.kind == "constant"))
     if constant:
-        listed = ", ".join(dict.fromkeys(f"{one.metric} of {one.engine}" for one in constant))
-        reason = f"the engines differ in something else than {plain(x)}"
-        if start := start_of(good, workload):
-            scales = ", ".join(number(value) for value in sorted(good[start].unique()))
+        reason = f"the engines differ in something else than {x}"
+        if start:
+            scales = ", ".join(number(value) for value in sorted(matched.rows[start].unique()))
             reason += (
                 f": training starts at {start} {scales}, while {reference} is the limit of {start} → 0"
-                if workload.engines and reference in workload.engines.from_zero
+                if matched.reference_from_zero
                 else f" (they start at {start} {scales})"
             )
-        text.append(f"The same at every {plain(x)}, so no error of the step: {listed}. There {reason}.")
-    if mixed:
-        text.append(
-            f"Rows of different {', '.join(map(plain, mixed))} are pooled in each median; name them under `by` to keep "
-            f"them apart."
-        )
+        text.append(f"The same at every {x}, so no error of the step: {constant}. There {reason}.")
+    varying = (name for name in matched.others(pairs) if pairs[name].nunique(dropna=False) > 1)
+    if mixed := ", ".join(plain(name) for name in varying if name not in matched.by):
+        text.append(f"Rows of different {mixed} are pooled in each median; name them under `by` to keep them apart.")
+    if apart := ", ".join(plain(name) for name in matched.others(matched.rows) if not matched.shared(name)):
+        text.append(f"{reference} has no row at the others' values of {apart}: pairs differ in that too.")
     return text
 
 
-def shown_row(one: Trend, by: list[str], x: str, workload: Workload, pairs: pd.DataFrame) -> dict[str, str]:
+def shown_row(one: Trend, matched: Matched, pairs: pd.DataFrame) -> dict[str, str]:
     """One line of the figure as ready text."""
     mine = (pairs["engine"] == one.engine) & (pairs["metric"] == one.metric)
-    for key, value in zip(by, one.group, strict=True):
+    for key, value in zip(matched.by, one.group, strict=True):
         mine &= pairs[key] == value
     words = {"equal": "equal to rounding", "constant": "constant", "single": "–"}
-    order = words.get(one.kind) or with_error(one.order, one.error)
-    group = {"of": settings(by, one.group, workload)} if by else {}
     return {
         "engine": one.engine,
-        **group,
+        **({"of": settings(matched.by, one.group, matched.workload)} if matched.by else {}),
         "metric": one.metric,
-        f"order in {plain(x)}": order,
-        f"smallest {plain(x)}": number(pairs.loc[mine, x].min()),
+        f"order in {plain(matched.x)}": words.get(one.kind) or with_error(one.order, one.error),
+        f"smallest {plain(matched.x)}": number(pairs.loc[mine, matched.x].min()),
         "median |difference| there": number(one.smallest, 2),
         "largest |difference|": number(pairs.loc[mine, "size"].max(), 2),
         "pairs": f"{int(mine.sum()):,}",

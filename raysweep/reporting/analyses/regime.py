@@ -2,115 +2,299 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.regime import Regime, fit_regime
-from raysweep.reporting.analyses.regime_words import headline, numbers, paragraphs, shown_row
-from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.design import NOTHING_DECLARED, Design
+from raysweep.fits.at_best_lr import change_word
+from raysweep.fits.extremum import Extremum
+from raysweep.fits.regime import FLAT, QUICK, Regime, Verdict, case_of, fit_regime
+from raysweep.fits.result import Status
+from raysweep.fits.sample_size import draws_to_halve
+from raysweep.phrases import counted
+from raysweep.reporting.analyses.places import joined, movement, movement_words
+from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.series import base_means, base_metric, laid_out
 from raysweep.reporting.figures.regime import Setting, rates_figure, tuned_figure
-from raysweep.reporting.figures.series import base_means, base_metric
-from raysweep.reporting.figures.style import picked
-from raysweep.reporting.selection import all_keys, better_turn, cell_means, groups, is_exact, with_choice
-from raysweep.reporting.words import plain, settings
+from raysweep.reporting.selection import all_keys, better_turn, cell_means, groups, is_exact, spread, with_choice
+from raysweep.reporting.words import interval, number, plain, unit_of
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_RATES = 7  # fixed rates that a figure shows
 
-def regime_section(
-    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str, design: Design = NOTHING_DECLARED
-) -> Section:
+LOSSES: dict[str, str] = {  # what each case of O §3.4.2 is known by
+    Verdict.QUICKLY: "both losses improve",
+    Verdict.SLOWLY: "the in-domain loss improves, the pretraining loss degrades",
+    Verdict.CONSTANT: "both losses degrade in the end",
+    Verdict.NO_CASE: "the in-domain loss degrades, the pretraining loss improves",
+    Verdict.UNDETERMINED: "one of the losses shows neither",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Regimes:
+    """The regimes of all settings.
+
+    answers: (values of the keys, regime) of each setting.
+    beside: the other metrics at the rate that is best for the one that is asked about.
+    pretraining: which of them is the pretraining loss; empty if none is known to be.
+    """
+
+    asked: Question
+    keys: list[str]
+    lr: str
+    length: str
+    beside: list[str]
+    pretraining: str
+    answers: list[tuple[tuple[Any, ...], Regime]]
+
+    @property
+    def all(self) -> list[Regime]:
+        """The regimes alone."""
+        return [one for _, one in self.answers]
+
+    def case(self, one: Regime) -> str:
+        """O's case by the losses; empty where no metric is known to be the pretraining loss."""
+        if not self.pretraining:
+            return ""
+        return case_of(one.at_best_lr.over_length, one.beside[self.pretraining].over_length)
+
+    def changes(self, one: Regime) -> dict[str, Extremum]:
+        """How each metric at the best rate runs over the length, the one that is asked about first."""
+        changes = {name: one.beside[name].over_length for name in self.beside}
+        return {self.asked.metric: one.at_best_lr.over_length, **changes}
+
+    @cached_property
+    def slopes(self) -> pd.DataFrame:
+        """The slopes as places that may move with the other axes."""
+        import pandas as pd
+
+        rows = [
+            {
+                **dict(zip(self.keys, values, strict=True)),
+                "status": Status.LOCATED if np.isfinite(one.slope) else Status.UNDETERMINED,
+                "low": one.low,
+                "high": one.high,
+            }
+            for values, one in self.answers
+        ]
+        return pd.DataFrame(rows)
+
+
+def regime_section(asked: Question) -> Section:
     """Fits, figures and tables of one `regime` entry."""
     import pandas as pd
 
-    lr, length, metric = options["lr"], options["length"], options["metric"]
-    level = float(options.get("level", 0.95))
-    beside = [other for other in metrics_of(options) if other != metric]
+    lr, length, metric, workload = asked.options["lr"], asked.options["length"], asked.metric, asked.workload
+    beside = [other for other in metrics_of(asked.options) if other != metric]
     # what is left of a loss that the base model has, too, is what fine-tuning does to pretraining
     pretraining = next((other for other in beside if base_metric(other, workload)), "")
-    keys = [key for key in all_keys(frame, workload, lr, [length, *options.get("by", [])], design) if key != length]
-    frame = with_choice(frame, lr, keys)
-    answers: list[tuple[tuple[Any, ...], Regime]] = []
-    parts: dict[tuple[Any, ...], list[Setting]] = {}
-    for values, rows in groups(frame, keys):
-        exact = is_exact(rows, metric)
-        regime = fit_regime(
-            rows,
-            lr,
-            length,
-            metric,
-            "seed",
-            level,
-            turn=better_turn(metric, workload),
-            exact=exact,
-            beside={other: better_turn(other, workload) for other in beside},
-        )
-        answers.append((values, regime))
+    keys = [key for key in all_keys(asked.rows, workload, lr, [length, *asked.by], asked.design) if key != length]
+    parts = list(groups(with_choice(asked.rows, lr, keys), keys))
+    answers = []
+    for values, rows in parts:
+        turns = {each: better_turn(each, workload) for each in [metric, *beside]}
+        turn, exact = turns.pop(metric), is_exact(rows, metric)
+        fit = fit_regime(rows, lr, length, metric, "seed", asked.level, turn=turn, exact=exact, beside=turns)
+        answers.append((values, fit))
+    found = Regimes(asked, keys, lr, length, beside, pretraining, answers)
+
+    def line(key: Any, label: str, part: tuple[pd.DataFrame, Regime]) -> Setting:
+        rows, regime = part
         fixed = {each: fixed_rates(rows, lr, length, each, workload) for each in [metric, *beside]}
         base = {each: base_means(rows, length, each, workload) for each in [metric, *beside]}
-        label = settings(keys[:1], values[:1], workload)
-        parts.setdefault(tuple(values[1:]), []).append(Setting(values[0] if values else "", label, regime, fixed, base))
-    whole = pd.DataFrame(
-        [{**dict(zip(keys, values, strict=True)), **numbers(one, pretraining)} for values, one in answers]
-    )
+        return Setting(key, label, regime, fixed, base)
 
-    shown = [
-        (settings(keys[1:], rest, workload), [lines[k] for k in picked(len(lines), 8)]) for rest, lines in parts.items()
-    ]
-    shown = [shown[k] for k in picked(len(shown), 9)]
-    drawings = [
-        Drawing(
-            f"{name}_rates",
-            f"Best {plain(lr)} for {plain(metric)} against {plain(length)} (as O Fig. 34), with {100 * level:g} % "
-            "intervals; dashed: power law, fitted where every length has an optimum. Triangles: the optimum lies "
-            "beyond the rate shown.",
-            rates_figure(shown, lr, length, workload, level),
-        )
-    ]
+    lines = [(values, (rows, one)) for (values, rows), (_, one) in zip(parts, answers, strict=True)]
+    shown = laid_out(lines, keys[:1], keys[1:], line, workload)
+    rates = (
+        f"Best {plain(lr)} for {plain(metric)} against {plain(length)} (as O Fig. 34), with {asked.percent} intervals; "
+        "dashed: power law, fitted where every length has an optimum. Triangles: the optimum lies beyond the rate "
+        "shown."
+    )
+    drawings = [Drawing(f"{asked.name}_rates", rates, rates_figure(shown, lr, length, workload, asked.level))]
     for each in [metric, *beside]:
-        drawings.append(
-            Drawing(
-                f"{name}_{each}",
-                f"{plain(each).capitalize()} at the {plain(lr)} that is best for {plain(metric)}, against "
-                f"{plain(length)} (as O Fig. 6), with {100 * level:g} % intervals between draws"
-                + ("; dashed: the base model." if base_metric(each, workload) else "."),
-                tuned_figure(shown, each, length, workload),
-            )
+        caption = (
+            f"{plain(each).capitalize()} at the {plain(lr)} that is best for {plain(metric)}, against {plain(length)} "
+            f"(as O Fig. 6), with {asked.percent} intervals between draws"
+            f"{'; dashed: the base model.' if base_metric(each, workload) else '.'}"
         )
-    tuned = pd.concat(
-        [one.at_best_lr.table.assign(metric=metric, **dict(zip(keys, values, strict=True))) for values, one in answers]
-        + [
-            at.table.assign(metric=other, **dict(zip(keys, values, strict=True)))
-            for values, one in answers
-            for other, at in one.beside.items()
-        ],
-        ignore_index=True,
-    )
-    rates = pd.concat(
-        [one.optimum.table.assign(**dict(zip(keys, values, strict=True))) for values, one in answers], ignore_index=True
-    )
+        drawings.append(Drawing(f"{asked.name}_{each}", caption, tuned_figure(shown, each, length, workload)))
+    tuned = [(values, one.at_best_lr.table.assign(metric=metric)) for values, one in answers]
+    tuned += [(values, at.table.assign(metric=other)) for values, one in answers for other, at in one.beside.items()]
     return Section(
         title=f"Regime: how the best {plain(lr)} moves with {plain(length)}",
-        headline=headline(answers, keys, lr, length, metric, beside, pretraining, workload),
-        paragraphs=paragraphs(answers, keys, lr, length, metric, pretraining, level, workload),
+        headline=of_one(found, answers[0][1]) if len(answers) == 1 else of_several(found),
+        paragraphs=paragraphs(found),
         drawings=drawings,
-        shown=[shown_row(values, one, keys, length, metric, pretraining) for values, one in answers],
-        tables={f"{name}_slopes": whole, f"{name}_rates": rates, f"{name}_tuned": tuned},
+        shown=[shown_row(found, values, one) for values, one in answers],
+        tables={
+            f"{asked.name}_slopes": pd.DataFrame([numbers(found, values, one) for values, one in answers]),
+            f"{asked.name}_rates": joined(((values, one.optimum.table) for values, one in answers), keys),
+            f"{asked.name}_tuned": joined(tuned, keys),
+        },
     )
 
 
 def fixed_rates(rows: pd.DataFrame, lr: str, length: str, metric: str, workload: Workload) -> list[tuple[float, Any]]:
-    """The metric over length at up to seven of the rates."""
-    every = np.sort(rows[lr].unique().astype(float))
-    out = []
-    for k in picked(len(every), 7):
-        means = cell_means(rows[rows[lr] == every[k]], length, metric, workload)
-        if len(means.x):
-            out.append((float(every[k]), means))
-    return out
+    """The metric over length at some of the rates."""
+    rates = spread(sorted(map(float, rows[lr].unique())), MOST_RATES)
+    curves = [(rate, cell_means(rows[rows[lr] == rate], length, metric, workload)) for rate in rates]
+    return [(rate, means) for rate, means in curves if len(means.x)]
+
+
+def numbers(found: Regimes, values: tuple[Any, ...], one: Regime) -> dict[str, Any]:
+    """One setting as a row of the table."""
+    change = one.at_best_lr.over_length
+    return {
+        **dict(zip(found.keys, values, strict=True)),
+        "verdict": one.verdict,
+        "paper_case": found.case(one),
+        "slope": one.slope,
+        "low": one.low,
+        "high": one.high,
+        "lengths_located": one.located,
+        "lengths_bounded": one.bounded,
+        "lengths_left_out": one.left_out,
+        "draws": one.draws,
+        "tuned": change_word(change),
+        "tuned_turn": change.estimate,
+        "tuned_turn_low": change.low,
+        "tuned_turn_high": change.high,
+        **{f"{name}_tuned": change_word(other.over_length) for name, other in one.beside.items()},
+        "note": one.note,
+    }
+
+
+def slope_words(one: Regime) -> str:
+    """The slope with its interval; one-sided where censored lengths leave a side open."""
+    if np.isfinite(one.low) and np.isfinite(one.high) and not np.isfinite(one.slope):
+        return f"between {number(one.low, 2)} and {number(one.high, 2)}"
+    return interval(one.slope, one.low, one.high)
+
+
+def of_one(found: Regimes, one: Regime) -> str:
+    """What was found in a single setting, how sure."""
+    text = f"best {plain(found.lr)} against {plain(found.length)}: {one.verdict}"
+    text += f" ({one.note})" if one.note else ""
+    known = slope_words(one)
+    text += f", log-log slope {known} ({100 * one.level:g} %)" if known != "–" else ""
+    if case := found.case(one):
+        text += f"; O §3.4.2's case by the losses at that rate: {case} ({LOSSES[case]})"
+    changes = (
+        f"{plain(name)} {tuned_words(change, found.length, found.asked.workload)}"
+        for name, change in found.changes(one).items()
+    )
+    return f"{text}; tuned, {', '.join(changes)}"
+
+
+def of_several(found: Regimes) -> str:
+    """How many settings are of which regime, and what happens to each metric at the best rate."""
+    words = Counter(one.verdict for one in found.all)
+    undetermined = words[Verdict.UNDETERMINED]
+    text = f"best {plain(found.lr)} against {plain(found.length)}: "
+    text += ", ".join(f"{word} in {words[word]}" for word in Verdict if word in words)
+    decreasing = sum(one.verdict == Verdict.UNDETERMINED and one.high < 0 for one in found.all)
+    if decreasing:
+        text += f" ({'all' if decreasing == undetermined else decreasing} of these decreasing)"
+    text += f" of {counted(len(found.all), 'setting')}"
+    notes = [one.note for one in found.all if one.note]
+    if notes and undetermined == len(found.all):
+        text += f" ({max(set(notes), key=notes.count)})"
+    slopes = [one.slope for one in found.all if np.isfinite(one.slope)]
+    if len(slopes) == 1:
+        text += f" (log-log slope {number(slopes[0], 2)})"
+    elif slopes:
+        text += f" (log-log slopes {number(min(slopes), 2)} to {number(max(slopes), 2)})"
+    if moved := movement_words(found.slopes, found.keys):
+        text += f"; the slope {moved}"
+    cases = Counter(case for one in found.all if (case := found.case(one)))
+    if cases:
+        text += "; O §3.4.2's case by the losses at that rate: "
+        text += ", ".join(f"{case} in {cases[case]}" for case in LOSSES if case in cases)
+    for name in [found.asked.metric, *found.beside]:
+        changes = [found.changes(one)[name] for one in found.all]
+        counts = Counter(change_word(change) for change in changes).most_common()
+        text += f"; tuned, {plain(name)} " + ", ".join(f"{word} in {count}" for word, count in counts)
+        turns = [change.estimate for change in changes if change.status == Status.LOCATED]
+        if turns:
+            text += f" (turning at {plain(found.length)} {number(min(turns), 3)} to {number(max(turns), 3)})"
+    return text
+
+
+def tuned_words(change: Extremum, length: str, workload: Workload) -> str:
+    """What happens to a metric at the tuned rate, and where it turns."""
+    if change.status == Status.LOCATED:
+        place = interval(change.estimate, change.low, change.high)
+        return f"improves up to {plain(length)} {place}{unit_of(length, workload)}, then degrades"
+    return "shows no clear change" if change.status == Status.UNDETERMINED else change_word(change)
+
+
+def paragraphs(found: Regimes) -> list[str]:
+    """The rule, the method, and what is missing."""
+    lr, length, percent = plain(found.lr), plain(found.length), found.asked.percent
+    draws = max(one.draws for one in found.all)
+    text = movement(found.slopes, found.keys, "slope")
+    text.append(
+        f"Rule: the {percent} interval of the slope of log {lr} over log {length} must lie within ±{FLAT:g} "
+        f"(constant), above 0 (increasing), at or below {QUICK:g} (quickly decreasing), or between {QUICK:g} and 0 "
+        "(slowly decreasing); else it is undetermined. These bounds are this project's own, the paper has none: "
+        f"{QUICK:g} is where the damage of a move stays the same if curvature grows in proportion to length and the "
+        "move in proportion to the rate."
+    )
+    case = (
+        "O §3.4.2 tells its cases apart by the losses at the tuned rate: quickly decreasing where both improve with "
+        "length, slowly decreasing where the in-domain loss improves and the pretraining loss degrades in the end, "
+        "constant where both degrade in the end. "
+    )
+    if found.pretraining:
+        case += (
+            f"Here {plain(found.asked.metric)} is the in-domain loss and {plain(found.pretraining)} the pretraining "
+            "loss. A loss degrades in the end if it clearly rises after its lowest point; it improves if no such rise "
+            "was shown and it clearly falls, from the middle length to the greatest, too. Where a loss shows neither, "
+            "the case is undetermined."
+        )
+    else:
+        case += "No pretraining loss after fine-tuning is among the metrics here, so no case is named."
+    method = (
+        "The slope is least squares with equal weights over the lengths; its interval has the draw as the unit "
+        f"(jackknife over {counted(draws, 'draw')}, Student's t) and holds for every interpolation used. Lengths whose "
+        "optimum is censored enter with their bound, and leave that side of the interval as wide as the bound does."
+    )
+    if draws > 1 and any(np.isfinite([one.low, one.high]).all() for one in found.all):
+        needed = draws_to_halve(draws, found.asked.level)
+        method += f" Half the width takes about {needed} draws, or lengths over a wider range."
+    text += [case, method]
+    bounded, left_out = sum(one.bounded for one in found.all), sum(one.left_out for one in found.all)
+    total = sum(one.located for one in found.all) + bounded + left_out
+    if bounded or left_out:
+        text.append(
+            f"Of {counted(total, 'length')} in all settings {bounded} have a bound only, and {left_out} do not count "
+            "(optimum undetermined, or length 0 or ∞)."
+        )
+    notes = Counter(one.note for one in found.all if one.note)
+    if notes and len(found.all) > 1:
+        text.append("Undetermined: " + "; ".join(f"{note} (in {count})" for note, count in notes.items()) + ".")
+    return text
+
+
+def shown_row(found: Regimes, values: tuple[Any, ...], one: Regime) -> dict[str, str]:
+    """One setting as ready text."""
+    change = one.at_best_lr.over_length
+    return {
+        **{plain(key): number(value) for key, value in zip(found.keys, values, strict=True)},
+        "regime by the slope": one.verdict,
+        **({"case by the losses (O §3.4.2)": found.case(one)} if found.pretraining else {}),
+        "slope [interval]": slope_words(one),
+        "lengths (located + bounds)": f"{one.located} + {one.bounded}",
+        f"{plain(found.asked.metric)}, tuned": change_word(change),
+        f"turning at {plain(found.length)}": interval(change.estimate, change.low, change.high),
+        **{f"{plain(name)}, tuned": change_word(other.over_length) for name, other in one.beside.items()},
+    }

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.fits.statistics import t_quantile
-from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.design import NOTHING_DECLARED, Design
+from raysweep.phrases import counted
+from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.figures.relation import Cloud, relation_figure
 from raysweep.reporting.selection import groups, heavy_rows, means_table, parameters_of
-from raysweep.reporting.words import counted, settings
+from raysweep.reporting.words import settings
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -27,25 +26,23 @@ STRONG, WEAK = 0.9, 0.5  # |rank correlation| from which x predicts y, and below
 class Rank:
     """Spearman's rank correlation over cells, found in each draw: mean over draws with its interval.
 
-    cells: the most that a draw has. why: what is missing if there is no number.
+    cells: the most that a draw has. note: what is missing if there is no number.
     """
 
-    mean: float
+    rank_correlation: float
     low: float
     high: float
     draws: int
     cells: int
-    why: str = ""
+    note: str = ""
 
 
-def relation_section(
-    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str, design: Design = NOTHING_DECLARED
-) -> Section:
+def relation_section(asked: Question) -> Section:
     """Figure and tables of one `relation` entry."""
     import pandas as pd
 
-    x, y, by = options["x"], options["y"], list(options.get("by") or [])
-    by += [name for name in design.between() if name not in by and frame[name].nunique() > 1]
+    x, y, frame, workload = asked.x, asked.options["y"], asked.rows, asked.workload
+    by = asked.by + [name for name in asked.design.between() if name not in asked.by and frame[name].nunique() > 1]
     good = frame[frame["status"] == "ok"]
     missing = good[x].isna() | ~np.isfinite(good[y].astype(float))
     good = good[~missing]
@@ -53,44 +50,31 @@ def relation_section(
     if not len(good):
         return Section(title, f"{x} and {y}: no row has both")
     keys = [key for key in parameters_of(good, workload) if good[key].nunique(dropna=False) > 1]
-    cell = good.groupby(keys, dropna=False).ngroup() if keys else pd.Series(0, index=good.index)
-    good = good.assign(_cell=cell)
+    good = good.assign(_cell=good.groupby(keys, dropna=False).ngroup() if keys else 0)
     overall = rank_correlation(good, x, y)
-    parts = list(groups(good, by)) if by else []
-    ranks = [(settings(by, values, workload), rank_correlation(rows, x, y)) for values, rows in parts]
-
-    clouds = []
-    for k, (values, rows) in enumerate(parts or [((), good)]):
-        clouds.append(cloud(rows, x, y, values, ranks[k][0] if ranks else "", workload))
+    parts = [(values, settings(by, values, workload), rows) for values, rows in groups(good, by)]
+    ranks = [(label, rank_correlation(rows, x, y)) for _, label, rows in parts] if by else []
+    clouds = [cloud(rows, x, y, values, label, workload) for values, label, rows in parts]
     caption = (
         f"Each point is a cell: {y} against {x}, means over draws ± one standard error (medians, open, where draws "
         "have no variance)." + (" Infinite values stand apart at the right." if np.isinf(good[x]).any() else "")
     )
-    shown = [row_of("all cells together", overall), *(row_of(label, rank) for label, rank in ranks)]
-    table = pd.DataFrame(
-        [
-            {
-                "group": label,
-                "rank_correlation": rank.mean,
-                "low": rank.low,
-                "high": rank.high,
-                "draws": rank.draws,
-                "cells": rank.cells,
-                "note": rank.why,
-            }
-            for label, rank in [("all", overall), *ranks]
-        ]
-    )
-    x_means, y_means = (means_table(good, keys, metric, workload) if keys else None for metric in (x, y))
-    tables = {f"{name}_ranks": table}
-    if x_means is not None and y_means is not None and len(y_means):
-        tables[f"{name}_cells"] = y_means.merge(x_means, on=keys, how="left", suffixes=(f"_{y}", f"_{x}"))
+    listed = [{"group": label, **vars(one)} for label, one in [("all", overall), *ranks]]
+    tables = {f"{asked.name}_ranks": pd.DataFrame(listed)}
+    if keys:
+        x_means, y_means = (means_table(good, keys, metric, workload) for metric in (x, y))
+        tables[f"{asked.name}_cells"] = y_means.merge(x_means, on=keys, how="left", suffixes=(f"_{y}", f"_{x}"))
+    inside = sorted(one.rank_correlation for _, one in ranks if np.isfinite(one.rank_correlation))
+    headline = f"{x} {verdict(overall)} {y}: rank correlation {written(overall)}"
+    if inside:
+        span = " to ".join(dict.fromkeys(f"{end:+.2f}" for end in (inside[0], inside[-1])))
+        headline += f" over all cells, {span} within {counted(len(inside), 'group')}"
     return Section(
         title,
-        headline(x, y, overall, ranks),
-        paragraphs(good, x, int(missing.sum()), by),
-        [Drawing(name, caption, relation_figure(clouds, x, y, workload))],
-        shown,
+        headline,
+        paragraphs(good, x, int(missing.sum()), bool(by)),
+        [Drawing(asked.name, caption, relation_figure(clouds, x, y, workload))],
+        [row_of(label, one) for label, one in [("all cells together", overall), *ranks]],
         tables,
     )
 
@@ -139,11 +123,11 @@ def cloud(rows: pd.DataFrame, x: str, y: str, values: tuple[Any, ...], label: st
 
 def written(rank: Rank) -> str:
     """A rank correlation with its interval."""
-    if not np.isfinite(rank.mean):
-        return f"none ({rank.why})"
+    if not np.isfinite(rank.rank_correlation):
+        return f"none ({rank.note})"
     if not np.isfinite(rank.low):
-        return f"{rank.mean:+.2f} (one draw)"
-    return f"{rank.mean:+.2f} [{rank.low:+.2f}, {rank.high:+.2f}]"
+        return f"{rank.rank_correlation:+.2f} (one draw)"
+    return f"{rank.rank_correlation:+.2f} [{rank.low:+.2f}, {rank.high:+.2f}]"
 
 
 def row_of(label: str, rank: Rank) -> dict[str, str]:
@@ -156,35 +140,20 @@ def row_of(label: str, rank: Rank) -> dict[str, str]:
     }
 
 
-def headline(x: str, y: str, overall: Rank, ranks: list[tuple[str, Rank]]) -> str:
-    """Whether x predicts y, in one line."""
-    text = f"{x} {verdict(overall)} {y}: rank correlation {written(overall)}"
-    inside = [rank.mean for _, rank in ranks if np.isfinite(rank.mean)]
-    if inside:
-        low, high = min(inside), max(inside)
-        span = f"{low:+.2f}" if f"{low:+.2f}" == f"{high:+.2f}" else f"{low:+.2f} to {high:+.2f}"
-        text += f" over all cells, {span} within {counted(len(inside), 'group')}"
-    return text
-
-
 def verdict(rank: Rank) -> str:
     """What a rank correlation and its interval say of a prediction."""
-    if not np.isfinite(rank.mean):
+    if not np.isfinite(rank.rank_correlation):
         return "cannot be held against"
     if not np.isfinite(rank.low):
         return "is, in a single draw, beside"
     if rank.low <= 0 <= rank.high:
         return "does not predict"
-    return (
-        "predicts"
-        if abs(rank.mean) >= STRONG
-        else "only partly predicts"
-        if abs(rank.mean) >= WEAK
-        else ("hardly predicts")
-    )
+    if abs(rank.rank_correlation) >= STRONG:
+        return "predicts"
+    return "only partly predicts" if abs(rank.rank_correlation) >= WEAK else "hardly predicts"
 
 
-def paragraphs(good: pd.DataFrame, x: str, missing: int, by: list[str]) -> list[str]:
+def paragraphs(good: pd.DataFrame, x: str, missing: int, grouped: bool) -> list[str]:
     """How the number was made, and what did not enter as it stood."""
     text = [
         "Spearman's rank correlation over cells is found in each draw on its own, and the interval is Student's t over "
@@ -199,4 +168,4 @@ def paragraphs(good: pd.DataFrame, x: str, missing: int, by: list[str]) -> list[
         )
     if missing:
         text.append(f"{counted(missing, 'ok row')} without a value of both metrics left out.")
-    return text if by else [text[0].split(" Within a group")[0], *text[1:]]
+    return text if grouped else [text[0].split(" Within a group")[0], *text[1:]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,12 @@ from raysweep.fits.draws import log_axis
 from raysweep.fits.result import EXACT
 from raysweep.fits.statistics import holm
 from raysweep.fits.trend import FALLS, RISES, SAME, UNCLEAR, UNTESTED, fit_trend, trend_verdict
-from raysweep.reporting.analyses.section import Drawing, Section
-from raysweep.reporting.design import NOTHING_DECLARED, Design
+from raysweep.phrases import counted
+from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.series import base_metric, grid_theory, series_panels, with_theory
 from raysweep.reporting.figures.lines import curves_figure
-from raysweep.reporting.figures.series import base_metric, grid_theory, panels_of, with_theory
-from raysweep.reporting.selection import all_keys, groups
-from raysweep.reporting.words import counted, interval, number, plain
-from raysweep.workloads.declaration import Workload
+from raysweep.reporting.selection import finite_values, groups
+from raysweep.reporting.words import interval, number, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,23 +30,46 @@ SUPPOSED = {  # what each p-value supposes, in plain words
 }
 
 
-def trend_section(
-    frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload, name: str, design: Design = NOTHING_DECLARED
-) -> Section:
+def trend_section(asked: Question) -> Section:
     """Tests, figure and table of one `trend` entry."""
     import pandas as pd
 
-    x, metric, level = options["x"], options["metric"], float(options.get("level", 0.95))
-    keys = all_keys(frame, workload, x, list(options.get("by", [])), design)
-    rows_of = list(groups(frame, keys))
-    places = np.unique(frame[x].to_numpy(float))
-    logarithmic = log_axis(places[np.isfinite(places) & (places > 0)], workload.logarithmic(x))  # for all slices alike
-    fits = [fit_trend(rows, x, metric, "seed", level, logarithmic=logarithmic) for _, rows in rows_of]
+    x, metric, level, workload = asked.x, asked.metric, asked.level, asked.workload
+    keys = asked.keys(x)
+    parts = list(groups(asked.rows, keys))
+    finite = finite_values(asked.rows, x)
+    log = log_axis(finite[finite > 0], workload.logarithmic(x))  # for all slices alike
+    fits = [vars(fit_trend(rows, x, metric, "seed", level, logarithmic=log)) for _, rows in parts]
     whole = pd.DataFrame(
-        [{**dict(zip(keys, values, strict=True)), **vars(fit)} for (values, _), fit in zip(rows_of, fits, strict=True)]
+        [{**dict(zip(keys, values, strict=True)), **fit} for (values, _), fit in zip(parts, fits, strict=True)]
     )
-    for name_of, p_value in (("p_holm", "p_value"), *((f"{each}_holm", each) for each in COURSE)):
-        whole[name_of] = holm(whole[p_value].to_numpy(float))
+    whole = judged(whole, level)
+    whole["closed_form"] = [theory_words(rows, x, metric) for _, rows in parts]
+    panels = series_panels(parts, keys[:1], keys[1:], x, metric, workload)
+    caption = f"{metric} against {plain(x)}: mean over draws ± one standard error."
+    if with_theory(panels):
+        caption += " Lines: closed form."
+    if base_metric(metric, workload):
+        caption += " Dashed: the base model."
+    known = bool((whole["closed_form"] != "").any())
+    rows = whole.to_dict("records")
+    return Section(
+        title=f"Trend: does {metric} rise with {plain(x)}?",
+        headline=of_one(rows[0], asked) if len(rows) == 1 else of_several(whole, asked),
+        paragraphs=[how_tested(whole, x, level)],
+        drawings=[Drawing(f"{asked.name}_curves", caption, curves_figure(panels, x, metric, workload))]
+        if panels
+        else [],
+        shown=[shown_row(row, keys, known) for row in rows],
+        tables={f"{asked.name}_trends": whole},
+    )
+
+
+def judged(whole: pd.DataFrame, level: float) -> pd.DataFrame:
+    """The table of trends with p-values that hold for all settings at once, and what they say: `status`, `turns_back`,
+    `throughout` and `changes`."""
+    for each in ("p_value", *COURSE):
+        whole["p_holm" if each == "p_value" else f"{each}_holm"] = holm(whole[each].to_numpy(float))
     whole["status"] = [
         trend_verdict(row["slope"], row["p_holm"], level, row["note"]) for row in whole.to_dict("records")
     ]
@@ -60,61 +83,45 @@ def trend_section(
         changes(slope, along, against)
         for slope, along, against in zip(whole["slope"], either["p_along"], either["p_against"], strict=True)
     ]
-    whole["closed_form"] = [theory_words(rows, x, metric) for _, rows in rows_of]
-    panels = panels_of(rows_of, whole, keys, x, metric, workload)
-    caption = f"{metric} against {plain(x)}: mean over draws ± one standard error."
-    if with_theory(panels):
-        caption += " Lines: closed form."
-    if base_metric(metric, workload):
-        caption += " Dashed: the base model."
-    known = bool((whole["closed_form"] != "").any())
-    return Section(
-        title=f"Trend: does {metric} rise with {plain(x)}?",
-        headline=headline(whole, metric, x, level),
-        paragraphs=paragraphs(whole, x, level),
-        drawings=[Drawing(f"{name}_curves", caption, curves_figure(panels, x, metric, workload))] if panels else [],
-        shown=[shown_row(row, keys, known) for row in whole.to_dict("records")],
-        tables={f"{name}_trends": whole},
-    )
+    return whole
 
 
-def headline(whole: pd.DataFrame, metric: str, x: str, level: float) -> str:
-    """What was found, how sure: one line."""
-    if len(whole) == 1:
-        row = whole.iloc[0]
-        if row["status"] == UNTESTED:
-            return f"{metric} over {plain(x)}: no trend can be tested ({row['note']})"
-        if row["status"] == SAME:
-            return f"{metric} does not change with {plain(x)}: every draw has one value everywhere"
-        said = "shows no clear trend" if row["status"] == UNCLEAR else row["status"]
-        slope = slope_words(row, level)
-        if row["turns_back"]:
-            said += f" with {plain(x)}{course_words(row)}: {changes_words(row, x)}; least-squares slope over all"
-            return f"{metric} {said} {slope}"
-        course = course_words(row) or ("" if row["status"] == UNCLEAR else " overall")
-        return f"{metric} {said}{course} with {plain(x)}: {slope}"
+def of_one(row: Mapping[str, Any], asked: Question) -> str:
+    """What was found in a single setting, how sure."""
+    x, metric = asked.x, asked.metric
+    if row["status"] == UNTESTED:
+        return f"{metric} over {plain(x)}: no trend can be tested ({row['note']})"
+    if row["status"] == SAME:
+        return f"{metric} does not change with {plain(x)}: every draw has one value everywhere"
+    said = "shows no clear trend" if row["status"] == UNCLEAR else row["status"]
+    course, slope = course_words(row), slope_words(row, asked.percent)
+    if row["turns_back"]:
+        return f"{metric} {said} with {plain(x)}{course}: {changes_words(row, x)}; least-squares slope over all {slope}"
+    return f"{metric} {said}{course or ('' if row['status'] == UNCLEAR else ' overall')} with {plain(x)}: {slope}"
+
+
+def of_several(whole: pd.DataFrame, asked: Question) -> str:
+    """In how many settings the metric rises, falls, and shows neither."""
     parts = []
     for word in (RISES, FALLS):
-        some = whole[whole["status"] == word]
-        if len(some):
-            courses = [course_words(row).strip(" ,") for row in some.to_dict("records")]
-            counts = [f"{course} in {courses.count(course)}" for course in dict.fromkeys(sorted(courses)) if course]
-            parts.append(f"{word} in {len(some)}" + (f" ({', '.join(counts)})" if counts else ""))
-    unclear = whole[whole["status"] == UNCLEAR]
+        courses = Counter(course_words(row).strip(" ,") for row in whole[whole["status"] == word].to_dict("records"))
+        if courses:
+            known = ", ".join(f"{course} in {courses[course]}" for course in sorted(courses) if course)
+            parts.append(f"{word} in {courses.total()}" + (f" ({known})" if known else ""))
+    unclear, untested = (whole[whole["status"] == status] for status in (UNCLEAR, UNTESTED))
     if len(unclear):
-        counts = [f"{words} in {count}" for words, count in unclear["changes"].value_counts().items() if words]
-        parts.append(f"shows no clear trend in {len(unclear)}" + (f" (but {', '.join(counts)})" if counts else ""))
-    same = int((whole["status"] == SAME).sum())
-    if same:
+        known = ", ".join(f"{words} in {count}" for words, count in unclear["changes"].value_counts().items() if words)
+        parts.append(f"shows no clear trend in {len(unclear)}" + (f" (but {known})" if known else ""))
+    if same := int((whole["status"] == SAME).sum()):
         parts.append(f"does not change in {same}")
-    untested = whole[whole["status"] == UNTESTED]
     if len(untested):
         parts.append(f"cannot be tested in {len(untested)} ({untested['note'].iloc[0]})")
-    every = counted(len(whole), "setting")
-    text = f"{metric} {', '.join(parts)} of {every} with {plain(x)} (p < {1 - level:.2g}, Holm)"
-    known = whole["closed_form"].value_counts()
-    listed = ", ".join(f"{words} in {count}" for words, count in known.items() if words)
-    return text + (f"; closed form: {listed}" if listed else "")
+    text = (
+        f"{asked.metric} {', '.join(parts)} of {counted(len(whole), 'setting')} with {plain(asked.x)} "
+        f"(p < {1 - asked.level:.2g}, Holm)"
+    )
+    theory = ", ".join(f"{words} in {count}" for words, count in whole["closed_form"].value_counts().items() if words)
+    return text + (f"; closed form: {theory}" if theory else "")
 
 
 def theory_words(rows: pd.DataFrame, x: str, metric: str) -> str:
@@ -165,12 +172,12 @@ def is_exact(row: Mapping[str, Any]) -> bool:
     return str(row["method"]) == EXACT
 
 
-def slope_words(row: Mapping[str, Any], level: float) -> str:
+def slope_words(row: Mapping[str, Any], percent: str) -> str:
     """The slope with its interval and p-value, or as it is."""
     if is_exact(row):
         return f"{number(row['slope'], 6)} {per(row)}, exactly: draws do not differ in it"
     known = interval(row["slope"], row["low"], row["high"])
-    return f"{known} {per(row)} ({100 * level:g} %, p = {number(row['p_value'], 2)})"
+    return f"{known} {per(row)} ({percent}, p = {number(row['p_value'], 2)})"
 
 
 def per(row: Mapping[str, Any]) -> str:
@@ -178,22 +185,21 @@ def per(row: Mapping[str, Any]) -> str:
     return "per factor of ten" if row["logarithmic"] else "per unit"
 
 
-def paragraphs(whole: pd.DataFrame, x: str, level: float) -> list[str]:
+def how_tested(whole: pd.DataFrame, x: str, level: float) -> str:
     """The test, in words."""
     methods = "; ".join(
         f"{word} (in {count})" for word, count in whole["method"].value_counts().items() if word != "none"
     )
     several = f" after Holm's correction for {counted(len(whole), 'setting')}" if len(whole) > 1 else ""
-    same = " (same correction)" if several else ""
-    return [
+    return (
         f"A trend is a least-squares slope over {'log ' if whole['logarithmic'].any() else ''}{plain(x)} that differs "
         f'from 0 with p < {1 - level:.2g}{several}. "Throughout" is said only where every single step between '
         f"neighbouring values was shown to go the same way: in a one-sided Student's t test over draws the least clear "
-        f'step has p < {1 - level:.2g}{same}. "In between" is said only where a change the other way, between any '
-        "two values, is as clear. Where neither is said, the values do not tell whether the trend holds throughout. "
-        "Where no trend is clear, a rise and a fall are looked for with half that probability each. "
-        f"Method: {methods or 'none'}."
-    ]
+        f'step has p < {1 - level:.2g}{" (same correction)" if several else ""}. "In between" is said only where a '
+        "change the other way, between any two values, is as clear. Where neither is said, the values do not tell "
+        "whether the trend holds throughout. Where no trend is clear, a rise and a fall are looked for with half that "
+        f"probability each. Method: {methods or 'none'}."
+    )
 
 
 def shown_row(row: Mapping[str, Any], keys: list[str], known: bool) -> dict[str, str]:

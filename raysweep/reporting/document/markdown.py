@@ -6,9 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.design import Design, values_in
-from raysweep.reporting.words import coded, counted, markdown_table, number, plain, values_in_words
+from raysweep.reporting.words import coded, markdown_table, number, plain, values_in_words
 from raysweep.workloads.declaration import STATUSES, Workload
 
 if TYPE_CHECKING:

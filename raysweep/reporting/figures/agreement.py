@@ -8,8 +8,10 @@ import numpy as np
 
 from raysweep.fits.comparison import Joint
 from raysweep.fits.statistics import t_quantile
-from raysweep.reporting.figures.style import QUALITATIVE, THEORY, set_bent
-from raysweep.reporting.words import axis_label, counted
+from raysweep.phrases import counted
+from raysweep.reporting.figures.drawing import points, set_asinh
+from raysweep.reporting.figures.style import QUALITATIVE, THEORY
+from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -24,31 +26,16 @@ def agreement_figure(table: pd.DataFrame, test: Joint, metric: str, workload: Wo
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     theory, mean = table["theory"].to_numpy(float), table["mean"].to_numpy(float)
-    left.errorbar(
-        theory,
-        mean,
-        yerr=table["standard_error"].fillna(0),
-        fmt="o",
-        markersize=3,
-        elinewidth=0.8,
-        color=QUALITATIVE[0],
-        alpha=0.65,
-        label="cells",
-        rasterized=len(table) > 2000,
-    )
+    error = table["standard_error"].fillna(0).to_numpy(float)
+    look = {"alpha": 0.65, "label": "cells", "rasterized": len(table) > 2000}
+    points(left, theory, mean, (mean - error, mean + error), QUALITATIVE[0], 3, 0.8, None, **look)
     both = np.concatenate([theory, mean])
     sizes = np.abs(both[both != 0])
     if len(sizes) and sizes.max() > 50 * np.median(sizes):
         for axis in (left.xaxis, left.yaxis):
-            set_bent(axis, both, float(np.median(sizes)))
-    left.axline(
-        (float(both.min()), float(both.min())),
-        (float(both.max()) + 1e-12, float(both.max()) + 1e-12),
-        color=THEORY,
-        linewidth=1.3,
-        label="equal",
-        zorder=3,
-    )
+            set_asinh(axis, both, float(np.median(sizes)))
+    low, high = float(both.min()), float(both.max()) + 1e-12
+    left.axline((low, low), (high, high), color=THEORY, linewidth=1.3, label="equal", zorder=3)
     left.set_xlabel("closed form")
     left.set_ylabel("mean over draws ± standard error")
     left.set_title(axis_label(metric, workload))

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.fits.draws import decades, log_axis
 from raysweep.fits.result import Status
-from raysweep.reporting.figures.style import (
-    REFERENCE,
-    REFERENCES,
+from raysweep.reporting.figures.drawing import (
     colours,
     legend_below,
     legend_right,
     mark,
     panels,
+    points,
+    reference_lines,
     set_log,
-    whole_ticks,
+    set_scale,
 )
-from raysweep.reporting.words import axis_label, line_label
+from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
@@ -28,109 +29,86 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+SHOWN = (  # a status, the column that says where it is drawn, and the marker
+    (Status.LOCATED, "estimate", "o"),
+    (Status.CENSORED_HIGH, "low", "^"),
+    (Status.CENSORED_LOW, "high", "v"),
+)
+
+
+@dataclass(frozen=True)
+class PlaceLine:
+    """The places of one line: `table` has one row per value of the axis; `expected` are the closed form's places at the
+    values `fine` of that axis, NaN where it has none."""
+
+    key: Any
+    label: str
+    table: pd.DataFrame
+    fine: np.ndarray
+    expected: np.ndarray
+
+
 def places_figure(
-    parts: list[tuple[Any, str, pd.DataFrame, np.ndarray, np.ndarray]],
+    parts: Sequence[PlaceLine],
     x: str,
     along: str,
     workload: Workload,
     level: float,
     what: str,
-    lines: Mapping[str, float] | None = None,
+    lines: Mapping[str, float],
 ) -> Figure:
-    """A fitted place in x against another axis, one line per part: (key, label, table, fine axis, closed form's place).
+    """A fitted place in x against another axis, `along`, one line per part.
 
-    Censored places are triangles at the bound that is known, pointing to where the place lies. lines: named constants
-    in x to hold the places against.
+    Censored places are triangles at the bound that is known, pointing to where the place lies.
+    lines: named constants in x to hold the places against.
     """
-    from matplotlib.lines import Line2D
-
     figure, (panel,) = panels(1, width=6.4, height=4.2)
-    shades = colours([part[0] for part in parts])
-    censored = theory = False
-    columns = [part[2] for part in parts]
-    spots = np.unique(np.concatenate([t[along].to_numpy(float) for t in columns]))
+    spots = np.unique(np.concatenate([part.table[along].to_numpy(float) for part in parts]))
     spots = spots[np.isfinite(spots)]
-    smooth = any(np.isfinite(part[4]).any() and len(part[3]) > len(spots) for part in parts)
     logarithmic = log_axis(spots, workload.logarithmic(along))
-    # beside a curve, a shifted point misleads
-    nudge = np.zeros(len(parts)) if smooth else dodge(spots, len(parts), logarithmic)
-    estimates = np.concatenate([t.loc[t["status"] == Status.LOCATED, "estimate"].to_numpy(float) for t in columns])
-    if logarithmic:
-        set_log(panel.xaxis)
-    else:
-        whole_ticks(panel.xaxis, spots)
+    set_scale(panel.xaxis, spots, logarithmic)
+    estimates = np.concatenate([part.table.loc[part.table["status"] == Status.LOCATED, "estimate"] for part in parts])
     wanted = workload.logarithmic(x)
     if decades(estimates) if wanted is None else wanted:
         set_log(panel.yaxis)
-    for value, dashes in zip((lines or {}).values(), REFERENCES, strict=False):
-        panel.axhline(value, color=REFERENCE, linewidth=1.5, linestyle=dashes, zorder=2.5)
-    for (_, _, table, fine, expected), shade, shift in zip(parts, shades, nudge, strict=True):
-        known = np.isfinite(expected)
-        theory |= bool(known.any())
-        panel.plot(
-            fine,
-            np.where(known, expected, np.nan),
-            color=shade,
-            linewidth=1.4,
-            zorder=2,
-            marker="." if len(fine) <= len(spots) else "",
-            linestyle="--" if len(fine) <= len(spots) else "-",
-        )
-        found = table[table["status"] == Status.LOCATED]
-        place, at = found["estimate"].to_numpy(float), found[along].to_numpy(float)
-        at = at * np.exp(shift) if logarithmic else at + shift
-        low, high = found["low"].to_numpy(float), found["high"].to_numpy(float)
-        if len(found):
-            panel.errorbar(
-                at,
-                place,
-                yerr=[np.maximum(place - low, 0), np.maximum(high - place, 0)],
-                fmt="o",
-                color=shade,
-                markersize=5,
-                elinewidth=1.5,
-                capsize=2.5,
-                zorder=3,
-                markeredgecolor="white",
-                markeredgewidth=0.6,
-            )
-        for status, bound, marker in ((Status.CENSORED_HIGH, "low", "^"), (Status.CENSORED_LOW, "high", "v")):
-            beyond_grid = table[table["status"] == status]
-            if len(beyond_grid):
+    references = reference_lines(panel.axhline, lines, x, workload, 1.5)
+    with_theory = [part for part in parts if np.isfinite(part.expected).any()]
+    smooth = any(len(part.fine) > len(spots) for part in with_theory)
+    # beside a curve, a shifted point misleads
+    shifts = np.zeros(len(parts)) if smooth else dodge(spots, len(parts), logarithmic)
+    shades = colours([part.key for part in parts])
+    censored = False
+    for part, shade, shift in zip(parts, shades, shifts, strict=True):
+        known = np.where(np.isfinite(part.expected), part.expected, np.nan)
+        panel.plot(part.fine, known, color=shade, linewidth=1.4, zorder=2, **theory_look([part], spots))
+        for status, bound, marker in SHOWN:
+            rows = part.table[part.table["status"] == status]
+            at, place, low, high = (rows[name].to_numpy(float) for name in (along, bound, "low", "high"))
+            at = at * np.exp(shift) if logarithmic else at + shift
+            if status != Status.LOCATED and len(rows):
                 censored = True
-                spot = beyond_grid[along].to_numpy(float)
-                panel.plot(
-                    spot * np.exp(shift) if logarithmic else spot + shift,
-                    beyond_grid[bound].astype(float),
-                    marker,
-                    color=shade,
-                    markerfacecolor="none",
-                    markersize=6,
-                    zorder=3,
-                )
+                panel.plot(at, place, marker, color=shade, markerfacecolor="none", markersize=6, zorder=3)
+            elif len(rows):
+                edge = {"markeredgecolor": "white", "markeredgewidth": 0.6}
+                points(panel, at, place, (low, high), shade, 5, 1.5, 2.5, zorder=3, **edge)
     panel.set_xlabel(axis_label(along, workload))
     panel.set_ylabel(f"{what}\nin {axis_label(x, workload)}")
-    if len(parts) > 1:
-        legend_right(
-            [panel],
-            [
-                Line2D([], [], color=shade, marker="o", markersize=5, label=part[1])
-                for part, shade in zip(parts, shades, strict=True)
-            ],
-        )
-    kinds = [mark(f"fitted, {100 * level:g} % interval", marker="o", markersize=5)]
-    if theory:
-        at_spots = all(len(part[3]) <= len(spots) for part in parts)
-        look: dict[str, Any] = {"linestyle": "--", "marker": "."} if at_spots else {"linestyle": "-"}
-        kinds.append(mark("closed form", linewidth=1.4, **look))
-    if censored:
-        kinds.append(mark("beyond this bound (censored)", marker="^", markerfacecolor="none"))
-    for (name, value), dashes in zip((lines or {}).items(), REFERENCES, strict=False):
-        kinds.append(
-            Line2D([], [], color=REFERENCE, linewidth=1.5, linestyle=dashes, label=line_label(name, value, x, workload))
-        )
+    named = zip(parts, shades, strict=True)
+    legend_right([panel], [mark(one.label, color=own, linestyle="-", marker="o", markersize=5) for one, own in named])
+    kinds = [
+        mark(f"fitted, {100 * level:g} % interval", marker="o", markersize=5),
+        with_theory and mark("closed form", linewidth=1.4, **theory_look(parts, spots)),
+        censored and mark("beyond this bound (censored)", marker="^", markerfacecolor="none"),
+        *references,
+    ]
     legend_below(figure, kinds, 3)
     return figure
+
+
+def theory_look(parts: Sequence[PlaceLine], spots: np.ndarray) -> dict[str, Any]:
+    """Dots joined by dashes where the closed form is known at the places' own values only, else a line."""
+    at_spots = all(len(part.fine) <= len(spots) for part in parts)
+    return {"linestyle": "--", "marker": "."} if at_spots else {"linestyle": "-"}
 
 
 def dodge(spots: np.ndarray, count: int, logarithmic: bool) -> np.ndarray:

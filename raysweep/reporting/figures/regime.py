@@ -11,29 +11,36 @@ import numpy as np
 from raysweep.fits.draws import decades
 from raysweep.fits.regime import Regime
 from raysweep.fits.result import Status
-from raysweep.reporting.figures.style import (
-    BASE,
+from raysweep.reporting.figures.drawing import (
     columns_of_panels,
     label_panels,
     legend_below,
-    legend_right,
+    legend_of_lines,
     mark,
     panels,
+    points,
     set_log,
     shades,
 )
+from raysweep.reporting.figures.style import BASE, FAINT
 from raysweep.reporting.selection import CellMeans
 from raysweep.reporting.words import axis_label, number
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
+
+FIXED: dict[str, Any] = {"color": FAINT, "linestyle": ":", "linewidth": 1.1}  # the metric at a fixed rate
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of the other axes: a line. fixed: the metrics at fixed rates, by metric (rate, means over length).
-    base: the metrics of the base model, by metric."""
+    """One setting of the other axes: a line.
+
+    fixed: the metrics at fixed rates, by metric: (rate, means over length).
+    base: the metrics of the base model, by metric.
+    """
 
     key: Any
     label: str
@@ -42,10 +49,12 @@ class Setting:
     base: dict[str, CellMeans | None]
 
 
-def rates_figure(
-    parts: Sequence[tuple[str, list[Setting]]], lr: str, length: str, workload: Workload, level: float
-) -> Figure:
-    """Optimal rate against length, both logarithmic, one panel per part (title, settings), with the fitted power law.
+Panel = tuple[str, list[Setting]]
+"""The title of a panel and its lines."""
+
+
+def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workload, level: float) -> Figure:
+    """Optimal rate against length, both logarithmic, one panel per part, with the fitted power law.
 
     A censored optimum is a triangle at the bound that is known, pointing to where it lies.
     """
@@ -56,46 +65,38 @@ def rates_figure(
         set_log(panel.yaxis)
         for index, setting in enumerate(lines):
             colour, regime = shade[setting.key], setting.regime
-            table = regime.optimum.table
-            table = table[np.isfinite(table[length].to_numpy(float)) & (table[length].to_numpy(float) > 0)]
+            table = positive(regime.optimum.table, length)
             shift = 1 + 0.02 * (index - (len(lines) - 1) / 2)  # error bars side by side
             found = table[table["status"] == Status.LOCATED]
-            at, rate = found[length].to_numpy(float) * shift, found["estimate"].to_numpy(float)
-            ends = [rate - found["low"].to_numpy(float), found["high"].to_numpy(float) - rate]
-            panel.errorbar(
-                at, rate, yerr=np.maximum(ends, 0), fmt="o", color=colour, markersize=4.5, elinewidth=1.4, capsize=2.2
-            )
+            at, rate, low, high = (found[name].to_numpy(float) for name in (length, "estimate", "low", "high"))
+            points(panel, at * shift, rate, (low, high), colour, 4.5, 1.4, 2.2)
             for bound, marker in (("low", "^"), ("high", "v")):
                 known = table[(table["status"] != Status.LOCATED) & np.isfinite(table[bound])]
                 if len(known):
                     censored = True
-                    spot = known[length].to_numpy(float) * shift
-                    panel.plot(spot, known[bound], marker, color=colour, markerfacecolor="none", markersize=6)
+                    at = known[length].to_numpy(float) * shift
+                    panel.plot(at, known[bound], marker, color=colour, markerfacecolor="none", markersize=6)
             if np.isfinite(regime.slope):
                 fitted = True
-                ends_of_line = table[length].to_numpy(float)[[0, -1]]
-                panel.plot(
-                    ends_of_line,
-                    np.exp(regime.intercept) * ends_of_line**regime.slope,
-                    color=colour,
-                    linestyle="--",
-                    linewidth=1.2,
-                )
+                ends = table[length].to_numpy(float)[[0, -1]]
+                law = np.exp(regime.intercept) * ends**regime.slope
+                panel.plot(ends, law, color=colour, linestyle="--", linewidth=1.2)
         set_log(panel.xaxis)
         panel.set_title(title)
     label_panels(axes, axis_label(length, workload), f"best {axis_label(lr, workload)}")
-    kinds = [mark(f"best rate, {100 * level:g} %", marker="o", markersize=5)]
-    if fitted:
-        kinds.append(mark("power law fitted", linestyle="--", linewidth=1.2))
-    if censored:
-        kinds.append(mark("beyond (censored)", marker="^", markerfacecolor="none"))
-    finish(figure, axes, parts, shade, kinds)
+    legend_of_lines(axes, parts, shade, linestyle="-", markersize=4.5)
+    kinds = [
+        mark(f"best rate, {100 * level:g} %", marker="o", markersize=5),
+        fitted and mark("power law fitted", linestyle="--", linewidth=1.2),
+        censored and mark("beyond (censored)", marker="^", markerfacecolor="none"),
+    ]
+    legend_below(figure, kinds, 2 * min(2, columns_of_panels(axes)))
     return figure
 
 
-def tuned_figure(parts: Sequence[tuple[str, list[Setting]]], metric: str, length: str, workload: Workload) -> Figure:
+def tuned_figure(parts: Sequence[Panel], metric: str, length: str, workload: Workload) -> Figure:
     """A metric at the tuned rate against length (solid), at fixed rates (thin, as in O Fig. 7) and of the base model
-    (dashed, as in O Fig. 6), a panel a part.
+    (dashed, as in O Fig. 6), one panel per part.
 
     Fixed rates are shown where a panel has one line.
     """
@@ -105,47 +106,26 @@ def tuned_figure(parts: Sequence[tuple[str, list[Setting]]], metric: str, length
     for panel, (title, lines) in zip(axes, parts, strict=True):
         heights: list[np.ndarray] = []
         lowest_base = np.inf
-        line_ends: list[tuple[float, float, float]] = []
         for setting in lines:
             regime, colour = setting.regime, shade[setting.key]
-            table = regime.beside.get(metric, regime.at_best_lr).table
-            at = table[length].to_numpy(float)
-            table = table[np.isfinite(at) & (at > 0)]
-            at, mean = table[length].to_numpy(float), table["mean"].to_numpy(float)
+            table = positive(regime.beside.get(metric, regime.at_best_lr).table, length)
+            at, mean, low, high = (table[name].to_numpy(float) for name in (length, "mean", "low", "high"))
             heights.append(mean)
-            ends = [mean - table["low"].to_numpy(float), table["high"].to_numpy(float) - mean]
-            panel.errorbar(at, mean, yerr=np.maximum(ends, 0), color=colour, marker="o", markersize=4.5, capsize=2.2)
+            points(panel, at, mean, (low, high), colour, 4.5, None, 2.2, fmt="o-")
             censored = table["censored"].to_numpy(bool)
             if censored.any():
                 any_censored = True
-                open_circle = {"color": colour, "markerfacecolor": "white", "markersize": 4.5, "zorder": 4}
-                panel.plot(at[censored], mean[censored], "o", **open_circle)
+                look = {"color": colour, "markerfacecolor": "white", "markersize": 4.5, "zorder": 4}
+                panel.plot(at[censored], mean[censored], "o", **look)
             base = setting.base.get(metric)
             if base is not None:
+                any_base = True
                 use = np.isfinite(base.x) & (base.x > 0)
                 panel.plot(base.x[use], base.centre[use], **BASE, zorder=2)
                 lowest_base = min([lowest_base, *base.centre[use]])
-                any_base = True
-            if len(lines) == 1:
-                for rate, means in setting.fixed.get(metric, []):
-                    use = np.isfinite(means.x) & (means.x > 0)
-                    any_fixed = True
-                    panel.plot(means.x[use], means.centre[use], ":", color="#888888", linewidth=1.1, zorder=1)
-                    heights.append(means.centre[use])
-                    if use.any():
-                        line_ends.append((rate, float(means.x[use][-1]), float(means.centre[use][-1])))
-        seen = np.concatenate(heights) if heights else np.zeros(1)
-        for rate, right, height in apart(line_ends, float(np.nanmax(seen) - np.nanmin(seen))):
-            panel.annotate(
-                number(rate, 2),
-                (right, height),
-                xytext=(3, 0),
-                textcoords="offset points",
-                fontsize=6.5,
-                color="#777777",
-                va="center",
-                annotation_clip=True,
-            )
+        if len(lines) == 1 and (fixed := lines[0].fixed.get(metric)):
+            any_fixed = True
+            heights += draw_fixed_rates(panel, fixed, heights[0])
         set_log(panel.xaxis)
         every = np.concatenate(heights) if heights else np.empty(0)
         if decades(every := every[np.isfinite(every)]):
@@ -154,34 +134,40 @@ def tuned_figure(parts: Sequence[tuple[str, list[Setting]]], metric: str, length
             panel.set_ylim(bottom=max(min(lowest_base, every.min()), every.min() / 30) / 1.3)
         panel.set_title(title)
     label_panels(axes, axis_label(length, workload), axis_label(metric, workload))
-    kinds = [mark("at the tuned rate", linestyle="-", marker="o", markersize=4.5)]
-    if any_censored:
-        kinds.append(mark("best rate of the grid (optimum censored)", marker="o", markerfacecolor="white"))
-    if any_fixed:
-        kinds.append(mark("at a fixed rate", color="#888888", linestyle=":", linewidth=1.1))
-    if any_base:
-        kinds.append(mark("base model", **BASE))
-    finish(figure, axes, parts, shade, kinds)
+    legend_of_lines(axes, parts, shade, linestyle="-", markersize=4.5)
+    kinds = [
+        mark("at the tuned rate", linestyle="-", marker="o", markersize=4.5),
+        any_censored and mark("best rate of the grid (optimum censored)", marker="o", markerfacecolor="white"),
+        any_fixed and mark("at a fixed rate", **FIXED),
+        any_base and mark("base model", **BASE),
+    ]
+    legend_below(figure, kinds, 2 * min(2, columns_of_panels(axes)))
     return figure
 
 
-def apart(ends: list[tuple[float, float, float]], span: float) -> list[tuple[float, float, float]]:
-    """Of (rate, x, height) those whose labels do not run into an earlier one's, from the highest down."""
-    kept: list[tuple[float, float, float]] = []
-    for end in sorted(ends, key=lambda each: -each[2]):
-        if all(abs(end[2] - other[2]) > 0.035 * span for other in kept):
-            kept.append(end)
-    return kept
+def positive(table: pd.DataFrame, length: str) -> pd.DataFrame:
+    """The rows whose length has a logarithm."""
+    at = table[length].to_numpy(float)
+    return table[np.isfinite(at) & (at > 0)]
 
 
-def finish(
-    figure: Figure, axes: list[Any], parts: Sequence[tuple[str, list[Setting]]], shade: dict[Any, Any], kinds: list[Any]
-) -> None:
-    """Both legends."""
-    from matplotlib.lines import Line2D
+def draw_fixed_rates(panel: Any, fixed: list[tuple[float, CellMeans]], tuned: np.ndarray) -> list[np.ndarray]:
+    """A thin line for every fixed rate, with the rate at its end where that does not run into another's.
 
-    labels = {line.key: line.label for _, lines in parts for line in lines}
-    if len(shade) > 1:
-        handles = [Line2D([], [], color=shade[key], marker="o", markersize=4.5, label=labels[key]) for key in shade]
-        legend_right(axes, handles)
-    legend_below(figure, kinds, 2 * min(2, columns_of_panels(axes)))
+    tuned: the metric at the tuned rate, which the labels' distance is measured by, too. The lines' heights.
+    """
+    heights, ends = [], []
+    for rate, means in fixed:
+        use = np.isfinite(means.x) & (means.x > 0)
+        panel.plot(means.x[use], means.centre[use], **FIXED, zorder=1)
+        heights.append(means.centre[use])
+        if use.any():
+            ends.append((rate, (float(means.x[use][-1]), float(means.centre[use][-1]))))
+    seen = np.concatenate([tuned, *heights])
+    shown: list[float] = []
+    for rate, end in sorted(ends, key=lambda each: -each[1][1]):
+        if all(abs(end[1] - other) > 0.035 * float(np.nanmax(seen) - np.nanmin(seen)) for other in shown):
+            shown.append(end[1])
+            look = {"fontsize": 6.5, "color": "#777777", "va": "center", "annotation_clip": True}
+            panel.annotate(number(rate, 2), end, xytext=(3, 0), textcoords="offset points", **look)
+    return heights

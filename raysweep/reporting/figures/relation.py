@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.fits.draws import decades
-from raysweep.reporting.figures.lines import beyond, needs_bending, show_infinity
-from raysweep.reporting.figures.style import (
+from raysweep.reporting.figures.drawing import (
+    asinh_width,
+    beyond,
     colours,
     legend_below,
     legend_right,
     mark,
     panels,
-    picked,
-    set_bent,
+    points,
+    set_asinh,
     set_log,
+    show_infinity,
     zero_rule,
 )
+from raysweep.reporting.selection import spread
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
@@ -40,7 +44,7 @@ class Cloud:
     median: np.ndarray
 
 
-def relation_figure(clouds: list[Cloud], x: str, y: str, workload: Workload) -> Figure:
+def relation_figure(clouds: Sequence[Cloud], x: str, y: str, workload: Workload) -> Figure:
     """All groups in one panel, a colour each; infinite x under its own tick at the right."""
     figure, (panel,) = panels(1, width=6.4, height=4.2)
     shades = colours([one.key for one in clouds])
@@ -49,39 +53,31 @@ def relation_figure(clouds: list[Cloud], x: str, y: str, workload: Workload) -> 
     logarithmic = decades(finite)
     far = beyond(finite, logarithmic)
     heights = np.concatenate([one.y for one in clouds])
-    bent = needs_bending(heights)
     if logarithmic:
         set_log(panel.xaxis)
-    if bent:
-        set_bent(panel.yaxis, heights, bent)
-    if not (bent and np.nanmin(heights) > 0):
+    if width := asinh_width(heights):
+        set_asinh(panel.yaxis, heights, width)
+    if not (width and np.nanmin(heights) > 0):
         zero_rule(panel)
     for one, shade in zip(clouds, shades, strict=True):
         at = np.where(np.isfinite(one.x), one.x, far)
+        x_error = np.where(np.isfinite(one.x_error), one.x_error, 0.0)
         for median in (False, True):
             use = one.median == median
             if use.any():
-                panel.errorbar(
-                    at[use],
-                    one.y[use],
-                    xerr=np.where(np.isfinite(one.x_error), one.x_error, 0.0)[use],
-                    yerr=one.y_error[use],
-                    fmt="s" if median else "o",
-                    color=shade,
-                    markersize=4.5,
-                    elinewidth=0.7,
-                    markerfacecolor="white" if median else shade,
-                )
+                ends = (one.y - one.y_error)[use], (one.y + one.y_error)[use]
+                look: dict[str, Any] = {"fmt": "s" if median else "o", "markerfacecolor": "white" if median else shade}
+                points(panel, at[use], one.y[use], ends, shade, 4.5, 0.7, xerr=x_error[use], **look)
     if np.isinf(every).any():
         show_infinity(panel, finite, far, logarithmic)
     panel.set_xlabel(axis_label(x, workload))
     panel.set_ylabel(axis_label(y, workload))
-    if len(clouds) > 1:
-        shown = picked(len(clouds), 12)
-        handles = [mark(clouds[k].label, color=shades[k], marker="o", markersize=4.5) for k in shown]
-        legend_right([panel], handles)
-    kinds = [mark("cell: mean ± standard error", marker="o", markersize=4.5)]
-    if any(one.median.any() for one in clouds):
-        kinds.append(mark("median (draws have no variance)", marker="s", markersize=4.5, markerfacecolor="white"))
+    named = spread(list(zip(clouds, shades, strict=True)), 12)
+    legend_right([panel], [mark(one.label, color=shade, marker="o", markersize=4.5) for one, shade in named])
+    kinds = [
+        mark("cell: mean ± standard error", marker="o", markersize=4.5),
+        any(one.median.any() for one in clouds)
+        and mark("median (draws have no variance)", marker="s", markersize=4.5, markerfacecolor="white"),
+    ]
     legend_below(figure, kinds)
     return figure

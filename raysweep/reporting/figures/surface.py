@@ -2,100 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.fits.draws import log_axis
 from raysweep.fits.result import Status
-from raysweep.reporting.figures.style import (
-    DIVERGING,
-    FIT,
-    MISSING,
-    REFERENCE,
-    REFERENCES,
-    THEORY,
+from raysweep.reporting.figures.drawing import (
     label_panels,
     legend_below,
+    mark,
     panels,
+    points,
+    reference_lines,
     set_log,
 )
-from raysweep.reporting.selection import cell_means
-from raysweep.reporting.words import axis_label, line_label
+from raysweep.reporting.figures.style import DIVERGING, FIT, MISSING, THEORY
+from raysweep.reporting.selection import cell_means, finite_values
+from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
+@dataclass(frozen=True)
+class Map:
+    """One panel: rows, and the table of their fit with a column y; the closed form's zeros in x (`roots`) at the values
+    `fine` of y."""
+
+    title: str
+    rows: pd.DataFrame
+    table: pd.DataFrame
+    fine: np.ndarray
+    roots: list[np.ndarray]
+
+
 def surface_figure(
-    parts: list[tuple[str, pd.DataFrame, pd.DataFrame, np.ndarray, list[np.ndarray]]],
-    x: str,
-    y: str,
-    metric: str,
-    workload: Workload,
-    level: float,
-    lines: Mapping[str, float] | None = None,
+    maps: Sequence[Map], x: str, y: str, metric: str, workload: Workload, level: float, lines: Mapping[str, float]
 ) -> Figure:
-    """One panel per part: (title, rows, table of the fit with a column y, fine values of y, closed form's zeros
-    there)."""
+    """One panel per map. lines: named constants in x to hold the zeros against."""
     from matplotlib.cm import ScalarMappable
-    from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    grids = [mean_grid(rows, x, y, metric, workload) for _, rows, *_ in parts]
-    every = np.abs(np.concatenate([grid[2].ravel() for grid in grids]))
-    norm, bent = colour_scale(every[np.isfinite(every)])
+    grids = [mean_grid(one.rows, x, y, metric, workload) for one in maps]
+    every = np.abs(np.concatenate([means.ravel() for _, _, means in grids]))
+    norm, over_decades = colour_scale(every[np.isfinite(every)])
     figure, axes = panels(len(grids), width=5.0, height=4.1)
-    drawn: dict[str, bool] = {}
-    for panel, (title, _, table, at, roots), (xs, ys, means) in zip(axes, parts, grids, strict=True):
+    references: list[Any] = []
+    curves = [branches(one.fine, one.roots, xs[-1] - xs[0]) for one, (xs, _, _) in zip(maps, grids, strict=True)]
+    for panel, one, curve, (xs, ys, means) in zip(axes, maps, curves, grids, strict=True):
         panel.grid(False)
         panel.set_facecolor(MISSING)
         logs = log_axis(xs, workload.logarithmic(x)), log_axis(ys, workload.logarithmic(y))
-        if logs[0]:
-            set_log(panel.xaxis)
-        if logs[1]:
-            set_log(panel.yaxis)
-        drawn["missing"] = drawn.get("missing", False) or bool(np.isnan(means).any())
+        for axis, logarithmic in zip((panel.xaxis, panel.yaxis), logs, strict=True):
+            if logarithmic:
+                set_log(axis)
         panel.pcolormesh(edges(xs, logs[0]), edges(ys, logs[1]), means, cmap=DIVERGING, norm=norm, rasterized=True)
         limits = (xs[0], xs[-1]) if np.isnan(means).any() else panel.get_xlim(), panel.get_ylim()
-        for xs_line, ys_line in branches(at, roots, xs[-1] - xs[0]):
+        for xs_line, ys_line in curve:
             panel.plot(xs_line, ys_line, color=THEORY, linewidth=2.2, zorder=3)
-            drawn["theory"] = True
-        found = table[table["status"] == Status.LOCATED]
-        low = np.clip(found["low"].to_numpy(float), xs[0], xs[-1])
-        high = np.clip(found["high"].to_numpy(float), xs[0], xs[-1])
-        place, slices = found["estimate"].to_numpy(float), found[y].to_numpy(float)
-        if len(found) > 2:
-            located = (table["status"] == Status.LOCATED).to_numpy()
-            band = [
-                np.where(located, np.clip(table[end].to_numpy(float), xs[0], xs[-1]), np.nan) for end in ("low", "high")
-            ]
-            slice_values = table[y].to_numpy(float)
-            panel.fill_betweenx(slice_values, band[0], band[1], color=FIT, alpha=0.16, linewidth=0, zorder=2)
-        if len(found):
-            panel.errorbar(
-                place,
-                slices,
-                xerr=[np.maximum(place - low, 0), np.maximum(high - place, 0)],
-                fmt="o",
-                color=FIT,
-                ecolor=FIT,
-                markersize=4,
-                elinewidth=1.3,
-                capsize=2,
-                zorder=4,
-                markeredgecolor="white",
-                markeredgewidth=0.6,
-            )
-            drawn["fit"] = True
-        for value, dashes in zip((lines or {}).values(), REFERENCES, strict=False):
-            panel.axvline(value, color=REFERENCE, linewidth=1.3, linestyle=dashes, zorder=2.5)
-        panel.set_xlim(*limits[0])
-        panel.set_ylim(*limits[1])
-        panel.set_title(title)
+        draw_zeros(panel, one.table, y, (xs[0], xs[-1]))
+        references = reference_lines(panel.axvline, lines, x, workload, 1.3)
+        panel.set(xlim=limits[0], ylim=limits[1], title=one.title)
     label_panels(axes, axis_label(x, workload), axis_label(y, workload))
     bar = figure.colorbar(
         ScalarMappable(norm, DIVERGING),
@@ -103,44 +76,43 @@ def surface_figure(
         label="mean " + axis_label(metric, workload),
         pad=0.015,
         aspect=28,
-        extend="both" if bent else "neither",
+        extend="both" if over_decades else "neither",
     )
-    if bent:
+    if over_decades:
         ticks = asinh_ticks(float(norm.vmax), float(norm.linear_width))
         bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
         bar.minorticks_off()
-    handles: list[Any] = []
-    if drawn.get("fit"):
-        handles.append(
-            Line2D(
-                [],
-                [],
-                color=FIT,
-                marker="o",
-                markersize=4,
-                label=f"fitted zero, {100 * level:g} % interval of each slice (shaded between)",
-            )
-        )
-    if drawn.get("theory"):
-        handles.append(Line2D([], [], color=THEORY, linewidth=2.2, label="closed form's zero"))
-    for (name, value), dashes in zip((lines or {}).items(), REFERENCES, strict=False):
-        label = line_label(name, value, x, workload)
-        handles.append(Line2D([], [], color=REFERENCE, linewidth=1.3, linestyle=dashes, label=label))
-    if drawn.get("missing"):
-        handles.append(Patch(color=MISSING, label="not computed, or no row ok"))
-    if handles:
-        legend_below(figure, handles)
+    fitted = f"fitted zero, {100 * level:g} % interval of each slice (shaded between)"
+    handles = [
+        any((one.table["status"] == Status.LOCATED).any() for one in maps)
+        and mark(fitted, color=FIT, linestyle="-", marker="o", markersize=4),
+        any(curves) and mark("closed form's zero", color=THEORY, linestyle="-", linewidth=2.2),
+        *references,
+        any(np.isnan(means).any() for _, _, means in grids)
+        and Patch(color=MISSING, label="not computed, or no row ok"),
+    ]
+    legend_below(figure, handles)
     return figure
+
+
+def draw_zeros(panel: Axes, table: pd.DataFrame, y: str, reach: tuple[float, float]) -> None:
+    """The fitted zeros with their intervals, and a band between neighbouring slices; cut at the ends of the map."""
+    located = (table["status"] == Status.LOCATED).to_numpy()
+    place, at = table["estimate"].to_numpy(float), table[y].to_numpy(float)
+    low, high = (np.where(located, np.clip(table[end].to_numpy(float), *reach), np.nan) for end in ("low", "high"))
+    if located.sum() > 2:
+        panel.fill_betweenx(at, low, high, color=FIT, alpha=0.16, linewidth=0, zorder=2)
+    if located.any():
+        ends = low[located], high[located]
+        look = {"ecolor": FIT, "zorder": 4, "markeredgecolor": "white", "markeredgewidth": 0.6}
+        points(panel, place[located], at[located], ends, FIT, 4, 1.3, 2, across=True, **look)
 
 
 def mean_grid(
     rows: pd.DataFrame, x: str, y: str, metric: str, workload: Workload
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(x, y, means (y, x)); NaN where no row is usable; medians where draws have no variance."""
-    xs = np.sort(rows[x].unique().astype(float))
-    xs = xs[np.isfinite(xs)]
-    ys = np.sort(rows[y].unique().astype(float))
-    ys = ys[np.isfinite(ys)]
+    xs, ys = finite_values(rows, x), finite_values(rows, y)
     means = np.full((len(ys), len(xs)), np.nan)
     for k, at in enumerate(ys):
         cell = cell_means(rows[rows[y] == at], x, metric, workload)
@@ -150,7 +122,7 @@ def mean_grid(
 
 
 def colour_scale(sizes: np.ndarray) -> tuple[Any, bool]:
-    """A scale symmetric about zero, and whether it is bent (asinh) because the surface runs over decades."""
+    """A scale symmetric about zero, and whether it is an asinh scale because the surface runs over decades."""
     from matplotlib.colors import AsinhNorm, Normalize
 
     sizes = sizes[sizes > 0]

@@ -1,0 +1,250 @@
+"""The workload's closed form beside what was fitted.
+
+Its curves, zeros and extrema are found on the formula, not on the grid; fitted places are held against them in units of
+their own error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raysweep.fits.crossing import lagrange
+from raysweep.fits.draws import log_axis, usable
+from raysweep.fits.result import EXACT, Status
+from raysweep.fits.statistics import normal_quantile
+from raysweep.phrases import counted
+from raysweep.reporting.selection import columns_of, finite_values, parameters_of
+from raysweep.workloads.declaration import Workload, column
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Curve = Callable[..., np.ndarray]
+
+
+def closed_form(part: pd.DataFrame, metric: str, workload: Workload, *free: str) -> Curve | None:
+    """The closed form of the metric as a function of the parameters `free`, everything else as in the rows of `part`.
+
+    The function takes an array for each of them, all of one length. None where there is none: no closed form, not for
+    this metric, something free is no parameter, or another parameter moves along with it.
+    """
+    form = workload.closed_form
+    if form is None or not len(part) or not workload.by_name.keys() >= set(free):  # places of categories are no x
+        return None
+    if any(part[name].nunique(dropna=False) > 1 for name in parameters_of(part, workload) if name not in free):
+        return None
+    base = columns_of(part.iloc[:1], workload)
+    if metric not in form(base):
+        return None
+
+    def curve(*places: np.ndarray) -> np.ndarray:
+        columns = {name: np.repeat(values, len(places[0])) for name, values in base.items()}
+        columns |= {name: column(workload.by_name[name], list(at)) for name, at in zip(free, places, strict=True)}
+        return np.asarray(form(columns)[metric], dtype=np.float64)
+
+    return curve
+
+
+def smooth(part: pd.DataFrame, name: str, workload: Workload, count: int = 121) -> np.ndarray:
+    """Finely spaced values of an axis over its range; its own values where only whole numbers have a meaning."""
+    values = finite_values(part, name)
+    parameter = workload.by_name[name]
+    if parameter.type is int or parameter.whole or len(values) < 2:
+        return values
+    spaced = np.geomspace if log_axis(values, workload.logarithmic(name)) else np.linspace
+    return spaced(values[0], values[-1], count)
+
+
+def zeros(surface: Curve, low: float, high: float, logarithmic: bool, rows: int = 1) -> list[np.ndarray]:
+    """All sign changes on [low, high] of `rows` curves, by bisection to the last digits from 241 samples.
+
+    surface takes (x, row number), both of one shape, and is called once for the samples and once a bisection step.
+    """
+    at = np.geomspace(low, high, 241) if logarithmic else np.linspace(low, high, 241)
+    row, place = np.repeat(np.arange(rows), len(at)), np.tile(at, rows)
+    value = surface(place, row)
+    size = np.nanmax(np.abs(value[np.isfinite(value)]), initial=0.0)
+    value = np.where(np.abs(value) <= 1e-12 * size, 0.0, value)
+    kept = np.flatnonzero(np.isfinite(value) & (value != 0))  # an exact zero between two signs is inside their bracket
+    row, place, value = row[kept], place[kept], value[kept]
+    change = np.flatnonzero((value[:-1] * value[1:] < 0) & (row[:-1] == row[1:]))
+    which, left, right, sign = row[change], place[change], place[change + 1], np.sign(value[change])
+    for _ in range(50 if len(change) else 0):
+        middle = (left + right) / 2
+        ahead = sign * surface(middle, which) > 0
+        left, right = np.where(ahead, middle, left), np.where(ahead, right, middle)
+    return [((left + right) / 2)[which == k] for k in range(rows)]
+
+
+def zero_line(
+    part: pd.DataFrame, x: str, y: str | None, metric: str, workload: Workload, at: np.ndarray
+) -> list[np.ndarray]:
+    """The closed form's zeros in x, one array for each of the given values of y (one array if y is None).
+
+    Empty arrays where there is no closed form, or where it does not depend on x and y alone within `part`.
+    """
+    count = len(at) if y else 1
+    curve = closed_form(part, metric, workload, x, *([y] if y else []))
+    values = finite_values(part, x)
+    if curve is None or not len(values):  # all that one of several sweeps has may be at infinity
+        return [np.empty(0)] * count
+
+    def surface(place: np.ndarray, row: np.ndarray) -> np.ndarray:
+        return curve(place, np.asarray(at)[row]) if y else curve(place)
+
+    return zeros(surface, values[0], values[-1], log_axis(values, workload.logarithmic(x)), count)
+
+
+def extremum(curve: Curve, low: float, high: float, turn: str, logarithmic: bool) -> float:
+    """Where the curve is lowest (highest) on [low, high]; NaN at an end, and of a curve that is known nowhere. Zooms in
+    on the best of 800 samples."""
+    sign = 1 if turn == "min" else -1
+    to, back = (np.log, np.exp) if logarithmic else (np.asarray, np.asarray)
+    first, last = float(to(low)), float(to(high))
+    for step in range(5):
+        at = np.linspace(first, last, 801)
+        values = sign * curve(back(at))
+        if np.isnan(values).all():
+            return float("nan")
+        index = int(np.nanargmin(values))
+        if step == 0 and index in (0, 800):
+            return float("nan")
+        first, last = float(at[max(index - 1, 0)]), float(at[min(index + 1, 800)])
+        if (last - first) <= 1e-5 * max(abs(first), abs(last), 1e-3):  # beyond, rounding of the values decides
+            break
+    return float(back(np.array((first + last) / 2)))
+
+
+def extrema(rows: pd.DataFrame, x: str, metric: str, workload: Workload, turn: str) -> np.ndarray:
+    """The closed form's own extremum within the finite range of x, shape (1,); empty if it has none there."""
+    curve, values = closed_form(rows, metric, workload, x), finite_values(rows, x)
+    if curve is None or len(values) < 2:
+        return np.empty(0)
+    place = extremum(curve, values[0], values[-1], turn, log_axis(values, workload.logarithmic(x)))
+    return np.array([place]) if np.isfinite(place) else np.empty(0)
+
+
+def distances(table: pd.DataFrame, expected: Iterable[float], level: float) -> np.ndarray:
+    """(estimate - expected) of each row, in units of the error on that side.
+
+    Scaled such that |z| is beyond the normal quantile of the level exactly where the interval misses: one number for
+    all numbers of draws. NaN without both places.
+    """
+    out = []
+    rows = table[["estimate", "low", "high"]].itertuples(index=False, name=None)
+    for (estimate, low, high), place in zip(rows, expected, strict=True):
+        half = estimate - low if place < estimate else high - estimate
+        if not (np.isfinite(estimate) and np.isfinite(place)):
+            out.append(np.nan)
+        elif half > 0:
+            out.append(normal_quantile(level) * (estimate - place) / half)
+        else:
+            out.append(0.0 if abs(estimate - place) <= 1e-6 * max(abs(place), 1e-12) else np.inf)
+    return np.array(out, dtype=np.float64)
+
+
+def add_theory(table: pd.DataFrame, expected: Sequence[np.ndarray], level: float) -> pd.DataFrame:
+    """The table with the closed form's place nearest to each estimate (the only one where nothing is located), and
+    z: NaN for curves without chance, whose intervals are the spread of interpolations and no error."""
+    places = []
+    for estimate, roots in zip(table["estimate"], expected, strict=True):
+        if len(roots) and np.isfinite(estimate):
+            places.append(float(roots[np.argmin(np.abs(roots - estimate))]))
+        else:
+            places.append(float(roots[0]) if len(roots) == 1 else np.nan)
+    z = np.where(without_chance(table), np.nan, distances(table, places, level))
+    return table.assign(theory=places, z=z)
+
+
+def without_chance(table: pd.DataFrame) -> np.ndarray:
+    """For each row, whether all draws of its curve are the same."""
+    if "method" not in table.columns:
+        return np.zeros(len(table), dtype=bool)
+    return table["method"].str.startswith(EXACT).to_numpy(bool)
+
+
+def add_lines(table: pd.DataFrame, lines: Mapping[str, float], level: float) -> pd.DataFrame:
+    """The table with `z NAME` (distance to a constant reference line) and `excluded NAME` for each line."""
+    for name, value in lines.items():
+        expected = np.full(len(table), value)
+        outside = misses(table, expected) & can_say(table)
+        table = table.assign(**{f"z {name}": distances(table, expected, level), f"excluded {name}": outside})
+    return table
+
+
+def can_say(table: pd.DataFrame) -> np.ndarray:
+    """Slices that were located or censored, and are about the mean."""
+    known = table["status"].isin([Status.LOCATED, Status.CENSORED_LOW, Status.CENSORED_HIGH])
+    return (known & (table["scale"] != "sign")).to_numpy() if "scale" in table.columns else known.to_numpy()
+
+
+def misses(table: pd.DataFrame, expected: np.ndarray) -> np.ndarray:
+    """Whether the interval leaves the place out; a located zero where none is expected does, too."""
+    outside = (expected < table["low"].to_numpy(float)) | (expected > table["high"].to_numpy(float))
+    return np.where(np.isfinite(expected), outside, (table["status"] == Status.LOCATED).to_numpy())
+
+
+def excluded(table: pd.DataFrame, expected: np.ndarray) -> tuple[int, int]:
+    """(slices whose interval leaves the expected place out, slices that can say)."""
+    asked = can_say(table)
+    return int((misses(table, expected) & asked).sum()), int(asked.sum())
+
+
+def summary(table: pd.DataFrame, level: float) -> str:
+    """ "median |z| 0.7; 2 of 31 beyond 1.96, 2 expected"; what censored places say too; empty without a closed form."""
+    score = table["z"].dropna().abs()
+    parts = []
+    if len(score):
+        limit = normal_quantile(level)
+        chance = (1 - level) * len(score)
+        expected = (
+            f"{chance:.0f}" if chance >= 1.5 else "1" if chance >= 0.5 else "none or 1" if chance >= 0.1 else "none"
+        )
+        parts.append(
+            f"against the closed form: median |z| {score.median():.2g}; {int((score > limit).sum())} of {len(score)} "
+            f"beyond {limit:.3g}, {expected} expected"
+        )
+    holds = table["theory"].between(table["low"], table["high"])
+    exact = without_chance(table) & np.isfinite(table["estimate"]) & np.isfinite(table["theory"])
+    if exact.any():
+        parts.append(
+            f"of {counted(int(exact.sum()), 'curve')} without chance, whose intervals are the spread of "
+            f"interpolations, {int(holds[exact].sum())} hold the closed form's place"
+        )
+    censored = table["status"].isin([Status.CENSORED_LOW, Status.CENSORED_HIGH]) & table["theory"].notna()
+    if censored.any():
+        bounds = counted(int(censored.sum()), "censored bound")
+        parts.append(f"{int(holds[censored].sum())} of {bounds} agree with it")
+    missing = table[(table["status"] == Status.LOCATED) & table["theory"].isna()]
+    if len(missing) and table["theory"].notna().any():
+        parts.append(f"{counted(len(missing), 'located place')} where the closed form has none")
+    return "; ".join(parts)
+
+
+def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None, metric: str) -> pd.DataFrame:
+    """How far each draw's zero lies from the closed form's, to first order (value there over the mean's slope).
+
+    One column per located slice of the mean that has a closed form, one row per draw.
+    """
+    import pandas as pd
+
+    good, _ = usable(rows, metric, [x, "seed"])
+    columns = []
+    for row in table.to_dict("records"):
+        if row["status"] != Status.LOCATED or row["scale"] == "sign" or not np.isfinite(row["theory"]):
+            continue
+        part = good[good[y] == row[y]] if y else good
+        wide = part.pivot_table(index="seed", columns=x, values=metric, aggfunc="mean").dropna()
+        at = wide.columns.to_numpy(float)
+        if len(at) < 2 or len(wide) < 2:
+            continue
+        first = int(np.clip(np.searchsorted(at, row["theory"]) - 2, 0, max(len(at) - 4, 0)))
+        near, step = slice(first, first + 4), 0.01 * float(np.diff(at[first : first + 4]).min())
+        weights = lagrange(at[near], row["theory"] + step * np.array([-1.0, 0.0, 1.0]))
+        values = wide.to_numpy(float)[:, near] @ weights.T
+        slope = float((values[:, 2] - values[:, 0]).mean()) / (2 * step)
+        columns.append(pd.Series(-values[:, 1] / slope if slope else np.nan, index=wide.index))
+    return pd.concat(columns, axis=1) if columns else pd.DataFrame(index=sorted(good["seed"].unique()))

@@ -1,0 +1,292 @@
+"""What sections that locate one place per setting have in common (boundary, inflection, optimum)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.fits.result import Status
+from raysweep.fits.sample_size import Advice, advice_words
+from raysweep.phrases import counted
+from raysweep.reporting.analyses.section import Drawing, Question
+from raysweep.reporting.analyses.series import laid_out
+from raysweep.reporting.figures.places import PlaceLine, places_figure
+from raysweep.reporting.selection import groups
+from raysweep.reporting.words import interval, number, plain, signed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RISES, FALLS, OPEN, STAYS = "rises", "falls", "is not told apart", "stays"
+
+
+def joined(parts: Iterable[tuple[tuple[Any, ...], pd.DataFrame]], keys: Sequence[str]) -> pd.DataFrame:
+    """The tables of several settings as one, with the values of the keys as columns."""
+    import pandas as pd
+
+    tables = [table.assign(**dict(zip(keys, values, strict=True))) for values, table in parts]
+    return pd.concat(tables, ignore_index=True)
+
+
+def in_front(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """The table with these columns first."""
+    return table[[*names, *(name for name in table.columns if name not in names)]]
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The fitted places of a section.
+
+    asked: what they answer.
+    table: one row per setting, with its keys, status, estimate, low, high, note, and the closed form's place `theory`
+        and the distance `z` to it, NaN where there is none.
+    keys: the columns that tell the settings apart.
+    what: what was located, in words; noun: what a setting is called.
+    """
+
+    asked: Question
+    table: pd.DataFrame
+    keys: list[str]
+    what: str
+    noun: str
+
+    @cached_property
+    def found(self) -> pd.DataFrame:
+        """The settings with a located place."""
+        return self.table[self.table["status"] == Status.LOCATED]
+
+    @property
+    def with_theory(self) -> bool:
+        """Whether the closed form has a place in some setting."""
+        return bool(self.table["theory"].notna().any())
+
+    def headline(self, several: Sequence[str], beside: Callable[[Mapping[str, Any]], str]) -> str:
+        """What was found, how sure, in one line.
+
+        several: what follows the number of located places, where there are several settings.
+        beside: what stands beside the place of a single one.
+        """
+        if len(self.table) > 1:
+            located = f"located in {len(self.found)} of {counted(len(self.table), self.noun)}"
+            return f"{self.what}: {located}{''.join(several)}"
+        row, unit = self.table.iloc[0], self.asked.unit
+        known = interval(row["estimate"], row["low"], row["high"])
+        if row["status"] == Status.LOCATED:
+            return f"{self.what}: {known}{unit} ({self.asked.percent}){beside(row)}"
+        said = plain(row["status"]) + (f", {known}{unit}" if known != "–" else "")
+        return f"{self.what}: {said}" + (f" ({row['note']})" if row["note"] else "")
+
+    def beside_theory(self, row: Mapping[str, Any]) -> str:
+        """The closed form's place, and z where there is one, ready to append to a line; empty without a place."""
+        if not np.isfinite(row["theory"]):
+            return ""
+        score = "" if np.isnan(row["z"]) else f" (z = {row['z']:+.2g})"
+        return f"; closed form {number(row['theory'], 5)}{self.asked.unit}{score}"
+
+    def moving(self) -> str:
+        """How the place moves with the other axes, ready to append to a line; empty where nothing can be compared."""
+        words = movement_words(self.table, self.keys)
+        return f"; it {words}" if words else ""
+
+    def methods(self, left_out: str = "") -> str:
+        """What the intervals hold for, and how they were found. left_out: a method that is not worth a word."""
+        methods = "; ".join(
+            f"{word} ({counted(int(count), self.noun)})"
+            for word, count in self.table["method"].value_counts().items()
+            if word != left_out
+        )
+        return (
+            f"Intervals are {self.asked.percent} for each {self.noun} on its own, and hold for every interpolation "
+            f"used. Method: {methods}."
+        )
+
+    def not_located(self) -> list[str]:
+        """A paragraph on the settings without a located place, by status and reason; none, no paragraph."""
+        other = self.table[self.table["status"] != Status.LOCATED]
+        reasons = other.groupby(["status", "note"], sort=False).size()
+        said = (
+            f"{plain(status)} in {count}" + (f" ({note})" if note else "") for (status, note), count in reasons.items()
+        )
+        return [f"Not located: {'; '.join(said)}."] if len(other) else []
+
+    def halving(self) -> list[str]:
+        """A paragraph on what would halve the intervals; nothing where no setting can say."""
+        known = self.found[self.found["draws_to_halve"].notna()]
+        if not len(known):
+            return []
+        if len(known) == 1:
+            return [f"To halve the interval: {self.advice(known.iloc[0])}."]
+        enough = known["halved"].to_numpy(bool)
+        points = known["points_to_halve"].to_numpy(float)
+        times = (known["draws_to_halve"] / known["draws"]).to_numpy(float)
+        beside = f"{{points:g}} more values of {plain(self.asked.x)} beside the place"
+        parts = [
+            words.format(count=int(use.sum()), times=float(np.median(times[use])), points=float(np.median(points[use])))
+            for use, words in (
+                (enough & ~(points > 0), "more draws would in {count} (typically {times:.2g} times as many)"),
+                (enough & (points > 0) & (times == 1), f"more draws would not in {{count}}, but {beside} would"),
+                (
+                    enough & (points > 0) & (times > 1),
+                    f"{beside} together with {{times:.2g}} times the draws would in {{count}}",
+                ),
+                (~enough, "neither alone would in {count}"),
+            )
+            if use.any()
+        ]
+        return [
+            f"To halve the interval (of {len(known)} located): " + "; ".join(parts) + ". The table says it for each."
+        ]
+
+    def advice(self, row: Mapping[str, Any]) -> str:
+        """What would halve one setting's interval, in words."""
+        wanted = Advice(
+            draws=int(row["draws_to_halve"]),
+            points=int(row["points_to_halve"]),
+            low=row["points_from"],
+            high=row["points_to"],
+            enough=bool(row["halved"]),
+        )
+        unit = self.asked.unit
+        return advice_words(int(row["draws"]), wanted, plain(self.asked.x), lambda value: f"{number(value, 3)}{unit}")
+
+    def row(self, row: Mapping[str, Any], place: str, digits: int = 4, z: bool = True) -> dict[str, str]:
+        """The beginning of one setting's row of ready text: its keys, status and place, with the closed form's beside
+        it where some setting has one. digits: of that; z: whether its distance is told, too."""
+        out = {plain(key): number(row[key]) for key in self.keys}
+        out["status"] = plain(row["status"])
+        out[f"{place} [interval]"] = interval(row["estimate"], row["low"], row["high"])
+        if self.with_theory:
+            out["closed form"] = number(row["theory"], digits)
+            out |= {"z": signed(row["z"])} if z else {}
+        return out
+
+    def line_drawing(self, along: str | None, place: str, caption: str) -> list[Drawing]:
+        """The place against one of the keys, a line for every combination of the others (eight at most); none where
+        there is no place to show."""
+        if not along or self.table["status"].isin([Status.UNDETERMINED, Status.MONOTONE]).all():
+            return []
+
+        def line(key: Any, label: str, table: pd.DataFrame) -> PlaceLine:
+            return PlaceLine(key, label, table, table[along].to_numpy(float), table["theory"].to_numpy(float))
+
+        return [Drawing(f"{self.asked.name}_line", caption, self.line_figure(along, place, line, {}))]
+
+    def line_figure(
+        self, along: str, place: str, line: Callable[[Any, str, pd.DataFrame], PlaceLine], lines: Mapping[str, float]
+    ) -> Any:
+        """The places against one of the keys; `line` makes that of one setting of the others."""
+        asked, others = self.asked, [key for key in self.keys if key != along]
+        ((_, parts),) = laid_out(list(groups(self.table, others)), others, [], line, asked.workload)
+        return places_figure(parts, asked.x, along, asked.workload, asked.level, place, lines)
+
+
+def others_words(table: pd.DataFrame) -> str:
+    """How many settings have which other answer, ready to append to a line; with the reason where none is located."""
+    other = table[table["status"] != Status.LOCATED]
+    parts = []
+    for status, rows in other.groupby("status", sort=False):
+        notes = rows["note"][rows["note"] != ""].value_counts()
+        if len(other) < len(table) or not len(notes):
+            why = ""
+        elif notes.iloc[0] == len(rows):
+            why = f" ({notes.index[0]})"
+        else:  # the commonest is not the reason of all
+            why = f" ({'; '.join(f'{count} of them: {note}' for note, count in notes.items())})"
+        parts.append(f"{plain(status)} in {len(rows)}{why}")
+    return "; " + ", ".join(parts) if parts else ""
+
+
+def advice_cell(row: Mapping[str, Any]) -> str:
+    """What would halve one setting's interval in a cell of a table: "48 draws", "2 more in 1.6 to 3.6, 24 draws"."""
+    if row["status"] != Status.LOCATED or not np.isfinite(row["draws_to_halve"]):
+        return "–"
+    parts = []
+    if row["points_to_halve"] > 0:
+        parts.append(
+            f"{row['points_to_halve']:g} more in {number(row['points_from'], 3)} to {number(row['points_to'], 3)}"
+        )
+    if row["draws_to_halve"] > row["draws"]:
+        parts.append(f"{row['draws_to_halve']:g} draws")
+    return ", ".join(parts) + ("" if row["halved"] else " (not enough)")
+
+
+@dataclass(frozen=True)
+class Move:
+    """How the place moves with one key, counted over the settings of the others in which it is located at two values of
+    the key or more.
+
+    ends: the least and the largest of these values.
+    fitted: in how many settings the place rises, falls, or is not told apart between the first and the last.
+    theory: in how many the closed form's place rises, falls or stays at the same two, where it has both.
+    """
+
+    key: str
+    ends: tuple[float, float]
+    fitted: Counter[str]
+    theory: Counter[str]
+
+
+def moves(table: pd.DataFrame, keys: list[str]) -> list[Move]:
+    """With each key, everything else fixed, does the place rise or fall from the key's first located value to its
+    last? It counts as rising or falling only where the two intervals do not meet.
+
+    table: one row per setting with status, low, high, the keys, and the closed form's place `theory` if there is one.
+    """
+    found = table[table["status"] == Status.LOCATED]
+    out = []
+    for key in keys:
+        if table[key].dtype.kind not in "if" or table[key].nunique() < 2:
+            continue
+        fitted, theory = Counter[str](), Counter[str]()
+        for _, rows in groups(found, [other for other in keys if other != key]):
+            if rows[key].nunique() < 2:
+                continue
+            first, last = rows.loc[rows[key].idxmin()], rows.loc[rows[key].idxmax()]
+            fitted[RISES if last["low"] > first["high"] else FALLS if last["high"] < first["low"] else OPEN] += 1
+            step = last["theory"] - first["theory"] if "theory" in table.columns else np.nan
+            if np.isfinite(step):
+                size = 1e-6 * abs(first["theory"])
+                theory[RISES if step > size else FALLS if step < -size else STAYS] += 1
+        if fitted:
+            out.append(Move(key, (float(found[key].min()), float(found[key].max())), fitted, theory))
+    return out
+
+
+def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
+    """A paragraph on all moves; no pairs, no paragraph. place: its name in words."""
+    parts = []
+    for move in moves(table, keys):
+        said = ", ".join(f"{word} in {move.fitted[word]}" for word in (RISES, FALLS, OPEN) if move.fitted[word])
+        text = f"with {plain(move.key)} ({number(move.ends[0])} to {number(move.ends[1])}) it {said}"
+        text += f" of {move.fitted.total()} settings"
+        known = ", ".join(f"{word} in {move.theory[word]}" for word in (RISES, FALLS, STAYS) if move.theory[word])
+        parts.append(text + (f" (closed form: {known})" if known else ""))
+    if not parts:
+        return []
+    return [
+        f"How the {place} moves, from the first value at which it is located to the last, all else equal: "
+        + "; ".join(parts)
+        + ". A move counts where the two intervals do not meet; what lies between the ends is in the figure."
+    ]
+
+
+def movement_words(table: pd.DataFrame, keys: list[str]) -> str:
+    """The same in short, for a line that has said what the place is: "falls with overlap angle (in 23 of 29), ...".
+    Only of what was compared in several settings."""
+    parts = []
+    for move in moves(table, keys):
+        count, word = max((move.fitted[word], word) for word in (FALLS, RISES))
+        other, against = min((move.fitted[word], word) for word in (FALLS, RISES))
+        total = move.fitted.total()
+        if total > 1 and count:
+            parts.append(
+                f"{word} with {plain(move.key)} (in {count} of {total}{f', {against} in {other}' if other else ''})"
+            )
+        elif total > 1:
+            parts.append(f"shows no clear move with {plain(move.key)} (0 of {total})")
+    return ", ".join(parts)

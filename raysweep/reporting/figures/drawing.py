@@ -1,0 +1,222 @@
+"""What all figures are put together from: panels, points with intervals, scales of axes, legends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.reporting.figures.style import FAINT, GREY, QUALITATIVE, REFERENCE, REFERENCES
+from raysweep.reporting.words import line_label
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+
+def panels(count: int, width: float = 4.4, height: float = 3.7) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` panels in rows of at most three, sharing scales."""
+    from matplotlib.figure import Figure
+
+    columns = 2 if count == 4 else min(count, 3)
+    if columns > 2:  # a wide figure is shown smaller: with less room for each panel, letters stay readable
+        width, height = 0.78 * width, 0.84 * height
+    rows = -(-count // columns)
+    wide = max(width * columns, 6.4) if count == 1 else width * columns
+    figure = Figure(figsize=(wide, height * rows + 0.3), layout="constrained")
+    axes = list(figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat)
+    for spare in axes[count:]:
+        spare.set_visible(False)
+    for above in axes[max(count - columns, 0) : count]:  # the lowest visible panel of each column keeps its labels
+        above.tick_params(labelbottom=True)
+    return figure, axes[:count]
+
+
+def columns_of_panels(axes: Sequence[Axes]) -> int:
+    """Panels in a row."""
+    grid = axes[0].get_gridspec()
+    return grid.ncols if grid is not None else 1
+
+
+def label_panels(axes: Sequence[Axes], x: str, y: str) -> None:
+    """Axis labels at the left and under the lowest panel of each column."""
+    columns = columns_of_panels(axes)
+    for k, panel in enumerate(axes):
+        if k % columns == 0:
+            panel.set_ylabel(y)
+        if k + columns >= len(axes):
+            panel.set_xlabel(x)
+
+
+def points(
+    panel: Axes,
+    x: np.ndarray,
+    y: np.ndarray,
+    interval: tuple[np.ndarray, np.ndarray],
+    colour: Any,
+    size: float,
+    width: float | None,
+    cap: float | None = None,
+    **look: Any,
+) -> None:
+    """Points with an error bar each.
+
+    interval: (low, high) in y; with `across`=True in `look`, in x.
+    size, width, cap: of the marker, of the bar and of the bar's ends.
+    look: whatever else matplotlib's errorbar takes; fmt is "o" where nothing is said.
+    """
+    across = look.pop("across", False)
+    centre, (low, high) = x if across else y, interval
+    ends: dict[str, Any] = {"xerr" if across else "yerr": [np.maximum(centre - low, 0), np.maximum(high - centre, 0)]}
+    shape = {"fmt": "o", "color": colour, "markersize": size, "elinewidth": width, "capsize": cap}
+    panel.errorbar(x, y, **ends, **{**shape, **look})
+
+
+def colours(values: Sequence[Any]) -> list[Any]:
+    """One colour per value: ordered shades for more than three numbers, else the qualitative palette."""
+    import matplotlib
+
+    numeric = all(isinstance(value, (int, float, np.number)) for value in values)
+    if numeric and len(values) > 3:
+        return [matplotlib.colormaps["viridis"](0.82 * k / (len(values) - 1)) for k in range(len(values))]
+    return [QUALITATIVE[k % len(QUALITATIVE)] for k in range(len(values))]
+
+
+def shades(parts: Sequence[tuple[str, Sequence[Any]]]) -> dict[Any, Any]:
+    """A colour for every `key` of the lines of all panels (title, lines)."""
+    keys = sorted({line.key for _, lines in parts for line in lines}, key=lambda key: (isinstance(key, str), key))
+    return dict(zip(keys, colours(keys), strict=True))
+
+
+def mark(label: str, **look: Any) -> Line2D:
+    """An entry of a legend that explains a kind of mark: grey and without a line unless `look` says otherwise."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], **{"color": GREY, "linestyle": "none", **look}, label=label)
+
+
+def legend_right(axes: Sequence[Axes], handles: Sequence[Any]) -> None:
+    """A legend beside the first row of panels, where it cannot cover data; none for a single line."""
+    if len(handles) > 1:
+        last = axes[min(len(axes), columns_of_panels(axes)) - 1]
+        last.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
+
+
+def legend_of_lines(
+    axes: Sequence[Axes], parts: Sequence[tuple[str, Sequence[Any]]], shade: Mapping[Any, Any], **look: Any
+) -> None:
+    """A legend beside the panels (title, lines) that names the lines by their colours."""
+    labels = {line.key: line.label for _, lines in parts for line in lines}
+    legend_right(axes, [mark(labels[key], color=colour, marker="o", **look) for key, colour in shade.items()])
+
+
+def legend_below(figure: Figure, handles: Sequence[Any], columns: int = 4) -> None:
+    """A legend under all panels. handles: what is False or None is left out."""
+    shown = [handle for handle in handles if handle]
+    if shown:
+        figure.legend(handles=shown, loc="outside lower center", ncols=min(len(shown), columns))
+
+
+def reference_lines(draw: Any, lines: Mapping[str, float], x: str, workload: Workload, width: float) -> list[Line2D]:
+    """Named constants in x to hold results against. draw: panel.axvline or panel.axhline. Their part of a legend."""
+    handles = []
+    for (name, value), dashes in zip(lines.items(), REFERENCES, strict=False):
+        look: dict[str, Any] = {"color": REFERENCE, "linewidth": width, "linestyle": dashes}
+        draw(value, **look, zorder=2.5)
+        handles.append(mark(line_label(name, value, x, workload), **look))
+    return handles
+
+
+def zero_rule(axes: Axes) -> None:
+    """The line at zero."""
+    axes.axhline(0, color=FAINT, linewidth=0.9, zorder=1)
+
+
+def set_scale(axis: Any, values: np.ndarray, logarithmic: bool) -> None:
+    """A logarithmic axis, or a linear one with ticks at a few whole values."""
+    if logarithmic:
+        set_log(axis)
+    else:
+        whole_ticks(axis, values)
+
+
+def set_log(axis: Any) -> None:
+    """A logarithmic axis whose labels stay apart: ones, twos and fives on a short axis, decades on a long one."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    class Apart(LogLocator):
+        def tick_values(self, vmin: float, vmax: float) -> Any:
+            short = 0 < vmin < vmax < 100 * vmin
+            self.set_params(subs=(1.0, 2.0, 5.0) if short else (1.0,), numticks=8)
+            return super().tick_values(vmin, vmax)
+
+    def written(value: float, position: int | None) -> str:
+        for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+            if value >= size and value >= 1e4:  # 50k, 100k, 1M: of tokens, most often
+                return f"{value / size:g}{letter}"
+        exponent = round(float(np.log10(value))) if value > 0 else 0
+        if value >= 1e-4 or abs(value / 10.0**exponent - 1) > 1e-6:
+            return f"{value:g}"
+        return f"$10^{{{exponent}}}$"
+
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_major_locator(Apart())
+    axis.set_major_formatter(FuncFormatter(written))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def set_asinh(axis: Any, values: np.ndarray, width: float) -> None:
+    """An axis for values over decades (linear below `width`): logarithmic if all are positive, else asinh."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    if np.nanmin(values) > 0:
+        set_log(axis)
+        return
+    scale_of = axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale
+    scale_of("asinh", linear_width=width)
+    top = float(np.nanmax(np.abs(values)))
+    powers = np.arange(np.ceil(np.log10(width)), np.floor(np.log10(max(top, width * 10))) + 1)
+    sizes = 10.0 ** powers[:: max(1, -(-len(powers) // 4))]
+    ticks = [*(-sizes[::-1] if np.nanmin(values) < 0 else []), 0.0, *sizes]
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
+
+
+def whole_ticks(axis: Any, values: np.ndarray) -> None:
+    """Ticks on the values themselves where a few whole numbers are all there is (there is no half layer)."""
+    values = np.unique(values)
+    if len(values) <= 8 and np.all(values == np.round(values)) and np.abs(values).max(initial=0) < 1e4:
+        span = values[-1] - values[0]
+        if len(values) < 2 or np.diff(values).min() >= 0.04 * span:
+            axis.set_ticks(values)
+
+
+def asinh_width(values: np.ndarray) -> float:
+    """The linear width of an asinh axis if the values run over decades; 0 for a straight axis."""
+    sizes = np.abs(values[np.isfinite(values)])
+    sizes = sizes[sizes > 0]
+    if not len(sizes) or sizes.max() < 12 * np.quantile(sizes, 0.75):
+        return 0.0
+    return float(np.quantile(sizes, 0.5))
+
+
+def beyond(finite: np.ndarray, logarithmic: bool) -> float:
+    """A place to the right of the grid for x = inf."""
+    if len(finite) < 2:
+        return float(finite[0] * 2 + 1) if len(finite) else 1.0
+    if logarithmic:
+        return float(finite[-1] * (finite[-1] / finite[0]) ** 0.12)
+    return float(finite[-1] + 0.12 * (finite[-1] - finite[0]))
+
+
+def show_infinity(panel: Any, finite: np.ndarray, far: float, logarithmic: bool) -> None:
+    """The tick of x = inf, set apart by a dotted line."""
+    if len(finite):
+        between = np.sqrt(finite[-1] * far) if logarithmic else (finite[-1] + far) / 2
+        panel.axvline(between, color=FAINT, linewidth=0.9, linestyle=":")
+    panel.text(far, -0.015, "∞", transform=panel.get_xaxis_transform(), ha="center", va="top", fontsize=13)
+    panel.set_xlim(right=far * (far / finite[-1]) ** 0.5 if logarithmic and len(finite) else None)
