@@ -80,7 +80,7 @@ def test_watching_ends_with_the_sweep(running: subprocess.Popen[str], storage: P
     assert watcher.stdout is not None
     assert "running, 1 of 2" in watcher.stdout.readline()
     (tmp_path / "go").touch()
-    rest = watcher.communicate(timeout=60)[0]
+    rest = watcher.communicate(timeout=120)[0]
     assert "seen: finished, 2 of 2 rows (2 ok)" in rest
     assert watcher.returncode == 0
 

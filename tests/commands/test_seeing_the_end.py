@@ -67,7 +67,7 @@ def test_status_says_that_the_mirror_is_written_and_how_far(
         assert "  writing to MLflow: 0 of 6 cells\n" in said
         assert ": 0 of 6 complete cells so far" in said
         assert "rows/s" not in said
-        assert driver.wait(timeout=60) == 0
+        assert driver.wait(timeout=120) == 0
     said = call("status", "small", "--storage", storage).out
     assert "small: finished, 18 of 18 rows (18 ok)" in said
     assert f"  mirrored to sqlite:///{database.resolve()}: all 6 cells\n" in said
@@ -84,7 +84,7 @@ def test_whoever_waits_for_few_cells_is_told_that_nobody_has_to(space: Path, sto
             "writing the last 6 cells to MLflow; all rows are kept: Ctrl-C is safe here, and "
             f"`raysweep sync small --storage {storage}` writes what is missing then\n"
         )
-        assert driver.wait(timeout=60) == 0
+        assert driver.wait(timeout=120) == 0
 
 
 @pytest.mark.parametrize("problem", [OSError("no room"), InputError("--storage", "no such bucket")])

@@ -349,7 +349,7 @@ def test_an_autoscaler_whose_configuration_cannot_be_read_is_told_of(
     )
     head = {"NodeID": "1", "Alive": True, "Resources": {"node:__internal_head__": 1.0, "CPU": 4.0}}
     assert capacity.of_cluster("nowhere:7", [head]).trials(Resources(0, 1, 1)) == 4
-    autoscaler.communicate(b"\n", timeout=60)
+    autoscaler.communicate(b"\n", timeout=120)
     told = capsys.readouterr().err
     assert told.startswith("what the autoscaler may add is not known (")
     assert reason in told
@@ -483,7 +483,7 @@ def growing_cluster(tmp_path_factory: pytest.TempPathFactory, sandbox_path: Path
         yield environment
     finally:
         head.terminate()
-        head.wait(timeout=30)
+        head.wait(timeout=120)
         for process in Path("/proc").glob("[0-9]*"):  # the machines outlive the head
             try:
                 if f"{temporary}/".encode() in (process / "cmdline").read_bytes():

@@ -83,7 +83,7 @@ def test_all_wait_as_long_as_it_takes_for_a_stage_that_another_trial_computes(
 
     other = threading.Thread(target=Store(asked.store).once, args=(stage, slowly), kwargs={"describe": {}})
     other.start()
-    assert begun.wait(30)
+    assert begun.wait(120)
     rows = two_workers.rows(asked, "pack", np.array([0]), np.array([5]))
     other.join()
     assert [row["metrics"] for row in rows] == [{"y": 7.0, "workers": 2.0}]

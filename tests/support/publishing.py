@@ -36,4 +36,4 @@ def race(place: str | Path, letters: str, size: int) -> int:
         assert publisher.stdin is not None
         publisher.stdin.write("go\n")
         publisher.stdin.flush()
-    return sum(int(publisher.communicate(timeout=90)[0]) for publisher in publishers)
+    return sum(int(publisher.communicate(timeout=120)[0]) for publisher in publishers)

@@ -33,7 +33,7 @@ def test_an_end_that_is_cut_short_leaves_no_run_running(number: signal.Signals, 
     until((storage / "mlflow.db").exists, driver)
     driver.send_signal(number)
     told = driver.stderr.read()
-    assert driver.wait(timeout=60) == 130
+    assert driver.wait(timeout=120) == 130
     assert "interrupted: all 320 rows are kept; go on with: raysweep resume small" in told
     missing = re.search(
         r"mirror incomplete: (\d+) cells not written \(of 160\); run `raysweep sync small "
