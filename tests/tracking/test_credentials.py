@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import http.server
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from conftest import QUIET, command, files_of, process, refused, until
+from conftest import QUIET, Outcome, command, files_of, process, refused, until
 from mlflow.tracking import MlflowClient
 from spaces import small_space
 
@@ -153,7 +154,7 @@ def test_a_redirection_does_not_carry_the_password_elsewhere(
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def guarded(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Iterator[str]:
     """A real MLflow server that asks for a password; its address."""
     room = tmp_path_factory.mktemp("guarded")
     (room / "auth.ini").write_text(
@@ -166,6 +167,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         {"MLFLOW_AUTH_CONFIG_PATH": str(room / "auth.ini"), "MLFLOW_FLASK_SERVER_SECRET_KEY": "of-the-test"},
         ["--app-name", "basic-auth"],
     )
+    shutil.copy(template, serving.database)
     try:
         serving.start()
         yield serving.uri
@@ -175,7 +177,12 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_a_server_with_a_password_takes_a_sweep_and_the_password_is_nowhere(
-    guarded: str, sandbox: Path, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    guarded: str,
+    sandbox: Path,
+    storage: Path,
+    tmp_path: Path,
+    call: Callable[..., Outcome],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With rows that fail and quote every secret there is."""
     inside = guarded.replace("://", f"://ada:{PASSWORD}@")
@@ -190,43 +197,41 @@ def test_a_server_with_a_password_takes_a_sweep_and_the_password_is_nowhere(
             }
         )
     )
-    secrets = {
-        "QUOTED": f"{inside}/api and {SECRET} and token={PASSWORD}",
-        "AWS_SECRET_ACCESS_KEY": SECRET,
-        "PYTHONPATH": os.environ["PYTHONPATH"],
-    }
     run = ("run", tmp_path / "sandy.yaml", "--storage", storage, "--executor", "inline")
+    monkeypatch.setenv("QUOTED", f"{inside}/api and {SECRET} and token={PASSWORD}")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
 
-    unknown = process(*run, "--tracking-uri", guarded, env=secrets)
-    refused(unknown, f"--tracking-uri: {guarded} does not let this user in", "MLFLOW_TRACKING_PASSWORD")
-    wrong = process(
-        *run,
-        "--tracking-uri",
-        guarded,
-        env={**secrets, "MLFLOW_TRACKING_USERNAME": "ada", "MLFLOW_TRACKING_PASSWORD": "not-the-password"},
-    )
-    refused(wrong, f"--tracking-uri: {guarded} does not let this user in")
-    assert "not-the-password" not in wrong.err
-    wrong = process(*run, "--tracking-uri", inside.replace(PASSWORD, "not-the-password"), env=secrets)
+    def known_by(password: str) -> None:
+        monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "ada")
+        monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", password)
+
+    def unknown() -> None:
+        monkeypatch.delenv("MLFLOW_TRACKING_USERNAME", raising=False)
+        monkeypatch.delenv("MLFLOW_TRACKING_PASSWORD", raising=False)
+
+    unknown()
+    stranger = call(*run, "--tracking-uri", guarded)
+    refused(stranger, f"--tracking-uri: {guarded} does not let this user in", "MLFLOW_TRACKING_PASSWORD")
+    wrong = call(*run, "--tracking-uri", inside.replace(PASSWORD, "not-the-password"))
     refused(wrong, "--tracking-uri: http://***@127.0.0.1")
+    assert "not-the-password" not in wrong.err
+    known_by("not-the-password")
+    wrong = call(*run, "--tracking-uri", guarded)
+    refused(wrong, f"--tracking-uri: {guarded} does not let this user in")
     assert "not-the-password" not in wrong.err
     assert not storage.exists()
 
-    known = {**secrets, "MLFLOW_TRACKING_USERNAME": "ada", "MLFLOW_TRACKING_PASSWORD": PASSWORD}
-    done = [
-        process(*run, "--tracking-uri", inside, env=secrets),  # by the address
-        process("resume", "sandy", "--storage", storage, env=known),
-    ]  # which was kept without: by the environment
-    later = process("resume", "sandy", "--storage", storage, env=secrets)
+    unknown()
+    done = [process(*run, "--tracking-uri", inside)]  # by the address, which is kept without
+    later = call("resume", "sandy", "--storage", storage)
     refused(later, f"--tracking-uri: {guarded} does not let this user in")
-    done += [process(*words, "sandy", "--storage", storage, env=known) for words in (["status"], ["sync"])]
+    known_by(PASSWORD)
+    done += [call(word, "sandy", "--storage", storage) for word in ("resume", "status", "sync")]
     assert [outcome.code for outcome in done] == [1, 1, 0, 0], done
     assert "2 of 4 rows failed" in done[0].err
 
     kept = files_of(storage)
     assert any(b"cannot reach" in content for content in kept.values())  # the traceback is kept
-    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "ada")
-    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", PASSWORD)
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
     client = MlflowClient(guarded)
     experiment = client.get_experiment_by_name("sandy")
