@@ -9,7 +9,6 @@ if __name__ == "__main__":  # as a script, Python puts this file's own folder fi
     _HERE = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
 
-import functools
 import json
 import shutil
 from collections.abc import Callable, Iterable
@@ -20,6 +19,7 @@ try:
 
     import raysweep
     from raysweep import terminal
+    from raysweep.commands.options import STORAGE, STORE, SWEEP, SWEEPS, TRACKING, YES, how_to_run
     from raysweep.driver import signals
     from raysweep.errors import InputError, RaysweepError, unknown
 except ModuleNotFoundError as missing:
@@ -29,76 +29,6 @@ except ModuleNotFoundError as missing:
     )
 
 VERSION = "0.1.0"  # of this file: a copy may meet another version of the package
-
-
-class _Hours(click.FloatRange):
-    """Hours above 0, for which click would take nan too."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number; a usage error for anything else."""
-        hours = super().convert(value, param, ctx)
-        return hours if hours > 0 else self.fail(f"{value} is not in the range x>0.", param, ctx)
-
-
-STORAGE = click.option(
-    "--storage",
-    default="sweeps",
-    show_default=True,
-    metavar="DIR",
-    help="Folder that holds the sweeps, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX.",
-)
-STORE = click.option(
-    "--store", metavar="URL", help="The stage store: a folder, s3://, gs:// … [default: STORAGE/store]."
-)
-TRACKING = click.option(
-    "--tracking-uri",
-    metavar="URI|none",
-    help="MLflow to mirror into [default: sqlite database STORAGE/mlflow.db; ./mlflow.db of this "
-    "machine where STORAGE is a bucket].",
-)
-YES = click.option("--yes", is_flag=True, help="Do not ask.")
-SWEEP = click.argument("sweep", metavar="SWEEP")
-SWEEPS = click.argument("sweeps", metavar="SWEEP...", nargs=-1, required=True)
-HOW_TO_RUN = (  # the keywords of raysweep.driver.options.Options
-    STORAGE,
-    STORE,
-    TRACKING,
-    click.option(
-        "--workers", type=click.IntRange(min=1), metavar="N", help="Trials at a time on Ray [default: as many as fit]."
-    ),
-    click.option(
-        "--executor",
-        type=click.Choice(["ray", "inline"]),
-        help="Ray Tune, or this process [default: this process up to about 20 s of work].",
-    ),
-    click.option(
-        "--max-hours",
-        type=_Hours(min=0, min_open=True),
-        metavar="H",
-        help="Stop in time, resumable: packs that, going by those that ended, would take too long are "
-        "not started, and what still runs at the end is given up.",
-    ),
-    click.option(
-        "--on-code-change",
-        type=click.Choice(["reuse", "recompute", "refuse"]),
-        default="reuse",
-        show_default=True,
-        help="What to do with rows and stages that older code computed.",
-    ),
-    click.option("--no-report", is_flag=True, help="Leave the report to `raysweep report`."),
-)
-
-
-def how_to_run(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of running a sweep, as its keyword `options`."""
-
-    @functools.wraps(function)
-    def command(no_report: bool, **options: Any) -> None:
-        function(report=not no_report, **options)
-
-    for option in reversed(HOW_TO_RUN):
-        command = option(command)
-    return command
 
 
 @click.group(

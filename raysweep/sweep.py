@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from raysweep import terminal
 from raysweep.driver import start_and_resume
-from raysweep.driver import sync as syncing
 from raysweep.driver.options import Options
 from raysweep.driver.stored_sweep import Sweep, open_sweep, report
 from raysweep.space import space_files
-from raysweep.storage.paths import AnyPath
 
 __all__ = ["Options", "Sweep", "open_sweep", "report", "resume", "run", "sync"]
 
@@ -44,13 +41,7 @@ def resume(name: str, **options: Any) -> Sweep:
     return start_and_resume.resume(name, Options(**options))
 
 
-def sync(
-    name: str,
-    *,
-    storage: str | AnyPath = "sweeps",
-    tracking_uri: str | None = None,
-    say: Callable[[str], None] = terminal.say,
-) -> Sweep:
+def sync(name: str, **options: Any) -> Sweep:
     """Replay a sweep's ledger into MLflow; what is there already is left alone. InputError or Halted if it cannot be
-    made whole there."""
-    return syncing.sync(open_sweep(name, storage), tracking_uri, say)
+    made whole there. options: `storage`, `tracking_uri` and `say` of `Options`."""
+    return start_and_resume.sync(name, Options(**options))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 COUNT_AGAIN_UP_TO = 20_000  # rows; of more, those that trials published last are not worth the seconds when told to end
 
 
+@dataclass
 class Driver:
     """Drives one sweep: prepare, compute, report, close. It is used once, by `drive`.
 
@@ -55,45 +56,36 @@ class Driver:
     retry_failed: whether rows that failed are computed again.
     """
 
-    def __init__(
-        self,
-        folder: AnyPath,
-        record: Record | None,
-        space: Space,
-        cells: Cells,
-        options: Options,
-        *,
-        part: bool = False,
-        retry_failed: bool = False,
-    ) -> None:
-        self._folder, self._before, self._space, self._cells = folder, record, space, cells
-        self._options, self._say = options, options.say
-        self._is_part, self._retry_failed = part, retry_failed
-        self._uri = None if part else session.tracking(options.tracking_uri, record, folder.parent)
-        self._limit = TimeLimit(options.max_hours)
+    folder: AnyPath
+    record: Record | None
+    space: Space
+    cells: Cells
+    options: Options
+    part: bool = False
+    retry_failed: bool = False
+
+    def __post_init__(self) -> None:
+        self._say, self._limit = self.options.say, TimeLimit(self.options.max_hours)
+        self._uri = None if self.part else session.tracking(self.options.tracking_uri, self.record, self.folder.parent)
         self._stop = signals.once(self._stop_once)  # the thread that hears signals may call it too
-        self._begun = False
-        self._go_on, self._all = "resume", ""  # what is said of the rows that are kept
+        self._begun, self._go_on, self._all = False, "resume", ""
         self._session: Session | None = None
         self._written: Report | None = None
-        # of the stages before they are reached
-        self._new_storage: bool
+        # there once the stage that makes them is reached
         self._sweep: Sweep
         self._state: State
         self._stages: SharedStages
         self._pending: PendingRows
         self._placement: Placement
         self._progress: Progress
-        self._still_ours: Callable[[], None]
-        self._put_handlers_back: Callable[[], None]
 
     def drive(self) -> Sweep:
         """Do all of it and return the sweep. KeyboardInterrupt where it was told to end, or its time was up."""
-        session.check(self._uri, self._before, self._folder.parent, self._say)
-        record = self._before or self._create()
-        self._sweep = Sweep(self._folder, record, self._space if self._is_part else None)
+        session.check(self._uri, self.record, self.folder.parent, self._say)
+        record = self.record or self._create()
+        self._sweep = Sweep(self.folder, record, self.space if self.part else None)
         with (
-            only_driver(self._folder, record, self._say) as self._still_ours,
+            only_driver(self.folder, record, self._say) as self._still_ours,
             signals.on_signals(lambda: self._stop("KILLED", "interrupted")) as self._put_handlers_back,
         ):
             try:
@@ -107,7 +99,7 @@ class Driver:
                 self._stop("KILLED", str(self._limit.over()) if over else "interrupted")
                 raise (self._limit.over() if over else KeyboardInterrupt()) from None
             except Exception as problem:
-                halt = _halt(problem, self._folder)
+                halt = _halt(problem, self.folder)
                 self._stop("KILLED" if halt else "FAILED")
                 if halt is None:
                     raise
@@ -122,49 +114,45 @@ class Driver:
 
     def _create(self) -> Record:
         """The record of a new sweep."""
-        storage = self._folder.parent
+        storage = self.folder.parent
         self._new_storage = isinstance(storage, Path) and not storage.exists()
-        name = self._options.name or self._space.name
-        runs_per = self._options.runs_per or grouping.default_runs_per(self._cells)
+        name = self.options.name or self.space.name
+        runs_per = self.options.runs_per or grouping.default_runs_per(self.cells)
         uri = session.recorded(self._uri, storage)
         try:
-            record = sweep_record.create(self._folder, name, self._space.as_dict(), uri, runs_per)
-            return sweep_record.load(self._folder) or record  # as JSON has it: whoever holds the sweep compares the two
+            record = sweep_record.create(self.folder, name, self.space.as_dict(), uri, runs_per)
+            return sweep_record.load(self.folder) or record  # as JSON has it: whoever holds the sweep compares the two
         except FileExistsError:
             raise InputError(name, "another driver has just started a sweep of this name") from None
         except OSError as error:
-            sweep_record.abandon(self._folder, self._new_storage)
+            sweep_record.abandon(self.folder, self._new_storage)
             raise InputError("--storage", f"{storage} cannot be written: {error.strerror}") from None
 
     def prepare(self, record: Record) -> None:
         """Find out whether what is asked can be done, and record it: whoever is killed here can be resumed as asked.
         Where it cannot be done nothing half-created stays, and what was recorded is as it was."""
         try:
-            current = shared_stages.placed(record, self._options.store)
-            if not self._is_part:
-                current = remember(self._folder, current, self._space, self._uri)
-                self._sweep = Sweep(self._folder, current)
-            self._sweep.cells = self._cells
-            self._state = State(
-                self._space, self._cells, self._folder, self._options.on_code_change, self._retry_failed
-            )
-            clear_leftovers(self._folder)
+            current = shared_stages.placed(record, self.options.store)
+            if not self.part:
+                current = remember(self.folder, current, self.space, self._uri)
+                self._sweep = Sweep(self.folder, current)
+            self._sweep.cells = self.cells
+            self._state = State(self.space, self.cells, self.folder, self.options.on_code_change, self.retry_failed)
+            clear_leftovers(self.folder)
             for note in self._state.notes:
                 self._say(note)
-            self._stages = SharedStages(self._folder, current, self._state, self._options.on_code_change, self._say)
+            self._stages = SharedStages(self.folder, current, self._state, self.options.on_code_change, self._say)
             self._pending = self._stages.claim(self._state.missing())
-            self._placement = place(self._options, self._pending, self._cells)
+            self._placement = place(self.options, self._pending, self.cells)
             self._put_handlers_back()  # Ray has put its own in their place
             if self._uri:
-                self._session = Session(self._uri, self._folder, current, self._space, self._cells, self._state)
+                self._session = Session(self._uri, self.folder, current, self.space, self.cells, self._state)
         except Exception:
-            if self._before is None:
-                shared_stages.withdraw(
-                    self._folder, shared_stages.placed(record, self._options.store), self._new_storage
-                )
-                sweep_record.withdraw(self._folder, self._new_storage)
-            elif sweep_record.load(self._folder) != record:
-                sweep_record.update(self._folder, record)
+            if self.record is None:
+                shared_stages.withdraw(self.folder, shared_stages.placed(record, self.options.store), self._new_storage)
+                sweep_record.withdraw(self.folder, self._new_storage)
+            elif sweep_record.load(self.folder) != record:
+                sweep_record.update(self.folder, record)
             raise
         self._begun = True
 
@@ -176,20 +164,20 @@ class Driver:
             return
         for path in self._state.damaged:
             segments.set_aside(path)
-        if isinstance(self._folder, Path):  # made with the record, but a copy may lack folders that were empty
+        if isinstance(self.folder, Path):  # made with the record, but a copy may lack folders that were empty
             for inner in (sweep_record.LEDGER, sweep_record.LOGS):
-                (self._folder / inner).mkdir(exist_ok=True)
+                (self.folder / inner).mkdir(exist_ok=True)
         job = Job(
-            self._space.workload,
-            self._cells.columns,
-            self._cells.ids,
-            ledger=paths.absolute(self._folder / sweep_record.LEDGER),
-            logs=paths.absolute(self._folder / sweep_record.LOGS),
+            self.space.workload,
+            self.cells.columns,
+            self.cells.ids,
+            ledger=paths.absolute(self.folder / sweep_record.LEDGER),
+            logs=paths.absolute(self.folder / sweep_record.LOGS),
             store=self._stages.url,
             sweep=self._stages.user,
             attempt=self._state.attempt,
             code_version=code_version(self._state.workload),
-            cpus=self._space.resources["cpus_per_trial"],
+            cpus=self.space.resources["cpus_per_trial"],
         )
         queue = PackQueue(self._propose, self._in_time)
         with Progress() as self._progress:
@@ -211,7 +199,7 @@ class Driver:
         workload, pending = self._state.workload, self._stages.claim(self._state.missing())
         if not pending.rows:
             return []
-        packs = make_packs(workload, self._cells, pending.indices, self._placement.packing())
+        packs = make_packs(workload, self.cells, pending.indices, self._placement.packing())
         self._progress.expect(pending.rows, sum(pack.seconds for pack in packs))
         guessed = workload.gpu_guess and any(pack.needs.gpus for pack in packs)
         line = self._placement.line(packs, pending.rows, total_seconds(packs, pending, workload))
@@ -241,11 +229,11 @@ class Driver:
         """Write the report, unless nobody wants one. Where that fails the rows are there all the same: they are logged
         to MLflow, and only the report is left to be made."""
         self._all = "all "
-        if not self._options.report:
+        if not self.options.report:
             return
         steps = [(0, 0)]  # how many there are is known once the rows are read
         try:
-            with Phase(self._folder, "report", lambda: steps[-1]):
+            with Phase(self.folder, "report", lambda: steps[-1]):
                 self._written = self._sweep.report(on_step=lambda done, of: steps.append((done, of)))
         except Exception:
             self._go_on = "report"
@@ -256,7 +244,7 @@ class Driver:
         """Write to MLflow what it lacks, end the sweep's run there, and say where the runs are seen."""
         if self._session:
             lacks = log_the_rest(self._session, self._sweep, self._state, self._say)
-            for line in [lacks] if lacks else server.runs_page(self._folder, self._sweep.record.tracking_uri):
+            for line in [lacks] if lacks else server.runs_page(self.folder, self._sweep.record.tracking_uri):
                 self._say(line)
 
     def _stop_once(self, status: Literal["KILLED", "FAILED"], why: str = "") -> None:
@@ -270,13 +258,13 @@ class Driver:
         """How many rows are kept, and how to go on."""
         known = len(self._state.rows) if self._begun else 0
         rows = known if known > COUNT_AGAIN_UP_TO else len(self._sweep.rows())
-        again = command(self._go_on, self._sweep.name, self._folder.parent)
-        return f"{rows_are(rows, self._all)} kept; go on with: {'the same command' if self._is_part else again}"
+        again = command(self._go_on, self._sweep.name, self.folder.parent)
+        return f"{rows_are(rows, self._all)} kept; go on with: {'the same command' if self.part else again}"
 
     def _tidy(self) -> None:
         """Merge the ledger's segments where they are many; a ledger that cannot be tidied is as good as before."""
         try:
-            compaction.compact(self._folder / sweep_record.LEDGER, self._still_ours)
+            compaction.compact(self.folder / sweep_record.LEDGER, self._still_ours)
         except (OSError, Damaged) as error:
             self._say(f"the segments of the ledger are left as they are: {error}")
 

@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from raysweep import terminal
@@ -69,9 +68,7 @@ class Shown(abc.ABC):
         self._thread = thread
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -137,10 +134,8 @@ class Progress(Shown):
         """Rows in the ledger, of those that were expected."""
         return self._done, self._rows
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, problem, trace)
+    def __exit__(self, *problem: object) -> None:
+        super().__exit__()
         terminal.say(self.line())
 
 
@@ -185,13 +180,11 @@ class Phase(Shown):
             self._signing.start()
             return super().__enter__()
         except BaseException:  # Ctrl-C in this very moment: nothing goes on showing what is over
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, problem, trace)
+    def __exit__(self, *problem: object) -> None:
+        super().__exit__()
         if self._signing.is_alive():
             self._signing.join()
         signs.clear_phase(self._folder)

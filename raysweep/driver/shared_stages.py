@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from raysweep.driver import stage_plan
@@ -123,58 +123,29 @@ def withdraw(folder: AnyPath, record: Record, new_storage: bool) -> None:
             Store(address(folder, record)).discard(folder_too=True)
 
 
-@dataclass(frozen=True)
-class Account:
-    """What became of the stages of a sweep.
+def _in_words(store: Store, own: str, before: Mapping[str, str]) -> str:
+    """What became of some stages for a sweep, as a line, also where the store cannot be asked.
 
-    distinct: how many it needs.
-    computed: how many of them this sweep computed.
-    reused: how many it found in the store.
-    again: how many of its own computations were started again after an expired lease.
-    missing: how many are not there (yet).
+    own: the name under which the sweep refers to its stages.
+    before: each of the stages with the weights that it had, or "".
     """
-
-    distinct: int
-    computed: int
-    reused: int
-    again: int
-    missing: int
-
-    def __str__(self) -> str:
-        words = (
-            f"stages: {self.distinct:,} distinct, {self.computed:,} computed, {self.reused:,} reused, "
-            f"{self.again:,} computed twice"
-        )
-        return (
-            words
-            + (" (after an expired lease)" if self.again else "")
-            + (f", {self.missing:,} not in the store" if self.missing else "")
-        )
-
-
-def account(store: Store, own: str, before: Mapping[str, str]) -> Account:
-    """What became of some stages for the sweep `own`. before: each of them with the weights that it had, or ""."""
-    found = stage_plan.records(store, before)
+    try:
+        found = stage_plan.records(store, before)
+    except RaysweepError as error:
+        return f"stages: {error}"
     mine = [
         record
         for stage, record in found.items()
         if record["meta"].get("sweep") == own and record["weights"] != before[stage]
     ]
-    return Account(
-        len(before),
-        len(mine),
-        len(found) - len(mine),
-        sum(int(record["meta"].get("computed", 1)) - 1 for record in mine),
-        len(before) - len(found),
+    again = sum(int(record["meta"].get("computed", 1)) - 1 for record in mine)
+    missing = len(before) - len(found)
+    return (
+        f"stages: {len(before):,} distinct, {len(mine):,} computed, {len(found) - len(mine):,} reused, "
+        f"{again:,} computed twice"
+        + (" (after an expired lease)" if again else "")
+        + (f", {missing:,} not in the store" if missing else "")
     )
-
-
-def _in_words(store: Store, own: str, before: Mapping[str, str]) -> str:
-    """The same as a line, also where the store cannot be asked."""
-    try:
-        return str(account(store, own, before))
-    except RaysweepError as error:
-        return f"stages: {error}"
 
 
 def of_sweep(folder: AnyPath, record: Record) -> str:

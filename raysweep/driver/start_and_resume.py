@@ -1,14 +1,14 @@
-"""How a sweep is started, extended and resumed, and a part of one asked for: by what is recorded under its name."""
+"""How a sweep is started, extended, resumed and synced, and a part of one asked for: by what is recorded of it."""
 
 from __future__ import annotations
 
 from raysweep import workloads
-from raysweep.driver import compatibility, shared_stages
-from raysweep.driver.driver import Driver, rows_are, show
+from raysweep.driver import compatibility, shared_stages, signals
+from raysweep.driver.driver import Driver, log_the_rest, only_driver, remember, rows_are, show
 from raysweep.driver.options import Options
 from raysweep.driver.state import State
 from raysweep.driver.stored_sweep import Sweep, open_sweep
-from raysweep.errors import InputError
+from raysweep.errors import Halted, InputError
 from raysweep.ledger import sweep_record
 from raysweep.phrases import command
 from raysweep.plan.cells import Cells, enumerate_cells
@@ -16,7 +16,8 @@ from raysweep.space.schema import Space, plain_name
 from raysweep.storage import paths
 from raysweep.storage.files import why_not_writable
 from raysweep.storage.paths import AnyPath
-from raysweep.tracking import grouping
+from raysweep.tracking import grouping, session
+from raysweep.tracking.session import Session
 
 ASK_FROM_ROWS = 1_000_000
 
@@ -38,6 +39,35 @@ def resume(name: str, options: Options) -> Sweep:
     shared_stages.check_asked(options.store, found.workload, found.folder)
     cells = _cells(found.space, found.folder, retry_failed=True)
     return Driver(found.folder, found.record, found.space, cells, options, retry_failed=True).drive()
+
+
+def sync(name: str, options: Options) -> Sweep:
+    """Log to MLflow what it lacks of a sweep. InputError if it is logged nowhere, Halted if MLflow cannot be made to
+    have all of it."""
+    found, say = open_sweep(name, options.storage), options.say
+    uri = session.tracking(options.tracking_uri, found.record, found.folder.parent)
+    if uri is None:
+        raise InputError("--tracking-uri", f"{found.name} is mirrored nowhere; say where to")
+    session.check(uri, None, found.folder.parent, say)
+    logging: Session | None = None
+
+    @signals.once
+    def stop() -> None:
+        if logging is not None and not logging.closed and (warning := logging.stop("KILLED")):
+            say(f"interrupted: {warning}")
+
+    with only_driver(found.folder, found.record, say), signals.on_signals(stop):
+        found = Sweep(found.folder, remember(found.folder, found.record, found.space, uri))
+        state = found.state()
+        logging = Session(uri, found.folder, found.record, found.space, found.cells, state)
+        try:
+            missing = log_the_rest(logging, found, state, say)
+        except KeyboardInterrupt:
+            stop()
+            raise
+    if missing:
+        raise Halted("", missing)
+    return found
 
 
 def find_place(space: Space, options: Options) -> tuple[AnyPath, sweep_record.Record | None]:

@@ -1,0 +1,71 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from raysweep.driver.options import EXECUTORS, ON_CODE_CHANGE
+
+STORAGE = click.option(
+    "--storage",
+    default="sweeps",
+    show_default=True,
+    metavar="DIR",
+    help="Folder that holds the sweeps, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX.",
+)
+STORE = click.option(
+    "--store", metavar="URL", help="The stage store: a folder, s3://, gs:// … [default: STORAGE/store]."
+)
+TRACKING = click.option(
+    "--tracking-uri",
+    metavar="URI|none",
+    help="MLflow to mirror into [default: sqlite database STORAGE/mlflow.db; ./mlflow.db of this "
+    "machine where STORAGE is a bucket].",
+)
+YES = click.option("--yes", is_flag=True, help="Do not ask.")
+SWEEP = click.argument("sweep", metavar="SWEEP")
+SWEEPS = click.argument("sweeps", metavar="SWEEP...", nargs=-1, required=True)
+HOW_TO_RUN = (  # keywords of raysweep.driver.options.Options
+    STORAGE,
+    STORE,
+    TRACKING,
+    click.option(
+        "--workers", type=click.IntRange(min=1), metavar="N", help="Trials at a time on Ray [default: as many as fit]."
+    ),
+    click.option(
+        "--executor",
+        type=click.Choice(EXECUTORS),
+        help="Ray Tune, or this process [default: this process up to about 20 s of work].",
+    ),
+    click.option(
+        "--max-hours",
+        type=float,
+        metavar="H",
+        help="Stop in time, resumable: packs that, going by those that ended, would take too long are "
+        "not started, and what still runs at the end is given up.",
+    ),
+    click.option(
+        "--on-code-change",
+        type=click.Choice(ON_CODE_CHANGE),
+        default="reuse",
+        show_default=True,
+        help="What to do with rows and stages that older code computed.",
+    ),
+    click.option("--no-report", is_flag=True, help="Leave the report to `raysweep report`."),
+)
+
+
+def how_to_run(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of running a sweep, as its keyword `options`."""
+
+    @functools.wraps(function)
+    def command(no_report: bool, **options: Any) -> None:
+        function(report=not no_report, **options)
+
+    for option in reversed(HOW_TO_RUN):
+        command = option(command)
+    return command
