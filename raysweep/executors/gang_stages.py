@@ -5,8 +5,8 @@ none depends on when a shared file system shows it a new file. Needs torch.distr
 they lie in the store and nothing is pickled.
 
 The first worker may be long at the store, where another trial computes what it asks for: the others wait for it in a
-group of their own (`group`), as long as it takes. That it has come so far, and they too, they make sure before, by the
-patience that they have with each other.
+group of their own (`waiting_group`), as long as it takes. Before, all make sure that each has come so far (`_meet`), by
+the patience that they have with each other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from raysweep.storage.sealed import seal, unseal
 _AS_LONG_AS_IT_TAKES = timedelta(days=30)  # whether the first worker lives is known from Ray
 
 
-def group() -> Any:
+def waiting_group() -> Any:
     """The workers as those who wait for the store; to be called by all."""
     return dist.new_group(backend="gloo", timeout=_AS_LONG_AS_IT_TAKES)
 
@@ -48,7 +48,7 @@ class SharedEntry:
 
 
 class GangStages:
-    """What a workload needs of the store. waiting: what `group` gave."""
+    """What a workload needs of the store. waiting: what `waiting_group` gave."""
 
     def __init__(self, store: Store, waiting: Any) -> None:
         self._store, self._waiting = store if dist.get_rank() == 0 else None, waiting
@@ -61,67 +61,53 @@ class GangStages:
     def once(self, stage: str, compute: Callable[[Any], Computed], *, describe: dict[str, Any]) -> SharedEntry:
         """As `Store.once`: if the first worker gets the lease, all compute together and it publishes."""
         _meet()
-        waiting = self._waiting
         if self._store is None:
-            while _broadcast({"compute": None}, waiting)["compute"]:
-                compute(_Following(waiting))
+            while _broadcast({"compute": None}, self._waiting)["compute"]:
+                compute(_SharedProgress(None, self._waiting))
                 _meet()
-            found = _share(None, waiting)
+            entry = None
         else:
 
             def lead(progress: Any) -> Computed:
-                _broadcast({"compute": True}, waiting)
-                own = _Leading(progress, waiting)
-                result = compute(own)
+                _broadcast({"compute": True}, self._waiting)
+                shared = _SharedProgress(progress, self._waiting)
+                result = compute(shared)
                 _meet()
-                if own.lost:
+                if shared.lost:
                     raise leases.Lost(stage)
                 return result
 
             entry = self._store.once(stage, lead, describe=describe)
-            _broadcast({"compute": False}, waiting)
-            found = _share(entry, waiting)
+            _broadcast({"compute": False}, self._waiting)
+        found = _share(entry, self._waiting)
         assert found is not None
         return found
 
 
-class _Leading:
-    """Intermediate checkpoints for the first worker. A lease that is lost ends its saving, not its part in the work:
-    the others could not be told in the middle of a step."""
+class _SharedProgress:
+    """Intermediate checkpoints: the first worker, which alone has `progress`, loads and saves them, and the others
+    begin where it does.
 
-    def __init__(self, progress: Any, waiting: Any) -> None:
+    A lease that is lost ends its saving, not its part in the work: the others could not be told in the middle of a
+    step.
+    """
+
+    def __init__(self, progress: Any | None, waiting: Any) -> None:
         self._progress, self._waiting, self.lost = progress, waiting, False
 
     def load(self) -> SharedEntry | None:
         _meet()
-        return _share(self._progress.load(), self._waiting)
+        return _share(self._progress.load() if self._progress else None, self._waiting)
 
     def save(self, tensors: Any, meta: dict[str, Any]) -> None:
-        if not self.lost:
+        if self._progress and not self.lost:
             try:
                 self._progress.save(tensors, meta)
             except leases.Lost:
                 self.lost = True
 
     def seconds(self) -> float:
-        return float(self._progress.seconds())
-
-
-class _Following:
-    """Intermediate checkpoints for the others: they begin where the first worker does, and save nothing."""
-
-    def __init__(self, waiting: Any) -> None:
-        self._waiting = waiting
-
-    def load(self) -> SharedEntry | None:
-        _meet()
-        return _share(None, self._waiting)
-
-    def save(self, tensors: Any, meta: dict[str, Any]) -> None:
-        pass
-
-    def seconds(self) -> float:
-        return 0.0
+        return float(self._progress.seconds()) if self._progress else 0.0
 
 
 def _meet() -> None:
@@ -132,31 +118,22 @@ def _meet() -> None:
 def _share(entry: Any, waiting: Any) -> SharedEntry | None:
     """What the first worker holds (None if it holds none), on every worker."""
     parts = serialize(entry.tensors()) if entry is not None else []
-    told = _broadcast(
-        {"stage": None}
-        if entry is None
-        else {
-            "stage": entry.stage,
-            "meta": entry.meta,
-            "seconds": entry.seconds,
-            "bytes": sum(part.size for part in parts),
-        },
-        waiting,
-    )
-    if told["stage"] is None:
+    own = {} if entry is None else {"stage": entry.stage, "meta": entry.meta, "seconds": entry.seconds}
+    told = _broadcast({**own, "bytes": sum(part.size for part in parts)}, waiting)
+    if "stage" not in told:
         return None
     content = np.empty(told["bytes"], np.uint8)
-    own = pieces(parts)
+    chunks = pieces(parts)
     for start in range(0, len(content), CHUNK):
         piece = content[start : start + CHUNK]
         if parts:
-            piece[:] = next(own)
+            piece[:] = next(chunks)
         dist.broadcast(torch.from_numpy(piece), 0, waiting)
     return SharedEntry(told["stage"], told["meta"], told["seconds"], content)
 
 
 def _broadcast(body: dict[str, Any], waiting: Any) -> dict[str, Any]:
-    """Plain data of the first worker, on every worker; that of the others is of no account."""
+    """Plain data of the first worker, on every worker; that of the others is ignored."""
     content = np.frombuffer(bytearray(seal(body)), np.uint8)
     size = torch.tensor([len(content)])
     dist.broadcast(size, 0, waiting)

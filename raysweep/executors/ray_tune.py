@@ -11,8 +11,9 @@ import logging
 import os
 import shutil
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,7 @@ import numpy as np
 
 from raysweep import terminal
 from raysweep.errors import Halted, InputError, RaysweepError
-from raysweep.executors import capacity, local_ray, ray_alive
-from raysweep.executors.losses import NODE_RETRIES, WORKER_RETRIES, Losses
+from raysweep.executors import local_ray, machines, ray_alive
 from raysweep.phrases import counted
 from raysweep.plan.packs import Pack, halves
 from raysweep.plan.queue import PackQueue
@@ -37,21 +37,30 @@ _ENVIRONMENT = {
     "RAY_AIR_NEW_OUTPUT": "0",  # the newer reporter prints its boxes even when told to be silent
     "RAY_USAGE_STATS_ENABLED": "0",
 }
+WORKER_RETRIES = 3
+"""A worker that dies may not be the fault of its rows: the pack is tried again, then in halves, and a single row so
+many times."""
+NODE_RETRIES = 20
+"""A machine that goes is the fault of none of its rows: a pack that was on it is tried again as it is, so often."""
 
 
 @dataclass(frozen=True)
-class Room:
-    """How many trials run at once on a cluster, how many of them on machines that are up now, and how many workers of
-    them may share the memory of one machine."""
+class Capacity:
+    """What a cluster can run at once.
+
+    trials: how many trials, with the machines that its autoscaler may add.
+    now: how many of them on machines that are up.
+    beside: how many workers of them may share the memory of one machine.
+    """
 
     trials: int
     now: int
     beside: int
 
 
-def connect(workers: int | None, needs: Sequence[Resources], say: Callable[[str], None]) -> Room:
+def connect(workers: int | None, needs: Sequence[Resources], say: Callable[[str], None]) -> Capacity:
     """Join the cluster that RAY_ADDRESS names, or start Ray on this machine, and see how many trials of these needs
-    there is room for, counting the machines that an autoscaler may add.
+    it can run.
 
     InputError if some trial can never fit: what it asks for and what is there; on this machine before Ray is started.
     """
@@ -61,38 +70,86 @@ def connect(workers: int | None, needs: Sequence[Resources], say: Callable[[str]
 
     joined = ray.is_initialized()
     if not joined:
-        logging.getLogger("ray").setLevel(logging.ERROR)
-        logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # tracebacks of workers that are tried again
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
-        if os.environ.get("RAY_ADDRESS"):
-            try:
-                ray.init(**options)
-            except ConnectionError as error:
-                raise InputError(
-                    "RAY_ADDRESS",
-                    f"{os.environ['RAY_ADDRESS']} cannot be joined: {error} (a cluster "
-                    "that asks for a token wants RAY_AUTH_MODE=token here too)",
-                ) from None
-        else:  # never somebody else's cluster that happens to run on this machine
-            cpus = max(os.cpu_count() or 1, workers or 1)
-            capacity.check(capacity.of_machines([local_ray.machine(cpus)]), needs)
-            say("starting Ray")
-            # a terminal that is closed hangs up on all it has started: Ray's processes inherit that they do not hear it
-            heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
-            try:
-                local_ray.start(cpus, **options)
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, heard)
-    there = capacity.of_cluster(ray.get_runtime_context().gcs_address, ray.nodes(), say)
+        _join_or_start(workers, needs, say)
+    there = machines.of_cluster(ray.get_runtime_context().gcs_address, ray.nodes(), say)
     try:
-        capacity.check(there, needs)
+        machines.check(there, needs)
     except InputError:
         if not joined:
             ray.shutdown()
         raise
-    up = capacity.Capacity(there.up)
+    up = machines.Machines(there.up)
     counts = (max(map(count, needs)) for count in (there.trials, up.trials, there.beside))
-    return Room(*(min(count, workers or count) for count in counts))
+    return Capacity(*(min(count, workers or count) for count in counts))
+
+
+def _join_or_start(workers: int | None, needs: Sequence[Resources], say: Callable[[str], None]) -> None:
+    import ray
+
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # tracebacks of workers that are tried again
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
+    if os.environ.get("RAY_ADDRESS"):
+        try:
+            ray.init(**options)
+        except ConnectionError as error:
+            raise InputError(
+                "RAY_ADDRESS",
+                f"{os.environ['RAY_ADDRESS']} cannot be joined: {error} (a cluster "
+                "that asks for a token wants RAY_AUTH_MODE=token here too)",
+            ) from None
+        return
+    # never somebody else's cluster that happens to run on this machine
+    cpus = max(os.cpu_count() or 1, workers or 1)
+    machines.check(machines.of_resources([local_ray.machine(cpus)]), needs)
+    say("starting Ray")
+    # a terminal that is closed hangs up on all it has started: Ray's processes inherit that they do not hear it
+    heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        local_ray.start(cpus, **options)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+
+
+class RetryPolicy:
+    """Decides what becomes of packs whose worker was lost, by how often each was lost and to what.
+
+    A loss belongs to a machine if one was found dead before the pack's next start, because a worker that is cut off is
+    often missed seconds before its machine. dead: the machines known to be gone, by their names.
+    """
+
+    def __init__(self) -> None:
+        self._starts: dict[str, list[Set[str]]] = {}  # by pack: the machines known to be gone at each start
+
+    def begin(self, pack: str, dead: Set[str]) -> None:
+        """A pack is started."""
+        self._starts.setdefault(pack, []).append(dead)
+
+    def count(self, pack: str, dead: Set[str]) -> tuple[int, int]:
+        """A pack is lost once more: how often that may have been caused by its rows, and how often by a machine."""
+        seen = [*self._starts[pack], dead]
+        by_machines = sum(bool(later - earlier) for earlier, later in pairwise(seen))
+        return len(seen) - 1 - by_machines, by_machines
+
+    def again(self, pack: Pack, cell_ids: Sequence[str], dead: Set[str]) -> list[Pack]:
+        """What to try again after a pack is lost: itself, or its halves, since one row may have killed the worker;
+        nothing once it was lost too often."""
+        by_rows, by_machines = self.count(pack.id, dead)
+        parts = halves(pack, cell_ids) if by_rows > 1 else [pack]
+        if by_machines > NODE_RETRIES or (by_rows > WORKER_RETRIES and len(parts) == 1):
+            return []
+        self.halve(pack.id, [part.id for part in parts])
+        return parts
+
+    def halve(self, pack: str, parts: Iterable[str]) -> None:
+        """The parts of a pack are tried on their own: its last loss is theirs."""
+        for part in parts:
+            if part != pack:
+                self._starts[part] = self._starts[pack][-1:]
+
+    def losses(self, pack: str) -> int:
+        """How often a pack was lost, after its last start."""
+        return len(self._starts[pack])
 
 
 def run(
@@ -179,7 +236,7 @@ def _searcher(
         def __init__(self) -> None:
             super().__init__(metric="rows", mode="max")
             self.running: dict[str, Pack] = {}
-            self.losses = Losses()
+            self.retries = RetryPolicy()
 
         def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
             if problems:
@@ -188,7 +245,7 @@ def _searcher(
             if pack is None:  # a running pack may yet come back or start a round, so the end is when none runs
                 return None if source.running else Searcher.FINISHED
             self.running[trial_id] = pack
-            self.losses.begin(pack.id, _dead_nodes())
+            self.retries.begin(pack.id, _dead_nodes())
             return {
                 "pack": pack.id,
                 "cells": pack.cells.astype(np.int64).tobytes().hex(),
@@ -205,14 +262,12 @@ def _searcher(
                     raise Halted("", result["halted"])
                 path = job.segment(pack.id)
                 if not path.exists():  # it may be there even if the worker died right after
-                    own, machines = self.losses.count(pack.id, _dead_nodes())
-                    parts = halves(pack, job.cell_ids) if own > 1 else [pack]  # one row may have felled it
-                    if machines <= NODE_RETRIES and (own <= WORKER_RETRIES or len(parts) > 1):
+                    if parts := self.retries.again(pack, job.cell_ids, _dead_nodes()):
                         terminal.say(f"lost a worker; trying its pack of {counted(len(pack), 'row')} again")
-                        self.losses.halve(pack.id, [part.id for part in parts])
                         source.hand_back(parts)
                         return
-                    publish(job, pack.id, lost_rows(job, pack.cells, pack.seeds, own + machines))
+                    lost = lost_rows(job, pack.cells, pack.seeds, self.retries.losses(pack.id))
+                    publish(job, pack.id, lost)
                 on_segment(pack, path)
                 source.done()
             except Exception as problem:  # Tune would swallow it; the driver must hear of it

@@ -2,64 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from raysweep.plan.cells import Cells
 from raysweep.plan.stages import stored_stages
-from raysweep.workloads.declaration import Workload
-
-CostOf = Callable[[np.ndarray], tuple[float, float]]
-"""Cells of one draw -> seconds and peak bytes."""
-KeptStages = Callable[[np.ndarray, int], Mapping[str, float]]
-"""Cells and their draw -> the stages of theirs that the store keeps, with the seconds that each takes."""
+from raysweep.workloads.declaration import Columns, Workload
 
 
-def groups_of(workload: Workload, cells: Cells, seed: int, indices: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """Rows of one seed, by equal values of the shared parameters and equal needs, in plan order."""
-    if not workload.shared and len(cells.needs) == 1:
-        return [(seed, indices)]
-    keys: dict[tuple[Any, ...], list[int]] = {}
-    shared = [cells.need, *(cells.columns[name] for name in workload.shared)]
-    for index in indices.tolist():
-        keys.setdefault(tuple(values[index] for values in shared), []).append(index)
-    return [(seed, np.asarray(members, dtype=np.int64)) for members in keys.values()]
+@dataclass(frozen=True)
+class Piece:
+    """Rows of one seed, by the positions of their cells, and what it takes to compute them together: seconds on one
+    core, or on one GPU where trials have them, and bytes at the peak."""
+
+    seed: int
+    cells: np.ndarray
+    seconds: float
+    peak_bytes: float
 
 
-def asking(workload: Workload, cells: Cells) -> CostOf:
-    """Cells of one draw -> their seconds and peak bytes; equal sets, as a grid repeats for every seed, are asked for
-    once."""
-    known: dict[bytes, tuple[float, float]] = {}
+class Costs:
+    """What the rows of some cells cost. Equal sets of cells, as a grid has them for every seed, are estimated once."""
 
-    def ask(indices: np.ndarray) -> tuple[float, float]:
+    def __init__(self, workload: Workload, cells: Cells) -> None:
+        self._workload, self._cells = workload, cells
+        self._known: dict[bytes, tuple[float, float]] = {}
+        self._stages_of = stored_stages(workload, cells)
+
+    def piece(self, seed: int, indices: np.ndarray) -> Piece:
+        """These cells of one seed, with their cost."""
         key = indices.tobytes()
-        if key not in known:
-            cost = workload.cost(cells.take(indices))
-            known[key] = (cost.seconds_with(cells.needs[cells.need[indices[0]]].gpus), cost.peak_bytes)
-        return known[key]
+        if key not in self._known:
+            cost = self._workload.cost(self._cells.take(indices))
+            self._known[key] = (cost.seconds_with(self._gpus(indices)), cost.peak_bytes)
+        return Piece(seed, indices, *self._known[key])
 
-    return ask
+    def groups(self, rows: Mapping[int, np.ndarray]) -> list[Piece]:
+        """Rows ({seed: cell indices}) of one seed that agree in the shared parameters and in their needs, in plan
+        order."""
+        found = []
+        for seed, indices in rows.items():
+            if self._workload.shared or len(self._cells.needs) > 1:
+                names = self._workload.shared
+                same = alike([self._cells.need[indices], *(self._cells.columns[name][indices] for name in names)])
+                found += [self.piece(seed, indices[members]) for members in same]
+            else:
+                found.append(self.piece(seed, indices))
+        return found
 
-
-def keeping(workload: Workload, cells: Cells) -> KeptStages:
-    """What the store keeps of cells of one draw: nothing where a workload stores nothing."""
-    of_row = stored_stages(workload, cells)
-
-    def kept(indices: np.ndarray, seed: int) -> dict[str, float]:
-        if not workload.stored:
+    def stored_stages(self, piece: Piece) -> dict[str, float]:
+        """The stages of a piece that the store keeps, with the seconds that each takes."""
+        if not self._workload.stored:
             return {}
-        gpus = cells.needs[cells.need[indices[0]]].gpus
-        return {stage.id: stage.cost.seconds_with(gpus) for index in indices.tolist() for stage in of_row(index, seed)}
+        gpus = self._gpus(piece.cells)
+        return {
+            stage.id: stage.cost.seconds_with(gpus)
+            for index in piece.cells.tolist()
+            for stage in self._stages_of(index, piece.seed)
+        }
 
-    return kept
+    def _gpus(self, indices: np.ndarray) -> int:
+        return self._cells.needs[self._cells.need[indices[0]]].gpus
 
 
 def estimate(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray]) -> tuple[float, float]:
-    """Seconds on one core, or on one GPU where trials have them, and peak bytes of all rows, from the workload's own
-    estimate."""
-    groups = [group for seed, indices in rows.items() for group in groups_of(workload, cells, seed, indices)]
-    ask = asking(workload, cells)
-    costed = [ask(indices) for _, indices in groups]
-    return sum(seconds for seconds, _ in costed), max((peak for _, peak in costed), default=0.0)
+    """Seconds on one core, or on one GPU where trials have them, and bytes at the peak, of all rows ({seed: cell
+    indices})."""
+    groups = Costs(workload, cells).groups(rows)
+    return sum(group.seconds for group in groups), max((group.peak_bytes for group in groups), default=0.0)
+
+
+def shares(workload: Workload, columns: Columns, seeds: np.ndarray, count: int) -> list[np.ndarray]:
+    """Row numbers for each of `count` workers (fewer if there are not so many rows), about equal in cost.
+
+    Rows that share their costly part stay together; only where there are too few such groups they are halved.
+    """
+
+    def costed(members: np.ndarray) -> tuple[float, np.ndarray]:
+        return workload.cost({name: values[members] for name, values in columns.items()}).seconds, members
+
+    groups = [costed(members) for members in alike([seeds, *(columns[name] for name in workload.shared)])]
+    count = min(count, len(seeds))
+    while len(groups) < count:
+        largest = max((i for i in range(len(groups)) if len(groups[i][1]) > 1), key=lambda i: groups[i][0])
+        _, members = groups.pop(largest)
+        groups += [costed(half) for half in np.split(members, [len(members) // 2])]
+    parts: list[list[int]] = [[] for _ in range(count)]
+    loads = [0.0] * count
+    for seconds, members in sorted(groups, key=lambda group: -group[0]):
+        least = min(range(count), key=lambda part: (loads[part], len(parts[part])))
+        parts[least] += members.tolist()
+        loads[least] += seconds
+    return [np.asarray(sorted(part), dtype=np.int64) for part in parts]
+
+
+def alike(columns: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Numbers of the rows that have equal values in all columns, in the order of their first."""
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for index, values in enumerate(zip(*columns, strict=True)):
+        found.setdefault(values, []).append(index)
+    return [np.asarray(members, dtype=np.int64) for members in found.values()]

@@ -6,14 +6,13 @@ once; packs are made large enough to drown the cost of starting a trial and smal
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from raysweep.plan.cells import Cells
-from raysweep.plan.cost import CostOf, KeptStages, asking, groups_of, keeping
+from raysweep.plan.cost import Costs, Piece
 from raysweep.plan.identity import content_id
 from raysweep.plan.resources import Resources
 from raysweep.workloads.declaration import Workload
@@ -48,119 +47,98 @@ class Packing:
     memory: float = 4e9
 
 
-_Costed = tuple[int, np.ndarray, float, float]
-"""Rows of one seed: the seed, their cells, seconds and peak bytes."""
-
-
 @one_look()
 def make_packs(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray], packing: Packing) -> list[Pack]:
     """Cut rows ({seed: cell indices}) into packs of equal needs: the largest trials first, which wait longest for their
     place, and of these the costliest, so that the last ones to end are short."""
-    groups = [group for seed, indices in rows.items() for group in groups_of(workload, cells, seed, indices)]
-    ask = asking(workload, cells)
-    costed = [(seed, indices, *ask(indices)) for seed, indices in groups]
-    total = sum(seconds for _, _, seconds, _ in costed)
+    costs = Costs(workload, cells)
+    groups = costs.groups(rows)
+    total = _seconds(groups)
     target = float(np.clip(total / (3 * packing.workers), packing.floor, packing.ceiling))
-    cut_up = functools.partial(
-        _cut_up, ask=ask, kept=keeping(workload, cells), total=total, target=target, packing=packing
-    )
     packs: list[Pack] = []
     for number, needs in enumerate(cells.needs):
-        own = [group for group in costed if cells.need[group[1][0]] == number]
-        packs += _packs(cells, needs, own, cut_up, target)
+        batch: list[Piece] = []
+        for group in groups:
+            if cells.need[group.cells[0]] != number:
+                continue
+            # on a GPU rows that share train side by side: there they stay together however long they take
+            pieces = [group] if needs.gpus else _cut_up(group, costs, total, target, packing)
+            for piece in pieces:
+                before = _seconds(batch)
+                full = before >= target or before + piece.seconds > 1.25 * target
+                if batch and (full or piece is not pieces[0]):  # what was cut stays apart
+                    packs.append(_pack(cells, needs, batch))
+                    batch = []
+                batch.append(piece)
+        if batch:
+            packs.append(_pack(cells, needs, batch))
     return sorted(packs, key=lambda pack: (-pack.needs.gpus, -pack.needs.cpus, -pack.seconds))
 
 
-def _packs(
-    cells: Cells,
-    needs: Resources,
-    groups: Sequence[_Costed],
-    cut_up: Callable[[_Costed], Iterable[_Costed]],
-    target: float,
-) -> list[Pack]:
-    """Groups of equal needs, cut and gathered into packs of about `target` seconds; what was cut stays apart."""
-    packs: list[Pack] = []
-    batch: list[_Costed] = []
-    for group in groups:
-        # on a GPU rows that share train side by side: there they stay together however long they take
-        for number, piece in enumerate([group] if needs.gpus else cut_up(group)):
-            seconds = sum(entry[2] for entry in batch)
-            if batch and (number or seconds + piece[2] > 1.25 * target or seconds >= target):
-                packs.append(_pack(cells, needs, batch))
-                batch = []
-            batch.append(piece)
-    if batch:
-        packs.append(_pack(cells, needs, batch))
-    return packs
-
-
-def _cut_up(
-    group: _Costed, ask: CostOf, kept: KeptStages, total: float, target: float, packing: Packing
-) -> list[_Costed]:
+def _cut_up(group: Piece, costs: Costs, total: float, target: float, packing: Packing) -> list[Piece]:
     """A group that alone would outlast a pack or the memory, in equal runs of rows.
 
-    What a run takes is asked for again. What the rows share costs its seconds in every run, unless the store keeps it
-    (then the first run does it for all), and no cutting makes its memory less. total: seconds of all groups; a cut that
-    costs seconds has to end the whole earlier.
+    total: seconds of all groups; a cut that costs seconds has to end the whole earlier.
+    target: seconds that a pack should take.
     """
-    seed, indices, seconds, _ = group
+    most = len(group.cells)
 
-    def cut(count: int) -> list[_Costed]:
-        if count == 1:
-            return [group]
-        pieces: list[_Costed] = []
-        done: set[str] = set()
-        for run in np.array_split(indices, count):
-            stages = kept(run, seed)
-            again = sum(stages[stage] for stage in stages.keys() & done)
-            pieces.append((seed, run, max(0.0, ask(run)[0] - again), ask(run)[1]))
-            done |= stages.keys()
-        return pieces
+    def until_the_end(pieces: list[Piece]) -> float:
+        return max((total - group.seconds + _seconds(pieces)) / packing.workers, _longest(pieces))
 
-    def together(pieces: list[_Costed]) -> float:
-        return sum(piece[2] for piece in pieces)
-
-    def longest(pieces: list[_Costed]) -> float:
-        return max(piece[2] for piece in pieces)
-
-    def until_the_end(pieces: list[_Costed]) -> float:
-        return max((total - seconds + together(pieces)) / packing.workers, longest(pieces))
-
-    def peak(pieces: list[_Costed]) -> float:
-        return max(piece[3] for piece in pieces)
-
-    pieces = cut(min(len(indices), int(seconds // (1.5 * target)) + 1))
-    soonest = pieces
+    pieces = soonest = _cut(group, min(most, int(group.seconds // (1.5 * target)) + 1), costs)
     # fewer, larger pieces where a cut repeats work, or where one piece would do nearly all of it and others wait for it
-    while len(pieces) > 1 and (CUTTING_HELPS * together(pieces) > seconds or longest(pieces) > CUTTING_HELPS * seconds):
-        pieces = cut(len(pieces) // 2)
+    while len(pieces) > 1 and (
+        CUTTING_HELPS * _seconds(pieces) > group.seconds or _longest(pieces) > CUTTING_HELPS * group.seconds
+    ):
+        pieces = _cut(group, len(pieces) // 2, costs)
         soonest = min(soonest, pieces, key=until_the_end)
     if until_the_end(soonest) < CUTTING_HELPS * until_the_end(pieces):
         pieces = soonest
-    while peak(pieces) > packing.memory and len(pieces) < len(indices):
-        finer = cut(
-            min(
-                len(indices),
-                max(len(pieces) + 1, int(np.ceil(len(pieces) * min(peak(pieces) / packing.memory, len(indices))))),
-            )
-        )
-        if peak(finer) > CUTTING_HELPS * peak(pieces):
+    while (peak := _peak(pieces)) > packing.memory and len(pieces) < most:
+        enough = int(np.ceil(len(pieces) * min(peak / packing.memory, most)))
+        finer = _cut(group, min(most, max(len(pieces) + 1, enough)), costs)
+        if _peak(finer) > CUTTING_HELPS * peak:
             break
         pieces = finer
     return pieces
 
 
-def _pack(cells: Cells, needs: Resources, batch: Sequence[_Costed]) -> Pack:
-    indices = np.concatenate([entry[1] for entry in batch])
-    seeds = np.concatenate([np.full(len(entry[1]), entry[0], dtype=np.int64) for entry in batch])
-    return Pack(
-        _pack_id(cells.ids, indices, seeds),
-        indices,
-        seeds,
-        sum(entry[2] for entry in batch),
-        max(entry[3] for entry in batch),
-        needs,
-    )
+def _cut(group: Piece, count: int, costs: Costs) -> list[Piece]:
+    """A group in `count` equal runs of rows, each with its own cost.
+
+    What the rows share costs its seconds in every run, unless the store keeps it (then the first run does it for all),
+    and no cutting makes its memory less.
+    """
+    if count == 1:
+        return [group]
+    pieces: list[Piece] = []
+    done: set[str] = set()
+    for run in np.array_split(group.cells, count):
+        piece = costs.piece(group.seed, run)
+        stages = costs.stored_stages(piece)
+        again = sum(stages[stage] for stage in stages.keys() & done)
+        pieces.append(replace(piece, seconds=max(0.0, piece.seconds - again)))
+        done |= stages.keys()
+    return pieces
+
+
+def _seconds(pieces: Sequence[Piece]) -> float:
+    return sum(piece.seconds for piece in pieces)
+
+
+def _longest(pieces: Sequence[Piece]) -> float:
+    return max(piece.seconds for piece in pieces)
+
+
+def _peak(pieces: Sequence[Piece]) -> float:
+    return max(piece.peak_bytes for piece in pieces)
+
+
+def _pack(cells: Cells, needs: Resources, batch: Sequence[Piece]) -> Pack:
+    indices = np.concatenate([piece.cells for piece in batch])
+    seeds = np.concatenate([np.full(len(piece.cells), piece.seed, dtype=np.int64) for piece in batch])
+    return Pack(_pack_id(cells.ids, indices, seeds), indices, seeds, _seconds(batch), _peak(batch), needs)
 
 
 def _pack_id(cell_ids: Sequence[str], indices: np.ndarray, seeds: np.ndarray) -> str:

@@ -25,7 +25,7 @@ import pytest
 from conftest import QUIET, Outcome, command, files_of, hear, process, until
 from spaces import sandbox_space, small_space, written
 
-from raysweep.executors import losses as losing
+from raysweep.executors import ray_tune
 from raysweep.sweep import open_sweep
 from raysweep.tracking import mirror
 from tests.chaos.tracking_server import Server
@@ -358,7 +358,7 @@ def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(
 def test_a_machine_that_goes_has_a_budget_of_its_own() -> None:
     """Also where its worker is missed before the machine is: the death is then known at the pack's next start."""
     pack, halves = "pack", ["left", "right"]
-    losses = losing.Losses()
+    losses = ray_tune.RetryPolicy()
     losses.begin(pack, set())
     assert losses.count(pack, {"m1"}) == (0, 1)  # known at once
     losses.begin(pack, {"m1"})

@@ -23,8 +23,8 @@ from spaces import sandbox_space, small_space, written
 from raysweep import workloads
 from raysweep.driver import placement
 from raysweep.errors import InputError
-from raysweep.executors import capacity
-from raysweep.executors.capacity import Capacity
+from raysweep.executors import machines
+from raysweep.executors.machines import Machines
 from raysweep.ledger import segments
 from raysweep.plan.cells import Cells, enumerate_cells
 from raysweep.plan.packs import Packing
@@ -107,10 +107,10 @@ def test_workers_that_train_together_give_the_rows_of_one_and_go_on_where_dead_o
 def test_workers_meet_at_the_address_of_their_machine_and_no_other(
     ray_cluster: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from raysweep.executors.gang import Worker
+    from raysweep.executors.gang_worker import Worker
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # as a worker without a GPU sets it, in this process for once
-    first = Worker(0, Resources(0, 2, 2))
+    first = Worker(0, Resources(0, 2, 2), patience=60)
     here, port = first.invite()
     socket.create_connection((here, port), timeout=10).close()
     with pytest.raises(ConnectionRefusedError):
@@ -222,7 +222,7 @@ def test_resources_that_make_no_sense(stated: dict[str, Any], line: str) -> None
 
 
 def test_rows_are_shared_out_whole_and_evenly() -> None:
-    from raysweep.executors.gang import shares
+    from raysweep.plan.cost import shares
 
     workload, cells = workloads.get("linear_transfer"), cells_of()
     index = np.tile(np.arange(len(cells)), 3)
@@ -248,20 +248,20 @@ TWO_CORES, FOUR_GPUS = {"CPU": 2.0}, {"CPU": 8.0, "GPU": 4.0}
 @pytest.mark.parametrize(
     ("there", "needs", "trials"),
     [
-        (Capacity([TWO_CORES]), Resources(0, 1, 1), 2),
-        (Capacity([TWO_CORES]), Resources(0, 2, 2), 1),
-        (Capacity([TWO_CORES, TWO_CORES]), Resources(0, 3, 1), 0),  # one worker is in one place
-        (Capacity([TWO_CORES, TWO_CORES]), Resources(0, 3, 3), 1),  # three may be in two
-        (Capacity([TWO_CORES, FOUR_GPUS]), Resources(4, 4, 1), 1),
-        (Capacity([TWO_CORES, FOUR_GPUS, FOUR_GPUS]), Resources(2, 2, 2), 4),
-        (Capacity([TWO_CORES, FOUR_GPUS]), Resources(1, 16, 1), 0),  # GPUs here, cores nowhere
-        (Capacity([TWO_CORES], [(FOUR_GPUS, 3)], 3), Resources(1, 1, 1), 12),
-        (Capacity([TWO_CORES], [(FOUR_GPUS, 3)], 2), Resources(8, 8, 8), 1),
-        (Capacity([TWO_CORES], [(FOUR_GPUS, 3)], 1), Resources(8, 8, 8), 0),
-        (Capacity([], [(FOUR_GPUS, 1), ({"CPU": 8.0, "GPU": 8.0}, 1)], 1), Resources(1, 1, 1), 8),
+        (Machines([TWO_CORES]), Resources(0, 1, 1), 2),
+        (Machines([TWO_CORES]), Resources(0, 2, 2), 1),
+        (Machines([TWO_CORES, TWO_CORES]), Resources(0, 3, 1), 0),  # one worker is in one place
+        (Machines([TWO_CORES, TWO_CORES]), Resources(0, 3, 3), 1),  # three may be in two
+        (Machines([TWO_CORES, FOUR_GPUS]), Resources(4, 4, 1), 1),
+        (Machines([TWO_CORES, FOUR_GPUS, FOUR_GPUS]), Resources(2, 2, 2), 4),
+        (Machines([TWO_CORES, FOUR_GPUS]), Resources(1, 16, 1), 0),  # GPUs here, cores nowhere
+        (Machines([TWO_CORES], [(FOUR_GPUS, 3)], 3), Resources(1, 1, 1), 12),
+        (Machines([TWO_CORES], [(FOUR_GPUS, 3)], 2), Resources(8, 8, 8), 1),
+        (Machines([TWO_CORES], [(FOUR_GPUS, 3)], 1), Resources(8, 8, 8), 0),
+        (Machines([], [(FOUR_GPUS, 1), ({"CPU": 8.0, "GPU": 8.0}, 1)], 1), Resources(1, 1, 1), 8),
     ],
 )
-def test_how_many_trials_there_is_room_for(there: Capacity, needs: Resources, trials: int) -> None:
+def test_how_many_trials_there_is_room_for(there: Machines, needs: Resources, trials: int) -> None:
     assert there.trials(needs) == trials
 
 
@@ -276,8 +276,8 @@ def test_what_an_autoscaler_may_add_counts_once() -> None:
         },
     }
     head, four = {"CPU": 6.0}, dict(FOUR_GPUS)
-    nothing_yet = capacity._with_autoscaler([head], [], configuration)
-    one_up = capacity._with_autoscaler([head, four], [four], configuration)
+    nothing_yet = machines._with_autoscaler([head], [], configuration)
+    one_up = machines._with_autoscaler([head, four], [four], configuration)
     for there in (nothing_yet, one_up):
         assert there.trials(Resources(1, 1, 1)) == 16
         assert there.trials(Resources(16, 16, 16)) == 1
@@ -295,7 +295,7 @@ def test_machines_of_ones_own_that_are_still_starting() -> None:
         "max_workers": 2,  # as Ray writes it for the provider `local`
         "available_node_types": {"local.cluster.node": {"resources": {}, "min_workers": 2, "max_workers": 2}},
     }
-    there = capacity._with_autoscaler([TWO_CORES], [], own)
+    there = machines._with_autoscaler([TWO_CORES], [], own)
     assert there.trials(Resources(0, 2, 1)) == 3
     assert there.trials(Resources(0, 3, 1)) == 0
 
@@ -313,11 +313,11 @@ def test_what_kuberay_may_add(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
     monkeypatch.setattr(KubernetesHttpApiClient, "get", get)
     (tmp_path / "namespace").write_text("science")
-    monkeypatch.setattr(capacity, "_NAMESPACE", tmp_path / "namespace")
+    monkeypatch.setattr(machines, "_NAMESPACE", tmp_path / "namespace")
     head = {"NodeID": "1", "Alive": True, "Resources": {"node:__internal_head__": 1.0, "memory": 1e9}}
-    assert capacity.of_cluster("nowhere:1", [head]).trials(Resources(1, 1, 1)) == 0
+    assert machines.of_cluster("nowhere:1", [head]).trials(Resources(1, 1, 1)) == 0
     monkeypatch.setenv("RAY_CLUSTER_NAME", "sweep-x7")
-    there = capacity.of_cluster("nowhere:1", [head])
+    there = machines.of_cluster("nowhere:1", [head])
     assert asked == [("science", "rayclusters/sweep-x7")]
     most = job["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["maxReplicas"]
     assert there.trials(Resources(1, 1, 1)) == most
@@ -325,7 +325,7 @@ def test_what_kuberay_may_add(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert there.trials(Resources(2, 2, 1)) == 0  # one GPU a machine
     monkeypatch.setattr(KubernetesHttpApiClient, "get", lambda client, path: {}["forbidden"])
     said: list[str] = []
-    assert capacity.of_cluster("nowhere:1", [head], said.append).trials(Resources(1, 1, 1)) == 0
+    assert machines.of_cluster("nowhere:1", [head], said.append).trials(Resources(1, 1, 1)) == 0
     assert said == [
         "what the autoscaler may add is not known (KeyError: 'forbidden'); going by the machines that are up"
     ]
@@ -348,7 +348,7 @@ def test_an_autoscaler_whose_configuration_cannot_be_read_is_told_of(
         stdin=subprocess.PIPE,
     )
     head = {"NodeID": "1", "Alive": True, "Resources": {"node:__internal_head__": 1.0, "CPU": 4.0}}
-    assert capacity.of_cluster("nowhere:7", [head]).trials(Resources(0, 1, 1)) == 4
+    assert machines.of_cluster("nowhere:7", [head]).trials(Resources(0, 1, 1)) == 4
     autoscaler.communicate(b"\n", timeout=120)
     told = capsys.readouterr().err
     assert told.startswith("what the autoscaler may add is not known (")

@@ -45,8 +45,8 @@ USES = [
 
 def test_what_is_private_to_ray_is_looked_for_where_it_is_used() -> None:
     assert {file.removeprefix("raysweep/executors/") for file, _ in USES} == {
-        "capacity.py",
         "local_ray.py",
+        "machines.py",
         "ray_alive.py",
     }
 

@@ -26,7 +26,7 @@ Machine = Mapping[str, float]
 
 
 @dataclass(frozen=True)
-class Capacity:
+class Machines:
     """up: every machine that is up; more: kinds of machines that may be added, and how many of each; at_most: how many
     may be added of all kinds together."""
 
@@ -79,33 +79,33 @@ class Capacity:
         )
 
 
-def check(there: Capacity, needs: Sequence[Resources]) -> None:
+def check(there: Machines, needs: Sequence[Resources]) -> None:
     """InputError if a trial of some of these needs can never run."""
     for need in needs:
         if not there.trials(need):
             raise there.refuse(need)
 
 
-def of_machines(resources: Sequence[Mapping[str, float]]) -> Capacity:
-    """The capacity of machines that have these resources, as Ray lists them, and that nothing is added to."""
-    return Capacity([_machine(found) for found in resources])
+def of_resources(resources: Sequence[Mapping[str, float]]) -> Machines:
+    """The machines that have these resources, as Ray lists them; nothing is added to them."""
+    return Machines([_machine(found) for found in resources])
 
 
 def of_cluster(
     gcs_address: str, nodes: Sequence[Mapping[str, Any]], say: Callable[[str], None] = terminal.say
-) -> Capacity:
-    """The capacity of a cluster. gcs_address: Ray's own name for it; nodes: as `ray.nodes()` gives them; say: is told
+) -> Machines:
+    """The machines of a cluster. gcs_address: Ray's own name for it; nodes: as `ray.nodes()` gives them; say: is told
     why machines that an autoscaler may add are not counted, where there is one that could not be asked."""
     alive = [node["Resources"] for node in nodes if node["Alive"]]
     configuration = _of_process(gcs_address, say) or _of_kubernetes(say)
     if configuration is None:
-        return of_machines(alive)
+        return of_resources(alive)
     machines = [_machine(found) for found in alive]
     workers = [machine for machine, found in zip(machines, alive, strict=True) if "node:__internal_head__" not in found]
     return _with_autoscaler(machines, workers, configuration)
 
 
-def _with_autoscaler(up: list[Machine], workers: list[Machine], configuration: Mapping[str, Any]) -> Capacity:
+def _with_autoscaler(up: list[Machine], workers: list[Machine], configuration: Mapping[str, Any]) -> Machines:
     """Machines that are up, the workers among them, and what an autoscaler of this configuration may add to them."""
     largest = max(up, key=lambda machine: (machine.get("GPU", 0), machine.get("CPU", 0)), default={})
     most = int(configuration.get("max_workers") or 0)
@@ -116,7 +116,7 @@ def _with_autoscaler(up: list[Machine], workers: list[Machine], configuration: M
         count = int(kind.get("max_workers", most)) - workers.count(machine)
         if count > 0:
             more.append((machine, count))
-    return Capacity(up, more, max(0, most - len(workers)))
+    return Machines(up, more, max(0, most - len(workers)))
 
 
 def _of_process(gcs_address: str, say: Callable[[str], None]) -> dict[str, Any] | None:
