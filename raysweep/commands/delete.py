@@ -40,11 +40,11 @@ def _forget(found: Sweep, uri: str | None) -> None:
     """Delete its runs in MLflow."""
     if uri is None:
         return
-    from raysweep.tracking import mirror
+    from raysweep.tracking import cleanup, server
 
     try:
-        mirror.forget(uri, found.space.name, found.record.sweep_id)
-    except mirror.Unreachable as error:
+        cleanup.forget(uri, found.space.name, found.record.sweep_id)
+    except server.Unreachable as error:
         raise InputError(
             "--tracking-uri", f"{error}; --tracking-uri none deletes the sweep and leaves its runs in MLflow"
         ) from None

@@ -21,7 +21,7 @@ from raysweep.plan.cost import estimate
 from raysweep.stages.store import Store
 from raysweep.storage import driver_lock, leases, signs
 from raysweep.storage.paths import AnyPath
-from raysweep.tracking import mirror, server, session
+from raysweep.tracking import cleanup, server, session
 from raysweep.tracking.grouping import unwritten
 from raysweep.trial import log
 
@@ -103,7 +103,7 @@ def settle(found: Sweep, tracking_uri: str | None) -> None:
     if uri is None or driver_lock.is_held(found.folder):
         return
     try:
-        mirror.settle(uri, found.space.name, found.record.sweep_id)
+        cleanup.settle(uri, found.space.name, found.record.sweep_id)
     except server.Unreachable as error:  # what there is to see of the sweep has been shown
         terminal.say(f"--tracking-uri: {error}; the sweep's runs there stay as they are")
 
@@ -198,7 +198,7 @@ def _mirrored(sweep: Sweep, state: State, left: int, running: bool) -> list[str]
         line = f"mirrored to {uri}: {complete - missing:,} of {counted(complete, 'complete cell')} so far"
     elif missing:
         line = f"{missing:,} of {counted(complete, 'cell')} not yet in MLflow ({uri}); {goes_on} them"
-    elif known.status is None or (known.status != mirror.FINISHED and not left):
+    elif known.status is None or (known.status != "FINISHED" and not left):
         line = f"mirrored to {uri}: all {counted(complete, 'cell')}; {goes_on} the end of the sweep's own run"
     else:
         line = f"mirrored to {uri}: all {counted(complete, 'complete cell' if left else 'cell')}"

@@ -57,9 +57,10 @@ class Gang:
         found = self._ask(pack, [(self._own(job, cells[part]), seeds[part]) for part in parts], together=False)
         # a row's seconds are its share of the time that its trial, with all that it held, was busy
         share = (time.perf_counter() - started) / max(sum(row["seconds"] for own in found for row in own), 1e-9)
-        order = np.argsort(np.concatenate(parts))
         rows = [row for own in found for row in own]
-        return [{**rows[index], "seconds": rows[index]["seconds"] * share} for index in order.tolist()]
+        for row in rows:
+            row["seconds"] *= share
+        return [rows[index] for index in np.argsort(np.concatenate(parts)).tolist()]
 
     def _together(self, job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[Row]:
         self._start()

@@ -19,9 +19,9 @@ import ray
 from raysweep.errors import RaysweepError
 from raysweep.ledger.segments import Row
 from raysweep.plan.resources import Resources
+from raysweep.training import devices
 from raysweep.trial import log, threads
 from raysweep.trial.pack import Job, attempt, compute_rows
-from raysweep.training import devices
 
 MEETING = 300.0  # seconds for all workers to start and find each other
 

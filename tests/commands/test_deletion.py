@@ -12,7 +12,7 @@ from conftest import QUIET, Outcome, files_of, refused, run
 
 from raysweep.storage import driver_lock
 from raysweep.sweep import open_sweep
-from raysweep.tracking import mirror
+from raysweep.tracking import cleanup, server
 
 Call = Callable[..., Outcome]
 
@@ -37,7 +37,7 @@ def test_nobody_begins_to_drive_a_sweep_that_is_being_deleted(
             outcomes[" ".join(map(str, command[:1] + command[2:]))] = call(*command, *there)
         outcomes["list"] = call("list", *there)
 
-    monkeypatch.setattr(mirror, "forget", forget)
+    monkeypatch.setattr(cleanup, "forget", forget)
     assert call("delete", "small", *there, "--tracking-uri", f"sqlite:///{storage / 'mlflow.db'}").code == 0
     listed = outcomes.pop("list")
     assert (listed.code, "is being deleted" in listed.out) == (0, True)
@@ -54,9 +54,9 @@ def test_a_deletion_that_mlflow_refuses_leaves_the_sweep_whole(
     before = files_of(storage)
 
     def away(*arguments: str) -> None:
-        raise mirror.Unreachable("cannot reach it")
+        raise server.Unreachable("cannot reach it")
 
-    monkeypatch.setattr(mirror, "forget", away)
+    monkeypatch.setattr(cleanup, "forget", away)
     refused(call("delete", "small", "--storage", storage, "--tracking-uri", "sqlite:///x.db"), "--tracking-uri: ")
     assert files_of(storage) == before
     assert len(open_sweep("small", storage).results()) == 18

@@ -281,12 +281,12 @@ LINUX = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="asks Linu
 
 @LINUX
 def test_where_a_gang_meets_is_open_on_one_address_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from raysweep.executors.gang import Worker
+    from raysweep.executors.gang_worker import Worker
     from raysweep.plan.resources import Resources
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # as a worker without a GPU sets it, in this process for once
     before = listening({os.getpid()})
-    worker = Worker(0, Resources(gang=2))
+    worker = Worker(0, Resources(gang=2), patience=60)
     address, _ = worker.invite()
     assert listening({os.getpid()}) - before == {socket.inet_aton(address)[::-1].hex().upper()}
 

@@ -20,7 +20,8 @@ from conftest import until
 from sqlalchemy import Engine, event
 
 from raysweep.redaction import without_credentials
-from raysweep.tracking import mirror, server
+from raysweep.tracking import cleanup, mirror, server
+from raysweep.tracking.server import Unreachable, check
 from tests.chaos.tracking_server import Server
 
 SPACE = {
@@ -306,9 +307,9 @@ def test_an_interrupted_sweep_is_marked_killed_and_goes_on(sweep: Sweep) -> None
 def test_settle_ends_the_parent_of_a_dead_driver_once(sweep: Sweep) -> None:
     sweep.replay([rows(0, 2)])
     sweep.client().update_run(sweep.parent().info.run_id, status="RUNNING")
-    assert mirror.settle(sweep.uri, "mirror-test", "id-1")
+    assert cleanup.settle(sweep.uri, "mirror-test", "id-1")
     assert sweep.parent().info.status == "KILLED"
-    assert not mirror.settle(sweep.uri, "mirror-test", "id-1")
+    assert not cleanup.settle(sweep.uri, "mirror-test", "id-1")
 
 
 def test_forget_deletes_this_sweep_only(sweep: Sweep) -> None:
@@ -316,11 +317,11 @@ def test_forget_deletes_this_sweep_only(sweep: Sweep) -> None:
     other = mirror.Mirror(sweep.uri, None, SPACE, "other", "id-2", "code-1")
     other.cell("cell-0", parameters(0), rows(0, 2), [])
     assert other.finish("FINISHED", {}, {}) is None
-    mirror.forget(sweep.uri, "mirror-test", "id-1")
+    cleanup.forget(sweep.uri, "mirror-test", "id-1")
     assert {run.data.tags["raysweep.sweep_id"] for run in sweep.runs()} == {"id-2"}
     assert len(sweep.runs()) == 2
     absent = sweep.room / "absent.db"
-    mirror.forget(f"sqlite:///{absent}", "mirror-test", "id-1")
+    cleanup.forget(f"sqlite:///{absent}", "mirror-test", "id-1")
     assert not absent.exists()
 
 
@@ -369,17 +370,17 @@ def test_a_new_database_waits_for_the_disk_only_once_it_holds_runs(tmp_path: Pat
 
 
 def test_check_accepts_what_can_be_and_creates_nothing(tmp_path: Path, template: Path) -> None:
-    mirror.check(f"sqlite:///{tmp_path / 'new' / 'mlflow.db'}")
-    mirror.check(f"sqlite:///{template}")
+    check(f"sqlite:///{tmp_path / 'new' / 'mlflow.db'}")
+    check(f"sqlite:///{template}")
     (tmp_path / "empty.db").touch()
-    mirror.check(f"sqlite:///{tmp_path / 'empty.db'}")
+    check(f"sqlite:///{tmp_path / 'empty.db'}")
     assert [entry.name for entry in tmp_path.iterdir()] == ["empty.db"]
 
 
 def refused(uri: str) -> str:
     started = time.monotonic()
-    with pytest.raises(mirror.Unreachable) as raised:
-        mirror.check(uri)
+    with pytest.raises(Unreachable) as raised:
+        check(uri)
     assert time.monotonic() - started < 10
     assert "\n" not in str(raised.value)
     return str(raised.value)
@@ -422,7 +423,7 @@ def test_a_server_killed_in_mid_sweep_costs_a_warning_and_replay_completes(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(mirror, "PATIENCE", 2.0)
-    mirror.check(server.uri)
+    check(server.uri)
     sweep, cells = Sweep(server.uri, tmp_path), [rows(index, 3) for index in range(6)]
     writer = sweep.start()
     for index in range(3):

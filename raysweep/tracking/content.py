@@ -1,0 +1,168 @@
+"""What is logged of one cell: the numbers, parameters and tags of its run in MLflow, as plain values.
+
+MLflow stores no infinity (SQLite gets 1.8e308 in its place, which ruins every chart) and a NaN as a flagged 0, so only
+finite numbers are written. A metric that is NaN or absent in every draw does not apply and is left out; one that is not
+finite in some draw that is `ok` has no honest mean: its finite draws are written, its mean is not, and the tag
+`raysweep.not_finite` names it. The ledger and `results` keep every value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from raysweep.ledger.segments import Row
+from raysweep.workloads.declaration import FAILED, OK
+
+LAYOUT = 3
+"""Raise it when what is written of the same rows changes: replay then writes every cell anew."""
+LONGEST_PARAM, LONGEST_TAG = 6000, 5000  # MLflow refuses longer ones
+
+Point = tuple[str, float, int]
+"""A value of a metric: its key, the value, the step."""
+Cell = tuple[int, Mapping[str, Any], Sequence[Row]]
+"""A complete cell: its position in the plan, its parameters, its rows."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """One run. status: FINISHED or FAILED; digest: of all that it was made from."""
+
+    name: str
+    status: str
+    metrics: list[Point]
+    params: dict[str, str]
+    tags: dict[str, str]
+    digest: str
+
+
+def of_cell(
+    cell_id: str, axes: Sequence[str], params: Mapping[str, Any], rows: Sequence[Row], stage_ids: Sequence[str]
+) -> Content:
+    """The run of one complete cell.
+
+    NAME is the mean over the draws that are ok, NAME_se its standard error (two draws or more), NAME_draws one point
+    per seed. A numeric axis is a metric too, because MLflow sorts parameters as text (13.5 before 4.5). FAILED where a
+    draw failed or none is ok.
+    """
+    rows = sorted(rows, key=lambda row: row["seed"])
+    good = [row for row in rows if row["status"] == OK]
+    metrics: list[Point] = []
+    not_finite = []
+    names = sorted({name for row in rows for name in row["metrics"]})
+    for name in names:
+        draws = [(row["seed"], _number(row["metrics"].get(name))) for row in good]
+        finite = [(seed, value) for seed, value in draws if math.isfinite(value)]
+        of_draws = not name.endswith("_theory")  # a closed form is one number, whatever the draw
+        if of_draws:
+            metrics += [(f"{name}_draws", value, int(seed)) for seed, value in finite]
+        if finite and len(finite) == len(draws):
+            metrics += _mean(name, [value for _, value in finite])[: None if of_draws else 1]
+        elif not all(math.isnan(value) for _, value in draws):
+            not_finite.append(name)
+    metrics.append(("draws_ok", float(len(good)), 0))
+    further = {"seconds": math.fsum(float(row.get("seconds") or 0.0) for row in rows)}
+    further |= {axis: params[axis] for axis in axes if axis in params}
+    taken = {*names, "draws_ok"}
+    metrics += [(name, float(value), 0) for name, value in further.items() if name not in taken and _is_number(value)]
+
+    tags = _tags(cell_id, rows)
+    if stage_ids:
+        tags["raysweep.stage_ids"] = _stages(stage_ids)
+    if not_finite:
+        tags["raysweep.not_finite"] = cut(" ".join(not_finite), LONGEST_TAG)
+    return Content(
+        name=" ".join(f"{axis}={text(params[axis])}" for axis in axes if axis in params) or cell_id,
+        status="FAILED" if len(good) == 0 or any(row["status"] == FAILED for row in rows) else "FINISHED",
+        metrics=metrics,
+        params={name: cut(text(value), LONGEST_PARAM) for name, value in params.items()},
+        tags=tags,
+        digest=_digest(params, rows, stage_ids),
+    )
+
+
+def of_pack(pack_id: str, axes: Sequence[str], cells: Sequence[Cell]) -> Content:
+    """The run of many complete cells: for sweeps too large for a run a cell. NAME and every numeric axis are histories
+    with one step per cell, its position in the plan."""
+    parts = [(position, of_cell(str(position), axes, params, rows, ())) for position, params, rows in cells]
+    params = [part.params for _, part in parts]
+    return Content(
+        name=f"cells {cells[0][0]} to {cells[-1][0]}",
+        status="FAILED" if any(part.status == "FAILED" for _, part in parts) else "FINISHED",
+        metrics=[
+            (key, value, position)
+            for position, part in parts
+            for key, value, _ in part.metrics
+            if not key.endswith("_draws")
+        ],
+        params={name: value for name, value in params[0].items() if all(other.get(name) == value for other in params)},
+        tags={**_tags(pack_id, [row for _, _, rows in cells for row in rows]), "raysweep.cells": str(len(cells))},
+        digest=hashlib.sha256("".join(part.digest for _, part in parts).encode()).hexdigest()[:32],
+    )
+
+
+def text(value: Any) -> str:
+    """A parameter as MLflow shows it: 45.0 as 45, other floats in full precision, infinity as inf."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value)
+
+
+def cut(value: str, longest: int) -> str:
+    """At most `longest` characters, with dots where the rest was."""
+    return value if len(value) <= longest else value[: longest - 1] + "…"
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _mean(name: str, values: list[float]) -> list[Point]:
+    """The mean of a metric, and its standard error if it is finite."""
+    count = len(values)
+    mean = math.fsum(value / count for value in values)  # divided first: the sum of large values may overflow
+    if count == 1:
+        return [(name, mean, 0)]
+    spread = math.hypot(*(value - mean for value in values))  # hypot, because squares may overflow
+    error = spread / math.sqrt(count * (count - 1))
+    return [(name, mean, 0), *([(f"{name}_se", error, 0)] if math.isfinite(error) else [])]
+
+
+def _tags(name: str, rows: Sequence[Row]) -> dict[str, str]:
+    """By what a run is found, how its draws ended, and the logs of the trials that computed them, below the folder that
+    the tag raysweep.folder names."""
+    counts = Counter(str(row["status"]) for row in rows)
+    tags = {
+        "raysweep.cell": name,
+        "raysweep.draws": ", ".join(f"{count} {status}" for status, count in sorted(counts.items())),
+    }
+    logs = dict.fromkeys(f"logs/{row['pack']}-{row['attempt']}.log" for row in rows if "pack" in row)
+    return tags | ({"raysweep.logs": cut(" ".join(logs), LONGEST_TAG)} if logs else {})
+
+
+def _stages(stage_ids: Sequence[str]) -> str:
+    whole = " ".join(stage_ids)
+    if len(whole) <= LONGEST_TAG:
+        return whole
+    kept = whole[: LONGEST_TAG - 40].rpartition(" ")[0]
+    return f"{kept} … ({len(stage_ids)} in all)"
+
+
+def _digest(params: Mapping[str, Any], rows: Sequence[Row], stage_ids: Sequence[str]) -> str:
+    """Of all that decides the content except the seconds, which differ when the same row is computed again."""
+    plain = [
+        LAYOUT,
+        {name: str(value) for name, value in params.items()},
+        list(stage_ids),
+        [[row["seed"], row["status"], dict(row["metrics"])] for row in rows],
+    ]
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()[:32]
