@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raysweep.theory.angles import cosine_sine
+from raysweep.theory.arrays import broadcast, cosine_sine
 
 Array = np.ndarray
 
@@ -21,7 +21,7 @@ def log_squared_norm(log_scale: ArrayLike, depth: ArrayLike, p: ArrayLike, q: Ar
     log_scale is log c; p = |P⊥e_s|², q = |X⁺y|², not negative; -inf where both are 0. Newton on
     log s - log(c^(2/L) p s^((L-1)/L) + q), which increases and is concave: from below it converges without overshoot.
     """
-    log_c, layers, orthogonal, fitted = _broadcast(log_scale, depth, p, q)
+    log_c, layers, orthogonal, fitted = broadcast(log_scale, depth, p, q)
     with np.errstate(divide="ignore"):
         return log_squared_norm_of_logs(2 * log_c / layers + np.log(orthogonal), np.log(fitted), layers)
 
@@ -44,7 +44,7 @@ def log_squared_norm_of_logs(log_moved: Array, log_fitted: Array, layers: Array)
 
 def rescaling(log_scale: ArrayLike, depth: ArrayLike, p: ArrayLike, q: ArrayLike) -> Array:
     """r, the norm with which the end point r P⊥e_s + X⁺y keeps the unmoved part of the source, broadcast."""
-    log_c, layers, orthogonal, fitted = _broadcast(log_scale, depth, p, q)
+    log_c, layers, orthogonal, fitted = broadcast(log_scale, depth, p, q)
     log_s = log_squared_norm(log_c, layers, orthogonal, fitted)
     with np.errstate(invalid="ignore", under="ignore"):
         return np.exp(log_c / layers + np.where(layers == 1, 0.0, (layers - 1) / (2 * layers) * log_s))
@@ -54,7 +54,7 @@ def rescaling_limit(
     gamma: ArrayLike, noise: ArrayLike, depth: ArrayLike, log_scale: ArrayLike = 0.0, target_norm: ArrayLike = 1.0
 ) -> Array:
     """r as d → ∞ at γ = n/d < 1, broadcast: p = 1-γ, q = t²γ + σ²γ/(1-γ); NaN for γ >= 1. It knows no angle."""
-    ratio, sigma, layers, log_c, norm = _broadcast(gamma, noise, depth, log_scale, target_norm)
+    ratio, sigma, layers, log_c, norm = broadcast(gamma, noise, depth, log_scale, target_norm)
     below = ratio < 1
     ratio = np.where(below, ratio, 0.5)
     q = norm**2 * ratio + sigma**2 * ratio / (1 - ratio)
@@ -63,7 +63,7 @@ def rescaling_limit(
 
 def rescaling_deep(gamma: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0) -> Array:
     """r as d → ∞ and then L → ∞ (T Thm 5.2, eq. 6, with noise), broadcast: r² = t² + σ²/(1-γ); NaN for γ >= 1."""
-    ratio, sigma, norm = _broadcast(gamma, noise, target_norm)
+    ratio, sigma, norm = broadcast(gamma, noise, target_norm)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(ratio < 1, np.sqrt(norm**2 + sigma**2 / (1 - ratio)), np.nan)
 
@@ -81,7 +81,7 @@ def transferability_limit(
     The expectation at finite d differs by O(1/d). At σ = 0, c = 1, t = 1 it is F's (17): (γ-1)(1 - 2 cos θ).
     """
     cosine, _ = cosine_sine(angle)
-    along, ratio, sigma, layers, log_c, norm = _broadcast(
+    along, ratio, sigma, layers, log_c, norm = broadcast(
         cosine * target_norm, gamma, noise, depth, log_scale, target_norm
     )
     r = rescaling_limit(ratio, sigma, layers, log_c, norm)
@@ -112,7 +112,3 @@ def boundary_angle_deep(gamma: ArrayLike, noise: ArrayLike, target_norm: ArrayLi
     norm = np.asarray(target_norm, float)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.rad2deg(np.arccos(rescaling_deep(gamma, noise, norm) / (2 * norm)))
-
-
-def _broadcast(*values: ArrayLike) -> list[Array]:
-    return [np.array(value, dtype=float) for value in np.broadcast_arrays(*values)]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from raysweep.theory import quadrature
-from raysweep.theory.angles import cosine_sine
+from raysweep.theory.arrays import broadcast, cosine_sine, distinct
 from raysweep.theory.finetune import log_squared_norm_of_logs
 
 Array = np.ndarray
@@ -45,10 +45,8 @@ def transferability(
     and no noise. It exists wherever n < dim, as it grows with the power (L-1)/L < 1 of |X⁺ε|², whose tail index is
     (d-n+1)/2 >= 1; close to dim and for many layers draws are so heavy-tailed that no mean over draws comes near it.
     """
-    columns = np.broadcast_arrays(
-        *(np.asarray(each, float) for each in (angle, n, dim, noise, depth, log_scale, target_norm))
-    )
-    rows, inverse = _distinct(np.stack([each.ravel() for each in columns], axis=1))
+    columns = broadcast(angle, n, dim, noise, depth, log_scale, target_norm)
+    rows, inverse = distinct(*(each.ravel() for each in columns))
     degrees, samples, d, _, layers, log_c, norm = rows.T
     with np.errstate(over="ignore", under="ignore"):
         c = np.exp(log_c)
@@ -77,8 +75,8 @@ def _counts(n: Array, d: Array) -> Array:
 
 def _integrals(rows: Array, counts: Counts) -> Array:
     """The expectation for rows (angle, n, d, noise, depth, log c, t) with 0 < n < d, all of the same node counts."""
-    laws, law = _distinct(rows[:, :3])
-    states, state = _distinct(rows[:, 1:])
+    laws, law = distinct(rows[:, :3])
+    states, state = distinct(rows[:, 1:])
     share, overlap = _moments(laws, counts)
     first, second = _means(states, counts)
     values = np.empty(len(rows))
@@ -127,7 +125,7 @@ def _means(states: Array, counts: Counts) -> tuple[Array, Array]:
     """E[r | p, g] and E[r² | p, g] for states (n, d, noise, depth, log c, t), (states, nodes in p, nodes in g) each."""
     first, second = (np.empty((len(states), counts[0], counts[5])) for _ in range(2))
     alone = np.ones(len(states), dtype=bool)
-    _, member = _distinct(states[:, [0, 1, 2, 3, 5]])
+    _, member = distinct(states[:, [0, 1, 2, 3, 5]])
     for index in np.flatnonzero(np.bincount(member) > _SCALES):
         rows = np.flatnonzero(member == index)
         found = _between_scales(states[rows], counts)
@@ -214,11 +212,6 @@ def _stacked(
     """What a rule gives for each row, stacked."""
     found = [rule(int(samples), int(dim), counts, *rest) for samples, dim, *rest in zip(n, d, *more, strict=True)]
     return [np.stack(each) for each in zip(*found, strict=True)]
-
-
-def _distinct(table: Array) -> tuple[Array, Array]:
-    rows, inverse = np.unique(table, axis=0, return_inverse=True)
-    return rows, inverse.reshape(-1)
 
 
 def _chunks(rows: int, each: int) -> list[slice]:

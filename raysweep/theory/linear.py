@@ -1,7 +1,8 @@
-"""Linear transfer: only a multiple of the source direction is learned on the target (F Thm 3.7-3.8, T Thm 5.5).
+"""Training from scratch, and linear transfer (F Thm 3.5-3.8, T Thm 5.5).
 
-The frozen features are rank one along e_s, so that the trained map is a·e_s with one regression coefficient a. Given
-S = |X e_s|² ~ χ²_n, the least-squares a is Gaussian: expectations at finite n are integrals over S alone.
+In linear transfer only a multiple of the source direction is learned on the target: the frozen features are rank one
+along e_s, so that the trained map is a·e_s with one regression coefficient a. Given S = |X e_s|² ~ χ²_n, the
+least-squares a is Gaussian: expectations at finite n are integrals over S alone.
 """
 
 from __future__ import annotations
@@ -10,12 +11,39 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, ndtr
 
-from raysweep.theory.angles import cosine_sine
+from raysweep.theory.arrays import broadcast, cosine_sine, distinct
 
 Array = np.ndarray
 
 _POINTS = 2001  # of the trapezoid rule in log S, which converges faster than any power for these integrands
 _CHUNK = 500
+
+
+def scratch_risk(n: ArrayLike, dim: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0) -> Array:
+    """Expected |X⁺y - b_t|² at finite size, broadcast; exact (THEORY §1, from F Thm 3.5-3.6). Training from a
+    vanishing initialization ends at the minimum-norm solution X⁺y.
+
+    t²(1 - n/d) + σ² n/(d-n-1) for n < d-1, σ² d/(n-d-1) for n > d+1. With noise the expectation is inf for
+    |n-d| <= 1, and for |n-d| <= 3 the variance over draws is.
+    """
+    samples, d, sigma, norm = broadcast(n, dim, noise, target_norm)
+    signal = norm**2 * np.maximum(1 - samples / d, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where(
+            samples < d - 1, samples / (d - samples - 1), np.where(samples > d + 1, d / (samples - d - 1), np.inf)
+        )
+        return np.where((sigma > 0) & (samples > 0), signal + sigma**2 * factor, signal)
+
+
+def scratch_risk_limit(gamma: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0) -> Array:
+    """Limit of `scratch_risk` as d → ∞ at γ = n/d, broadcast (F Thm 3.6); inf at γ = 1 with noise.
+
+    t²(1-γ) + σ² γ/(1-γ) for γ < 1, σ²/(γ-1) for γ > 1.
+    """
+    ratio, sigma, norm = broadcast(gamma, noise, target_norm)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where(ratio == 1, np.inf, np.minimum(ratio, 1.0) / np.abs(1 - ratio))
+        return norm**2 * np.maximum(1 - ratio, 0.0) + np.where(sigma > 0, sigma**2 * factor, 0.0)
 
 
 def risk(
@@ -28,7 +56,7 @@ def risk(
     penalty nλ, and the expectation is taken over S. n = 0: the solution of least norm is 0.
     """
     cosine, sine = cosine_sine(angle)
-    along, across, samples, sigma, ridge = _broadcast(
+    along, across, samples, sigma, ridge = broadcast(
         cosine * target_norm, sine * target_norm, n, noise, effective_ridge
     )
     spread = sigma**2 + across**2
@@ -56,7 +84,7 @@ def risk_nonnegative(angle: ArrayLike, n: ArrayLike, noise: ArrayLike, target_no
     unless σ = sin θ = 0. n = 0: the zero map.
     """
     cosine, sine = cosine_sine(angle)
-    along, across, samples, sigma = _broadcast(cosine * target_norm, sine * target_norm, n, noise)
+    along, across, samples, sigma = broadcast(cosine * target_norm, sine * target_norm, n, noise)
     spread = np.sqrt(sigma**2 + across**2)
     risk = across**2 + np.minimum(along, 0.0) ** 2  # what is left without spread
     risk = np.where((spread > 0) & (samples <= 2), np.inf, risk)
@@ -73,7 +101,7 @@ def boundary_gammas(angle: ArrayLike, noise: ArrayLike, target_norm: ArrayLike =
     θ > arccos(1 - σ/t); above 90 degrees as at 180 - θ.
     """
     cosine, _ = cosine_sine(angle)
-    cos_angle, sigma, norm = _broadcast(np.abs(cosine), noise, target_norm)
+    cos_angle, sigma, norm = broadcast(np.abs(cosine), noise, target_norm)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = sigma / norm
         exists = (relative < 1) & (cos_angle < 1 - relative)
@@ -88,22 +116,18 @@ def boundary_gammas(angle: ArrayLike, noise: ArrayLike, target_norm: ArrayLike =
 def boundary_gamma_above(angle: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0) -> Array:
     """The γ > 1 past which linear transfer hurts as n → ∞: 1 + σ²/(t² sin²θ), broadcast; inf where it never does."""
     _, sine = cosine_sine(angle)
-    across, sigma = _broadcast(sine * target_norm, noise)
+    across, sigma = broadcast(sine * target_norm, noise)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(across > 0, 1 + sigma**2 / across**2, np.inf)
 
 
-def _broadcast(*values: ArrayLike) -> list[Array]:
-    return [np.array(value, dtype=float) for value in np.broadcast_arrays(*values)]
-
-
 def _ridge_moments(n: Array, ridge: Array) -> tuple[Array, Array]:
     """E[(Λ/(S+Λ))²] and E[S/(S+Λ)²] with Λ = nλ, each distinct (n, λ) once."""
-    distinct, inverse = np.unique(np.stack([n, ridge], axis=1), axis=0, return_inverse=True)
-    moments = np.empty((2, len(distinct)))
-    for first in range(0, len(distinct), _CHUNK):
+    rows, index = distinct(n, ridge)
+    moments = np.empty((2, len(rows)))
+    for first in range(0, len(rows), _CHUNK):
         part = slice(first, first + _CHUNK)
-        samples, penalty = distinct[part, 0], distinct[part, 0] * distinct[part, 1]
+        samples, penalty = rows[part, 0], rows[part, 0] * rows[part, 1]
         # few samples: 1/S reaches far below the mass of S, down to Λ
         reach = np.where(samples <= 6, np.log(penalty) - 80 / (samples + 2), np.inf)
         low = np.minimum(np.log(_quantile(samples)), reach)
@@ -111,22 +135,21 @@ def _ridge_moments(n: Array, ridge: Array) -> tuple[Array, Array]:
         share = 1 / (1 + np.exp(log_s - np.log(penalty)[:, None]))  # Λ/(S+Λ)
         moments[0, part] = (weight * share**2).sum(1)
         moments[1, part] = (weight * share * (1 - share)).sum(1) / penalty
-    return moments[0][inverse.reshape(-1)], moments[1][inverse.reshape(-1)]
+    return moments[0][index], moments[1][index]
 
 
 def _truncated(along: Array, spread: Array, n: Array) -> Array:
     """E (max(a, 0) - m)² for a = m + τ g/√S: given S, m² Φ(-h) + (τ²/S)(Φ(h) - h φ(h)), h = m√S/τ. For n > 2."""
-    table = np.stack([along, spread, n], axis=1)
-    distinct, inverse = np.unique(table, axis=0, return_inverse=True)
-    values = np.empty(len(distinct))
-    for first in range(0, len(distinct), _CHUNK):
-        m, tau, samples = distinct[first : first + _CHUNK].T
+    rows, index = distinct(along, spread, n)
+    values = np.empty(len(rows))
+    for first in range(0, len(rows), _CHUNK):
+        m, tau, samples = rows[first : first + _CHUNK].T
         log_s, weight = _nodes(samples, np.log(_quantile(samples - 2)))
         h = m[:, None] * np.exp(log_s / 2) / tau[:, None]
         density = np.exp(-(h**2) / 2) / np.sqrt(2 * np.pi)
         inner = m[:, None] ** 2 * ndtr(-h) + tau[:, None] ** 2 * np.exp(-log_s) * (ndtr(h) - h * density)
         values[first : first + _CHUNK] = (weight * inner).sum(1)
-    return values[inverse.reshape(-1)]
+    return values[index]
 
 
 def _quantile(degrees: Array) -> Array:

@@ -13,7 +13,7 @@ import functools
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raysweep.theory.angles import cosine_sine
+from raysweep.theory.arrays import broadcast, cosine_sine, distinct
 
 Array = np.ndarray
 
@@ -46,7 +46,7 @@ def length_for_scale(scale: ArrayLike, depth: ArrayLike, init_scale: ArrayLike, 
 
     0 at the start, inf at source_norm, NaN for what the flow never passes.
     """
-    c, layers, start, norm = _broadcast(scale, depth, init_scale, source_norm)
+    c, layers, start, norm = broadcast(scale, depth, init_scale, source_norm)
     z0, side = _start(layers, start, norm)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         z = np.log(c) - np.log(np.abs(norm - c))
@@ -66,7 +66,7 @@ def inflection_scale_limit(
     degrees. NaN for γ >= 1 (c0 is forgotten); 0 for θ >= 90 degrees (any pretraining hurts). At t = 1,
     c0* <= cos θ; otherwise it may lie above source_norm, and is then never reached.
     """
-    degrees, layers, ratio, sigma, norm = _broadcast(angle, depth, gamma, noise, target_norm)
+    degrees, layers, ratio, sigma, norm = broadcast(angle, depth, gamma, noise, target_norm)
     with np.errstate(divide="ignore", invalid="ignore"):
         along = norm * np.maximum(cosine_sine(degrees)[0], 0.0)
         s = along**2 * (1 - ratio) + norm**2 * ratio + sigma**2 * ratio / (1 - ratio)
@@ -91,10 +91,6 @@ def inflection_length_limit(
     return length_for_scale(turning, depth, init_scale, source_norm)
 
 
-def _broadcast(*values: ArrayLike) -> list[Array]:
-    return [np.array(value, dtype=float) for value in np.broadcast_arrays(*values)]
-
-
 def _log1p_exp(z: Array, side: Array) -> Array:
     """log(1 + side·e^-z), stable for any z."""
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -113,12 +109,11 @@ def _start(depth: Array, init_scale: Array, norm: Array) -> tuple[Array, Array]:
 def _state(
     length: ArrayLike, depth: ArrayLike, init_scale: ArrayLike, source_norm: ArrayLike
 ) -> tuple[Array, Array, Array]:
-    """(z, side, N) after `length`. A sweep repeats few distinct settings over many rows: each is solved once."""
-    arrays = _broadcast(length, depth, init_scale, source_norm)
+    """(z, side, N) after `length`; equal settings are solved once."""
+    arrays = broadcast(length, depth, init_scale, source_norm)
     shape = arrays[0].shape
-    table = np.stack([array.ravel() for array in arrays], axis=1)
-    distinct, inverse = np.unique(table, axis=0, return_inverse=True)
-    time, layers, start, norm = distinct.T
+    rows, index = distinct(*(array.ravel() for array in arrays))
+    time, layers, start, norm = rows.T
     z, side = _start(layers, start, norm)
     z[(time == np.inf) | (side == 0)] = np.inf
     moving = np.isfinite(time) & (time > 0) & (side != 0)
@@ -128,7 +123,6 @@ def _state(
         side[moving],
         time[moving] * layers[moving] * norm[moving] ** (2 - 2 / layers[moving]),
     )
-    index = inverse.reshape(-1)
     return z[index].reshape(shape), side[index].reshape(shape), norm[index].reshape(shape)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raysweep.theory.angles import cosine_sine
+from raysweep.theory.arrays import cosine_sine
 
 Array = np.ndarray
 

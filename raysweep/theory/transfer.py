@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from raysweep.theory import finetune_mean, linear, pretraining, scratch
+from raysweep.theory import finetune_mean, linear, pretraining
 
 Array = np.ndarray
 
@@ -25,7 +25,7 @@ def closed_form(columns: Mapping[str, Array]) -> dict[str, Array]:
     )
     n = np.round(gamma * dim)
     log_scale = pretraining.log_scale(columns["pretrain_length"], depth, columns["init_scale"], columns["source_norm"])
-    risk_scratch = scratch.risk(n, dim, noise, norm)
+    risk_scratch = linear.scratch_risk(n, dim, noise, norm)
     risk_linear = linear.risk(angle, n, noise, norm, effective_ridge(columns["ridge"], depth, log_scale))
     held = (frozen > 0) & (n > 0)  # without samples fine-tuning stays where it is, frozen or not
     transferability = finetune_mean.transferability(angle, n, dim, noise, np.where(held, 1, depth), log_scale, norm)

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize_scalar
 
-from raysweep.theory import finetune, linear, pretraining, scratch, transfer
+from raysweep.theory import finetune, linear, pretraining, transfer
 from raysweep.workloads.declaration import column
 from raysweep.workloads.linear_transfer import WORKLOAD
 
@@ -39,20 +39,22 @@ def test_scratch_risk_is_the_mean_over_draws(n, d):
     for _ in range(3000):
         inputs, _, target, labels = problem(random, n, d, 30, 0.6, 1.7)
         risks.append(np.sum((np.linalg.lstsq(inputs, labels)[0] - target) ** 2))
-    assert abs(z_score(risks, scratch.risk(n, d, 0.6, 1.7))) < 4
+    assert abs(z_score(risks, linear.scratch_risk(n, d, 0.6, 1.7))) < 4
 
 
 def test_scratch_risk_is_infinite_only_with_noise_next_to_the_threshold():
     n = np.array([17, 18, 19, 20, 21, 22, 23])
-    assert np.isinf(scratch.risk(n, 20, 0.1)).tolist() == [False, False, True, True, True, False, False]
-    assert scratch.risk(n, 20, 0.0) == pytest.approx([0.15, 0.1, 0.05, 0, 0, 0, 0])
-    assert scratch.risk(0, 20, 0.5, 2.0) == 4.0
+    assert np.isinf(linear.scratch_risk(n, 20, 0.1)).tolist() == [False, False, True, True, True, False, False]
+    assert linear.scratch_risk(n, 20, 0.0) == pytest.approx([0.15, 0.1, 0.05, 0, 0, 0, 0])
+    assert linear.scratch_risk(0, 20, 0.5, 2.0) == 4.0
 
 
 def test_scratch_risk_approaches_its_limit():
     gamma = np.array([0.2, 0.9, 1.3, 2.0])
-    assert scratch.risk(gamma * 1e7, 1e7, 0.5, 1.3) == pytest.approx(scratch.risk_limit(gamma, 0.5, 1.3), rel=1e-5)
-    assert np.isinf(scratch.risk_limit(1.0, 0.1))
+    assert linear.scratch_risk(gamma * 1e7, 1e7, 0.5, 1.3) == pytest.approx(
+        linear.scratch_risk_limit(gamma, 0.5, 1.3), rel=1e-5
+    )
+    assert np.isinf(linear.scratch_risk_limit(1.0, 0.1))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,7 @@ def test_linear_boundaries():
     assert high[:2] == pytest.approx(0.911, abs=5e-4)
     assert np.isnan(low[2]) == np.isnan(high[2]) == (np.rad2deg(np.arccos(0.8)) > 30)
     for gamma in (low[0], high[0], float(linear.boundary_gamma_above(45, 0.2))):
-        assert scratch.risk_limit(gamma, 0.2) == pytest.approx(float(linear.risk_limit(45)), rel=1e-12)
+        assert linear.scratch_risk_limit(gamma, 0.2) == pytest.approx(float(linear.risk_limit(45)), rel=1e-12)
     assert np.isinf(linear.boundary_gamma_above([0, 180], 0.2)).all()
 
 

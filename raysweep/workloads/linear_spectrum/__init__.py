@@ -179,7 +179,7 @@ WORKLOAD = Workload(
     sources=(
         "raysweep.workloads.linear_spectrum",
         "raysweep.training.draws",
-        "raysweep.theory.angles",
+        "raysweep.theory.arrays",
         "raysweep.theory.modes",
         "raysweep.theory.spectrum",
     ),

@@ -212,16 +212,7 @@ WORKLOAD = Workload(
         "raysweep.training.draws",
         *(
             f"raysweep.theory.{name}"
-            for name in (
-                "angles",
-                "quadrature",
-                "scratch",
-                "linear",
-                "finetune",
-                "finetune_mean",
-                "pretraining",
-                "transfer",
-            )
+            for name in ("arrays", "quadrature", "linear", "finetune", "finetune_mean", "pretraining", "transfer")
         ),
     ),
     shared=("engine", "dim"),

@@ -1,24 +1,34 @@
 """What rows of one draw cost on one core, engine by engine; importable without torch and SciPy.
 
-Each function takes one cell's parameters and the number of rows that share (engine, dim) and a seed, all priced like
-that cell. Constants were measured on one core of a 2-core x86 machine (float64, one BLAS thread); expect a factor 2.
+Rows share (engine, dim) and a seed. Constants were measured on one core of a 2-core x86 machine (float64, one BLAS
+thread, torch 2.15); expect a factor 2, for trained rows 2-3, more where the steps to convergence have to be guessed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from raysweep.workloads.declaration import Columns, Cost
-from raysweep.workloads.linear_transfer import training_costs
+from raysweep.workloads.linear_transfer.target import samples
 
 Parameters = Mapping[str, Any]
+Array = np.ndarray
 
 _DRAW_SECONDS = 2e-8  # per number of X: drawing it and passing over it
 _FLOPS = 3.5e10  # of LAPACK's blocked QR on one core
 _ROW_BYTES = 1000.0  # columns, inner products and metrics of one row
+_FACTOR_SECONDS = 1.2e-9  # per n dim min(n, dim) of a singular value decomposition; per dim³ of an eigendecomposition
+_SUBSTEPS = 55  # of an integrator step
+_MODE_SECONDS = 3e-9  # per mode and substep
+_STEP_SECONDS = 1.8e-3  # of an integrator step whatever the rows
+_PASS_SECONDS = 2.5e-5  # per layer (and one more) of a descent step of a chunk, whatever the rows
+_BANDWIDTH = 1.6e10  # bytes/s of the layers' passes through memory
+_CHUNK_BYTES = 8 << 20
+_BASE_BYTES = 4e7  # work arrays of a chunk, either engine
+_STEP_CAP, _PRETRAIN_CAP = 2e5, 5e5
 
 
 def of_rows(columns: Columns) -> Cost:
@@ -27,10 +37,13 @@ def of_rows(columns: Columns) -> Cost:
     One factorization serves every row of `theory` and `limit`, so the largest n prices all of them; rows that are
     trained are priced one by one.
     """
-    name, rows = str(columns["engine"][0]), len(columns["gamma"])
-    largest = int(np.argmax(columns["gamma"]))
+    rows, largest = len(columns["gamma"]), int(np.argmax(columns["gamma"]))
     parameters = {key: values[largest] for key, values in columns.items()}
-    engine = TRAINED[name](columns) if name in TRAINED else ENGINES[name](parameters, rows)
+    name = str(columns["engine"][0])
+    if name in ("flow", "network"):
+        engine = flow(columns) if name == "flow" else network(columns)
+    else:
+        engine = theory(parameters, rows) if name == "theory" else limit(parameters, rows)
     apart = _distance(parameters, rows)
     return Cost(engine.seconds + apart.seconds, max(engine.peak_bytes, apart.peak_bytes))
 
@@ -53,8 +66,74 @@ def limit(parameters: Parameters, rows: int) -> Cost:
     return Cost(seconds, 1e6 + rows * _ROW_BYTES + 8.0 * (copies * n * dim + (2 * dim**2 if n > dim else 0)))
 
 
-ENGINES: dict[str, Callable[[Parameters, int], Cost]] = {"theory": theory, "limit": limit}
-TRAINED: dict[str, Callable[[Columns], Cost]] = {"flow": training_costs.flow, "network": training_costs.network}
+def flow(columns: Columns) -> Cost:
+    """One factorization per n, then 50 to 300 integrator steps that all rows of a pack take together."""
+    n, dim = samples(columns), float(columns["dim"][0])
+    modes = np.minimum(n, dim)
+    time = np.asarray(columns["finetune_lr"], float) * np.asarray(columns["finetune_steps"], float)
+    crowded = np.where(np.abs(n / dim - 1) < 0.2, 2.0, 1.0)  # slow modes
+    steps = np.where(np.isinf(time), 50.0, 40 + 50 * np.log10(1 + np.where(np.isinf(time), 0.0, time))) * crowded
+    steps = np.where(np.asarray(columns["depth"]) > 1, steps, 0.0)
+    trained = 2 * steps * _SUBSTEPS * modes * _MODE_SECONDS
+    seconds = 2e-3 + 2 * _STEP_SECONDS * steps.max() + trained.sum() + 3e-5 * len(n) + _factorizations(n, dim)
+    memory = 8.0 * (4 * n.max() * dim + dim**2 + 6 * modes.sum()) + 2000.0 * len(n)
+    return Cost(float(seconds), float(_BASE_BYTES + memory))
+
+
+def network(columns: Columns) -> Cost:
+    """Scratch and fine-tuning pass four times through their layers each step (layers.py); so does pretraining."""
+    n, dim = samples(columns), float(columns["dim"][0])
+    depth = np.asarray(columns["depth"], float)
+    steps = _steps(columns, n, dim, depth)
+    layer_bytes = 8 * dim**2 * (depth - 1)
+    chunk_rows = np.maximum(1.0, _CHUNK_BYTES / (2 * layer_bytes + 8 * dim**2))
+    seconds = 1e-2 + (steps * 2 * 4 * layer_bytes / _BANDWIDTH).sum() + _factorizations(n, dim)
+    for layers in np.unique(depth):
+        same = depth == layers
+        chunks = np.ceil(same.sum() / chunk_rows[same][0])
+        seconds += chunks * steps[same].max() * _PASS_SECONDS * (1 + layers)
+    descent = np.asarray(columns["pretrain_start"]) == "descent"
+    if descent.any():
+        seconds += _pretraining({name: values[descent] for name, values in columns.items()}, dim)
+    # twice the chunk while what is done leaves it; an eigenproblem per row behind a random start
+    resident = np.minimum(chunk_rows, len(n)) * (5 * layer_bytes + (3 + 4 * descent) * 8 * dim**2)
+    return Cost(float(seconds), float(_BASE_BYTES + resident.max() + 8.0 * n.max() * dim + 2000.0 * len(n)))
+
+
+def _factorizations(n: Array, dim: float) -> float:
+    distinct = np.unique(n)
+    return float(
+        (
+            _DRAW_SECONDS * distinct * dim
+            + _FACTOR_SECONDS * np.maximum(distinct, dim) * dim * np.minimum(distinct, dim)
+        ).sum()
+    )
+
+
+def _steps(columns: Columns, n: Array, dim: float, depth: Array) -> Array:
+    """Descent steps of each row: its budget, or an estimate from the slowest mode and the escape from the origin."""
+    budget, lr = np.asarray(columns["finetune_steps"], float), np.asarray(columns["finetune_lr"], float)
+    slowest = np.maximum((1 - np.sqrt(dim / np.maximum(n, 1.0))) ** 2, 1 / dim**2)
+    alpha = np.asarray(columns["init_scale"], float)
+    with np.errstate(over="ignore"):
+        escape = np.where(depth == 2, -np.log(alpha), alpha ** (2.0 - depth) / np.maximum(depth - 2, 1.0))
+        escape = np.where(depth > 1, np.maximum(escape, 0.0), 0.0)
+    needed = (20 / slowest / depth + escape) / lr
+    return np.where(n == 0, 0.0, np.where(np.isinf(budget), np.minimum(needed, _STEP_CAP), budget))
+
+
+def _pretraining(columns: Columns, dim: float) -> float:
+    depth = np.asarray(columns["depth"], float)
+    length = np.asarray(columns["pretrain_length"], float)
+    alpha = np.asarray(columns["init_scale"], float)
+    with np.errstate(over="ignore"):
+        escape = np.where(depth == 2, -2 * np.log(alpha), alpha ** (2.0 - depth))
+    natural = np.where(np.isinf(length), 20 / depth + np.where(depth > 1, np.maximum(escape, 0.0), 0.0), length)
+    steps = np.minimum(depth * natural / 0.05, _PRETRAIN_CAP)
+    keys = np.stack([depth, length, alpha, np.asarray(columns["source_norm"], float)], axis=1)
+    _, first = np.unique(keys, axis=0, return_index=True)  # cells share what is pretrained alike
+    each = steps * ((1 + depth) * _PASS_SECONDS + 32 * dim**2 * (depth - 1) / _BANDWIDTH)
+    return float(each[first].sum())
 
 
 def _samples(parameters: Parameters) -> int:

@@ -14,8 +14,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
+Array = np.ndarray
 CHECK_EVERY = 50  # steps between looks at convergence and divergence
 BLOWUP = 1e6  # |g| this many times its size at the start and at β = 0: training without end will not come back
 OK, NOT_CONVERGED, DIVERGED = 0, 1, 2
@@ -172,3 +174,32 @@ def _steps(batch: Networks, grouped: _Grouped, count: int) -> None:
         for i, (layer, scale) in enumerate(zip(batch.hidden, scales, strict=True)):
             layer.baddbmm_((down[-2 - i] * scale).unsqueeze(2), up[i].unsqueeze(1))
         batch.last.addcmul_(up[-1], rate)
+
+
+def descend_readout(
+    curvature: np.ndarray, pull: np.ndarray, start: np.ndarray, lr: np.ndarray, steps: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gradient descent on the last layer alone, which is linear and therefore known after any number of steps.
+
+    Weights after `steps` steps of w ← w - lr (curvature w - pull), and what is left of the gradient; (rows, modes).
+
+    curvature (the penalty included), pull, start: (rows, modes), uncoupled modes. lr, steps: (rows,), finite.
+    Overflows to inf or NaN where lr is too large for the curvature.
+    """
+    rate, count = lr[:, None], steps[:, None]
+    factor = 1 - rate * curvature
+    gradient = curvature * start - pull
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        contracting = factor > 0
+        power = np.where(
+            contracting,
+            np.exp(count * np.log1p(-np.where(contracting, rate * curvature, 0.0))),
+            np.where(count == 0, 1.0, np.abs(factor) ** count * np.where(count % 2 == 0, 1.0, -1.0)),
+        )
+        slow = contracting & (count * rate * curvature < 1e-6)  # where 1 - power would cancel
+        total = np.where(
+            slow,
+            rate * count * (1 - 0.5 * rate * curvature * np.maximum(count - 1, 0)),
+            (1 - power) / np.where(curvature > 0, curvature, 1.0),
+        )
+        return start - gradient * total, gradient * power

@@ -25,7 +25,6 @@ from raysweep.training import devices, draws
 from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns
 from raysweep.workloads.linear_transfer import layers, target
 from raysweep.workloads.linear_transfer.pretrained import Key, Start, exact_start, random_start, trained_starts
-from raysweep.workloads.linear_transfer.readout import descend_readout
 
 Array = np.ndarray
 TOLERANCE = 1e-8  # |A⁺g| relative to its size at β = 0
@@ -201,7 +200,7 @@ class _Chunk:
         pull = np.einsum("rid,rd->ri", features, self.moment)
         steps = np.asarray(c["finetune_steps"], float)
         endless = np.isinf(steps)
-        end, left = descend_readout(
+        end, left = layers.descend_readout(
             curvature,
             pull,
             weights,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from raysweep.theory import pretraining
-from raysweep.theory.angles import cosine_sine
+from raysweep.theory.arrays import cosine_sine
 from raysweep.training import draws
 from raysweep.workloads.declaration import Columns
 
