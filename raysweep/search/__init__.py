@@ -39,9 +39,9 @@ def wanted(space: Space, cells: Cells, draws: Draws) -> list[int]:
 
 
 def _random(space: Space, cells: Cells, count: int) -> list[int]:
-    """The cells with the smallest hashes of their values on the axes. So a cell is chosen for what it is, not for its
-    place among the others: more values on an axis change the choice only by cells that are new, more cells asked for
-    add to it, and sweeps that differ in fixed parameters take the same ones."""
+    """The cells with the smallest hashes of their values on the axes. A cell is chosen by its own values and not by its
+    place among the others: more values on an axis change the choice only by cells that are new, a larger count only
+    adds cells, and sweeps that differ in fixed parameters take the same ones."""
     columns = [cells.columns[name].tolist() for name in sorted(space.axes)]
 
     def drawn(cell: int) -> bytes:

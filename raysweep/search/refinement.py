@@ -3,14 +3,15 @@
 Every slice starts with a few evenly spaced cells; then only the gaps are halved in which the metric may change sign
 (boundary) or that touch its best cell (optimum), until the grid has no finer cell there or the budget is spent.
 
-A gap is settled where its two cells have the same sign for certain. A cell whose draws do not tell its sign may be on
-either side, so both gaps beside it are looked into. Between two such cells something is sought where a sign is certain
-on either side of them: the zero is most likely there, or a dip to the other side and back. A slice that fades into its
-noise has nothing to be found beyond. What is zero in every draw, or has no draw at all, is known to be so, and nothing
-is sought between two of a kind.
+The sign of a cell is certain, or unknown where its draws do not tell it. A gap between two cells of the same certain
+sign is settled. The gaps on both sides of a cell of unknown sign are halved; one between two such cells only if some
+cell on either side of it has a certain sign: then a zero is most likely there, or a short stretch of the other sign.
+Beyond the last certain sign of a slice the metric is lost in its noise, and nothing is sought. Cells that are zero in
+every draw, or that have no draw at all, count as known, and a gap between two of the same kind is settled.
 
 The budget is shared evenly between slices; what one of them does not need goes to the others. Each slice has an order
-of its own, in which its share only says how far it comes: more budget adds cells and takes none away.
+of its own for its cells, and its share says only how many of them it gets: a larger budget adds cells and takes none
+away.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from raysweep.errors import InputError, shown
 from raysweep.space import checks
 from raysweep.space.checks import Check, Context, expect
 
-ORDER = ("x", "y", "lr", "length", "by")
+NAME_AXES = ("x", "y", "lr", "length", "by")
 """The options that name axes (or x and y metrics, in relation); nothing may stand under two of them."""
 
 
@@ -108,8 +108,8 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
     if kind == "engines":
         _check_engines(given, path, context)
     used: dict[str, str] = {}
-    for key in ORDER:
-        for name in given.get(key, []) if key == "by" else [given[key]] if key in given else []:
+    for key in (key for key in NAME_AXES if key in given):
+        for name in given[key] if key == "by" else [given[key]]:
             if name in used:
                 raise InputError(f"{path}.{key}", f"{name!r} is already used as {used[name]}")
             used[name] = key

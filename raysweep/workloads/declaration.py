@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.errors import shown
+
 Columns = Mapping[str, np.ndarray]
 """A table as named columns of equal length: float64 and int64 arrays, and object arrays of str."""
 
@@ -73,27 +75,21 @@ class Parameter:
 
     def coerce(self, value: Any) -> Any:
         """The value in the declared type, so that 1 and 1.0 are one; ValueError says what was expected."""
-        if self.type is str:
-            if not isinstance(value, str) or (self.choices and value not in self.choices):
-                raise ValueError(f"expected {self.expected()}, got {value!r}")
-            return value
-        if self.type is bool:
-            if not isinstance(value, bool):
-                raise ValueError(f"expected {self.expected()}, got {value!r}")
-            return value
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-            raise ValueError(f"expected {self.expected()}, got {value!r}")
-        number = float(value)
-        inside = not math.isnan(number) and (self.infinite or not math.isinf(number))
-        if inside and self.minimum is not None:
-            inside = number > self.minimum if self.open_minimum else number >= self.minimum
-        if inside and self.maximum is not None:
-            inside = number <= self.maximum
-        if inside and (self.type is int or self.whole) and not math.isinf(number):
-            inside = number.is_integer()
-        if not inside:
-            raise ValueError(f"expected {self.expected()}, got {value!r}")
-        return int(value) if self.type is int else number + 0.0  # + 0.0 makes -0.0 and 0.0 one
+        if self.categorical:
+            if isinstance(value, self.type) and (not self.choices or value in self.choices):
+                return value
+        elif isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+            number = float(value)
+            inside = not math.isnan(number) and (self.infinite or not math.isinf(number))
+            if inside and self.minimum is not None:
+                inside = number > self.minimum if self.open_minimum else number >= self.minimum
+            if inside and self.maximum is not None:
+                inside = number <= self.maximum
+            if inside and (self.type is int or self.whole) and not math.isinf(number):
+                inside = number.is_integer()
+            if inside:
+                return int(value) if self.type is int else number + 0.0  # + 0.0 makes -0.0 and 0.0 one
+        raise ValueError(f"expected {self.expected()}, got {shown(value)}")
 
     def expected(self) -> str:
         """What a value must be, in words: for errors and for `raysweep workloads NAME`."""

@@ -10,7 +10,7 @@ import pytest
 
 from raysweep import workloads
 from raysweep.errors import InputError
-from raysweep.space.analyses import check_analysis
+from raysweep.space.analyses import check_analysis, opened
 from raysweep.space.checks import Context
 from raysweep.space.schema import validate
 
@@ -71,12 +71,19 @@ def test_a_right_analysis_passes() -> None:
     entry = {"boundary": {"metric": "risk_scratch", "x": "gamma", "y": "depth", "level": 0.9}}
     check(entry, {"gamma": [], "depth": []})
     check({"agreement": None}, {})
-    check({"curves": {"x": "gamma", "metric": "risk_scratch", "metrics": None, "by": None}}, {"gamma": []})
+
+
+def test_an_option_that_is_null_is_one_that_is_not_given() -> None:
+    entry = {"curves": {"x": "gamma", "metric": "risk_scratch", "metrics": None, "by": None}}
+    check(entry, {"gamma": []})
+    assert opened(entry) == ("curves", {"x": "gamma", "metric": "risk_scratch"})
+    said = refused({"boundary": {"metric": "risk_scratch", "x": None}}, {"gamma": []})
+    assert said == "here.boundary.x: missing; expected one of gamma"
 
 
 def test_checking_an_analysis_loads_nothing_heavy() -> None:
     code = (
-        "import sys; import raysweep.reporting, raysweep.reporting.analyses; "
+        "import sys; import raysweep.space.analyses, raysweep.reporting, raysweep.reporting.analyses; "
         "print([m for m in ('pandas', 'scipy', 'matplotlib', 'torch', 'markdown_it') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -184,6 +184,7 @@ TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "resources unknown": (with_line("resources: {gpu: 1}"), "resources.gpu: unknown resource", ("gpus_per_trial",)),
     "resources half a GPU": (with_line("resources: {gpus_per_trial: 0.5}"), "resources.gpus_per_trial: ", ("0.5",)),
     "resources no CPU": (with_line("resources: {cpus_per_trial: 0}"), "resources.cpus_per_trial: ", ("at least 1",)),
+    "resources more than can be": (with_line("resources: {gang: 2000}"), "resources.gang: ", ("at most 1024",)),
     "resources a list": (with_line("resources: [1]"), "resources: expected a mapping", ()),
     "description a list": (with_line("description: [a]"), "description: expected text", ()),
     "name with a slash": (replaced("name", "name: ../small"), "name: expected a plain name", ("'../small'",)),
