@@ -27,6 +27,9 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy and torch: the cores are shared by several workers
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background has it, and processes started here too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 TESTS = Path(__file__).parent
 SUPPORT = TESTS / "support"
 pytest.register_assert_rewrite("publishing", "stored_stage")

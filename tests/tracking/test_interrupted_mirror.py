@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import signal
 import sqlite3
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import command, process, until
+from conftest import Outcome, command, until
 from spaces import small_space, written
 
 STATUSES = "SELECT status, lifecycle_stage, COUNT(*) FROM runs GROUP BY status, lifecycle_stage"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_end_that_is_cut_short_leaves_no_run_running(number: signal.Signals, storage: Path, tmp_path: Path) -> None:
+def test_an_end_that_is_cut_short_leaves_no_run_running(
+    number: signal.Signals, storage: Path, database: Path, tmp_path: Path, call: Callable[..., Outcome]
+) -> None:
+    def runs() -> list[tuple[str, str, int]]:
+        with contextlib.closing(sqlite3.connect(database)) as db:
+            return db.execute(STATUSES).fetchall()
+
     space = small_space(axes={"overlap_angle": list(range(1, 41)), "gamma": [0.2, 0.4, 0.6, 0.8]}, seeds=2)
     written(tmp_path, space)
     driver = subprocess.Popen(
@@ -30,7 +38,7 @@ def test_an_end_that_is_cut_short_leaves_no_run_running(number: signal.Signals, 
         if line.startswith("writing the last"):
             break
     # importing MLflow alone may take as long as an interrupted mirror has
-    until((storage / "mlflow.db").exists, driver)
+    until(runs, driver)
     driver.send_signal(number)
     told = driver.stderr.read()
     assert driver.wait(timeout=120) == 130
@@ -40,11 +48,9 @@ def test_an_end_that_is_cut_short_leaves_no_run_running(number: signal.Signals, 
         rf"--storage {storage}`",
         told,
     )
-    with sqlite3.connect(storage / "mlflow.db") as database:
-        found = database.execute(STATUSES).fetchall()
+    found = runs()
     assert "RUNNING" not in {status for status, _, _ in found}
     there = {status: count for status, stage, count in found if stage == "active"}
     assert there.get("FINISHED", 0) == 160 - (int(missing[1]) if missing else 0), told
-    assert process("sync", "small", "--storage", storage).code == 0
-    with sqlite3.connect(storage / "mlflow.db") as database:
-        assert ("FINISHED", "active", 161) in database.execute(STATUSES).fetchall()
+    assert call("sync", "small", "--storage", storage).code == 0
+    assert ("FINISHED", "active", 161) in runs()
