@@ -12,7 +12,7 @@ from raysweep import terminal
 from raysweep import workloads as declared
 from raysweep.commands.status import phase
 from raysweep.driver.stored_sweep import Sweep, open_sweep
-from raysweep.errors import InputError, as_typed, unknown
+from raysweep.errors import RaysweepError, as_typed, unknown
 from raysweep.ledger import sweep_record
 from raysweep.space import packaged
 from raysweep.storage.paths import AnyPath
@@ -27,7 +27,7 @@ def sweeps(storage: AnyPath) -> list[str]:
     for name in sweep_record.sweeps(storage):
         try:
             found = open_sweep(name, storage)
-        except InputError as error:
+        except RaysweepError as error:
             lines.append(f"{name:32} {error}")
             continue
         state = found.state()

@@ -64,7 +64,7 @@ def user(record: Record) -> str:
 
 
 class SharedStages:
-    """How a running sweep shares its stages; InputError if its store is none that can be read."""
+    """How a running sweep shares its stages; RaysweepError if its store is none, or cannot be read."""
 
     def __init__(
         self, folder: AnyPath, record: Record, state: State, on_code_change: str, say: Callable[[str], None]
@@ -79,7 +79,7 @@ class SharedStages:
         """Before any of these rows is computed: refer to every stage they need, and do with those of other code as was
         said. Returns the rows, estimated without the stages that are there.
 
-        InputError if the store cannot be written, or if stages of other code are refused.
+        Halted if the store cannot be written, InputError if stages of other code are refused.
         """
         if self._store is None or not pending.rows:
             return pending

@@ -10,7 +10,7 @@
     STORE/superseded/                      what other code computed and was told to be computed again, set aside
 
 A store lies in a local folder or on any file system of fsspec; storage/files.py says what each of them guarantees.
-Writes raise InputError, one line, where the store is read-only or full.
+Writes raise Halted, one line, where the store is read-only or full.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.errors import InputError, RaysweepError
+from raysweep.errors import Halted, InputError, RaysweepError
 from raysweep.plan.identity import content_id
 from raysweep.stages import checkpoints
 from raysweep.stages.checkpoints import FORMAT, Entry, Record
@@ -104,7 +104,7 @@ class Store:
         return self._ready
 
     def check(self) -> None:
-        """InputError, and nothing left behind, if nothing can be written here: to be asked before any work starts."""
+        """Halted, and nothing left behind, if nothing can be written here: to be asked before any work starts."""
         was_there, probe = self._ready, f".probe.{uuid.uuid4().hex}"
         try:
             self._prepare()
@@ -222,7 +222,7 @@ class Store:
                 self.publish(stage, tensors, {**meta, **told}, describe)
                 progress.clear()
                 if (found := self._whole(stage)) is None:  # by us or by who was before us
-                    raise InputError(self.url, f"stage {stage} was published there and cannot be read back whole")
+                    raise Halted(self.url, f"stage {stage} was published there and cannot be read back whole")
                 return found
 
     def _claim(self, stage: str) -> leases.Claim:

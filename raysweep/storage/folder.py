@@ -1,6 +1,6 @@
 """Files below one folder or address, named by relative paths: what stages and leases lie in.
 
-The same protocol as `files`, but what fails is an InputError, one line that begins with the folder's address, where the
+The same protocol as `files`, but what fails is Halted, one line that begins with the folder's address, where the
 place is read-only, full or out of reach. Reading raises FileNotFoundError for what is not there.
 """
 
@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from raysweep.errors import InputError
+from raysweep.errors import Halted
 from raysweep.storage import files, paths
 from raysweep.storage.paths import AnyPath
 
@@ -109,7 +109,7 @@ class Folder:
                     f"is full ({os.strerror(error.errno)}); make room (raysweep store prune) and run again: "
                     "what was published is kept"
                 )
-            raise InputError(self.root, f"the store {said}") from error
+            raise Halted(self.root, f"the store {said}") from error
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
@@ -118,4 +118,4 @@ class Folder:
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise InputError(self.root, f"the store cannot be read: {error.strerror or error}") from error
+            raise Halted(self.root, f"the store cannot be read: {error.strerror or error}") from error

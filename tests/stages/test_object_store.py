@@ -15,7 +15,7 @@ from conftest import QUIET, Outcome, assert_same_rows, process
 from spaces import language_space, written
 
 from raysweep import sweep
-from raysweep.errors import InputError
+from raysweep.errors import Halted
 from raysweep.stages.store import Progress, Store
 from raysweep.storage.folder import Folder
 
@@ -150,7 +150,7 @@ def test_a_bucket_that_is_not_there_or_out_of_reach_is_one_line(
         lambda: _elsewhere(store).fetch("there"),
         lambda: _elsewhere(store).publish("more", {"w": np.zeros(3)}, {}),
     ):
-        with pytest.raises(InputError) as error:
+        with pytest.raises(Halted) as error:
             attempt()
         assert str(error.value).startswith(f"{s3}/store: the store cannot be ")
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from stored_stage import STAGE, assert_equal, once, published, weights
 
-from raysweep.errors import InputError
+from raysweep.errors import Halted, InputError
 from raysweep.stages.store import Store
 from raysweep.storage.sealed import seal, unseal
 
@@ -52,7 +52,7 @@ def test_a_folder_of_something_else_is_no_store(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not a store") as error:
         Store(tmp_path)
     line(error, tmp_path)
-    with pytest.raises(InputError, match="cannot be read") as error:
+    with pytest.raises(Halted, match="cannot be read") as error:
         Store(tmp_path / "thesis.tex")
     line(error, tmp_path / "thesis.tex")
     (tmp_path / "broken").mkdir()
@@ -92,7 +92,7 @@ def test_a_read_only_store_can_be_read_and_says_so_when_written(shared_folder: P
             lambda: store.publish("x", weights(), {}),
             lambda: store.refer("sweep", [STAGE]),
         ):
-            with pytest.raises(InputError, match="read-only") as error:
+            with pytest.raises(Halted, match="read-only") as error:
                 attempt()
             line(error, store)
     finally:
@@ -108,7 +108,7 @@ def test_a_full_store_says_so_and_keeps_what_it_has(local: Store) -> None:
     before, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # no file may grow beyond: what a quota does
     try:
-        with pytest.raises(InputError, match="is full") as error:
+        with pytest.raises(Halted, match="is full") as error:
             local.once("large", lambda progress: (weights(count=20_000), {}), describe={})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (before, hard))
@@ -125,6 +125,6 @@ def test_a_disk_without_room_is_named_full(local: Store, monkeypatch: pytest.Mon
 
     once(local)
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(InputError, match="No space left") as error:
+    with pytest.raises(Halted, match="No space left") as error:
         once(local, "another")
     line(error, local)
