@@ -21,7 +21,7 @@ from raysweep.plan.cost import estimate
 from raysweep.stages.store import Store
 from raysweep.storage import driver_lock, leases, signs
 from raysweep.storage.paths import AnyPath
-from raysweep.tracking import cleanup, server, session
+from raysweep.tracking import address, cleanup, server
 from raysweep.tracking.grouping import unwritten
 from raysweep.trial import log
 
@@ -99,7 +99,7 @@ def watch(found: Sweep, pause: float = 2.0) -> Iterator[list[str]]:
 
 def settle(found: Sweep, tracking_uri: str | None) -> None:
     """Close the parent run that a driver left open when it died; nothing happens while one is running."""
-    uri = session.tracking(tracking_uri, found.record, found.folder.parent)
+    uri = address.chosen(tracking_uri, found.record, found.folder.parent)
     if uri is None or driver_lock.is_held(found.folder):
         return
     try:
@@ -190,7 +190,7 @@ def _mirrored(sweep: Sweep, state: State, left: int, running: bool) -> list[str]
     goes_on = f"`{command('sync', sweep.name, sweep.folder.parent)}` writes"
     if known is None:
         return [f"mirrored to {uri}" + ("" if running else f"; nothing here says how far, {goes_on} what is missing")]
-    gone = uri != session.OF_DRIVER and server.is_absent(uri)
+    gone = uri != address.OF_DRIVER and server.is_absent(uri)
     if (known.sweep_id, known.tracking_uri) != (sweep.record.sweep_id, uri) or gone:
         known = signs.Mirrored(sweep.record.sweep_id, uri)
     complete, missing = sum(1 for _ in state.complete()), unwritten(sweep.record, sweep.cells, state, known.runs)

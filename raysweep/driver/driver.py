@@ -33,7 +33,7 @@ from raysweep.space.schema import Space
 from raysweep.storage import driver_lock, files, paths, signs
 from raysweep.storage.paths import AnyPath
 from raysweep.storage.sealed import Damaged
-from raysweep.tracking import grouping, server, session
+from raysweep.tracking import address, grouping, server
 from raysweep.tracking.session import Session
 from raysweep.trial.pack import Job
 
@@ -66,7 +66,7 @@ class Driver:
 
     def __post_init__(self) -> None:
         self._say, self._limit = self.options.say, TimeLimit(self.options.max_hours)
-        self._uri = None if self.part else session.tracking(self.options.tracking_uri, self.record, self.folder.parent)
+        self._uri = None if self.part else address.chosen(self.options.tracking_uri, self.record, self.folder.parent)
         self._stop = signals.once(self._stop_once)  # the thread that hears signals may call it too
         self._begun, self._go_on, self._all = False, "resume", ""
         self._session: Session | None = None
@@ -81,7 +81,7 @@ class Driver:
 
     def drive(self) -> Sweep:
         """Do all of it and return the sweep. KeyboardInterrupt where it was told to end, or its time was up."""
-        session.check(self._uri, self.record, self.folder.parent, self._say)
+        address.check(self._uri, self.record, self.folder.parent, self._say)
         record = self.record or self._create()
         self._sweep = Sweep(self.folder, record, self.space if self.part else None)
         with (
@@ -118,7 +118,7 @@ class Driver:
         self._new_storage = isinstance(storage, Path) and not storage.exists()
         name = self.options.name or self.space.name
         runs_per = self.options.runs_per or grouping.default_runs_per(self.cells)
-        uri = session.recorded(self._uri, storage)
+        uri = address.recorded(self._uri, storage)
         try:
             record = sweep_record.create(self.folder, name, self.space.as_dict(), uri, runs_per)
             return sweep_record.load(self.folder) or record  # as JSON has it: whoever holds the sweep compares the two
@@ -295,8 +295,8 @@ def log_the_rest(logging: Session, sweep: Sweep, state: State, say: Callable[[st
 
 def remember(folder: AnyPath, record: Record, space: Space, uri: str | None) -> Record:
     """The record with the space and the MLflow that were asked for now, in its place if they are new."""
-    address = session.recorded(uri, folder.parent) if uri else record.tracking_uri
-    current = replace(record, space=space.as_dict(), tracking_uri=address)
+    tracking_uri = address.recorded(uri, folder.parent) if uri else record.tracking_uri
+    current = replace(record, space=space.as_dict(), tracking_uri=tracking_uri)
     if current != sweep_record.load(folder):
         sweep_record.update(folder, current)
     return current

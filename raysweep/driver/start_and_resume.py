@@ -16,7 +16,7 @@ from raysweep.space.schema import Space, plain_name
 from raysweep.storage import paths
 from raysweep.storage.files import why_not_writable
 from raysweep.storage.paths import AnyPath
-from raysweep.tracking import grouping, session
+from raysweep.tracking import address, grouping
 from raysweep.tracking.session import Session
 
 ASK_FROM_ROWS = 1_000_000
@@ -45,10 +45,10 @@ def sync(name: str, options: Options) -> Sweep:
     """Log to MLflow what it lacks of a sweep. InputError if it is logged nowhere, Halted if MLflow cannot be made to
     have all of it."""
     found, say = open_sweep(name, options.storage), options.say
-    uri = session.tracking(options.tracking_uri, found.record, found.folder.parent)
+    uri = address.chosen(options.tracking_uri, found.record, found.folder.parent)
     if uri is None:
         raise InputError("--tracking-uri", f"{found.name} is mirrored nowhere; say where to")
-    session.check(uri, None, found.folder.parent, say)
+    address.check(uri, None, found.folder.parent, say)
     logging: Session | None = None
 
     @signals.once

@@ -13,15 +13,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from raysweep.ledger.segments import Row
 from raysweep.phrases import counted
+from raysweep.storage.signs import Mirrored
 from raysweep.tracking.content import Cell, of_cell, of_pack
-from raysweep.tracking.runs import Runs
-from raysweep.tracking.server import connect, is_server, reason
+from raysweep.tracking.runs import Runs, SweepRun
+from raysweep.tracking.server import is_server, reason
 
 LONGEST_WAIT = 30.0
 """Seconds between two attempts while the sweep runs, at most."""
@@ -35,7 +36,6 @@ KEEP_EVERY = 1.0
 """Seconds between two times that what is written so far is kept."""
 
 Status = Literal["FINISHED", "FAILED", "KILLED"]
-Keep = Callable[[dict[str, str], str | None, str | None], None]
 
 
 @dataclass
@@ -62,38 +62,23 @@ class Mirror:
     """Logs one sweep to MLflow in the background; the same calls again write nothing twice.
 
     tracking_uri: as `server.check` accepts it.
-    artifact_location: folder or URI of a new experiment's artifacts; a tracking server is asked for its own instead.
-    space: the resolved space (`name`, `axes`, `fixed`, `workload` are used).
-    sweep, sweep_id: its name, and the identity by which its runs are found again.
-    folder: where it lies, with its logs.
-    known: what was kept last, the mark of each run that is written.
-    status: what was kept with it, the status of the sweep's own run.
-    keep: told of both, and of the experiment's number, as they change, by the thread that writes: once in KEEP_EVERY
-        seconds, and at the end.
+    known: what was kept last, if anything was.
+    keep: told of what MLflow has, as it changes, by the thread that writes: once in KEEP_EVERY seconds, and at the end.
     """
 
     def __init__(
         self,
         tracking_uri: str,
-        artifact_location: str | Path | None,
-        space: Mapping[str, Any],
-        sweep: str,
-        sweep_id: str,
-        code_version: str,
-        folder: str = "",
-        known: Mapping[str, str] | None = None,
-        status: str | None = None,
-        keep: Keep = lambda written, status, experiment: None,
+        sweep: SweepRun,
+        known: Mirrored | None = None,
+        keep: Callable[[Mirrored], None] = lambda known: None,
     ) -> None:
-        self._uri = tracking_uri
-        self._written, self._status = dict(known or {}), status
+        self._uri, self._sweep = tracking_uri, sweep
+        self._known = known or Mirrored(sweep.sweep_id, tracking_uri)
+        self._written, self._status = dict(self._known.runs), self._known.status
         self._keep, self._kept, self._news = keep, float("-inf"), False
         self._handed: dict[str, int] = {}
-        self._axes = list(space.get("axes") or {})
-        location = None if artifact_location is None or is_server(tracking_uri) else _address(artifact_location)
-        self._open: Callable[[], Runs] = lambda: Runs(
-            connect(tracking_uri), location, space, sweep, sweep_id, code_version, folder
-        )
+        self._axes = list(sweep.space.get("axes") or {})
         self._runs: Runs | None = None
         self._tasks: deque[_Task] = deque([_Task(lambda runs: None)])  # opens before the first cell comes
         self._given_up: list[_Task] = []
@@ -269,12 +254,13 @@ class Mirror:
         self._kept, self._news = time.monotonic(), False
         with self._changed:
             written = dict(self._written)
-        self._keep(written, self._status, self._runs.experiment_id if self._runs else None)
+        experiment = self._runs.experiment_id if self._runs else None
+        self._keep(replace(self._known, runs=written, status=self._status, experiment=experiment))
 
     def _attempt(self, work: Callable[[Runs], None]) -> bool:
         try:
             if self._runs is None:
-                self._runs = runs = self._open()
+                self._runs = runs = Runs(self._uri, self._sweep)
                 with self._changed:  # whoever opens a sweep's run makes it RUNNING; runs that are gone are not known
                     self._status = None
                     self._written = {run: mark for run, mark in self._written.items() if run in runs.children}
@@ -283,7 +269,3 @@ class Mirror:
             self._error = reason(error)
             return False
         return True
-
-
-def _address(where: str | Path) -> str:
-    return str(where) if "://" in str(where) else Path(where).absolute().as_uri()

@@ -10,11 +10,13 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysweep.phrases import counted
 from raysweep.tracking.content import LONGEST_PARAM, LONGEST_TAG, Content, Point, cut, text
+from raysweep.tracking.server import connect, is_server
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -26,45 +28,58 @@ KIND = {"mlflow.experimentKind": "custom_model_development"}
 PAGE = 1000
 
 
+@dataclass(frozen=True)
+class SweepRun:
+    """What the parent run of a sweep says of it.
+
+    space: the resolved space (`name`, `axes`, `fixed`, `workload` are used).
+    sweep, sweep_id: its name, and the identity by which its runs are found again.
+    artifacts: folder or URI of a new experiment's artifacts; a tracking server is asked for its own instead.
+    folder: where the sweep lies, with its logs.
+    """
+
+    space: Mapping[str, Any]
+    sweep: str
+    sweep_id: str
+    code_version: str
+    artifacts: str | Path | None = None
+    folder: str = ""
+
+
 class Runs:
     """The experiment and the parent run of a sweep, found again or created, and RUNNING; and its children, by cell:
-    (run id, digest of what it was written from). folder: where the sweep is, "" if nobody can look there."""
+    (run id, digest of what it was written from)."""
 
-    def __init__(
-        self,
-        client: MlflowClient,
-        artifact_location: str | None,
-        space: Mapping[str, Any],
-        sweep: str,
-        sweep_id: str,
-        code_version: str,
-        folder: str,
-    ) -> None:
-        self._client = client
-        self.experiment_id = _experiment(client, str(space["name"]), artifact_location)
+    def __init__(self, tracking_uri: str, sweep: SweepRun) -> None:
+        self._client = client = connect(tracking_uri)
+        artifacts = None if is_server(tracking_uri) else sweep.artifacts
+        if isinstance(artifacts, Path):
+            artifacts = artifacts.absolute().as_uri()
+        self.experiment_id = _experiment(client, str(sweep.space["name"]), artifacts)
         self._common = {
-            "raysweep.sweep": sweep,
-            "raysweep.sweep_id": sweep_id,
-            "raysweep.code_version": code_version,
+            "raysweep.sweep": sweep.sweep,
+            "raysweep.sweep_id": sweep.sweep_id,
+            "raysweep.code_version": sweep.code_version,
             "mlflow.source.name": "raysweep",
-            **({"raysweep.folder": folder} if folder else {}),
+            **({"raysweep.folder": sweep.folder} if sweep.folder else {}),
         }
         self.children: dict[str, tuple[str, str]] = {}
-        found = parents(client, self.experiment_id, sweep_id)
+        found = parents(client, self.experiment_id, sweep.sweep_id)
         for double in found[1:]:  # a create that was sent twice because its answer was lost
             _delete_tree(client, double)
         if found:
             self._parent_id = found[0].info.run_id
             client.update_run(self._parent_id, status="RUNNING")
-            client.set_tag(self._parent_id, "raysweep.code_version", code_version)
+            client.set_tag(self._parent_id, "raysweep.code_version", sweep.code_version)
             self.settle()
         else:
-            tags = {"raysweep.kind": "sweep", "raysweep.workload": str(space.get("workload", ""))}
-            parent = client.create_run(self.experiment_id, run_name=sweep, tags=self._common | tags)
+            tags = {"raysweep.kind": "sweep", "raysweep.workload": str(sweep.space.get("workload", ""))}
+            parent = client.create_run(self.experiment_id, run_name=sweep.sweep, tags=self._common | tags)
             self._parent_id = parent.info.run_id
         if not found or not found[0].data.params:  # whoever created it was killed before these were written
-            fixed = {name: cut(text(value), LONGEST_PARAM) for name, value in dict(space.get("fixed") or {}).items()}
-            self._log(self._parent_id, [], fixed, {})
+            fixed = dict(sweep.space.get("fixed") or {})
+            params = {name: cut(text(value), LONGEST_PARAM) for name, value in fixed.items()}
+            self._log(self._parent_id, [], params, {})
 
     def settle(self) -> None:
         """Learn which children are there; delete halves and doubles."""

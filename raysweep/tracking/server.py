@@ -113,8 +113,8 @@ def _create(path: Path) -> None:
     part = path.parent / f".{path.name}.{os.getpid()}.part"
     part.unlink(missing_ok=True)
     try:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as room:
-            template = Path(room) / "mlflow.db"
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            template = Path(folder) / "mlflow.db"
             with _unsynced(template):
                 MlflowClient(tracking_uri=f"sqlite:///{template}").search_experiments(max_results=1)
             with contextlib.closing(sqlite3.connect(template)) as connection:

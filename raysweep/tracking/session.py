@@ -3,78 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from pathlib import Path
 from typing import Literal
 
 from raysweep import workloads
 from raysweep.errors import InputError
-from raysweep.ledger import sweep_record
+from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import command, counted
 from raysweep.plan.cells import Cells, plan_record
 from raysweep.plan.identity import code_version
 from raysweep.plan.stages import cell_stages
-from raysweep.redaction import without_credentials
 from raysweep.space import yaml_reader
 from raysweep.space.schema import Space
 from raysweep.storage import copies, files, paths, signs
 from raysweep.storage.paths import AnyPath
-from raysweep.tracking import grouping, server
+from raysweep.tracking import address, grouping
 from raysweep.tracking.grouping import Rows, mark
 from raysweep.tracking.mirror import Mirror
+from raysweep.tracking.runs import SweepRun
 
-NOWHERE = "none"
-OF_DRIVER = "sqlite:///mlflow.db"
-"""Where a sweep in a bucket is mirrored unless asked otherwise: in the working directory of whoever drives it."""
 MANY, LONG = 20, 3.0
 """Cells that wait at the end, and seconds that it takes, beyond which one is told that nobody has to wait."""
-
-
-def tracking(asked: str | None, record: sweep_record.Record | None, storage: AnyPath) -> str | None:
-    """Where to mirror: as asked, else as before, else a database in the storage; None for nowhere.
-
-    A bucket holds no database: it is ./mlflow.db then, of whatever machine drives the sweep, and whole there, because
-    a mirror is replayed from the ledger.
-    """
-    if asked is not None:
-        return None if asked == NOWHERE else asked
-    if record is not None and record.tracking_uri != OF_DRIVER:
-        return record.tracking_uri
-    return f"sqlite:///{((storage if isinstance(storage, Path) else Path()) / 'mlflow.db').resolve()}"
-
-
-def recorded(uri: str | None, storage: AnyPath) -> str | None:
-    """What a sweep's record keeps of a tracking URI: no credentials, and no folder of a machine that is one of many."""
-    if not isinstance(storage, Path) and uri == tracking(None, None, storage):
-        return OF_DRIVER
-    return without_credentials(uri) if uri else None
-
-
-def check(uri: str | None, record: sweep_record.Record | None, storage: AnyPath, say: Callable[[str], None]) -> None:
-    """InputError if there is somewhere to mirror to and it cannot be reached; only a word about it where the sweep was
-    mirrored there before: it waits for no server, and the mirror is mended later."""
-    if uri is None:
-        return
-    try:
-        server.check(uri)
-    except server.NotLetIn as error:  # a server that stays away is waited for, a wrong password is not
-        raise InputError("--tracking-uri", str(error)) from None
-    except server.Unreachable as error:
-        if record is None:
-            raise InputError(
-                "--tracking-uri",
-                f"{error} ({NOWHERE} runs without, and `raysweep sync SWEEP` with an address writes it later)",
-            ) from None
-        if record.tracking_uri not in (without_credentials(uri), OF_DRIVER):
-            raise InputError("--tracking-uri", str(error)) from None
-        say(
-            f"--tracking-uri: {error}; going on, and trying again meanwhile; if it stays away: "
-            f"{command('sync', record.sweep, storage)}, later"
-        )
 
 
 class Session:
@@ -85,36 +38,27 @@ class Session:
     rows: reads the draws of a cell as the driver knows them.
     """
 
-    def __init__(
-        self, uri: str, folder: AnyPath, record: sweep_record.Record, space: Space, cells: Cells, rows: Rows
-    ) -> None:
+    def __init__(self, uri: str, folder: AnyPath, record: Record, space: Space, cells: Cells, rows: Rows) -> None:
         self._folder, self._record, self._space, self._cells, self._rows = folder, record, space, cells, rows
         self._size = grouping.cells_per_run(record, cells)
         workload = workloads.get(space.workload)
         self._stages = cell_stages(workload, cells, space.seeds)
         self._handed_over: set[int] = set()
         self.closed = False
-        storage = folder.parent if isinstance(folder, Path) else Path()
-        blank = signs.Mirrored(record.sweep_id, recorded(uri, folder.parent))
         known = signs.mirrored(folder)
-        if known is None or (known.sweep_id, known.tracking_uri) != (blank.sweep_id, blank.tracking_uri):
-            known = blank
+        uri_known = address.recorded(uri, folder.parent)
+        if known is None or (known.sweep_id, known.tracking_uri) != (record.sweep_id, uri_known):
+            known = signs.Mirrored(record.sweep_id, uri_known)
             signs.leave_mirrored(folder, known)
-        self.mirror = Mirror(
-            uri,
-            # a server has a place of its own for artifacts
-            (storage.resolve() / "mlflow-artifacts").as_uri() if uri.startswith("sqlite:") else None,
+        run = SweepRun(
             space.as_dict(),
             record.sweep,
             record.sweep_id,
             code_version(workload),
+            address.artifacts(uri, folder.parent),
             paths.absolute(folder),
-            known.runs,
-            known.status,
-            lambda written, status, experiment: signs.leave_mirrored(
-                folder, replace(blank, runs=written, status=status, experiment=experiment)
-            ),
         )
+        self.mirror = Mirror(uri, run, known, functools.partial(signs.leave_mirrored, folder))
         for cell in rows.complete():
             self.complete(cell)
 

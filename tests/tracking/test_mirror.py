@@ -20,7 +20,9 @@ from conftest import until
 from sqlalchemy import Engine, event
 
 from raysweep.redaction import without_credentials
+from raysweep.storage.signs import Mirrored
 from raysweep.tracking import cleanup, mirror, server
+from raysweep.tracking.runs import SweepRun
 from raysweep.tracking.server import Unreachable, check
 from tests.chaos.tracking_server import Server
 
@@ -30,6 +32,7 @@ SPACE = {
     "axes": {"overlap_angle": [4.5, 45.0], "depth": [2]},
     "fixed": {"dim": 100, "pretrain_length": math.inf},
 }
+SWEEP = SweepRun(SPACE, "sweep", "id-1", "code-1")
 Row = dict[str, Any]
 
 
@@ -56,7 +59,7 @@ class Sweep:
         self.uri, self.room = uri, room
 
     def start(self) -> mirror.Mirror:
-        return mirror.Mirror(self.uri, self.room / "mlflow-artifacts", SPACE, "sweep", "id-1", "code-1")
+        return mirror.Mirror(self.uri, SweepRun(SPACE, "sweep", "id-1", "code-1", self.room / "mlflow-artifacts"))
 
     def replay(self, cells: list[list[Row]], status: str = "FINISHED", **artifacts: Path) -> str | None:
         writer = self.start()
@@ -249,15 +252,7 @@ def test_what_is_written_is_kept_once_a_second_and_at_the_end(sweep: Sweep, monk
     kept: list[tuple[int, str | None]] = []
 
     def opened() -> mirror.Mirror:
-        return mirror.Mirror(
-            sweep.uri,
-            None,
-            SPACE,
-            "sweep",
-            "id-1",
-            "code-1",
-            keep=lambda written, status, experiment: kept.append((len(written), status)),
-        )
+        return mirror.Mirror(sweep.uri, SWEEP, keep=lambda known: kept.append((len(known.runs), known.status)))
 
     monkeypatch.setattr(mirror, "KEEP_EVERY", 3600.0)
     writer = opened()
@@ -288,7 +283,7 @@ def test_a_cell_that_is_handed_over_twice_counts_once(sweep: Sweep) -> None:
 
 def test_a_run_keeps_its_stages_where_they_cannot_be_told_any_more(sweep: Sweep) -> None:
     for known, stages in (({}, ["stage-0"]), ({"cell-0": "mark"}, None)):
-        writer = mirror.Mirror(sweep.uri, None, SPACE, "sweep", "id-1", "code-1", known=known)
+        writer = mirror.Mirror(sweep.uri, SWEEP, Mirrored("id-1", sweep.uri, known))
         writer.cell("cell-0", parameters(0), rows(0, 2), stages, "mark")
         writer.cell("cell-1", parameters(1), rows(1, 2), None, "mark")
         assert writer.finish("FINISHED", {}, {}) is None
@@ -314,7 +309,7 @@ def test_settle_ends_the_parent_of_a_dead_driver_once(sweep: Sweep) -> None:
 
 def test_forget_deletes_this_sweep_only(sweep: Sweep) -> None:
     sweep.replay([rows(0, 2), rows(1, 2)])
-    other = mirror.Mirror(sweep.uri, None, SPACE, "other", "id-2", "code-1")
+    other = mirror.Mirror(sweep.uri, SweepRun(SPACE, "other", "id-2", "code-1"))
     other.cell("cell-0", parameters(0), rows(0, 2), [])
     assert other.finish("FINISHED", {}, {}) is None
     cleanup.forget(sweep.uri, "mirror-test", "id-1")
@@ -328,8 +323,8 @@ def test_forget_deletes_this_sweep_only(sweep: Sweep) -> None:
 def test_nothing_is_said_on_stdout_and_stderr_and_the_database_appears_whole(tmp_path: Path) -> None:
     """A first sweep in a process of its own: MLflow's migrations and links are chatty, and `results` owns stdout."""
     program = (
-        "import sys; from raysweep.tracking import mirror\n"
-        "m = mirror.Mirror(sys.argv[1], None, {'name': 's', 'axes': {}}, 'sweep', 'id', 'code')\n"
+        "import sys; from raysweep.tracking import mirror, runs\n"
+        "m = mirror.Mirror(sys.argv[1], runs.SweepRun({'name': 's', 'axes': {}}, 'sweep', 'id', 'code'))\n"
         "m.cell('c', {}, [{'seed': 0, 'status': 'ok', 'metrics': {'a': 1.0}, 'seconds': 1}], [])\n"
         "assert m.finish('FINISHED', {}, {}) is None\n"
     )
