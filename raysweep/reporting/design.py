@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from raysweep.errors import InputError
+from raysweep.space.analyses import metrics_of, opened
 from raysweep.workloads.declaration import Workload
 
 
@@ -28,6 +29,12 @@ class Design:
         for space in self.spaces:
             asked += [entry for entry in space.get("analysis") or [] if entry not in asked]
         return asked
+
+    def metrics(self) -> list[str]:
+        """What the analyses name as metrics, each once; a name on an axis may be a metric, too (in a relation)."""
+        asked = [opened(entry)[1] for entry in self.analyses()]
+        named = [name for given in asked for name in (*metrics_of(given), given.get("x"), given.get("y"))]
+        return list(dict.fromkeys(name for name in named if name))
 
     def varied(self) -> list[str]:
         """The axes, and whatever else has not one value in all sweeps."""

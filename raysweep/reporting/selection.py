@@ -26,7 +26,7 @@ def parameters_of(frame: pd.DataFrame, workload: Workload) -> list[str]:
     return [parameter.name for parameter in workload.parameters if parameter.name in frame.columns]
 
 
-def better_turn(metric: str, workload: Workload, otherwise: str = "min") -> str:
+def better_extremum(metric: str, workload: Workload, otherwise: str = "min") -> str:
     """Which extreme of a metric is its best: max if it is to be maximized, min if minimized, else `otherwise`."""
     direction = next(known.direction for known in workload.metrics if known.name == metric)
     return {"maximize": "max", "minimize": "min"}.get(direction, otherwise)

@@ -24,8 +24,7 @@ from raysweep.reporting.analyses.closed_form import (
 )
 from raysweep.reporting.analyses.places import Places, in_front, joined, movement, others_words
 from raysweep.reporting.analyses.section import Drawing, Question, Section
-from raysweep.reporting.analyses.series import series_panels, with_theory
-from raysweep.reporting.figures.lines import curves_figure
+from raysweep.reporting.analyses.series import curves_drawing, series_panels, with_theory
 from raysweep.reporting.figures.places import PlaceLine
 from raysweep.reporting.figures.surface import Map, surface_figure
 from raysweep.reporting.selection import groups, heavy_rows, is_exact, is_number, spread
@@ -90,7 +89,7 @@ def boundary_section(asked: Question) -> Section:
             *paragraphs(places, lines, joint(moved)),
             *(f"{first_capital(note)}." for note in notes),
         ],
-        drawings=[*map_drawings, *line_drawings, slices_of(parts, keys, of_y, asked)],
+        drawings=[*map_drawings, *line_drawings, *slices_of(parts, keys, of_y, asked)],
         shown=[shown_row(run, places, lines) for run in folded(whole.to_dict("records"), lead)],
         tables={f"{asked.name}_zeros": whole},
     )
@@ -145,7 +144,7 @@ def line_of(places: Places, along: str, lines: Mapping[str, float], known: bool)
 
 def slices_of(
     parts: Sequence[tuple[tuple[Any, ...], pd.DataFrame]], keys: list[str], of_y: list[str], asked: Question
-) -> Drawing:
+) -> list[Drawing]:
     """The metric over x: up to six slices in each of up to six panels."""
     x, metric, draws = asked.x, asked.metric, int(asked.rows["seed"].nunique())
     slices = [((*label, *values), part) for values, rows in parts for label, part in groups(rows, of_y)]
@@ -158,7 +157,7 @@ def slices_of(
         f"{' over the closed form' if with_theory(panels) else ''}"
         f"{'' if few else ' (a selection of slices, spread evenly)'}."
     )
-    return Drawing(f"{asked.name}_slices", caption, curves_figure(panels, x, metric, asked.workload))
+    return curves_drawing(asked, panels, caption, "slices")
 
 
 def beside_place(places: Places, row: Mapping[str, Any], lines: Mapping[str, float]) -> str:

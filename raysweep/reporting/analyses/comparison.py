@@ -115,13 +115,8 @@ def values_in_words(space: Mapping[str, Any], names: list[str]) -> str:
 def metrics_named(design: Design, workload: Workload, frame: pd.DataFrame) -> list[str]:
     """Every metric that the analyses name; where they name none, all that have a closed form, or else all."""
     known = [metric.name for metric in workload.metrics if metric.name in frame.columns]
-    named: list[str] = []
-    for entry in design.analyses():
-        kind, options = opened(entry)
-        named += metrics_of(options)
-        named += [options["x"], options["y"]] if kind == "relation" else []
     return (
-        list(dict.fromkeys(name for name in named if name in known))
+        [name for name in design.metrics() if name in known]
         or [name for name in known if f"{name}_theory" in frame.columns]
         or known
     )

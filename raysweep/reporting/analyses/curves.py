@@ -8,7 +8,7 @@ from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import by_panel, series_panels, with_theory
 from raysweep.reporting.figures.lines import curves_figure
-from raysweep.reporting.selection import better_turn, means_table, places_on
+from raysweep.reporting.selection import better_extremum, means_table, places_on
 from raysweep.reporting.words import plain, setting, with_error
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
@@ -63,7 +63,7 @@ def extreme(table: pd.DataFrame, keys: list[str], metric: str, workload: Workloa
     usable = table[~heavy & table["mean"].notna()]
     if not len(usable):
         return f"{metric}: no cell whose draws have a variance", int(heavy.sum())
-    smallest = better_turn(metric, workload, otherwise="max") == "min"
+    smallest = better_extremum(metric, workload, otherwise="max") == "min"
     best = usable.loc[usable["mean"].idxmin() if smallest else usable["mean"].idxmax()]
     where = ", ".join(setting(key, best[key], workload) for key in keys)
     tied = int((usable["mean"] == best["mean"]).sum()) - 1

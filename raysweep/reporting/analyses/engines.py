@@ -24,7 +24,7 @@ FLAT = 0.1  # a difference whose power of x is smaller does not come from the st
 
 
 @dataclass(frozen=True)
-class Trend:
+class Difference:
     """How one engine's difference to the reference runs over x.
 
     kind: equal (to rounding), constant, order (falls as a power of x), or single (no draw has it at two x).
@@ -83,21 +83,21 @@ def engines_section(asked: Question) -> Section:
     sizes = pairs.groupby(["engine", *by, x, "metric"], sort=True)["size"]
     quartiles = {"quarter": lambda d: d.quantile(0.25), "three_quarters": lambda d: d.quantile(0.75)}
     table = sizes.agg(median="median", **quartiles, largest="max", rows="count").reset_index()
-    trends = [
-        trend(part, x, engine, tuple(group), metric, float(matched.rows[metric].abs().median()))
+    differences = [
+        difference_of(part, x, engine, tuple(group), metric, float(matched.rows[metric].abs().median()))
         for (engine, *group, metric), part in pairs.groupby(["engine", *by, "metric"], sort=True)
     ]
     caption = (
         f"|difference to engine {reference}| on the same draws against {plain(x)}: median over rows, bars from the "
         "lower to the upper quartile. The grey line has slope 1. Engines equal to rounding are not drawn."
     )
-    figure = engines_figure(table, trends, by, x, reference, matched.metrics, asked.workload)
+    figure = engines_figure(table, differences, by, x, reference, matched.metrics, asked.workload)
     return Section(
         f"Engines against {reference} on the same draws",
-        f"difference to {reference}, " + "; ".join(metric_words(trends, matched)),
-        paragraphs(matched, trends, pairs, thin),
+        f"difference to {reference}, " + "; ".join(metric_words(differences, matched)),
+        paragraphs(matched, differences, pairs, thin),
         [Drawing(asked.name, caption, figure)],
-        [shown_row(one, matched, pairs) for one in trends],
+        [shown_row(one, matched, pairs) for one in differences],
         {f"{asked.name}_differences": table},
     )
 
@@ -139,14 +139,16 @@ def paired(matched: Matched) -> pd.DataFrame:
     return pd.concat(pieces, ignore_index=True) if pieces else pd.DataFrame()
 
 
-def trend(part: pd.DataFrame, x: str, engine: str, group: tuple[Any, ...], metric: str, scale: float) -> Trend:
-    """The trend of the differences in `part` (columns x, seed, size)."""
+def difference_of(
+    part: pd.DataFrame, x: str, engine: str, group: tuple[Any, ...], metric: str, scale: float
+) -> Difference:
+    """How the differences in `part` run over x (columns x, seed, size)."""
     medians = part.groupby(x)["size"].median()
     medians = medians[(medians.index > 0) & np.isfinite(medians.index.to_numpy(float))]
     smallest = float(medians.iloc[0]) if len(medians) else float(part["size"].median())
     size = float(medians.max()) if len(medians) else smallest
     if size <= EQUAL * max(scale, 1e-300):
-        return Trend(engine, group, metric, "equal", np.nan, np.nan, smallest, size)
+        return Difference(engine, group, metric, "equal", np.nan, np.nan, smallest, size)
     orders = []
     for _, draw in part.groupby("seed"):
         own = draw.groupby(x)["size"].median()
@@ -154,10 +156,10 @@ def trend(part: pd.DataFrame, x: str, engine: str, group: tuple[Any, ...], metri
         orders.append(log_slope(own.index.to_numpy(float), own.to_numpy(float)))
     known = np.array(orders)[np.isfinite(orders)]
     if not len(known):
-        return Trend(engine, group, metric, "single", np.nan, np.nan, smallest, size)
+        return Difference(engine, group, metric, "single", np.nan, np.nan, smallest, size)
     order = float(known.mean())
     error = float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 else np.nan
-    return Trend(engine, group, metric, "constant" if abs(order) < FLAT else "order", order, error, smallest, size)
+    return Difference(engine, group, metric, "constant" if abs(order) < FLAT else "order", order, error, smallest, size)
 
 
 def thinned(pairs: pd.DataFrame, x: str, by: list[str]) -> tuple[pd.DataFrame, int]:
@@ -177,12 +179,12 @@ def log_slope(x: np.ndarray, y: np.ndarray) -> float:
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
-def metric_words(trends: Sequence[Trend], matched: Matched) -> list[str]:
+def metric_words(differences: Sequence[Difference], matched: Matched) -> list[str]:
     """For each metric, how every engine comes to the reference."""
     start = f" (start at {matched.start})" if matched.start and matched.reference_from_zero else ""
     said = []
-    for metric in dict.fromkeys(one.metric for one in trends):
-        of_metric = [one for one in trends if one.metric == metric]
+    for metric in dict.fromkeys(one.metric for one in differences):
+        of_metric = [one for one in differences if one.metric == metric]
         words: dict[str, list[str]] = {}
         for engine in dict.fromkeys(one.engine for one in of_metric):
             mine = [one for one in of_metric if one.engine == engine]
@@ -202,7 +204,7 @@ def metric_words(trends: Sequence[Trend], matched: Matched) -> list[str]:
     return said
 
 
-def paragraphs(matched: Matched, trends: Sequence[Trend], pairs: pd.DataFrame, thin: int) -> list[str]:
+def paragraphs(matched: Matched, differences: Sequence[Difference], pairs: pd.DataFrame, thin: int) -> list[str]:
     """What was compared, and what a constant difference is. thin: how many pairs were left out."""
     x, reference, start = plain(matched.x), matched.reference, matched.start
     how = (
@@ -213,7 +215,9 @@ def paragraphs(matched: Matched, trends: Sequence[Trend], pairs: pd.DataFrame, t
     if thin:
         how += f" {counted(thin, 'pair')} at a {x} where fewer than half of the draws are ok left out."
     text = [how]
-    constant = ", ".join(dict.fromkeys(f"{one.metric} of {one.engine}" for one in trends if one.kind == "constant"))
+    constant = ", ".join(
+        dict.fromkeys(f"{one.metric} of {one.engine}" for one in differences if one.kind == "constant")
+    )
     if constant:
         reason = f"the engines differ in something else than {x}"
         if start:
@@ -232,7 +236,7 @@ def paragraphs(matched: Matched, trends: Sequence[Trend], pairs: pd.DataFrame, t
     return text
 
 
-def shown_row(one: Trend, matched: Matched, pairs: pd.DataFrame) -> dict[str, str]:
+def shown_row(one: Difference, matched: Matched, pairs: pd.DataFrame) -> dict[str, str]:
     """One line of the figure as ready text."""
     mine = (pairs["engine"] == one.engine) & (pairs["metric"] == one.metric)
     for key, value in zip(matched.by, one.group, strict=True):

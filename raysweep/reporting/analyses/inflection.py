@@ -9,10 +9,9 @@ import numpy as np
 from raysweep.fits.inflection import fit_inflection
 from raysweep.reporting.analyses.closed_form import add_theory, excluded, extrema, summary
 from raysweep.reporting.analyses.places import Places, advice_cell, in_front, joined, movement, others_words
-from raysweep.reporting.analyses.section import Drawing, Question, Section
-from raysweep.reporting.analyses.series import base_metric, marked_panels, with_theory
-from raysweep.reporting.figures.lines import curves_figure
-from raysweep.reporting.selection import better_turn, groups, is_exact, is_number
+from raysweep.reporting.analyses.section import Question, Section
+from raysweep.reporting.analyses.series import base_metric, curves_drawing, marked_panels, with_theory
+from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number
 from raysweep.reporting.words import first_capital, number, plain
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 def inflection_section(asked: Question) -> Section:
     """Fits, figures and table of one `inflection` entry."""
     x, metric, level, workload = asked.x, asked.metric, asked.level, asked.workload
-    turn = better_turn(metric, workload)
+    turn = better_extremum(metric, workload)
     keys = asked.keys(x)
     parts = list(groups(asked.rows, keys))
     tables = []
@@ -68,7 +67,7 @@ def inflection_section(asked: Question) -> Section:
         ],
         drawings=[
             *places.line_drawing(along, f"{word} of {metric}", line_caption),
-            *([Drawing(f"{asked.name}_curves", caption, curves_figure(panels, x, metric, workload))] if panels else []),
+            *curves_drawing(asked, panels, caption),
         ],
         shown=[
             {

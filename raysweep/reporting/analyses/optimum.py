@@ -10,10 +10,9 @@ from raysweep.fits.optimum import fit_optimum, in_log
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.closed_form import add_theory, closed_form, extrema, summary
 from raysweep.reporting.analyses.places import Places, advice_cell, movement, others_words
-from raysweep.reporting.analyses.section import Drawing, Question, Section
-from raysweep.reporting.analyses.series import marked_panels, with_theory
-from raysweep.reporting.figures.lines import curves_figure
-from raysweep.reporting.selection import better_turn, groups, is_exact, is_number, with_choice
+from raysweep.reporting.analyses.section import Question, Section
+from raysweep.reporting.analyses.series import curves_drawing, marked_panels, with_theory
+from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number, with_choice
 from raysweep.reporting.words import number, plain
 from raysweep.workloads.declaration import Workload
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 def optimum_section(asked: Question) -> Section:
     """Fits, figures and table of one `optimum` entry."""
     x, metric, level, workload = asked.x, asked.metric, asked.level, asked.workload
-    turn = better_turn(metric, workload)
+    turn = better_extremum(metric, workload)
     keys = asked.keys(x)
     frame = with_choice(asked.rows, x, keys)
     wanted = workload.logarithmic(x)
@@ -64,7 +63,7 @@ def optimum_section(asked: Question) -> Section:
         ],
         drawings=[
             *places.line_drawing(along, f"optimum of {plain(metric)}", line_caption),
-            *([Drawing(f"{asked.name}_curves", caption, curves_figure(panels, x, metric, workload))] if panels else []),
+            *curves_drawing(asked, panels, caption),
         ],
         shown=[
             {

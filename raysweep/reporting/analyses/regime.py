@@ -1,4 +1,4 @@
-"""The regime analysis: how the best rate moves with pretraining length, and what tuning it gives."""
+"""The regime analysis: how the best rate moves with pretraining length, and what a metric is at that rate."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from raysweep.phrases import counted
 from raysweep.reporting.analyses.places import joined, movement, movement_words
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import base_means, base_metric, laid_out
-from raysweep.reporting.figures.regime import Setting, rates_figure, tuned_figure
-from raysweep.reporting.selection import all_keys, better_turn, cell_means, groups, is_exact, spread, with_choice
+from raysweep.reporting.figures.regime import Setting, at_best_lr_figure, rates_figure
+from raysweep.reporting.selection import all_keys, better_extremum, cell_means, groups, is_exact, spread, with_choice
 from raysweep.reporting.words import interval, number, plain, unit_of
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
@@ -100,7 +100,7 @@ def regime_section(asked: Question) -> Section:
     parts = list(groups(with_choice(asked.rows, lr, keys), keys))
     answers = []
     for values, rows in parts:
-        turns = {each: better_turn(each, workload) for each in [metric, *beside]}
+        turns = {each: better_extremum(each, workload) for each in [metric, *beside]}
         turn, exact = turns.pop(metric), is_exact(rows, metric)
         fit = fit_regime(rows, lr, length, metric, "seed", asked.level, turn=turn, exact=exact, beside=turns)
         answers.append((values, fit))
@@ -126,9 +126,9 @@ def regime_section(asked: Question) -> Section:
             f"(as O Fig. 6), with {asked.percent} intervals between draws"
             f"{'; dashed: the base model.' if base_metric(each, workload) else '.'}"
         )
-        drawings.append(Drawing(f"{asked.name}_{each}", caption, tuned_figure(shown, each, length, workload)))
-    tuned = [(values, one.at_best_lr.table.assign(metric=metric)) for values, one in answers]
-    tuned += [(values, at.table.assign(metric=other)) for values, one in answers for other, at in one.beside.items()]
+        drawings.append(Drawing(f"{asked.name}_{each}", caption, at_best_lr_figure(shown, each, length, workload)))
+    at_best = [(values, one.at_best_lr.table.assign(metric=metric)) for values, one in answers]
+    at_best += [(values, at.table.assign(metric=other)) for values, one in answers for other, at in one.beside.items()]
     return Section(
         title=f"Regime: how the best {plain(lr)} moves with {plain(length)}",
         headline=of_one(found, answers[0][1]) if len(answers) == 1 else of_several(found),
@@ -138,7 +138,7 @@ def regime_section(asked: Question) -> Section:
         tables={
             f"{asked.name}_slopes": pd.DataFrame([numbers(found, values, one) for values, one in answers]),
             f"{asked.name}_rates": joined(((values, one.optimum.table) for values, one in answers), keys),
-            f"{asked.name}_tuned": joined(tuned, keys),
+            f"{asked.name}_tuned": joined(at_best, keys),
         },
     )
 
@@ -189,7 +189,7 @@ def of_one(found: Regimes, one: Regime) -> str:
     if case := found.case(one):
         text += f"; O §3.4.2's case by the losses at that rate: {case} ({LOSSES[case]})"
     changes = (
-        f"{plain(name)} {tuned_words(change, found.length, found.asked.workload)}"
+        f"{plain(name)} {change_words(change, found.length, found.asked.workload)}"
         for name, change in found.changes(one).items()
     )
     return f"{text}; tuned, {', '.join(changes)}"
@@ -223,14 +223,14 @@ def of_several(found: Regimes) -> str:
         changes = [found.changes(one)[name] for one in found.all]
         counts = Counter(change_word(change) for change in changes).most_common()
         text += f"; tuned, {plain(name)} " + ", ".join(f"{word} in {count}" for word, count in counts)
-        turns = [change.estimate for change in changes if change.status == Status.LOCATED]
-        if turns:
-            text += f" (turning at {plain(found.length)} {number(min(turns), 3)} to {number(max(turns), 3)})"
+        at = [change.estimate for change in changes if change.status == Status.LOCATED]
+        if at:
+            text += f" (turning at {plain(found.length)} {number(min(at), 3)} to {number(max(at), 3)})"
     return text
 
 
-def tuned_words(change: Extremum, length: str, workload: Workload) -> str:
-    """What happens to a metric at the tuned rate, and where it turns."""
+def change_words(change: Extremum, length: str, workload: Workload) -> str:
+    """What happens to a metric at the best rate, and where it turns."""
     if change.status == Status.LOCATED:
         place = interval(change.estimate, change.low, change.high)
         return f"improves up to {plain(length)} {place}{unit_of(length, workload)}, then degrades"

@@ -9,8 +9,8 @@ import numpy as np
 
 from raysweep.fits.result import Status
 from raysweep.reporting.analyses.closed_form import closed_form, smooth
-from raysweep.reporting.analyses.section import Question
-from raysweep.reporting.figures.lines import Panel, Series
+from raysweep.reporting.analyses.section import Drawing, Question
+from raysweep.reporting.figures.lines import Panel, Series, curves_figure
 from raysweep.reporting.selection import CellMeans, cell_means, groups, spread
 from raysweep.reporting.words import settings
 from raysweep.workloads.declaration import Workload
@@ -48,17 +48,14 @@ def laid_out(
     found: dict[tuple[Any, ...], list[tuple[tuple[Any, ...], Rows]]] = {}
     for values, rows in parts:
         found.setdefault(tuple(values[split:]), []).append((tuple(values[:split]), rows))
-    return [
-        (
-            settings(panel_keys, rest, workload),
-            [
-                make(own[0] if len(own) == 1 else label, label, rows)
-                for own, rows in spread(inside, lines)
-                for label in [settings(line_keys, own, workload)]
-            ],
-        )
-        for rest, inside in spread(list(found.items()), panels)
-    ]
+    out = []
+    for rest, inside in spread(list(found.items()), panels):
+        made = []
+        for own, rows in spread(inside, lines):
+            label = settings(line_keys, own, workload)
+            made.append(make(own[0] if len(own) == 1 else label, label, rows))
+        out.append((settings(panel_keys, rest, workload), made))
+    return out
 
 
 def series_panels(
@@ -123,6 +120,14 @@ def series(
         at = known = np.empty(0)
     at_infinity = float(curve(np.array([np.inf]))[0]) if np.isinf(means.x).any() else np.nan
     return Series(key, label, means, at, known, at_infinity, base, place)
+
+
+def curves_drawing(asked: Question, panels: Sequence[Panel], caption: str, ending: str = "curves") -> list[Drawing]:
+    """The panels as a figure; none where there are none."""
+    if not panels:
+        return []
+    figure = curves_figure(panels, asked.x, asked.metric, asked.workload)
+    return [Drawing(f"{asked.name}_{ending}", caption, figure)]
 
 
 def with_theory(panels: Iterable[Panel]) -> bool:

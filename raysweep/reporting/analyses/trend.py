@@ -13,9 +13,8 @@ from raysweep.fits.result import EXACT
 from raysweep.fits.statistics import holm
 from raysweep.fits.trend import FALLS, RISES, SAME, UNCLEAR, UNTESTED, fit_trend, trend_verdict
 from raysweep.phrases import counted
-from raysweep.reporting.analyses.section import Drawing, Question, Section
-from raysweep.reporting.analyses.series import base_metric, grid_theory, series_panels, with_theory
-from raysweep.reporting.figures.lines import curves_figure
+from raysweep.reporting.analyses.section import Question, Section
+from raysweep.reporting.analyses.series import base_metric, curves_drawing, grid_theory, series_panels, with_theory
 from raysweep.reporting.selection import finite_values, groups
 from raysweep.reporting.words import interval, number, plain
 
@@ -57,9 +56,7 @@ def trend_section(asked: Question) -> Section:
         title=f"Trend: does {metric} rise with {plain(x)}?",
         headline=of_one(rows[0], asked) if len(rows) == 1 else of_several(whole, asked),
         paragraphs=[how_tested(whole, x, level)],
-        drawings=[Drawing(f"{asked.name}_curves", caption, curves_figure(panels, x, metric, workload))]
-        if panels
-        else [],
+        drawings=curves_drawing(asked, panels, caption),
         shown=[shown_row(row, keys, known) for row in rows],
         tables={f"{asked.name}_trends": whole},
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.design import Design, values_in
-from raysweep.reporting.words import coded, markdown_table, number, plain, values_in_words
+from raysweep.reporting.words import coded, first_capital, markdown_table, number, plain, values_in_words
+from raysweep.space.analyses import opened
 from raysweep.workloads.declaration import STATUSES, Workload
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def picture(drawing: Drawing, workload: Workload) -> list[str]:
 def sentence(text: str) -> str:
     """Text with a capital (names of columns stay as they are) and a full stop."""
     first = text.split(" ", 1)[0]
-    text = text if "_" in first or "`" in first else text[:1].upper() + text[1:]
+    text = text if "_" in first or "`" in first else first_capital(text)
     return text if text.endswith((".", "!", "?")) else text + "."
 
 
@@ -80,8 +81,7 @@ def question(design: Design, workload: Workload) -> str:
         return " ".join(filter(None, described))
     asked = []
     for entry in design.analyses():
-        kind, options = next(iter(entry.items()))
-        options = options or {}
+        kind, options = opened(entry)
         metric, x, y = options.get("metric", ""), options.get("x", ""), options.get("y", "")
         asked.append(
             {
@@ -109,13 +109,7 @@ def set_up(design: Design, workload: Workload) -> str:
         text += differences_in_words(design, workload)
     text += f"Workload `{workload.name}`: {workload.summary}."
     described = {metric.name: metric.description for metric in workload.metrics}
-    named: list[str] = []
-    for entry in design.analyses():
-        for options in entry.values():
-            for key in ("metric", "metrics", "x", "y"):
-                value = (options or {}).get(key) or []
-                named += [value] if isinstance(value, str) else list(value)
-    meant = [f"{name} = {described[name]}" for name in dict.fromkeys(named) if name in described]
+    meant = [f"{name} = {described[name]}" for name in design.metrics() if name in described]
     return text + (f" Here {'. '.join(meant)}." if meant else "")
 
 
@@ -143,7 +137,7 @@ def sureness(frame: pd.DataFrame) -> str:
     bad = {word: count for word, count in counts.items() if word != "ok" and count}
     if not bad:
         return text + ", none left out."
-    listed = ", ".join(f"{count:,} {word.replace('_', ' ')}" for word, count in bad.items())
+    listed = ", ".join(f"{count:,} {plain(word)}" for word, count in bad.items())
     return text + f". **Left out of every mean and fit: {listed}.**"
 
 
@@ -167,13 +161,9 @@ def provenance(frame: pd.DataFrame, design: Design) -> list[str]:
         names = ", ".join(f"`{name}`" for name in dict.fromkeys(map(str, frame["sweep"])))
         lines.append(f"- Sweeps: {names}; space `{spaces[0]}`.")
     varied = set(design.varied())
-    fixed = [
-        setting_in_words(name, value)
-        for name, value in (design.spaces[0].get("fixed") or {}).items()
-        if name not in varied
-    ]
+    fixed = {name: value for name, value in (design.spaces[0].get("fixed") or {}).items() if name not in varied}
     if fixed:
-        lines.append(f"- Fixed: {', '.join(fixed)}.")
+        lines.append(f"- Fixed: {', '.join(f'{plain(name)} {number(value)}' for name, value in fixed.items())}.")
     seeds = [seeds_in_words(list(space.get("seeds") or [])) for space in design.spaces]
     if len(set(seeds)) > 1:
         listed = (f"{said} in `{name}`" for name, said in zip(design.names, seeds, strict=True))
@@ -190,8 +180,3 @@ def provenance(frame: pd.DataFrame, design: Design) -> list[str]:
 def seeds_in_words(seeds: list[int]) -> str:
     """0 … 9 (10)."""
     return f"{seeds[0]}" + (f" … {seeds[-1]} ({len(seeds)})" if len(seeds) > 1 else "") if seeds else ""
-
-
-def setting_in_words(name: str, value: Any) -> str:
-    """A fixed parameter: its name and value."""
-    return f"{plain(name)} {number(value)}"

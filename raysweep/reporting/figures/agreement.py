@@ -9,7 +9,7 @@ import numpy as np
 from raysweep.fits.comparison import Joint
 from raysweep.fits.statistics import t_quantile
 from raysweep.phrases import counted
-from raysweep.reporting.figures.drawing import points, set_asinh
+from raysweep.reporting.figures import drawing
 from raysweep.reporting.figures.style import QUALITATIVE, THEORY
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
@@ -28,12 +28,12 @@ def agreement_figure(table: pd.DataFrame, test: Joint, metric: str, workload: Wo
     theory, mean = table["theory"].to_numpy(float), table["mean"].to_numpy(float)
     error = table["standard_error"].fillna(0).to_numpy(float)
     look = {"alpha": 0.65, "label": "cells", "rasterized": len(table) > 2000}
-    points(left, theory, mean, (mean - error, mean + error), QUALITATIVE[0], 3, 0.8, None, **look)
+    drawing.points(left, theory, mean, (mean - error, mean + error), QUALITATIVE[0], 3, 0.8, None, **look)
     both = np.concatenate([theory, mean])
     sizes = np.abs(both[both != 0])
     if len(sizes) and sizes.max() > 50 * np.median(sizes):
         for axis in (left.xaxis, left.yaxis):
-            set_asinh(axis, both, float(np.median(sizes)))
+            drawing.set_asinh(axis, both, float(np.median(sizes)))
     low, high = float(both.min()), float(both.max()) + 1e-12
     left.axline((low, low), (high, high), color=THEORY, linewidth=1.3, label="equal", zorder=3)
     left.set_xlabel("closed form")

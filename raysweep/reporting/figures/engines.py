@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from raysweep.reporting.figures.drawing import label_panels, legend_below, mark, panels, points, set_log
+from raysweep.reporting.figures import drawing
 from raysweep.reporting.figures.style import GREY, QUALITATIVE
 from raysweep.reporting.selection import spread
 from raysweep.reporting.words import axis_label, settings
@@ -21,7 +21,7 @@ SLOPE_ONE: dict[str, Any] = {"color": "#999999", "linestyle": "-", "linewidth": 
 
 def engines_figure(
     table: pd.DataFrame,
-    trends: Sequence[Any],
+    differences: Sequence[Any],
     by: list[str],
     x: str,
     reference: str,
@@ -30,15 +30,15 @@ def engines_figure(
 ) -> Figure:
     """One panel per metric; colour: engine, marker: group (at most four, spread evenly). Engines equal to rounding are
     named in the title and not drawn."""
-    figure, axes = panels(len(metrics))
-    engines = list(dict.fromkeys(one.engine for one in trends))
+    figure, axes = drawing.panels(len(metrics))
+    engines = list(dict.fromkeys(one.engine for one in differences))
     shade = {engine: QUALITATIVE[k % len(QUALITATIVE)] for k, engine in enumerate(engines)}
-    shown = spread(sorted({one.group for one in trends}), len(MARKS))
+    shown = spread(sorted({one.group for one in differences}), len(MARKS))
     marks = dict(zip(shown, MARKS, strict=False))
     for panel, metric in zip(axes, metrics, strict=True):
-        set_log(panel.xaxis)
-        set_log(panel.yaxis)
-        mine = [one for one in trends if one.metric == metric]
+        drawing.set_log(panel.xaxis)
+        drawing.set_log(panel.yaxis)
+        mine = [one for one in differences if one.metric == metric]
         top, ends = 0.0, (float(table[x].min()), float(table[x].max()))
         for one in mine:
             if one.kind == "equal" or one.group not in marks:
@@ -49,17 +49,17 @@ def engines_figure(
             middle = part["median"]
             top = max(top, float(middle.max()))
             quartiles = part["quarter"], part["three_quarters"]
-            points(panel, part[x], middle, quartiles, shade[one.engine], 4.5, 1, 2, fmt=marks[one.group])
+            drawing.points(panel, part[x], middle, quartiles, shade[one.engine], 4.5, 1, 2, fmt=marks[one.group])
         if any(one.kind == "order" for one in mine) and 0 < ends[0] < ends[1]:
             panel.plot(ends, [top * ends[0] / ends[1], top], **SLOPE_ONE, zorder=1)
         equal = sorted({one.engine for one in mine if one.kind == "equal"})
         panel.set_title(metric + (f"\n{', '.join(equal)}: equal to rounding" if equal else ""))
-    label_panels(axes, axis_label(x, workload), f"|difference to {reference}|")
-    handles = [mark(engine, color=shade[engine], linestyle="-", linewidth=2) for engine in engines]
+    drawing.label_panels(axes, axis_label(x, workload), f"|difference to {reference}|")
+    handles = [drawing.mark(engine, color=shade[engine], linestyle="-", linewidth=2) for engine in engines]
     if by:
         handles += [
-            mark(settings(by, group, workload), color=GREY, marker=look[0], linestyle=look[1:], markersize=4.5)
+            drawing.mark(settings(by, group, workload), color=GREY, marker=look[0], linestyle=look[1:], markersize=4.5)
             for group, look in marks.items()
         ]
-    legend_below(figure, [*handles, mark("slope 1", **SLOPE_ONE)])
+    drawing.legend_below(figure, [*handles, drawing.mark("slope 1", **SLOPE_ONE)])
     return figure

@@ -9,21 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.draws import log_axis
-from raysweep.reporting.figures.drawing import (
-    asinh_width,
-    beyond,
-    label_panels,
-    legend_below,
-    legend_of_lines,
-    mark,
-    panels,
-    points,
-    set_asinh,
-    set_scale,
-    shades,
-    show_infinity,
-    zero_rule,
-)
+from raysweep.reporting.figures import drawing
 from raysweep.reporting.figures.style import BASE, FIT, THEORY
 from raysweep.reporting.selection import CellMeans
 from raysweep.reporting.words import axis_label
@@ -83,24 +69,24 @@ def curves_figure(
     marks: what points and bars are.
     of: what is drawn of the metric, if not itself but something that is held against zero.
     """
-    figure, axes = panels(len(parts), width=4.6, height=3.7)
+    figure, axes = drawing.panels(len(parts), width=4.6, height=3.7)
     every_line = [line for _, lines in parts for line in lines]
-    colour = shades(parts)
+    colour = drawing.shades(parts)
     at = np.concatenate([line.means.x for line in every_line])
     finite = np.unique(at[np.isfinite(at)])
     logarithmic = bool(len(finite)) and log_axis(finite, workload.logarithmic(x))
-    far = beyond(finite, logarithmic)
+    far = drawing.beyond(finite, logarithmic)
     ends = np.concatenate([end for line in every_line for end in (line.means.low, line.means.high)])
     aside = beside_each_other(every_line) if categories else dict.fromkeys(colour, 0.0)
     for panel, (title, lines) in zip(axes, parts, strict=True):
         if categories:
             set_categories(panel, categories)
         else:
-            set_scale(panel.xaxis, finite, logarithmic)
-        if width := asinh_width(ends):
-            set_asinh(panel.yaxis, ends, width)
+            drawing.set_scale(panel.xaxis, finite, logarithmic)
+        if width := drawing.asinh_width(ends):
+            drawing.set_asinh(panel.yaxis, ends, width)
         if of or not np.nanmin(ends) > 0:
-            zero_rule(panel)
+            drawing.zero_rule(panel)
         bases: list[np.ndarray] = []
         for line in lines:
             if line.base is not None and not any(np.array_equal(line.base.centre, seen) for seen in bases):
@@ -111,23 +97,24 @@ def curves_figure(
             if line.place:
                 draw_place(panel, line, line.place, colour[line.key], workload.logarithmic(x))
         if np.isinf(at).any():
-            show_infinity(panel, finite, far, logarithmic)
+            drawing.show_infinity(panel, finite, far, logarithmic)
         panel.set_title(in_lines(title) if len(axes) > 1 else title)
-    label_panels(axes, axis_label(x, workload), of + axis_label(metric, workload))
-    legend_of_lines(axes, parts, colour, markersize=4)
+    drawing.label_panels(axes, axis_label(x, workload), of + axis_label(metric, workload))
+    drawing.legend_of_lines(axes, parts, colour, markersize=4)
     placed = [line.place for line in every_line if line.place]
     theory_look = THEORY_APART if categories else {"linestyle": "-", "linewidth": 1.4}
-    legend_below(
+    base_look = APART if categories else BASE
+    drawing.legend_below(
         figure,
         [
-            mark(marks, marker="o", markersize=4),
+            drawing.mark(marks, marker="o", markersize=4),
             any(line.means.median.any() for line in every_line)
-            and mark("median (draws have no variance)", marker="s", markersize=4, markerfacecolor="white"),
-            any(line.has_theory for line in every_line) and mark("closed form", **theory_look),
-            any(line.base is not None for line in every_line) and mark("base model", **(APART if categories else BASE)),
-            placed and mark("fitted place with interval", **PLACE, linestyle="-", markerfacecolor="white"),
+            and drawing.mark("median (draws have no variance)", marker="s", markersize=4, markerfacecolor="white"),
+            any(line.has_theory for line in every_line) and drawing.mark("closed form", **theory_look),
+            any(line.base is not None for line in every_line) and drawing.mark("base model", **base_look),
+            placed and drawing.mark("fitted place with interval", **PLACE, linestyle="-", markerfacecolor="white"),
             any(np.isfinite(place[3]) for place in placed)
-            and mark("closed form's place", color=THEORY, marker="|", markersize=15, markeredgewidth=2.0),
+            and drawing.mark("closed form's place", color=THEORY, marker="|", markersize=15, markeredgewidth=2.0),
         ],
     )
     return figure
@@ -152,7 +139,9 @@ def draw_means(panel: Axes, means: CellMeans, shade: Any, shift: float, far: flo
         use = means.median == heavy
         if use.any():
             look = {"fmt": marker, "zorder": 3, "markerfacecolor": "white" if heavy else shade}
-            points(panel, at[use], means.centre[use], (means.low[use], means.high[use]), shade, 3.8, 1.1, 1.8, **look)
+            drawing.points(
+                panel, at[use], means.centre[use], (means.low[use], means.high[use]), shade, 3.8, 1.1, 1.8, **look
+            )
 
 
 def draw_place(
@@ -162,7 +151,7 @@ def draw_place(
     at, low, high, expected = (np.array([value]) for value in place)
     look = {"fmt": "D", "zorder": 5, "markerfacecolor": shade, "markeredgewidth": 1.2}
     height = np.array([height_at(place[0], line.means, logarithmic)])
-    points(panel, at, height, (low, high), FIT, 6, 1.8, 3.5, across=True, **look)
+    drawing.points(panel, at, height, (low, high), FIT, 6, 1.8, 3.5, across=True, **look)
     if np.isfinite(place[3]) and len(line.theory):
         look = {"marker": "|", "markersize": 20, "color": THEORY, "markeredgewidth": 2.0, "linestyle": "none"}
         panel.plot(expected, np.interp(expected, line.theory_x, line.theory), **look, zorder=6)

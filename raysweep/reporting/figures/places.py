@@ -10,17 +10,7 @@ import numpy as np
 
 from raysweep.fits.draws import decades, log_axis
 from raysweep.fits.result import Status
-from raysweep.reporting.figures.drawing import (
-    colours,
-    legend_below,
-    legend_right,
-    mark,
-    panels,
-    points,
-    reference_lines,
-    set_log,
-    set_scale,
-)
+from raysweep.reporting.figures import drawing
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
@@ -62,21 +52,21 @@ def places_figure(
     Censored places are triangles at the bound that is known, pointing to where the place lies.
     lines: named constants in x to hold the places against.
     """
-    figure, (panel,) = panels(1, width=6.4, height=4.2)
+    figure, (panel,) = drawing.panels(1, width=6.4, height=4.2)
     spots = np.unique(np.concatenate([part.table[along].to_numpy(float) for part in parts]))
     spots = spots[np.isfinite(spots)]
     logarithmic = log_axis(spots, workload.logarithmic(along))
-    set_scale(panel.xaxis, spots, logarithmic)
+    drawing.set_scale(panel.xaxis, spots, logarithmic)
     estimates = np.concatenate([part.table.loc[part.table["status"] == Status.LOCATED, "estimate"] for part in parts])
     wanted = workload.logarithmic(x)
     if decades(estimates) if wanted is None else wanted:
-        set_log(panel.yaxis)
-    references = reference_lines(panel.axhline, lines, x, workload, 1.5)
+        drawing.set_log(panel.yaxis)
+    references = drawing.reference_lines(panel.axhline, lines, x, workload, 1.5)
     with_theory = [part for part in parts if np.isfinite(part.expected).any()]
     smooth = any(len(part.fine) > len(spots) for part in with_theory)
     # beside a curve, a shifted point misleads
     shifts = np.zeros(len(parts)) if smooth else dodge(spots, len(parts), logarithmic)
-    shades = colours([part.key for part in parts])
+    shades = drawing.colours([part.key for part in parts])
     censored = False
     for part, shade, shift in zip(parts, shades, shifts, strict=True):
         known = np.where(np.isfinite(part.expected), part.expected, np.nan)
@@ -90,18 +80,20 @@ def places_figure(
                 panel.plot(at, place, marker, color=shade, markerfacecolor="none", markersize=6, zorder=3)
             elif len(rows):
                 edge = {"markeredgecolor": "white", "markeredgewidth": 0.6}
-                points(panel, at, place, (low, high), shade, 5, 1.5, 2.5, zorder=3, **edge)
+                drawing.points(panel, at, place, (low, high), shade, 5, 1.5, 2.5, zorder=3, **edge)
     panel.set_xlabel(axis_label(along, workload))
     panel.set_ylabel(f"{what}\nin {axis_label(x, workload)}")
     named = zip(parts, shades, strict=True)
-    legend_right([panel], [mark(one.label, color=own, linestyle="-", marker="o", markersize=5) for one, own in named])
+    drawing.legend_right(
+        [panel], [drawing.mark(one.label, color=own, linestyle="-", marker="o", markersize=5) for one, own in named]
+    )
     kinds = [
-        mark(f"fitted, {100 * level:g} % interval", marker="o", markersize=5),
-        with_theory and mark("closed form", linewidth=1.4, **theory_look(parts, spots)),
-        censored and mark("beyond this bound (censored)", marker="^", markerfacecolor="none"),
+        drawing.mark(f"fitted, {100 * level:g} % interval", marker="o", markersize=5),
+        with_theory and drawing.mark("closed form", linewidth=1.4, **theory_look(parts, spots)),
+        censored and drawing.mark("beyond this bound (censored)", marker="^", markerfacecolor="none"),
         *references,
     ]
-    legend_below(figure, kinds, 3)
+    drawing.legend_below(figure, kinds, 3)
     return figure
 
 

@@ -1,4 +1,4 @@
-"""Figures of the regime: the best rate against length (as O Fig. 34), and metrics at the tuned rate (as O Fig. 6)."""
+"""Figures of the regime: the best rate against length (as O Fig. 34), and metrics at that rate (as O Fig. 6)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,7 @@ import numpy as np
 from raysweep.fits.draws import decades
 from raysweep.fits.regime import Regime
 from raysweep.fits.result import Status
-from raysweep.reporting.figures.drawing import (
-    columns_of_panels,
-    label_panels,
-    legend_below,
-    legend_of_lines,
-    mark,
-    panels,
-    points,
-    set_log,
-    shades,
-)
+from raysweep.reporting.figures import drawing
 from raysweep.reporting.figures.style import BASE, FAINT
 from raysweep.reporting.selection import CellMeans
 from raysweep.reporting.words import axis_label, number
@@ -58,18 +48,18 @@ def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workloa
 
     A censored optimum is a triangle at the bound that is known, pointing to where it lies.
     """
-    figure, axes = panels(len(parts), width=4.4, height=3.6)
-    shade = shades(parts)
+    figure, axes = drawing.panels(len(parts), width=4.4, height=3.6)
+    shade = drawing.shades(parts)
     censored = fitted = False
     for panel, (title, lines) in zip(axes, parts, strict=True):
-        set_log(panel.yaxis)
+        drawing.set_log(panel.yaxis)
         for index, setting in enumerate(lines):
             colour, regime = shade[setting.key], setting.regime
             table = positive(regime.optimum.table, length)
             shift = 1 + 0.02 * (index - (len(lines) - 1) / 2)  # error bars side by side
             found = table[table["status"] == Status.LOCATED]
             at, rate, low, high = (found[name].to_numpy(float) for name in (length, "estimate", "low", "high"))
-            points(panel, at * shift, rate, (low, high), colour, 4.5, 1.4, 2.2)
+            drawing.points(panel, at * shift, rate, (low, high), colour, 4.5, 1.4, 2.2)
             for bound, marker in (("low", "^"), ("high", "v")):
                 known = table[(table["status"] != Status.LOCATED) & np.isfinite(table[bound])]
                 if len(known):
@@ -81,27 +71,27 @@ def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workloa
                 ends = table[length].to_numpy(float)[[0, -1]]
                 law = np.exp(regime.intercept) * ends**regime.slope
                 panel.plot(ends, law, color=colour, linestyle="--", linewidth=1.2)
-        set_log(panel.xaxis)
+        drawing.set_log(panel.xaxis)
         panel.set_title(title)
-    label_panels(axes, axis_label(length, workload), f"best {axis_label(lr, workload)}")
-    legend_of_lines(axes, parts, shade, linestyle="-", markersize=4.5)
+    drawing.label_panels(axes, axis_label(length, workload), f"best {axis_label(lr, workload)}")
+    drawing.legend_of_lines(axes, parts, shade, linestyle="-", markersize=4.5)
     kinds = [
-        mark(f"best rate, {100 * level:g} %", marker="o", markersize=5),
-        fitted and mark("power law fitted", linestyle="--", linewidth=1.2),
-        censored and mark("beyond (censored)", marker="^", markerfacecolor="none"),
+        drawing.mark(f"best rate, {100 * level:g} %", marker="o", markersize=5),
+        fitted and drawing.mark("power law fitted", linestyle="--", linewidth=1.2),
+        censored and drawing.mark("beyond (censored)", marker="^", markerfacecolor="none"),
     ]
-    legend_below(figure, kinds, 2 * min(2, columns_of_panels(axes)))
+    drawing.legend_below(figure, kinds, 2 * min(2, drawing.columns_of_panels(axes)))
     return figure
 
 
-def tuned_figure(parts: Sequence[Panel], metric: str, length: str, workload: Workload) -> Figure:
-    """A metric at the tuned rate against length (solid), at fixed rates (thin, as in O Fig. 7) and of the base model
+def at_best_lr_figure(parts: Sequence[Panel], metric: str, length: str, workload: Workload) -> Figure:
+    """A metric at the best rate against length (solid), at fixed rates (thin, as in O Fig. 7) and of the base model
     (dashed, as in O Fig. 6), one panel per part.
 
     Fixed rates are shown where a panel has one line.
     """
-    figure, axes = panels(len(parts), width=4.4, height=3.6)
-    shade = shades(parts)
+    figure, axes = drawing.panels(len(parts), width=4.4, height=3.6)
+    shade = drawing.shades(parts)
     any_censored = any_fixed = any_base = False
     for panel, (title, lines) in zip(axes, parts, strict=True):
         heights: list[np.ndarray] = []
@@ -111,7 +101,7 @@ def tuned_figure(parts: Sequence[Panel], metric: str, length: str, workload: Wor
             table = positive(regime.beside.get(metric, regime.at_best_lr).table, length)
             at, mean, low, high = (table[name].to_numpy(float) for name in (length, "mean", "low", "high"))
             heights.append(mean)
-            points(panel, at, mean, (low, high), colour, 4.5, None, 2.2, fmt="o-")
+            drawing.points(panel, at, mean, (low, high), colour, 4.5, None, 2.2, fmt="o-")
             censored = table["censored"].to_numpy(bool)
             if censored.any():
                 any_censored = True
@@ -126,22 +116,22 @@ def tuned_figure(parts: Sequence[Panel], metric: str, length: str, workload: Wor
         if len(lines) == 1 and (fixed := lines[0].fixed.get(metric)):
             any_fixed = True
             heights += draw_fixed_rates(panel, fixed, heights[0])
-        set_log(panel.xaxis)
+        drawing.set_log(panel.xaxis)
         every = np.concatenate(heights) if heights else np.empty(0)
         if decades(every := every[np.isfinite(every)]):
-            set_log(panel.yaxis)
+            drawing.set_log(panel.yaxis)
             # a base model that reaches zero would leave the lines that the figure is about no room
             panel.set_ylim(bottom=max(min(lowest_base, every.min()), every.min() / 30) / 1.3)
         panel.set_title(title)
-    label_panels(axes, axis_label(length, workload), axis_label(metric, workload))
-    legend_of_lines(axes, parts, shade, linestyle="-", markersize=4.5)
+    drawing.label_panels(axes, axis_label(length, workload), axis_label(metric, workload))
+    drawing.legend_of_lines(axes, parts, shade, linestyle="-", markersize=4.5)
     kinds = [
-        mark("at the tuned rate", linestyle="-", marker="o", markersize=4.5),
-        any_censored and mark("best rate of the grid (optimum censored)", marker="o", markerfacecolor="white"),
-        any_fixed and mark("at a fixed rate", **FIXED),
-        any_base and mark("base model", **BASE),
+        drawing.mark("at the tuned rate", linestyle="-", marker="o", markersize=4.5),
+        any_censored and drawing.mark("best rate of the grid (optimum censored)", marker="o", markerfacecolor="white"),
+        any_fixed and drawing.mark("at a fixed rate", **FIXED),
+        any_base and drawing.mark("base model", **BASE),
     ]
-    legend_below(figure, kinds, 2 * min(2, columns_of_panels(axes)))
+    drawing.legend_below(figure, kinds, 2 * min(2, drawing.columns_of_panels(axes)))
     return figure
 
 
@@ -151,10 +141,10 @@ def positive(table: pd.DataFrame, length: str) -> pd.DataFrame:
     return table[np.isfinite(at) & (at > 0)]
 
 
-def draw_fixed_rates(panel: Any, fixed: list[tuple[float, CellMeans]], tuned: np.ndarray) -> list[np.ndarray]:
+def draw_fixed_rates(panel: Any, fixed: list[tuple[float, CellMeans]], at_best: np.ndarray) -> list[np.ndarray]:
     """A thin line for every fixed rate, with the rate at its end where that does not run into another's.
 
-    tuned: the metric at the tuned rate, which the labels' distance is measured by, too. The lines' heights.
+    at_best: the metric at the best rate, which the labels' distance is measured by, too. The lines' heights.
     """
     heights, ends = [], []
     for rate, means in fixed:
@@ -163,7 +153,7 @@ def draw_fixed_rates(panel: Any, fixed: list[tuple[float, CellMeans]], tuned: np
         heights.append(means.centre[use])
         if use.any():
             ends.append((rate, (float(means.x[use][-1]), float(means.centre[use][-1]))))
-    seen = np.concatenate([tuned, *heights])
+    seen = np.concatenate([at_best, *heights])
     shown: list[float] = []
     for rate, end in sorted(ends, key=lambda each: -each[1][1]):
         if all(abs(end[1] - other) > 0.035 * float(np.nanmax(seen) - np.nanmin(seen)) for other in shown):

@@ -9,20 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.draws import decades
-from raysweep.reporting.figures.drawing import (
-    asinh_width,
-    beyond,
-    colours,
-    legend_below,
-    legend_right,
-    mark,
-    panels,
-    points,
-    set_asinh,
-    set_log,
-    show_infinity,
-    zero_rule,
-)
+from raysweep.reporting.figures import drawing
 from raysweep.reporting.selection import spread
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
@@ -46,19 +33,19 @@ class Cloud:
 
 def relation_figure(clouds: Sequence[Cloud], x: str, y: str, workload: Workload) -> Figure:
     """All groups in one panel, a colour each; infinite x under its own tick at the right."""
-    figure, (panel,) = panels(1, width=6.4, height=4.2)
-    shades = colours([one.key for one in clouds])
+    figure, (panel,) = drawing.panels(1, width=6.4, height=4.2)
+    shades = drawing.colours([one.key for one in clouds])
     every = np.concatenate([one.x for one in clouds])
     finite = np.unique(every[np.isfinite(every)])
     logarithmic = decades(finite)
-    far = beyond(finite, logarithmic)
+    far = drawing.beyond(finite, logarithmic)
     heights = np.concatenate([one.y for one in clouds])
     if logarithmic:
-        set_log(panel.xaxis)
-    if width := asinh_width(heights):
-        set_asinh(panel.yaxis, heights, width)
+        drawing.set_log(panel.xaxis)
+    if width := drawing.asinh_width(heights):
+        drawing.set_asinh(panel.yaxis, heights, width)
     if not (width and np.nanmin(heights) > 0):
-        zero_rule(panel)
+        drawing.zero_rule(panel)
     for one, shade in zip(clouds, shades, strict=True):
         at = np.where(np.isfinite(one.x), one.x, far)
         x_error = np.where(np.isfinite(one.x_error), one.x_error, 0.0)
@@ -67,17 +54,19 @@ def relation_figure(clouds: Sequence[Cloud], x: str, y: str, workload: Workload)
             if use.any():
                 ends = (one.y - one.y_error)[use], (one.y + one.y_error)[use]
                 look: dict[str, Any] = {"fmt": "s" if median else "o", "markerfacecolor": "white" if median else shade}
-                points(panel, at[use], one.y[use], ends, shade, 4.5, 0.7, xerr=x_error[use], **look)
+                drawing.points(panel, at[use], one.y[use], ends, shade, 4.5, 0.7, xerr=x_error[use], **look)
     if np.isinf(every).any():
-        show_infinity(panel, finite, far, logarithmic)
+        drawing.show_infinity(panel, finite, far, logarithmic)
     panel.set_xlabel(axis_label(x, workload))
     panel.set_ylabel(axis_label(y, workload))
     named = spread(list(zip(clouds, shades, strict=True)), 12)
-    legend_right([panel], [mark(one.label, color=shade, marker="o", markersize=4.5) for one, shade in named])
+    drawing.legend_right(
+        [panel], [drawing.mark(one.label, color=shade, marker="o", markersize=4.5) for one, shade in named]
+    )
     kinds = [
-        mark("cell: mean ± standard error", marker="o", markersize=4.5),
+        drawing.mark("cell: mean ± standard error", marker="o", markersize=4.5),
         any(one.median.any() for one in clouds)
-        and mark("median (draws have no variance)", marker="s", markersize=4.5, markerfacecolor="white"),
+        and drawing.mark("median (draws have no variance)", marker="s", markersize=4.5, markerfacecolor="white"),
     ]
-    legend_below(figure, kinds)
+    drawing.legend_below(figure, kinds)
     return figure

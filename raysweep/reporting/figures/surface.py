@@ -10,15 +10,7 @@ import numpy as np
 
 from raysweep.fits.draws import log_axis
 from raysweep.fits.result import Status
-from raysweep.reporting.figures.drawing import (
-    label_panels,
-    legend_below,
-    mark,
-    panels,
-    points,
-    reference_lines,
-    set_log,
-)
+from raysweep.reporting.figures import drawing
 from raysweep.reporting.figures.style import DIVERGING, FIT, MISSING, THEORY
 from raysweep.reporting.selection import cell_means, finite_values
 from raysweep.reporting.words import axis_label
@@ -52,7 +44,7 @@ def surface_figure(
     grids = [mean_grid(one.rows, x, y, metric, workload) for one in maps]
     every = np.abs(np.concatenate([means.ravel() for _, _, means in grids]))
     norm, over_decades = colour_scale(every[np.isfinite(every)])
-    figure, axes = panels(len(grids), width=5.0, height=4.1)
+    figure, axes = drawing.panels(len(grids), width=5.0, height=4.1)
     references: list[Any] = []
     curves = [branches(one.fine, one.roots, xs[-1] - xs[0]) for one, (xs, _, _) in zip(maps, grids, strict=True)]
     for panel, one, curve, (xs, ys, means) in zip(axes, maps, curves, grids, strict=True):
@@ -61,15 +53,15 @@ def surface_figure(
         logs = log_axis(xs, workload.logarithmic(x)), log_axis(ys, workload.logarithmic(y))
         for axis, logarithmic in zip((panel.xaxis, panel.yaxis), logs, strict=True):
             if logarithmic:
-                set_log(axis)
+                drawing.set_log(axis)
         panel.pcolormesh(edges(xs, logs[0]), edges(ys, logs[1]), means, cmap=DIVERGING, norm=norm, rasterized=True)
         limits = (xs[0], xs[-1]) if np.isnan(means).any() else panel.get_xlim(), panel.get_ylim()
         for xs_line, ys_line in curve:
             panel.plot(xs_line, ys_line, color=THEORY, linewidth=2.2, zorder=3)
         draw_zeros(panel, one.table, y, (xs[0], xs[-1]))
-        references = reference_lines(panel.axvline, lines, x, workload, 1.3)
+        references = drawing.reference_lines(panel.axvline, lines, x, workload, 1.3)
         panel.set(xlim=limits[0], ylim=limits[1], title=one.title)
-    label_panels(axes, axis_label(x, workload), axis_label(y, workload))
+    drawing.label_panels(axes, axis_label(x, workload), axis_label(y, workload))
     bar = figure.colorbar(
         ScalarMappable(norm, DIVERGING),
         ax=axes,
@@ -85,13 +77,13 @@ def surface_figure(
     fitted = f"fitted zero, {100 * level:g} % interval of each slice (shaded between)"
     handles = [
         any((one.table["status"] == Status.LOCATED).any() for one in maps)
-        and mark(fitted, color=FIT, linestyle="-", marker="o", markersize=4),
-        any(curves) and mark("closed form's zero", color=THEORY, linestyle="-", linewidth=2.2),
+        and drawing.mark(fitted, color=FIT, linestyle="-", marker="o", markersize=4),
+        any(curves) and drawing.mark("closed form's zero", color=THEORY, linestyle="-", linewidth=2.2),
         *references,
         any(np.isnan(means).any() for _, _, means in grids)
         and Patch(color=MISSING, label="not computed, or no row ok"),
     ]
-    legend_below(figure, handles)
+    drawing.legend_below(figure, handles)
     return figure
 
 
@@ -105,7 +97,7 @@ def draw_zeros(panel: Axes, table: pd.DataFrame, y: str, reach: tuple[float, flo
     if located.any():
         ends = low[located], high[located]
         look = {"ecolor": FIT, "zorder": 4, "markeredgecolor": "white", "markeredgewidth": 0.6}
-        points(panel, place[located], at[located], ends, FIT, 4, 1.3, 2, across=True, **look)
+        drawing.points(panel, place[located], at[located], ends, FIT, 4, 1.3, 2, across=True, **look)
 
 
 def mean_grid(
