@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Report:
-    """Where a report was written. headline: a line per analysis, what was found and how sure."""
+    """What was written where. headline: a line per analysis, what was found and how sure."""
 
     directory: AnyPath
     headline: list[str]
@@ -52,11 +52,14 @@ def write_report(
     Figures and tables that an earlier report left in `directory` and this one does not have are removed; a file that
     no report wrote is never touched.
 
-    frame: one row per (cell, seed) with status, parameters, metrics and closed forms (`_theory`). space: the resolved
-    space; its `analysis` says what is asked. further: the spaces of the other sweeps of the column `sweep`, in its
-    order; what they ask is answered too. on_step: told how many of how many steps are done, an analysis being one and
-    its figures another, and so the comparison of several; first that none is. InputError for an analysis that cannot be
-    made, and for a scale that does not fit the values of every sweep.
+    frame: one row per (cell, seed) with status, parameters, metrics and closed forms (`_theory`).
+    space: the resolved space; its `analysis` says what is asked.
+    sweep: what the report is called; notes: what its reader must know besides.
+    further: the spaces of the other sweeps of the column `sweep`, in its order; what they ask is answered too.
+    on_step: told how many of how many steps are done, first that none is. An analysis is a step and its figures are
+        another, and so for the comparison of several sweeps.
+
+    InputError for an analysis that cannot be made, and for a scale that does not fit the values of every sweep.
     """
     from raysweep import workloads
     from raysweep.reporting.figures.style import styled

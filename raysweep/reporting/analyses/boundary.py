@@ -50,17 +50,8 @@ def boundary_section(asked: Question) -> Section:
     maps: list[Map] = []
     notes: dict[str, None] = {}  # each once
     for values, rows in parts:
-        fit = fit_boundary(
-            rows,
-            x,
-            y,
-            metric,
-            "seed",
-            asked.level,
-            scale=slice_scale(rows, y, metric, workload),
-            exact=is_exact(rows, metric),
-            logarithmic=workload.logarithmic(x),
-        )
+        scale, exact, log = slice_scale(rows, y, metric, workload), is_exact(rows, metric), workload.logarithmic(x)
+        fit = fit_boundary(rows, x, y, metric, "seed", asked.level, scale=scale, exact=exact, logarithmic=log)
         notes |= dict.fromkeys(fit.notes)
         slices = fit.table[y].to_numpy() if y else np.zeros(1)
         table = add_theory(fit.table, zero_line(rows, x, y, metric, workload, slices), asked.level)

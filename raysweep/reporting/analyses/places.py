@@ -144,13 +144,8 @@ class Places:
 
     def advice(self, row: Mapping[str, Any]) -> str:
         """What would halve one setting's interval, in words."""
-        wanted = Advice(
-            draws=int(row["draws_to_halve"]),
-            points=int(row["points_to_halve"]),
-            low=row["points_from"],
-            high=row["points_to"],
-            enough=bool(row["halved"]),
-        )
+        draws, points = int(row["draws_to_halve"]), int(row["points_to_halve"])
+        wanted = Advice(draws, points, row["points_from"], row["points_to"], bool(row["halved"]))
         unit = self.asked.unit
         return advice_words(int(row["draws"]), wanted, plain(self.asked.x), lambda value: f"{number(value, 3)}{unit}")
 

@@ -10,7 +10,7 @@ import numpy as np
 from raysweep.fits.result import Status
 from raysweep.reporting.analyses.closed_form import closed_form, smooth
 from raysweep.reporting.analyses.section import Drawing, Question
-from raysweep.reporting.figures.lines import Panel, Series, curves_figure
+from raysweep.reporting.figures.lines import Panel, Place, Series, curves_figure
 from raysweep.reporting.selection import CellMeans, cell_means, groups, spread
 from raysweep.reporting.words import settings
 from raysweep.workloads.declaration import Workload
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 Rows = TypeVar("Rows")
 Line = TypeVar("Line")
+Part = tuple[tuple[Any, ...], "pd.DataFrame"]
+"""The values of some keys, and the rows that have them."""
 
 
-def by_panel(frame: pd.DataFrame, keys: Sequence[str]) -> list[tuple[tuple[Any, ...], pd.DataFrame]]:
+def by_panel(frame: pd.DataFrame, keys: Sequence[str]) -> list[Part]:
     """(values of the keys, rows) of each setting, in the order of panels by all keys but the first, then of lines by
     the first."""
     return [((*values[-1:], *values[:-1]), rows) for values, rows in groups(frame, [*keys[1:], *keys[:1]])]
@@ -59,37 +61,32 @@ def laid_out(
 
 
 def series_panels(
-    parts: Sequence[tuple[tuple[Any, ...], pd.DataFrame]],
+    parts: Sequence[Part],
     line_keys: Sequence[str],
     panel_keys: Sequence[str],
     x: str,
     metric: str,
     workload: Workload,
-    places: Sequence[tuple[float, float, float, float] | None] | None = None,
+    places: Sequence[Place | None] | None = None,
     **most: int,
 ) -> list[Panel]:
     """The metric over x as panels of lines, laid out as `laid_out` says; what has no usable row is left out.
 
     places: a fitted place for each of the parts, or None where there is none.
     """
+
+    def line(key: Any, label: str, part: tuple[pd.DataFrame, Place | None]) -> Series:
+        return series(part[0], x, metric, workload, key, label, part[1])
+
     usable = [
         (values, (rows, place))
         for (values, rows), place in zip(parts, places or [None] * len(parts), strict=True)
         if ((rows["status"] == "ok") & np.isfinite(rows[metric].astype(float))).any()
     ]
-    return laid_out(
-        usable,
-        line_keys,
-        panel_keys,
-        lambda key, label, part: series(part[0], x, metric, workload, key, label, part[1]),
-        workload,
-        **most,
-    )
+    return laid_out(usable, line_keys, panel_keys, line, workload, **most)
 
 
-def marked_panels(
-    parts: Sequence[tuple[tuple[Any, ...], pd.DataFrame]], keys: Sequence[str], table: pd.DataFrame, asked: Question
-) -> list[Panel]:
+def marked_panels(parts: Sequence[Part], keys: Sequence[str], table: pd.DataFrame, asked: Question) -> list[Panel]:
     """The metric that is asked about over x, lines by the first key and panels by the rest, with the fitted places
     marked. table: one row for each of the parts."""
     places = [
@@ -100,13 +97,7 @@ def marked_panels(
 
 
 def series(
-    part: pd.DataFrame,
-    x: str,
-    metric: str,
-    workload: Workload,
-    key: Any,
-    label: str,
-    place: tuple[float, float, float, float] | None = None,
+    part: pd.DataFrame, x: str, metric: str, workload: Workload, key: Any, label: str, place: Place | None = None
 ) -> Series:
     """The rows of one line, with the closed form on a fine grid."""
     means = cell_means(part, x, metric, workload)

@@ -24,13 +24,17 @@ PLACE: dict[str, Any] = {"color": FIT, "marker": "D", "markersize": 6}
 THEORY_APART: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 15, "markeredgewidth": 1.6}
 
 
+Place = tuple[float, float, float, float]
+"""A fitted place with its interval's ends, and the closed form's place, NaN where it has none."""
+
+
 @dataclass(frozen=True)
 class Series:
     """One line of a panel.
 
     means: of the rows, over x.
     theory_x, theory, theory_at_infinity: the closed form; empty and NaN without one.
-    place: a fitted place to show: (x, low, high, the closed form's x or NaN).
+    place: a fitted place to show.
     base: the same metric of the base model, before anything was done to it.
     """
 
@@ -41,7 +45,7 @@ class Series:
     theory: np.ndarray = field(default_factory=lambda: np.empty(0))
     theory_at_infinity: float = np.nan
     base: CellMeans | None = None
-    place: tuple[float, float, float, float] | None = None
+    place: Place | None = None
 
     @property
     def has_theory(self) -> bool:
@@ -144,9 +148,7 @@ def draw_means(panel: Axes, means: CellMeans, shade: Any, shift: float, far: flo
             )
 
 
-def draw_place(
-    panel: Axes, line: Series, place: tuple[float, float, float, float], shade: Any, logarithmic: bool | None
-) -> None:
+def draw_place(panel: Axes, line: Series, place: Place, shade: Any, logarithmic: bool | None) -> None:
     """A fitted place with its interval on the mean curve, and the closed form's place on the closed form."""
     at, low, high, expected = (np.array([value]) for value in place)
     look = {"fmt": "D", "zorder": 5, "markerfacecolor": shade, "markeredgewidth": 1.2}

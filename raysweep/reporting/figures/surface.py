@@ -62,14 +62,9 @@ def surface_figure(
         references = drawing.reference_lines(panel.axvline, lines, x, workload, 1.3)
         panel.set(xlim=limits[0], ylim=limits[1], title=one.title)
     drawing.label_panels(axes, axis_label(x, workload), axis_label(y, workload))
-    bar = figure.colorbar(
-        ScalarMappable(norm, DIVERGING),
-        ax=axes,
-        label="mean " + axis_label(metric, workload),
-        pad=0.015,
-        aspect=28,
-        extend="both" if over_decades else "neither",
-    )
+    look: dict[str, Any] = {"pad": 0.015, "aspect": 28, "extend": "both" if over_decades else "neither"}
+    label = "mean " + axis_label(metric, workload)
+    bar = figure.colorbar(ScalarMappable(norm, DIVERGING), ax=axes, label=label, **look)
     if over_decades:
         ticks = asinh_ticks(float(norm.vmax), float(norm.linear_width))
         bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
