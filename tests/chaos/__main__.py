@@ -1,4 +1,4 @@
-"""`python -m chaos`: disturb small sweeps, resume them, and hold what came out against undisturbed ones.
+"""`python -m tests.chaos`: disturb small sweeps, resume them, and hold what came out against undisturbed ones.
 
 Every kind of sweep has a process of its own, so that they get in each other's way as on a machine that is used.
 """
@@ -21,7 +21,7 @@ from tests.chaos.world import Tally, work
 
 def main() -> None:
     """The long run: exit code 0 if nothing was lost, doubled, orphaned or in need of a hand."""
-    parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", type=int, default=60, help="stop after so many")
     parser.add_argument("--minutes", type=float, default=13.0, help="start no further sweep after so many")

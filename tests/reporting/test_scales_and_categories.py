@@ -165,7 +165,7 @@ def test_a_scale_is_checked_recorded_and_changes_no_row() -> None:
         ({"gama": "log"}, "scale.gama: unknown axis 'gama'; did you mean gamma?"),
         ({"dim": "log"}, "scale.dim: unknown axis"),
         ({"gamma": "logarithmic"}, "scale.gamma: expected one of log, linear, got 'logarithmic'"),
-        ({"gamma": None}, "scale.gamma: expected one of log, linear, got None"),
+        ({"gamma": None}, "scale.gamma: missing; expected one of log, linear"),
         ("log", "scale: expected a mapping"),
     ):
         with pytest.raises(InputError) as wrong:
