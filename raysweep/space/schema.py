@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from raysweep import workloads
 from raysweep.errors import InputError, shown, unknown
 from raysweep.redaction import has_password
@@ -198,8 +200,6 @@ def _spaced(spec: dict[str, Any], path: str) -> list[float]:
         raise InputError(path, f"{count:,} values are more than the {MAX_ON_AXIS:,} that an axis can hold")
     expect(count == 1 or first != last, path, "two different ends", [first, last])
     expect(kind == "linspace" or min(first, last) > 0, path, "ends above 0", [first, last])
-    import numpy as np
-
     spaced = np.linspace(first, last, int(count)) if kind == "linspace" else np.geomspace(first, last, int(count))
     inner = [float(f"{value:.12g}") for value in spaced]  # 0.3, not 0.30000000000000004: people type these values
     return [float(first), *inner[1:-1], float(last)] if count > 1 else [float(first)]

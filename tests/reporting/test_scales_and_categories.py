@@ -173,7 +173,7 @@ def test_a_scale_is_checked_recorded_and_changes_no_row() -> None:
         assert str(wrong.value).startswith(complaint)
     for axis, value, complaint in (
         ("noise", [0.0, 0.1], "expected values above 0 on an axis that is read in log, got 0"),
-        ("engine", ["limit", "flow"], "expected an axis of numbers; engine is one of"),
+        ("engine", ["limit", "flow"], "expected an axis of numbers, but engine is one of"),
     ):
         with pytest.raises(InputError) as wrong:
             validate({"name": "s", "workload": "linear_transfer", "axes": {axis: value}, "scale": {axis: "log"}})
