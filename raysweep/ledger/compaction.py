@@ -30,7 +30,7 @@ def compact(folder: AnyPath, still_ours: Callable[[], None] = lambda: None) -> i
     small = [path for path in listed if not path.name.startswith(segments.MERGED)]
     if len(small) <= MORE_THAN:
         return 0
-    number = max((int(path.name.split("-")[1]) for path in listed if path not in small), default=0)
+    number = max((int(path.name.split("-")[1]) for path in listed[: -len(small)]), default=0)  # merged ones come first
     merged, rows, parts = 0, 0, list[tuple[AnyPath, list[segments.Row]]]()
     for path, found in segments.load(small, missing=True):
         if found is not None:

@@ -98,7 +98,8 @@ def read_segment(path: AnyPath) -> list[Row]:
 
 def segments(folder: AnyPath) -> list[AnyPath]:
     """The segments of a ledger in the order in which they count: merged ones first, then by name."""
-    return sorted(folder.glob("*.jsonl"), key=lambda path: (not path.name.startswith(MERGED), path.name))
+    names = [name for name in files.names(folder) if name.endswith(".jsonl")]
+    return [folder / name for name in sorted(names, key=lambda name: not name.startswith(MERGED))]
 
 
 def read(folder: AnyPath) -> Contents:
@@ -108,7 +109,10 @@ def read(folder: AnyPath) -> Contents:
         contents = Contents()
         try:
             for path, rows in load(listed, missing=left == 0):
-                _enter(contents, path, rows)
+                if rows is None:
+                    contents.damaged.append(path)
+                else:
+                    contents.repeated += enter(contents.rows, rows)
         except FileNotFoundError:  # merged since it was listed
             listed = segments(folder)
             continue
@@ -135,16 +139,9 @@ def _rows(path: AnyPath, missing: bool) -> list[Row] | None:
     except Damaged:
         return None
     except FileNotFoundError:
-        if missing:
-            return None
-        raise
-
-
-def _enter(contents: Contents, path: AnyPath, rows: list[Row] | None) -> None:
-    if rows is None:
-        contents.damaged.append(path)
-        return
-    contents.repeated += enter(contents.rows, rows)
+        if not missing:
+            raise
+        return None
 
 
 def enter(known: dict[tuple[str, int], Row], rows: Iterable[Row]) -> int:

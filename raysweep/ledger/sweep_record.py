@@ -26,16 +26,22 @@ FILE, LEDGER, LOGS = "sweep.json", "ledger", "logs"
 DELETING = "sweep.deleting.json"
 """The record of a sweep whose deletion has begun, so that not all of it may be there any more."""
 REPORT, PART = "report", "report-part"
-"""Folders of its report, and of that of a part of it which was asked for."""
+"""Folders of its report, and of the report of a part of it."""
 INSIDE = (FILE, DELETING, driver_lock.FILE, signs.PHASE, signs.MIRRORED, LEDGER, LOGS, REPORT, PART, "tune")
 
 
 @dataclass(frozen=True)
 class Record:
-    """sweep: its name; sweep_id: unique, new for every sweep that is started afresh; space: resolved, as plain data;
-    tracking_uri: where it is mirrored (without credentials), None for nowhere; runs_per: what has a run there of its
-    own, cell, pack or sweep (None: of a time when their number alone decided); store: where its stages are shared, None
-    for the storage's own."""
+    """What was asked of a sweep.
+
+    sweep: its name
+    sweep_id: unique, new for every sweep that is started afresh
+    space: resolved, as plain data
+    tracking_uri: where it is logged to MLflow (without credentials), None for nowhere
+    created: when, in UTC
+    runs_per: what has a run of its own in MLflow: cell, pack or sweep (None in records from before this was kept)
+    store: where its stages are shared, None for the storage's own
+    """
 
     sweep: str
     sweep_id: str
@@ -49,9 +55,8 @@ class Record:
 
 def create(folder: AnyPath, sweep: str, space: dict[str, Any], tracking_uri: str | None, runs_per: str) -> Record:
     """Start the record of a new sweep; FileExistsError if there is one."""
-    record = Record(
-        sweep, uuid.uuid4().hex, space, tracking_uri, datetime.now(UTC).isoformat(timespec="seconds"), runs_per=runs_per
-    )
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    record = Record(sweep, uuid.uuid4().hex, space, tracking_uri, created, runs_per=runs_per)
     if isinstance(folder, Path):  # a bucket has no folders
         if folder.exists() and not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, f"{folder.name} in it is a file", str(folder))
@@ -64,7 +69,7 @@ def create(folder: AnyPath, sweep: str, space: dict[str, Any], tracking_uri: str
 
 
 def abandon(folder: AnyPath, storage_too: bool) -> None:
-    """Take away those folders made for a sweep that are empty; storage_too: also the storage, if it was made for it."""
+    """Remove those folders made for a sweep that are empty; storage_too: also the storage, if it was made for it."""
     if not isinstance(folder, Path):  # a bucket has none
         return
     for made in (folder / LEDGER, folder / LOGS, folder, *([folder.parent] if storage_too else [])):
@@ -73,8 +78,9 @@ def abandon(folder: AnyPath, storage_too: bool) -> None:
 
 
 def withdraw(folder: AnyPath, storage_too: bool) -> None:
-    """Take back the creation of a record, by whoever holds the sweep's lock. Nothing else is taken away: rows that lay
-    there without a record stay."""
+    """Take back the creation of a record, by whoever holds the sweep's lock. Rows that lay there without a record stay.
+
+    storage_too: also the storage, if it was made for this sweep and is empty."""
     _without(folder, FILE)
     abandon(folder, storage_too)
 
@@ -156,8 +162,8 @@ def find(storage: AnyPath, name: str) -> AnyPath:
 
 
 def begin_deletion(folder: AnyPath) -> bool:
-    """From now on this is no sweep that anyone goes on with: on a disk in one step, and where it is full as well; in a
-    bucket the new name is there before the old one goes. False if its deletion had begun before."""
+    """Rename the record, so that nobody goes on with this sweep. On a disk that is one step, also where there is no
+    room left; in a bucket the new name is there before the old one goes. False if the deletion had begun before."""
     return files.move(folder / FILE, folder / DELETING)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from raysweep.errors import InputError, unknown
@@ -19,8 +19,13 @@ ASIDE = ("damaged", SUPERSEDED)
 
 @dataclass(frozen=True)
 class Removal:
-    """One thing that pruning takes away. stage: whose it is; kind: stage, progress, damaged, superseded or leftover;
-    names: its files, the record first."""
+    """One thing that pruning takes away.
+
+    stage: whose it is
+    kind: stage, progress, damaged, superseded or leftover
+    names: its files, the record first
+    size: their bytes
+    """
 
     stage: str
     kind: str
@@ -46,46 +51,35 @@ def plan(store: Store, stages: Collection[str] = (), *, referred: bool = False, 
             raise InputError(stage, f"sweep {', '.join(users[stage])} refers to it; --referred prunes it all the same")
         if stage in busy:
             raise InputError(stage, f"is in use by {busy[stage]}; try again later")
-    found = _removals(store, "entries", "stage", sorted(stages or published - users.keys() - busy.keys()))
-    if stages:
-        return found
-    unfinished = {name.split(".")[0] for name in store.files.names(progress.FOLDER)} - {""} - users.keys() - busy.keys()
-    found += _removals(store, progress.FOLDER, "progress", sorted(unfinished))
-    for folder in ASIDE if damaged else ():
-        for name in store.files.names(folder):
-            found.append(_removal(store, name.split(".")[0], folder, [f"{folder}/{name}"]))
-    taken = {name for removal in found for name in removal.names}
-    return found + [removal for removal in _leftovers(store, busy.keys()) if not taken.intersection(removal.names)]
+    entries, begun = store.files.names("entries"), store.files.names(progress.FOLDER)
+    chosen = sorted(stages or published - users.keys() - busy.keys())
+    found = [(stage, "stage", _files_of(stage, "entries", entries)) for stage in chosen]
+    if not stages:
+        unfinished = {name.split(".")[0] for name in begun} - {""} - users.keys() - busy.keys()
+        found += [(stage, "progress", _files_of(stage, progress.FOLDER, begun)) for stage in sorted(unfinished)]
+        for folder in ASIDE if damaged else ():
+            found += [(name.split(".")[0], folder, [f"{folder}/{name}"]) for name in store.files.names(folder)]
+        taken = {name for _, _, names in found for name in names}
+        found += [(stage, "leftover", [name]) for stage, name in _leftovers(store, busy) if name not in taken]
+    return [Removal(stage, kind, tuple(names), _size(store, names)) for stage, kind, names in found]
 
 
-def _removals(store: Store, folder: str, kind: str, stages: Sequence[str]) -> list[Removal]:
-    """All files of these stages in a folder, the record of each first."""
-    names = store.files.names(folder)
-    return [
-        _removal(
-            store,
-            stage,
-            kind,
-            sorted(
-                (f"{folder}/{name}" for name in names if name.startswith(f"{stage}.")),
-                key=lambda name: not name.endswith(f"/{stage}.json"),
-            ),
-        )
-        for stage in stages
-    ]
+def _files_of(stage: str, folder: str, names: Iterable[str]) -> list[str]:
+    """The files of a stage in a folder of these names, its records first."""
+    own = [f"{folder}/{name}" for name in names if name.startswith(f"{stage}.")]
+    return sorted(own, key=lambda name: not name.endswith(".json"))
 
 
-def _removal(store: Store, stage: str, kind: str, names: Sequence[str]) -> Removal:
+def _size(store: Store, names: Iterable[str]) -> int:
     size = 0
     for name in names:
         with contextlib.suppress(FileNotFoundError):
             size += store.files.size(name)
-    return Removal(stage, kind, tuple(names), size)
+    return size
 
 
-def _leftovers(store: Store, busy: Set[str]) -> list[Removal]:
-    """Weights without a record, temporary files and leases of those who died."""
-    found = []
+def _leftovers(store: Store, busy: Container[str]) -> Iterator[tuple[str, str]]:
+    """Weights without a record, temporary files and leases of those who died: stage and name of each."""
     for folder in ("", "entries", progress.FOLDER, leases.FOLDER, *ASIDE):
         names = store.files.names(folder)
         records = {name.removesuffix(".json") for name in names if name.endswith(".json")}
@@ -93,13 +87,11 @@ def _leftovers(store: Store, busy: Set[str]) -> list[Removal]:
             stage = name.lstrip(".").split(".")[0]
             orphan = name.endswith(".safetensors") and folder not in ASIDE and name.rsplit(".", 2)[0] not in records
             orphan = orphan or folder == leases.FOLDER  # whose holder died, and which nobody took over
-            if not (orphan or name.startswith(".")) or stage in busy:
-                continue
             path = f"{folder}/{name}".lstrip("/")
-            with contextlib.suppress(FileNotFoundError):
-                if store.files.age(path) > LEFTOVER_AGE:
-                    found.append(_removal(store, stage, "leftover", [path]))
-    return found
+            if (orphan or name.startswith(".")) and stage not in busy:
+                with contextlib.suppress(FileNotFoundError):
+                    if store.files.age(path) > LEFTOVER_AGE:
+                        yield stage, path
 
 
 def prune(store: Store, removals: Collection[Removal]) -> int:
@@ -111,8 +103,6 @@ def prune(store: Store, removals: Collection[Removal]) -> int:
                 store.files.remove(name)
             freed += removal.size
             continue
-        lease = leases.Claim(store.files, removal.stage, store.lease_seconds).take()
-        if lease is not None:
-            with leases.kept(lease):
-                freed += checkpoints.remove(store.files, removal.names[0])
+        with store.leased(removal.stage) as lease:
+            freed += checkpoints.remove(store.files, removal.names[0]) if lease else 0
     return freed

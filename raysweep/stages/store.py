@@ -41,6 +41,7 @@ __all__ = ["Damaged", "Entry", "Progress", "Store"]
 
 LOGGER = logging.getLogger("raysweep.store")  # read in the log of the trial
 MARKER = "store.json"
+_MARKING = json.dumps({"raysweep": "stage store", "format": FORMAT}).encode() + b"\n"
 SUPERSEDED = "superseded"
 FOLDERS = ("entries", "progress", "leases", "refs", "damaged", SUPERSEDED)
 _SHORTEST, _SLOWEST = 0.01, 1.0  # seconds between two looks of a waiter
@@ -89,7 +90,7 @@ class Store:
         try:
             found = json.loads(content)["format"]
         except (ValueError, KeyError, TypeError):
-            raise InputError(self.url, f"{MARKER} cannot be read; expected {_marker().decode().strip()}") from None
+            raise InputError(self.url, f"{MARKER} cannot be read; expected {_MARKING.decode().strip()}") from None
         if found != FORMAT:
             raise InputError(
                 self.url,
@@ -125,19 +126,16 @@ class Store:
 
     def _prepare(self) -> None:
         if self._lost:
-            self.files.replace(MARKER, _marker())
+            self.files.replace(MARKER, _MARKING)
             self._lost = False
         if not self._ready:
-            self.files.create(MARKER, _marker())
+            self.files.create(MARKER, _MARKING)
             self._ready = self._marked()
 
     def supersede(self, stage: str) -> bool:
         """Set a published stage aside, so that it is computed again; False if it is not there, or somebody is at it."""
-        lease = self._claim(stage).take()
-        if lease is None:
-            return False
-        with leases.kept(lease):
-            return checkpoints.set_aside(self.files, _record(stage), SUPERSEDED)
+        with self.leased(stage) as lease:
+            return lease is not None and checkpoints.set_aside(self.files, _record(stage), SUPERSEDED)
 
     def look(self, stage: str) -> Record | None:
         """What the record of a stage says (meta, describe, bytes, published), its weights unread; None if it is not
@@ -151,11 +149,8 @@ class Store:
         try:
             return checkpoints.read(self.files, _record(stage), stage)
         except Damaged:
-            lease = self._claim(stage).take()
-        if lease is None:  # somebody else sees to it
-            return None
-        with leases.kept(lease):
-            return self._sound(stage)
+            with self.leased(stage) as lease:
+                return self._sound(stage) if lease else None  # else somebody else sees to it
 
     def _whole(self, stage: str) -> Entry | None:
         with contextlib.suppress(Damaged):
@@ -196,7 +191,8 @@ class Store:
         `seconds`, what it took over all of them, and the provenance. What compute raises goes to its caller; the next
         in line tries.
         """
-        claim = self._claim(stage)
+        _record(stage)
+        claim = leases.Claim(self.files, stage, self.lease_seconds)
         seal({"describe": describe})  # a mistake in it is found before the work, not after
         pause = _SHORTEST
         while True:
@@ -225,9 +221,10 @@ class Store:
                     raise Halted(self.url, f"stage {stage} was published there and cannot be read back whole")
                 return found
 
-    def _claim(self, stage: str) -> leases.Claim:
+    def leased(self, stage: str) -> contextlib.AbstractContextManager[leases.Lease | None]:
+        """Hold the lease of a stage; None, without waiting, if somebody else holds it."""
         _record(stage)
-        return leases.Claim(self.files, stage, self.lease_seconds)
+        return leases.at_once(self.files, stage, self.lease_seconds)
 
     def stages(self) -> list[str]:
         """The published stages, sorted (their records unread)."""
@@ -255,7 +252,7 @@ class Store:
 
     def referred(self, sweep: str) -> set[str]:
         """The stages that a sweep said it needs; Damaged if a reference cannot be read."""
-        return {stage for stage, users in self._references_of([sweep]).items() if users}
+        return set(self._references_of([sweep]))
 
     def users(self) -> dict[str, list[str]]:
         """stage -> sweeps that refer to it; Damaged if a reference cannot be read (then nobody can say)."""
@@ -278,10 +275,6 @@ class Store:
                     if sweep not in users:
                         users.append(sweep)
         return found
-
-
-def _marker() -> bytes:
-    return json.dumps({"raysweep": "stage store", "format": FORMAT}).encode() + b"\n"
 
 
 def _record(stage: str) -> str:

@@ -3,7 +3,7 @@
 They are written piece by piece from where they lie in memory and read into the memory where they stay, each piece
 summed while it is in the processor's cache: a checkpoint needs no second copy of itself, and a fast disk hardly waits.
 (The library of the format writes a file or a copy in memory, without a digest of what it wrote: to sum that afterwards,
-or to write from its copy, takes another pass over memory or twice the memory.) Any safetensors library reads these
+or to write from its copy, takes another pass over memory or twice the memory: a third to two thirds slower.) Any safetensors library reads these
 files. Nothing is ever unpickled.
 """
 

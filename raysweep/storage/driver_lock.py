@@ -39,8 +39,8 @@ def held(
 
 
 def is_held(folder: AnyPath) -> bool:
-    """Whether a driver holds the sweep now. In a bucket: whether one said so within LEASE_SECONDS, as far as the clocks
-    here, there and of the bucket agree."""
+    """Whether a driver holds the sweep now. In a bucket: whether its lease was renewed within LEASE_SECONDS, as far as
+    the clocks of this machine, of the driver's and of the bucket agree."""
     if not isinstance(folder, Path):
         lease = _lease(folder)
         return lease is not None and lease[1] <= LEASE_SECONDS
@@ -72,8 +72,8 @@ def held_since(folder: AnyPath) -> float:
 
 
 def _lease(folder: AnyPath) -> tuple[leases.Statement, float] | None:
-    """The lease of a driver in a bucket, and the seconds since it was renewed, by the kinder of its holder's clock and
-    that of the bucket; None if nobody holds it."""
+    """The lease of a driver in a bucket, and the seconds since it was renewed, by its holder's clock or by that of the
+    bucket, whichever says less; None if nobody holds it."""
     bucket = Folder(folder)
     with contextlib.suppress(FileNotFoundError):  # given back this moment
         if (found := leases.latest(bucket, STAGE)) is not None:

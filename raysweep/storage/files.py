@@ -222,16 +222,12 @@ def move(path: AnyPath, target: AnyPath) -> bool:
 @_system_errors()
 def remove(paths: Sequence[AnyPath]) -> None:
     """Delete files of one folder, those that are there."""
-    objects = []
+    objects = [path for path in paths if not isinstance(path, Path)]
     for path in paths:
         if isinstance(path, Path):
             path.unlink(missing_ok=True)
-        else:
-            objects.append(path)
-    with contextlib.suppress(FileNotFoundError):
-        if len(objects) == 1:
-            objects[0].fs.rm_file(objects[0].path)
-        elif objects:
+    if objects:
+        with contextlib.suppress(FileNotFoundError):
             objects[0].fs.rm([path.path for path in objects])  # a thousand in one request
 
 
@@ -240,23 +236,16 @@ def why_not_writable(folder: AnyPath) -> str | None:
 
     It tries, in the nearest folder that exists: permission bits say little for root, or of a read-only mount.
     """
-    if not isinstance(folder, Path):
-        probe = folder / f".probe-{uuid.uuid4().hex}"
-        try:
-            create(probe, b"")
-            remove([probe])
-        except OSError as error:
-            return error.strerror or first_line(error)
-        return None
+    place, said = folder, ""
     try:
-        nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-    except OSError as error:  # a name that is too long, say
-        return str(error.strerror)
-    if not nearest.is_dir():
-        return f"{nearest} is not a folder"
-    try:
-        room = tempfile.mkdtemp(prefix=".raysweep-", dir=nearest)
-    except OSError as error:
-        return f"{nearest}: {error.strerror}"
-    os.rmdir(room)
+        if isinstance(folder, Path):
+            place = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+            if not place.is_dir():
+                return f"{place} is not a folder"
+            said = f"{place}: "
+        probe = place / f".raysweep-{uuid.uuid4().hex}"
+        create(probe, b"")
+        remove([probe])
+    except OSError as error:  # before the attempt: a name that is too long, say
+        return said + (error.strerror or first_line(error))
     return None

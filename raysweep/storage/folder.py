@@ -31,52 +31,52 @@ class Folder:
 
     def create(self, name: str, content: bytes) -> bool:
         """Put a file there, whole or not at all; False, and nothing changed, if there is one of other content."""
-        with self._writing():
+        with self._one_line("written"):
             return files.create(self._to_write(name), content)
 
     def replace(self, name: str, content: bytes) -> None:
         """Put a file there in one step, whatever was there."""
-        with self._writing():
+        with self._one_line("written"):
             files.replace(self._to_write(name), content)
 
     def write(self, name: str, pieces: Iterable[memoryview]) -> None:
         """Stream a large file to a name that nobody else uses; durable on return, half-written after a crash."""
-        with self._writing():
+        with self._one_line("written"):
             files.write(self._to_write(name), pieces)
 
     def read(self, name: str) -> bytes:
         """A whole file."""
-        with self._reading():
+        with self._one_line("read"):
             return files.read(self._path / name)
 
     def open(self, name: str) -> io.FileIO | io.BytesIO:
         """A file to be read from its beginning, unbuffered."""
-        with self._reading():
+        with self._one_line("read"):
             return files.open_to_read(self._path / name)
 
     def names(self, folder: str) -> list[str]:
         """Names in a folder, sorted; none if there is no such folder."""
-        with self._reading():
+        with self._one_line("read"):
             return files.names(self._path / folder)
 
     def size(self, name: str) -> int:
         """Bytes of a file."""
-        with self._reading():
+        with self._one_line("read"):
             return files.size(self._path / name)
 
     def age(self, name: str) -> float:
         """Seconds since it was last written, 0 where the file system cannot tell."""
-        with self._reading():
+        with self._one_line("read"):
             return files.age(self._path / name)
 
     def move(self, name: str, target: str) -> bool:
         """Rename a file; False if it is not there."""
-        with self._writing():
+        with self._one_line("written"):
             return files.move(self._path / name, self._to_write(target))
 
     def remove(self, name: str) -> None:
         """Delete a file if it is there."""
-        with self._writing():
+        with self._one_line("written"):
             files.remove([self._path / name])
 
     def take_back(self, name: str, root_too: bool) -> None:
@@ -97,25 +97,19 @@ class Folder:
         return path
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _one_line(self, done: str) -> Iterator[None]:
+        """done: what is to be done, "read" or "written"."""
         try:
             yield
         except OSError as error:
-            said = f"cannot be written: {error.strerror or error}"
-            if error.errno in _READ_ONLY or isinstance(error, PermissionError):
+            if done == "read" and isinstance(error, FileNotFoundError):
+                raise
+            said = f"cannot be {done}: {error.strerror or error}"
+            if done == "written" and (error.errno in _READ_ONLY or isinstance(error, PermissionError)):
                 said = "is read-only here; expected one that can be written"
-            elif error.errno in files.FULL:
+            elif done == "written" and error.errno in files.FULL:
                 said = (
                     f"is full ({os.strerror(error.errno)}); make room (raysweep store prune) and run again: "
                     "what was published is kept"
                 )
             raise Halted(self.root, f"the store {said}") from error
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
-        try:
-            yield
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            raise Halted(self.root, f"the store cannot be read: {error.strerror or error}") from error

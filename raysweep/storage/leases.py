@@ -2,10 +2,11 @@
 
 A lease is a small file `leases/STAGE.GENERATION.json` that its holder rewrites every third of its duration. Whoever
 waits takes it for expired once its bytes have not changed for that duration on the *waiter's own* clock, so hosts need
-not agree on the time; only a lease whose stated time is older than its duration by SKEW as well is expired at first
-sight, and one whose holder was a process of this very machine and is no more. (Nor is the first, where that process
-lives: the machine slept, or its clock was set.) Taking over is the conditional creation of the next generation, so one
-waiter wins; the holder of an older generation finds out when it renews. The highest generation is the one that counts.
+not agree on the time. Two kinds of leases count as expired without waiting: one whose holder was a process of this
+machine that is dead, and one whose stated time is older than its duration and SKEW together, unless its holder is a
+process of this machine that lives (the machine slept, or its clock was set). Taking over is the conditional creation of
+the next generation, so one waiter wins; the holder of an older generation finds out when it renews. The highest
+generation is the one that counts.
 
 A holder that was only held up (a suspended machine, a store out of reach) may thus compute beside its successor until
 it renews. What is published first is what both then read.
@@ -207,6 +208,14 @@ def kept(lease: Lease) -> Iterator[Lease]:
         done.set()
         thread.join()
         lease.release()
+
+
+@contextlib.contextmanager
+def at_once(folder: Folder, stage: str, seconds: float) -> Iterator[Lease | None]:
+    """Hold the lease of a stage for as long as the block runs; None, without waiting, if somebody else holds it."""
+    lease = Claim(folder, stage, seconds).take()
+    with kept(lease) if lease else contextlib.nullcontext():
+        yield lease
 
 
 def live(folder: Folder) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Whether a process that once said who it is has died: to be told only of processes of this machine."""
+"""Whether a process that once recorded who it is still lives; can be told only of processes of this machine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a driver leaves in a sweep's folder for whoever looks at it from elsewhere: its phase, and what MLflow has.
+"""Signs: what a driver writes into a sweep's folder for other processes to show: its phase, and what MLflow has.
 
-Both are small files, replaced in one step. The ledger stays the truth about rows, MLflow about runs: a sign that cannot
-be read, is old, or belongs to another sweep or address counts as none.
+Both are small files, replaced in one step. The ledger remains the truth about rows, and MLflow about its runs: a sign
+that cannot be read, is old, or belongs to another sweep or address counts as none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FRESH = 60.0
 
 @dataclass(frozen=True)
 class Phase:
-    """What a driver does besides rows, how many of how many steps of it are done, and seconds left (None: unknown)."""
+    """What a driver does besides rows: how many of how many steps of it are done, and seconds left (None: unknown)."""
 
     name: str
     done: int
@@ -38,8 +38,12 @@ class Phase:
 
 @dataclass(frozen=True)
 class Mirrored:
-    """What MLflow is known to have of a sweep: runs by cell or pack, each with the mark of the rows it was written
-    from, the status with which the sweep's own run was ended there (None: not yet), and the experiment's number."""
+    """What MLflow is known to have of a sweep.
+
+    runs: by cell or pack, the mark of the rows that its run was written from
+    status: with which the sweep's own run was ended there (None: not yet)
+    experiment: the number of the experiment there
+    """
 
     sweep_id: str
     tracking_uri: str | None
