@@ -2,9 +2,9 @@
 
 They are written piece by piece from where they lie in memory and read into the memory where they stay, each piece
 summed while it is in the processor's cache: a checkpoint needs no second copy of itself, and a fast disk hardly waits.
-(The library of the format writes a file or a copy in memory, without a digest of what it wrote: to sum that afterwards,
-or to write from its copy, takes another pass over memory or twice the memory: a third to two thirds slower.) Any safetensors library reads these
-files. Nothing is ever unpickled.
+The library of the format gives no digest of what it writes and reads: to sum that apart takes another pass over it, or
+a copy in memory, and a third to two thirds more time. Any safetensors library reads these files. Nothing is ever
+unpickled.
 """
 
 from __future__ import annotations
