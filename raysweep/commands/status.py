@@ -13,7 +13,7 @@ import numpy as np
 from raysweep import terminal
 from raysweep.driver import shared_stages
 from raysweep.driver.progress import duration, phase_line
-from raysweep.driver.state import State
+from raysweep.driver.state import PendingRows, State
 from raysweep.driver.stored_sweep import Sweep, open_sweep
 from raysweep.ledger import segments, sweep_record
 from raysweep.phrases import command, counted
@@ -39,7 +39,8 @@ def phase(found: Sweep, left: int) -> str:
 def details(found: Sweep) -> list[str]:
     """Rows by status, the first failures with their reason, damaged segments, where the report is, what to do next."""
     state = found.state()
-    done, left = len(state.rows), state.missing().rows
+    pending = state.missing()
+    done, left = len(state.rows), pending.rows
     now = phase(found, left)
     running = now == "running"
     statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(state.statuses().items()))
@@ -48,7 +49,7 @@ def details(found: Sweep) -> list[str]:
         f"  space {found.space.name}, workload {found.space.workload}, started {found.record.created}",
         *(f"  {line}" for line in _mirrored(found, state, left, running)),
         *(f"  {sign}" for sign in [driver_lock.last_sign(found.folder)] if sign),
-        *_pace(found.folder, state, running),
+        *_pace(found.folder, state, pending, running),
     ]
     if found.workload.stored:
         if running:
@@ -108,10 +109,10 @@ def settle(found: Sweep, tracking_uri: str | None) -> None:
         terminal.say(f"--tracking-uri: {error}; the sweep's runs there stay as they are")
 
 
-def used_and_left(state: State) -> tuple[str, str | None]:
+def used_and_left(state: State, pending: PendingRows) -> tuple[str, str | None]:
     """GPU-hours so far and those that the missing rows should still take (core-hours where no trial has a GPU): their
     estimate, corrected by how the rows that are there compare with theirs (None before there is any)."""
-    cells, missing = state.cells, state.missing().indices
+    cells, missing = state.cells, pending.indices
     on_gpus = any(needs.gpus for needs in cells.needs)
     devices = np.asarray([needs.gpus if on_gpus else needs.cpus for needs in cells.needs])
     unit = "GPU-hours" if on_gpus else "core-hours"
@@ -147,12 +148,12 @@ def rows_per_second(state: State, since: float, now: float) -> float | None:
     return later / (now - first) if later and now > first else None
 
 
-def _pace(folder: AnyPath, state: State, running: bool) -> list[str]:
+def _pace(folder: AnyPath, state: State, pending: PendingRows, running: bool) -> list[str]:
     """What was used and is left; while it runs, rate and time left of the rows or else what the driver does besides,
     and what runs where."""
     now = time.time()
-    used, left = used_and_left(state)
-    missing = state.missing().rows
+    used, left = used_and_left(state, pending)
+    missing = pending.rows
     about = f", about {left} left" if left else ", what is left cannot be told yet"
     found = [f"  used {used}{about if missing else ''}"]
     if not running:

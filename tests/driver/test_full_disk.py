@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, assert_same_rows, files_of, process
+from conftest import QUIET, Outcome, assert_same_rows, files_of, process, refused
 from disks import NO_BYTECODE, disk, no_file_beyond
 from spaces import small_space, written
 
 import raysweep
 from raysweep.driver import placement
+from raysweep.driver.state import State
+from raysweep.ledger import sweep_record
 from raysweep.sweep import open_sweep
 
 Call = Callable[..., Outcome]
@@ -84,6 +89,25 @@ def test_a_quota_ends_a_sweep_in_one_line_and_without_it_it_goes_on(call: Call, 
         open_sweep("small", storage).results().to_dict("records"),
         open_sweep("small", storage / "roomy").results().to_dict("records"),
     )
+
+
+def test_a_disk_that_is_full_before_any_work_leaves_a_sweep_as_it_was_or_none(
+    call: Call, space: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    arguments = ["run", space, "--storage", storage, *QUIET, "--executor", "inline"]
+    no_room = f"{storage / 'small'}: there is no room left (No space left on device)\n"
+    with monkeypatch.context() as once:
+        once.setattr(State, "missing", full)
+        refused(call(*arguments), no_room)
+    assert not storage.exists()
+    assert call(*arguments).code == 0
+    before = files_of(storage)
+    monkeypatch.setattr(sweep_record, "update", full)
+    refused(call(*arguments, "--set", "seeds=5"), no_room)
+    assert files_of(storage) == before
 
 
 @pytest.mark.slow
