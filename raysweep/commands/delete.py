@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raysweep import terminal
 from raysweep.driver import shared_stages
-from raysweep.driver.driver import only_driver
+from raysweep.driver.hold import only_driver
 from raysweep.driver.stored_sweep import Sweep
 from raysweep.errors import InputError
 from raysweep.ledger import sweep_record

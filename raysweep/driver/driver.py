@@ -7,13 +7,13 @@ are, and the difference is cut into packs.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from raysweep.driver import shared_stages, signals
+from raysweep.driver.hold import only_driver
 from raysweep.driver.limits import TimeIsUp, TimeLimit
 from raysweep.driver.options import Options
 from raysweep.driver.placement import Placement, place, total_seconds
@@ -24,13 +24,13 @@ from raysweep.driver.stored_sweep import Sweep
 from raysweep.errors import Halted, InputError, RaysweepError
 from raysweep.ledger import compaction, segments, sweep_record
 from raysweep.ledger.sweep_record import Record
-from raysweep.phrases import command, counted
+from raysweep.phrases import command, rows_are
 from raysweep.plan.cells import Cells
 from raysweep.plan.identity import code_version
 from raysweep.plan.packs import Pack, make_packs
 from raysweep.plan.queue import PackQueue
 from raysweep.space.schema import Space
-from raysweep.storage import driver_lock, files, paths, signs
+from raysweep.storage import files, paths
 from raysweep.storage.paths import AnyPath
 from raysweep.storage.sealed import Damaged
 from raysweep.tracking import address, grouping, server
@@ -68,7 +68,8 @@ class Driver:
         self._say, self._limit = self.options.say, TimeLimit(self.options.max_hours)
         self._uri = None if self.part else address.chosen(self.options.tracking_uri, self.record, self.folder.parent)
         self._stop = signals.once(self._stop_once)  # the thread that hears signals may call it too
-        self._begun, self._go_on, self._all = False, "resume", ""
+        self._begun = False
+        self._go_on, self._every = "resume", ""  # what is said of the rows that are kept
         self._session: Session | None = None
         self._written: Report | None = None
         # there once the stage that makes them is reached
@@ -228,7 +229,7 @@ class Driver:
     def report(self) -> None:
         """Write the report, unless nobody wants one. Where that fails the rows are there all the same: they are logged
         to MLflow, and only the report is left to be made."""
-        self._all = "all "
+        self._every = "all "
         if not self.options.report:
             return
         steps = [(0, 0)]  # how many there are is known once the rows are read
@@ -259,7 +260,7 @@ class Driver:
         known = len(self._state.rows) if self._begun else 0
         rows = known if known > COUNT_AGAIN_UP_TO else len(self._sweep.rows())
         again = command(self._go_on, self._sweep.name, self.folder.parent)
-        return f"{rows_are(rows, self._all)} kept; go on with: {'the same command' if self.part else again}"
+        return f"{rows_are(rows, self._every)} kept; go on with: {'the same command' if self.part else again}"
 
     def _tidy(self) -> None:
         """Merge the ledger's segments where they are many; a ledger that cannot be tidied is as good as before."""
@@ -267,11 +268,6 @@ class Driver:
             compaction.compact(self.folder / sweep_record.LEDGER, self._still_ours)
         except (OSError, Damaged) as error:
             self._say(f"the segments of the ledger are left as they are: {error}")
-
-
-def rows_are(rows: int, every: str = "", of: str = "") -> str:
-    """1 row is, 12 rows are, all 12 rows are, 12 rows of this part are."""
-    return f"1 row{of} is" if rows == 1 else f"{every}{counted(rows, 'row')}{of} are"
 
 
 def show(written: Report, say: Callable[[str], None]) -> None:
@@ -314,38 +310,3 @@ def _halt(problem: Exception, folder: AnyPath) -> RaysweepError | None:
     if isinstance(problem, OSError) and problem.errno in files.FULL:
         return Halted(str(folder), f"there is no room left ({problem.strerror})")
     return problem if isinstance(problem, RaysweepError) else None
-
-
-class Taken(Halted):
-    """Somebody else drives the sweep."""
-
-
-@contextmanager
-def only_driver(
-    folder: AnyPath, record: Record, say: Callable[[str], None], to_delete: bool = False
-) -> Iterator[Callable[[], None]]:
-    """Hold a sweep while it is worked on; Taken says who else does, or that its record is no longer this one. Gives a
-    check that raises it once it was taken."""
-    sweep = record.sweep
-
-    @contextmanager
-    def busy_is_taken() -> Iterator[None]:
-        try:
-            yield
-        except driver_lock.Busy as error:
-            raise Taken(sweep, f"is being driven by {error}; one driver at a time") from None
-
-    def check() -> None:
-        with busy_is_taken():
-            still_held()
-
-    with ExitStack() as stack:
-        try:
-            with busy_is_taken():
-                still_held = stack.enter_context(driver_lock.held(folder, lambda line: say(f"{sweep}: {line}")))
-        except FileNotFoundError:
-            raise Taken(sweep, "was deleted meanwhile") from None
-        if (now := sweep_record.load(folder, to_delete)) != record:
-            raise Taken(sweep, f"was {'changed' if now else 'deleted'} meanwhile; try again")
-        signs.clear_phase(folder)  # of a driver that was killed
-        yield check

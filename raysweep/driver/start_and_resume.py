@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from raysweep import workloads
 from raysweep.driver import compatibility, shared_stages, signals
-from raysweep.driver.driver import Driver, log_the_rest, only_driver, remember, rows_are, show
+from raysweep.driver.driver import Driver, log_the_rest, remember, show
+from raysweep.driver.hold import only_driver
 from raysweep.driver.options import Options
 from raysweep.driver.state import State
 from raysweep.driver.stored_sweep import Sweep, open_sweep
 from raysweep.errors import Halted, InputError
 from raysweep.ledger import sweep_record
-from raysweep.phrases import command
+from raysweep.phrases import command, rows_are
 from raysweep.plan.cells import Cells, enumerate_cells
 from raysweep.space.schema import Space, plain_name
 from raysweep.storage import paths

@@ -1,0 +1,43 @@
+"""One driver at a time: a sweep is held while it is worked on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from raysweep.errors import Halted
+from raysweep.ledger import sweep_record
+from raysweep.ledger.sweep_record import Record
+from raysweep.storage import driver_lock, signs
+from raysweep.storage.paths import AnyPath
+
+
+@contextmanager
+def only_driver(
+    folder: AnyPath, record: Record, say: Callable[[str], None], to_delete: bool = False
+) -> Iterator[Callable[[], None]]:
+    """Hold a sweep while it is worked on; Halted says who else does, or that its record is no longer this one. Gives a
+    check that raises it once it was taken."""
+    sweep = record.sweep
+
+    @contextmanager
+    def busy_is_halted() -> Iterator[None]:
+        try:
+            yield
+        except driver_lock.Busy as error:
+            raise Halted(sweep, f"is being driven by {error}; one driver at a time") from None
+
+    def check() -> None:
+        with busy_is_halted():
+            still_held()
+
+    with ExitStack() as stack:
+        try:
+            with busy_is_halted():
+                still_held = stack.enter_context(driver_lock.held(folder, lambda line: say(f"{sweep}: {line}")))
+        except FileNotFoundError:
+            raise Halted(sweep, "was deleted meanwhile") from None
+        if (now := sweep_record.load(folder, to_delete)) != record:
+            raise Halted(sweep, f"was {'changed' if now else 'deleted'} meanwhile; try again")
+        signs.clear_phase(folder)  # of a driver that was killed
+        yield check
