@@ -11,7 +11,7 @@ import logging
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -138,14 +138,10 @@ class RetryPolicy:
         parts = halves(pack, cell_ids) if by_rows > 1 else [pack]
         if by_machines > NODE_RETRIES or (by_rows > WORKER_RETRIES and len(parts) == 1):
             return []
-        self.halve(pack.id, [part.id for part in parts])
-        return parts
-
-    def halve(self, pack: str, parts: Iterable[str]) -> None:
-        """The parts of a pack are tried on their own: its last loss is theirs."""
         for part in parts:
-            if part != pack:
-                self._starts[part] = self._starts[pack][-1:]
+            if part is not pack:  # its last loss is that of its halves too
+                self._starts[part.id] = self._starts[pack.id][-1:]
+        return parts
 
     def losses(self, pack: str) -> int:
         """How often a pack was lost, after its last start."""

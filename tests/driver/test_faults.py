@@ -21,11 +21,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import QUIET, Outcome, command, files_of, hear, process, until
 from spaces import sandbox_space, small_space, written
 
 from raysweep.executors import ray_tune
+from raysweep.plan.packs import Pack
+from raysweep.plan.resources import Resources
 from raysweep.sweep import open_sweep
 from raysweep.tracking import mirror
 from tests.chaos.tracking_server import Server
@@ -357,19 +360,25 @@ def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(
 
 def test_a_machine_that_goes_has_a_budget_of_its_own() -> None:
     """Also where its worker is missed before the machine is: the death is then known at the pack's next start."""
-    pack, halves = "pack", ["left", "right"]
-    losses = ray_tune.RetryPolicy()
-    losses.begin(pack, set())
-    assert losses.count(pack, {"m1"}) == (0, 1)  # known at once
-    losses.begin(pack, {"m1"})
-    assert losses.count(pack, {"m1"}) == (1, 1)  # perhaps the pack's own doing
-    losses.begin(pack, {"m1", "m2"})
-    assert losses.count(pack, {"m1", "m2"}) == (1, 2)  # no: m2 was found dead; but now, perhaps
-    losses.halve(pack, halves)
-    losses.begin(halves[0], {"m1", "m2"})
-    assert losses.count(halves[0], {"m1", "m2"}) == (2, 0)
-    losses.begin(halves[1], {"m2", "m3"})  # a cluster forgets machines that died long ago
-    assert losses.count(halves[1], {"m3"}) == (1, 1)
+    pack, cells = Pack("pack", np.arange(2), np.zeros(2, int), 1.0, 0.0, Resources()), ["a", "b"]
+    policy = ray_tune.RetryPolicy()
+    policy.begin("pack", set())
+    assert policy.count("pack", {"m1"}) == (0, 1)  # known at once
+    policy.begin("pack", {"m1"})
+    assert policy.count("pack", {"m1"}) == (1, 1)  # perhaps the pack's own doing
+    policy.begin("pack", {"m1", "m2"})
+    assert policy.count("pack", {"m1", "m2"}) == (1, 2)  # no: m2 was found dead; but now, perhaps
+    assert policy.again(pack, cells, {"m1", "m2"}) == [pack]
+    policy.begin("pack", {"m1", "m2"})
+    left, right = policy.again(pack, cells, {"m1", "m2"})  # one of its rows may be the cause
+    assert [list(half.cells) for half in (left, right)] == [[0], [1]]
+    policy.begin(left.id, {"m1", "m2"})
+    assert policy.count(left.id, {"m1", "m2"}) == (2, 0)
+    policy.begin(right.id, {"m2", "m3"})  # a cluster forgets machines that died long ago
+    assert policy.count(right.id, {"m3"}) == (1, 1)
+    for _ in range(ray_tune.WORKER_RETRIES):
+        policy.begin(left.id, {"m1", "m2"})
+    assert policy.again(left, cells, {"m1", "m2"}) == []  # a single row is given up
 
 
 @pytest.mark.slow
