@@ -1,18 +1,21 @@
-"""Where a noisy surface changes sign: the zero line of value(x, y), one root in x per slice of y."""
+"""Where a noisy surface changes sign: the zero line of value(x, y), one root in x per slice of y.
+
+`find_zero` says which sign changes a slice has; the root of each and its interval come from `crossing`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.crossing import METHODS, PROLONGED, Crossing, Part, Sampled, between, exponentiated, joined, sample
-from raysweep.fits.draws import draw_curves, log_axis, repeated, usable
+from raysweep.fits.crossing import METHODS, PROLONGED, Crossing, between, interpolated, joined
+from raysweep.fits.draws import Axis, check_options, draw_curves, log_axis, repeated, usable
 from raysweep.fits.result import Fit, Status, overall
-from raysweep.fits.statistics import ROUNDING, independent_points, sign_test_limit, standard_error, t_quantile
+from raysweep.fits.statistics import ROUNDING, half_width, independent_points, sign_test_limit, standard_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +25,7 @@ SCALES = ("linear", "asinh", "sign")
 OUTLYING = 10.0  # robust deviations; the farthest of 8 normal draws lies beyond in 0.5 % of cells, of 20 in none
 KINKED = 2.0  # a curve that bends this many times more within a cell than beside it may have a kink there
 SIGN_DRAWS = 6  # fewer draws can never reject at 95 % in a two-sided sign test
+OF_A_CROSSING = ("estimate", "low", "high", "method_spread", "rising")  # columns of `Fit.crossings`
 
 
 def fit_boundary(
@@ -36,15 +40,19 @@ def fit_boundary(
     exact: bool = False,
     logarithmic: bool | None = None,
 ) -> Fit:
-    """The zero line of `value` over `x`, one root per value of `y` (y None: one slice).
+    """The zero line of `value` over `x`, one root per value of `y`.
 
     frame: one row per (x, y, draw), other columns are ignored; with a `status` column only rows that are ok enter.
+    x, value: its columns.
+    y: the column of the slices; None for one slice.
     seed: the column that names the draw. Draws may share their randomness over x and y, or not; a draw may be missing
-    at some points. level: of each slice's interval (pointwise; the table also has Bonferroni bands for all slices).
-    scale: linear; asinh (interpolates a surface that diverges on a bent axis, same zero); sign (zero line of the
-    median by a sign test, for draws without a variance, from 6 draws on); None chooses per slice from the data; a
-    mapping chooses per y. exact: the values carry no noise; one draw is then enough and the interval is the spread of
-    the interpolations. logarithmic: whether x is read in log; None guesses from its values.
+        at some points.
+    level: of each slice's interval (pointwise; the table also has Bonferroni bands for all slices).
+    scale: linear; asinh (interpolates a surface that diverges on an asinh axis, same zero); sign (zero line of the
+        median by a sign test, for draws without a variance, from 6 draws on); None chooses per slice from the data; a
+        mapping chooses per y.
+    exact: the values carry no noise; one draw is then enough and the interval is the spread of the interpolations.
+    logarithmic: whether x is read in log; None guesses from its values.
 
     A slice is located if the sign is beyond doubt on both sides (points weighed by how far they are independent);
     censored_low / censored_high if the whole slice has one sign and comes clearly nearer to zero at that edge of x;
@@ -56,20 +64,17 @@ def fit_boundary(
     """
     import pandas as pd
 
-    if not 0 < level < 1:
-        raise ValueError(f"level: expected a number between 0 and 1, got {level!r}")
+    check_options(level)
     for word in [scale] if isinstance(scale, str) else (scale or {}).values():
         if word not in SCALES:
             raise ValueError(f"scale: expected one of {', '.join(SCALES)}, got {word!r}")
-    rows, dropped = usable(frame, value, [x, seed] + ([y] if y else []))
+    keys = [y] if y else []
+    rows, dropped = usable(frame, value, [x, seed, *keys])
     at_infinity = np.isinf(rows[x].to_numpy(dtype=np.float64))
     if at_infinity.any():
         dropped["infinite x"] = int(at_infinity.sum())
         rows = rows[~at_infinity]
-    notes = []
-    twice = repeated(rows, [x, seed] + ([y] if y else []))
-    if twice:
-        notes.append(f"{twice} rows repeat a draw at the same point; each such draw enters with its mean")
+    notes = repeated(rows, [x, seed, *keys])
     size = float(rows[value].abs().max()) if len(rows) else 0.0
     rows = rows.assign(**{value: rows[value].where(rows[value].abs() > ROUNDING * size, 0.0).astype(np.float64)})
 
@@ -77,29 +82,18 @@ def fit_boundary(
     strict = 1 - (1 - level) / max(len(every), 1)
     lines, crossings = [], []
     for label in every:
-        part = rows[rows[y] == label] if y else rows
-        curves = draw_curves(part, x, value, seed)
+        curves = draw_curves(rows[rows[y] == label] if y else rows, x, value, seed)
         wanted = scale if isinstance(scale, str) else (scale or {}).get(label)
         zero = find_zero(curves.x, curves.values, level, strict, wanted, exact, logarithmic)
         key = {y: label} if y else {}
         lines.append({**key, **line(zero)})
-        for crossing in zero.crossings:
-            crossings.append(
-                {
-                    **key,
-                    "estimate": crossing.estimate,
-                    "low": crossing.low,
-                    "high": crossing.high,
-                    "method_spread": crossing.method_spread,
-                    "rising": crossing.rising,
-                }
-            )
+        crossings += [{**key, **asdict(crossing)} for crossing in zero.crossings]
     nothing = find_zero(np.empty(0), np.empty((0, 0)), level)
-    table = pd.DataFrame(lines, columns=[*([y] if y else []), *line(nothing)])  # also where there is no slice
-    names = ([y] if y else []) + ["estimate", "low", "high", "method_spread", "rising"]
+    table = pd.DataFrame(lines, columns=[*keys, *line(nothing)])  # also where there is no slice
     several = int((table["crossings"] > 1).sum())
     if several:
         notes.append(f"{several} slices change sign more than once: the table has the clearest, .crossings all")
+    scales = table["scale"].unique()
     return Fit(
         kind="boundary",
         level=level,
@@ -107,11 +101,11 @@ def fit_boundary(
         draws=int(rows[seed].nunique()),
         rows=len(rows),
         dropped=dropped,
-        scale=one_word(table["scale"]),
+        scale=str(scales[0]) if len(scales) == 1 else "mixed",
         method="t-test inverted on the mean curve, the draw as unit; cubic interpolation, widened to hold for "
         "linear and one-sided parabolic interpolation too, and for a kink where the curve shows one",
         table=table,
-        crossings=pd.DataFrame(crossings, columns=names),
+        crossings=pd.DataFrame(crossings, columns=[*keys, *OF_A_CROSSING]),
         notes=tuple(notes),
         **overall(table),
     )
@@ -119,15 +113,16 @@ def fit_boundary(
 
 def line(zero: Zero) -> dict[str, Any]:
     """One slice as a row of the table."""
-    best = zero.crossings[0] if zero.crossings else None
+    unknown = Crossing(np.nan, zero.low, zero.high, zero.low, zero.high, np.nan, False)
+    best = zero.crossings[0] if zero.crossings else unknown
     return {
-        "estimate": best.estimate if best else np.nan,
-        "low": zero.low,
-        "high": zero.high,
+        "estimate": best.estimate,
+        "low": best.low,
+        "high": best.high,
         "status": zero.status,
-        "low_simultaneous": best.low_simultaneous if best else zero.low,
-        "high_simultaneous": best.high_simultaneous if best else zero.high,
-        "method_spread": best.method_spread if best else np.nan,
+        "low_simultaneous": best.low_simultaneous,
+        "high_simultaneous": best.high_simultaneous,
+        "method_spread": best.method_spread,
         "crossings": len(zero.crossings),
         "points": zero.points,
         "draws": zero.draws,
@@ -136,17 +131,17 @@ def line(zero: Zero) -> dict[str, Any]:
     }
 
 
-def one_word(words: pd.Series) -> str:
-    """The word all slices share, or mixed."""
-    kinds = words.unique()
-    return str(kinds[0]) if len(kinds) == 1 else "mixed"
-
-
 @dataclass(frozen=True)
 class Zero:
-    """The answer for one curve; every crossing of it, the clearest first."""
+    """The answer for one curve.
 
-    status: str
+    crossings: every sign change, the clearest first.
+    low, high: the interval of the clearest; the known bound where the zero is censored.
+    scale: linear, asinh or sign.
+    points, draws: how many entered.
+    """
+
+    status: Status
     crossings: tuple[Crossing, ...]
     low: float
     high: float
@@ -165,11 +160,14 @@ def find_zero(
     exact: bool = False,
     logarithmic: bool | None = None,
 ) -> Zero:
-    """The zero of the mean of values[draw, point] over x (of the median on the sign scale).
+    """The zero of the mean over draws of one curve (of the median on the sign scale).
 
-    strict_level: level of the simultaneous interval (that of the slice if None). scale: linear, asinh or sign; chosen
-    from the data if None. exact: the values carry no noise, so that one draw is enough. logarithmic: whether to read x
-    in log; guessed if None.
+    x: (points,), sorted.
+    values: (draws, points), NaN where a draw lacks a value.
+    level, strict_level: of the interval and of the simultaneous one (that of the slice if None).
+    scale: linear, asinh or sign; chosen from the data if None.
+    exact: the values carry no noise, so that one draw is enough.
+    logarithmic: whether x is read in log; guessed if None.
     """
     draws = int(np.isfinite(values).any(axis=1).sum())
     scale = scale or choose_scale(values)
@@ -178,35 +176,43 @@ def find_zero(
     if len(x) < 2 or draws < needed:
         few = "points" if len(x) < 2 else "draws"
         return replace(answer, note=f"too few {few}: {len(x)} points, {draws} draws" if draws else "no usable rows")
-    if exact:
-        scale = answer.scale if answer.scale != "sign" else "linear"
-    in_log = log_axis(x, logarithmic)
-    u = np.log(x) if in_log else x
+    if exact and scale == "sign":
+        scale = "linear"
+    axis = Axis(log_axis(x, logarithmic))
+    u = axis.coordinate(x)
     labels = clear_signs(values, level, scale, exact)
-    transformed = rescaled(values, scale)
     clear = np.flatnonzero(labels)
     brackets = [(int(j), int(k)) for j, k in pairwise(clear) if labels[j] * labels[k] < 0]
     if not brackets:
         return no_crossing(answer, x, values, labels, level, exact)
-    sampled = {method: sample(u, transformed, method) for method in METHODS}
+    transformed = rescaled(values, scale)
+    mean, levels = standard_error(values)[0], (level, strict_level or level)
+    curves = [interpolated(u, transformed, method, levels, scale, exact) for method in METHODS]
     crossings = []
     for j, k in brackets:
-
-        def parts_of(curves: Iterable[Sampled], j: int = j, k: int = k) -> list[Part]:
-            each = (between(curve, j, k, level, strict_level or level, scale, exact) for curve in curves)
-            return [part for part in each if part]
-
-        parts = parts_of(sampled.values())
-        if kinked(u, transformed, int(np.clip(np.searchsorted(u, parts[0].estimate) - 1, j, k - 1))):
-            parts += parts_of(sample(u, transformed, method) for method in PROLONGED)
-        crossing = joined(parts, u, values, j, k, bool(labels[k] > 0))
-        if in_log:
-            crossing = exponentiated(crossing)
-        strength = min(strengths(values, labels, j), strengths(values, labels, k))
-        crossings.append((strength, crossing))
+        rising = bool(labels[k] > 0)
+        parts = [between(curve, j, k, rising) for curve in curves]
+        found = [part for part in parts if part]
+        if kinked(u, transformed, int(np.clip(np.searchsorted(u, found[0].estimate) - 1, j, k - 1))):
+            prolonged = (interpolated(u, transformed, method, levels, scale, exact) for method in PROLONGED)
+            found += [part for curve in prolonged if (part := between(curve, j, k, rising))]
+        strength = min(clearness(mean, labels, j), clearness(mean, labels, k))
+        crossings.append((strength, in_units_of_x(joined(found, u, mean, j, k), axis)))
     ordered = tuple(crossing for _, crossing in sorted(crossings, key=lambda pair: -pair[0]))
+    best = ordered[0]
+    return replace(answer, status=Status.LOCATED, crossings=ordered, low=best.low, high=best.high, note=best.note)
+
+
+def in_units_of_x(crossing: Crossing, axis: Axis) -> Crossing:
+    """A crossing found along the coordinate of an axis, in the units of x."""
     return replace(
-        answer, status=Status.LOCATED, crossings=ordered, low=ordered[0].low, high=ordered[0].high, note=ordered[0].note
+        crossing,
+        estimate=axis.place(crossing.estimate),
+        low=axis.place(crossing.low),
+        high=axis.place(crossing.high),
+        low_simultaneous=axis.place(crossing.low_simultaneous),
+        high_simultaneous=axis.place(crossing.high_simultaneous),
+        method_spread=axis.spread(crossing.estimate, crossing.method_spread),
     )
 
 
@@ -228,8 +234,8 @@ def choose_scale(values: np.ndarray) -> str:
 
 
 def rescaled(values: np.ndarray, scale: str) -> np.ndarray:
-    """The values to interpolate. On the asinh scale the mean is bent, and each draw follows it to first order: the zero
-    stays that of the mean, which the mean of asinh(value) would move."""
+    """The values to interpolate. On the asinh scale the mean is transformed, and each draw follows it to first order:
+    the zero stays that of the mean, which the mean of asinh(value) would move."""
     if scale == "linear":
         return values
     size = np.nanmedian(np.abs(values)) or np.nanmax(np.abs(values)) or 1.0
@@ -253,9 +259,8 @@ def clear_signs(values: np.ndarray, level: float, scale: str, exact: bool) -> np
         positive, negative = (values > 0).sum(axis=0), (values < 0).sum(axis=0)
         limits = np.array([sign_test_limit(point_level, int(n)) for n in positive + negative])
         return np.where(np.minimum(positive, negative) <= limits, np.sign(positive - negative), 0).astype(int)
-    quantile = np.array([t_quantile(point_level, int(n) - 1) for n in count])
     with np.errstate(invalid="ignore"):
-        return np.where(np.abs(mean) > quantile * error, np.sign(mean), 0).astype(int)
+        return np.where(np.abs(mean) > half_width(point_level, error, count), np.sign(mean), 0).astype(int)
 
 
 def kinked(u: np.ndarray, values: np.ndarray, cell: int) -> bool:
@@ -266,60 +271,52 @@ def kinked(u: np.ndarray, values: np.ndarray, cell: int) -> bool:
     return bool(own.any() and around.any() and np.nanmax(bends[own]) > KINKED * np.nanmax(bends[around]))
 
 
-def strengths(values: np.ndarray, labels: np.ndarray, node: int) -> float:
+def clearness(mean: np.ndarray, labels: np.ndarray, node: int) -> float:
     """How clear the sign is on one side of a crossing: the largest |mean| among the points next to the node, itself
     included, whose sign is not clearly the other."""
-    size = np.abs(standard_error(values)[0])
-    run = [node]
-    for step in (-1, 1):
-        at = node + step
-        while 0 <= at < len(labels) and labels[at] in (0, labels[node]):
-            run.append(at)
-            at += step
-    return float(np.nanmax(size[run]))
+    other = np.flatnonzero(labels == -labels[node])
+    first = other[other < node].max(initial=-1) + 1
+    last = other[other > node].min(initial=len(labels))
+    return float(np.nanmax(np.abs(mean[first:last])))
 
 
 def no_crossing(answer: Zero, x: np.ndarray, values: np.ndarray, labels: np.ndarray, level: float, exact: bool) -> Zero:
     """Censored where the curve has one clear sign and comes down towards zero at one edge; else undetermined."""
-    mean, _, _ = standard_error(values)
     if not np.nanmax(np.abs(values)) > 0:
         return replace(answer, note="zero everywhere")
-    if not labels.any():
-        return replace(answer, note="no point has a clear sign")
     clear = np.flatnonzero(labels)
-    sign = int(labels[clear[0]])
-    for edge in (0, len(x) - 1):
-        inner = clear[0] if edge == 0 else clear[-1]
-        outside = np.arange(0, inner) if edge == 0 else np.arange(inner + 1, len(x))
-        if len(outside) and not np.nan_to_num(values[:, outside]).any():
-            return replace(
-                answer,
-                note=f"exactly zero {'up to' if edge == 0 else 'from'} "
-                f"{x[outside[-1] if edge == 0 else outside[0]]:.6g}: meets zero without crossing",
-            )
-    ends_clear = labels[0] != 0, labels[-1] != 0
-    edge = 0 if sign * mean[0] < sign * mean[-1] else len(x) - 1
-    if not any(ends_clear) or ends_clear == ((False, True) if edge else (True, False)):
+    if not len(clear):
+        return replace(answer, note="no point has a clear sign")
+    first, last, sign = clear[0], clear[-1], int(labels[clear[0]])
+    present = np.nan_to_num(values).any(axis=0)
+    if first > 0 and not present[:first].any():
+        return replace(answer, note=f"exactly zero up to {x[first - 1]:.6g}: meets zero without crossing")
+    if last < len(x) - 1 and not present[last + 1 :].any():
+        return replace(answer, note=f"exactly zero from {x[last + 1]:.6g}: meets zero without crossing")
+    mean = standard_error(values)[0]
+    lower = bool(sign * mean[0] < sign * mean[-1])  # the edge that is nearer to zero
+    nearer, farther = (labels[0], labels[-1]) if lower else (labels[-1], labels[0])
+    if farther == 0:
         return replace(answer, note="sign not clear at the edges")
-    gaps = np.diff(clear)
-    if (gaps > 1).any() and not ends_clear[0 if edge == 0 else 1]:
+    if nearer == 0 and (np.diff(clear) > 1).any():
         return replace(answer, note="sign not clear in several places")
-    if not falls_towards(edge, x, sign * values, level, exact):
-        return replace(answer, note=f"{'positive' if sign > 0 else 'negative'} everywhere, towards neither edge")
     word = "positive" if sign > 0 else "negative"
-    if edge == 0:
-        return replace(answer, status=Status.CENSORED_LOW, low=-np.inf, high=float(x[clear[0]]), note=f"{word} above")
-    return replace(answer, status=Status.CENSORED_HIGH, low=float(x[clear[-1]]), high=np.inf, note=f"{word} below")
+    if not falls_towards(lower, sign * values, level, exact):
+        return replace(answer, note=f"{word} everywhere, towards neither edge")
+    if lower:
+        return replace(answer, status=Status.CENSORED_LOW, low=-np.inf, high=float(x[first]), note=f"{word} above")
+    return replace(answer, status=Status.CENSORED_HIGH, low=float(x[last]), high=np.inf, note=f"{word} below")
 
 
-def falls_towards(edge: int, x: np.ndarray, values: np.ndarray, level: float, exact: bool) -> bool:
-    """Whether values are clearly lower in the third of the points nearest that edge than in the rest."""
-    third = max(1, len(x) // 3)
-    near = np.arange(third) if edge == 0 else np.arange(len(x) - third, len(x))
-    rest = np.setdiff1d(np.arange(len(x)), near)
+def falls_towards(lower: bool, values: np.ndarray, level: float, exact: bool) -> bool:
+    """Whether values[draw, point] are clearly lower in the third of the points nearest the lower (or upper) edge than
+    in the rest, by Student's t."""
+    third = max(1, values.shape[1] // 3)
+    near = np.arange(values.shape[1]) < third
+    near = near if lower else near[::-1]
     complete = np.isfinite(values).all(axis=1)
     rows = values[complete] if complete.sum() >= 2 or exact else values
-    difference = np.nanmean(rows[:, rest], axis=1) - np.nanmean(rows[:, near], axis=1)
+    difference = np.nanmean(rows[:, ~near], axis=1) - np.nanmean(rows[:, near], axis=1)
     mean, error, count = standard_error(difference[:, None])
-    doubt = 0.0 if exact else t_quantile(2 * level - 1, int(count[0]) - 1) * error[0]
+    doubt = 0.0 if exact else half_width(2 * level - 1, error, count)[0]
     return bool(mean[0] > doubt + ROUNDING * np.nanmax(np.abs(values)))

@@ -14,33 +14,67 @@ the straight line of the cell before or after: what a curve with a kink in the c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from raysweep.fits.statistics import sign_test_limit, standard_error, t_quantile
+from raysweep.fits.statistics import half_width, sign_test_limit, standard_error
 
+# beside the ends k and k+1 of a cell, the points that an interpolation uses; a prolonged one only those below
 NEIGHBOURS = {"cubic": (-1, 2), "linear": (), "left": (-1,), "right": (2,), "before": (-1,), "after": (2,)}
 PROLONGED = {"before": (-1, 0), "after": (1, 2)}
 # The first gives the estimate, the largest difference between them the method spread.
 METHODS = tuple(name for name in NEIGHBOURS if name not in PROLONGED)
-SUBSTEPS = 32
+SUBSTEPS = 32  # per cell; between two samples curve and error are taken as straight
+STEEP = 2.0  # a cell whose rise is this many times both neighbours' is not resolved by the grid
 
 
 @dataclass(frozen=True)
-class Sampled:
-    """Curves sampled finely: position (samples,), cell index (samples,), and each cell's draws."""
+class Crossing:
+    """One sign change of a curve, in the units of its x.
+
+    estimate: the root.
+    low, high: its interval.
+    low_simultaneous, high_simultaneous: its interval at the stricter level of all slices at once.
+    method_spread: the difference between the interpolations; the intervals are already widened by it.
+    rising: whether the curve is negative before it.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    low_simultaneous: float
+    high_simultaneous: float
+    method_spread: float
+    rising: bool
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Interpolated:
+    """A curve by one interpolation, at fine samples of u.
+
+    position, cell: (samples,), where each sample lies and in which cell of the grid.
+    middle: (samples,), the mean over draws, or their median on the sign scale.
+    margins: (levels, samples), the half width of the confidence interval of the middle less its distance from 0: at
+        least 0 where the curve may be zero.
+    height: (samples,), what the margins are less by; 0 on the sign scale, whose margins are counts.
+    """
 
     position: np.ndarray
     cell: np.ndarray
-    cells: list[np.ndarray]  # one array (draws, SUBSTEPS + 1) per cell
+    middle: np.ndarray
+    margins: np.ndarray
+    height: np.ndarray
 
 
-def sample(u: np.ndarray, values: np.ndarray, method: str) -> Sampled:
-    """values[draw, point] over u, sampled at SUBSTEPS + 1 places in every cell, both ends included."""
+def interpolated(
+    u: np.ndarray, values: np.ndarray, method: str, levels: tuple[float, ...], scale: str, exact: bool
+) -> Interpolated:
+    """values[draw, point] over u by one method, sampled at SUBSTEPS + 1 places in every cell, both ends included."""
     present = np.isfinite(values)
     fraction = np.linspace(0.0, 1.0, SUBSTEPS + 1)
-    position, cell, cells = [], [], []
+    position, middles, margins = [], [], []
     for k in range(len(u) - 1):
         taking_part = present[:, k] & present[:, k + 1]
         stencil = [k, k + 1]
@@ -49,12 +83,34 @@ def sample(u: np.ndarray, values: np.ndarray, method: str) -> Sampled:
                 stencil.append(neighbour)
         if method in PROLONGED and len(stencil) == 3:
             stencil = [k + offset for offset in PROLONGED[method]]
-        at = u[k] + fraction * (u[k + 1] - u[k])
-        weights = lagrange(u[stencil], at)
-        cells.append(values[np.ix_(taking_part, stencil)] @ weights.T)
-        position.append(at)
-        cell.append(np.full(len(at), k))
-    return Sampled(np.concatenate(position), np.concatenate(cell), cells)
+        position.append(u[k] + fraction * (u[k + 1] - u[k]))
+        draws = values[np.ix_(taking_part, stencil)] @ lagrange(u[stencil], position[-1]).T
+        middle, margin = middle_and_margins(draws, levels, scale, exact)
+        middles.append(middle)
+        margins.append(margin)
+    middle = np.concatenate(middles)
+    return Interpolated(
+        np.concatenate(position),
+        np.repeat(np.arange(len(u) - 1), SUBSTEPS + 1),
+        middle,
+        np.concatenate(margins, axis=1),
+        np.zeros(len(middle)) if scale == "sign" else np.abs(middle),
+    )
+
+
+def middle_and_margins(
+    draws: np.ndarray, levels: tuple[float, ...], scale: str, exact: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Middle and margins (see `Interpolated`) of draws[draw, sample]."""
+    if scale == "sign":
+        middle = np.median(draws, axis=0) if len(draws) else np.full(draws.shape[1], np.nan)
+        positive, negative = (draws > 0).sum(axis=0), (draws < 0).sum(axis=0)
+        limits = [[sign_test_limit(level, int(n)) for n in positive + negative] for level in levels]
+        return middle, np.minimum(positive, negative) - np.array(limits) - 0.5
+    middle, error, count = standard_error(draws)
+    half = np.array([0 * middle if exact else half_width(level, error, count) for level in levels])
+    margins = np.nan_to_num(half - np.abs(middle), nan=np.inf, posinf=np.inf)
+    return middle, np.where(np.isfinite(middle), margins, np.inf)
 
 
 def lagrange(nodes: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -67,81 +123,22 @@ def lagrange(nodes: np.ndarray, at: np.ndarray) -> np.ndarray:
     return weights
 
 
-STEEP = 2.0  # a cell whose rise is this many times both neighbours' is not resolved by the grid
-
-
-@dataclass(frozen=True)
-class Crossing:
-    """One sign change: the root, its interval, and its interval at the stricter level of all slices at once."""
-
-    estimate: float
-    low: float
-    high: float
-    low_simultaneous: float
-    high_simultaneous: float
-    method_spread: float
-    rising: bool
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Part:
-    """What one interpolation says; the strict ends are those of the simultaneous interval."""
-
-    estimate: float
-    low: float
-    high: float
-    low_strict: float
-    high_strict: float
-
-
-def between(
-    sampled: Sampled, j: int, k: int, level: float, strict_level: float, scale: str, exact: bool
-) -> Part | None:
-    """Root and confidence sets of one interpolation between grid points j and k, whose signs differ; None where a
-    prolonged line does not reach zero there."""
-    centre, doubt, strict_doubt = [], [], []
-    for draws in sampled.cells:
-        if scale == "sign":
-            middle = np.median(draws, axis=0) if len(draws) else np.full(draws.shape[1], np.nan)
-            positive, negative = (draws > 0).sum(axis=0), (draws < 0).sum(axis=0)
-            rarer = np.minimum(positive, negative)
-            margins = [
-                rarer - np.array([sign_test_limit(at, int(n)) for n in positive + negative]) - 0.5
-                for at in (level, strict_level)
-            ]
-        else:
-            middle, error, count = standard_error(draws)
-            error = np.zeros_like(error) if exact else error
-            margins = [
-                (0.0 if exact else t_quantile(at, int(count[0]) - 1)) * error - np.abs(middle)
-                for at in (level, strict_level)
-            ]
-            margins = [
-                np.where(np.isfinite(middle), np.nan_to_num(m, nan=np.inf, posinf=np.inf), np.inf) for m in margins
-            ]
-        centre.append(middle)
-        doubt.append(margins[0])
-        strict_doubt.append(margins[1])
-    middle, at, cell = np.concatenate(centre), sampled.position, sampled.cell
+def between(curve: Interpolated, j: int, k: int, rising: bool) -> Crossing | None:
+    """Root and intervals by one interpolation between grid points j and k, whose signs differ, for each of two levels;
+    None where a prolonged line does not reach zero there."""
+    at, cell = curve.position, curve.cell
     inside = np.flatnonzero((cell >= j) & (cell < k))
-    roots = sign_changes(at[inside], middle[inside])
-    margins = [np.concatenate(doubt), np.concatenate(strict_doubt)]
+    roots = sign_changes(at[inside], curve.middle[inside])
     # An interval may be narrower than the samples are apart: the roots themselves are samples, too.
-    height = np.zeros(len(at)) if scale == "sign" else np.abs(middle)
-    margins = [np.insert(each, *at_roots(at, each + height, roots)) for each in margins]
+    margins = [np.insert(each, *at_roots(at, each + curve.height, roots)) for each in curve.margins]
     where = np.searchsorted(at, roots)
     at, cell = np.insert(at, where, roots), np.insert(cell, where, cell[np.maximum(where - 1, 0)])
     inside = np.flatnonzero((cell >= j) & (cell < k))
     if not len(roots) and not (margins[0][inside] >= 0).any():
         return None
-    lows, highs = [], []
-    for margin in margins:
-        low, high = reach(at, margin, inside, roots)
-        lows.append(low)
-        highs.append(high)
-    estimate = float(np.median(roots)) if len(roots) else (lows[0] + highs[0]) / 2
-    return Part(estimate, lows[0], highs[0], lows[1], highs[1])
+    (low, high), (low_strict, high_strict) = (reach(at, margin, inside, roots) for margin in margins)
+    estimate = float(np.median(roots)) if len(roots) else (low + high) / 2
+    return Crossing(estimate, low, high, low_strict, high_strict, 0.0, rising)
 
 
 def sign_changes(at: np.ndarray, curve: np.ndarray) -> np.ndarray:
@@ -189,43 +186,24 @@ def meeting(at: np.ndarray, margin: np.ndarray, outside: int, inside: int) -> fl
     return float(at[outside] + fraction * (at[inside] - at[outside]))
 
 
-def joined(parts: list[Part], u: np.ndarray, values: np.ndarray, j: int, k: int, rising: bool) -> Crossing:
-    """One crossing from all interpolations: the first gives the estimate, the interval holds for each of them."""
+def joined(parts: list[Crossing], u: np.ndarray, mean: np.ndarray, j: int, k: int) -> Crossing:
+    """One crossing between grid points j and k from all interpolations: the first gives the estimate, the interval
+    holds for each of them, and for the whole cell where the grid does not resolve the step of the mean curve."""
     spread = max(part.estimate for part in parts) - min(part.estimate for part in parts)
     low, high = min(part.low for part in parts), max(part.high for part in parts)
-    low_strict, high_strict = min(part.low_strict for part in parts), max(part.high_strict for part in parts)
     note = ""
-    if k == j + 1 and unresolved(values, j):
+    if k == j + 1 and unresolved(mean, j):
         note = "the grid does not resolve the step: it lies somewhere in one cell"
         spread = max(spread, float(u[k] - u[j]))
         low, high = min(low, float(u[j])), max(high, float(u[k]))
-        low_strict, high_strict = min(low_strict, low), max(high_strict, high)
-    return Crossing(parts[0].estimate, low, high, min(low, low_strict), max(high, high_strict), spread, rising, note)
+    low_strict = min(low, *(part.low_simultaneous for part in parts))
+    high_strict = max(high, *(part.high_simultaneous for part in parts))
+    return Crossing(parts[0].estimate, low, high, low_strict, high_strict, spread, parts[0].rising, note)
 
 
-def unresolved(values: np.ndarray, j: int) -> bool:
+def unresolved(mean: np.ndarray, j: int) -> bool:
     """Whether nearly all of the rise around cell j happens inside it, so that no interpolation can place the root."""
-    mean = standard_error(values)[0]
-    first, last = max(j - 1, 0), min(j + 3, len(mean))
-    rise = np.abs(np.diff(mean[first:last]))
-    own = rise[j - first]
+    first = max(j - 1, 0)
+    rise = np.abs(np.diff(mean[first : j + 3]))
     others = np.delete(rise, j - first)
-    return bool(len(others) > 0 and own > STEEP * np.nanmax(others))
-
-
-def exponentiated(crossing: Crossing) -> Crossing:
-    """A crossing found in log x, in x."""
-
-    def back(end: float) -> float:
-        return end if np.isinf(end) else float(np.exp(end))
-
-    estimate = float(np.exp(crossing.estimate))
-    return replace(
-        crossing,
-        estimate=estimate,
-        low=back(crossing.low),
-        high=back(crossing.high),
-        low_simultaneous=back(crossing.low_simultaneous),
-        high_simultaneous=back(crossing.high_simultaneous),
-        method_spread=estimate * float(np.expm1(crossing.method_spread)),
-    )
+    return bool(len(others) > 0 and rise[j - first] > STEEP * np.nanmax(others))
