@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.crossing import METHODS, PROLONGED, Crossing, between, interpolated, joined
+from raysweep.fits.crossing import METHODS, PROLONGED, Crossing, between, interpolated, joined, middle_and_margins
 from raysweep.fits.draws import Axis, check_options, draw_curves, log_axis, repeated, usable
 from raysweep.fits.result import Fit, Status, overall
-from raysweep.fits.statistics import ROUNDING, half_width, independent_points, sign_test_limit, standard_error
+from raysweep.fits.statistics import ROUNDING, clearly_positive, independent_points, standard_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,11 @@ SCALES = ("linear", "asinh", "sign")
 OUTLYING = 10.0  # robust deviations; the farthest of 8 normal draws lies beyond in 0.5 % of cells, of 20 in none
 KINKED = 2.0  # a curve that bends this many times more within a cell than beside it may have a kink there
 SIGN_DRAWS = 6  # fewer draws can never reject at 95 % in a two-sided sign test
-OF_A_CROSSING = ("estimate", "low", "high", "method_spread", "rising")  # columns of `Fit.crossings`
+COLUMNS = (
+    *("estimate", "low", "high", "status", "low_simultaneous", "high_simultaneous", "method_spread", "crossings"),
+    *("points", "draws", "scale", "note"),
+)
+COLUMNS_OF_CROSSINGS = ("estimate", "low", "high", "method_spread", "rising")
 
 
 def fit_boundary(
@@ -86,10 +90,11 @@ def fit_boundary(
         wanted = scale if isinstance(scale, str) else (scale or {}).get(label)
         zero = find_zero(curves.x, curves.values, level, strict, wanted, exact, logarithmic)
         key = {y: label} if y else {}
-        lines.append({**key, **line(zero)})
-        crossings += [{**key, **asdict(crossing)} for crossing in zero.crossings]
-    nothing = find_zero(np.empty(0), np.empty((0, 0)), level)
-    table = pd.DataFrame(lines, columns=[*keys, *line(nothing)])  # also where there is no slice
+        unknown = Crossing(np.nan, zero.low, zero.high, zero.low, zero.high, np.nan, False)
+        best = zero.crossings[0] if zero.crossings else unknown
+        lines.append({**key, **vars(best), **vars(zero), "crossings": len(zero.crossings)})
+        crossings += [{**key, **vars(crossing)} for crossing in zero.crossings]
+    table = pd.DataFrame(lines, columns=[*keys, *COLUMNS])
     several = int((table["crossings"] > 1).sum())
     if several:
         notes.append(f"{several} slices change sign more than once: the table has the clearest, .crossings all")
@@ -105,30 +110,10 @@ def fit_boundary(
         method="t-test inverted on the mean curve, the draw as unit; cubic interpolation, widened to hold for "
         "linear and one-sided parabolic interpolation too, and for a kink where the curve shows one",
         table=table,
-        crossings=pd.DataFrame(crossings, columns=[*keys, *OF_A_CROSSING]),
+        crossings=pd.DataFrame(crossings, columns=[*keys, *COLUMNS_OF_CROSSINGS]),
         notes=tuple(notes),
         **overall(table),
     )
-
-
-def line(zero: Zero) -> dict[str, Any]:
-    """One slice as a row of the table."""
-    unknown = Crossing(np.nan, zero.low, zero.high, zero.low, zero.high, np.nan, False)
-    best = zero.crossings[0] if zero.crossings else unknown
-    return {
-        "estimate": best.estimate,
-        "low": best.low,
-        "high": best.high,
-        "status": zero.status,
-        "low_simultaneous": best.low_simultaneous,
-        "high_simultaneous": best.high_simultaneous,
-        "method_spread": best.method_spread,
-        "crossings": len(zero.crossings),
-        "points": zero.points,
-        "draws": zero.draws,
-        "scale": zero.scale,
-        "note": zero.note,
-    }
 
 
 @dataclass(frozen=True)
@@ -197,23 +182,12 @@ def find_zero(
             prolonged = (interpolated(u, transformed, method, levels, scale, exact) for method in PROLONGED)
             found += [part for curve in prolonged if (part := between(curve, j, k, rising))]
         strength = min(clearness(mean, labels, j), clearness(mean, labels, k))
-        crossings.append((strength, in_units_of_x(joined(found, u, mean, j, k), axis)))
+        crossing = joined(found, u, mean, j, k)
+        places = axis.in_units_of_x(crossing, "low", "high", "low_simultaneous", "high_simultaneous")
+        crossings.append((strength, replace(crossing, **places)))
     ordered = tuple(crossing for _, crossing in sorted(crossings, key=lambda pair: -pair[0]))
     best = ordered[0]
     return replace(answer, status=Status.LOCATED, crossings=ordered, low=best.low, high=best.high, note=best.note)
-
-
-def in_units_of_x(crossing: Crossing, axis: Axis) -> Crossing:
-    """A crossing found along the coordinate of an axis, in the units of x."""
-    return replace(
-        crossing,
-        estimate=axis.place(crossing.estimate),
-        low=axis.place(crossing.low),
-        high=axis.place(crossing.high),
-        low_simultaneous=axis.place(crossing.low_simultaneous),
-        high_simultaneous=axis.place(crossing.high_simultaneous),
-        method_spread=axis.spread(crossing.estimate, crossing.method_spread),
-    )
 
 
 def choose_scale(values: np.ndarray) -> str:
@@ -251,16 +225,10 @@ def clear_signs(values: np.ndarray, level: float, scale: str, exact: bool) -> np
     Beyond doubt allows for the number of points looked at, but only as far as they are independent: points of one draw
     that move together are one look.
     """
-    mean, error, count = standard_error(values)
-    if exact:
-        return np.sign(np.nan_to_num(mean)).astype(int)
     point_level = max(level, 1 - 2 * (1 - level) / independent_points(values))
-    if scale == "sign":
-        positive, negative = (values > 0).sum(axis=0), (values < 0).sum(axis=0)
-        limits = np.array([sign_test_limit(point_level, int(n)) for n in positive + negative])
-        return np.where(np.minimum(positive, negative) <= limits, np.sign(positive - negative), 0).astype(int)
-    with np.errstate(invalid="ignore"):
-        return np.where(np.abs(mean) > half_width(point_level, error, count), np.sign(mean), 0).astype(int)
+    middle, (margin,) = middle_and_margins(values, (point_level,), scale, exact)
+    direction = np.nansum(np.sign(values), axis=0) if scale == "sign" else np.nan_to_num(middle)
+    return np.where(margin < 0, np.sign(direction), 0).astype(int)
 
 
 def kinked(u: np.ndarray, values: np.ndarray, cell: int) -> bool:
@@ -317,6 +285,4 @@ def falls_towards(lower: bool, values: np.ndarray, level: float, exact: bool) ->
     complete = np.isfinite(values).all(axis=1)
     rows = values[complete] if complete.sum() >= 2 or exact else values
     difference = np.nanmean(rows[:, ~near], axis=1) - np.nanmean(rows[:, near], axis=1)
-    mean, error, count = standard_error(difference[:, None])
-    doubt = 0.0 if exact else half_width(2 * level - 1, error, count)[0]
-    return bool(mean[0] > doubt + ROUNDING * np.nanmax(np.abs(values)))
+    return bool(clearly_positive(difference[:, None] - ROUNDING * np.nanmax(np.abs(values)), level, exact)[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,9 +45,12 @@ class Axis:
             return self.unit * float(np.exp(coordinate))
         return float(coordinate)
 
-    def spread(self, estimate: float, width: float) -> float:
-        """A width on the axis, above the place `estimate` (a coordinate), in the units of x."""
-        return self.place(estimate) * float(np.expm1(width)) if self.logarithmic else width
+    def in_units_of_x(self, found: Any, *ends: str) -> dict[str, Any]:
+        """Estimate, method spread and the fields `ends` of a place that was found along the coordinate, in the units
+        of x; for `dataclasses.replace`."""
+        estimate, spread = self.place(found.estimate), found.method_spread
+        spread = estimate * float(np.expm1(spread)) if self.logarithmic else spread
+        return {"estimate": estimate, "method_spread": spread} | {end: self.place(getattr(found, end)) for end in ends}
 
 
 def check_options(level: float, turn: str = "min") -> None:

@@ -12,17 +12,18 @@ import numpy as np
 from raysweep.fits.draws import Axis, even_in_log
 from raysweep.fits.extremum_interval import REJECTED, ExtremumInterval, broken_power_law_place, lowest_places
 from raysweep.fits.result import EXACT, Status
-from raysweep.fits.sample_size import Advice, sample_size_advice
+from raysweep.fits.sample_size import NO_ADVICE, Advice, sample_size_advice
 from raysweep.fits.statistics import (
     ROUNDING,
     Anova,
+    clearly_positive,
+    complete_draws,
     independent_points,
     noiseless,
     rise,
     rises_by_chance,
     rising_chances,
     smooth_within_draws,
-    t_quantile,
     two_sided,
     two_way_anova,
 )
@@ -30,6 +31,8 @@ from raysweep.fits.trend import every_step, slope_of_mean, slope_weights
 
 FEWEST_POINTS = 5  # with fewer, two on either side of the lowest are not to be had
 FLATTENED = 0.5  # an edge slope below this share of the slope elsewhere heads for an extremum
+PER_DRAW = "per draw: Student's t on the slope; Akima and cubic interpolation"
+POOLED = "additive: pooled-variance resampling, draw effect removed; Akima and cubic interpolation"
 COARSE_NOTE = "the grid is coarse for this curve: the interval allows for any shape between the points"
 
 
@@ -45,7 +48,7 @@ class Extremum:
         over all.
     late_gain: whether the last point is clearly lower than the middle one.
     throughout: whether every step between neighbouring points was shown to go one way.
-    advice: what would halve the interval, if asked for.
+    advice: what would halve the interval, if that was asked for.
     """
 
     status: Status = Status.UNDETERMINED
@@ -59,7 +62,7 @@ class Extremum:
     climbs: bool = False
     late_gain: bool = False
     throughout: bool = False
-    advice: Advice | None = None
+    advice: Advice = NO_ADVICE
 
 
 def find_extremum(
@@ -90,69 +93,46 @@ def in_units_of_x(found: Extremum, axis: Axis, name: str = "x") -> Extremum:
     advice = found.advice
     return replace(
         found,
-        estimate=axis.place(found.estimate),
-        low=axis.place(found.low),
-        high=axis.place(found.high),
-        method_spread=axis.spread(found.estimate, found.method_spread),
         method=found.method + (f", in log {name}" if axis.logarithmic and found.method != "none" else ""),
-        advice=advice and replace(advice, low=axis.place(advice.low), high=axis.place(advice.high)),
+        advice=replace(advice, points_from=axis.place(advice.points_from), points_to=axis.place(advice.points_to)),
+        **axis.in_units_of_x(found, "low", "high"),
     )
 
 
 def extremum_along(u: np.ndarray, values: np.ndarray, level: float, exact: bool, advise: bool = False) -> Extremum:
     """The minimum of the mean of values[draw, point] over the coordinate u itself; as `find_extremum`."""
-    answer = Extremum()
     if len(u) < FEWEST_POINTS:
-        return replace(answer, note=f"too few points: {len(u)}, at least {FEWEST_POINTS} are needed")
+        return Extremum(note=f"too few points: {len(u)}, at least {FEWEST_POINTS} are needed")
     if len(values) < 2 and not exact:
-        return replace(answer, note=f"too few draws: {len(values)}")
+        return Extremum(note=f"too few draws: {len(values)}")
     fit = two_way_anova(values)
     if fit.degrees < 1 and not exact:
-        return replace(answer, note="no two draws share two values of x: nothing tells noise from curve")
-    quiet = exact or noiseless(values, fit)
-    found = without_noise(u, fit, level) if quiet else with_noise(u, values, fit, level, advise)
-    return replace(found, late_gain=gains_late(fit.curve[None] if quiet else values, level, quiet))
+        return Extremum(note="no two draws share two values of x: nothing tells noise from curve")
+    if exact or noiseless(values, fit):
+        found = without_noise(u, fit, level)
+        return replace(found, late_gain=gains_late(fit.curve[None], level, True))
+    return replace(with_noise(u, values, fit, level, advise), late_gain=gains_late(values, level, False))
 
 
 def without_noise(u: np.ndarray, fit: Anova, level: float) -> Extremum:
     """Curves that carry no noise: only the interpolation is uncertain."""
-    curve = fit.curve
+    curve, index = fit.curve, int(np.argmin(fit.curve))
     answer = Extremum(method=f"{EXACT}; Akima and cubic interpolation")
     if np.ptp(curve) <= ROUNDING * max(float(np.abs(curve).max()), 1e-300):
         return replace(answer, note="flat")
-    index = int(np.argmin(curve))
     answer = replace(answer, falls=index > 0, climbs=index < len(u) - 1)
     if index in (0, len(u) - 1):
         steps = np.diff(curve) if index == 0 else -np.diff(curve)
         return at_edge(replace(answer, throughout=bool((steps > 0).all())), u, curve, index, u[index])
     interval = ExtremumInterval(u, curve[None], fit, False, level, places_of(u, curve))
-    low, high, coarse = interval.grid()
-    if low <= u[0] or high >= u[-1]:
-        return reaches_edge(answer, u, low, high)
-    return replace(
-        answer,
-        status=Status.LOCATED,
-        estimate=interval.estimate,
-        low=low,
-        high=high,
-        method_spread=high - low,
-        note=COARSE_NOTE if coarse else "",
-    )
-
-
-def places_of(u: np.ndarray, curve: np.ndarray) -> tuple[float, ...]:
-    """Where one curve is lowest, by each interpolation."""
-    return tuple(float(place[0]) for place in lowest_places(u, curve[None]))
+    return turning(answer, interval, exact=True)
 
 
 def with_noise(u: np.ndarray, values: np.ndarray, fit: Anova, level: float, advise: bool) -> Extremum:
     """The general case: is there a fall and then a rise, and where between them is the extremum?"""
-    smooth = smooth_within_draws(fit) and np.isfinite(values).all(axis=1).sum() >= 2
-    method = (
-        "per draw: Student's t on the slope" if smooth else "additive: pooled-variance resampling, draw effect removed"
-    ) + "; Akima and cubic interpolation"
-    index = int(np.argmin(fit.curve))
-    fall, climb = clear_changes(values, fit, index, level, smooth)
+    smooth = smooth_within_draws(fit) and len(complete_draws(values)) >= 2
+    method = PER_DRAW if smooth else POOLED
+    fall, climb = clear_changes(values, fit, level, smooth)
     if not fall and not climb:
         fall, climb = clear_slope(u, values, fit, level)
     if not fall and not climb:
@@ -166,26 +146,45 @@ def with_noise(u: np.ndarray, values: np.ndarray, fit: Anova, level: float, advi
     one_way = fall != climb and every_step(values, -1.0 if fall else 1.0) <= 1 - level
     answer = Extremum(method=method, falls=fall, climbs=climb, throughout=one_way)
     interval = ExtremumInterval(u, values, fit, smooth, level, places)
-    grid_low, grid_high, coarse = interval.grid()
-    low, high = interval.ends()
-    low, high = max(low, u[0]), min(high, u[-1])
-    if fall and climb and u[0] < low and high < u[-1]:
-        return replace(
-            answer,
-            status=Status.LOCATED,
-            estimate=interval.estimate,
-            low=low,
-            high=high,
-            method_spread=grid_high - grid_low if coarse else max(places) - min(places),
-            note=COARSE_NOTE if coarse else "",
-            advice=sample_size_advice(interval, high - low) if advise else None,
-        )
     if fall and climb:
-        return reaches_edge(answer, u, low, high)
+        found = turning(answer, interval, exact=False)
+        advised = advise and found.status == Status.LOCATED
+        return replace(found, advice=sample_size_advice(interval, found.high - found.low)) if advised else found
+    low, high = interval.ends()
     # A one-sided answer claims no more than the grid shows: the bound is the grid point outside the interval's end.
     if fall:
-        return at_edge(answer, u, fit.curve, len(u) - 1, u[u <= low].max())
-    return at_edge(answer, u, fit.curve, 0, u[u >= high].min())
+        return at_edge(answer, u, fit.curve, len(u) - 1, u[u <= max(low, u[0])].max())
+    return at_edge(answer, u, fit.curve, 0, u[u >= min(high, u[-1])].min())
+
+
+def places_of(u: np.ndarray, curve: np.ndarray) -> tuple[float, ...]:
+    """Where one curve is lowest, by each interpolation."""
+    return tuple(float(place[0]) for place in lowest_places(u, curve[None]))
+
+
+def turning(answer: Extremum, interval: ExtremumInterval, exact: bool) -> Extremum:
+    """The curve falls and rises: located, unless the interval (what the grid leaves open, and noise unless the values
+    are exact) reaches an edge."""
+    u = interval.u
+    grid_low, grid_high, coarse = interval.grid()
+    low, high = (grid_low, grid_high) if exact else interval.ends()
+    if low <= u[0] and high >= u[-1]:
+        return replace(answer, low=-np.inf, high=np.inf, note="the interval covers the whole grid")
+    if low <= u[0]:
+        note = "the interval reaches the lower edge"
+        return replace(answer, status=Status.CENSORED_LOW, low=-np.inf, high=high, note=note)
+    if high >= u[-1]:
+        note = "the interval reaches the upper edge"
+        return replace(answer, status=Status.CENSORED_HIGH, low=low, high=np.inf, note=note)
+    return replace(
+        answer,
+        status=Status.LOCATED,
+        estimate=interval.estimate,
+        low=low,
+        high=high,
+        method_spread=grid_high - grid_low if coarse or exact else max(interval.places) - min(interval.places),
+        note=COARSE_NOTE if coarse else "",
+    )
 
 
 def clear_slope(u: np.ndarray, values: np.ndarray, fit: Anova, level: float) -> tuple[bool, bool]:
@@ -206,44 +205,30 @@ def gains_late(values: np.ndarray, level: float, exact: bool) -> bool:
 
 def not_clear(u: np.ndarray, values: np.ndarray) -> str:
     """Why nothing is said of a curve: that no change was shown does not show that it is flat."""
-    own = values[np.isfinite(values).all(axis=1)] @ slope_weights(u)
+    own = complete_draws(values) @ slope_weights(u)
     if len(own) > 1 and (own[0] * own > 0).all():
         word = "degrades" if own[0] > 0 else "improves"
         return f"not clear: it {word} in each of {len(own)} draws, but by amounts too different to be sure of the mean"
     return "no clear fall or rise"
 
 
-def reaches_edge(answer: Extremum, u: np.ndarray, low: float, high: float) -> Extremum:
-    """The curve turns, but the interval reaches an edge."""
-    if low <= u[0] and high >= u[-1]:
-        return replace(answer, low=-np.inf, high=np.inf, note="the interval covers the whole grid")
-    if low <= u[0]:
-        return replace(
-            answer, status=Status.CENSORED_LOW, low=-np.inf, high=high, note="the interval reaches the lower edge"
-        )
-    return replace(
-        answer, status=Status.CENSORED_HIGH, low=low, high=np.inf, note="the interval reaches the upper edge"
-    )
-
-
-def clear_changes(values: np.ndarray, fit: Anova, index: int, level: float, smooth: bool) -> tuple[bool, bool]:
+def clear_changes(values: np.ndarray, fit: Anova, level: float, smooth: bool) -> tuple[bool, bool]:
     """(whether the curve clearly falls up to its lowest point, whether it clearly rises from there on)."""
+    index = int(np.argmin(fit.curve))
     if smooth:  # the draw is the unit: differences to the lowest point, for all points looked at
-        complete = values[np.isfinite(values).all(axis=1)]
+        complete = complete_draws(values)
         difference = complete - complete[:, index][:, None]
-        error = difference.std(axis=0, ddof=1) / np.sqrt(len(complete))
         looks = max(4.0, 2 * independent_points(np.delete(difference, index, axis=1)))
-        quantile = t_quantile(1 - 2 * (1 - level) / looks, len(complete) - 1)
-        clear = difference.mean(axis=0) > quantile * error
+        clear = clearly_positive(difference, 1 - (1 - level) / looks)
         return bool(clear[:index].any()), bool(clear[index + 1 :].any())
     quantile = float(np.quantile(rises_by_chance(values.shape[1], fit.degrees), level))
-    clear = []
+    found = []
     for part in (np.arange(index, -1, -1), np.arange(index, values.shape[1])):
         count = np.isfinite(values[:, part]).sum(axis=0)
         share = fit.degrees * count.sum() / np.isfinite(values).sum()
         variance = max(fit.variance, float(np.nansum(fit.residual[:, part] ** 2) / share))  # noise may grow along x
-        clear.append(bool(rise(fit.curve[part] * np.sqrt(count / variance)) > quantile))
-    return clear[0], clear[1]
+        found.append(bool(rise(fit.curve[part] * np.sqrt(count / variance)) > quantile))
+    return found[0], found[1]
 
 
 def at_edge(answer: Extremum, u: np.ndarray, curve: np.ndarray, edge: int, bound: float) -> Extremum:
@@ -256,10 +241,8 @@ def at_edge(answer: Extremum, u: np.ndarray, curve: np.ndarray, edge: int, bound
     if at_rim and not hill and abs(near) > FLATTENED * abs(rest):
         note = f"{words[0]} throughout" if answer.throughout else words[0]
         return replace(answer, status=Status.MONOTONE, note=note, low=low, high=high)
-    status = Status.CENSORED_HIGH if edge else Status.CENSORED_LOW
-    return replace(
-        answer, status=status, note=f"best towards the {words[1]} edge, no clear turn inside", low=low, high=high
-    )
+    note = f"best towards the {words[1]} edge, no clear turn inside"
+    return replace(answer, status=Status.CENSORED_HIGH if edge else Status.CENSORED_LOW, note=note, low=low, high=high)
 
 
 def edge_slopes(u: np.ndarray, curve: np.ndarray, upper: bool) -> tuple[float, float, float]:
@@ -267,7 +250,7 @@ def edge_slopes(u: np.ndarray, curve: np.ndarray, upper: bool) -> tuple[float, f
     third nearest the other edge."""
     third = max(2, len(u) // 3)
     slope = np.diff(curve) / np.diff(u)
-    near, rest, far = (
-        (slope[-third:], slope[:-third], slope[:third]) if upper else (slope[:third], slope[third:], slope[-third:])
-    )
-    return float(near.mean()), float(rest.mean()), float(far.mean())
+    first, last = slope[:third].mean(), slope[-third:].mean()
+    if upper:
+        return float(last), float(slope[:-third].mean()), float(first)
+    return float(first), float(slope[third:].mean()), float(last)

@@ -20,7 +20,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from raysweep.fits.statistics import Anova, t_quantile
+from raysweep.fits.statistics import Anova, complete_draws, t_quantile
 
 RESAMPLES, FEWER = 800, 200  # for an interval, and for a guess at what an interval would be
 POWER = 1.5  # of the height above the lowest point, in the third interpolation
@@ -65,14 +65,37 @@ class ExtremumInterval:
     def noise(self, times: float = 1.0) -> tuple[float, float]:
         """(low, high) for noise alone."""
         if self.smooth:
-            low, high = slope_interval(self.u, self.values, self.estimate, self.level, times)
+            low, high = self.not_clearly_sloping(times)
             return low - (self.estimate - min(self.places)), high + (max(self.places) - self.estimate)
-        resampled = resampled_places(self.u, self.fit, np.random.default_rng(20240229), times)
-        tail = (1 - self.level) / 2
+        tail, resampled = (1 - self.level) / 2, self.resampled(times)
         return (
             min(float(np.quantile(each, tail)) for each in resampled),
             max(float(np.quantile(each, 1 - tail)) for each in resampled),
         )
+
+    def resampled(self, times: float) -> list[np.ndarray]:
+        """Where resampled curves have their minimum, one array per interpolation."""
+        rng = np.random.default_rng(20240229)  # fixed, so that a report is the same every time
+        count = RESAMPLES if times == 1.0 else FEWER
+        noise = rng.standard_normal((count, len(self.u))) / np.sqrt(times)
+        degrees = self.fit.degrees * times
+        scale = np.sqrt(degrees / rng.chisquare(degrees, count))[:, None]  # the variance is itself uncertain
+        return lowest_places(self.u, self.fit.curve + scale * (noise @ self.fit.factor.T))
+
+    def not_clearly_sloping(self, times: float) -> tuple[float, float]:
+        """(low, high) of where the mean slope around the estimate is not clearly above or below 0, by Student's t."""
+        complete = complete_draws(self.values)
+        draws = len(complete) * times
+        fine, slopes = interpolants(self.u, complete, 1)
+        lows, highs = [], []
+        for slope in slopes:
+            error = slope.std(axis=0, ddof=1) / np.sqrt(draws)
+            doubtful = np.abs(slope.mean(axis=0)) <= t_quantile(self.level, int(draws) - 1) * error
+            start = int(np.argmin(np.abs(fine - self.estimate)))
+            clear = np.flatnonzero(~doubtful)
+            lows.append(float(fine[clear[clear < start].max(initial=0)]))
+            highs.append(float(fine[clear[clear > start].min(initial=len(fine) - 1)]))
+        return min(lows), max(highs)
 
     def grid(self, times: float = 1.0) -> tuple[float, float, bool]:
         """(low, high) of what would be open if the mean curve were known at the grid points, and whether the grid is
@@ -128,37 +151,6 @@ def lowest_on(fine: np.ndarray, curves: np.ndarray) -> np.ndarray:
     return np.where(usable, np.clip(vertex, x0, x2), fine[index])
 
 
-def resampled_places(u: np.ndarray, fit: Anova, rng: np.random.Generator, times: float = 1.0) -> list[np.ndarray]:
-    """Where resampled curves have their minimum, one array per interpolation, with `times` as many draws."""
-    count = RESAMPLES if times == 1.0 else FEWER
-    noise = rng.standard_normal((count, len(u))) / np.sqrt(times)
-    degrees = fit.degrees * times
-    scale = np.sqrt(degrees / rng.chisquare(degrees, count))[:, None]  # the variance is itself uncertain
-    return lowest_places(u, fit.curve + scale * (noise @ fit.factor.T))
-
-
-def slope_interval(
-    u: np.ndarray, values: np.ndarray, place: float, level: float, times: float = 1.0
-) -> tuple[float, float]:
-    """(low, high) of the place of the mean curve's minimum: where the mean slope is not clearly above or below 0, by
-    Student's t with the draw as the unit; with `times` as many draws."""
-    complete = values[np.isfinite(values).all(axis=1)]
-    draws = len(complete) * times
-    fine, slopes = interpolants(u, complete, 1)
-    lows, highs = [], []
-    for slope in slopes:
-        error = slope.std(axis=0, ddof=1) / np.sqrt(draws)
-        doubtful = np.abs(slope.mean(axis=0)) <= t_quantile(level, int(draws) - 1) * error
-        first = last = int(np.argmin(np.abs(fine - place)))
-        while first > 0 and doubtful[first - 1]:
-            first -= 1
-        while last < len(fine) - 1 and doubtful[last + 1]:
-            last += 1
-        lows.append(float(fine[max(first - 1, 0)]))
-        highs.append(float(fine[min(last + 1, len(fine) - 1)]))
-    return min(lows), max(highs)
-
-
 @dataclass(frozen=True, eq=False)
 class Curvatures:
     """Curvatures of the mean curve at neighbouring grid points.
@@ -196,7 +188,7 @@ def curvatures(u: np.ndarray, values: np.ndarray, fit: Anova, index: int, smooth
         left, right = u[k] - u[k - 1], u[k + 1] - u[k]
         weights[row, k - 1 : k + 2] = [1 / left, -1 / left - 1 / right, 1 / right]
         weights[row] /= (left + right) / 2
-    complete = values[np.isfinite(values).all(axis=1)]
+    complete = complete_draws(values)
     deviations = fit.factor.T
     if smooth and len(complete) > 1:
         deviations = (complete - complete.mean(axis=0)) / np.sqrt(len(complete) * (len(complete) - 1))

@@ -10,11 +10,16 @@ import numpy as np
 from raysweep.fits.draws import Axis, check_options, draw_curves, even_in_log, repeated, usable
 from raysweep.fits.extremum import find_extremum
 from raysweep.fits.result import Fit, Status, overall
-from raysweep.fits.sample_size import advice_columns
-from raysweep.fits.statistics import half_width, standard_error
+from raysweep.fits.sample_size import NO_ADVICE
+from raysweep.fits.statistics import clearly_positive
 
 if TYPE_CHECKING:
     import pandas as pd
+
+COLUMNS = (
+    *("estimate", "low", "high", "status", "method_spread", "points", "draws", "turn", "method", "note"),
+    *("draws_to_halve", "points_to_halve", "points_from", "points_to", "halved"),
+)
 
 
 def fit_inflection(
@@ -63,7 +68,7 @@ def fit_inflection(
     outside = curves.x == np.inf
     if outside.any():
         notes.append("x = inf (converged) is compared with the finite points, but lies outside the fit")
-        if better_at_infinity(inside, curves.values[:, outside], level, exact):
+        if inside.size and clearly_positive(inside - curves.values[:, outside], level, exact).all():
             found = replace(
                 found,
                 status=Status.CENSORED_HIGH,
@@ -71,24 +76,12 @@ def fit_inflection(
                 low=float(places.max()),
                 high=np.inf,
                 note="best at x = inf, clearly better than at any finite x",
-                advice=None,
+                advice=NO_ADVICE,
             )
     if found.note:
         notes.append(found.note)
-    line = {
-        "estimate": found.estimate,
-        "low": found.low,
-        "high": found.high,
-        "status": found.status,
-        "method_spread": found.method_spread,
-        "points": len(places),
-        "draws": len(curves.values),
-        "turn": turn,
-        "method": found.method,
-        "note": found.note,
-        **advice_columns(found.advice),
-    }
-    table = pd.DataFrame([line])
+    line = {**vars(found), **vars(found.advice), "points": len(places), "draws": len(curves.values), "turn": turn}
+    table = pd.DataFrame([line], columns=COLUMNS)
     return Fit(
         kind="inflection",
         level=level,
@@ -103,11 +96,3 @@ def fit_inflection(
         notes=tuple(notes),
         **overall(table),
     )
-
-
-def better_at_infinity(inside: np.ndarray, at_infinity: np.ndarray, level: float, exact: bool) -> bool:
-    """Whether the values at x = inf (draws, 1) are clearly below those at every finite x, draw against draw (one-sided
-    Student's t)."""
-    mean, error, count = standard_error(inside - at_infinity)
-    doubt = 0.0 if exact else half_width(2 * level - 1, error, count)
-    return bool(inside.size and (mean > doubt).all())

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.fits.draws import Axis, check_options, decades, draw_curves, even_in_log, repeated, usable
+from raysweep.fits.draws import Axis, DrawCurves, check_options, decades, draw_curves, even_in_log, repeated, usable
 from raysweep.fits.extremum import Extremum, edge_slopes, extremum_along, in_units_of_x
 from raysweep.fits.result import Fit, Status, overall
-from raysweep.fits.sample_size import advice_columns
 from raysweep.fits.statistics import two_way_anova
 
 if TYPE_CHECKING:
@@ -22,17 +21,11 @@ FLATTENED = 0.9  # an edge slope below this share of the slope elsewhere heads f
 ABOVE_NOISE = 10.0  # heights below this many noise standard deviations are taken as they are too
 
 
-@dataclass(frozen=True)
-class Optimum:
-    """One slice.
-
-    extremum: in the units of the rate.
-    points, draws: how many rates and draws entered.
-    """
-
-    extremum: Extremum
-    points: int
-    draws: int
+COLUMNS = (
+    *("estimate", "low", "high", "status", "low_simultaneous", "high_simultaneous", "method_spread", "diverged_from"),
+    *("points", "draws", "turn", "method", "note"),
+    *("draws_to_halve", "points_to_halve", "points_from", "points_to", "halved"),
+)
 
 
 def fit_optimum(
@@ -89,23 +82,29 @@ def fit_optimum(
     slices = list(frame.groupby(keys, sort=True, dropna=False)) if keys else [((), frame)]
     strict = 1 - (1 - level) / max(len(slices), 1)
     lines, used = [], 0
-
-    def find(inside: pd.DataFrame, level: float, limit: float, advise: bool) -> Optimum:
-        return find_optimum(inside, lr, y, seed, level, turn, exact, limit, logarithmic, advise)
-
     for values, part in slices:
         limit = divergence(part[lr].to_numpy(float), bad[part.index])
         inside = rows.loc[part.index.intersection(rows.index)]
         inside = inside[inside[lr] < limit]
         used += len(inside)
-        found = wide = find(inside, level, limit, advise=True)
-        if len(slices) > 1 and found.extremum.status == Status.LOCATED:
-            wide = find(inside, strict, limit, advise=False)
+        curves = draw_curves(inside, lr, y, seed, turn)
+        found = wide = find_optimum(curves, lr, level, exact, limit, logarithmic, advise=True)
+        if len(slices) > 1 and found.status == Status.LOCATED:
+            wide = find_optimum(curves, lr, strict, exact, limit, logarithmic)
         partly = part.loc[bad[part.index] & (part[lr] < limit), lr]
-        lines.append({**dict(zip(keys, values, strict=True)), **line(found, wide, limit, partly, turn)})
-    nothing = find(rows[:0], level, np.inf, advise=False)
-    columns = [*keys, *line(nothing, nothing, np.inf, frame[lr][:0], turn)]  # also where no slice gives them
-    table = pd.DataFrame(lines, columns=columns)
+        if len(partly) and found.status == Status.LOCATED and found.high >= partly.min():
+            note = "some draws diverged within the interval and are missing there"
+            found = replace(found, note="; ".join([*([found.note] if found.note else []), note]))
+        about = {
+            "low_simultaneous": wide.low,
+            "high_simultaneous": wide.high,
+            "diverged_from": limit,
+            "points": len(curves.x),
+            "draws": len(curves.values),
+            "turn": turn,
+        }
+        lines.append({**dict(zip(keys, values, strict=True)), **vars(found), **vars(found.advice), **about})
+    table = pd.DataFrame(lines, columns=[*keys, *COLUMNS])
     if len(rows) > used:
         dropped["at or above a rate at which most draws diverged"] = len(rows) - used
     notes += [note for note in table["note"].unique() if note]
@@ -154,22 +153,16 @@ def divergence(rates: np.ndarray, bad: np.ndarray) -> float:
 
 
 def find_optimum(
-    rows: pd.DataFrame,
-    lr: str,
-    y: str,
-    seed: str,
-    level: float,
-    turn: str,
-    exact: bool,
-    limit: float,
-    logarithmic: bool,
-    advise: bool = False,
-) -> Optimum:
-    """The optimum of the usable rows of one slice, all of rates below `limit`; the rest as in `fit_optimum`."""
-    curves = draw_curves(rows, lr, y, seed, turn)
+    curves: DrawCurves, lr: str, level: float, exact: bool, limit: float, logarithmic: bool, advise: bool = False
+) -> Extremum:
+    """The optimum of one slice, in the units of the rate.
+
+    curves: to be minimized, over rates below `limit`, the lowest at which most draws diverged (inf if there is none).
+    The rest as in `fit_optimum`, and whether to advise on the sample size.
+    """
     values = curves.values
     if not len(curves.x):
-        return Optimum(Extremum(note="no usable rows"), 0, 0)
+        return Extremum(note="no usable rows")
     axis = Axis(logarithmic, float(curves.x[0]))
     u, flattened = axis.coordinate(curves.x), without_cliffs(values)
     found = extremum_along(u, flattened, level, exact, advise)
@@ -188,7 +181,7 @@ def find_optimum(
         found = replace(found, status=beyond)
     if np.isfinite(limit) and found.status == Status.CENSORED_HIGH:
         found = replace(found, note="best towards the rate at which most draws diverge")
-    return Optimum(found, len(curves.x), len(values))
+    return found
 
 
 def flattens(u: np.ndarray, values: np.ndarray, upwards: bool) -> bool:
@@ -224,31 +217,3 @@ def without_cliffs(values: np.ndarray) -> np.ndarray:
     slope[far] = np.maximum(size / height[far], keep[far])
     level = np.nanmean(values - fit.curve - fit.residual, axis=1, keepdims=True)  # each draw's own, which is kept
     return np.asarray(fit.curve.min() + flattened + level + slope * fit.residual)
-
-
-def line(found: Optimum, wide: Optimum, limit: float, partly: pd.Series, turn: str) -> dict[str, Any]:
-    """One slice as a row of the table.
-
-    found, wide: at the level of the slice and at that of all slices at once.
-    limit: the lowest rate at which most draws diverged, inf if there is none.
-    partly: the rates below it of rows that diverged.
-    """
-    one, note = found.extremum, found.extremum.note
-    if len(partly) and one.status == Status.LOCATED and one.high >= partly.min():
-        note = "; ".join([*([note] if note else []), "some draws diverged within the interval and are missing there"])
-    return {
-        "estimate": one.estimate,
-        "low": one.low,
-        "high": one.high,
-        "status": one.status,
-        "low_simultaneous": wide.extremum.low,
-        "high_simultaneous": wide.extremum.high,
-        "method_spread": one.method_spread,
-        "diverged_from": limit,
-        "points": found.points,
-        "draws": found.draws,
-        "turn": turn,
-        "method": one.method,
-        "note": note,
-        **advice_columns(one.advice),
-    }

@@ -23,19 +23,22 @@ FEWEST_TIMES = 4.0  # for pooled noise: a deeper minimum by chance makes the int
 
 @dataclass(frozen=True)
 class Advice:
-    """What would halve an interval.
+    """What would halve an interval; NaN where nothing is said.
 
-    draws: how many draws in all; as many as there are where more do not help.
-    points: how many more values of x, with the spacing there halved; 0 where they are not needed.
-    low, high: between which values of x; NaN where none are needed.
-    enough: whether both together are expected to halve the interval.
+    draws_to_halve: how many draws in all; as many as there are where more do not help.
+    points_to_halve: how many more values of x, with the spacing there halved; 0 where they are not needed.
+    points_from, points_to: between which values of x; NaN where none are needed.
+    halved: whether both together are expected to halve the interval.
     """
 
-    draws: int
-    points: int
-    low: float
-    high: float
-    enough: bool
+    draws_to_halve: float = np.nan
+    points_to_halve: float = np.nan
+    points_from: float = np.nan
+    points_to: float = np.nan
+    halved: bool = False
+
+
+NO_ADVICE = Advice()
 
 
 def sample_size_advice(interval: ExtremumInterval, width: float) -> Advice:
@@ -89,26 +92,16 @@ def fewest_times(
     return every[first] if first < len(every) else np.inf
 
 
-def advice_columns(advice: Advice | None) -> dict[str, float]:
-    """What would halve the interval, as columns of a table; NaN where nothing is said."""
-    return {
-        "draws_to_halve": advice.draws if advice else np.nan,
-        "points_to_halve": advice.points if advice else np.nan,
-        "points_from": advice.low if advice else np.nan,
-        "points_to": advice.high if advice else np.nan,
-        "halved": advice.enough if advice else False,
-    }
-
-
 def advice_words(draws: int, advice: Advice, x: str, show: Callable[[float], str]) -> str:
     """The advice in words: "4 times the draws (36 more) would halve it". show: writes a value of x."""
-    seeds = f"{advice.draws / draws:.2g} times the draws ({advice.draws - draws} more)"
-    if not advice.points:
+    wanted, points = advice.draws_to_halve, advice.points_to_halve
+    seeds = f"{wanted / draws:.2g} times the draws ({wanted - draws} more)"
+    if not points:
         return f"{seeds} would halve it"
-    where = f"{advice.points} more values of {x} between {show(advice.low)} and {show(advice.high)}"
-    if not advice.enough:
+    where = f"{points} more values of {x} between {show(advice.points_from)} and {show(advice.points_to)}"
+    if not advice.halved:
         return f"more draws alone would not halve it, nor would {where}: it takes both, many of each"
-    if advice.draws == draws:
+    if wanted == draws:
         return f"more draws would not halve it, {where} would"
     return f"{where} and {seeds} would halve it"
 

@@ -57,6 +57,18 @@ def half_width(level: float, error: np.ndarray, count: np.ndarray) -> np.ndarray
     return np.array([t_quantile(level, int(draws) - 1) for draws in count]) * error
 
 
+def clearly_positive(differences: np.ndarray, level: float, exact: bool = False) -> np.ndarray:
+    """Whether the mean over draws of differences[draw, point] is above 0: by one-sided Student's t, or, if they are
+    exact, as it is."""
+    mean, error, count = standard_error(differences)
+    return np.asarray(mean > (0.0 if exact else half_width(2 * level - 1, error, count)))
+
+
+def complete_draws(values: np.ndarray) -> np.ndarray:
+    """The draws of values[draw, point] that have a value at every point."""
+    return values[np.isfinite(values).all(axis=1)]
+
+
 def two_sided(mean: float, error: float, degrees: int) -> float:
     """The two-sided p-value of Student's t."""
     from scipy.special import stdtr
