@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -37,21 +36,6 @@ class RateRows:
         return replace(curves, x=np.log(curves.x))
 
 
-@dataclass(frozen=True)
-class BestRate:
-    """The best rate of one length.
-
-    rate: the fitted optimum, or where there is none the best rate of the grid.
-    censored: whether the optimum is censored.
-    limit: the lowest rate at which most draws diverged, inf if there is none.
-    """
-
-    length: float
-    rate: float
-    censored: bool
-    limit: float
-
-
 @dataclass(frozen=True, eq=False)
 class AtBestLr:
     """One metric at each length's best rate.
@@ -64,34 +48,34 @@ class AtBestLr:
     over_length: Extremum
 
 
-def best_rates(fit: Fit, rows: RateRows, y: str, turn: str) -> list[BestRate]:
-    """The best rate of each length at which there is one; `fit`: of the optimum of `y` by length."""
-    out = []
+def best_rates(fit: Fit, rows: RateRows, y: str, turn: str) -> pd.DataFrame:
+    """The best rate of each length at which there is one: the length, `rate` (the fitted optimum, or where there is
+    none the best of the grid), `censored` (whether the optimum is), and `limit`, the lowest rate at which most draws
+    diverged (inf if there is none). fit: of the optimum of `y` by length."""
+    import pandas as pd
+
+    lines = []
     for row in fit.table.to_dict("records"):
         length, limit, rate, censored = row[rows.length], row["diverged_from"], row["estimate"], False
         if row["status"] != Status.LOCATED:
             curves = rows.curves(length, limit, y, turn)
             if not len(curves.x):
                 continue
-            rate = np.exp(curves.x[np.argmin(two_way_anova(curves.values).curve)])
+            rate = float(np.exp(curves.x[np.argmin(two_way_anova(curves.values).curve)]))
             censored = row["status"] != Status.UNDETERMINED
-        out.append(BestRate(float(length), float(rate), censored, float(limit)))
-    return out
+        lines.append((float(length), rate, censored, limit))
+    return pd.DataFrame(lines, columns=[rows.length, "rate", "censored", "limit"])
 
 
-def metric_at_rates(
-    rows: RateRows, rates: Sequence[BestRate], y: str, turn: str, level: float, exact: bool
-) -> AtBestLr:
+def metric_at_rates(rows: RateRows, rates: pd.DataFrame, y: str, turn: str, level: float, exact: bool) -> AtBestLr:
     """The metric at each length's best rate, every draw interpolated in log rate (Akima), with Student's interval
-    between draws, and how it runs over the length."""
-    import pandas as pd
+    between draws, and how it runs over the length. rates: see `best_rates`."""
     from scipy.interpolate import Akima1DInterpolator
 
     seeds = np.sort(rows.frame[rows.seed].unique())
     values = np.full((len(seeds), len(rates)), np.nan)
-    for column, best in enumerate(rates):
-        curves = rows.curves(best.length, best.limit, y, turn)
-        at = np.log(best.rate)
+    for column, (length, rate, _, limit) in enumerate(rates.itertuples(index=False, name=None)):
+        curves, at = rows.curves(length, limit, y, turn), np.log(rate)
         for draw, seed in zip(without_cliffs(curves.values), curves.seeds, strict=True):
             known = np.isfinite(draw)
             u = curves.x[known]
@@ -100,20 +84,10 @@ def metric_at_rates(
                 values[np.searchsorted(seeds, seed), column] = float(curve(np.clip(at, u[0], u[-1])))
     mean, error, count = standard_error(values if turn == "min" else -values)
     half = 0 * error if exact else half_width(level, error, count)
-    table = pd.DataFrame(
-        {
-            rows.length: [best.length for best in rates],
-            "rate": [best.rate for best in rates],
-            "censored": [best.censored for best in rates],
-            "mean": mean,
-            "low": mean - half,
-            "high": mean + half,
-            "draws": count,
-        }
-    )
-    length = table[rows.length].to_numpy(float)
-    use = np.isfinite(length) & (length > 0) & (count > 0)
-    return AtBestLr(table, change_over_length(length[use], values[:, use], level, exact))
+    table = rates.drop(columns="limit").assign(mean=mean, low=mean - half, high=mean + half, draws=count)
+    lengths = table[rows.length].to_numpy(float)
+    use = np.isfinite(lengths) & (lengths > 0) & (count > 0)
+    return AtBestLr(table, change_over_length(lengths[use], values[:, use], level, exact))
 
 
 def change_over_length(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> Extremum:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.fits.statistics import holm, t_quantile, two_sided
+from raysweep.fits.statistics import half_width, holm, t_quantile, two_sided
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,9 +27,14 @@ HIGHER, LOWER, UNCLEAR, UNTESTED = "higher", "lower", "no clear difference", "no
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """mean ± error over draws of each draw's average over cells, `averages`; z: the t-value as the normal quantile of
-    its probability, so that 1.96 means the same for any number of draws. skewness: of one draw's value in a cell, the
-    median over cells (NaN below 8 draws)."""
+    """A test over all cells at once.
+
+    mean, error: over draws, of each draw's average over cells, in units of a cell's standard deviation.
+    z: the t-value as the normal quantile of its probability, so that 1.96 means the same for any number of draws.
+    draws: how many entered.
+    skewness: of one draw's value in a cell, the median over cells (NaN below 8 draws).
+    averages: (draws,), what the mean is of.
+    """
 
     mean: float
     error: float
@@ -106,24 +111,18 @@ def typical_skewness(values: np.ndarray) -> float:
 def student_coverage(skewness: float, draws: int, level: float = 0.95) -> float:
     """How often Student's interval for the mean holds, for draws of a gamma distribution of that skewness (simulated,
     to about half a percent)."""
-    from scipy.special import stdtrit
-
     shape = 4 / max(abs(skewness), 0.05) ** 2
     values = np.random.default_rng(0).gamma(shape, size=(4000, draws))
     error = values.std(axis=1, ddof=1) / np.sqrt(draws)
-    return float(np.mean(np.abs(values.mean(axis=1) - shape) <= stdtrit(draws - 1, 0.5 + level / 2) * error))
+    return float(np.mean(np.abs(values.mean(axis=1) - shape) <= t_quantile(level, draws - 1) * error))
 
 
 def paired(one: pd.DataFrame, other: pd.DataFrame, same: Sequence[str], metric: str) -> pd.DataFrame:
     """The rows of two sweeps that agree in the seed and in the parameters `same`: these, `difference` (the other's
     value less the one's) and `size` (the larger of the two). Only rows that are ok and finite in both count."""
     keys = [*same, "seed"]
-    left, right = (
-        rows.loc[(rows["status"] == "ok") & np.isfinite(rows[metric].astype(float)), [*keys, metric]].drop_duplicates(
-            keys
-        )
-        for rows in (one, other)
-    )
+    good = [rows[(rows["status"] == "ok") & np.isfinite(rows[metric].astype(float))] for rows in (one, other)]
+    left, right = (rows[[*keys, metric]].drop_duplicates(keys) for rows in good)
     both = left.merge(right, on=keys, suffixes=("_one", "_other"))
     first, second = both.pop(f"{metric}_one").astype(float), both.pop(f"{metric}_other").astype(float)
     return both.assign(difference=second - first, size=np.maximum(first.abs(), second.abs()))
@@ -141,9 +140,10 @@ def per_cell(pairs: pd.DataFrame, same: Sequence[str], level: float = 0.95) -> p
     tested = draws > 1
     strict = 1 - (1 - level) / max(int(tested.sum()), 1)
     for wanted, suffix in ((level, ""), (strict, "_simultaneous")):
-        half = np.array([t_quantile(wanted, int(n) - 1) if n > 1 else np.nan for n in draws]) * error
+        half = half_width(wanted, error, draws)
         table[f"low{suffix}"], table[f"high{suffix}"] = mean - half, mean + half
-    table["p_value"] = [p_value(*each) for each in zip(mean, error, draws, strict=True)]
+    chances = [two_sided(*each) for each in zip(mean, error, draws - 1, strict=True)]
+    table["p_value"] = np.where(tested, chances, np.nan)  # draws that all differ alike leave no doubt
     table["p_holm"] = holm(table["p_value"].to_numpy(float))
     clear = (table["p_holm"] <= 1 - level).to_numpy()
     table["status"] = np.where(~tested, UNTESTED, np.where(~clear, UNCLEAR, np.where(mean > 0, HIGHER, LOWER)))
@@ -162,7 +162,7 @@ def over_cells(pairs: pd.DataFrame, same: Sequence[str], level: float = 0.95) ->
     draws, error = len(values), values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
     size = float(wide["size"].to_numpy().max())
     (mean,), (error,) = rounded(np.array([values.mean()]), np.array([error]), np.array([size]))
-    half = t_quantile(level, draws - 1) * error if draws > 1 else np.nan
+    half = t_quantile(level, draws - 1) * error
     return float(mean), float(mean - half), float(mean + half), draws, wide["difference"].shape[1]
 
 
@@ -170,10 +170,3 @@ def rounded(mean: np.ndarray, error: np.ndarray, size: np.ndarray) -> tuple[np.n
     """Means and standard errors, with 0 for what is only rounding beside values of that size."""
     error = np.where(error <= ROUNDING * size, 0.0, error)
     return np.where((error == 0) & (np.abs(mean) <= ROUNDING * size), 0.0, mean), error
-
-
-def p_value(mean: float, error: float, draws: int) -> float:
-    """Two-sided, of no difference; NaN for a single draw. Draws that all differ alike leave no doubt."""
-    if draws < 2:
-        return np.nan
-    return two_sided(mean, error, draws - 1)

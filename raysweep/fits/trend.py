@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from raysweep.fits.result import EXACT
 from raysweep.fits.statistics import (
     ROUNDING,
     Anova,
+    complete_draws,
     independent_points,
     noiseless,
     rises_by_chance,
@@ -97,14 +99,15 @@ def fit_trend(
     slope, error, degrees, smooth = slope_of_mean(u, values, fit)
     sign = -1.0 if slope < 0 else 1.0
     half = t_quantile(level, degrees) * error
+    change = partial(per_draw_change, complete_draws(values)) if smooth else partial(pooled_change, values, fit)
     return replace(
         nothing,
         slope=slope,
         low=slope - half,
         high=slope + half,
         p_value=two_sided(slope, error, degrees),
-        p_against=some_change(values, fit, -sign, smooth),
-        p_along=some_change(values, fit, sign, smooth),
+        p_against=change(-sign),
+        p_along=change(sign),
         p_throughout=every_step(values, sign),
         method=PER_DRAW if smooth else POOLED,
         **moves(at, fit.curve, sign),
@@ -144,7 +147,7 @@ def slope_weights(u: np.ndarray) -> np.ndarray:
 def slope_of_mean(u: np.ndarray, values: np.ndarray, fit: Anova) -> tuple[float, float, int, bool]:
     """(slope of the mean over draws, its standard error, degrees of freedom, whether the draw was the unit)."""
     weights = slope_weights(u)
-    own = values[np.isfinite(values).all(axis=1)] @ weights
+    own = complete_draws(values) @ weights
     pooled = float(np.sqrt(np.sum((weights @ fit.factor) ** 2)))
     if len(own) >= 2:
         error = float(own.std(ddof=1) / np.sqrt(len(own)))
@@ -161,17 +164,10 @@ def more_than_noise(own: float, own_degrees: int, pooled: float, degrees: int) -
     return bool(fdtrc(own_degrees, degrees, (own / pooled) ** 2) < MAY_DIFFER)
 
 
-def some_change(values: np.ndarray, fit: Anova, sign: float, smooth: bool) -> float:
+def pooled_change(values: np.ndarray, fit: Anova, sign: float) -> float:
     """How probable it is that a curve that never changes in the direction of `sign` between two points seems to do so
-    at least as clearly."""
-    if smooth:
-        return per_draw_change(values[np.isfinite(values).all(axis=1)], sign)
-    return pooled_change(fit, values, sign)
-
-
-def pooled_change(fit: Anova, values: np.ndarray, sign: float) -> float:
-    """The same with one variance for all points (simulated for equal means, the hardest such curve); where the points
-    of a change scatter more than all points do, with theirs."""
+    at least as clearly: with one variance for all points (simulated for equal means, the hardest such curve); where the
+    points of a change scatter more than all points do, with theirs."""
     known = np.isfinite(values)
     count = known.sum(axis=0)
     own = np.nansum(fit.residual**2, axis=0) / (fit.degrees * count / count.sum())
