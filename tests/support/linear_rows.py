@@ -1,4 +1,4 @@
-"""Rows of linear_transfer for tests of its engines: as columns, and their data from the definitions."""
+"""Rows of linear_transfer for tests of engines and closed forms: as columns, and their data from the definitions."""
 
 from __future__ import annotations
 
@@ -15,6 +15,20 @@ from raysweep.workloads.linear_transfer import PARAMETERS
 def table(rows: list[dict[str, Any]]) -> dict[str, np.ndarray]:
     """The parameters of rows as arrays, defaults filled in."""
     return {p.name: column(p, [p.coerce(row.get(p.name, p.default)) for row in rows]) for p in PARAMETERS}
+
+
+def columns(**values: Any) -> dict[str, np.ndarray]:
+    """The same from values by name, those that are no arrays being the same in all rows."""
+    rows = max(np.size(value) for value in values.values())
+    return {
+        p.name: column(p, list(np.broadcast_to(np.asarray(values.get(p.name, p.default), object), rows)))
+        for p in PARAMETERS
+    }
+
+
+def z_score(values: np.ndarray, expected: float) -> float:
+    """How many standard errors the mean of independent values is from what is expected."""
+    return float((np.mean(values) - expected) / (np.std(values, ddof=1) / np.sqrt(len(values))))
 
 
 def data(row: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

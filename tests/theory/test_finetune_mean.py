@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Outcome
+from linear_rows import columns, z_score
 from scipy.integrate import quad
 from scipy.stats import beta
-from test_theory import columns, z_score
 
 from raysweep.reporting.analyses.closed_form import extremum, zeros
 from raysweep.theory import finetune, finetune_mean, pretraining, transfer

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from linear_rows import columns, z_score
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize_scalar
 
 from raysweep.theory import finetune, linear, pretraining, transfer
-from raysweep.workloads.declaration import column
-from raysweep.workloads.linear_transfer import WORKLOAD
-
-
-def columns(**values):
-    rows = max(np.size(value) for value in values.values())
-    return {
-        p.name: column(p, list(np.broadcast_to(np.asarray(values.get(p.name, p.default), object), rows)))
-        for p in WORKLOAD.parameters
-    }
-
-
-def z_score(values, expected):
-    return (np.mean(values) - expected) / (np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def problem(random, n, d, angle, noise, norm):

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from test_theory import columns, z_score
+from linear_rows import columns, z_score
 
 from raysweep.workloads.linear_transfer import distance
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from linear_rows import columns, z_score
 from scipy.integrate import solve_ivp
-from test_theory import columns, z_score
 
 from raysweep.theory import transfer
 from raysweep.workloads.linear_transfer import WORKLOAD, engines, limit, target
