@@ -26,7 +26,7 @@ _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B  # lowbias32's
 @dataclass(frozen=True)
 class Dropout:
     """Masks of one step. rate: share that is dropped; keys: two 32-bit words a place; first: the number in its batch of
-    the first sequence at hand."""
+    the first sequence that the masks are for."""
 
     rate: float
     keys: tuple[tuple[int, int], ...]

@@ -2,7 +2,7 @@
 
 Parameters, gradient and both moments are flat rows (models, weights), so that a step of the optimizer is a handful of
 operations however many tensors and models there are. A model whose loss or gradient is not finite is frozen where it
-last was finite, and its neighbours never notice.
+last was finite; those that train beside it are not affected.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Part:
 
 
 class Units(Protocol):
-    """Parameters that are not all at hand: those of a unit are brought where they are needed, and let go."""
+    """Parameters that are not all in memory: those of a unit are gathered where they are needed, and freed."""
 
     def applied(self, unit: str, compute: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
         """compute(the unit's tensors by their name within it, *inputs)."""

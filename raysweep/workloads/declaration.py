@@ -241,7 +241,7 @@ class Workload:
         return any(known.name == metric and known.direction == "maximize" for known in self.metrics)
 
     def logarithmic(self, name: str) -> bool | None:
-        """Whether an axis has a logarithmic scale; None where nobody said so."""
+        """Whether an axis has a logarithmic scale; None where neither the space nor the declaration says."""
         scale = self.by_name[name].scale if name in self.by_name else ""
         return scale == "log" if scale else None
 

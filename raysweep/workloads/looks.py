@@ -20,8 +20,8 @@ _seen: ContextVar[dict[Any, Any] | None] = ContextVar("seen", default=None)
 
 @contextmanager
 def one_look() -> Iterator[None]:
-    """As long as it lasts, what is marked `@once` answers the same question from memory. One inside another is the
-    outer one's."""
+    """As long as it lasts, what is marked `@once` answers the same question from memory. One inside another adds
+    nothing: the outer one remembers."""
     token = _seen.set({}) if _seen.get() is None else None
     try:
         yield

@@ -6,6 +6,7 @@ The declaration; what computes it are the files beside this one, and torch is im
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
@@ -15,16 +16,18 @@ from raysweep.workloads.language.corpus import BPE_FORM, FORMS, TASK_FORMS
 PRETRAIN_SCHEDULES = ("cosine", "constant", "wsd")
 FINETUNE_SCHEDULES = ("cosine", "constant", "constant_warmup")
 
+Pretraining = partial(Parameter, pretraining=True)
+"""A parameter that belongs to the identity of the pretraining."""
+
 PARAMETERS = (
-    Parameter(
+    Pretraining(
         "preset",
         str,
         "tiny",
         "width, heads, layers and context of the model; 15m, 30m and 90m as in O Table 3",
         choices=tuple(PRESETS),
-        pretraining=True,
     ),
-    Parameter(
+    Pretraining(
         "pretrain_length",
         float,
         2.0**18,
@@ -33,7 +36,6 @@ PARAMETERS = (
         minimum=0,
         open_minimum=True,
         whole=True,
-        pretraining=True,
     ),
     Parameter(
         "finetune_lr",
@@ -45,76 +47,41 @@ PARAMETERS = (
         symbol="η",
         searched_by="optimum",
     ),
-    Parameter(
-        "depth",
-        int,
-        0,
-        "layers; 0 takes the preset's",
-        unit="layers",
-        minimum=0,
-        maximum=200,
-        pretraining=True,
-        symbol="L",
-    ),
+    Pretraining("depth", int, 0, "layers; 0 takes the preset's", unit="layers", minimum=0, maximum=200, symbol="L"),
     Parameter(
         "overlap", float, 0.0, "share of the target's text that is drawn from the source instead", minimum=0, maximum=1
     ),
-    Parameter(
+    Pretraining(
         "width",
         int,
         0,
         "residual width, a multiple of the preset's head width; 0 takes the preset's",
         minimum=0,
         maximum=16384,
-        pretraining=True,
     ),
-    Parameter(
-        "context",
-        int,
-        0,
-        "tokens a sequence; 0 takes the preset's",
-        unit="tokens",
-        minimum=0,
-        maximum=65536,
-        pretraining=True,
-    ),
-    Parameter(
+    Pretraining("context", int, 0, "tokens a sequence; 0 takes the preset's", unit="tokens", minimum=0, maximum=65536),
+    Pretraining(
         "source",
         str,
         "grammar:0",
         f"text to pretrain on: {FORMS}; or {BPE_FORM}, the target then being read in these tokens too",
-        pretraining=True,
     ),
     Parameter("target", str, "grammar:0.5", f"what to fine-tune on: text in the same forms, or {TASK_FORMS}"),
-    Parameter(
-        "pretrain_lr",
-        float,
-        2e-3,
-        "peak rate of AdamW on the source, at width 256 (muP)",
-        minimum=0,
-        open_minimum=True,
-        pretraining=True,
+    Pretraining(
+        "pretrain_lr", float, 2e-3, "peak rate of AdamW on the source, at width 256 (muP)", minimum=0, open_minimum=True
     ),
-    Parameter(
+    Pretraining(
         "pretrain_schedule",
         str,
         "cosine",
         "cosine to zero and constant: every length its own run; wsd: one "
         "trunk at constant rate for all lengths, each branching off into a linear decay over its last tenth",
         choices=PRETRAIN_SCHEDULES,
-        pretraining=True,
     ),
-    Parameter(
-        "pretrain_batch",
-        int,
-        16,
-        "sequences a step of pretraining",
-        unit="sequences",
-        minimum=1,
-        maximum=65536,
-        pretraining=True,
+    Pretraining(
+        "pretrain_batch", int, 16, "sequences a step of pretraining", unit="sequences", minimum=1, maximum=65536
     ),
-    Parameter(
+    Pretraining(
         "pretrain_warmup",
         int,
         0,
@@ -122,11 +89,8 @@ PARAMETERS = (
         unit="steps",
         minimum=0,
         maximum=10**7,
-        pretraining=True,
     ),
-    Parameter(
-        "pretrain_weight_decay", float, 0.1, "AdamW's decoupled weight decay on the source", minimum=0, pretraining=True
-    ),
+    Pretraining("pretrain_weight_decay", float, 0.1, "AdamW's decoupled weight decay on the source", minimum=0),
     Parameter(
         "noise",
         float,
@@ -181,14 +145,13 @@ PARAMETERS = (
         minimum=0,
         maximum=200,
     ),
-    Parameter(
+    Pretraining(
         "pretrain_dropout",
         float,
         0.0,
         "dropout of embedding, attention and residual additions on the source; O has 0.1",
         minimum=0,
         maximum=0.9,
-        pretraining=True,
         absent=0.0,
     ),
     Parameter("finetune_dropout", float, 0.0, "the same on the target", minimum=0, maximum=0.9, absent=0.0),
@@ -268,7 +231,7 @@ def cost(columns: Columns) -> Cost:
 
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What no single range can say of one cell: whole steps, a possible config, readable text of enough length."""
+    """What no single range can say of one cell: whole steps, a possible shape, readable text of enough length."""
     from raysweep.workloads.language import corpus
 
     try:

@@ -24,7 +24,7 @@ RISE = "training_loss_rise"  # in the meta of a pretraining
 
 
 def pretrained(parameters: Mapping[str, Any], seed: int, store: Store) -> Entry:
-    """A row's pretraining out of the store, computed if nobody has."""
+    """A row's pretraining out of the store, computed if it is not there."""
     steps = tree.steps_of(parameters)
     stage = tree.identity(parameters, seed)
     describe = tree.describe(parameters, seed, "pretrain")
@@ -166,5 +166,5 @@ def _initial(config: ModelConfig, seed: int, spread: bool) -> State:
 
 
 def flat_of(tensors: Mapping[str, np.ndarray], config: ModelConfig) -> np.ndarray:
-    """Named weights as one flat row, config (1, weights)."""
+    """Named weights as one flat row, shape (1, weights)."""
     return row(lambda part: tensors[part.name], config)[None]

@@ -85,7 +85,7 @@ class Corpus(Protocol):
 
     @property
     def token_bytes(self) -> np.ndarray | None:
-        """Bytes of each token of the vocabulary; None if nobody knows."""
+        """Bytes of each token of the vocabulary; None where it is not known."""
 
     def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
         """Sequences first … first+count-1 of a stream keyed by (seed, role): integers, (count, length + 1)."""
@@ -155,7 +155,7 @@ class Mixture:
 
     @property
     def token_bytes(self) -> np.ndarray | None:
-        """Bytes of each token; None if nobody knows."""
+        """Bytes of each token; None where it is not known."""
         return self.target.token_bytes
 
     def sequences(self, seed: int, first: int, count: int, length: int) -> np.ndarray:
@@ -183,7 +183,7 @@ class Mixture:
 
 def bytes_per_token(text: Corpus | Mixture, part: str, count: int, length: int) -> float:
     """How many bytes a token of held-out sequences stands for on average; a loss divided by it is in nats a byte. NaN
-    if nobody knows."""
+    where it is not known."""
     if text.token_bytes is None:
         return float("nan")
     if (text.token_bytes == 1).all():

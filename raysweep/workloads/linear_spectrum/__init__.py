@@ -6,6 +6,7 @@ The declaration; the engines that compute it are the files beside this one, and 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from raysweep.workloads.linear_spectrum.spectra import FORMS, read
 
 ENGINES = ("theory", "flow", "network")
 
+Pretraining = partial(Parameter, pretraining=True)
+"""A parameter that belongs to the identity of the pretraining."""
+
 PARAMETERS = (
     Parameter(
         "engine",
@@ -23,7 +27,7 @@ PARAMETERS = (
         "how exactly it is solved: closed forms; gradient flow; gradient descent on the real layers",
         choices=ENGINES,
     ),
-    Parameter(
+    Pretraining(
         "pretrain_length",
         float,
         float("inf"),
@@ -31,7 +35,6 @@ PARAMETERS = (
         unit="flow time",
         minimum=0,
         infinite=True,
-        pretraining=True,
     ),
     Parameter(
         "finetune_lr",
@@ -44,7 +47,7 @@ PARAMETERS = (
         symbol="η",
         searched_by="optimum",
     ),
-    Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=100, pretraining=True, symbol="L"),
+    Pretraining("depth", int, 2, "number of weight matrices", minimum=1, maximum=100, symbol="L"),
     Parameter(
         "overlap_angle",
         float,
@@ -56,12 +59,10 @@ PARAMETERS = (
         symbol="θ",
         searched_by="boundary",
     ),
-    Parameter("source_spectrum", str, "geometric:2:0.6", f"source task, from the largest: {FORMS}", pretraining=True),
+    Pretraining("source_spectrum", str, "geometric:2:0.6", f"source task, from the largest: {FORMS}"),
     Parameter("target_spectrum", str, "geometric:1:0.8", f"target task, in any order: {FORMS}"),
-    Parameter(
-        "dim", int, 8, "input, hidden and output dimension d", minimum=1, maximum=10_000, pretraining=True, symbol="d"
-    ),
-    Parameter(
+    Pretraining("dim", int, 8, "input, hidden and output dimension d", minimum=1, maximum=10_000, symbol="d"),
+    Pretraining(
         "init_scale",
         float,
         0.01,
@@ -69,7 +70,6 @@ PARAMETERS = (
         minimum=0,
         maximum=100,
         open_minimum=True,
-        pretraining=True,
         symbol="α",
     ),
     Parameter(
@@ -101,14 +101,13 @@ PARAMETERS = (
         minimum=0,
         maximum=1e6,
     ),
-    Parameter(
+    Pretraining(
         "pretrain_start",
         str,
         "exact",
         "network engine: start from the exact partly trained layers, or pretrain "
         "them by gradient descent from init_scale times the identity",
         choices=("exact", "descent"),
-        pretraining=True,
     ),
 )
 

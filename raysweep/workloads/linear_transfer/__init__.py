@@ -6,6 +6,7 @@ The declaration; the engines that compute it are the files beside this one, and 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ import numpy as np
 from raysweep.workloads.declaration import Columns, Cost, Engines, Metric, Parameter, Workload
 
 ENGINES = ("theory", "limit", "flow", "network")
+
+Pretraining = partial(Parameter, pretraining=True)
+"""A parameter that belongs to the identity of the pretraining."""
 
 PARAMETERS = (
     Parameter(
@@ -23,7 +27,7 @@ PARAMETERS = (
         "gradient flow of the end-to-end map; gradient descent on the real layers",
         choices=ENGINES,
     ),
-    Parameter(
+    Pretraining(
         "pretrain_length",
         float,
         float("inf"),
@@ -31,7 +35,6 @@ PARAMETERS = (
         unit="flow time",
         minimum=0,
         infinite=True,
-        pretraining=True,
     ),
     Parameter(
         "finetune_lr",
@@ -43,7 +46,7 @@ PARAMETERS = (
         symbol="η",
         searched_by="optimum",
     ),
-    Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=1000, pretraining=True, symbol="L"),
+    Pretraining("depth", int, 2, "number of weight matrices", minimum=1, maximum=1000, symbol="L"),
     Parameter(
         "overlap_angle",
         float,
@@ -64,25 +67,15 @@ PARAMETERS = (
         open_minimum=True,
         symbol="γ",
     ),
-    Parameter(
-        "dim",
-        int,
-        100,
-        "input dimension d (and hidden width)",
-        minimum=2,
-        maximum=100_000,
-        pretraining=True,
-        symbol="d",
-    ),
+    Pretraining("dim", int, 100, "input dimension d (and hidden width)", minimum=2, maximum=100_000, symbol="d"),
     Parameter("noise", float, 0.0, "standard deviation of the target's label noise", minimum=0, symbol="σ"),
-    Parameter(
+    Pretraining(
         "init_scale",
         float,
         0.01,
         "initialization scale of each layer: the end-to-end map starts at init_scale^depth",
         minimum=0,
         open_minimum=True,
-        pretraining=True,
         symbol="α",
     ),
     Parameter(
@@ -100,9 +93,9 @@ PARAMETERS = (
         "ridge", float, 0.0, "penalty on the retrained last layer of linear transfer (F eq. 14)", minimum=0, symbol="λ"
     ),
     Parameter("frozen_layers", int, 0, "first layers kept fixed while fine-tuning", minimum=0),
-    Parameter("source_norm", float, 1.0, "norm of the source teacher", minimum=0, open_minimum=True, pretraining=True),
+    Pretraining("source_norm", float, 1.0, "norm of the source teacher", minimum=0, open_minimum=True),
     Parameter("target_norm", float, 1.0, "norm of the target teacher", minimum=0),
-    Parameter(
+    Pretraining(
         "pretrain_start",
         str,
         "exact",
@@ -110,7 +103,6 @@ PARAMETERS = (
         "state, or pretrain by gradient descent on the population loss from a random start (give it a budget of "
         "finetune_steps: what is left of the start trains so slowly that linear transfer does not converge)",
         choices=("exact", "descent"),
-        pretraining=True,
     ),
     Parameter(
         "distance_samples",
