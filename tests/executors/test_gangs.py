@@ -501,7 +501,7 @@ def on(cluster: dict[str, str], *arguments: str | Path) -> Outcome:
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=240,
+        timeout=480,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
 

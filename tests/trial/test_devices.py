@@ -160,7 +160,7 @@ def test_on_ray_trials_and_the_workers_of_gangs_see_the_gpus_they_were_granted_a
         [sys.executable, "-c", FOUR_GPUS, str(storage), *map(str, paths)],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=480,
         check=False,
         stdin=subprocess.DEVNULL,
         env={name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"},
