@@ -12,7 +12,6 @@ from dataclasses import asdict
 from typing import Any
 
 from raysweep.errors import InputError
-from raysweep.plan.identity import content_id
 from raysweep.training.schedules import trunk_and_anneal, trunk_steps
 from raysweep.workloads.declaration import Parameter, Stage
 from raysweep.workloads.language import WORKLOAD, corpus, costs
@@ -32,6 +31,8 @@ def identity(parameters: Mapping[str, Any], seed: int, trunk_step: int | None = 
     Of the parameters that belong to pretraining, the preset counts by the shape it gives and the text by its digest;
     the length does not count for a trunk.
     """
+    from raysweep.plan.identity import content_id  # the one import upward here: all ids are hashed alike
+
     wanted = {
         name: value
         for name, value in plain(parameters).items()
