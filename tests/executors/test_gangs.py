@@ -121,7 +121,7 @@ def test_workers_meet_at_the_address_of_their_machine_and_no_other(
 def test_a_language_model_trained_by_two_workers_gives_the_rows_of_one(
     ray_cluster: str, storage: Path, deadline: None
 ) -> None:
-    """Stated tolerance, float32, as in test_language_parallel.py: 2e-3 nats (measured: 1.3e-4)."""
+    """Stated tolerance, float32, as in tests/training/test_parallel.py: 2e-3 nats (measured: 1.3e-4)."""
     asked = {
         "name": "tiny",
         "workload": "language",
