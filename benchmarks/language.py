@@ -21,9 +21,9 @@ import time
 import numpy as np
 import torch
 
-from raysweep.training import fusion, optimizer, params
+from raysweep.training import model_batch, optimizer, params
 from raysweep.training.optimizer import State, TrainConfig
-from raysweep.workloads.language.config import PRESETS, ModelConfig
+from raysweep.workloads.language.model_config import PRESETS, ModelConfig
 
 Row = tuple[str, str, str]
 
@@ -65,7 +65,7 @@ def _now() -> float:
 def compared(shape: ModelConfig, batch: int, count: int) -> tuple[float, float, int]:
     """How many times the tokens a second of one model at a time `count` side by side make, and the chosen number of
     them (1 if that is one at a time); and that number. Taking turns, medians of ROUNDS ratios."""
-    chosen = fusion.side_by_side(shape, batch, count)
+    chosen = model_batch.side_by_side(shape, batch, count)
     ratios, own = [], []
     for _ in range(ROUNDS):
         alone = seconds_a_step(shape, batch, 1)

@@ -88,7 +88,7 @@ def bare_loop(folder: str) -> dict[str, float]:
     from raysweep.plan.cells import enumerate_cells
     from raysweep.space.schema import validate
     from raysweep.workloads.language import finetuning, stages
-    from raysweep.workloads.language.config import config_of
+    from raysweep.workloads.language.model_config import config_of
 
     def loop(space: dict[str, Any]) -> dict[str, float]:
         cells = enumerate_cells(validate(space))

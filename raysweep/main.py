@@ -131,11 +131,11 @@ def show_status(sweep: str, storage: str, tracking_uri: str | None, watch: bool)
 @STORAGE
 def results(sweeps: tuple[str, ...], kind: str, output: str | None, storage: str) -> None:
     """The rows of one or several sweeps as a tidy table, in plan order, then by seed."""
-    from raysweep.commands import listing
-    from raysweep.ledger import results as table
+    from raysweep.commands import results as rows
+    from raysweep.ledger import table
     from raysweep.storage import paths
 
-    frame = listing.rows([raysweep.open_sweep(name, storage) for name in sweeps])
+    frame = rows.table([raysweep.open_sweep(name, storage) for name in sweeps])
     if output is None:
         sys.stdout.buffer.write(table.dump(frame, kind))
     else:

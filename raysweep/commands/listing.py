@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raysweep import terminal
 from raysweep import workloads as declared
 from raysweep.commands.status import phase
-from raysweep.driver.stored_sweep import Sweep, open_sweep
+from raysweep.driver.stored_sweep import open_sweep
 from raysweep.errors import RaysweepError, as_typed, unknown
 from raysweep.ledger import sweep_record
 from raysweep.space import packaged
 from raysweep.storage.paths import AnyPath
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 
 def sweeps(storage: AnyPath) -> list[str]:
@@ -37,22 +36,6 @@ def sweeps(storage: AnyPath) -> list[str]:
             f"{found.record.created}"
         )
     return lines or [f"no sweeps in {storage}; start one with: raysweep run quickstart"]
-
-
-def rows(sweeps: Iterable[Sweep]) -> pandas.DataFrame:
-    """The rows of several sweeps in one table; on stderr what of them is left out, and why."""
-    import pandas
-
-    tables = []
-    for sweep in sweeps:
-        state = sweep.state()
-        resume = f"`raysweep resume {sweep.name}` computes its rows"
-        for path in state.damaged:
-            terminal.say(f"{sweep.name}: {path.name} is damaged and left out; {resume} again")
-        if state.outdated:
-            terminal.say(f"{sweep.name}: {state.outdated}; {resume}")
-        tables.append(sweep.results(state))
-    return pandas.concat(tables, ignore_index=True)
 
 
 def workloads() -> list[str]:

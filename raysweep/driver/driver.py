@@ -278,10 +278,10 @@ def show(written: Report, say: Callable[[str], None]) -> None:
 
 def log_the_rest(logging: Session, sweep: Sweep, state: State, say: Callable[[str], None]) -> str | None:
     """Log what is left of a sweep to MLflow, and show how far it is; what MLflow lacks then, in one line."""
-    from raysweep.ledger import results
+    from raysweep.ledger import table
 
     return logging.close(
-        results.dump(sweep.results(), "csv"),
+        table.dump(sweep.results(), "csv"),
         state.statuses(),
         "KILLED" if state.missing().rows else "FINISHED",
         Phase(sweep.folder, "mirror", logging.counts),

@@ -14,8 +14,8 @@ from raysweep.plan.stages import stored_stages
 from raysweep.stages import progress
 from raysweep.stages.checkpoints import Record
 from raysweep.stages.store import Store
+from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.declaration import Stage, Workload
-from raysweep.workloads.looks import one_look
 
 FINETUNE = "finetune"
 

@@ -78,10 +78,10 @@ class Sweep:
 
     def results(self, state: State | None = None) -> pandas.DataFrame:
         """Its rows as a tidy table, in plan order, then by seed. state: what was read of its ledger, if it was."""
-        from raysweep.ledger import results
+        from raysweep.ledger import table
 
         rows = self.rows() if state is None else state.rows
-        return results.frame(self.name, self.space.workload, self.cells, self.space.seeds, rows)
+        return table.frame(self.name, self.space.workload, self.cells, self.space.seeds, rows)
 
     def report(
         self, directory: str | AnyPath | None = None, on_step: Callable[[int, int], None] = lambda done, of: None

@@ -14,8 +14,8 @@ from raysweep.plan import resources
 from raysweep.plan.identity import cell_id
 from raysweep.plan.resources import Resources
 from raysweep.space.schema import Space
+from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.declaration import Workload, column
-from raysweep.workloads.looks import one_look
 
 
 @dataclass(frozen=True)

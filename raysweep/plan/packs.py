@@ -15,8 +15,8 @@ from raysweep.plan.cells import Cells
 from raysweep.plan.cost import Costs, Piece
 from raysweep.plan.identity import content_id
 from raysweep.plan.resources import Resources
+from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.declaration import Workload
-from raysweep.workloads.looks import one_look
 
 CUTTING_HELPS = 0.9  # a finer cut is worth what it costs only if it makes less than this of memory, or of time
 

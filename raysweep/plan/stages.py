@@ -7,8 +7,8 @@ from typing import Any
 
 from raysweep.plan.cells import Cells
 from raysweep.plan.identity import finetune_id, stage_ids
+from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.declaration import Stage, Workload
-from raysweep.workloads.looks import one_look
 
 
 def stored_stages(workload: Workload, cells: Cells) -> Callable[[int, int], list[Stage]]:

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from benchmarks import language
-from raysweep.training import devices, fusion, params
+from raysweep.training import devices, model_batch, params
 from raysweep.workloads.language import finetuning
-from raysweep.workloads.language.config import PRESETS, ModelConfig, config_of
+from raysweep.workloads.language.model_config import PRESETS, ModelConfig, config_of
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device: what it measures is of a GPU")
 SMALL = ModelConfig(depth=2, width=8, heads=2, mlp=16, context=32, vocabulary=100)
@@ -52,25 +52,25 @@ def test_on_a_gpu_what_is_fastest_is_chosen_and_one_at_a_time_where_nothing_gain
         (lambda n: 1 - 0.001 * n, 1),
         (lambda n: 1 if n == 1 else float("inf"), 1),
     ):
-        fusion._seconds_per_model.cache_clear()
-        monkeypatch.setattr(fusion, "_timed", lambda shape, batch, models, timings=timings: timings(models))
-        assert fusion.side_by_side(PRESETS["3m"], 16, 27) == chosen
-    fusion._seconds_per_model.cache_clear()
+        model_batch._seconds_per_model.cache_clear()
+        monkeypatch.setattr(model_batch, "_timed", lambda shape, batch, models, timings=timings: timings(models))
+        assert model_batch.side_by_side(PRESETS["3m"], 16, 27) == chosen
+    model_batch._seconds_per_model.cache_clear()
     most = 0.6 * 2e9 / PRESETS["3m"].training_bytes(16)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (2e9, 80e9))
-    monkeypatch.setattr(fusion, "_timed", lambda shape, batch, models: 1 / models)
-    assert fusion.side_by_side(PRESETS["3m"], 16, 27) == int(most) < 27
-    fusion._seconds_per_model.cache_clear()
+    monkeypatch.setattr(model_batch, "_timed", lambda shape, batch, models: 1 / models)
+    assert model_batch.side_by_side(PRESETS["3m"], 16, 27) == int(most) < 27
+    model_batch._seconds_per_model.cache_clear()
 
 
 def test_what_does_not_fit_is_not_chosen(monkeypatch):
     def full(shape, batch, models):
         raise torch.cuda.OutOfMemoryError
 
-    monkeypatch.setattr(fusion, "_timed", full)
-    fusion._seconds_per_model.cache_clear()
-    assert fusion._seconds_per_model(SMALL, 1, 2) == float("inf")
-    fusion._seconds_per_model.cache_clear()
+    monkeypatch.setattr(model_batch, "_timed", full)
+    model_batch._seconds_per_model.cache_clear()
+    assert model_batch._seconds_per_model(SMALL, 1, 2) == float("inf")
+    model_batch._seconds_per_model.cache_clear()
 
 
 @pytest.mark.gpu

@@ -309,7 +309,7 @@ CHANGE_NO_ROW = {
     "raysweep.plan.identity": "how stages are called",
     "raysweep.workloads.declaration": "types that describe a workload; what it says of itself is a source of its own",
     "raysweep.training.devices": "where rows are computed, which decides no more than their last digits",
-    "raysweep.workloads.looks": "asks the same question once",
+    "raysweep.workloads.asked_once": "asks the same question once",
 }
 
 

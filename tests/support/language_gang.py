@@ -16,12 +16,12 @@ import numpy as np
 import torch
 
 from raysweep.stages.store import Store
-from raysweep.training import fusion, optimizer, parallel, params, sharding
+from raysweep.training import model_batch, optimizer, parallel, params, sharding
 from raysweep.training.optimizer import State, TrainConfig
 from raysweep.workloads.declaration import column
 from raysweep.workloads.language import PARAMETERS
 from raysweep.workloads.language.compute import compute
-from raysweep.workloads.language.config import ModelConfig
+from raysweep.workloads.language.model_config import ModelConfig
 
 SMALL = ModelConfig(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
 DEEP = ModelConfig(depth=10, width=16, heads=2, mlp=24, context=12, vocabulary=20)
@@ -171,9 +171,11 @@ def memory() -> dict[str, np.ndarray]:
 
     optimizer._adamw = full
     torch.cuda.synchronize, torch.cuda.mem_get_info = lambda: None, lambda: (1e12, 1e12)
-    fusion.training = SimpleNamespace(train=optimizer.train, device=lambda: torch.device("cuda"))  # State's is the CPU
-    chosen = fusion.side_by_side(SMALL, 5, 16)
-    timings = [fusion._seconds_per_model(SMALL, 5, models) for models in (1, 2, 4, 8, 16)]
+    model_batch.training = SimpleNamespace(
+        train=optimizer.train, device=lambda: torch.device("cuda")
+    )  # State's is the CPU
+    chosen = model_batch.side_by_side(SMALL, 5, 16)
+    timings = [model_batch._seconds_per_model(SMALL, 5, models) for models in (1, 2, 4, 8, 16)]
     return {
         "chosen": np.array(chosen),
         "timings": np.array(timings),

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
-from raysweep.workloads.language.config import PRESETS, config_of, vocabulary_of
 from raysweep.workloads.language.corpus import BPE_FORM, FORMS, TASK_FORMS
+from raysweep.workloads.language.model_config import PRESETS, config_of, vocabulary_of
 
 PRETRAIN_SCHEDULES = ("cosine", "constant", "wsd")
 FINETUNE_SCHEDULES = ("cosine", "constant", "constant_warmup")

@@ -10,8 +10,8 @@ import numpy as np
 
 from raysweep.workloads.declaration import DIVERGED, OK, Columns
 from raysweep.workloads.language import METRICS, PARAMETERS, corpus, finetuning, stages, texts
-from raysweep.workloads.language.config import config_of
 from raysweep.workloads.language.costs import PER_MODEL
+from raysweep.workloads.language.model_config import config_of
 
 if TYPE_CHECKING:
     from raysweep.stages.store import Store

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 
-from raysweep.workloads import looks
+from raysweep.workloads import asked_once
 from raysweep.workloads.language import bpe, files, packed, tasks
 from raysweep.workloads.language.bpe import Vocabulary
 from raysweep.workloads.language.grammar import Grammar
@@ -40,13 +40,13 @@ def load(name: str, source: str = "") -> Corpus:
     return _load(name, source, (_signature(name), _signature(source)))
 
 
-@looks.once
+@asked_once.once
 def digest(name: str) -> str:
     """The digest of the text of that name."""
     return load(name).digest
 
 
-@looks.once
+@asked_once.once
 def _signature(name: str) -> tuple[object, ...]:
     """What changes when the files do that a text is read from."""
     kind, _, rest = name.partition(":")
@@ -134,7 +134,7 @@ def number_after(name: str, text: str, low: float, high: float) -> float:
     return value
 
 
-@looks.once
+@asked_once.once
 def complaint(name: str, context: int, source: str = "") -> str | None:
     """What is wrong with a text for this context, or None; source as for `load`. Reads the text, but for what is built
     in and not small."""

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.workloads.declaration import Columns, Cost
-from raysweep.workloads.language.config import ModelConfig, config_of
+from raysweep.workloads.language.model_config import ModelConfig, config_of
 
 PER_MODEL = ("finetune_lr", "noise")
 """Parameters in which models that train side by side may differ."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from raysweep.training import optimizer, parallel, sharding
 from raysweep.training.optimizer import mixed_precision, on_device
 from raysweep.workloads.language import model
-from raysweep.workloads.language.config import ModelConfig
+from raysweep.workloads.language.model_config import ModelConfig
 from raysweep.workloads.language.tasks import Task
 from raysweep.workloads.language.texts import Corpus, Mixture
 

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from raysweep.errors import InputError
-from raysweep.training import devices, draws, fusion, hessian, optimizer, parallel, schedules, sharding
+from raysweep.training import devices, draws, hessian, model_batch, optimizer, parallel, schedules, sharding
 from raysweep.training.optimizer import State, TrainConfig
 from raysweep.training.params import Part, named, of_row
 from raysweep.workloads.declaration import DIVERGED, OK, Status
 from raysweep.workloads.language import corpus, model
-from raysweep.workloads.language.config import ModelConfig, config_of
 from raysweep.workloads.language.evaluation import Examination, Examinations
+from raysweep.workloads.language.model_config import ModelConfig, config_of
 from raysweep.workloads.language.tasks import Task
 from raysweep.workloads.language.texts import Mixture
 
@@ -91,7 +91,7 @@ def run(base: np.ndarray, rows: list[Row], seed: int, size: int | None = None) -
     shared = Shared(parameters, seed, config, mixture, examinations, start, noise, before)
     size = 1 if spread else size
     if size is None:
-        size = fusion.side_by_side(config, int(parameters["finetune_batch"]), len(rows)) if shared.steps else 1
+        size = model_batch.side_by_side(config, int(parameters["finetune_batch"]), len(rows)) if shared.steps else 1
         size = int(parallel.of_first(size))
     results: list[tuple[dict[str, float], Status]] = []
     for first in range(0, len(rows), size):

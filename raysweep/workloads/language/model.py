@@ -1,4 +1,4 @@
-"""A decoder like OLMo's (RMSNorm, rotary positions, SwiGLU, no biases, untied head), in muP (config.py).
+"""A decoder like OLMo's (RMSNorm, rotary positions, SwiGLU, no biases, untied head), in muP (model_config.py).
 
 Every weight has a leading axis of models, so that one and many are the same code: models that start from one checkpoint
 train side by side as one batch of matrix products. All weights of a model lie in one flat row, of which the named
@@ -18,8 +18,8 @@ from torch.utils.checkpoint import checkpoint
 from raysweep.training import dropout as masks
 from raysweep.training.dropout import Dropout
 from raysweep.training.params import Params
-from raysweep.workloads.language import head
-from raysweep.workloads.language.config import BASE_WIDTH, EMBEDDING, HEAD, ModelConfig
+from raysweep.workloads.language import chunked_loss
+from raysweep.workloads.language.model_config import BASE_WIDTH, EMBEDDING, HEAD, ModelConfig
 
 EPSILON = 1e-6  # inside RMSNorm
 ROTARY_BASE = 10_000.0
@@ -35,8 +35,8 @@ def of_unit(params: Params, config: ModelConfig, unit: str, compute: Callable[..
 def loss_sums(params: Params, tokens: Tensor, config: ModelConfig, dropout: Dropout | None = None) -> Tensor:
     """Sum of the losses in nats of each model, (models,), over the tokens to predict of (batch, length + 1)."""
     wanted, stream = _wanted(tokens), hidden(params, _read(tokens), config, dropout)
-    if head.chunked(len(stream), len(wanted), config.vocabulary):
-        return _by_chunks(head.loss_sums, params, stream, wanted, config)
+    if chunked_loss.chunked(len(stream), len(wanted), config.vocabulary):
+        return _by_chunks(chunked_loss.loss_sums, params, stream, wanted, config)
     return _plain_losses(params, stream, wanted, config).sum(1)
 
 
@@ -47,10 +47,10 @@ def token_losses(params: Params, tokens: Tensor, config: ModelConfig) -> Tensor:
     Differentiable, any number of times, where the logits are few enough to be held.
     """
     wanted, stream = _wanted(tokens), hidden(params, _read(tokens), config)
-    if torch.is_grad_enabled() or not head.chunked(len(stream), len(wanted), config.vocabulary):
+    if torch.is_grad_enabled() or not chunked_loss.chunked(len(stream), len(wanted), config.vocabulary):
         each = _plain_losses(params, stream, wanted, config)
     else:
-        each = _by_chunks(head.token_losses, params, stream, wanted, config)
+        each = _by_chunks(chunked_loss.token_losses, params, stream, wanted, config)
     return each.view(len(each), len(tokens), -1)
 
 
@@ -142,7 +142,7 @@ def _plain_losses(params: Params, stream: Tensor, wanted: Tensor, config: ModelC
 def _by_chunks(
     compute: Callable[..., Tensor], params: Params, stream: Tensor, wanted: Tensor, config: ModelConfig
 ) -> Tensor:
-    """Losses by a function of head.py."""
+    """Losses by a function of chunked_loss.py."""
 
     def of_head(own: Mapping[str, Tensor], stream: Tensor) -> Tensor:
         return compute(normalize(stream, own["final_gain"]), own["head"], wanted, BASE_WIDTH / config.width)

@@ -13,7 +13,7 @@ from raysweep.training import optimizer, parallel, schedules, sharding
 from raysweep.training.optimizer import State, TrainConfig
 from raysweep.training.params import drawn, of_row, row
 from raysweep.workloads.language import corpus, tree
-from raysweep.workloads.language.config import ModelConfig, config_of
+from raysweep.workloads.language.model_config import ModelConfig, config_of
 
 if TYPE_CHECKING:
     from raysweep.stages.store import Entry, Progress, Store

@@ -15,7 +15,7 @@ from raysweep.errors import InputError
 from raysweep.training.schedules import trunk_and_anneal, trunk_steps
 from raysweep.workloads.declaration import Parameter, Stage
 from raysweep.workloads.language import WORKLOAD, corpus, costs
-from raysweep.workloads.language.config import config_of
+from raysweep.workloads.language.model_config import config_of
 from raysweep.workloads.language.texts import BadText
 
 VERSION = 3

@@ -21,8 +21,8 @@ from raysweep.training import optimizer, params, schedules
 from raysweep.workloads.declaration import column
 from raysweep.workloads.language import PARAMETERS, WORKLOAD, evaluation, finetuning, model, stages, tasks, tree
 from raysweep.workloads.language.compute import compute
-from raysweep.workloads.language.config import config_of
 from raysweep.workloads.language.grammar import Grammar
+from raysweep.workloads.language.model_config import config_of
 
 STEP = 8 * 16  # tokens
 QUICK: dict[str, Any] = {

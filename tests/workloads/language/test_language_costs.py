@@ -11,7 +11,7 @@ from raysweep.plan.cost import estimate
 from raysweep.space import space_files
 from raysweep.workloads.declaration import column
 from raysweep.workloads.language import WORKLOAD, costs
-from raysweep.workloads.language.config import PRESETS
+from raysweep.workloads.language.model_config import PRESETS
 
 DECODER = PRESETS["3m"]  # width 256, 4 layers, context 256: the model that was measured on an H200
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from raysweep.training import devices, draws, fusion, hessian, optimizer, params, schedules
+from raysweep.training import devices, draws, hessian, model_batch, optimizer, params, schedules
 from raysweep.training.optimizer import State, TrainConfig
 from raysweep.workloads.language import finetuning, model
-from raysweep.workloads.language.config import PRESETS, ModelConfig, config_of
+from raysweep.workloads.language.model_config import PRESETS, ModelConfig, config_of
 
 SMALL = ModelConfig(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
 
@@ -193,7 +193,7 @@ def test_a_model_that_diverges_is_frozen_and_its_neighbours_never_notice():
 
 def test_on_a_cpu_models_take_turns(monkeypatch):
     monkeypatch.setattr(devices, "device", lambda: torch.device("cpu"))
-    assert fusion.side_by_side(SMALL, 16, 27) == 1
+    assert model_batch.side_by_side(SMALL, 16, 27) == 1
 
 
 def test_mup_coordinate_check_outputs_change_alike_at_every_width():

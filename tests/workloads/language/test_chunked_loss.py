@@ -9,13 +9,13 @@ from language_gang import SMALL, tokens
 
 from raysweep.training import optimizer, params
 from raysweep.training.optimizer import State, TrainConfig
-from raysweep.workloads.language import head, model
+from raysweep.workloads.language import chunked_loss, model
 
 
 @pytest.fixture
 def small_chunks(monkeypatch) -> None:
     """A few tokens at a time; the last chunk is a short one."""
-    monkeypatch.setattr(head, "CHUNK", 2 * SMALL.vocabulary * 7)
+    monkeypatch.setattr(chunked_loss, "CHUNK", 2 * SMALL.vocabulary * 7)
 
 
 def flats(kind: torch.dtype = torch.float64) -> torch.Tensor:
@@ -38,7 +38,7 @@ def test_sums_and_gradients_are_those_of_all_logits_at_once(small_chunks, monkey
     each = model.token_losses(params.named(flats(), SMALL), batch(), SMALL)
     with torch.no_grad():
         torch.testing.assert_close(model.token_losses(params.named(flats(), SMALL), batch(), SMALL), each)
-    monkeypatch.setattr(head, "CHUNK", 2**28)
+    monkeypatch.setattr(chunked_loss, "CHUNK", 2**28)
     whole = losses_and_gradient(flats())
     torch.testing.assert_close(chunked[0], whole[0], rtol=1e-12, atol=0)
     assert float((chunked[1] - whole[1]).norm() / whole[1].norm()) < 1e-13
@@ -51,7 +51,7 @@ def test_in_bfloat16_they_agree_to_its_digits(small_chunks, monkeypatch):
     for _ in range(2):
         with torch.autocast("cpu", dtype=torch.bfloat16):
             found.append(losses_and_gradient(flats(torch.float32)))
-        monkeypatch.setattr(head, "CHUNK", 2**28)
+        monkeypatch.setattr(chunked_loss, "CHUNK", 2**28)
     (loss, gradient), (whole_loss, whole) = found
     assert loss.dtype == gradient.dtype == torch.float32
     torch.testing.assert_close(loss, whole_loss, rtol=1e-5, atol=0)
@@ -64,5 +64,5 @@ def test_training_with_chunks_is_training(small_chunks, monkeypatch):
         state = State.fresh(flats())
         optimizer.train(state, TrainConfig(SMALL, np.array([1e-4, 3e-4]), lambda step: 1.0, 0.1), tokens, 5)
         ends.append(state.params)
-        monkeypatch.setattr(head, "CHUNK", 2**28)
+        monkeypatch.setattr(chunked_loss, "CHUNK", 2**28)
     torch.testing.assert_close(ends[0], ends[1], rtol=1e-10, atol=1e-12)

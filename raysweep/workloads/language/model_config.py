@@ -73,8 +73,10 @@ class ModelConfig:
         return 4.0 * (self.depth * (20 * self.width + 6 * self.mlp) + 4 * self.vocabulary)
 
     def sample_bytes(self, spread: bool = False) -> float:
-        """The same a sequence. Logits are not counted: there are never many (head.py). spread: what lies between
-        layers, and one layer's own."""
+        """The same for one sequence. Logits are not counted: there are never many (chunked_loss.py).
+
+        spread: count what lies between layers, and the largest that one layer keeps.
+        """
         kept = self.kept_bytes() - 16 * self.vocabulary
         if spread:
             kept = kept / self.depth + 4.0 * self.depth * self.width
