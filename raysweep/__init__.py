@@ -1,4 +1,4 @@
-"""raysweep: how what you get after fine-tuning depends on pretraining, learning rate, depth and task overlap.
+"""raysweep measures how the result of fine-tuning depends on pretraining, learning rate, depth and task overlap.
 
 import raysweep
 sweep = raysweep.run("quickstart")

@@ -1,4 +1,4 @@
-"""What ends a command in one line: bad input, or a place that failed."""
+"""The errors that end a command with one line: bad input, or a place that failed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxlong, _BRIEF.maxother = 2, 80, 80, 
 class RaysweepError(Exception):
     """Ends a command with exit code 2. `str(error)` is one line, "key.path: what was expected" or "place: what failed".
 
-    Whatever it quotes, it is printable text (no control characters for the terminal) and without credentials.
+    The line is printable (no control characters reach the terminal) and holds no credentials, whatever it quotes.
     """
 
     def __init__(self, path: str, message: str) -> None:
@@ -28,26 +28,26 @@ def _visible(character: str) -> str:
 
 
 class InputError(RaysweepError):
-    """Bad input: what was asked cannot be done, here or anywhere."""
+    """Bad input: what the user asked for cannot be done."""
 
 
 class Halted(RaysweepError):
-    """A sweep cannot go on where it is: a disk is full, a place cannot be written. What is done stays; once that is
-    mended, resuming goes on."""
+    """A sweep cannot go on for now: a disk is full, or a place cannot be written. Finished rows are kept, and the sweep
+    can be resumed once the cause is removed."""
 
 
 def shown(value: object) -> str:
-    """A value as a complaint quotes it: its repr, cut where it would bury the line."""
+    """A value as error messages quote it: its repr, shortened if it is long."""
     return _BRIEF.repr(value)
 
 
 def as_typed(value: object) -> str:
-    """A parameter's value as a space has it: true and false in small letters."""
+    """A parameter's value as a space file writes it: booleans are `true` and `false`."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def unknown(path: str, kind: str, name: object, known: Iterable[str]) -> InputError:
-    """An unknown name, with the nearest known one suggested and all of them listed."""
+    """The error for an unknown name. It suggests the nearest known name and lists all of them."""
     names = [str(entry) for entry in known]
     near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     suggestion = f"; did you mean {near[0]}? Known: " if near else "; known: "

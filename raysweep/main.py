@@ -1,11 +1,11 @@
-"""The command line. Also the file that `ray submit` copies alone to a cluster, so it only imports what is installed."""
+"""The command line. `ray submit` copies this file alone to a cluster, so it imports only installed packages."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-if __name__ == "__main__":  # as a script, Python puts this file's own folder first on the path: modules are not there
+if __name__ == "__main__":  # Python puts a script's own folder first on the path; no import should look there
     _HERE = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
 
@@ -28,7 +28,7 @@ except ModuleNotFoundError as missing:
         "(pip install raysweep) and try again"
     )
 
-VERSION = "0.1.0"  # of this file: a copy may meet another version of the package
+VERSION = "0.1.0"  # of this file: a copy of it may run with another version of the package
 
 
 @click.group(
@@ -81,7 +81,7 @@ def run(space: str, sets: tuple[str, ...], dry_run: bool, **options: Any) -> Non
 @SWEEP
 @how_to_run
 def resume(sweep: str, **options: Any) -> None:
-    """Compute what SWEEP still lacks, and once more what failed."""
+    """Compute the rows that SWEEP still lacks, and compute failed rows again."""
     _finish(raysweep.resume(sweep, **options))
 
 
@@ -90,7 +90,7 @@ def resume(sweep: str, **options: Any) -> None:
 @STORAGE
 @TRACKING
 def sync(sweep: str, storage: str, tracking_uri: str | None) -> None:
-    """Replay SWEEP's ledger into MLflow; what is there already stays as it is."""
+    """Replay SWEEP's ledger into MLflow. Runs that are there already stay as they are."""
     from raysweep import sweep as sweeps
 
     found = sweeps.sync(sweep, storage=storage, tracking_uri=tracking_uri)
@@ -100,7 +100,7 @@ def sync(sweep: str, storage: str, tracking_uri: str | None) -> None:
 @cli.command("list")
 @STORAGE
 def list_sweeps(storage: str) -> None:
-    """The sweeps in the storage, one a line."""
+    """List the sweeps in the storage, one per line."""
     from raysweep.commands import listing
     from raysweep.storage import paths
 
@@ -113,7 +113,7 @@ def list_sweeps(storage: str) -> None:
 @TRACKING
 @click.option("--watch", is_flag=True, help="Look again every two seconds until nobody works on it any more.")
 def show_status(sweep: str, storage: str, tracking_uri: str | None, watch: bool) -> None:
-    """How far SWEEP is, how fast, what it used, what runs where, what failed and why, and what to do next."""
+    """Show SWEEP's progress, rate and used time, what runs where, what failed and why, and what to do next."""
     from raysweep.commands import status
 
     found = raysweep.open_sweep(sweep, storage)
@@ -162,7 +162,7 @@ def report(sweeps: tuple[str, ...], output: str | None, storage: str) -> None:
 @click.argument("seed", metavar="[SEED]", type=int, required=False)
 @STORAGE
 def debug(sweep: str, cell: str, seed: int | None, storage: str) -> None:
-    """Compute one row in this process, its traceback at home. CELL is the hash of a cell, or its beginning."""
+    """Compute one row in this process; an error is shown with its traceback. CELL is a cell's hash or its beginning."""
     from raysweep.commands.debug import one_row
 
     _show([json.dumps(one_row(raysweep.open_sweep(sweep, storage), cell, seed), indent=1)])
@@ -188,7 +188,7 @@ def delete(sweep: str, storage: str, tracking_uri: str | None, yes: bool) -> Non
 @cli.command("workloads")
 @click.argument("name", metavar="[NAME]", required=False)
 def show_workloads(name: str | None) -> None:
-    """The workloads, or one with its parameters, units, defaults and metrics."""
+    """List the workloads, or show one with its parameters, units, defaults and metrics."""
     from raysweep.commands import listing
 
     _show(listing.workloads() if name is None else listing.workload(name))
@@ -196,7 +196,7 @@ def show_workloads(name: str | None) -> None:
 
 @cli.command("spaces")
 def show_spaces() -> None:
-    """The packaged spaces: each asks one question and can be run by its name."""
+    """List the packaged spaces. Each asks one question and can be run by its name."""
     from raysweep.commands import listing
 
     _show(listing.spaces(shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
@@ -204,14 +204,14 @@ def show_spaces() -> None:
 
 @cli.group("store")
 def store_group() -> None:
-    """What the stages of all sweeps left behind: trained weights, each computed once."""
+    """The stage store: trained weights that all sweeps share, each computed once."""
 
 
 @store_group.command("list")
 @STORAGE
 @STORE
 def store_list(storage: str, store: str | None) -> None:
-    """The stored stages: size, age, which sweeps refer to them, and what is damaged or under way."""
+    """List the stored stages: size, age, the sweeps that refer to them, and what is damaged or under way."""
     from raysweep.commands import store as stores
 
     _show(stores.overview(stores.open_store(storage, store)))
@@ -221,7 +221,7 @@ def store_list(storage: str, store: str | None) -> None:
 @STORAGE
 @STORE
 def store_verify(storage: str, store: str | None) -> None:
-    """Compare every byte with its checksum; damaged stages are set aside (exit code 1)."""
+    """Compare every stage with its checksums. Damaged stages are set aside (exit code 1)."""
     from raysweep.commands import store as stores
 
     lines, well = stores.verify(stores.open_store(storage, store))
@@ -241,7 +241,7 @@ def store_verify(storage: str, store: str | None) -> None:
 def store_prune(
     stages: tuple[str, ...], storage: str, store: str | None, dry_run: bool, yes: bool, **also: bool
 ) -> None:
-    """Delete stages that no sweep refers to, and leftovers of crashes; or only the STAGEs named."""
+    """Delete stages that no sweep refers to, and leftovers of crashes; or delete only the named STAGEs."""
     from raysweep.commands import store as stores
 
     found = stores.open_store(storage, store)
@@ -268,7 +268,7 @@ def _sets(pairs: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _finish(found: raysweep.Sweep) -> None:
-    """Exit 1, with the failures counted and listed, if some rows failed."""
+    """If some rows failed, list them and exit with code 1."""
     failures = found.failures()
     signals.leave_when_told(1 if failures else 0)
     if failures:
@@ -287,7 +287,7 @@ def _writing(target: str, action: Callable[[], Any]) -> Any:
 
 
 def _traceback_without_credentials(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-    """What Python prints of an error that nobody expected; it may quote an address with a password."""
+    """Print an unexpected error as Python does, without credentials: it may quote an address with a password."""
     import traceback
 
     from raysweep.redaction import redact
@@ -296,7 +296,7 @@ def _traceback_without_credentials(kind: type[BaseException], error: BaseExcepti
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The command `raysweep`: exit codes 0 done, 1 some rows failed, 2 bad input, 130 interrupted and resumable."""
+    """Run the command `raysweep`. Exit codes: 0 done, 1 some rows failed, 2 bad input, 130 interrupted, resumable."""
     if raysweep.__version__ != VERSION:
         sys.exit(
             f"raysweep: this main.py is of version {VERSION}, the installed package of {raysweep.__version__}; "
@@ -307,7 +307,7 @@ def main(arguments: list[str] | None = None) -> None:
     sys.excepthook = _traceback_without_credentials
     try:
         for argument in arguments:
-            if "\0" in argument:  # from a caller in Python: no shell can say it, and no file is called so
+            if "\0" in argument:  # only a caller in Python can pass one; no file name holds it
                 raise InputError(argument.partition("=")[0], "expected a text without NUL characters")
         cli.main(arguments, prog_name="raysweep", standalone_mode=False)
     except RaysweepError as error:

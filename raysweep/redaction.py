@@ -1,4 +1,4 @@
-"""Text without credentials, fit to be printed, logged and kept. Needs nothing but the standard library."""
+"""Remove credentials from text before it is printed, logged or kept. Needs only the standard library."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ import re
 STARS = "***"
 _USER = re.compile(r"(?<=://)[^\s/'\"][^\s'\"]*@")
 _KEY = r"[\w-]*(?:passw(?:or)?d|pwd|secret|token|credential|signature|api[_-]?key|access[_-]?key)[\w-]*"
-_PLAIN_KEY = r"(?:password|passwd|pwd|secret|token|access_token|api_key)"  # also outside a query; `tokens` is no secret
+_PLAIN_KEY = r"(?:password|passwd|pwd|secret|token|access_token|api_key)"  # also outside a query, but not `tokens`
 _QUERY = re.compile(rf"(?i)((?<=[?&]){_KEY}|\b{_PLAIN_KEY})=[^&\s'\"]+")
 _PART_OF_QUERY = re.compile(rf"(?i)(?<=[?&])(?:{_KEY})=[^&]*&?")
 _WITH_PASSWORD = re.compile(r"://[^\s/@:]*:[^\s/@]+@")
 _SECRET_NAME = re.compile(r"(?i)(?:PASSWORD|PASSWD|_PWD|SECRET|TOKEN|API_KEY|SECRET_KEY|ACCESS_KEY|ACCESS_KEY_ID)$")
-_SHORTEST = 8  # characters; a shorter secret would be found in every other word
+_SHORTEST = 8  # characters; a shorter secret would match parts of ordinary words
 
 
 def redact(text: str) -> str:
-    """The text with stars for user and password of every URI, for passwords and tokens in query strings, and for the
-    values of environment variables that hold a secret (MLFLOW_TRACKING_PASSWORD, AWS_SECRET_ACCESS_KEY, …_TOKEN)."""
+    """Replace secrets in a text by stars: user and password of every URI, passwords and tokens in query strings, and
+    the values of environment variables that hold a secret (MLFLOW_TRACKING_PASSWORD, AWS_SECRET_ACCESS_KEY, …_TOKEN).
+    """
     text = _QUERY.sub(rf"\1={STARS}", _USER.sub(f"{STARS}@", text))
     for secret in _of_the_environment():
         text = text.replace(secret, STARS)
@@ -26,7 +27,7 @@ def redact(text: str) -> str:
 
 
 def without_credentials(uri: str) -> str:
-    """An address without user, password and tokens, fit to be kept in a record."""
+    """A URI without user, password and tokens, so that a record can keep it."""
     bare = re.sub(r"(?<=://)[^\s/]*@", "", uri)
     return _PART_OF_QUERY.sub("", bare).rstrip("?&")
 
@@ -37,6 +38,6 @@ def has_password(text: str) -> bool:
 
 
 def _of_the_environment() -> list[str]:
-    """Values of variables that hold a secret, the longest first."""
+    """The values of environment variables that hold a secret, the longest first."""
     found = {value for name, value in os.environ.items() if len(value) >= _SHORTEST and _SECRET_NAME.search(name)}
     return sorted(found, key=len, reverse=True)

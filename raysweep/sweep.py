@@ -1,4 +1,4 @@
-"""The Python API: run a space, resume a sweep, sync it to MLflow, open it, have it reported."""
+"""The Python API: run a space, resume a sweep, sync it to MLflow, open it, write its report."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ __all__ = ["Options", "Sweep", "open_sweep", "report", "resume", "run", "sync"]
 
 
 def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None, **keywords: Any) -> Sweep:
-    """Run a space to its end and return the sweep; one that exists already is continued or extended, and where only a
-    part of it is asked for, the sweep that is returned is that part.
+    """Run a space to its end and return the sweep.
+
+    A sweep of that name that exists already is continued or extended. If the space is only a part of that sweep, the
+    returned sweep is this part.
 
     space: a path, the name of a packaged space, or plain data.
-    set: dotted keys to values, as `--set`.
-    keywords: those of `Options` (`storage`, `workers` …); any other replaces a key of the space (`seeds=5`), those of
-        axes and fixed one by one.
+    set: maps dotted keys of the space to values, like `--set`.
+    keywords: the fields of `Options` (`storage`, `workers` …). Any other keyword replaces a key of the space
+        (`seeds=5`); `axes` and `fixed` replace only the parameters that they name.
 
-    InputError for bad input; KeyboardInterrupt once everything finished so far is safe.
+    Raises InputError for bad input, and KeyboardInterrupt after everything finished so far is safe.
     """
     options = Options(**{key: keywords.pop(key) for key in {field.name for field in fields(Options)} & keywords.keys()})
     changes = dict(set or {})
@@ -37,11 +39,15 @@ def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None 
 
 
 def resume(name: str, **options: Any) -> Sweep:
-    """Compute what a sweep still lacks, rows that failed included. options: those of `Options`."""
+    """Compute the rows that a sweep still lacks, and compute failed rows again. options: the fields of `Options`."""
     return start_and_resume.resume(name, Options(**options))
 
 
 def sync(name: str, **options: Any) -> Sweep:
-    """Replay a sweep's ledger into MLflow; what is there already is left alone. InputError or Halted if it cannot be
-    made whole there. options: `storage`, `tracking_uri` and `say` of `Options`."""
+    """Replay a sweep's ledger into MLflow. Runs that are there already stay as they are.
+
+    options: `storage`, `tracking_uri` and `say` of `Options`.
+
+    Raises InputError or Halted if MLflow cannot be given the whole sweep.
+    """
     return start_and_resume.sync(name, Options(**options))

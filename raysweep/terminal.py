@@ -1,4 +1,4 @@
-"""Where the driver speaks: stderr, so that stdout holds results only. A terminal that is gone stops nothing."""
+"""Messages to the user go to stderr, so that stdout holds results only. A closed terminal stops nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 
 def say(line: str) -> None:
-    """One line on stderr. Where nobody listens any more (EPIPE, EIO of a terminal that was closed), it is dropped."""
+    """Print a line on stderr. If nobody reads it any more (EPIPE, EIO of a closed terminal), the line is dropped."""
     try:
         print(line, file=sys.stderr, flush=True)
     except (OSError, ValueError):
@@ -16,14 +16,14 @@ def say(line: str) -> None:
 
 
 def silence() -> None:
-    """Point stderr to nowhere, for everyone in this process: what is buffered there must not fail at the exit."""
+    """Redirect this process's stderr to /dev/null, so that flushing its buffer at exit cannot fail."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         _nowhere(sys.stderr.fileno())
 
 
 def open_streams() -> None:
-    """Give the process the three standard streams where it was started without: the first file that is opened would
-    otherwise be number 2, and take what libraries write to stderr."""
+    """Open the standard streams that this process was started without. Otherwise the first file that it opens could
+    become descriptor 2 and receive what libraries write to stderr."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)

@@ -1,1 +1,1 @@
-"""What the command line shows."""
+"""The commands of the command line, and what they show."""

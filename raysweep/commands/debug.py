@@ -1,4 +1,4 @@
-"""`raysweep debug`: one row computed in this process, with the traceback of what it raises."""
+"""`raysweep debug`: compute one row in this process, with the full traceback of any error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from raysweep.trial.compute import compute
 
 
 def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
-    """Compute one row here and now; what it raises is not caught. The ledger is not touched."""
+    """Compute one row in this process. Errors are not caught, and the ledger is not changed.
+
+    cell: the hash of a cell, or its beginning.
+    seed: None for the first seed of the sweep.
+    """
     cells = enumerate_cells(found.space)
     matches = [i for i, identity in enumerate(cells.ids) if identity.startswith(cell)]
     if len(matches) != 1:
@@ -28,7 +32,7 @@ def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
         )
     chosen = found.space.seeds[0] if seed is None else seed
     indices = np.asarray(matches)
-    # away from the cluster that granted its trial a GPU, what there is here does
+    # a row that was granted GPUs on a cluster may use whatever GPUs are here, or none
     gpus = None if cells.needs[cells.need[matches[0]]].gpus else 0
     with threads.limited(found.space.resources["cpus_per_trial"]), devices.granted(gpus):
         metrics, status = compute(

@@ -1,4 +1,4 @@
-"""`raysweep delete`: a sweep and its runs in MLflow are taken away, in an order that can be gone on with."""
+"""`raysweep delete`: delete a sweep and its runs in MLflow, in an order that can be continued after an interruption."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from raysweep.tracking import address
 
 
 def delete(found: Sweep, tracking_uri: str | None) -> None:
-    """Remove a sweep and its runs; InputError while a driver works on it, or somebody else deletes it."""
+    """Delete a sweep and its runs. Raises InputError while a driver works on it or somebody else deletes it."""
     if driver_lock.is_held(found.folder):
         begun = not (found.folder / sweep_record.FILE).exists()
         raise InputError(found.name, "is being deleted by somebody else" if begun else "is running; stop it first")
@@ -23,7 +23,7 @@ def delete(found: Sweep, tracking_uri: str | None) -> None:
         try:
             _forget(found, uri)
         except BaseException:
-            if whole:  # and so it still is
+            if whole:  # it is still whole
                 sweep_record.keep(found.folder)
             raise
         if found.workload.stored:
@@ -37,7 +37,7 @@ def delete(found: Sweep, tracking_uri: str | None) -> None:
 
 
 def _forget(found: Sweep, uri: str | None) -> None:
-    """Delete its runs in MLflow."""
+    """Delete the sweep's runs in MLflow."""
     if uri is None:
         return
     from raysweep.tracking import cleanup, server

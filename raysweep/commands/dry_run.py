@@ -1,4 +1,4 @@
-"""What a run would do, before anything is computed or created."""
+"""`raysweep run --dry-run`: say what a run would do. Nothing is computed or created."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from raysweep.stages.store import Store
 from raysweep.storage.sealed import Damaged
 from raysweep.tracking.grouping import default_runs_per
 
-RAY_START = 15.0  # seconds an empty Ray job takes on two cores
-MIRROR_SECONDS = 0.02  # a run in MLflow's SQLite database
+RAY_START = 15.0  # seconds that an empty Ray job takes on two cores
+MIRROR_SECONDS = 0.02  # seconds to write one run to MLflow's SQLite database
 
 
 def describe(space: Space, options: Options) -> list[str]:
-    """Lines for the terminal: the question, cells, packs, draws, what is there already, stages, time and memory."""
+    """Lines for the terminal: the question, cells, draws, rows in the ledger, stages, packs, time and memory."""
     folder, record = find_place(space, options)
     cells = enumerate_cells(space)
     is_part = record is not None and compatibility.is_part(Space(**record.space), space, record.sweep)
@@ -61,10 +61,10 @@ def describe(space: Space, options: Options) -> list[str]:
 
 
 def _effort(state: State, pending: PendingRows, options: Options) -> list[str]:
-    """What it takes to compute these rows: packs, time, memory and disk."""
+    """Lines about what these rows need: packs, time, memory and disk."""
     cells, workload = state.cells, state.workload
     executor = placement.choose_executor(options, pending, cells)
-    on_gpus = any(needs.gpus for needs in cells.needs)  # how many there will be, this machine cannot say
+    on_gpus = any(needs.gpus for needs in cells.needs)  # this machine cannot know how many GPUs there will be
     trials = 1 if executor == "inline" else options.workers or (1 if on_gpus else placement.local_trials(cells))
     packing = placement.Placement(executor, trials, True, beside=trials).packing()
     packs = make_packs(workload, cells, pending.indices, packing)
@@ -95,13 +95,13 @@ def _effort(state: State, pending: PendingRows, options: Options) -> list[str]:
 def _users(store: Store, stages: set[str]) -> list[str]:
     try:
         users = store.users() if stages else {}
-    except Damaged:  # `raysweep store` says so; here it only hides a name
+    except Damaged:  # `raysweep store` reports it; here only names are missing
         return []
     return sorted({sweep for stage in stages for sweep in users.get(stage, [])})
 
 
 def stage_lines(plan: StagePlan) -> list[str]:
-    """The stages for the terminal, indented by kind, and what sharing them saves."""
+    """Lines about the stages, indented by kind, and about what sharing them saves."""
     unit = "GPU" if plan.on_gpu else "core"
     said = "is a guess, see below" if plan.guessed else "estimated"
     shown = [f"stages, kept in {plan.store.url} ({unit} time {said}):"]
@@ -130,7 +130,7 @@ def stage_lines(plan: StagePlan) -> list[str]:
 
 
 def spent(seconds: float, unit: str) -> str:
-    """Compute time for a reader: 1,234 GPU-hours, 2.5 core-minutes."""
+    """Compute time as text: 1,234 GPU-hours, 2.5 core-minutes."""
     name, size = "second", 1.0
     if seconds >= 60:
         name, size = ("hour", 3600.0) if seconds >= 3600 else ("minute", 60.0)

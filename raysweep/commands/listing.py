@@ -1,4 +1,4 @@
-"""What the storage and the package offer: sweeps, workloads and their parameters, packaged spaces."""
+"""Lists what the storage and the package hold: sweeps, workloads with their parameters, packaged spaces."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def sweeps(storage: AnyPath) -> list[str]:
-    """A line a sweep: name, workload, rows, state, when it was started."""
+    """One line per sweep: name, workload, rows, state, start time."""
     lines = []
     for name in sweep_record.sweeps(storage):
         try:
@@ -39,12 +39,12 @@ def sweeps(storage: AnyPath) -> list[str]:
 
 
 def workloads() -> list[str]:
-    """A line a workload."""
+    """One line per workload."""
     return [f"{name:18} {declared.get(name).summary}" for name in declared.names()]
 
 
 def workload(name: str) -> list[str]:
-    """A workload: its parameters with unit, range and default, then its metrics."""
+    """Lines about a workload: its parameters with unit, range and default, then its metrics."""
     if name not in declared.names():
         raise unknown(name, "workload", name, declared.names())
     workload = declared.get(name)
@@ -65,19 +65,24 @@ def workload(name: str) -> list[str]:
 
 
 def spaces(width: int | None) -> list[str]:
-    """The packaged spaces and what each asks; width: of the terminal, if it is one."""
+    """The packaged spaces, each with its question. width: columns of the terminal; None if there is no terminal."""
     return listed({name: first_comment(path) for name, path in packaged.spaces().items()}, 34, width)
 
 
 def first_comment(path: Path) -> str:
-    """The first paragraph of a space's comments, in one line: what it asks."""
+    """The question of a space: the first paragraph of its comments, as one line."""
     lines = itertools.dropwhile(lambda line: not line.startswith("#"), path.read_text().splitlines())
     words = itertools.takewhile(lambda line: line.startswith("#") and line.strip("# "), lines)
     return " ".join(line.lstrip("# ").rstrip() for line in words)
 
 
 def listed(entries: Mapping[str, str], column: int, width: int | None) -> list[str]:
-    """Names with what is said of each, from this column on; of a terminal so wide, what is longer goes on below."""
+    """Lines of names with their texts.
+
+    entries: maps each name to its text.
+    column: where the texts begin.
+    width: columns of the terminal, at which texts are wrapped; None for no wrapping.
+    """
     found = []
     for name, text in entries.items():
         parts = [text] if width is None else textwrap.wrap(text, max(width - column, 20), break_on_hyphens=False)

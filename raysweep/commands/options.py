@@ -60,7 +60,7 @@ HOW_TO_RUN = (  # keywords of raysweep.driver.options.Options
 
 
 def how_to_run(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of running a sweep, as its keyword `options`."""
+    """Decorate a command with the options of running a sweep. The command receives them as keyword arguments."""
 
     @functools.wraps(function)
     def command(no_report: bool, **options: Any) -> None:

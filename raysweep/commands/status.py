@@ -1,6 +1,6 @@
-"""How a sweep is getting on, for `raysweep status`: read from its ledger and from the signs that its driver leaves.
+"""`raysweep status`: the progress of a sweep, read from its ledger and from small files that its driver writes.
 
-Nothing here asks the driver or MLflow anything, so it can be seen from every machine that can read the storage.
+The driver is not asked, so the status can be shown on every machine that can read the storage.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ from raysweep.tracking import address, cleanup, server
 from raysweep.tracking.grouping import unwritten
 from raysweep.trial import log
 
-WINDOW = 3600.0  # seconds that the rate is taken over
-_SHOWN = 8  # things under way that are listed
+WINDOW = 3600.0  # seconds over which the rate is measured
+_SHOWN = 8  # how many packs under way are listed
 
 
 def phase(found: Sweep, left: int) -> str:
-    """running, finished or interrupted."""
+    """The phase of a sweep with so many rows left: running, finished or interrupted."""
     if driver_lock.is_held(found.folder):
         return "running"
     return "interrupted" if left else "finished"
 
 
 def details(found: Sweep) -> list[str]:
-    """Rows by status, the first failures with their reason, damaged segments, where the report is, what to do next."""
+    """Lines about a sweep: rows by status, the first failures with their reasons, damaged segments, where the report
+    is, and what to do next."""
     state = found.state()
     pending = state.missing()
     done, left = len(state.rows), pending.rows
@@ -73,7 +74,7 @@ def in_words(failed: segments.Row) -> str:
 
 
 def failures(found: Sweep, failed: list[segments.Row]) -> list[str]:
-    """What is said at the end of a run some of whose rows failed: the first of them, and how to look at one."""
+    """Lines for the end of a run in which rows failed: the first failed rows, and how to look at one."""
     first = failed[0]
     again = command("debug", f"{found.name} {first['cell']} {first['seed']}", found.folder.parent)
     return [
@@ -84,11 +85,11 @@ def failures(found: Sweep, failed: list[segments.Row]) -> list[str]:
 
 
 def watch(found: Sweep, pause: float = 2.0) -> Iterator[list[str]]:
-    """`details` again and again, as soon as they change, until no driver works on the sweep."""
+    """Yield `details` whenever they change, until no driver works on the sweep. pause: seconds between two checks."""
     before: list[str] = []
     while True:
         running = driver_lock.is_held(found.folder)
-        found = open_sweep(found.name, found.folder.parent)  # its record anew: it may be extended meanwhile
+        found = open_sweep(found.name, found.folder.parent)  # read the record again: the sweep may have been extended
         now = details(found)
         if now != before:
             yield now
@@ -99,19 +100,22 @@ def watch(found: Sweep, pause: float = 2.0) -> Iterator[list[str]]:
 
 
 def settle(found: Sweep, tracking_uri: str | None) -> None:
-    """Close the parent run that a driver left open when it died; nothing happens while one is running."""
+    """Close the parent run in MLflow that a dead driver left open. Does nothing while a driver is running."""
     uri = address.chosen(tracking_uri, found.record, found.folder.parent)
     if uri is None or driver_lock.is_held(found.folder):
         return
     try:
         cleanup.settle(uri, found.space.name, found.record.sweep_id)
-    except server.Unreachable as error:  # what there is to see of the sweep has been shown
+    except server.Unreachable as error:  # the status has been shown already
         terminal.say(f"--tracking-uri: {error}; the sweep's runs there stay as they are")
 
 
 def used_and_left(state: State, pending: PendingRows) -> tuple[str, str | None]:
-    """GPU-hours so far and those that the missing rows should still take (core-hours where no trial has a GPU): their
-    estimate, corrected by how the rows that are there compare with theirs (None before there is any)."""
+    """The GPU-hours that were used and those that the missing rows need, as texts; core-hours if no trial has a GPU.
+
+    The estimate of the missing rows is corrected by the ratio of measured to estimated time of the finished rows. It is
+    None before any row is finished.
+    """
     cells, missing = state.cells, pending.indices
     on_gpus = any(needs.gpus for needs in cells.needs)
     devices = np.asarray([needs.gpus if on_gpus else needs.cpus for needs in cells.needs])
@@ -139,8 +143,12 @@ def _hours(seconds: float, unit: str) -> str:
 
 
 def rows_per_second(state: State, since: float, now: float) -> float | None:
-    """Rows that arrived from then on, within the last hour at most, per second since the first of them; None while too
-    few did."""
+    """Rows per second, measured from the first row that arrived after `since` and within the last hour.
+
+    since, now: seconds of the epoch.
+
+    Returns None if too few rows arrived.
+    """
     since = max(since, now - WINDOW)
     arrived = [row["finished"] for row in state.rows.values() if row.get("finished", 0.0) > since]
     first = min(arrived, default=now)
@@ -149,8 +157,10 @@ def rows_per_second(state: State, since: float, now: float) -> float | None:
 
 
 def _pace(folder: AnyPath, state: State, pending: PendingRows, running: bool) -> list[str]:
-    """What was used and is left; while it runs, rate and time left of the rows or else what the driver does besides,
-    and what runs where."""
+    """Lines about the compute time that was used and is left.
+
+    While the sweep runs, also the rate and the time left (or what the driver does besides rows), and what runs where.
+    """
     now = time.time()
     used, left = used_and_left(state, pending)
     missing = pending.rows
@@ -174,16 +184,16 @@ def _pace(folder: AnyPath, state: State, pending: PendingRows, running: bool) ->
 
 
 def _stages_under_way(store: Store) -> list[str]:
-    """Stages of the store that somebody computes now, for whatever sweep."""
+    """Lines about the stages of the store that any sweep computes now."""
     if not store.exists():
         return []
     return [f"  stage {stage}: computed by {holder}" for stage, holder in sorted(leases.live(store.files).items())]
 
 
 def _mirrored(sweep: Sweep, state: State, left: int, running: bool) -> list[str]:
-    """Where a sweep is mirrored, what of it is not there yet, and where its runs are seen.
+    """Lines about MLflow: where the sweep is logged, what is still missing there, and where to see the runs.
 
-    What is said to be there was seen there; what is said to be missing may be there after all.
+    Runs that are reported as written were seen in MLflow. Runs that are reported as missing may be there after all.
     """
     uri, known = sweep.record.tracking_uri, signs.mirrored(sweep.folder)
     if uri is None:

@@ -1,4 +1,4 @@
-"""`raysweep store list | verify | prune`: what lies in the stage store, whether it is whole, and what may go."""
+"""`raysweep store list | verify | prune`: list, verify and prune the stages in the stage store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DESCRIPTION = 100  # columns
 
 
 def open_store(storage: str | AnyPath, url: str | None = None) -> Store:
-    """The store at `url`, or STORAGE/store; InputError if there is none."""
+    """Open the store at `url`, or STORAGE/store if there is no URL. Raises InputError if there is no store."""
     store = Store(url or paths.storage(storage) / STORE)
     if not store.exists():
         raise InputError(store.url, "there is no store yet; a sweep whose workload stores its stages makes one")
@@ -27,8 +27,8 @@ def open_store(storage: str | AnyPath, url: str | None = None) -> Store:
 
 
 def overview(store: Store) -> list[str]:
-    """A line a published stage (size, when, by how many computations, who uses it, what it is), then what is being
-    computed, what was set aside, and the sum."""
+    """One line per published stage (size, time, users, description, and how often it was started if more than once).
+    After them, what is being computed, what was set aside, and the totals."""
     try:
         users = store.users()
     except Damaged as error:
@@ -66,8 +66,10 @@ def overview(store: Store) -> list[str]:
 
 
 def verify(store: Store) -> tuple[list[str], bool]:
-    """Read every published stage and compare every byte with its checksum; damaged ones are set aside. The lines to
-    show, and whether all was well."""
+    """Read every published stage and compare every byte with its checksums. Damaged stages are set aside.
+
+    Returns the lines to show, and whether no stage is damaged.
+    """
     lines, damaged, read = [], 0, 0
     stages = store.stages()
     for stage in stages:
@@ -89,7 +91,11 @@ def verify(store: Store) -> tuple[list[str], bool]:
 def prune(
     store: Store, stages: Collection[str] = (), *, referred: bool = False, damaged: bool = False, dry_run: bool = False
 ) -> list[str]:
-    """Take away what `pruning.plan` names, or only say so: a line each, and the sum."""
+    """Delete what `pruning.plan` names. Returns one line for each removal, and one with their total size.
+
+    stages: as in `pruning.plan`, like `referred` and `damaged`.
+    dry_run: whether the removals are only listed.
+    """
     removals = pruning.plan(store, stages, referred=referred, damaged=damaged)
     lines = [f"{removal.stage:18} {size(removal.size):>9}  {removal.kind}" for removal in removals]
     if dry_run:
@@ -98,7 +104,7 @@ def prune(
 
 
 def size(count: float) -> str:
-    """Bytes for a reader: 1.2 GB."""
+    """A number of bytes as text: 1.2 GB."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -107,7 +113,7 @@ def size(count: float) -> str:
 
 
 def description(described: Mapping[str, Any]) -> str:
-    """What a stage is, on one line: values of nested parameters by their own names."""
+    """A stage's description as one line. Nested parameters appear under their own names."""
     words: list[str] = []
     for name, value in described.items():
         if isinstance(value, Mapping):

@@ -1,1 +1,1 @@
-"""One sweep, from start to end."""
+"""Runs one sweep from start to end."""

@@ -1,4 +1,4 @@
-"""Whether a sweep that exists answers a space: the same, an extension or a part of it, or another question."""
+"""Compares a space with a recorded sweep: is it the same, an extension, a part, or another question?"""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from raysweep.errors import InputError, as_typed
 from raysweep.space.schema import Space
 
 FREE = ("description", "analysis", "resources", "scale")
-"""Keys that change no row: how it is told, analysed and computed may differ from one run to the next."""
+"""Keys that change no row: they say how a sweep is described, analysed and computed, and may differ between runs."""
 
 
 def is_part(recorded: Space, asked: Space, sweep: str) -> bool:
-    """Whether `asked` is only a part of what was recorded: fewer seeds, or fewer values on axes, and none that is new.
-    False for the same rows and for an extension, more seeds or more values and none that is lost.
+    """Whether `asked` is only a part of the recorded space: it has fewer seeds or fewer values on axes, and no new one.
 
-    InputError names the first difference where it is neither, but some of both or another question.
+    False if both have the same rows, and if `asked` extends the recorded space (more seeds or values, none lost).
+    Raises InputError, which names the first difference, if `asked` both loses and gains rows.
     """
     lost, gained = dict(_differences(recorded, asked)), dict(_differences(asked, recorded))
     if not lost or not gained:
         return bool(lost)
-    path = next((path for path in lost if path in gained), next(iter(lost)))  # fewer values of another key are no fault
+    path = next((path for path in lost if path in gained), next(iter(lost)))  # a key that only loses values is allowed
     raise InputError(
         path,
         f"the sweep {sweep} exists with {lost[path]}; choose another name with --name, or ask for "
@@ -30,9 +30,9 @@ def is_part(recorded: Space, asked: Space, sweep: str) -> bool:
 
 
 def _differences(old: Space, new: Space) -> Iterator[tuple[str, str]]:
-    """Everything, by its key and in words, for which `new` does not hold every row of `old`."""
+    """The differences because of which `new` lacks rows of `old`: for each the key, and what `old` has in words."""
     before, after = old.as_dict(), new.as_dict()
-    for key in ("name", "workload", "zip", *after):  # zip before axes: axes that move together are compared together
+    for key in ("name", "workload", "zip", *after):  # zip before axes, because zipped axes are compared together
         if key in FREE:
             continue
         if key == "exclude":
@@ -61,7 +61,7 @@ def _key_difference(key: str, old: Any, new: Any, zips: list[list[str]]) -> tupl
 
 
 def _exclude_difference(old: Space, new: Space) -> tuple[str, str] | None:
-    """Rules are compared where the axes of both have values: of a part, those about other values say nothing."""
+    """Compare the exclude rules on the values that both spaces have on their axes. Other rules are ignored."""
     rules = [
         [
             {

@@ -1,7 +1,7 @@
-"""One sweep driven to its end: what is missing in the ledger is computed, logged to MLflow and reported.
+"""Drives one sweep to its end: it computes the rows that the ledger lacks, logs them to MLflow and writes the report.
 
-Start, resume, extension and retry are one thing here: the plan says which rows there should be, the ledger which there
-are, and the difference is cut into packs.
+Start, resume, extension and retry are the same thing here: the plan lists all rows, the ledger has the finished ones,
+and the difference is cut into packs.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from raysweep.trial.pack import Job
 if TYPE_CHECKING:
     from raysweep.reporting.report import Report
 
-COUNT_AGAIN_UP_TO = 20_000  # rows; of more, those that trials published last are not worth the seconds when told to end
+COUNT_AGAIN_UP_TO = 20_000  # rows; with more, reading the ledger again takes too long while the driver is told to end
 
 
 @dataclass
 class Driver:
-    """Drives one sweep: prepare, compute, report, close. It is used once, by `drive`.
+    """Drives one sweep: prepare, compute, report, close. Call `drive` once.
 
-    folder: of the sweep.
-    record: what was recorded of it; None for a new sweep.
-    space: what is asked for now.
-    cells: those of the space.
+    folder: the folder of the sweep.
+    record: the sweep's record; None for a new sweep.
+    space: the space that is asked for now.
+    cells: the cells of that space.
     options: how to run it.
-    part: whether the space is only a part of a sweep, which stays as it was recorded and is not logged to MLflow.
-    retry_failed: whether rows that failed are computed again.
+    part: whether the space is only a part of the sweep. The record stays unchanged then, and nothing goes to MLflow.
+    retry_failed: whether failed rows are computed again.
     """
 
     folder: AnyPath
@@ -69,10 +69,10 @@ class Driver:
         self._uri = None if self.part else address.chosen(self.options.tracking_uri, self.record, self.folder.parent)
         self._stop = signals.once(self._stop_once)  # the thread that hears signals may call it too
         self._begun = False
-        self._go_on, self._every = "resume", ""  # what is said of the rows that are kept
+        self._go_on, self._every = "resume", ""  # words for the message about kept rows
         self._session: Session | None = None
         self._written: Report | None = None
-        # there once the stage that makes them is reached
+        # set by the step that creates them
         self._sweep: Sweep
         self._state: State
         self._stages: SharedStages
@@ -81,7 +81,7 @@ class Driver:
         self._progress: Progress
 
     def drive(self) -> Sweep:
-        """Do all of it and return the sweep. KeyboardInterrupt where it was told to end, or its time was up."""
+        """Do all steps and return the sweep. Raises KeyboardInterrupt if it is told to end or its time is up."""
         address.check(self._uri, self.record, self.folder.parent, self._say)
         record = self.record or self._create()
         self._sweep = Sweep(self.folder, record, self.space if self.part else None)
@@ -95,8 +95,8 @@ class Driver:
                     self.compute()
                     self.report()
                     self.close()
-            except (KeyboardInterrupt, SystemExit) as stop:  # while Ray starts, SIGTERM is Ray's, which exits
-                over = isinstance(stop, TimeIsUp) or self._limit.left() <= 0  # of TimeIsUp Tune makes something else
+            except (KeyboardInterrupt, SystemExit) as stop:  # SystemExit: Ray's SIGTERM handler while it starts
+                over = isinstance(stop, TimeIsUp) or self._limit.left() <= 0  # Tune may replace a TimeIsUp
                 self._stop("KILLED", str(self._limit.over()) if over else "interrupted")
                 raise (self._limit.over() if over else KeyboardInterrupt()) from None
             except Exception as problem:
@@ -114,7 +114,7 @@ class Driver:
         return self._sweep
 
     def _create(self) -> Record:
-        """The record of a new sweep."""
+        """Create the record of a new sweep."""
         storage = self.folder.parent
         self._new_storage = isinstance(storage, Path) and not storage.exists()
         name = self.options.name or self.space.name
@@ -122,7 +122,7 @@ class Driver:
         uri = address.recorded(self._uri, storage)
         try:
             record = sweep_record.create(self.folder, name, self.space.as_dict(), uri, runs_per)
-            return sweep_record.load(self.folder) or record  # as JSON has it: whoever holds the sweep compares the two
+            return sweep_record.load(self.folder) or record  # as read from the file: only_driver compares them
         except FileExistsError:
             raise InputError(name, "another driver has just started a sweep of this name") from None
         except OSError as error:
@@ -130,8 +130,10 @@ class Driver:
             raise InputError("--storage", f"{storage} cannot be written: {error.strerror}") from None
 
     def prepare(self, record: Record) -> None:
-        """Find out whether what is asked can be done, and record it: whoever is killed here can be resumed as asked.
-        Where it cannot be done nothing half-created stays, and what was recorded is as it was."""
+        """Check that the request can be carried out, and record it, so that a sweep that is killed here can be resumed.
+
+        If it cannot be carried out, a new sweep is removed again, and an existing record is restored.
+        """
         try:
             current = shared_stages.placed(record, self.options.store)
             if not self.part:
@@ -145,7 +147,7 @@ class Driver:
             self._stages = SharedStages(self.folder, current, self._state, self.options.on_code_change, self._say)
             self._pending = self._stages.claim(self._state.missing())
             self._placement = place(self.options, self._pending, self.cells)
-            self._put_handlers_back()  # Ray has put its own in their place
+            self._put_handlers_back()  # Ray has replaced them by its own
             if self._uri:
                 self._session = Session(self._uri, self.folder, current, self.space, self.cells, self._state)
         except Exception:
@@ -158,14 +160,14 @@ class Driver:
         self._begun = True
 
     def compute(self) -> None:
-        """Compute what is missing, round by round. TimeIsUp if the limit left no time for some packs."""
+        """Compute the missing rows, round by round. Raises TimeIsUp if no time was left for some packs."""
         self._tidy()
         if not self._pending.rows:
             self._say(f"{self._sweep.name}: {rows_are(len(self._state.rows), 'all ')} there; nothing to compute")
             return
         for path in self._state.damaged:
             segments.set_aside(path)
-        if isinstance(self.folder, Path):  # made with the record, but a copy may lack folders that were empty
+        if isinstance(self.folder, Path):  # a copy of a sweep may lack folders that were empty
             for inner in (sweep_record.LEDGER, sweep_record.LOGS):
                 (self.folder / inner).mkdir(exist_ok=True)
         job = Job(
@@ -185,7 +187,7 @@ class Driver:
             if self._placement.executor == "ray":
                 from raysweep.executors import ray_tune
 
-                scratch = Path(tempfile.mkdtemp(prefix="raysweep-tune-"))  # not on the disk of the rows: it may be full
+                scratch = Path(tempfile.mkdtemp(prefix="raysweep-tune-"))  # not on the rows' disk, which may be full
                 ray_tune.run(queue, job, self._on_segment, workers=self._placement.trials, scratch=scratch)
             else:
                 from raysweep.executors import inline
@@ -196,7 +198,7 @@ class Driver:
         self._tidy()
 
     def _propose(self) -> list[Pack]:
-        """The packs of the next round: of what the search, knowing all rows so far, wants."""
+        """The packs of the next round. The search chooses their cells from all rows so far."""
         workload, pending = self._state.workload, self._stages.claim(self._state.missing())
         if not pending.rows:
             return []
@@ -208,11 +210,11 @@ class Driver:
         return packs
 
     def _in_time(self, pack: Pack) -> bool:
-        """Whether to begin a pack; stages that are stored go on where they stopped, so that beginning is no waste."""
+        """Whether to begin a pack. If its stages are stored, any time left is enough: they can be continued."""
         return self._limit.left() > 0 if self._state.workload.stored else self._limit.fits(pack.seconds)
 
     def _on_segment(self, pack: Pack, path: AnyPath) -> None:
-        """A pack is computed: enter its rows, and log the cells that they made complete."""
+        """Enter the rows of a finished pack, and log the cells that are complete now."""
         try:
             rows = segments.read_segment(path)
         except (Damaged, FileNotFoundError) as error:
@@ -227,12 +229,12 @@ class Driver:
         self._limit.learn(sum(row["seconds"] for row in rows), pack.seconds)
 
     def report(self) -> None:
-        """Write the report, unless nobody wants one. Where that fails the rows are there all the same: they are logged
-        to MLflow, and only the report is left to be made."""
+        """Write the report, unless the options say no. If that fails, the rows are still logged to MLflow, and only the
+        report is missing."""
         self._every = "all "
         if not self.options.report:
             return
-        steps = [(0, 0)]  # how many there are is known once the rows are read
+        steps = [(0, 0)]  # the number of steps is known once the rows are read
         try:
             with Phase(self.folder, "report", lambda: steps[-1]):
                 self._written = self._sweep.report(on_step=lambda done, of: steps.append((done, of)))
@@ -242,28 +244,28 @@ class Driver:
             raise
 
     def close(self) -> None:
-        """Write to MLflow what it lacks, end the sweep's run there, and say where the runs are seen."""
+        """Write to MLflow what it lacks, end the sweep's run there, and say where to see the runs."""
         if self._session:
             lacks = log_the_rest(self._session, self._sweep, self._state, self._say)
             for line in [lacks] if lacks else server.runs_page(self.folder, self._sweep.record.tracking_uri):
                 self._say(line)
 
     def _stop_once(self, status: Literal["KILLED", "FAILED"], why: str = "") -> None:
-        """End the sweep's run in MLflow before its time, and say how to go on."""
+        """End the sweep's run in MLflow early, and say how to continue. why: the reason for the user, "" for none."""
         if self._session and not self._session.closed and (warning := self._session.stop(status)):
             self._say(warning)
         if why:
             self._say(f"{why}: {self._kept()}")
 
     def _kept(self) -> str:
-        """How many rows are kept, and how to go on."""
+        """A sentence that says how many rows are kept and how to continue."""
         known = len(self._state.rows) if self._begun else 0
         rows = known if known > COUNT_AGAIN_UP_TO else len(self._sweep.rows())
         again = command(self._go_on, self._sweep.name, self.folder.parent)
         return f"{rows_are(rows, self._every)} kept; go on with: {'the same command' if self.part else again}"
 
     def _tidy(self) -> None:
-        """Merge the ledger's segments where they are many; a ledger that cannot be tidied is as good as before."""
+        """Merge the ledger's segments if there are many. If that fails, the ledger stays as it was."""
         try:
             compaction.compact(self.folder / sweep_record.LEDGER, self._still_ours)
         except (OSError, Damaged) as error:
@@ -271,13 +273,13 @@ class Driver:
 
 
 def show(written: Report, say: Callable[[str], None]) -> None:
-    """The answer of a report, and where it is."""
+    """Print the headline of a report, and its path."""
     for line in (*written.headline, f"report: {written.directory / 'report.html'}"):
         say(line)
 
 
 def log_the_rest(logging: Session, sweep: Sweep, state: State, say: Callable[[str], None]) -> str | None:
-    """Log what is left of a sweep to MLflow, and show how far it is; what MLflow lacks then, in one line."""
+    """Log the rest of a sweep to MLflow, with progress. Returns a line about what MLflow still lacks, or None."""
     from raysweep.ledger import table
 
     return logging.close(
@@ -290,7 +292,7 @@ def log_the_rest(logging: Session, sweep: Sweep, state: State, say: Callable[[st
 
 
 def remember(folder: AnyPath, record: Record, space: Space, uri: str | None) -> Record:
-    """The record with the space and the MLflow that were asked for now, in its place if they are new."""
+    """The record with this space and this tracking URI. It is written to the folder if it changed."""
     tracking_uri = address.recorded(uri, folder.parent) if uri else record.tracking_uri
     current = replace(record, space=space.as_dict(), tracking_uri=tracking_uri)
     if current != sweep_record.load(folder):
@@ -299,14 +301,14 @@ def remember(folder: AnyPath, record: Record, space: Space, uri: str | None) -> 
 
 
 def clear_leftovers(folder: AnyPath) -> None:
-    """Take away what a driver that was killed left half-written. (In a bucket there is nothing like that.)"""
+    """Delete half-written files of a killed driver. (A bucket has none: its files appear whole.)"""
     if isinstance(folder, Path):
         for path in (*folder.glob(".*.part"), *(folder / sweep_record.LEDGER).glob(".*.part")):
             path.unlink(missing_ok=True)
 
 
 def _halt(problem: Exception, folder: AnyPath) -> RaysweepError | None:
-    """The one line for an end that can be gone on from; None for an error that nobody expected."""
+    """The one-line error for a problem after which the sweep can be resumed; None for an unexpected error."""
     if isinstance(problem, OSError) and problem.errno in files.FULL:
         return Halted(str(folder), f"there is no room left ({problem.strerror})")
     return problem if isinstance(problem, RaysweepError) else None

@@ -1,4 +1,4 @@
-"""One driver at a time: a sweep is held while it is worked on."""
+"""Only one driver at a time works on a sweep: it holds the sweep's lock."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ from raysweep.storage.paths import AnyPath
 def only_driver(
     folder: AnyPath, record: Record, say: Callable[[str], None], to_delete: bool = False
 ) -> Iterator[Callable[[], None]]:
-    """Hold a sweep while it is worked on; Halted says who else does, or that its record is no longer this one. Gives a
-    check that raises it once it was taken."""
+    """Hold a sweep while the block runs. Yields a function that raises Halted if the hold was lost to another driver.
+
+    to_delete: whether a record whose deletion has begun is accepted.
+
+    Raises Halted if another driver holds the sweep, or if its record on disk is no longer `record`.
+    """
     sweep = record.sweep
 
     @contextmanager
@@ -39,5 +43,5 @@ def only_driver(
             raise Halted(sweep, "was deleted meanwhile") from None
         if (now := sweep_record.load(folder, to_delete)) != record:
             raise Halted(sweep, f"was {'changed' if now else 'deleted'} meanwhile; try again")
-        signs.clear_phase(folder)  # of a driver that was killed
+        signs.clear_phase(folder)  # a killed driver may have left it
         yield check

@@ -1,4 +1,4 @@
-"""How long a driver may work: `--max-hours`. Stopping in time means that the command has ended by then."""
+"""How long a driver may work: `--max-hours`. The whole command ends within this limit."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 from raysweep.driver.progress import duration
 from raysweep.driver.signals import amid_import
 
-_LONGEST = 1e9  # seconds, thirty years: a timer takes no more than 292 years
-_CLOSING = 30.0  # seconds kept for the mirror and the record, of a limit that is long enough to spare them
+_LONGEST = 1e9  # seconds, about 30 years; a timer takes at most 292 years
+_CLOSING = 30.0  # seconds kept for MLflow and the record at the end; of a short limit, 5 %
 
 
 class TimeIsUp(KeyboardInterrupt):
-    """The hours are over. What is done is kept, as after Ctrl-C."""
+    """The time limit is reached. Finished rows are kept, as after Ctrl-C."""
 
 
 class TimeLimit:
-    """Counts from when it is made. hours: None for no limit."""
+    """A time limit that starts when it is created. hours: None for no limit."""
 
     def __init__(self, hours: float | None) -> None:
         self._seconds = float("inf") if hours is None else hours * 3600
@@ -29,28 +29,34 @@ class TimeLimit:
         self._spent, self._estimated = 0.0, 0.0
 
     def learn(self, spent: float, estimated: float) -> None:
-        """A pack that was estimated at so many seconds took so many."""
+        """Record the measured (`spent`) and the estimated seconds of a finished pack."""
         self._spent += spent
         self._estimated += estimated
 
     def left(self) -> float:
-        """Seconds of computing that are left."""
+        """Seconds that are left for computing."""
         closing = min(_CLOSING, 0.05 * self._seconds) if self._seconds < float("inf") else 0.0
         return self._seconds - closing - (time.monotonic() - self._started)
 
     def fits(self, estimated: float) -> bool:
-        """Whether a pack of so many estimated seconds would end in time, going by those that did. Before any has, it is
-        tried: an estimate alone knows nothing of this machine."""
+        """Whether a pack with this estimate (seconds) would end in time.
+
+        The estimate is corrected by the finished packs. Before any pack has finished, the answer is yes while time is
+        left, because an uncorrected estimate knows nothing of this machine's speed.
+        """
         return self.left() > (estimated * self._spent / self._estimated if self._estimated else 0.0)
 
     def over(self) -> TimeIsUp:
-        """What to raise."""
+        """The exception to raise when the time is over."""
         return TimeIsUp(f"stopped, the {duration(self._seconds)} of --max-hours are over")
 
     @contextmanager
     def enforced(self) -> Iterator[None]:
-        """Raise TimeIsUp here when nothing is left, whatever is going on. (Signals reach the main thread alone; in
-        another, packs are no longer started and those that run are waited for.)"""
+        """Raise TimeIsUp inside the block as soon as no time is left.
+
+        Signals reach the main thread only. In another thread this does nothing: no further packs are started then, and
+        running ones are waited for.
+        """
         if self._seconds == float("inf") or threading.current_thread() is not threading.main_thread():
             yield
             return

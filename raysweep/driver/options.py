@@ -1,4 +1,4 @@
-"""How a sweep is run, as the user says it: what `raysweep run` and `resume`, their dry run and the Python API share."""
+"""The options of running a sweep. `raysweep run` and `resume`, their dry run and the Python API share them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ ON_CODE_CHANGE = ("reuse", "recompute", "refuse")
 
 @dataclass(frozen=True)
 class Options:
-    """How to run a sweep; None leaves the choice to raysweep. InputError for a value that cannot be.
+    """How to run a sweep. None lets raysweep choose. Raises InputError for a value that is not valid.
 
-    name: of the sweep; None for that of its space.
+    name: the sweep's name; None for the name of its space.
     storage: the folder or bucket that holds the sweeps.
-    store: where stages are shared; None for where this sweep had them before, or STORAGE/store.
-    tracking_uri: the MLflow to log to, "none" for nowhere.
-    runs_per: what has a run of its own in MLflow: cell, pack or sweep.
-    workers: trials at a time on Ray.
-    executor: ray, or inline for this process.
-    max_hours: after so many hours the sweep stops, resumable.
+    store: where stages are shared; None for the store that this sweep used before, or STORAGE/store.
+    tracking_uri: the MLflow to log to; "none" to log to none.
+    runs_per: what has its own run in MLflow: cell, pack or sweep.
+    workers: how many trials run at a time on Ray.
+    executor: "ray", or "inline" for this process.
+    max_hours: hours after which the sweep stops; it can be resumed.
     on_code_change: what to do with rows and stages that older code computed: reuse, recompute or refuse.
-    report: whether the report is written at the end.
-    yes: whether a million rows and more are meant.
-    say: told every line that is for the user.
+    report: whether to write the report at the end.
+    yes: confirms a sweep of a million rows or more.
+    say: called with every line for the user.
     """
 
     name: str | None = None
@@ -57,7 +57,12 @@ class Options:
 
 
 def code_note(workload: str, what: str, on_code_change: str) -> str:
-    """What is done with rows or stages (`what`) that older code of the workload computed; InputError if refused."""
+    """A sentence about what is done with rows or stages that older code computed. Raises InputError if refused.
+
+    workload: the name of the workload.
+    what: the rows or stages, in words.
+    on_code_change: as in `Options`.
+    """
     said = f"the code of {workload} changed since {what} were computed"
     if on_code_change == "refuse":
         raise InputError("--on-code-change", f"{said}; reuse keeps them, recompute replaces them")

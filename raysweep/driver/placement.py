@@ -1,4 +1,4 @@
-"""Where packs are computed: in this process or on Ray, how many at a time, and how long that should take."""
+"""Where packs are computed (in this process or on Ray), how many at a time, and how long that should take."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Placement:
     """Where packs are computed.
 
     executor: ray or inline.
-    trials: how many at a time.
-    asked: whether the user named the executor.
+    trials: how many trials run at a time.
+    asked: whether the user chose the executor.
     beside: how many trials share the memory of one machine.
     """
 
@@ -34,12 +34,15 @@ class Placement:
     beside: int = 1
 
     def packing(self) -> Packing:
-        """How to cut packs: for this executor, so many trials, and the memory of a machine like this one."""
+        """How to cut packs for this executor and number of trials, with the memory of a machine like this one."""
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         return Packing(workers=self.trials, floor=PACK_FLOOR[self.executor], memory=memory / 2 / self.beside)
 
     def line(self, packs: list[Pack], rows: int, seconds: float) -> str:
-        """In one line how many rows are computed, where, and how long that should take. seconds: of one core or GPU."""
+        """A line that says how many rows are computed, where, and how long that should take.
+
+        seconds: the estimated seconds of all rows on one core or GPU.
+        """
         size = f"{rows:,} rows in {counted(len(packs), 'pack')}"
         if self.executor == "inline":
             hint = "" if self.asked else "; --executor ray for Ray Tune"
@@ -51,7 +54,7 @@ class Placement:
 
 
 def choose_executor(options: Options, pending: PendingRows, cells: Cells) -> str:
-    """Ray, unless the work is so small that it is done here before Ray would have started."""
+    """The executor: the chosen one; else this process if it would finish before Ray has started, else Ray."""
     if options.executor:
         return options.executor
     alone = all(needs.gang == 1 and not needs.gpus for needs in cells.needs)
@@ -60,7 +63,7 @@ def choose_executor(options: Options, pending: PendingRows, cells: Cells) -> str
 
 
 def place(options: Options, pending: PendingRows, cells: Cells) -> Placement:
-    """Where to compute these rows; if on Ray, it is up afterwards. InputError if a trial can never fit."""
+    """Decide where to compute these rows, and start Ray if it is needed. Raises InputError if a trial can never fit."""
     executor = choose_executor(options, pending, cells)
     if executor == "inline" or not pending.rows:
         return Placement("inline", 1, bool(options.executor))
@@ -75,19 +78,24 @@ def place(options: Options, pending: PendingRows, cells: Cells) -> Placement:
 
 
 def local_trials(cells: Cells) -> int:
-    """How many trials this machine can run at a time, as far as one can tell without asking Ray."""
+    """An estimate of how many trials this machine can run at a time, without asking Ray."""
     return max(1, *((os.cpu_count() or 1) // needs.cpus for needs in cells.needs))
 
 
 def total_seconds(packs: list[Pack], pending: PendingRows, workload: Workload) -> float:
-    """What the rows take on one core or GPU: rows that were cut apart do again what they share, unless it is stored."""
+    """Estimated seconds of the rows on one core or GPU. Unless stages are stored, work that several packs share is
+    repeated in each of them."""
     return pending.seconds if workload.stored else sum(pack.seconds for pack in packs)
 
 
 def wall_seconds(packs: list[Pack], trials: int, seconds: float) -> float:
-    """How long packs take in their order, so many trials at a time of which some may be gangs; seconds: all of them on
-    one core or GPU."""
-    free = [0.0] * max(trials, 1)  # when each place for a trial is free
+    """How many seconds packs take if they are computed in their order.
+
+    packs: the packs, some of which a gang may compute.
+    trials: how many packs are computed at a time.
+    seconds: the estimated seconds of all packs together on one core or GPU.
+    """
+    free = [0.0] * max(trials, 1)  # the second at which each place for a trial is free
     for pack in packs:
         heapq.heapreplace(free, free[0] + pack.seconds / pack.needs.gang)
     alone = sum(pack.seconds for pack in packs)

@@ -1,5 +1,7 @@
-"""The progress line: rows done, rate, time left; then the same of the report and the mirror. A live line on a terminal,
-plain lines elsewhere, always on stderr."""
+"""The progress line: rows done, rate and time left; later the same for the report and for MLflow.
+
+It is a live line on a terminal and plain lines elsewhere, always on stderr.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ from raysweep.storage import signs
 from raysweep.storage.paths import AnyPath
 
 PLAIN_EVERY = 10.0  # seconds between plain lines
-LIVE_EVERY = 0.25  # seconds between two looks of a live line
-SIGN_EVERY = 1.0  # seconds between two signs that a phase leaves in the sweep's folder
+LIVE_EVERY = 0.25  # seconds between two updates of a live line
+SIGN_EVERY = 1.0  # seconds between two updates of the phase file in the sweep's folder
 PHASES = {"report": ("writing the report", "step"), "mirror": ("writing to MLflow", "cell")}
-"""What a driver does besides rows: in words, and what it counts."""
+"""What a driver does besides computing rows: words for it, and the unit that it counts."""
 
 
 def duration(seconds: float) -> str:
@@ -37,7 +39,7 @@ def duration(seconds: float) -> str:
 
 
 def phase_line(phase: signs.Phase) -> str | None:
-    """A phase in one line; None for one that is not known here."""
+    """A phase in one line; None for a phase that is not in PHASES."""
     if phase.name not in PHASES:
         return None
     words, unit = PHASES[phase.name]
@@ -55,11 +57,11 @@ class Shown(abc.ABC):
 
     @abc.abstractmethod
     def line(self) -> str:
-        """The state now, in one line."""
+        """The current state, in one line."""
 
     @abc.abstractmethod
     def counts(self) -> tuple[int, int]:
-        """How many of how many are done."""
+        """How many are done, and how many there are."""
 
     def __enter__(self) -> Self:
         live = sys.stderr.isatty()
@@ -101,7 +103,7 @@ class Shown(abc.ABC):
 
 
 class Progress(Shown):
-    """Counts rows of a sweep and shows them while it is open."""
+    """Counts the rows of a sweep, and shows the counts while it is open."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,17 +111,17 @@ class Progress(Shown):
         self._done, self._done_seconds = 0, 0.0
 
     def expect(self, rows: int, estimated_seconds: float) -> None:
-        """So many more rows are to come: a search decided on another round."""
+        """Add the rows of another round, with their estimated seconds of one core."""
         self._rows += rows
         self._seconds += estimated_seconds
 
     def advance(self, rows: int, estimated_seconds: float) -> None:
-        """So many more rows are in the ledger, which were estimated at so many seconds of one core."""
+        """Count rows that reached the ledger, with their estimated seconds of one core."""
         self._done += rows
         self._done_seconds += estimated_seconds
 
     def line(self) -> str:
-        """The state now, in one line."""
+        """The current state, in one line."""
         elapsed = max(time.monotonic() - self._started, 1e-9)
         if not self._rows:
             return "planning"
@@ -131,7 +133,7 @@ class Progress(Shown):
         return f"{text}, {duration(left)} left" if self._done < self._rows else f"{text}, {duration(elapsed)}"
 
     def counts(self) -> tuple[int, int]:
-        """Rows in the ledger, of those that were expected."""
+        """How many rows are in the ledger, and how many are expected."""
         return self._done, self._rows
 
     def __exit__(self, *problem: object) -> None:
@@ -140,31 +142,32 @@ class Progress(Shown):
 
 
 class Phase(Shown):
-    """What a driver does besides rows, shown while it is open and left in the sweep's folder for `raysweep status`.
+    """Shows what a driver does besides computing rows, while it is open. A file in the sweep's folder tells `raysweep
+    status` the same.
 
-    counts: how many of how many are done by now.
+    counts: returns how many are done, and how many there are.
     """
 
     def __init__(self, folder: AnyPath, name: str, counts: Callable[[], tuple[int, int]]) -> None:
         super().__init__()
         self._folder, self._name, self._counts = folder, name, counts
-        self._first: tuple[float, int] | None = None  # when the count first was seen, and what it was
-        self._moving: tuple[float, int] | None = None  # when it first had moved: opening MLflow takes seconds
+        self._first: tuple[float, int] | None = None  # the moment and value of the first count
+        self._moving: tuple[float, int] | None = None  # the first higher count: opening MLflow takes seconds
         self._signing = threading.Thread(target=self._sign, daemon=True)
 
     def counts(self) -> tuple[int, int]:
-        """How many of how many are done by now."""
+        """How many are done, and how many there are."""
         done, of = self._counts()
         return min(done, of), of
 
     def line(self) -> str:
-        """The phase in one line; without an estimate, how long it goes on already."""
+        """The phase in one line, with an estimate of the time left or, before there is one, the time spent so far."""
         now = self.now()
         so_far = "" if now.left is not None else f", {duration(time.monotonic() - self._started)} so far"
         return f"{phase_line(now)}{so_far}"
 
     def now(self) -> signs.Phase:
-        """The phase as `status` is told of it."""
+        """The current state, as `raysweep status` reads it."""
         done, of = self.counts()
         moment = time.monotonic()
         self._first = self._first or (moment, done)
@@ -179,7 +182,7 @@ class Phase(Shown):
             signs.leave_phase(self._folder, self.now())
             self._signing.start()
             return super().__enter__()
-        except BaseException:  # Ctrl-C in this very moment: nothing goes on showing what is over
+        except BaseException:  # Ctrl-C while it starts: stop the threads that show it
             self.__exit__()
             raise
 

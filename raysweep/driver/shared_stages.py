@@ -1,4 +1,4 @@
-"""The stages that a sweep shares through the store: where they lie, which it needs, and what became of them."""
+"""The stages that a sweep shares through the store: where they are, which ones it needs, and what happened to them."""
 
 from __future__ import annotations
 
@@ -22,25 +22,31 @@ from raysweep.workloads.declaration import Workload
 
 
 def address(folder: AnyPath, record: Record | None) -> str:
-    """Where the stages of the sweep in this folder are shared: where it was told, else in the storage it lies in."""
+    """The address of the store that a sweep uses: the recorded one, else STORAGE/store beside the sweep's folder."""
     if record is not None and record.store is not None:
         return record.store
     return paths.absolute(folder.parent / sweep_record.STORE)
 
 
 def absolute(url: str) -> str:
-    """An address as a sweep remembers it: a folder by its whole path, for it may be resumed from elsewhere."""
+    """An address as the record keeps it: a folder becomes an absolute path, because the sweep may be resumed from
+    another working directory."""
     return url if "://" in url or "::" in url else str(Path(url).expanduser().absolute())
 
 
 def placed(record: Record, url: str | None) -> Record:
-    """The record of a sweep that shares its stages there from now on; as it is without an address."""
+    """The record with this address as its store; the unchanged record if there is no address."""
     return record if url is None else replace(record, store=absolute(url))
 
 
 def check_asked(url: str | None, workload: Workload, folder: AnyPath) -> None:
-    """InputError for a store that the workload has no use for, an address that can be none, or a place in the folder of
-    a sweep (of this one: `folder`), with which others' stages would be deleted."""
+    """Check the store that the user asked for.
+
+    folder: the folder of this sweep.
+
+    Raises InputError if the workload stores no stages, if the address is not valid, or if the store would lie in the
+    folder of a sweep: deleting that sweep would delete the stages of other sweeps too.
+    """
     if url is None:
         return
     if not workload.stored:
@@ -64,7 +70,7 @@ def user(record: Record) -> str:
 
 
 class SharedStages:
-    """How a running sweep shares its stages; RaysweepError if its store is none, or cannot be read."""
+    """The shared stages of a running sweep. Raises RaysweepError if its store is not a store or cannot be read."""
 
     def __init__(
         self, folder: AnyPath, record: Record, state: State, on_code_change: str, say: Callable[[str], None]
@@ -72,14 +78,15 @@ class SharedStages:
         self.url, self.user = address(folder, record), user(record)
         self._state, self._on_code_change, self._say = state, on_code_change, say
         self._store = Store(self.url) if state.workload.stored else None
-        self._before: dict[str, str] = {}  # stage that was needed -> the weights it had then, if it was there
+        self._before: dict[str, str] = {}  # needed stage -> its weights in the store before this run, or ""
         self._told = False
 
     def claim(self, pending: PendingRows) -> PendingRows:
-        """Before any of these rows is computed: refer to every stage they need, and do with those of other code as was
-        said. Returns the rows, estimated without the stages that are there.
+        """Refer to every stage that these rows need, before any row is computed. Stages that other code computed are
+        treated as `on_code_change` says.
 
-        Halted if the store cannot be written, InputError if stages of other code are refused.
+        Returns the rows with an estimate that leaves out the stages that are already in the store.
+        Raises Halted if the store cannot be written, and InputError if stages of other code are refused.
         """
         if self._store is None or not pending.rows:
             return pending
@@ -102,21 +109,21 @@ class SharedStages:
         return replace(pending, seconds=plan.seconds)
 
     def account(self) -> str | None:
-        """In words, what became of the stages that this run needed; None if it needed none."""
+        """A line that counts how many stages this run computed and reused; None if it needed no stage."""
         if self._store is None or not self._before:
             return None
         return _in_words(self._store, self.user, self._before)
 
 
 def release(folder: AnyPath, record: Record) -> None:
-    """A sweep is gone: it needs no stage any more."""
+    """Remove the references of a deleted sweep to its stages."""
     store = Store(address(folder, record))
     if store.exists():
         store.forget(user(record))
 
 
 def withdraw(folder: AnyPath, record: Record, new_storage: bool) -> None:
-    """A sweep could not even begin: it leaves no reference, and no store in a storage that was made for it."""
+    """Undo what a sweep that could not begin left: its references, and the store if its storage is new as well."""
     with contextlib.suppress(RaysweepError):
         release(folder, record)
         if new_storage and record.store is None:
@@ -124,10 +131,10 @@ def withdraw(folder: AnyPath, record: Record, new_storage: bool) -> None:
 
 
 def _in_words(store: Store, own: str, before: Mapping[str, str]) -> str:
-    """What became of some stages for a sweep, as a line, also where the store cannot be asked.
+    """A line that counts how many of these stages a sweep computed and reused; if the store cannot be read, why.
 
     own: the name under which the sweep refers to its stages.
-    before: each of the stages with the weights that it had, or "".
+    before: maps each stage to the weights that it had before, or "".
     """
     try:
         found = stage_plan.records(store, before)
@@ -149,7 +156,7 @@ def _in_words(store: Store, own: str, before: Mapping[str, str]) -> str:
 
 
 def of_sweep(folder: AnyPath, record: Record) -> str:
-    """What became of all stages that a sweep ever needed, as a line."""
+    """A line that counts how many of all stages that a sweep ever needed it computed and reused."""
     try:
         store = Store(address(folder, record))
         return _in_words(store, user(record), dict.fromkeys(store.referred(user(record)), ""))

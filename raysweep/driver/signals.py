@@ -1,7 +1,7 @@
-"""How a driver ends when it is told to: SIGTERM (a spot notice), SIGHUP (a lost terminal) and Ctrl-C.
+"""How a driver ends when it is told to: by SIGTERM (a spot notice), SIGHUP (a lost terminal) or Ctrl-C.
 
-What is finished is in the ledger already; what an orderly end adds is the closed record in MLflow and a word on how to
-go on. It must not take long: a spot notice may leave 25 seconds.
+Finished rows are in the ledger already. An orderly end also closes the record in MLflow and says how to continue. It
+must be quick: a spot notice may leave only 25 seconds.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ from raysweep.redaction import redact
 
 INTERRUPTED = 130
 DEADLINE = 18.0
-"""Seconds from the signal to the end of the process, whatever it is in the middle of."""
-_MOMENT = 0.02  # seconds after which a signal comes again that found an import
+"""Seconds from the signal to the end of the process, whatever the process is doing."""
+_MOMENT = 0.02  # seconds after which a signal that arrived during an import is sent again
 PATIENCE = 6.0
-"""Seconds after which the main thread is not waited for: one call into a numerical library may hold it for minutes."""
+"""Seconds to wait for the main thread, which a single call into a numerical library may block for minutes."""
 
 
 def once(close: Callable[..., object]) -> Callable[..., None]:
-    """`close`, done by whoever calls it first. Another, of the two threads that may both close what a signal ends,
-    waits until it is done, and no longer than a signal leaves time for."""
+    """Wrap `close` so that only the first call runs it.
+
+    Two threads may both call it after a signal. The later caller waits until the first is done, for at most
+    DEADLINE - PATIENCE seconds.
+    """
     begun, done = threading.Lock(), threading.Event()
 
     def first(*arguments: Any) -> None:
@@ -44,12 +47,15 @@ def once(close: Callable[..., object]) -> Callable[..., None]:
 
 @contextlib.contextmanager
 def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
-    """Let SIGTERM and SIGHUP stop the block as Ctrl-C does, by KeyboardInterrupt; once, however many of them come.
-    None of the three does so in the middle of an import (`amid_import`).
+    """Let SIGTERM and SIGHUP raise KeyboardInterrupt in the block, as Ctrl-C does.
 
-    A signal that was ignored when the block began (SIGHUP under nohup) stays ignored. Should the block not come to an
-    end within DEADLINE, the process ends there and then, after `close` was called by another thread. Yields a function
-    that puts the handlers back: `ray.init` replaces them.
+    They raise it only once, however many signals come. No signal raises it in the middle of an import (see
+    `amid_import`). A signal that was ignored before the block (SIGHUP under nohup) stays ignored.
+
+    If the block does not end within PATIENCE seconds of the signal, another thread calls `close`. If it does not end
+    within DEADLINE seconds, the process exits.
+
+    Yields a function that installs the handlers again, because `ray.init` replaces them.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None
@@ -75,7 +81,7 @@ def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
             signal.signal(signal.SIGINT, interrupt)
 
     install()
-    ear, mouth = os.pipe()  # Python writes the number of a signal there at once, whatever the main thread does
+    ear, mouth = os.pipe()  # Python writes a signal's number there at once, even if the main thread is busy
     os.set_blocking(mouth, False)
     listening = signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)
     watcher = threading.Thread(
@@ -94,13 +100,18 @@ def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         if interrupted is signal.default_int_handler:
             signal.signal(signal.SIGINT, interrupted)
-        os.close(mouth)  # which ends the watcher
+        os.close(mouth)  # this ends the watcher
 
 
 def amid_import(number: int, frame: Any) -> bool:
-    """Whether a signal found the main thread inside Python's own import code, between taking a lock and giving it back:
-    an exception there can be swallowed, with the lock held for good, and then every thread that imports waits for ever.
-    The signal is then sent again a moment later."""
+    """Whether a signal arrived while the main thread runs Python's own import code. If so, it is sent again later.
+
+    That code may hold an import lock. An exception raised there can be swallowed and leave the lock held, and then
+    every thread that imports waits for ever.
+
+    number: the signal.
+    frame: what the main thread was executing, as a signal handler is told it.
+    """
     if frame is None or not frame.f_code.co_filename.startswith("<frozen importlib"):
         return False
     again = threading.Timer(_MOMENT, signal.pthread_kill, (threading.main_thread().ident, number))
@@ -110,7 +121,12 @@ def amid_import(number: int, frame: Any) -> bool:
 
 
 def _watch(ear: int, numbers: set[int], over: threading.Event, close: Callable[[], object]) -> None:
-    """In a thread of its own: see to it that a signal ends the process in time."""
+    """Make sure, in a separate thread, that a signal ends the process in time.
+
+    ear: the file descriptor from which the numbers of signals are read.
+    numbers: the signals that end the process.
+    over: set when the block has ended.
+    """
     while heard := os.read(ear, 64):
         if not numbers.intersection(heard):
             continue
@@ -118,7 +134,7 @@ def _watch(ear: int, numbers: set[int], over: threading.Event, close: Callable[[
         if not over.wait(PATIENCE):
             try:
                 close()
-            except Exception as problem:  # of whatever library the record is kept in; the end must come all the same
+            except Exception as problem:  # from MLflow or its database; the process must end anyway
                 terminal.say(redact(f"the record in MLflow was not closed ({problem}); `raysweep sync` does it"))
         if not over.wait(max(told + DEADLINE - time.monotonic(), 0)):
             os._exit(INTERRUPTED)
@@ -127,16 +143,15 @@ def _watch(ear: int, numbers: set[int], over: threading.Event, close: Callable[[
 
 
 def leave_when_told(code: int) -> None:
-    """All that was asked for is done: a signal from now on only cuts short what is still shut down (Ray takes seconds
-    for it), and the command ends with its own code."""
+    """Let every signal from now on end the process with this exit code. Used when all work is done and only shutting
+    down is left, for which Ray takes seconds."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda number, frame: os._exit(code))
 
 
 def leave_soon(seconds: float = DEADLINE / 3) -> None:
-    """What is left to do is to leave: nothing that still wants to be shut down may hold the process for long, and not
-    at all where Ctrl-C is pressed again."""
+    """End the process within these seconds, even if something still shuts down. A second Ctrl-C ends it at once."""
     signal.signal(signal.SIGINT, lambda number, frame: os._exit(INTERRUPTED))
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

@@ -1,5 +1,7 @@
-"""The stages of rows that are to be computed: which of them the store has, what the others cost, and what the same rows
-would cost in a plain grid, which pretrains again for every row."""
+"""The stages that pending rows need: which of them the store has, and what the others cost.
+
+For comparison it also says what the same rows would cost in a plain grid, which pretrains again for every row.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,11 @@ FINETUNE = "finetune"
 class Kind:
     """The stages of one kind below one kind of parent.
 
-    distinct: how many.
+    distinct: how many different stages there are.
     new: how many of them are to be computed.
     begun: how many of the new ones have an intermediate checkpoint.
-    parents: of fine-tunings, from how many checkpoints they start.
-    seconds: of the new ones.
+    parents: for fine-tunings, the number of checkpoints that they start from.
+    seconds: the estimated seconds of the new ones.
     """
 
     distinct: int = 0
@@ -40,17 +42,17 @@ class Kind:
 
 @dataclass
 class StagePlan:
-    """The stages of rows that are to be computed.
+    """The stages that pending rows need.
 
-    store: where they are shared.
-    on_gpu: whether their seconds are of a GPU.
-    guessed: whether these are no more than a guess.
-    needed: the ids of those that are stored.
-    found: what the store says of those it has.
-    older: those of them that other code computed.
-    reused: those that are not computed again.
-    kinds: by the path of kinds that leads to them.
-    alone: seconds if every checkpoint were pretrained once, but from the start.
+    store: where the stages are shared.
+    on_gpu: whether the seconds are GPU seconds.
+    guessed: whether the seconds are only a guess.
+    needed: the ids of all stages that the rows need from the store.
+    found: the store's records of the stages that it has.
+    older: the found stages that other code computed.
+    reused: the found stages that are not computed again.
+    kinds: maps the path of kinds from the first stage to the stages at its end.
+    alone: seconds if every checkpoint were pretrained once, without a shared trunk.
     plain: seconds of a grid that pretrains for every row.
     """
 
@@ -67,13 +69,13 @@ class StagePlan:
 
     @property
     def seconds(self) -> float:
-        """What the plan takes: new stages, and all fine-tunings."""
+        """Estimated seconds of the plan: new stages and all fine-tunings."""
         return sum(kind.seconds for kind in self.kinds.values())
 
 
 @one_look()
 def build(state: State, pending: PendingRows, store: Store, recompute: bool = False) -> StagePlan:
-    """The stages of these rows; weights are not read. recompute: whether stages of other code count as new."""
+    """Plan the stages of these rows. Weights are not read. recompute: whether stages of other code count as new."""
     cells, of_row = state.cells, stored_stages(state.workload, state.cells)
     leaves: dict[str, tuple[list[Stage], list[int]]] = {}  # last stage -> the chain that ends in it, and its cells
     for seed, indices in pending.indices.items():
@@ -111,13 +113,13 @@ def build(state: State, pending: PendingRows, store: Store, recompute: bool = Fa
 
 
 def records(store: Store, stages: Iterable[str]) -> dict[str, Record]:
-    """What the store says of those that are published, their weights unread."""
+    """The store's records of those stages that are published. Weights are not read."""
     looked = ((stage, store.look(stage)) for stage in sorted(set(stages).intersection(store.stages())))
     return {stage: record for stage, record in looked if record is not None}
 
 
 def of_other_code(workload: Workload, found: Mapping[str, Record]) -> set[str]:
-    """Those of the published stages that were computed while the workload's source was another."""
+    """The published stages that were computed by a different version of the workload's source."""
     current = code_version(workload)
     return {stage for stage, record in found.items() if record["meta"].get("code_version", current) != current}
 

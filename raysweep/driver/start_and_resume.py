@@ -1,4 +1,4 @@
-"""How a sweep is started, extended, resumed and synced, and a part of one asked for: by what is recorded of it."""
+"""Starts, extends, resumes and syncs a sweep, or runs a part of one. The sweep's record decides which."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ ASK_FROM_ROWS = 1_000_000
 
 
 def run(space: Space, options: Options) -> Sweep:
-    """Start a sweep of this space, or go on with the one of its name that is there; of a part of it, the part."""
+    """Start a sweep of this space, or continue the sweep that has its name. If the space is only a part of that sweep,
+    run the part."""
     folder, record = find_place(space, options)
     cells = _cells(space, folder if record else None)
     grouping.check_runs_per(options.runs_per, record)
@@ -35,7 +36,7 @@ def run(space: Space, options: Options) -> Sweep:
 
 
 def resume(name: str, options: Options) -> Sweep:
-    """Compute what a sweep still lacks, rows that failed included."""
+    """Compute the rows that a sweep still lacks, and compute failed rows again."""
     found = open_sweep(name, options.storage)
     shared_stages.check_asked(options.store, found.workload, found.folder)
     cells = _cells(found.space, found.folder, retry_failed=True)
@@ -43,8 +44,10 @@ def resume(name: str, options: Options) -> Sweep:
 
 
 def sync(name: str, options: Options) -> Sweep:
-    """Log to MLflow what it lacks of a sweep. InputError if it is logged nowhere, Halted if MLflow cannot be made to
-    have all of it."""
+    """Log to MLflow the runs of a sweep that it lacks.
+
+    Raises InputError if the sweep has no MLflow to log to, and Halted if some runs could not be written.
+    """
     found, say = open_sweep(name, options.storage), options.say
     uri = address.chosen(options.tracking_uri, found.record, found.folder.parent)
     if uri is None:
@@ -72,8 +75,10 @@ def sync(name: str, options: Options) -> Sweep:
 
 
 def find_place(space: Space, options: Options) -> tuple[AnyPath, sweep_record.Record | None]:
-    """The folder of the sweep that is asked for, and its record if it exists; InputError for a name or a storage that
-    cannot be, and for a grid so large that it may be an accident."""
+    """The folder of the sweep that is asked for, and its record, or None if there is no such sweep yet.
+
+    Raises InputError for a name or a storage that is not valid, and for a grid so large that it may be an accident.
+    """
     name = plain_name(options.name, "--name") if options.name is not None else space.name
     if name in sweep_record.RESERVED:
         raise InputError("--name" if options.name else "name", f"{name} is a name that the storage uses itself")
@@ -94,8 +99,14 @@ def find_place(space: Space, options: Options) -> tuple[AnyPath, sweep_record.Re
 
 
 def _cells(space: Space, folder: AnyPath | None, retry_failed: bool = False) -> Cells:
-    """The cells of a space. InputError for one that the workload refuses, unless all of its rows are in the folder of a
-    sweep: a text that is gone is no matter to them."""
+    """The cells of a space.
+
+    folder: the folder of the sweep; None for a new sweep.
+    retry_failed: whether failed rows count as missing.
+
+    Raises InputError if the workload refuses the space and some rows are missing. If all rows are there, it does not
+    matter that, for example, a text no longer exists.
+    """
     try:
         return enumerate_cells(space)
     except InputError:
@@ -108,8 +119,8 @@ def _cells(space: Space, folder: AnyPath | None, retry_failed: bool = False) -> 
 
 
 def _run_part(sweep: Sweep, options: Options) -> Sweep:
-    """A part of a sweep is asked for: its rows as they are there. Only of a grid are rows computed that are not: which
-    cells a search takes is decided by the whole."""
+    """Run a part of a sweep. Missing rows are computed only for a grid, because a search chooses its cells from the
+    whole sweep."""
     say = options.say
     grid = "grid" in sweep.space.search
     if options.on_code_change == "recompute" and not grid:

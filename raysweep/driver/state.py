@@ -1,4 +1,4 @@
-"""What is known of a sweep: its plan, the rows that its ledger has of it, and so the rows that are missing."""
+"""The state of a sweep: its plan, the rows in its ledger, and therefore the rows that are missing."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from raysweep.workloads.declaration import FAILED, OK
 
 @dataclass
 class PendingRows:
-    """Rows to be computed.
+    """Rows that are to be computed.
 
-    indices: of each seed, the positions of their cells in the plan.
-    seconds, peak_bytes: what they are estimated to take on one core, or on one GPU.
+    indices: maps each seed to the positions of its cells in the plan.
+    seconds, peak_bytes: estimated time and memory on one core, or on one GPU.
     """
 
     indices: dict[int, np.ndarray]
@@ -33,12 +33,12 @@ class PendingRows:
 
     @property
     def rows(self) -> int:
-        """How many."""
+        """The number of rows."""
         return sum(len(indices) for indices in self.indices.values())
 
 
 class State:
-    """What is known of a sweep while it runs: its plan, every row in the ledger, and what is to be replaced."""
+    """The state of a sweep while it runs: its plan, every row in the ledger, and the rows to be replaced."""
 
     def __init__(
         self, space: Space, cells: Cells, folder: AnyPath, on_code_change: str = "reuse", retry_failed: bool = False
@@ -63,8 +63,11 @@ class State:
         return cell in self.position and seed in self._seeds
 
     def _outdated(self, others: set[str]) -> str:
-        """What became of rows of these cells, which the plan does not have: a sentence if they are cells of the plan as
-        an earlier version of the workload identified them, and were not computed again yet."""
+        """A sentence about rows that an earlier identity version of the workload computed; "" if there are none.
+
+        others: cells in the ledger that are not in the plan. They count if they are cells of the plan as the earlier
+            version identified them, and if the current version has not computed them yet.
+        """
         empty = [index for index, cell in enumerate(self.cells.ids) if not self._have[cell]] if others else []
         for version in range(self.workload.identity_version - 1, 0, -1) if empty else ():
             earlier = replace(self.workload, identity_version=version)
@@ -76,7 +79,7 @@ class State:
         return ""
 
     def _changed(self, on_code_change: str) -> set[tuple[str, int]]:
-        """Rows of other code that are to be computed again; InputError if such rows are refused."""
+        """Rows that other code computed and that are to be computed again. Raises InputError if they are refused."""
         current = code_version(self.workload)
         older = {key for key, row in self.rows.items() if row["code_version"] != current}
         if older:
@@ -84,11 +87,11 @@ class State:
         return older if on_code_change == "recompute" else set()
 
     def wanted(self) -> list[int]:
-        """Cells that the search, knowing what is there, wants in the ledger."""
+        """The cells that the search wants in the ledger, given the rows that are there."""
         return search.wanted(self.space, self.cells, self.draws)
 
     def draws(self, cell: int, metric: str) -> np.ndarray | None:
-        """A metric's ok draws of a complete cell; None while it is not complete."""
+        """The finite values of a metric in the draws of a complete cell that are ok; None for an incomplete cell."""
         if not self.is_complete(cell):
             return None
         rows = (row for row in self.of_cell(cell) if row["status"] == OK)
@@ -96,7 +99,7 @@ class State:
         return values[np.isfinite(values)]
 
     def missing(self) -> PendingRows:
-        """The rows that ought to be there and are not, or are to be replaced."""
+        """The rows that should be in the ledger and are not there, or are to be replaced."""
         cells = [cell for cell in self.wanted() if not self.is_complete(cell)]
         done = self.rows.keys() - self._redo
         pending = {
@@ -111,11 +114,11 @@ class State:
         return self._have[self.cells.ids[cell]] == len(self.space.seeds)
 
     def complete(self) -> Iterator[int]:
-        """Cells whose every draw is in the ledger, in plan order."""
+        """The cells with every draw in the ledger, in plan order."""
         return (index for index in range(len(self.cells)) if self.is_complete(index))
 
     def add(self, rows: list[segments.Row]) -> list[int]:
-        """Enter rows; returns the cells that they made complete."""
+        """Enter rows. Returns those of their cells that are complete now."""
         for row in rows:
             key = (row["cell"], row["seed"])
             if key not in self.rows or key in self._redo:
@@ -133,7 +136,7 @@ class State:
         return [self.rows[(self.cells.ids[cell], seed)] for seed in self.space.seeds]
 
     def statuses(self) -> Counter[str]:
-        """How many rows ended how."""
+        """How many rows have which status."""
         return Counter(row["status"] for row in self.rows.values())
 
     def failures(self) -> list[segments.Row]:

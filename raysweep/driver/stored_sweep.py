@@ -1,4 +1,4 @@
-"""A sweep in a storage: what was asked, which rows are there, and the report of one or several."""
+"""A sweep in a storage: its space, its rows, and the report of one or several sweeps."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class Sweep:
-    """A sweep in a storage directory, or a part of it. Nothing is computed by looking at it.
+    """A sweep in a storage, or a part of it. Reading it computes no rows.
 
-    part: the space of the part that is looked at, fewer seeds or values than were recorded.
+    part: the space of the part, with fewer seeds or values than the recorded space; None for the whole sweep.
     """
 
     def __init__(self, folder: AnyPath, record: sweep_record.Record, part: Space | None = None) -> None:
@@ -42,30 +42,30 @@ class Sweep:
 
     @cached_property
     def space(self) -> Space:
-        """The resolved space it was asked with."""
+        """The resolved space of the sweep, or of the part."""
         return self._part or Space(**self.record.space)
 
     @property
     def is_part(self) -> bool:
-        """Whether it is only a part of what was recorded."""
+        """Whether this is only a part of the recorded sweep."""
         return self._part is not None
 
     @property
     def workload(self) -> Workload:
-        """The declaration of its workload."""
+        """The declaration of the sweep's workload."""
         return workloads.get(self.space.workload)
 
     @cached_property
     def cells(self) -> Cells:
-        """Its cells, in plan order."""
+        """The cells, in plan order."""
         return enumerate_cells(self.space, check=False)
 
     def state(self) -> State:
-        """What the ledger has of the plan, read anew."""
+        """The state of the sweep, read again from the ledger."""
         return State(self.space, self.cells, self.folder)
 
     def rows(self) -> dict[tuple[str, int], segments.Row]:
-        """Its rows by (cell, seed), read anew."""
+        """The rows by (cell, seed), read again from the ledger."""
         return self.state().rows
 
     def statuses(self) -> Counter[str]:
@@ -77,7 +77,7 @@ class Sweep:
         return self.state().failures()
 
     def results(self, state: State | None = None) -> pandas.DataFrame:
-        """Its rows as a tidy table, in plan order, then by seed. state: what was read of its ledger, if it was."""
+        """The rows as a tidy table, in plan order, then by seed. state: None to read the ledger again."""
         from raysweep.ledger import table
 
         rows = self.rows() if state is None else state.rows
@@ -88,14 +88,19 @@ class Sweep:
     ) -> Report:
         """Fit, draw and write the report.
 
-        directory: where to; None for the sweep's own folder, that of a part beside the whole's.
-        on_step: told how many of how many steps are done.
+        directory: where to write it. None for a folder in the sweep's own folder; a part has a folder of its own there.
+        on_step: called with the number of finished steps and of all steps.
         """
         return report([self], directory, on_step)
 
 
 def open_sweep(name: str, storage: str | AnyPath = "sweeps", to_delete: bool = False) -> Sweep:
-    """A sweep by name; InputError if there is none, and unless `to_delete` if its deletion has begun."""
+    """Open a sweep by its name.
+
+    to_delete: whether a sweep whose deletion has begun is opened too.
+
+    Raises InputError if there is no such sweep.
+    """
     folder = sweep_record.find(paths.storage(storage), name)
     record = sweep_record.load(folder, to_delete)
     if record is None:
@@ -108,16 +113,16 @@ def report(
     directory: str | AnyPath | None = None,
     on_step: Callable[[int, int], None] = lambda done, of: None,
 ) -> Report:
-    """One report over one or several sweeps of one workload; InputError if there is nothing to report.
+    """Write one report about one or several sweeps of one workload. Raises InputError if there is nothing to report.
 
-    directory: where to; None for the first one's folder.
-    on_step: told how many of how many steps are done.
+    directory: where to write it; None for the first sweep's folder.
+    on_step: called with the number of finished steps and of all steps.
     """
     import pandas
 
     from raysweep.reporting.report import write_report
 
-    # one that is named twice is there once
+    # a sweep that is named twice appears once
     sweeps = list({(str(sweep.folder), repr(sweep.space)): sweep for sweep in sweeps}.values())
     first = sweeps[0]
     for other in sweeps[1:]:
@@ -156,8 +161,11 @@ def report(
 
 
 def _labels(sweeps: list[Sweep]) -> list[str]:
-    """What a report calls each of several: by its name, where another storage has a sweep of that name by its storage
-    too, and a part of a sweep, beside the whole or another part, by its number."""
+    """The labels of several sweeps in a report.
+
+    A label is the sweep's name, or its whole path if sweeps of the same name come from different storages. A part that
+    appears beside the whole sweep or another part gets a number.
+    """
     labels: list[str] = []
     for sweep in sweeps:
         alike = [other for other in sweeps if other.name == sweep.name]
@@ -169,7 +177,7 @@ def _labels(sweeps: list[Sweep]) -> list[str]:
 
 
 def _caveats(sweeps: list[Sweep]) -> list[str]:
-    """What the closed forms in a report do not describe, each said once."""
+    """At most three different sentences about what the closed forms in a report do not describe."""
     caveat = sweeps[0].workload.caveat
     if caveat is None:
         return []

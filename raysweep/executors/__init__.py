@@ -1,1 +1,1 @@
-"""Where packs are computed: on Ray Tune, or in this process. Both take packs from one source, one path for all."""
+"""The executors that compute packs: Ray Tune, or this process. Both take packs from the same queue."""

@@ -1,9 +1,9 @@
-"""A trial of several workers: a gang inside the trial's own placement group, so that Tune sees all that it holds.
+"""A trial with several workers: a gang inside the trial's own placement group, so that Tune sees all its resources.
 
-The group has one bundle a worker and is given out whole or not at all: gangs cannot wait for each other. The trial
-itself takes nothing and sits beside the first worker. The workers compute a part of the rows each; those of a workload
-that is data-parallel meet in torch.distributed (NCCL between GPUs, else gloo) and train together. When one dies, the
-gang is over and the pack is tried again as a lost one.
+The group has one bundle per worker. Ray grants the whole group or nothing, so gangs cannot block each other. The trial
+itself takes no resources and runs beside the first worker. Each worker computes a part of the rows; if the workload is
+data-parallel, the workers join in torch.distributed (NCCL between GPUs, else gloo) and train together. When one worker
+dies, the gang ends, and the pack is tried again like one whose worker was lost.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from raysweep.plan.resources import Resources
 from raysweep.trial import log
 from raysweep.trial.pack import Job, WorkerLost, compute_rows
 
-GRACE = 15.0  # seconds for the others to end by themselves when one has failed
+GRACE = 15.0  # seconds that the other workers have to end by themselves when one has failed
 PATIENCE = 1800.0
-"""Seconds that workers which train together wait for one that does not come. What may keep one so long while the others
-have nothing to do: gigabytes of text to tokenize that another machine has in its cache, or of a checkpoint that the
-first alone writes to a bucket. Whether a worker lives is known from Ray at once: this is for one that is stuck."""
+"""Seconds that workers which train together wait for a late one. A worker may be late because it tokenizes gigabytes of
+text that another machine has cached, or because it, as the first worker, writes a large checkpoint to a bucket. Ray
+reports a dead worker at once, so this limit is only for a worker that is stuck."""
 
 
 class Gang:
-    """The workers of this trial, kept for the packs that come after."""
+    """The workers of this trial. They are kept for the next packs."""
 
     def __init__(self, needs: Resources, group: PlacementGroup) -> None:
         self.needs, self._group = needs, group
@@ -45,7 +45,7 @@ class Gang:
         self._met = False
 
     def rows(self, job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[Row]:
-        """The rows of a pack. WorkerLost if a worker died."""
+        """Compute the rows of a pack. Raises WorkerLost if a worker died."""
         workload = workloads.get(job.workload)
         log.LOGGER.info("by %s workers, whose logs are beside this one (.worker0, ...)", self.needs.gang)
         if workload.data_parallel:
@@ -55,7 +55,7 @@ class Gang:
         self._start()
         started = time.perf_counter()
         found = self._ask(pack, [(self._own(job, cells[part]), seeds[part]) for part in parts], together=False)
-        # a row's seconds are its share of the time that its trial, with all that it held, was busy
+        # a row's seconds are its share of the time that the whole trial was busy
         share = (time.perf_counter() - started) / max(sum(row["seconds"] for own in found for row in own), 1e-9)
         rows = [row for own in found for row in own]
         for row in rows:
@@ -86,7 +86,7 @@ class Gang:
         ]
 
     def _own(self, job: Job, cells: np.ndarray) -> Job:
-        """The job as a worker is given it: its cells are the rows that it computes."""
+        """The job for a worker: it has one cell for each row that the worker computes."""
         return replace(
             job,
             columns={name: values[cells] for name, values in job.columns.items()},
@@ -96,8 +96,12 @@ class Gang:
         )
 
     def _ask(self, pack: str, work: list[tuple[Job, np.ndarray]], together: bool) -> list[list[Row]]:
-        """The rows that each worker makes of its work (a job and the seeds of its rows); raises what stopped one of
-        them, if anything did."""
+        """Let each worker compute its rows. Returns the rows of each worker; raises the problem if any worker had one.
+
+        pack: the id of the pack.
+        work: for each worker, a job and the seeds of its rows.
+        together: whether all workers train the same rows together.
+        """
         calls = [
             worker.compute.remote(job, pack, seeds, together)
             for worker, (job, seeds) in zip(self._workers, work, strict=False)
@@ -128,7 +132,7 @@ class Gang:
         raise RuntimeError("\n".join([missed, *said] if missed else said))
 
     def _answers(self, calls: list[Any]) -> list[Any]:
-        """What each returns, while all workers are to find each other; WorkerLost if one does not come."""
+        """The results of calls in which the workers find each other. Raises WorkerLost if they cannot in time."""
         try:
             return list(ray.get(calls, timeout=MEETING))
         except (RayActorError, GetTimeoutError) as error:
@@ -136,15 +140,15 @@ class Gang:
             raise WorkerLost(f"the workers could not all meet within {MEETING:g} s: {error}") from None
 
     def end(self) -> None:
-        """Take every worker down; the next pack starts new ones."""
+        """Kill all workers. The next pack starts new ones."""
         for worker in self._workers:
-            with contextlib.suppress(RayError):  # it is gone already, or so is the cluster
+            with contextlib.suppress(RayError):  # the worker or the cluster is gone already
                 ray.kill(worker)
         self._workers, self._met = [], False
 
 
 def _gather(calls: list[Any]) -> list[Answer | None]:
-    """What each worker answers; None for those that, where one has failed, do not end within GRACE."""
+    """The answer of each worker. After a failure, a worker that does not end within GRACE seconds has None."""
     answers: dict[Any, Answer] = {}
     waiting = calls
     while waiting:
@@ -160,19 +164,21 @@ def _gather(calls: list[Any]) -> list[Answer | None]:
 
 
 def _missed(outcomes: Sequence[str]) -> str:
-    """Which workers did not come where others waited for them in vain; nothing if none did. outcomes: of each worker,
-    "" for one that did not answer."""
+    """A sentence that names the workers for which others waited in vain; "" if nobody waited in vain.
+
+    outcomes: the outcome of each worker; "" if it did not answer.
+    """
     late = [f"worker {rank} of {len(outcomes)}" for rank, outcome in enumerate(outcomes) if outcome != Outcome.WAITED]
     if len(late) in (0, len(outcomes)):
         return ""
     return f"{' and '.join(late)} did not come where the others waited {PATIENCE:g} s"
 
 
-_gang: Gang | None = None  # of this process: Tune runs one trial after another in it, in one placement group
+_gang: Gang | None = None  # Tune reuses this process, with its placement group, for one trial after another
 
 
 def rows(needs: Resources, job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[Row]:
-    """The rows of a pack by the gang of this trial, which stays for the next."""
+    """Compute the rows of a pack with this trial's gang. The gang is kept for the next pack."""
     global _gang
     group = ray.util.get_current_placement_group()
     if group is None:

@@ -1,12 +1,12 @@
-"""The stage store as a gang sees it: its first worker alone reads, takes leases and publishes, and tells the others.
+"""The stage store for a gang. Only the first worker reads, takes leases and publishes; it sends results to the others.
 
-Every worker makes the same calls in the same order. What the first one reads goes to the others by broadcast, so that
-none depends on when a shared file system shows it a new file. Needs torch.distributed, initialised; bytes travel as
-they lie in the store and nothing is pickled.
+Every worker makes the same calls in the same order. The first worker broadcasts what it reads, so that no worker
+depends on when a shared file system shows it a new file. torch.distributed must be initialised. Bytes are sent as they
+are stored, and nothing is pickled.
 
-The first worker may be long at the store, where another trial computes what it asks for: the others wait for it in a
-group of their own (`waiting_group`), as long as it takes. Before, all make sure that each has come so far (`_meet`), by
-the patience that they have with each other.
+The first worker may wait long for the store while another trial computes the stage. The others wait for it in a
+separate process group (`waiting_group`) without a practical limit. Before this wait, all workers check that every one
+of them has arrived (`_meet`), with the time limit that they have for each other.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from raysweep.stages.tensors import CHUNK, deserialize, pieces, serialize
 from raysweep.storage import leases
 from raysweep.storage.sealed import seal, unseal
 
-_AS_LONG_AS_IT_TAKES = timedelta(days=30)  # whether the first worker lives is known from Ray
+_AS_LONG_AS_IT_TAKES = timedelta(days=30)  # Ray reports if the first worker dies
 
 
 def waiting_group() -> Any:
-    """The workers as those who wait for the store; to be called by all."""
+    """A process group of all workers, for waiting for the store. Every worker must call this."""
     return dist.new_group(backend="gloo", timeout=_AS_LONG_AS_IT_TAKES)
 
 
 @dataclass(frozen=True)
 class SharedEntry:
-    """A checkpoint that all workers hold; as `checkpoints.Entry`."""
+    """A checkpoint that all workers hold. It has the interface of `checkpoints.Entry`."""
 
     stage: str
     meta: dict[str, Any]
@@ -43,12 +43,12 @@ class SharedEntry:
     _content: np.ndarray = field(repr=False, compare=False)
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """The tensors, writable, anew each time."""
+        """The tensors. Each call returns new, writable arrays."""
         return deserialize(self._content.copy())
 
 
 class GangStages:
-    """What a workload needs of the store. waiting: what `waiting_group` gave."""
+    """The part of the store's interface that a workload needs. waiting: the group from `waiting_group`."""
 
     def __init__(self, store: Store, waiting: Any) -> None:
         self._store, self._waiting = store if dist.get_rank() == 0 else None, waiting
@@ -59,7 +59,7 @@ class GangStages:
         return _share(self._store.fetch(stage) if self._store else None, self._waiting)
 
     def once(self, stage: str, compute: Callable[[Any], Computed], *, describe: dict[str, Any]) -> SharedEntry:
-        """As `Store.once`: if the first worker gets the lease, all compute together and it publishes."""
+        """Like `Store.once`. If the first worker gets the lease, all workers compute together and it publishes."""
         _meet()
         if self._store is None:
             while _broadcast({"compute": None}, self._waiting)["compute"]:
@@ -85,11 +85,11 @@ class GangStages:
 
 
 class _SharedProgress:
-    """Intermediate checkpoints: the first worker, which alone has `progress`, loads and saves them, and the others
-    begin where it does.
+    """Intermediate checkpoints for a gang. Only the first worker has `progress`; it loads and saves, and the others
+    begin with the checkpoint that it loads.
 
-    A lease that is lost ends its saving, not its part in the work: the others could not be told in the middle of a
-    step.
+    If the lease is lost, the first worker stops saving but goes on computing, because it cannot tell the others in the
+    middle of a step.
     """
 
     def __init__(self, progress: Any | None, waiting: Any) -> None:
@@ -111,12 +111,12 @@ class _SharedProgress:
 
 
 def _meet() -> None:
-    """Wait until every worker is here; an error if one does not come."""
-    dist.all_reduce(torch.zeros(1))  # of a CPU, so by gloo
+    """Wait until every worker is here. torch.distributed raises an error if one does not come in time."""
+    dist.all_reduce(torch.zeros(1))  # a CPU tensor, so gloo sends it
 
 
 def _share(entry: Any, waiting: Any) -> SharedEntry | None:
-    """What the first worker holds (None if it holds none), on every worker."""
+    """Send the first worker's entry (or None) to every worker, and return it there."""
     parts = serialize(entry.tensors()) if entry is not None else []
     own = {} if entry is None else {"stage": entry.stage, "meta": entry.meta, "seconds": entry.seconds}
     told = _broadcast({**own, "bytes": sum(part.size for part in parts)}, waiting)
@@ -133,7 +133,7 @@ def _share(entry: Any, waiting: Any) -> SharedEntry | None:
 
 
 def _broadcast(body: dict[str, Any], waiting: Any) -> dict[str, Any]:
-    """Plain data of the first worker, on every worker; that of the others is ignored."""
+    """Send the first worker's plain data to every worker, and return it there. The others' `body` is ignored."""
     content = np.frombuffer(bytearray(seal(body)), np.uint8)
     size = torch.tensor([len(content)])
     dist.broadcast(size, 0, waiting)

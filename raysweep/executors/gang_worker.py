@@ -1,4 +1,4 @@
-"""One worker of a gang: a process that computes a part of a pack's rows, or trains all of them with the others."""
+"""One worker of a gang: a process that computes some rows of a pack, or trains all of them with the other workers."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from raysweep.training import devices
 from raysweep.trial import log, threads
 from raysweep.trial.pack import Job, attempt, compute_rows
 
-MEETING = 300.0  # seconds for all workers to start and find each other
+MEETING = 300.0  # seconds that all workers have to start and find each other
 
 
 class Outcome(StrEnum):
     """How the work of one worker ended."""
 
     ROWS = "rows"
-    FAILED = "failed"  # by what the workload raised
-    HALTED = "halted"  # by something that is not caused by the rows: a full disk, a text that is missing
-    WAITED = "waited"  # in vain for another worker
+    FAILED = "failed"  # the workload raised an error
+    HALTED = "halted"  # for a reason other than the rows: a full disk, a missing text
+    WAITED = "waited"  # the worker waited in vain for another one
     LOST = "lost"  # the process died
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of the work of one worker: its rows, or the problem in words."""
+    """The result of one worker: its rows, or the problem in words."""
 
     outcome: Outcome
     rows: list[Row] = field(default_factory=list)
@@ -46,20 +46,25 @@ class Answer:
 
 
 class Worker:
-    """One process of a gang: rank 0 is the first. patience: seconds that it waits for the others while they train."""
+    """One process of a gang.
+
+    rank: 0 for the first worker.
+    needs: the resources of the whole trial.
+    patience: seconds that it waits for the others while they train together.
+    """
 
     def __init__(self, rank: int, needs: Resources, patience: float) -> None:
         self._rank, self._needs, self._patience = rank, needs, patience
         self._store: Any = None
-        self._waiting: Any = None  # the process group of those who wait for the stage store
+        self._waiting: Any = None  # the process group for waiting for the stage store
         devices.hide_unless(needs.gpus)
 
     def invite(self) -> tuple[str, int]:
-        """Open the place where all meet, as the first worker; returns its address."""
+        """Open the TCPStore where the workers meet, as the first worker. Returns its address and port."""
         from torch.distributed import TCPStore
 
         here = ray.util.get_node_ip_address()
-        with socket.create_server((here, 0)) as door:  # one that TCPStore opens would listen on every interface
+        with socket.create_server((here, 0)) as door:  # TCPStore itself would open all interfaces
             port = door.getsockname()[1]
             self._store = TCPStore(
                 here,
@@ -73,13 +78,13 @@ class Worker:
         return here, port
 
     def meet(self, address: str, port: int) -> None:
-        """Join the others at this address, once they have left where they met before."""
+        """Join the other workers in a new process group at this address. A previous process group is left first."""
         import torch.distributed as dist
 
         from raysweep.executors import gang_stages
 
         _leave()
-        if interface := _interface(ray.util.get_node_ip_address()):  # gloo would look up the host's name: 127.0.1.1
+        if interface := _interface(ray.util.get_node_ip_address()):  # gloo would resolve the host's name to 127.0.1.1
             os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
         if self._rank:
             self._store = dist.TCPStore(address, port, self._needs.gang, False, timedelta(seconds=MEETING))
@@ -97,8 +102,13 @@ class Worker:
         self._waiting = gang_stages.waiting_group()
 
     def compute(self, job: Job, pack: str, seeds: np.ndarray, together: bool) -> Answer:
-        """The rows of a job whose cells are its rows, in order; those of work that is done together come from the first
-        worker alone."""
+        """Compute the rows of a job that has one cell for each row.
+
+        job: cell i belongs to row i.
+        pack: the id of the pack.
+        seeds: the seed of each row.
+        together: whether all workers train the same rows together. Only the first worker returns the rows then.
+        """
         cells = np.arange(len(seeds))
         with (
             threads.limited(job.cpus),
@@ -115,15 +125,15 @@ class Worker:
             except RaysweepError as error:
                 self._forsake()
                 return Answer(Outcome.HALTED, problem=str(error))
-            except Exception as error:  # the trial records it with the rows
+            except Exception as error:  # the trial records the problem with the rows
                 self._forsake()
                 problem = traceback.format_exc()
                 log.LOGGER.error("%s", problem)
                 return Answer(Outcome.WAITED if _waited_in_vain(error) else Outcome.FAILED, problem=problem)
 
     def _forsake(self) -> None:
-        """Having failed, let the others know who wait for this one: they end as well, and give back their leases. On
-        GPUs leaving could itself wait for them; there the gang is taken down."""
+        """Leave the process group after a failure, so that the workers that wait for this one end too and give back
+        their leases. With GPUs, leaving could itself wait for the others; the gang is killed there instead."""
         if not self._needs.gpus:
             _leave()
 
@@ -136,12 +146,12 @@ def _leave() -> None:
 
 
 def _waited_in_vain(error: Exception) -> bool:
-    """Whether it is gloo's way to say that another worker did not come. (On GPUs NCCL ends the process instead.)"""
+    """Whether this is gloo's error for a worker that did not come. (With GPUs, NCCL ends the process instead.)"""
     return isinstance(error, RuntimeError) and "Timed out waiting" in str(error)
 
 
 def _interface(address: str) -> str | None:
-    """The network interface that has this IPv4 address; None where that cannot be said."""
+    """The network interface that has this IPv4 address; None if it cannot be found."""
     for _, name in socket.if_nameindex():
         with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             get_address = 0x8915  # SIOCGIFADDR of Linux

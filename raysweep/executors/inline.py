@@ -1,4 +1,4 @@
-"""Packs one after another in this process: the executor for small work, where starting Ray would cost more."""
+"""Computes packs one after another in this process, for small work where starting Ray would cost more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from raysweep.trial.pack import Job, run_pack
 
 
 def run(source: PackQueue, job: Job, on_segment: Callable[[Pack, AnyPath], None]) -> None:
-    """Compute every pack of `source`; `on_segment` is told the path of each published segment."""
+    """Compute every pack of `source`. `on_segment` is called with each pack and the path of its published segment."""
     while (pack := source.next()) is not None:
         own = replace(job, gpus=pack.needs.gpus)
         on_segment(pack, run_pack(own, pack.id, pack.cells, pack.seeds))

@@ -1,7 +1,7 @@
-"""A Ray of our own on this machine, which no other machine and no other user can talk to.
+"""Starts Ray on this machine so that no other machine and no other user can reach it.
 
-Ray by itself listens on every interface, and whoever reaches its ports and has its token can run programs as this user;
-it keeps the token in a file that every user of the machine may read.
+By default Ray listens on every interface and keeps its token in a file that every user of the machine can read. Anyone
+who reaches its ports and has the token can run programs as this user.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ TOKEN_VARIABLES = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 
 
 def machine(cpus: int) -> dict[str, float]:
-    """What Ray, told of this many CPUs, will say that this machine has."""
+    """The resources that Ray will report for this machine if it is started with this number of CPUs."""
     from ray._private.resource_and_label_spec import ResourceAndLabelSpec
 
     return ResourceAndLabelSpec(num_cpus=cpus).resolve(is_head=True, node_ip_address="127.0.0.1").to_resource_dict()
 
 
 def start(cpus: int, **options: Any) -> None:
-    """Start it, with this many CPUs: on 127.0.0.1 only, behind a token that only this user can read, no dashboard."""
+    """Start Ray with this number of CPUs, on 127.0.0.1 only, without a dashboard. Only this user can read its token."""
     import ray
 
     _private_token()
@@ -34,8 +34,11 @@ def start(cpus: int, **options: Any) -> None:
 
 @contextmanager
 def _loopback() -> Iterator[None]:
-    """Have Ray take 127.0.0.1 for this machine's address: its servers then listen there alone. (It does so by itself on
-    macOS and Windows, by this switch; asked for 127.0.0.1 as its address, it would take another.)"""
+    """Make Ray use 127.0.0.1 as this machine's address inside the block, so that its servers listen only there.
+
+    Ray itself does this on macOS and Windows through the same switch. Asking `ray.init` for the address 127.0.0.1 does
+    not work: Ray replaces it by another one.
+    """
     from ray._private import ray_constants
 
     before = getattr(ray_constants, "ENABLE_RAY_CLUSTER", None)
@@ -47,8 +50,10 @@ def _loopback() -> Iterator[None]:
 
 
 def _private_token() -> None:
-    """See to it that Ray finds a token that nobody else can read, unless the user has settled the matter: it makes one
-    itself, for all to read."""
+    """Create a token that only this user can read, because a token that Ray creates is readable by all.
+
+    Does nothing if the user has set one of TOKEN_VARIABLES.
+    """
     if any(os.environ.get(name) for name in TOKEN_VARIABLES):
         return
     path = Path.home() / ".ray" / "auth_token"
@@ -60,5 +65,5 @@ def _private_token() -> None:
                 stream.write(secrets.token_hex(32))
         if path.stat().st_mode & 0o077:
             path.chmod(0o600)
-    except OSError:  # a home that is not there or read-only
+    except OSError:  # the home folder is missing or read-only
         os.environ["RAY_AUTH_MODE"], os.environ["RAY_AUTH_TOKEN"] = "token", secrets.token_hex(32)

@@ -1,8 +1,9 @@
-"""Which trials fit on a cluster: the machines that are up, and those that its autoscaler may add.
+"""Which trials fit on a cluster: on the machines that are up, and on those that its autoscaler may add.
 
-Ray knows only the machines that are up. What an autoscaler may add stands in its configuration, and a driver on the
-head (where `ray submit` and `ray job submit` run it) can read that: Ray starts the autoscaler there with the path of a
-file on its command line, and with KubeRay it is the RayCluster itself, which the head's service account may look at.
+Ray knows only the machines that are up. The autoscaler's configuration says what it may add. A driver on the head
+(where `ray submit` and `ray job submit` run it) can read this configuration: Ray starts the autoscaler there with the
+path of a file on its command line. With KubeRay the configuration is the RayCluster, which the head's service account
+may read.
 """
 
 from __future__ import annotations
@@ -22,20 +23,24 @@ from raysweep.redaction import redact
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 Machine = Mapping[str, float]
-"""What a machine has, by Ray's names: CPU, GPU."""
+"""The resources of a machine by Ray's names: CPU, GPU."""
 
 
 @dataclass(frozen=True)
 class Machines:
-    """up: every machine that is up; more: kinds of machines that may be added, and how many of each; at_most: how many
-    may be added of all kinds together."""
+    """The machines of a cluster.
+
+    up: every machine that is up.
+    more: the kinds of machines that may be added, with the number of each.
+    at_most: how many machines of all kinds together may be added.
+    """
 
     up: Sequence[Machine]
     more: Sequence[tuple[Machine, int]] = ()
     at_most: int = 0
 
     def trials(self, needs: Resources) -> int:
-        """How many trials run at a time when every machine is up; 0 if not even one ever can."""
+        """How many trials can run at a time when every machine is up; 0 if no trial can ever run."""
         workers = sum(_fit(machine, needs) for machine in self.up)
         left = self.at_most
         for fit, count in sorted(((_fit(machine, needs), count) for machine, count in self.more), reverse=True):
@@ -44,14 +49,14 @@ class Machines:
         return workers // needs.gang
 
     def beside(self, needs: Resources) -> int:
-        """How many workers of such trials share the memory of one machine."""
+        """How many workers of trials with these needs share the memory of one machine."""
         return max((_fit(machine, needs) for machine in self._kinds()), default=0)
 
     def _kinds(self) -> list[Machine]:
         return [*self.up, *(machine for machine, count in self.more if count and self.at_most)]
 
     def refuse(self, needs: Resources) -> InputError:
-        """Why no trial of these needs can ever run: what it asks for, and what is there."""
+        """The error for a trial that can never run: what it asks for, and what the cluster has."""
         for kind, amount in needs.total.items():
             there = sum(machine.get(kind, 0) for machine in self.up)
             if amount > there and not self.more:
@@ -80,22 +85,26 @@ class Machines:
 
 
 def check(there: Machines, needs: Sequence[Resources]) -> None:
-    """InputError if a trial of some of these needs can never run."""
+    """Raise InputError if a trial with any of these needs can never run."""
     for need in needs:
         if not there.trials(need):
             raise there.refuse(need)
 
 
 def of_resources(resources: Sequence[Mapping[str, float]]) -> Machines:
-    """The machines that have these resources, as Ray lists them; nothing is added to them."""
+    """Machines with these resources (as Ray lists them), to which no machine can be added."""
     return Machines([_machine(found) for found in resources])
 
 
 def of_cluster(
     gcs_address: str, nodes: Sequence[Mapping[str, Any]], say: Callable[[str], None] = terminal.say
 ) -> Machines:
-    """The machines of a cluster. gcs_address: Ray's own name for it; nodes: as `ray.nodes()` gives them; say: is told
-    why machines that an autoscaler may add are not counted, where there is one that could not be asked."""
+    """The machines of a cluster.
+
+    gcs_address: the cluster's address, as Ray gives it.
+    nodes: what `ray.nodes()` returns.
+    say: called with the reason if there is an autoscaler whose configuration cannot be read.
+    """
     alive = [node["Resources"] for node in nodes if node["Alive"]]
     configuration = _of_process(gcs_address, say) or _of_kubernetes(say)
     if configuration is None:
@@ -106,12 +115,17 @@ def of_cluster(
 
 
 def _with_autoscaler(up: list[Machine], workers: list[Machine], configuration: Mapping[str, Any]) -> Machines:
-    """Machines that are up, the workers among them, and what an autoscaler of this configuration may add to them."""
+    """The machines of a cluster with an autoscaler.
+
+    up: the machines that are up.
+    workers: those of them that are not the head.
+    configuration: the autoscaler's configuration.
+    """
     largest = max(up, key=lambda machine: (machine.get("GPU", 0), machine.get("CPU", 0)), default={})
     most = int(configuration.get("max_workers") or 0)
     more = []
     for kind in (configuration.get("available_node_types") or {}).values():
-        # the machines of one's own state no resources: they are taken to be like the largest that is up
+        # the user's own machines are listed without resources: assume that they are like the largest one that is up
         machine = _machine(kind.get("resources") or {}) or largest
         count = int(kind.get("max_workers", most)) - workers.count(machine)
         if count > 0:
@@ -120,13 +134,13 @@ def _with_autoscaler(up: list[Machine], workers: list[Machine], configuration: M
 
 
 def _of_process(gcs_address: str, say: Callable[[str], None]) -> dict[str, Any] | None:
-    """What the autoscaler of this cluster was started with, if it runs on this machine and has a configuration."""
+    """The configuration that this cluster's autoscaler was started with, if it runs on this machine; else None."""
     import yaml
 
-    for process in Path("/proc").glob("[0-9]*/cmdline"):  # there is none but on Linux, where clusters run
+    for process in Path("/proc").glob("[0-9]*/cmdline"):  # only Linux has them, and clusters run on Linux
         try:
             words = process.read_bytes().decode(errors="replace").split("\0")
-        except OSError:  # it has just ended
+        except OSError:  # the process has just ended
             continue
         options = dict(word[2:].split("=", 1) for word in words if word.startswith("--") and "=" in word)
         if options.get("gcs-address") == gcs_address and "autoscaling-config" in options:
@@ -140,7 +154,8 @@ def _of_process(gcs_address: str, say: Callable[[str], None]) -> dict[str, Any] 
 
 
 def _of_kubernetes(say: Callable[[str], None]) -> dict[str, Any] | None:
-    """What Ray's autoscaler makes of the RayCluster that this pod belongs to; None elsewhere, or if it may not look."""
+    """The configuration that Ray's autoscaler derives from this pod's RayCluster; None outside KubeRay or if it cannot
+    be read."""
     cluster = os.environ.get("RAY_CLUSTER_NAME")  # KubeRay sets it in every pod of a cluster
     if not cluster or not _NAMESPACE.exists():
         return None
@@ -152,13 +167,13 @@ def _of_kubernetes(say: Callable[[str], None]) -> dict[str, Any] | None:
         if not found["spec"].get("enableInTreeAutoscaling"):
             return None
         return dict(autoscaling_config._derive_autoscaling_config_from_ray_cr(found))
-    except Exception as error:  # whatever the API server, its certificates or Ray's own reader have against it
+    except Exception as error:  # any error of the API server, its certificates or Ray's own reader
         say(_unknown(error))
         return None
 
 
 def _unknown(error: Exception) -> str:
-    """That an autoscaler could not be asked, and why."""
+    """A sentence that says why an autoscaler's configuration could not be read."""
     reason = redact(" ".join(f"{type(error).__name__}: {error}".split()))
     return f"what the autoscaler may add is not known ({reason}); going by the machines that are up"
 
@@ -168,12 +183,12 @@ def _machine(resources: Mapping[str, float]) -> Machine:
 
 
 def _fit(machine: Machine, needs: Resources) -> int:
-    """How many workers of such trials fit on a machine."""
+    """How many workers of trials with these needs fit on a machine."""
     return int(min(machine.get(kind, 0) / amount for kind, amount in needs.share.items()) + 1e-9)
 
 
 def _asked(needs: Resources, kind: str) -> str:
-    """The key of the space that asked for so much of it."""
+    """The key of the space that asked for this kind of resource."""
     return needs.asked.get(kind, f"resources.{kind.lower()}s_per_trial")
 
 

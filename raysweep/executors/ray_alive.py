@@ -1,8 +1,8 @@
-"""Whether the Ray that trials run on is still there.
+"""Watches whether the Ray that trials run on is still alive.
 
-Without its raylet or its GCS a driver computes nothing any more, and Ray ends the process 15 to 60 seconds later, out
-of C++: without a word, with exit code 1 and with the record in MLflow left open. So it is watched, and a driver that
-lost it ends as one that is told to (stopping.py).
+Without its raylet or its GCS a driver cannot compute anything. Ray then ends the process 15 to 60 seconds later from
+C++, without a message, with exit code 1, and the record in MLflow stays open. To avoid this, Ray is watched, and a
+driver that lost it ends as after a signal (driver/signals.py).
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from contextlib import contextmanager
 from raysweep.storage import processes
 
 OWN_PATIENCE, JOINED_PATIENCE = 3.0, 35.0
-"""Seconds without a GCS: that of a cluster may come back, for which Ray waits 60; stopping takes up to 18 of them."""
-_PAUSE = 1.0  # seconds between two looks
+"""Seconds without a GCS after which Ray counts as gone: our own Ray, a joined cluster. The GCS of a cluster may come
+back. Ray itself waits 60 s for it, and an orderly end takes up to 18 s of them."""
+_PAUSE = 1.0  # seconds between two checks
 
 
 @contextmanager
 def watched(say: Callable[[str], None]) -> Iterator[None]:
-    """While the block runs, send this process SIGTERM should its Ray be gone, and say so. (Signals reach the main
-    thread alone; in another, nothing is watched.)"""
+    """While the block runs, send this process SIGTERM if its Ray is gone, and tell `say` the reason.
+
+    Signals reach the main thread only. In another thread nothing is watched.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -59,7 +62,7 @@ def watched(say: Callable[[str], None]) -> Iterator[None]:
 
 
 def _listener(path: str) -> int | None:
-    """The process that listens on a socket of this machine; None where the system (any but Linux) does not say."""
+    """The id of the process that listens on a Unix socket; None if the system does not tell (only Linux does)."""
     try:
         with socket.socket(socket.AF_UNIX) as probe:
             probe.connect(path)

@@ -1,7 +1,7 @@
-"""Packs on Ray Tune: one trial a pack, fed by one Searcher over the queue of packs.
+"""Computes packs on Ray Tune: one trial per pack. One Searcher takes the packs from the queue.
 
-Rows travel by ledger segment, not through `tune.report`: what a trial has finished is safe before the driver hears of
-it. Tune's own loggers, result files and checkpoints are off; resuming reads the ledger.
+Trials write rows to ledger segments and do not send them through `tune.report`, so that finished rows are safe before
+the driver hears of them. Tune's own loggers, result files and checkpoints are off; resuming reads the ledger.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from raysweep.trial.pack import Job, lost_rows, publish, run_pack
 
 _ENVIRONMENT = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
-    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # Ctrl-C is ours: stop, keep the rows, say how to resume
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # raysweep handles Ctrl-C: stop, keep the rows, say how to resume
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
-    "RAY_AIR_NEW_OUTPUT": "0",  # the newer reporter prints its boxes even when told to be silent
+    "RAY_AIR_NEW_OUTPUT": "0",  # the newer reporter prints boxes even with verbose=0
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 WORKER_RETRIES = 3
-"""A worker that dies may not be the fault of its rows: the pack is tried again, then in halves, and a single row so
-many times."""
+"""How often a single row is tried again after its worker died. A larger pack is tried again once, then in halves. The
+rows may not be the cause of the death."""
 NODE_RETRIES = 20
-"""A machine that goes is the fault of none of its rows: a pack that was on it is tried again as it is, so often."""
+"""How often a pack is tried again, undivided, after its machine died. Rows do not cause the death of a machine."""
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """What a cluster can run at once.
+    """How many trials a cluster can run at a time.
 
-    trials: how many trials, with the machines that its autoscaler may add.
-    now: how many of them on machines that are up.
-    beside: how many workers of them may share the memory of one machine.
+    trials: the number of trials, including those on machines that the autoscaler may add.
+    now: the number of trials on machines that are up.
+    beside: how many workers of these trials may share the memory of one machine.
     """
 
     trials: int
@@ -59,10 +59,13 @@ class Capacity:
 
 
 def connect(workers: int | None, needs: Sequence[Resources], say: Callable[[str], None]) -> Capacity:
-    """Join the cluster that RAY_ADDRESS names, or start Ray on this machine, and see how many trials of these needs
-    it can run.
+    """Join the cluster that RAY_ADDRESS names, or start Ray on this machine. Returns how many trials it can run.
 
-    InputError if some trial can never fit: what it asks for and what is there; on this machine before Ray is started.
+    workers: how many trials to run at a time; None for as many as fit.
+    needs: the resources of each kind of trial.
+    say: called with every line for the user.
+
+    Raises InputError if some trial can never fit. On this machine it is raised before Ray is started.
     """
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
@@ -99,11 +102,11 @@ def _join_or_start(workers: int | None, needs: Sequence[Resources], say: Callabl
                 "that asks for a token wants RAY_AUTH_MODE=token here too)",
             ) from None
         return
-    # never somebody else's cluster that happens to run on this machine
+    # never join another user's cluster that happens to run on this machine
     cpus = max(os.cpu_count() or 1, workers or 1)
     machines.check(machines.of_resources([local_ray.machine(cpus)]), needs)
     say("starting Ray")
-    # a terminal that is closed hangs up on all it has started: Ray's processes inherit that they do not hear it
+    # closing a terminal sends SIGHUP to all processes it started; Ray's processes inherit the blocked signal
     heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:
         local_ray.start(cpus, **options)
@@ -112,46 +115,54 @@ def _join_or_start(workers: int | None, needs: Sequence[Resources], say: Callabl
 
 
 class RetryPolicy:
-    """Decides what becomes of packs whose worker was lost, by how often each was lost and to what.
+    """Decides whether a pack whose worker was lost is tried again, by the number and the causes of its losses.
 
-    A loss belongs to a machine if one was found dead before the pack's next start, because a worker that is cut off is
-    often missed seconds before its machine. dead: the machines known to be gone, by their names.
+    A loss counts as caused by a machine if a machine was found dead before the pack's next start, because the loss of
+    a worker is often noticed seconds before the loss of its machine.
+
+    The argument `dead` of the methods is the set of ids of all machines that are known to be dead.
     """
 
     def __init__(self) -> None:
-        self._starts: dict[str, list[Set[str]]] = {}  # by pack: the machines known to be gone at each start
+        self._starts: dict[str, list[Set[str]]] = {}  # by pack: the machines known to be dead at each start
 
     def begin(self, pack: str, dead: Set[str]) -> None:
-        """A pack is started."""
+        """Record that a pack is started."""
         self._starts.setdefault(pack, []).append(dead)
 
     def count(self, pack: str, dead: Set[str]) -> tuple[int, int]:
-        """A pack is lost once more: how often that may have been caused by its rows, and how often by a machine."""
+        """How often a pack that is just lost may have been lost because of its rows, and how often because of a
+        machine."""
         seen = [*self._starts[pack], dead]
         by_machines = sum(bool(later - earlier) for earlier, later in pairwise(seen))
         return len(seen) - 1 - by_machines, by_machines
 
     def again(self, pack: Pack, cell_ids: Sequence[str], dead: Set[str]) -> list[Pack]:
-        """What to try again after a pack is lost: itself, or its halves, since one row may have killed the worker;
-        nothing once it was lost too often."""
+        """The packs to try after a pack is lost: the pack itself, or its halves because one of its rows may have killed
+        the worker. Empty if it was lost too often."""
         by_rows, by_machines = self.count(pack.id, dead)
         parts = halves(pack, cell_ids) if by_rows > 1 else [pack]
         if by_machines > NODE_RETRIES or (by_rows > WORKER_RETRIES and len(parts) == 1):
             return []
         for part in parts:
-            if part is not pack:  # its last loss is that of its halves too
+            if part is not pack:  # the last loss counts for both halves too
                 self._starts[part.id] = self._starts[pack.id][-1:]
         return parts
 
     def losses(self, pack: str) -> int:
-        """How often a pack was lost, after its last start."""
+        """The number of losses of a pack whose last start was lost too."""
         return len(self._starts[pack])
 
 
 def run(
     source: PackQueue, job: Job, on_segment: Callable[[Pack, AnyPath], None], *, workers: int, scratch: Path
 ) -> None:
-    """Compute every pack of `source` on the connected cluster; `on_segment` is told of each published segment."""
+    """Compute every pack of `source` on the connected cluster.
+
+    on_segment: called with each pack and the path of its published segment.
+    workers: how many trials run at a time.
+    scratch: a folder for Tune's files, which is deleted afterwards.
+    """
     from ray import tune
 
     trainable = tune.with_resources(tune.with_parameters(_trainable, job=job), _placement)
@@ -159,7 +170,7 @@ def run(
     problems: list[BaseException] = []
 
     class Halt(tune.Stopper):
-        """What runs when the driver is to end may run for hours: Tune takes it down, by force within seconds."""
+        """Makes Tune stop all running trials, within seconds and by force, once the driver has to end."""
 
         def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
             return False
@@ -189,7 +200,7 @@ def run(
 
 
 def _placement(config: dict[str, Any]) -> Any:
-    """The placement group of a trial: itself, or for a gang nothing for itself and a bundle for every worker."""
+    """The placement group of a trial: one bundle, or for a gang an empty bundle for the trial and one per worker."""
     from ray import tune
 
     needs = Resources(**config["needs"])
@@ -205,18 +216,18 @@ def _trainable(config: dict[str, Any], job: Job) -> None:
     if needs.gang > 1:
         from raysweep.executors import gang
 
-        gpus, by = 0, functools.partial(gang.rows, needs)  # its workers hold them
+        gpus, by = 0, functools.partial(gang.rows, needs)  # the workers hold the GPUs
     devices.hide_unless(gpus)
     try:
         run_pack(replace(job, cpus=needs.threads, gpus=gpus), config["pack"], cells, seeds, capture=True, by=by)
-    except RaysweepError as error:  # no fault of the rows, nor of this worker: the driver is to end
+    except RaysweepError as error:  # caused neither by the rows nor by this worker: the driver has to end
         tune.report({"rows": 0, "halted": str(error)})
     else:
         tune.report({"rows": len(seeds)})
 
 
 def _dead_nodes() -> set[str]:
-    """Machines that the cluster had and lost."""
+    """The ids of machines that the cluster had and lost."""
     import ray
 
     return {node["NodeID"] for node in ray.nodes() if not node["Alive"]}
@@ -225,7 +236,10 @@ def _dead_nodes() -> set[str]:
 def _searcher(
     source: PackQueue, job: Job, on_segment: Callable[[Pack, AnyPath], None], problems: list[BaseException]
 ) -> Any:
-    """A Tune Searcher over the queue of packs. (Made here because its base class needs Ray.)"""
+    """A Tune Searcher that takes its trials from the queue of packs. (Its base class needs Ray, hence the inner class.)
+
+    problems: receives the first error, which ends the driver.
+    """
     from ray.tune.search import Searcher
 
     class PackSearcher(Searcher):
@@ -238,7 +252,7 @@ def _searcher(
             if problems:
                 return Searcher.FINISHED
             pack = source.next()
-            if pack is None:  # a running pack may yet come back or start a round, so the end is when none runs
+            if pack is None:  # a running pack may still be handed back or start a round
                 return None if source.running else Searcher.FINISHED
             self.running[trial_id] = pack
             self.retries.begin(pack.id, _dead_nodes())
@@ -251,13 +265,13 @@ def _searcher(
 
         def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
             pack = self.running.pop(trial_id)
-            if problems:  # it was taken down; if it had ended, its rows are in the ledger
+            if problems:  # the trial was stopped; if it had finished, its rows are in the ledger
                 return
             try:
                 if result and "halted" in result:
                     raise Halted("", result["halted"])
                 path = job.segment(pack.id)
-                if not path.exists():  # it may be there even if the worker died right after
+                if not path.exists():  # the segment may exist even if the worker died afterwards
                     if parts := self.retries.again(pack, job.cell_ids, _dead_nodes()):
                         terminal.say(f"lost a worker; trying its pack of {counted(len(pack), 'row')} again")
                         source.hand_back(parts)
@@ -266,7 +280,7 @@ def _searcher(
                     publish(job, pack.id, lost)
                 on_segment(pack, path)
                 source.done()
-            except Exception as problem:  # Tune would swallow it; the driver must hear of it
+            except Exception as problem:  # Tune would ignore it, but the driver must know it
                 problems.append(problem)
 
         def __reduce__(self) -> tuple[type, tuple[str]]:

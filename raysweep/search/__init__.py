@@ -1,9 +1,8 @@
-"""Which cells next. A search is a pure function: from the rows there are to the cells there should be.
+"""Which cells to compute next. A search is a pure function from the finished rows to the cells that should be computed.
 
-`wanted` gives the cells that ought to be computed given what is known; raysweep.space.search_options says what a space
-may ask. Nothing is
-remembered between calls, so a sweep resumes from its ledger alone; and since a round is decided only when the one
-before is complete, the rows are the same on one worker and on many.
+`wanted` returns these cells; raysweep.space.search_options lists the options in a space. A search keeps no state
+between calls, so a sweep resumes from its ledger alone. A round is decided only when the previous round is complete, so
+the rows are the same with one worker and with many.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
     from raysweep.space.schema import Space
 
 Draws = Callable[[int, str], np.ndarray | None]
-"""(cell, metric) -> the metric of its ok draws once the cell is complete, None before."""
+"""(cell, metric) -> the metric's values in the cell's ok draws; None while the cell is not complete."""
 
 
 def wanted(space: Space, cells: Cells, draws: Draws) -> list[int]:
-    """Every cell that ought to be in the ledger, given the draws that are there, in plan order."""
+    """Every cell that should be in the ledger, given the draws that are there, in plan order."""
     ((kind, options),) = space.search.items()
     if kind == "grid":
         return list(range(len(cells)))
@@ -39,9 +38,12 @@ def wanted(space: Space, cells: Cells, draws: Draws) -> list[int]:
 
 
 def _random(space: Space, cells: Cells, count: int) -> list[int]:
-    """The cells with the smallest hashes of their values on the axes. A cell is chosen by its own values and not by its
-    place among the others: more values on an axis change the choice only by cells that are new, a larger count only
-    adds cells, and sweeps that differ in fixed parameters take the same ones."""
+    """The `count` cells whose values on the axes have the smallest hashes.
+
+    The choice depends on a cell's own values and not on its position. More values on an axis therefore change the
+    choice only by new cells, a larger count only adds cells, and sweeps with other fixed parameters choose the same
+    cells.
+    """
     columns = [cells.columns[name].tolist() for name in sorted(space.axes)]
 
     def drawn(cell: int) -> bytes:

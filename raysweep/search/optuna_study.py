@@ -1,7 +1,7 @@
-"""Cells by Optuna's ask and tell: its default sampler (TPE) over the values on the axes, the study kept in memory.
+"""Chooses cells with Optuna's ask and tell: its default sampler (TPE) over the values on the axes.
 
-The study is replayed from the ledger each time, with a fixed seed and in rounds of fixed size, so it asks for the same
-cells however often the sweep is interrupted.
+The study is kept in memory and replayed from the ledger each time, with a fixed seed and in rounds of fixed size. So it
+asks for the same cells however often the sweep is interrupted.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from raysweep.search import Draws
     from raysweep.space.schema import Space
 
-ROUND = 8  # cells asked for before their values are told
-ATTEMPTS = 20  # suggestions for each new cell: the sampler may well repeat itself on a small grid
+ROUND = 8  # cells that are asked for in one round
+ATTEMPTS = 20  # suggestions for each new cell, because the sampler may repeat cells of a small grid
 
 
 def wanted(space: Space, cells: Cells, draws: Draws, *, metric: str, count: int) -> list[int]:
-    """Cells of all rounds up to the one that the draws allow to decide, at most `count` of them."""
+    """The cells of all rounds that the known draws decide, at most `count` of them.
+
+    metric: the metric to optimize.
+    """
     import optuna
 
     count = min(count, len(cells))
@@ -45,7 +48,7 @@ def wanted(space: Space, cells: Cells, draws: Draws, *, metric: str, count: int)
             break
         for trial, cell in asked:
             values = draws(cell, metric) if cell >= 0 else np.empty(0)
-            if values is None or len(values) == 0:  # excluded, or without a single ok draw
+            if values is None or len(values) == 0:  # the cell is excluded or has no ok draw
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
             else:
                 study.tell(trial, float(np.mean(values)))

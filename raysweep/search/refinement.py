@@ -1,17 +1,18 @@
-"""Seek a boundary or an optimum along one axis, slice by slice, without computing the whole grid.
+"""Searches a boundary or an optimum along one axis, slice by slice, without computing the whole grid.
 
-Every slice starts with a few evenly spaced cells; then only the gaps are halved in which the metric may change sign
-(boundary) or that touch its best cell (optimum), until the grid has no finer cell there or the budget is spent.
+Every slice starts with a few evenly spaced cells. Then some gaps between computed cells are halved: for a boundary the
+gaps in which the metric may change sign, for an optimum the gaps next to the best cell. A slice is finished when the
+grid has no finer cell there. The search ends when all slices are finished or the budget is spent.
 
-The sign of a cell is certain, or unknown where its draws do not tell it. A gap between two cells of the same certain
-sign is settled. The gaps on both sides of a cell of unknown sign are halved; one between two such cells only if some
-cell on either side of it has a certain sign: then a zero is most likely there, or a short stretch of the other sign.
-Beyond the last certain sign of a slice the metric is lost in its noise, and nothing is sought. Cells that are zero in
-every draw, or that have no draw at all, count as known, and a gap between two of the same kind is settled.
+The sign of a cell is certain, or unknown if its draws do not decide it. A gap between two cells of the same certain
+sign is settled. The gaps on both sides of a cell of unknown sign are halved. A gap between two cells of unknown sign is
+halved only if there are cells of certain sign on both sides of it: then a zero, or a short stretch of the other sign,
+is likely there. Beyond the last certain sign of a slice the metric cannot be told from noise, and no gap between
+unknown signs is halved. Cells that are zero in every draw, or that have no draw, count as known; a gap between two
+cells of the same kind is settled.
 
-The budget is shared evenly between slices; what one of them does not need goes to the others. Each slice has an order
-of its own for its cells, and its share says only how many of them it gets: a larger budget adds cells and takes none
-away.
+The budget is shared evenly between slices, and a slice that needs less leaves the rest to the others. Each slice has a
+fixed order for its cells, and its share decides only how many of them are computed. So a larger budget only adds cells.
 """
 
 from __future__ import annotations
@@ -32,10 +33,14 @@ if TYPE_CHECKING:
 
 
 def wanted(kind: str, options: SearchOptions, space: Space, cells: Cells, draws: Draws) -> list[int]:
-    """Cells of all rounds up to the one that the draws allow to decide, at most the `budget` of the options."""
+    """The cells of all rounds that the known draws decide, at most as many as the option `budget`.
+
+    kind: boundary or optimum.
+    draws: see `raysweep.search.Draws`.
+    """
     metric = options["metric"]
     slices, maximize = _slices(space, cells, options["x"]), workloads.get(space.workload).maximized(metric)
-    waiting = [_first(members, options["start"]) for members in slices]  # of each slice, what its share is yet to reach
+    waiting = [_first(members, options["start"]) for members in slices]  # for each slice, the next cells to choose
     chosen: list[list[int]] = [[] for _ in slices]
     while any(waiting):
         shares = _shares(options["budget"], chosen, waiting)
@@ -48,17 +53,21 @@ def wanted(kind: str, options: SearchOptions, space: Space, cells: Cells, draws:
         asked = list(itertools.chain.from_iterable(chosen))
         known = {cell: values for cell in asked if (values := draws(cell, metric)) is not None}
         if len(known) < len(asked):
-            break  # this round is not complete; the next waits for it
+            break  # this round is not complete, so the next cannot be decided
         for number, members in enumerate(slices):
             waiting[number] = waiting[number] or _next(kind, members, known, maximize)
     return sorted(itertools.chain.from_iterable(chosen))
 
 
 def _first(members: list[int], start: int) -> list[int]:
-    """The cells a slice starts with: its ends, their middle, the middles of both halves, and so on."""
+    """The first cells of a slice, in order: both ends, their middle, the middles of both halves, and so on.
+
+    members: the cells of the slice, ordered along the axis.
+    start: how many evenly spaced cells to start with.
+    """
     places = np.unique(np.linspace(0, len(members) - 1, start).round().astype(int)).tolist()
     order, gaps = list(dict.fromkeys([0, len(places) - 1])), [(0, len(places) - 1)]
-    for low, high in gaps:  # which grows meanwhile
+    for low, high in gaps:  # the list grows during this loop
         if high - low > 1:
             middle = (low + high) // 2
             order.append(middle)
@@ -67,7 +76,11 @@ def _first(members: list[int], start: int) -> list[int]:
 
 
 def _shares(budget: int, chosen: list[list[int]], waiting: list[list[int]]) -> list[int]:
-    """How many cells each slice may have by now: those that want no more keep theirs, the rest is shared evenly."""
+    """How many cells each slice may have now. Slices that want no more keep theirs; the others share the rest evenly.
+
+    chosen: the cells of each slice so far.
+    waiting: the cells that each slice still wants.
+    """
     unfinished = [number for number, cells in enumerate(waiting) if cells]
     finished = sum(len(own) for own, cells in zip(chosen, waiting, strict=True) if not cells)
     each, extra = divmod(budget - finished, len(unfinished))
@@ -78,7 +91,7 @@ def _shares(budget: int, chosen: list[list[int]], waiting: list[list[int]]) -> l
 
 
 def _slices(space: Space, cells: Cells, x: str) -> list[list[int]]:
-    """Cells that differ in x only, each slice ordered by x."""
+    """The slices of a plan. The cells of a slice differ only in x and are ordered by x."""
     others = [name for name in space.axes if name != x]
     slices: dict[tuple[object, ...], list[int]] = {}
     for index in range(len(cells)):
@@ -87,7 +100,13 @@ def _slices(space: Space, cells: Cells, x: str) -> list[list[int]]:
 
 
 def _next(kind: str, members: list[int], known: Mapping[int, np.ndarray], maximize: bool) -> list[int]:
-    """The middle of every gap of one slice that is worth halving, the most promising first."""
+    """The middle cells of the gaps of one slice that are to be halved, the most promising first.
+
+    kind: boundary or optimum.
+    members: the cells of the slice, ordered along the axis.
+    known: maps each computed cell to its draws.
+    maximize: whether the best cell is the one with the largest mean.
+    """
     places = [place for place, cell in enumerate(members) if cell in known]
     values = [known[members[place]] for place in places]
     gaps = list(itertools.pairwise(places))
@@ -103,8 +122,10 @@ def _next(kind: str, members: list[int], known: Mapping[int, np.ndarray], maximi
 
 
 def _unsettled(signs: list[str]) -> list[int]:
-    """Numbers of the gaps (between signs i and i + 1) in which the metric may change its sign: first those that lie
-    between a certain + and a certain -, and of these the innermost."""
+    """The numbers of the gaps in which the metric may change its sign; gap i lies between signs i and i + 1.
+
+    Gaps between a certain + and a certain - come first, and of these the most central ones.
+    """
     sure = [place for place, sign in enumerate(signs) if sign in ("+", "-")]
     order = []
     for gap, (one, other) in enumerate(itertools.pairwise(signs)):
@@ -118,7 +139,8 @@ def _unsettled(signs: list[str]) -> list[int]:
 
 
 def _sign(values: np.ndarray) -> str:
-    """+ or -, ? where the draws do not tell (95 %, Student's t), 0 where all of them are zero, "" without a draw."""
+    """The sign of a cell: "+" or "-", "?" if its draws do not decide it (95 %, Student's t), "0" if all draws are zero,
+    "" if there is no draw."""
     from scipy.stats import t
 
     if len(values) == 0:

@@ -1,1 +1,1 @@
-"""MLflow: what a sweep looks like there, and how it gets there."""
+"""Logs sweeps to MLflow: what their runs contain, and how they are written."""

@@ -1,4 +1,4 @@
-"""Which MLflow a sweep is logged to, and what its record keeps of the address."""
+"""Which MLflow a sweep is logged to, and which form of its address the record keeps."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from raysweep.tracking import server
 
 NOWHERE = "none"
 OF_DRIVER = "sqlite:///mlflow.db"
-"""Where a sweep in a bucket is logged unless asked otherwise: in the working directory of whoever drives it."""
+"""The default for a sweep in a bucket: a database in the driver's working directory."""
 
 
 def chosen(asked: str | None, record: Record | None, storage: AnyPath) -> str | None:
-    """The MLflow to log to: as asked, else as before, else a database in the storage; None for none.
+    """The MLflow to log to: the one that was asked for, else the recorded one, else a database in the storage.
 
-    A bucket holds no database: it is ./mlflow.db then, of whatever machine drives the sweep, and whole there, because
-    it is replayed from the ledger.
+    A bucket cannot hold a database, so the default is then ./mlflow.db on the machine that drives the sweep. It is
+    complete there, because it is replayed from the ledger.
+
+    Returns None if the sweep is logged nowhere.
     """
     if asked is not None:
         return None if asked == NOWHERE else asked
@@ -31,20 +33,24 @@ def chosen(asked: str | None, record: Record | None, storage: AnyPath) -> str | 
 
 
 def recorded(uri: str | None, storage: AnyPath) -> str | None:
-    """What a sweep's record keeps of a tracking URI: no credentials, and no folder of a machine that is one of many."""
+    """The form of a tracking URI that a record keeps: without credentials, and without a folder that exists only on one
+    of several machines."""
     if not isinstance(storage, Path) and uri == chosen(None, None, storage):
         return OF_DRIVER
     return without_credentials(uri) if uri else None
 
 
 def check(uri: str | None, record: Record | None, storage: AnyPath, say: Callable[[str], None]) -> None:
-    """InputError if the MLflow to log to cannot be reached. Where the sweep was logged there before, that is only said:
-    the sweep does not wait for a server, and what is missing there is written later."""
+    """Check that the MLflow to log to can be reached.
+
+    Raises InputError if not. If the sweep was logged there before, an unreachable server is only reported: the sweep
+    does not wait for it, and the missing runs are written later.
+    """
     if uri is None:
         return
     try:
         server.check(uri)
-    except server.NotLetIn as error:  # a server that stays away is waited for, a wrong password is not
+    except server.NotLetIn as error:  # waiting does not help against a wrong password
         raise InputError("--tracking-uri", str(error)) from None
     except server.Unreachable as error:
         if record is None:
@@ -61,6 +67,6 @@ def check(uri: str | None, record: Record | None, storage: AnyPath, say: Callabl
 
 
 def artifacts(uri: str, storage: AnyPath) -> str | None:
-    """Where the artifacts of a new experiment go; None where the server decides."""
+    """The URI for the artifacts of a new experiment; None if the server decides."""
     folder = storage if isinstance(storage, Path) else Path()
     return (folder.resolve() / "mlflow-artifacts").as_uri() if uri.startswith("sqlite:") else None

@@ -1,4 +1,4 @@
-"""The runs of a sweep that nobody drives: close what a dead driver left open, delete what is not wanted any more."""
+"""Cleans up the runs of a sweep without a driver: closes runs that a dead driver left open, and deletes runs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from raysweep.tracking.server import Unreachable, check, connect, is_absent, rea
 
 
 def settle(tracking_uri: str, space_name: str, sweep_id: str, status: str = "KILLED") -> bool:
-    """Give the parent run of a sweep whose driver died its status, and delete the child it was writing; False if the
-    parent was not left RUNNING. Raises Unreachable, as `check` does, or if it is lost on the way."""
+    """Give the parent run that a dead driver left RUNNING its status, and delete the unfinished child run.
+
+    Returns False if no parent run was left RUNNING. Raises Unreachable if MLflow cannot be reached or fails meanwhile.
+    """
     with _experiment(tracking_uri, space_name) as found:
         if found is None:
             return False
@@ -25,7 +27,7 @@ def settle(tracking_uri: str, space_name: str, sweep_id: str, status: str = "KIL
 
 
 def forget(tracking_uri: str, space_name: str, sweep_id: str) -> None:
-    """Delete a sweep's parent and children from MLflow (as MLflow deletes: `mlflow gc` purges). Raises Unreachable."""
+    """Delete a sweep's parent and child runs. MLflow keeps deleted runs until `mlflow gc`. Raises Unreachable."""
     with _experiment(tracking_uri, space_name) as found:
         if found is not None:
             runs.delete_sweep(*found, sweep_id)
@@ -33,8 +35,11 @@ def forget(tracking_uri: str, space_name: str, sweep_id: str) -> None:
 
 @contextlib.contextmanager
 def _experiment(tracking_uri: str, space_name: str) -> Iterator[tuple[Any, str] | None]:
-    """A client and the number of the experiment, None if there is no such experiment. Whatever MLflow, its database or
-    its server raise meanwhile becomes one line without credentials."""
+    """Yield a client and the id of the experiment, or None if there is no such experiment.
+
+    Any error of MLflow, its database or its server inside the block becomes an Unreachable: one line without
+    credentials.
+    """
     check(tracking_uri)
     try:
         client = None if is_absent(tracking_uri) else connect(tracking_uri)

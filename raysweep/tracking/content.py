@@ -1,8 +1,8 @@
-"""What is logged of one cell: the numbers, parameters and tags of its run in MLflow, as plain values.
+"""The content of a cell's run in MLflow: its metrics, parameters and tags, as plain values.
 
-MLflow stores no infinity (SQLite gets 1.8e308 in its place, which ruins every chart) and a NaN as a flagged 0, so only
-finite numbers are written. A metric that is NaN or absent in every draw does not apply and is left out; one that is not
-finite in some draw that is `ok` has no honest mean: its finite draws are written, its mean is not, and the tag
+MLflow cannot store infinity (in SQLite it becomes 1.8e308, which ruins every chart) and stores NaN as a flagged 0. So
+only finite numbers are written. A metric that is NaN or absent in every draw does not apply to the cell and is left
+out. A metric that is not finite in some `ok` draw has no honest mean: only its finite draws are written, and the tag
 `raysweep.not_finite` names it. The ledger and `results` keep every value.
 """
 
@@ -20,18 +20,23 @@ from raysweep.ledger.segments import Row
 from raysweep.workloads.declaration import FAILED, OK
 
 LAYOUT = 3
-"""Raise it when what is written of the same rows changes: replay then writes every cell anew."""
+"""The version of this content. Raise it when the content for the same rows changes; a replay then writes every cell
+again."""
 LONGEST_PARAM, LONGEST_TAG = 6000, 5000  # MLflow refuses longer ones
 
 Point = tuple[str, float, int]
-"""A value of a metric: its key, the value, the step."""
+"""A point of a metric: key, value, step."""
 Cell = tuple[int, Mapping[str, Any], Sequence[Row]]
-"""A complete cell: its position in the plan, its parameters, its rows."""
+"""A complete cell: position in the plan, parameters, rows."""
 
 
 @dataclass(frozen=True)
 class Content:
-    """One run. status: FINISHED or FAILED; digest: of all that it was made from."""
+    """The content of one run.
+
+    status: FINISHED or FAILED.
+    digest: a hash of everything that the content was made from, except seconds.
+    """
 
     name: str
     status: str
@@ -44,11 +49,11 @@ class Content:
 def of_cell(
     cell_id: str, axes: Sequence[str], params: Mapping[str, Any], rows: Sequence[Row], stage_ids: Sequence[str]
 ) -> Content:
-    """The run of one complete cell.
+    """The content of the run of one complete cell.
 
-    NAME is the mean over the draws that are ok, NAME_se its standard error (two draws or more), NAME_draws one point
-    per seed. A numeric axis is a metric too, because MLflow sorts parameters as text (13.5 before 4.5). FAILED where a
-    draw failed or none is ok.
+    For each metric, NAME is the mean over the ok draws, NAME_se its standard error (with two draws or more), and
+    NAME_draws has one point per seed. A numeric axis is a metric too, because MLflow sorts parameters as text (13.5
+    before 4.5). The status is FAILED if a draw failed or no draw is ok.
     """
     rows = sorted(rows, key=lambda row: row["seed"])
     good = [row for row in rows if row["status"] == OK]
@@ -58,7 +63,7 @@ def of_cell(
     for name in names:
         draws = [(row["seed"], _number(row["metrics"].get(name))) for row in good]
         finite = [(seed, value) for seed, value in draws if math.isfinite(value)]
-        of_draws = not name.endswith("_theory")  # a closed form is one number, whatever the draw
+        of_draws = not name.endswith("_theory")  # a closed form is the same for every draw
         if of_draws:
             metrics += [(f"{name}_draws", value, int(seed)) for seed, value in finite]
         if finite and len(finite) == len(draws):
@@ -87,8 +92,10 @@ def of_cell(
 
 
 def of_pack(pack_id: str, axes: Sequence[str], cells: Sequence[Cell]) -> Content:
-    """The run of many complete cells: for sweeps too large for a run a cell. NAME and every numeric axis are histories
-    with one step per cell, its position in the plan."""
+    """The content of one run for many complete cells, for sweeps with too many cells for one run each.
+
+    NAME and every numeric axis have one point per cell; the step is the cell's position in the plan.
+    """
     parts = [(position, of_cell(str(position), axes, params, rows, ())) for position, params, rows in cells]
     params = [part.params for _, part in parts]
     return Content(
@@ -107,14 +114,14 @@ def of_pack(pack_id: str, axes: Sequence[str], cells: Sequence[Cell]) -> Content
 
 
 def text(value: Any) -> str:
-    """A parameter as MLflow shows it: 45.0 as 45, other floats in full precision, infinity as inf."""
+    """A parameter as text for MLflow: 45.0 as 45, other floats in full precision, infinity as inf."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     return str(value)
 
 
 def cut(value: str, longest: int) -> str:
-    """At most `longest` characters, with dots where the rest was."""
+    """Shorten a text to at most `longest` characters; an ellipsis replaces the rest."""
     return value if len(value) <= longest else value[: longest - 1] + "…"
 
 
@@ -138,8 +145,10 @@ def _mean(name: str, values: list[float]) -> list[Point]:
 
 
 def _tags(name: str, rows: Sequence[Row]) -> dict[str, str]:
-    """By what a run is found, how its draws ended, and the logs of the trials that computed them, below the folder that
-    the tag raysweep.folder names."""
+    """The tags of a run: the name by which it is found, how many draws have which status, and the logs of its trials.
+
+    The paths of the logs are relative to the folder in the tag raysweep.folder.
+    """
     counts = Counter(str(row["status"]) for row in rows)
     tags = {
         "raysweep.cell": name,
@@ -158,7 +167,7 @@ def _stages(stage_ids: Sequence[str]) -> str:
 
 
 def _digest(params: Mapping[str, Any], rows: Sequence[Row], stage_ids: Sequence[str]) -> str:
-    """Of all that decides the content except the seconds, which differ when the same row is computed again."""
+    """A hash of everything that decides the content, except the seconds: they differ when a row is computed again."""
     plain = [
         LAYOUT,
         {name: str(value) for name, value in params.items()},

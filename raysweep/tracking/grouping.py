@@ -1,7 +1,6 @@
-"""Which cells share a run in MLflow: each has its own, or neighbours in the plan share one, or none has any.
+"""Which cells share a run in MLflow: every cell has its own run, neighbours in the plan share one, or cells have none.
 
-The cells that share a run are told by their positions in the plan, whatever was computed when, so that a replay finds
-the same runs.
+The groups depend only on positions in the plan and not on the order of computing, so that a replay finds the same runs.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from raysweep.ledger.sweep_record import Record
 from raysweep.plan.cells import Cells
 
 CELLS_PER_RUN = {"cell": 1, "pack": 250, "sweep": 0}
-"""How many cells share a run, by what the user asks for; 0: only the sweep has a run."""
-RUN_PER_CELL_UP_TO = 5000  # cells; at some 20 ms a run, more would outlast the sweep
+"""How many cells share a run, by the user's choice; 0 if only the sweep has a run."""
+RUN_PER_CELL_UP_TO = 5000  # cells; a run takes about 20 ms, so more could take longer than the sweep
 
 
 class Rows(Protocol):
@@ -27,14 +26,15 @@ class Rows(Protocol):
         """Whether every draw of a cell is there."""
 
     def complete(self) -> Iterator[int]:
-        """The cells of which every draw is there, in plan order."""
+        """The cells with every draw, in plan order."""
 
     def of_cell(self, cell: int) -> list[Row]:
         """Every draw of a complete cell, by seed."""
 
 
 def check_runs_per(asked: str | None, record: Record | None) -> None:
-    """InputError for an unknown choice, and for a change: a sweep logged in both ways would be in MLflow twice."""
+    """Raise InputError for an unknown choice, or for a choice that differs from the recorded one: the sweep would be in
+    MLflow twice."""
     if asked is None:
         return
     if asked not in CELLS_PER_RUN:
@@ -47,38 +47,42 @@ def check_runs_per(asked: str | None, record: Record | None) -> None:
 
 
 def default_runs_per(cells: Cells) -> str:
-    """What has a run of its own in MLflow if the user does not say."""
+    """The choice of `runs_per` if the user makes none."""
     return "cell" if len(cells) <= RUN_PER_CELL_UP_TO else "pack"
 
 
 def cells_per_run(record: Record, cells: Cells) -> int:
-    """How many cells of a sweep share a run; 0 for none."""
+    """How many cells of a sweep share a run; 0 if cells have no runs."""
     return CELLS_PER_RUN[record.runs_per or default_runs_per(cells)]
 
 
 def complete_members(group: int, size: int, cells: Cells, rows: Rows) -> list[int]:
-    """The complete cells among those that share a run of `size` cells, by position."""
+    """The positions of the complete cells in a group.
+
+    group: the number of the group.
+    size: how many cells share a run.
+    """
     return [cell for cell in range(group * size, min((group + 1) * size, len(cells))) if rows.is_complete(cell)]
 
 
 def groups(size: int, cells: Cells) -> range:
-    """The numbers of the runs that `size` cells share."""
+    """The numbers of all groups if `size` cells share a run; empty for size 0."""
     return range(-(-len(cells) // size)) if size else range(0)
 
 
 def run_name(group: int, size: int, cells: Cells) -> str:
-    """By what a run is found again: the identity of its one cell, or its number."""
+    """The name by which a run is found again: the id of its only cell, or the number of its group."""
     return cells.ids[group] if size == 1 else f"pack-{group}"
 
 
 def mark(rows: Sequence[Row]) -> str:
-    """What tells these rows from others of the same cells: a row that is computed again has another mark."""
+    """A hash that identifies these rows among others of the same cells. It changes if a row is computed again."""
     origins = repr([(row["seed"], row["attempt"], row.get("finished")) for row in rows])
     return hashlib.sha256(origins.encode()).hexdigest()[:16]
 
 
 def unwritten(record: Record, cells: Cells, rows: Rows, written: Mapping[str, str]) -> int:
-    """How many complete cells MLflow lacks. written: the runs it has, each with the mark of the rows in it."""
+    """How many complete cells MLflow lacks. written: maps the runs in MLflow to the marks of their rows."""
     size, missing = cells_per_run(record, cells), 0
     for group in groups(size, cells):
         members = complete_members(group, size, cells, rows)

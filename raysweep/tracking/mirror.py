@@ -1,10 +1,10 @@
-"""The mirror of a sweep in MLflow, written in the background and mended by replay.
+"""Writes a sweep to MLflow in the background.
 
-The ledger is the truth; what is written here can be written again from it (`raysweep sync`) and comes out the same. So
-no failure of MLflow ever stops a sweep: it is remembered, tried again, and in the end becomes one line of warning.
+The ledger holds the data. MLflow can be written again from it (`raysweep sync`), with the same result. So no failure of
+MLflow stops a sweep: the write is tried again, and what still fails at the end becomes one line of warning.
 
-The writer is one thread of the driver. It alone imports MLflow (two seconds) and creates the database, the experiment
-and the runs: one per cell, or per pack of cells where a run for each would be too many.
+The writer is one thread of the driver. Only this thread imports MLflow (two seconds) and creates the database, the
+experiment and the runs: one per cell, or one per pack of cells if there are too many cells.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from raysweep.tracking.runs import Runs, SweepRun
 from raysweep.tracking.server import is_server, reason
 
 LONGEST_WAIT = 30.0
-"""Seconds between two attempts while the sweep runs, at most."""
+"""The most seconds between two attempts while the sweep runs."""
 PATIENCE = 15.0
-"""Seconds without a single success after which `finish` gives up."""
+"""Seconds without a success after which `finish` gives up."""
 LAST_SECONDS = 5.0
-"""Seconds that an interrupted sweep gives its mirror."""
+"""Seconds that an interrupted sweep still has to write to MLflow."""
 ATTEMPTS = 4
-"""After so many failures a cell is given up at the end, so that one that MLflow refuses holds up no other."""
+"""Failures after which `finish` gives up a cell, so that a cell that MLflow refuses does not block the others."""
 KEEP_EVERY = 1.0
-"""Seconds between two times that what is written so far is kept."""
+"""Seconds between two calls of `keep`."""
 
 Status = Literal["FINISHED", "FAILED", "KILLED"]
 
@@ -49,7 +49,10 @@ class _Task:
 
 @dataclass(frozen=True)
 class _End:
-    """How the sweep's own run is to end, and the moments since when and until when that may take."""
+    """How the sweep's own run is to end.
+
+    since, deadline: when the end was asked for, and until when it may take (as time.monotonic).
+    """
 
     status: Status
     artifacts: Mapping[str, Path]
@@ -59,11 +62,12 @@ class _End:
 
 
 class Mirror:
-    """Logs one sweep to MLflow in the background; the same calls again write nothing twice.
+    """Logs one sweep to MLflow in the background. Repeating the same calls writes nothing twice.
 
-    tracking_uri: as `server.check` accepts it.
-    known: what was kept last, if anything was.
-    keep: told of what MLflow has, as it changes, by the thread that writes: once in KEEP_EVERY seconds, and at the end.
+    tracking_uri: an address that `server.check` accepts.
+    sweep: what the parent run says of the sweep.
+    known: what `keep` was given last, by this driver or an earlier one; None if there was none.
+    keep: called by the writing thread with what MLflow has, at most every KEEP_EVERY seconds and at the end.
     """
 
     def __init__(
@@ -80,13 +84,13 @@ class Mirror:
         self._handed: dict[str, int] = {}
         self._axes = list(sweep.space.get("axes") or {})
         self._runs: Runs | None = None
-        self._tasks: deque[_Task] = deque([_Task(lambda runs: None)])  # opens before the first cell comes
+        self._tasks: deque[_Task] = deque([_Task(lambda runs: None)])  # connects before the first cell comes
         self._given_up: list[_Task] = []
         self._error = ""
         self._changed = threading.Condition()
         self._end: _End | None = None
         self._ended = False
-        self._over = threading.Event()  # not Thread.join: one that Ctrl-C cut short takes the thread for dead
+        self._over = threading.Event()  # not Thread.join: after Ctrl-C interrupts it, it reports the thread as dead
         threading.Thread(target=self._run, name="raysweep-mirror", daemon=True).start()
 
     def cell(
@@ -99,10 +103,11 @@ class Mirror:
     ) -> None:
         """Hand over one complete cell.
 
-        params: all its parameters.
-        rows: one per draw with seed, status, metrics, seconds.
-        stage_ids: None where they cannot be told; a run of the same rows that is there keeps its own then.
-        mark: what tells these rows from others of the same cell.
+        params: all parameters of the cell.
+        rows: one per draw, with seed, status, metrics and seconds.
+        stage_ids: the ids of the cell's stages; None if they cannot be determined. A run of the same rows that is
+            already in MLflow keeps its ids then.
+        mark: a text that identifies these rows among others of the same cell.
         """
 
         def work(runs: Runs) -> None:
@@ -113,7 +118,7 @@ class Mirror:
         self._hand_over(_Task(work, cell_id, mark, 1))
 
     def pack(self, pack_id: str, cells: Sequence[Cell], mark: str = "") -> None:
-        """Hand over many complete cells as one run."""
+        """Hand over many complete cells as one run. mark: as in `cell`."""
         self._hand_over(
             _Task(lambda runs: runs.write(pack_id, of_pack(pack_id, self._axes, cells)), pack_id, mark, len(cells))
         )
@@ -126,35 +131,37 @@ class Mirror:
 
     @property
     def pending(self) -> int:
-        """Cells handed over and not seen to be in MLflow yet."""
+        """How many cells were handed over and are not yet confirmed to be in MLflow."""
         return self._waiting(lambda task: True)
 
     @property
     def missing(self) -> int:
-        """Cells handed over that MLflow does not have, as far as is known: those that are pending, without the ones
-        that an earlier driver wrote."""
+        """How many pending cells MLflow lacks, as far as is known: cells that an earlier driver wrote do not count."""
         return self._waiting(lambda task: not task.mark or self._written.get(task.run) != task.mark)
 
     def _waiting(self, counts: Callable[[_Task], bool]) -> int:
-        with self._changed:  # by run: the rows of a cell that was handed over may be replaced before it is written
+        with self._changed:  # by run: a cell may be handed over again, with other rows, before it is written
             waiting = filter(counts, (*self._tasks, *self._given_up))
             return sum({task.run: task.cells for task in waiting}.values())
 
     @property
     def handed(self) -> int:
-        """Cells handed over so far."""
+        """How many cells were handed over so far."""
         with self._changed:
             return sum(self._handed.values())
 
     def finish(self, status: Status, artifacts: Mapping[str, str | Path], summary: Mapping[str, Any]) -> str | None:
-        """Write what is left, the parent's artifacts, summary and status. Returns a warning if something is missing.
+        """Write the remaining cells and the parent run's artifacts, summary and status.
 
-        status: KILLED means somebody is waiting: it takes ten seconds at most.
-        artifacts: top-level name -> file or folder.
+        status: KILLED means that somebody is waiting; it takes ten seconds at most then.
+        artifacts: maps top-level names to files or folders.
+        summary: numbers and texts for the parent run.
+
+        Returns a warning if something is missing, else None.
         """
         killed = status == "KILLED"
         with self._changed:
-            if self._end is None or killed:  # somebody lost patience with an end that was under way
+            if self._end is None or killed:  # KILLED replaces a slower end that is under way
                 now = time.monotonic()
                 paths = {name: Path(path) for name, path in artifacts.items()}
                 self._end = _End(status, paths, dict(summary), now, now + LAST_SECONDS if killed else float("inf"))
@@ -163,7 +170,7 @@ class Mirror:
         return self.shortfall()
 
     def shortfall(self) -> str | None:
-        """What MLflow does not have by now, in one line; None if nothing is missing."""
+        """A line about what MLflow lacks now; None if nothing is missing."""
         missing = self.missing
         untouched = self._status == "FINISHED" and self._end is not None and self._end.status == "KILLED"
         if not missing and (self._ended or untouched):
@@ -179,7 +186,7 @@ class Mirror:
             self._over.set()
 
     def _write(self) -> None:
-        """The thread: one task after the other; one that fails goes to the back and everything waits a moment."""
+        """Run the thread's work: one task after another. A task that fails goes to the back, and the thread pauses."""
         failures, success = 0, time.monotonic()
         while task := self._next():
             if self._attempt(task.work):
@@ -193,12 +200,12 @@ class Mirror:
                 failures, task.failures = failures + 1, task.failures + 1
                 if not self._put_off(task, failures, success):
                     break
-        if self._news:  # whoever interrupts waits for this, and perhaps not for what follows
+        if self._news:  # an interrupted driver waits for this, but perhaps not for the next step
             self._tell()
         self._complete()
 
     def _next(self) -> _Task | None:
-        """The next task, once there is one; None once nothing is left to do before the end, or no time for it."""
+        """Wait for the next task and return it; None if the end was asked for and no task or no time is left."""
         while True:
             due = self._kept + KEEP_EVERY - time.monotonic()
             if self._news and due <= 0:
@@ -211,12 +218,17 @@ class Mirror:
                     return self._tasks[0]
 
     def _put_off(self, task: _Task, failures: int, success: float) -> bool:
-        """Put a task that failed to the back, or at the end give it up, and wait a moment; False once `finish` has no
-        patience left. failures: how many there were in a row; success: the moment of the last success."""
+        """Put a failed task to the back and pause. After the end was asked for, give it up after ATTEMPTS failures.
+
+        failures: the number of failures in a row.
+        success: the moment of the last success.
+
+        Returns False if `finish` has waited PATIENCE seconds without a success.
+        """
         with self._changed:
             self._tasks.rotate(-1)
             wait = 0.25 * 2.0 ** min(failures, 10)
-            if self._end is None:  # the wait may be long while the sweep runs, but not once its end is asked for
+            if self._end is None:  # asking for the end interrupts this wait, which may be long
                 self._changed.wait_for(lambda: self._end is not None, min(wait, LONGEST_WAIT))
                 return True
             if time.monotonic() - max(success, self._end.since) > PATIENCE:
@@ -229,7 +241,7 @@ class Mirror:
             return True
 
     def _complete(self) -> None:
-        """The parent's end, tried again for as long as `finish` has patience (once, where a deadline has passed)."""
+        """End the parent run. Tries again for PATIENCE seconds, or until the deadline, but at least once."""
         started = time.monotonic()
         for attempt in range(10):
             if self._attempt(self._settle_and_end):
@@ -242,7 +254,7 @@ class Mirror:
             time.sleep(0.5 * 2**attempt)
 
     def _settle_and_end(self, runs: Runs) -> None:
-        if self._error or is_server(self._uri):  # where an answer was lost, a run may be there half, or twice
+        if self._error or is_server(self._uri):  # after a lost answer, a run may be there in part, or twice
             runs.settle()
         end = self._end
         assert end is not None
@@ -250,7 +262,7 @@ class Mirror:
         self._status = end.status
 
     def _tell(self) -> None:
-        """Have it kept what is written."""
+        """Pass what is written so far to `keep`."""
         self._kept, self._news = time.monotonic(), False
         with self._changed:
             written = dict(self._written)
@@ -261,11 +273,11 @@ class Mirror:
         try:
             if self._runs is None:
                 self._runs = runs = Runs(self._uri, self._sweep)
-                with self._changed:  # whoever opens a sweep's run makes it RUNNING; runs that are gone are not known
+                with self._changed:  # opening the sweep's run makes it RUNNING; forget runs that are gone
                     self._status = None
                     self._written = {run: mark for run, mark in self._written.items() if run in runs.children}
             work(self._runs)
-        except Exception as error:  # whatever MLflow, its database or its server come up with must not stop a sweep
+        except Exception as error:  # no error of MLflow, its database or its server may stop a sweep
             self._error = reason(error)
             return False
         return True

@@ -1,7 +1,7 @@
-"""The runs of one sweep in MLflow: one parent, one child per cell, each found again and never doubled.
+"""The runs of one sweep in MLflow: one parent and one child per cell. Existing runs are found again, never duplicated.
 
-A child is written in one go and its final status last: a child that is not FINISHED or FAILED was being written when
-somebody was killed, and is deleted. Everything here raises what MLflow raises.
+The final status of a child is written last. A child that is neither FINISHED nor FAILED is incomplete, because its
+writer was killed, and is deleted. Errors of MLflow are not caught here.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ if TYPE_CHECKING:
 
 TERMINAL = ("FINISHED", "FAILED")
 KIND = {"mlflow.experimentKind": "custom_model_development"}
-"""How MLflow marks an experiment of model training (its page also asks for it by address: server.runs_page)."""
+"""The tag by which MLflow marks an experiment as model training. Links to its page say it too (server.runs_page)."""
 PAGE = 1000
 
 
 @dataclass(frozen=True)
 class SweepRun:
-    """What the parent run of a sweep says of it.
+    """What the parent run records about a sweep.
 
-    space: the resolved space (`name`, `axes`, `fixed`, `workload` are used).
-    sweep, sweep_id: its name, and the identity by which its runs are found again.
-    artifacts: folder or URI of a new experiment's artifacts; a tracking server is asked for its own instead.
-    folder: where the sweep lies, with its logs.
+    space: the resolved space (`name`, `axes`, `fixed` and `workload` are used).
+    sweep, sweep_id: the sweep's name, and the id by which its runs are found again.
+    code_version: the version of the workload's code.
+    artifacts: folder or URI for the artifacts of a new experiment; a tracking server uses its own place instead.
+    folder: the sweep's folder, which holds its logs.
     """
 
     space: Mapping[str, Any]
@@ -47,8 +48,11 @@ class SweepRun:
 
 
 class Runs:
-    """The experiment and the parent run of a sweep, found again or created, and RUNNING; and its children, by cell:
-    (run id, digest of what it was written from)."""
+    """The experiment, the parent run and the child runs of a sweep.
+
+    The experiment and the parent run are found again or created, and the parent run is set to RUNNING. `children` maps
+    each cell to (run id, digest of the run's content).
+    """
 
     def __init__(self, tracking_uri: str, sweep: SweepRun) -> None:
         self._client = client = connect(tracking_uri)
@@ -65,7 +69,7 @@ class Runs:
         }
         self.children: dict[str, tuple[str, str]] = {}
         found = parents(client, self.experiment_id, sweep.sweep_id)
-        for double in found[1:]:  # a create that was sent twice because its answer was lost
+        for double in found[1:]:  # the request to create it was sent twice, because an answer was lost
             _delete_tree(client, double)
         if found:
             self._parent_id = found[0].info.run_id
@@ -76,17 +80,17 @@ class Runs:
             tags = {"raysweep.kind": "sweep", "raysweep.workload": str(sweep.space.get("workload", ""))}
             parent = client.create_run(self.experiment_id, run_name=sweep.sweep, tags=self._common | tags)
             self._parent_id = parent.info.run_id
-        if not found or not found[0].data.params:  # whoever created it was killed before these were written
+        if not found or not found[0].data.params:  # its creator may have been killed before it wrote these
             fixed = dict(sweep.space.get("fixed") or {})
             params = {name: cut(text(value), LONGEST_PARAM) for name, value in fixed.items()}
             self._log(self._parent_id, [], params, {})
 
     def settle(self) -> None:
-        """Learn which children are there; delete halves and doubles."""
+        """Read which children exist, and delete incomplete and duplicate ones."""
         self.children = settled_children(self._client, self.experiment_id, self._parent_id)
 
     def write(self, name: str, content: Content) -> None:
-        """Write the child of a cell, unless it is there and says the same."""
+        """Write the child run of a cell, unless it is already there with the same content."""
         if name in self.children:
             run_id, digest = self.children[name]
             if digest == content.digest:
@@ -101,9 +105,11 @@ class Runs:
         self.children[name] = (run_id, content.digest)
 
     def close(self, status: str, artifacts: Mapping[str, Path], summary: Mapping[str, Any], missing: int) -> None:
-        """Log the parent's artifacts (top-level name: file or folder) and summary, then its status.
+        """Log the parent's artifacts and summary, then its status.
 
-        A finite number of the summary becomes a metric, anything else a tag; an artifact that is not there is left out.
+        status: the final status of the parent run.
+        artifacts: maps top-level names to files or folders; paths that do not exist are left out.
+        summary: finite numbers become metrics, everything else becomes tags.
         missing: how many cells could not be written.
         """
         for name, path in artifacts.items():
@@ -135,19 +141,19 @@ class Runs:
         )
 
     def _log_file(self, name: str, path: Path) -> None:
-        with tempfile.TemporaryDirectory() as folder:  # MLflow takes an artifact's name from the file
+        with tempfile.TemporaryDirectory() as folder:  # MLflow names an artifact after its file
             own = path if path.name == name else Path(shutil.copyfile(path, Path(folder) / name))
             self._client.log_artifact(self._parent_id, str(own))
 
 
 def parents(client: MlflowClient, experiment_id: str, sweep_id: str) -> list[Run]:
-    """The parent runs of a sweep, the oldest first: one, or none."""
+    """The parent runs of a sweep, the oldest first. Normally there is one or none."""
     return _search(client, experiment_id, f"tags.`raysweep.sweep_id` = '{sweep_id}' and tags.`raysweep.kind` = 'sweep'")
 
 
 def settled_children(client: MlflowClient, experiment_id: str, parent_id: str) -> dict[str, tuple[str, str]]:
-    """The children of a sweep by cell, (run id, digest of what it was written from) each; halves and doubles are
-    deleted."""
+    """The children of a sweep: maps each cell to (run id, digest of the run's content). Incomplete and duplicate
+    children are deleted."""
     children: dict[str, tuple[str, str]] = {}
     for run in _children(client, experiment_id, parent_id):
         cell = run.data.tags["raysweep.cell"]
@@ -159,7 +165,7 @@ def settled_children(client: MlflowClient, experiment_id: str, parent_id: str) -
 
 
 def delete_sweep(client: MlflowClient, experiment_id: str, sweep_id: str) -> None:
-    """Delete the parent and its children (MLflow keeps deleted runs until `mlflow gc`)."""
+    """Delete the parent and its children. MLflow keeps deleted runs until `mlflow gc`."""
     for parent in parents(client, experiment_id, sweep_id):
         _delete_tree(client, parent)
 
@@ -170,19 +176,19 @@ def _experiment(client: MlflowClient, name: str, artifact_location: str | None) 
         try:
             return str(client.create_experiment(name, artifact_location=artifact_location, tags=KIND))
         except Exception:
-            experiment = client.get_experiment_by_name(name)  # another sweep of the same space was first
+            experiment = client.get_experiment_by_name(name)  # another sweep of the same space created it first
             if experiment is None:
                 raise
     if experiment.lifecycle_stage == "deleted":
         client.restore_experiment(experiment.experiment_id)
     for key, value in KIND.items():
-        if key not in experiment.tags:  # what its user chose stays
+        if key not in experiment.tags:  # keep what the user chose
             client.set_experiment_tag(experiment.experiment_id, key, value)
     return str(experiment.experiment_id)
 
 
 def _search(client: MlflowClient, experiment_id: str, where: str) -> list[Run]:
-    """The runs of an experiment to which this applies, the oldest first."""
+    """The runs of an experiment that match the filter `where`, the oldest first."""
     found: list[Run] = []
     token = None
     while True:
@@ -193,7 +199,7 @@ def _search(client: MlflowClient, experiment_id: str, where: str) -> list[Run]:
 
 
 def _children(client: MlflowClient, experiment_id: str, parent_id: str) -> list[Run]:
-    """The children that raysweep wrote (not what a user has nested under the parent), the oldest first."""
+    """The children that raysweep wrote, the oldest first. Runs that a user nested under the parent are left out."""
     found = _search(client, experiment_id, f"tags.`mlflow.parentRunId` = '{parent_id}'")
     return [run for run in found if "raysweep.cell" in run.data.tags]
 
@@ -204,7 +210,7 @@ def _delete_tree(client: MlflowClient, parent: Run) -> None:
 
 
 def _delete(client: MlflowClient, run: Run) -> None:
-    """Delete a run; ended first, so that none is left RUNNING even in the trash."""
+    """Delete a run. It is ended first, so that no deleted run stays RUNNING."""
     if run.info.status not in TERMINAL:
         client.set_terminated(run.info.run_id, "KILLED")
     client.delete_run(run.info.run_id)

@@ -1,6 +1,7 @@
-"""Where MLflow keeps its runs: reach it, create it, connect to it, and never print its password.
+"""Checks, creates and connects to the place where MLflow keeps its runs. Passwords are never printed.
 
-Checking an address needs no MLflow (importing it takes two seconds), so that a bad one is known before anything starts.
+Checking an address does not import MLflow (which takes two seconds), so that a bad address is reported before anything
+starts.
 """
 
 from __future__ import annotations
@@ -36,26 +37,26 @@ EXPECTED = "expected sqlite:///FILE, http(s)://SERVER, a database URI that MLflo
 
 
 class Unreachable(RaysweepError):
-    """The tracking URI cannot be reached or created; one line, without credentials."""
+    """The tracking URI cannot be reached or created. The message is one line without credentials."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("", message)  # whoever asked for the address knows by which key
+        super().__init__("", message)  # the caller knows the key of the address
 
 
 class NotLetIn(Unreachable):
-    """The server knows no such user with such a password."""
+    """The server refuses this user and password."""
 
 
 def reason(error: BaseException) -> str:
-    """The first line of an error, short and without credentials."""
+    """The first line of an error, shortened and without credentials."""
     lines = str(error).strip().splitlines()
     first = lines[0] if lines else type(error).__name__
-    first = first.partition(" with exception ")[0]  # after which MLflow quotes urllib3 at length
+    first = first.partition(" with exception ")[0]  # MLflow appends a long text of urllib3
     return redact(first)[:300]
 
 
 def check(tracking_uri: str) -> None:
-    """Raise Unreachable, within seconds, if nothing can be recorded at this address; creates nothing."""
+    """Raise Unreachable, within seconds, if nothing can be logged at this address. Creates nothing."""
     try:
         scheme = urlsplit(tracking_uri).scheme.partition("+")[0]
     except ValueError:
@@ -71,20 +72,21 @@ def check(tracking_uri: str) -> None:
 
 
 def is_server(tracking_uri: str) -> bool:
-    """Whether a server, and not this process, decides where artifacts go."""
+    """Whether this is an MLflow server, which decides where artifacts go, and not a database."""
     return not re.match(r"(sqlite|postgres|postgresql|mysql|mssql)\b", tracking_uri)
 
 
 def is_absent(tracking_uri: str) -> bool:
-    """Whether the address is a SQLite file that is not there (yet)."""
+    """Whether the address is a SQLite file that does not exist."""
     return tracking_uri.startswith("sqlite") and not _sqlite_file(tracking_uri).exists()
 
 
 def connect(tracking_uri: str) -> MlflowClient:
-    """A quiet client, its database created whole if it was not there. Imports MLflow: the first call takes seconds.
+    """Return an MLflow client that prints nothing. A missing SQLite database is created first.
 
-    Sets MLflow's environment variables against telemetry, chatter on stdout and minutes of retrying, where the user has
-    not set them; no global tracking URI and no active run.
+    The first call imports MLflow and takes seconds. Environment variables that turn off MLflow's telemetry, its prints
+    and its long retrying are set, unless the user has set them. The global tracking URI and the active run are not
+    changed.
     """
     defaults = {
         "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -92,13 +94,13 @@ def connect(tracking_uri: str) -> MlflowClient:
         "MLFLOW_LOGGING_LEVEL": "CRITICAL",
         "GIT_PYTHON_REFRESH": "quiet",
     }
-    if is_server(tracking_uri):  # the retrying is ours (MLflow's own would hold a call for four minutes)
+    if is_server(tracking_uri):  # raysweep itself tries again (MLflow's own retries hold a call for four minutes)
         defaults |= {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
     from mlflow.tracking import MlflowClient
 
-    # where MLflow was imported before, with its usual level, this logger answers a locked database with pages
+    # if MLflow was imported before with its usual level, this logger prints pages about a locked database
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
     if is_absent(tracking_uri):
         _create(_sqlite_file(tracking_uri))
@@ -106,7 +108,7 @@ def connect(tracking_uri: str) -> MlflowClient:
 
 
 def _create(path: Path) -> None:
-    """Publish a whole, empty MLflow database at `path`: a process killed on the way leaves none, not half of one."""
+    """Create an empty MLflow database at `path`. If the process is killed meanwhile, no partial database is left."""
     from mlflow.tracking import MlflowClient
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,9 +123,9 @@ def _create(path: Path) -> None:
                 connection.execute("VACUUM INTO ?", (str(part),))
         try:
             os.link(part, path)
-        except FileExistsError:  # another sweep was first: its database is as good
+        except FileExistsError:  # another sweep created it first
             pass
-        except OSError:  # a file system without hard links
+        except OSError:  # the file system has no hard links
             os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
@@ -131,8 +133,8 @@ def _create(path: Path) -> None:
 
 @contextlib.contextmanager
 def _unsynced(path: Path) -> Iterator[None]:
-    """Have SQLite not wait for the disk with what is written to this file: MLflow makes its tables in hundreds of
-    steps, and of a file that is copied and thrown away nothing has to survive."""
+    """Turn off SQLite's waiting for the disk for this file inside the block. MLflow creates its tables in hundreds of
+    steps, and this temporary file need not survive a crash."""
     from sqlalchemy import Engine, event
 
     def relax(connection: Any, record: Any) -> None:
@@ -172,19 +174,19 @@ def _check_sqlite(tracking_uri: str) -> None:
             tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.Error as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return  # somebody writes: it is there, and whoever writes to it next will wait
+            return  # another process is writing to it; the next writer waits
         raise Unreachable(f"{path}: {error}") from None
     if tables and "experiments" not in tables:
         raise Unreachable(f"{path} is a database of something else, not of MLflow")
 
 
 def _check_server(tracking_uri: str) -> None:
-    """An answer on /health or of MLflow's API counts; not a refusal of the user and password."""
+    """Check that a server answers on /health or on MLflow's API, and that it accepts the user and password."""
     base = tracking_uri.rstrip("/")
     for page in ("/health", EXPERIMENT):
         try:
             status = _get(base + page)
-        except (ValueError, http.client.InvalidURL):  # whose text may quote half of a password
+        except (ValueError, http.client.InvalidURL):  # the error's text may quote a part of a password
             raise Unreachable(f"{tracking_uri} is no valid address (percent-encode special characters)") from None
         except (OSError, http.client.HTTPException) as error:
             cause = getattr(error, "reason", error)
@@ -194,13 +196,13 @@ def _check_server(tracking_uri: str) -> None:
                 f"{tracking_uri} does not let this user in; expected MLFLOW_TRACKING_USERNAME and "
                 "MLFLOW_TRACKING_PASSWORD (or MLFLOW_TRACKING_TOKEN) that it knows"
             )
-        if status < 300 or status == 403:  # known, and not allowed to see just this experiment
+        if status < 300 or status == 403:  # 403: the user is known, but may not see this experiment
             return
     raise Unreachable(f"{tracking_uri} answers (HTTP {status}), but not as an MLflow server")
 
 
 def _refuses(base: str) -> bool:
-    """Whether a server that lives knows no such user. Its first answer may take long, and is not waited for."""
+    """Whether a live server refuses this user. No answer within PATIENCE seconds counts as no."""
     with contextlib.suppress(OSError, http.client.HTTPException):
         return _get(base + EXPERIMENT) == 401
     return False
@@ -215,7 +217,7 @@ def _get(url: str) -> int:
     bearer = os.environ.get("MLFLOW_TRACKING_TOKEN")
     if user:
         token = base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
-        request.add_unredirected_header("Authorization", f"Basic {token}")  # not to where a redirection leads
+        request.add_unredirected_header("Authorization", f"Basic {token}")  # not sent to the target of a redirection
     elif bearer:
         request.add_unredirected_header("Authorization", f"Bearer {bearer}")
     try:
@@ -236,13 +238,15 @@ def _check_database(tracking_uri: str) -> None:
         engine.dispose()
     except ImportError as error:
         raise Unreachable(f"{tracking_uri} needs a package that is not installed: {reason(error)}") from None
-    except Exception as error:  # every driver has its own
+    except Exception as error:  # every database driver has its own errors
         raise Unreachable(f"cannot reach {tracking_uri}: {reason(error)}") from None
 
 
 def runs_page(folder: AnyPath, tracking_uri: str | None) -> list[str]:
-    """Where the runs of the sweep in this folder are seen, in a line. MLflow's page opens on traces, of which there are
-    none, unless its address says that this is machine learning."""
+    """A line that says where to see the runs of the sweep in this folder; empty if that is not known.
+
+    Without `workflowType=machine_learning` in its address, MLflow's page opens on traces, and a sweep has none.
+    """
     known = signs.mirrored(folder)
     if known is None or tracking_uri is None or known.tracking_uri != tracking_uri:
         return []

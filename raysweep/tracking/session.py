@@ -1,4 +1,4 @@
-"""What of a sweep goes to MLflow, and when: each cell once it is complete, the rest at the end."""
+"""Decides what is logged to MLflow and when: each cell once it is complete, the rest at the end."""
 
 from __future__ import annotations
 
@@ -27,15 +27,19 @@ from raysweep.tracking.mirror import Mirror
 from raysweep.tracking.runs import SweepRun
 
 MANY, LONG = 20, 3.0
-"""Cells that wait at the end, and seconds that it takes, beyond which one is told that nobody has to wait."""
+"""The user is told at the end that waiting is not necessary: at once if more than MANY cells are left, else after LONG
+seconds."""
 
 
 class Session:
-    """Logs one sweep to MLflow in the background while its driver works: every cell that is complete now, each further
-    one that `complete` is told of, and at the end what belongs to the sweep as a whole.
+    """Logs one sweep to MLflow in the background while its driver works.
 
-    folder, record, space, cells: the sweep, or the part of it that is asked for.
-    rows: reads the draws of a cell as the driver knows them.
+    It logs every cell that is complete already, each cell that `complete` is called for, and at the end what belongs to
+    the whole sweep.
+
+    uri: the MLflow to log to.
+    folder, record, space, cells: the sweep.
+    rows: gives access to the rows of complete cells.
     """
 
     def __init__(self, uri: str, folder: AnyPath, record: Record, space: Space, cells: Cells, rows: Rows) -> None:
@@ -63,7 +67,7 @@ class Session:
             self.complete(cell)
 
     def complete(self, cell: int) -> None:
-        """The last draw of a cell is there: its run is written once all cells that share it are complete."""
+        """Record that a cell is complete. Its run is written once all cells that share the run are complete."""
         if self._size:
             group = cell // self._size
             first = group * self._size
@@ -82,7 +86,7 @@ class Session:
         for cell, parameters, rows in cells if self._size == 1 else ():
             try:
                 stages = self._stages(cell)
-            except InputError:  # a text that is gone; the rows that were computed from it are there
+            except InputError:  # a text was deleted after its rows were computed
                 stages = None
             self.mirror.cell(name, parameters, rows, stages, mark(rows))
 
@@ -94,17 +98,17 @@ class Session:
         shown: contextlib.AbstractContextManager[object],
         say: Callable[[str], None],
     ) -> str | None:
-        """Log what belongs to the sweep as a whole, wait until all is written, and end the sweep's own run.
-
-        Returns what MLflow lacks then, in one line.
+        """Log what belongs to the whole sweep, wait until everything is written, and end the sweep's own run.
 
         results: the table of all rows, as CSV.
-        statuses: how many rows ended how.
-        status: that of the sweep's run.
-        shown: what is open while it waits, to show how far it is (see `counts`).
-        say: told once that nobody has to wait, where it takes long.
+        statuses: how many rows have which status.
+        status: the final status of the sweep's run.
+        shown: a context manager that is open during the wait and shows the progress (see `counts`).
+        say: called with a line that says that Ctrl-C is safe, if the wait is long.
+
+        Returns a line about what MLflow lacks then, or None.
         """
-        # a search leaves cells out, which will never be complete; they may share a run with cells that are
+        # cells that a search left out never become complete, but may share a run with complete cells
         for group in grouping.groups(self._size, self._cells):
             self._hand_over(group)
         written = {
@@ -128,10 +132,10 @@ class Session:
         return self._with_remedy(warning)
 
     def stop(self, status: Literal["KILLED", "FAILED"]) -> str | None:
-        """End a sweep that was interrupted, within seconds. Returns what MLflow lacks of it, in one line."""
+        """End the runs of an interrupted sweep, within seconds. Returns a line about what MLflow lacks, or None."""
         try:
             lacks = self.mirror.finish(status, {}, {})
-        except KeyboardInterrupt:  # not even these seconds
+        except KeyboardInterrupt:  # the user does not want to wait for it
             lacks = self.mirror.shortfall()
         return self._with_remedy(lacks)
 
@@ -139,15 +143,15 @@ class Session:
         return f"{lacks}; run `{command('sync', self._record.sweep, self._folder.parent)}`" if lacks else None
 
     def counts(self) -> tuple[int, int]:
-        """How many of how many cells that were handed over are in MLflow."""
-        waiting = self.mirror.pending  # looked at first, because both may grow meanwhile
+        """How many of the cells that were handed over are in MLflow, and how many were handed over."""
+        waiting = self.mirror.pending  # read before `handed`, because both may grow meanwhile
         of = self.mirror.handed
         return of - waiting, of
 
     @contextlib.contextmanager
     def _telling_that_nobody_has_to_wait(self, say: Callable[[str], None]) -> Iterator[None]:
-        """Say that Ctrl-C is safe now, if that is worth a line: at once where many cells wait, else where it takes
-        long."""
+        """Say that Ctrl-C is safe now: at once if more than MANY cells are left, else if the block takes longer than
+        LONG seconds."""
 
         def tell() -> None:
             waiting = self.mirror.pending

@@ -1,1 +1,1 @@
-"""What happens inside one trial, and its log."""
+"""Computes the rows of one trial, and writes its log."""

@@ -1,4 +1,4 @@
-"""Metrics and status of a table of rows, by their workload, checked: one number and one word for each row."""
+"""Computes the metrics and the status of a table of rows with their workload, and checks what the workload returns."""
 
 from __future__ import annotations
 
@@ -24,11 +24,16 @@ def compute(
     sweep: str = "",
     view: Callable[[Any], Any] | None = None,
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Metrics (closed forms included, as NAME_theory) and status of a table of rows, by its workload.
+    """Compute the metrics and the status of a table of rows.
 
-    store: where the stages of a workload that keeps them are shared.
-    sweep: who computes those that are not there.
-    view: what the workload is given in place of that store.
+    columns: maps each parameter to its values, one for each row.
+    seeds: one seed for each row.
+    store: the address of the stage store, for a workload that stores stages.
+    sweep: the name that is recorded with stages that this call computes.
+    view: turns the store into the object that the workload receives instead.
+
+    Returns the metrics (closed forms as NAME_theory) by name, and the statuses; each array has one entry for each row.
+    Raises RuntimeError if the workload returns anything else.
     """
     workload = workloads.get(workload_name)
     module, _, function = workload.compute.partition(":")
@@ -51,8 +56,9 @@ def compute(
 
 
 def _one_number_a_row(workload_name: str, metric: str, values: Any, columns: Columns, seeds: np.ndarray) -> np.ndarray:
-    """A metric as an array of numbers; RuntimeError names the metric, and the row whose value is no number."""
-    with contextlib.suppress(ValueError, TypeError):  # lists of unequal lengths are no array
+    """A metric as an array of numbers. Raises RuntimeError, which names the metric and the row whose value is not a
+    number."""
+    with contextlib.suppress(ValueError, TypeError):  # lists of unequal lengths do not make an array
         array = np.asarray(values)
         if array.shape == (len(seeds),) and array.dtype.kind in "fiub":
             return array

@@ -1,7 +1,7 @@
-"""What a trial says while it computes: a file of its own beside the ledger, SWEEP/logs/PACK-ATTEMPT.log.
+"""The log of a trial: a file beside the ledger, SWEEP/logs/PACK-ATTEMPT.log.
 
-It is written as things happen, so that what a trial said before its machine died can be read; a pack that is tried
-again adds to it.
+It is written line by line, so that the log can be read even if the trial's machine dies. A pack that is tried again
+appends to it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from raysweep.storage.paths import AnyPath
 
 LOGGER = logging.getLogger("raysweep")
 _FORMAT = "%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s"
-_CLOCKS = 5.0  # seconds that the clocks of two machines may be apart
+_CLOCKS = 5.0  # seconds by which the clocks of two machines may differ
 
 
 class _Log(io.TextIOWrapper):
-    """Text without passwords, since what a workload prints may quote an address that has one. What cannot be written,
-    because the disk is full, is dropped: neither a log nor a print is a reason to lose a trial."""
+    """A text stream that removes passwords, because a workload may print an address that has one.
+
+    Text that cannot be written (the disk is full) is dropped, so that a log or a print never ends a trial.
+    """
 
     def write(self, text: str) -> int:
         with contextlib.suppress(OSError):
@@ -41,8 +43,13 @@ class _Log(io.TextIOWrapper):
 
 @contextlib.contextmanager
 def recorded(path: AnyPath, pack: str, rows: int, capture: bool) -> Iterator[None]:
-    """Add to a log what is logged meanwhile to the logger `raysweep`, and, with `capture`, all that goes to stdout and
-    stderr. A log that cannot be opened (the disk is full, or its path is a link to something else) is left out."""
+    """Append to a log file what the logger `raysweep` receives inside the block.
+
+    path: the log file. If it cannot be opened (the disk is full, or the path is a symbolic link), there is no log.
+    pack: the id of the pack.
+    rows: the number of its rows.
+    capture: whether stdout and stderr also go to the log.
+    """
     with contextlib.ExitStack() as stack:
         try:
             own = stack.enter_context(copies.growing(path))
@@ -69,7 +76,7 @@ def recorded(path: AnyPath, pack: str, rows: int, capture: bool) -> Iterator[Non
 
 @contextlib.contextmanager
 def _to_stream(stream: io.TextIOWrapper) -> Iterator[None]:
-    """Have the logger `raysweep` write to a stream, and not to the terminal."""
+    """Make the logger `raysweep` write to a stream instead of the terminal inside the block."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(formatter := logging.Formatter(_FORMAT, datefmt="%Y-%m-%dT%H:%M:%S"))
     formatter.converter = time.gmtime
@@ -91,11 +98,13 @@ def _close(stream: io.TextIOWrapper) -> None:
 
 
 def under_way(folder: AnyPath, finished: set[str], since: float) -> list[tuple[float, str]]:
-    """Packs that have begun since that moment and whose rows are not there yet: how many seconds ago each began, and
-    the first line of its log. The last to begin comes last.
+    """The packs that began after `since` and whose rows are not there yet.
 
+    folder: the folder of the logs.
     finished: names of logs (PACK-ATTEMPT) of packs whose rows are there.
     since: seconds of the epoch.
+
+    Returns for each pack how many seconds ago it began and the first line of its log, the oldest first.
     """
     found = []
     now = datetime.now(UTC).timestamp()

@@ -1,8 +1,8 @@
-"""What happens inside one trial: a pack of rows is computed, and published as one segment of the ledger.
+"""Computes a pack of rows inside one trial, and publishes it as one segment of the ledger.
 
-Needs numpy and the workload, no Ray and no MLflow. A pack that fails, because memory is short or because one of its
-rows cannot be computed, is halved until the row that fails is alone; that row is tried once more and then recorded as
-failed with its traceback. The other rows are kept.
+Needs only numpy and the workload, neither Ray nor MLflow. If a pack fails, because memory is short or because one row
+cannot be computed, it is halved until the failing row is alone. That row is tried once more and then recorded as failed
+with its traceback. The other rows are kept.
 """
 
 from __future__ import annotations
@@ -32,18 +32,20 @@ from raysweep.trial.compute import compute
 from raysweep.workloads.declaration import FAILED, Columns
 
 _OUT_OF_MEMORY = re.compile("MemoryError|out of memory|allocate memory|ALLOC_FAILED", re.IGNORECASE)
-"""What a traceback says where memory was short: that of Python, NumPy, torch, CUDA's libraries, or a gang."""
+"""Matches tracebacks of short memory, as Python, NumPy, torch, CUDA's libraries or a gang write them."""
 
 
 @dataclass(frozen=True)
 class Job:
     """What all trials of one sweep share.
 
-    columns, cell_ids: the table of cells that packs point into.
-    ledger, logs: the folders that segments and logs go to.
-    store: where stages are shared.
-    sweep: the name under which the sweep refers to these stages.
-    attempt: which try at these rows this is.
+    workload: the name of the workload.
+    columns, cell_ids: the table of cells; packs hold positions in it.
+    ledger, logs: the folders for segments and logs.
+    store: the address of the stage store.
+    sweep: the name under which the sweep refers to its stages.
+    attempt: the number of this attempt at the rows, from 1.
+    code_version: the version of the workload's code.
     cpus, gpus: cores and GPUs of a trial that this process may use.
     """
 
@@ -60,17 +62,17 @@ class Job:
     gpus: int = 0
 
     def segment(self, pack: str) -> AnyPath:
-        """Where the rows of a pack go."""
+        """The path of the segment with the rows of a pack."""
         return segments.segment_path(paths.locate(self.ledger), pack, self.attempt)
 
     def log(self, pack: str, worker: int | None = None) -> AnyPath:
-        """Where the trial of a pack keeps its log; beside it each worker of a gang keeps its own."""
+        """The path of the log of a pack's trial, or of one worker of its gang."""
         suffix = "" if worker is None else f".worker{worker}"
         return paths.locate(self.logs) / f"{pack}-{self.attempt}.log{suffix}"
 
 
 class WorkerLost(Exception):
-    """A process that computed a part of this trial died: nothing is known of its rows, and they may be good."""
+    """A process that computed a part of this trial died. Its rows may not be the cause."""
 
 
 def run_pack(
@@ -81,11 +83,16 @@ def run_pack(
     capture: bool = False,
     by: Callable[[Job, str, np.ndarray, np.ndarray], list[Row]] | None = None,
 ) -> AnyPath:
-    """Compute the rows (cells[i], seeds[i]) and publish them; returns the path of their segment. Halted if they cannot
-    be written.
+    """Compute the rows (cells[i], seeds[i]) and publish them. Returns the path of their segment.
 
-    capture: whether what is printed meanwhile goes to the trial's log.
-    by: who computes them, if not this process.
+    job: what all trials of the sweep share.
+    pack: the id of the pack.
+    cells: positions in the job's table of cells.
+    seeds: one seed for each row.
+    capture: whether stdout and stderr go to the trial's log.
+    by: computes the rows instead of this process, for example with a gang.
+
+    Raises Halted if the rows cannot be written.
     """
     path = job.segment(pack)
     if not path.exists():
@@ -99,8 +106,8 @@ def run_pack(
 
 
 def publish(job: Job, pack: str, rows: list[Row]) -> None:
-    """Write rows to the ledger, with where and when they were computed: pack (which names their log), host, finished
-    (seconds of the epoch). Halted if the ledger cannot be written."""
+    """Write rows to the ledger. Adds to each row its pack (which names its log), the host, and when it was finished
+    (seconds of the epoch). Raises Halted if the ledger cannot be written."""
     host, now = socket.gethostname(), round(time.time(), 3)
     try:
         segments.write_segment(
@@ -111,7 +118,7 @@ def publish(job: Job, pack: str, rows: list[Row]) -> None:
 
 
 def attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any], Any] | None = None) -> list[Row]:
-    """Rows computed together; whatever their workload raises is not caught. view: as in `compute`."""
+    """Compute rows together. Errors of the workload are not caught. view: as in `compute`."""
     started = time.perf_counter()
     columns = {name: values[cells] for name, values in job.columns.items()}
     metrics, status = compute(job.workload, columns, seeds, job.store, job.sweep, view)
@@ -130,22 +137,26 @@ def compute_rows(
     attempt: Callable[[Job, np.ndarray, np.ndarray], list[Row]] = attempt,
     is_half: bool = False,
 ) -> list[Row]:
-    """Rows by attempts at all of them, at halves, and at single ones; what cannot be computed is recorded as failed."""
-    # the log has the whole traceback where all rows failed and where a single one does; of the halves between, it has
-    # only how many fit the memory: each line waits for the thread that logs to MLflow, and there may be thousands
+    """Compute all rows together; if that fails, compute each half by itself, down to single rows.
+
+    A single row that fails twice is recorded as failed.
+
+    job, cells, seeds: as in `run_pack`.
+    attempt: computes rows together and raises any error.
+    is_half: whether the rows are a part of a pack that failed before.
+    """
+    # the log has the whole traceback if all rows fail together or a single row fails. For the halves between, it says
+    # only if memory was short: each line waits for the thread that logs to MLflow, and there may be thousands
     brief = is_half and len(seeds) > 1
     for _ in range(2 if len(seeds) == 1 else 1):
         started = time.perf_counter()
         try:
             return attempt(job, cells, seeds)
-        except (
-            RaysweepError,
-            WorkerLost,
-        ):  # not caused by the rows: a full disk, a text that is missing, a lost process
+        except (RaysweepError, WorkerLost):  # not caused by the rows: a full disk, a missing text, a lost process
             raise
-        except Exception:  # whatever a workload raises is recorded with its rows and does not end the sweep
+        except Exception:  # errors of a workload are recorded with its rows and do not end the sweep
             found = traceback.format_exc(limit=0 if brief else None)
-        problem = redact(found)  # it may quote an address with a password; rows are kept and shown
+        problem = redact(found)  # it may quote an address with a password, and rows are stored and shown
         out_of_memory = _OUT_OF_MEMORY.search(found) is not None
         if out_of_memory or not brief:
             together = f"{counted(len(seeds), 'row')} cannot be computed together"
@@ -163,7 +174,7 @@ def compute_rows(
 
 
 def lost_rows(job: Job, cells: np.ndarray, seeds: np.ndarray, times: int) -> list[Row]:
-    """Rows whose worker died every time, recorded as failed."""
+    """Failed rows for a pack whose worker died every time. times: how often it died."""
     reason = f"the worker computing this row died {times} times (out of memory, killed from outside, or stuck)"
     return [
         {**_row(job, int(cell), int(seed), FAILED, 0.0, {}), "error": reason}
@@ -187,4 +198,4 @@ def _free_memory() -> None:
     gc.collect()
     torch = sys.modules.get("torch")
     if torch is not None:
-        torch.cuda.empty_cache()  # nothing where CUDA was never used
+        torch.cuda.empty_cache()  # does nothing if CUDA was never used

@@ -1,4 +1,4 @@
-"""The threads of a trial: as many as it was granted cores."""
+"""Limits the threads of a trial to the cores that it was granted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECL
 
 @contextlib.contextmanager
 def limited(count: int) -> Iterator[None]:
-    """Hold BLAS and torch to `count` threads: libraries loaded already, and those that a workload is yet to load."""
+    """Limit BLAS and torch to `count` threads inside the block, also in libraries that a workload loads later."""
     from threadpoolctl import threadpool_limits
 
     before = {name: os.environ.get(name) for name in VARIABLES}
