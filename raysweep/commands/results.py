@@ -1,4 +1,4 @@
-"""The table that `raysweep results` prints or writes."""
+"""`raysweep results`: the table that it prints or writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def table(sweeps: Iterable[Sweep]) -> pandas.DataFrame:
-    """The rows of several sweeps in one table; on stderr what of them is left out, and why."""
+    """The rows of several sweeps in one table. Rows that are left out are reported on stderr, with the reason."""
     import pandas
 
     tables = []

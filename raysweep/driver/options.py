@@ -20,7 +20,7 @@ class Options:
     name: the sweep's name; None for the name of its space.
     storage: the folder or bucket that holds the sweeps.
     store: where stages are shared; None for the store that this sweep used before, or STORAGE/store.
-    tracking_uri: the MLflow to log to; "none" to log to none.
+    tracking_uri: the MLflow to log to; "none" to log nowhere.
     runs_per: what has its own run in MLflow: cell, pack or sweep.
     workers: how many trials run at a time on Ray.
     executor: "ray", or "inline" for this process.

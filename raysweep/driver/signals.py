@@ -110,7 +110,7 @@ def amid_import(number: int, frame: Any) -> bool:
     every thread that imports waits for ever.
 
     number: the signal.
-    frame: what the main thread was executing, as a signal handler is told it.
+    frame: the frame that the main thread was executing, as Python passes it to a signal handler.
     """
     if frame is None or not frame.f_code.co_filename.startswith("<frozen importlib"):
         return False

@@ -125,7 +125,7 @@ def _with_autoscaler(up: list[Machine], workers: list[Machine], configuration: M
     most = int(configuration.get("max_workers") or 0)
     more = []
     for kind in (configuration.get("available_node_types") or {}).values():
-        # the user's own machines are listed without resources: assume that they are like the largest one that is up
+        # on-premises machines are configured without resources: assume that they are like the largest that is up
         machine = _machine(kind.get("resources") or {}) or largest
         count = int(kind.get("max_workers", most)) - workers.count(machine)
         if count > 0:

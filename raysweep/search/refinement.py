@@ -5,11 +5,11 @@ gaps in which the metric may change sign, for an optimum the gaps next to the be
 grid has no finer cell there. The search ends when all slices are finished or the budget is spent.
 
 The sign of a cell is certain, or unknown if its draws do not decide it. A gap between two cells of the same certain
-sign is settled. The gaps on both sides of a cell of unknown sign are halved. A gap between two cells of unknown sign is
-halved only if there are cells of certain sign on both sides of it: then a zero, or a short stretch of the other sign,
-is likely there. Beyond the last certain sign of a slice the metric cannot be told from noise, and no gap between
-unknown signs is halved. Cells that are zero in every draw, or that have no draw, count as known; a gap between two
-cells of the same kind is settled.
+sign is settled. A gap between two cells of different signs, one of which may be unknown, is halved if some cell of the
+slice has a certain sign. A gap between two cells of unknown sign is halved only if there are cells of certain sign on
+both sides of it: then a zero, or a short stretch of the other sign, is likely there. Beyond the last certain sign of a
+slice the metric cannot be told from noise, and no gap between unknown signs is halved. Cells that are zero in every
+draw, or that have no draw, count as known; a gap between two cells of the same kind is settled.
 
 The budget is shared evenly between slices, and a slice that needs less leaves the rest to the others. Each slice has a
 fixed order for its cells, and its share decides only how many of them are computed. So a larger budget only adds cells.
