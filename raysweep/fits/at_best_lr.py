@@ -1,4 +1,4 @@
-"""A metric at each length's best learning rate, and how it runs over the length."""
+"""The values of a metric at the best learning rate of each length, and how they change with the length."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RateRows:
-    """Rows over rate and length, and which columns these and the draw are."""
+    """Rows over learning rate and length, with the names of the columns for the rate, the length and the draw."""
 
     frame: pd.DataFrame
     lr: str
@@ -28,8 +28,12 @@ class RateRows:
     seed: str
 
     def curves(self, length: float, limit: float, y: str, turn: str) -> DrawCurves:
-        """The draws of one length over the log of the rates below `limit`, to be minimized: as the optimum fit sees
-        them."""
+        """The curves of one length over log rate, one per draw, with the same rows as in the fit of the optimum.
+
+        limit: only rates below it are used.
+        y: the metric.
+        turn: with max the values change sign, so that the best rate is always a minimum.
+        """
         frame = self.frame[(self.frame[self.length] == length) & (self.frame[self.lr] < limit)]
         rows, _ = usable(frame, y, [self.lr, self.seed])
         curves = draw_curves(rows, self.lr, y, self.seed, turn)
@@ -38,10 +42,10 @@ class RateRows:
 
 @dataclass(frozen=True, eq=False)
 class AtBestLr:
-    """One metric at each length's best rate.
+    """One metric at the best rate of each length.
 
-    table: one row per length: the length, `rate`, `censored`, mean, low, high (its interval between draws), draws.
-    over_length: where along the length the metric is best, and whether it improves and degrades.
+    table: one row per length: the length, `rate`, `censored`, the mean over draws, its interval (low, high) and draws.
+    over_length: at which length the metric is best, and whether it improves or degrades with the length.
     """
 
     table: pd.DataFrame
@@ -49,9 +53,15 @@ class AtBestLr:
 
 
 def best_rates(fit: Fit, rows: RateRows, y: str, turn: str) -> pd.DataFrame:
-    """The best rate of each length at which there is one: the length, `rate` (the fitted optimum, or where there is
-    none the best of the grid), `censored` (whether the optimum is), and `limit`, the lowest rate at which most draws
-    diverged (inf if there is none). fit: of the optimum of `y` by length."""
+    """The best rate of each length, one row per length that has usable rows.
+
+    fit: the fit of the optimum of `y` by length.
+    rows: the rows of this fit.
+
+    The columns are the length; `rate`, the fitted optimum or, if it was not located, the best rate of the grid;
+    `censored`, whether the fit knows only a bound of the optimum; and `limit`, the lowest rate at which most draws
+    diverged (inf if there is none).
+    """
     import pandas as pd
 
     lines = []
@@ -68,8 +78,15 @@ def best_rates(fit: Fit, rows: RateRows, y: str, turn: str) -> pd.DataFrame:
 
 
 def metric_at_rates(rows: RateRows, rates: pd.DataFrame, y: str, turn: str, level: float, exact: bool) -> AtBestLr:
-    """The metric at each length's best rate, every draw interpolated in log rate (Akima), with Student's interval
-    between draws, and how it runs over the length. rates: see `best_rates`."""
+    """Estimate a metric at the best rate of each length, with a Student's t interval between draws.
+
+    Each draw is interpolated over log rate (Akima).
+
+    rates: from `best_rates`.
+    y, turn: the metric, and whether its best value is the min or the max.
+    level: the confidence level of the intervals.
+    exact: the values have no noise, so the intervals have no width.
+    """
     from scipy.interpolate import Akima1DInterpolator
 
     seeds = np.sort(rows.frame[rows.seed].unique())
@@ -91,7 +108,10 @@ def metric_at_rates(rows: RateRows, rates: pd.DataFrame, y: str, turn: str, leve
 
 
 def change_over_length(at: np.ndarray, values: np.ndarray, level: float, exact: bool) -> Extremum:
-    """The extremum of values[draw, length] to be minimized; with few lengths only the first against the last."""
+    """Find the minimum of values[draw, length] over the lengths `at`, or compare the first with the last length.
+
+    The comparison (Student's t) is made if there are fewer than FEWEST_POINTS lengths.
+    """
     if len(at) >= FEWEST_POINTS or len(at) < 2:
         return find_extremum(at, values, level, exact)
     nothing = Extremum(method="first against last length, Student's t")
@@ -119,7 +139,7 @@ def change_over_length(at: np.ndarray, values: np.ndarray, level: float, exact: 
 
 
 def change_word(change: Extremum) -> str:
-    """What happens to a metric as the length grows, in a word or two."""
+    """How a metric changes as the length grows, in a few words."""
     if change.falls and change.climbs:
         return "improves, then degrades"
     if not change.falls and not change.climbs:

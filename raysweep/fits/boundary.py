@@ -1,6 +1,6 @@
-"""Where a noisy surface changes sign: the zero line of value(x, y), one root in x per slice of y.
+"""The zero line of a noisy surface value(x, y): the x at which it changes sign, for each slice of y.
 
-`find_zero` says which sign changes a slice has; the root of each and its interval come from `crossing`.
+`find_zero` finds the sign changes of a slice; `crossing` computes the root of each sign change and its interval.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 
 SCALES = ("linear", "asinh", "sign")
-OUTLYING = 10.0  # robust deviations; the farthest of 8 normal draws lies beyond in 0.5 % of cells, of 20 in none
-KINKED = 2.0  # a curve that bends this many times more within a cell than beside it may have a kink there
-SIGN_DRAWS = 6  # fewer draws can never reject at 95 % in a two-sided sign test
+# In robust standard deviations. The farthest of 8 normal draws exceeds it in 0.5 % of cells; of 20 draws, in none.
+OUTLYING = 10.0
+KINKED = 2.0  # a curve may have a kink in a cell if it bends this many times more there than in the cells beside it
+SIGN_DRAWS = 6  # with fewer draws a two-sided sign test can never reject at 95 %
 COLUMNS = (
     *("estimate", "low", "high", "status", "low_simultaneous", "high_simultaneous", "method_spread", "crossings"),
     *("points", "draws", "scale", "note"),
@@ -44,27 +45,33 @@ def fit_boundary(
     exact: bool = False,
     logarithmic: bool | None = None,
 ) -> Fit:
-    """The zero line of `value` over `x`, one root per value of `y`.
+    """Estimate where the mean over draws of `value` crosses zero in `x`, one root per value of `y`, with an interval.
 
-    frame: one row per (x, y, draw), other columns are ignored; with a `status` column only rows that are ok enter.
-    x, value: its columns.
+    The interval inverts Student's t test of the interpolated mean curve, with the draw as the unit (see `crossing`).
+
+    frame: one row per (x, y, draw). Other columns are ignored. With a `status` column only rows that are ok are used.
+    x, value: the columns of x and of the values.
     y: the column of the slices; None for one slice.
-    seed: the column that names the draw. Draws may share their randomness over x and y, or not; a draw may be missing
-        at some points.
-    level: of each slice's interval (pointwise; the table also has Bonferroni bands for all slices).
-    scale: linear; asinh (interpolates a surface that diverges on an asinh axis, same zero); sign (zero line of the
-        median by a sign test, for draws without a variance, from 6 draws on); None chooses per slice from the data; a
-        mapping chooses per y.
-    exact: the values carry no noise; one draw is then enough and the interval is the spread of the interpolations.
-    logarithmic: whether x is read in log; None guesses from its values.
+    seed: the column of the draw. Draws may share their random numbers over x and y or not. A draw may be missing at
+        some points.
+    level: the confidence level of each slice's interval (pointwise). The table also has intervals for all slices at
+        once (Bonferroni).
+    scale: how values are interpolated. linear. asinh: for a surface that diverges; its zero stays the same. sign: for
+        draws without a variance; estimates the zero of the median with a sign test, from 6 draws on. None chooses per
+        slice from the data; a mapping gives the scale for each y.
+    exact: the values have no noise. One draw is then enough, and the interval is the spread of the interpolations.
+    logarithmic: whether x is interpolated in log x; None guesses from its values.
 
-    A slice is located if the sign is beyond doubt on both sides (points weighed by how far they are independent);
-    censored_low / censored_high if the whole slice has one sign and comes clearly nearer to zero at that edge of x;
-    otherwise undetermined, and `.table.note` says why. Raises ValueError for an unknown column, scale or level.
+    Status of a slice:
+    located: the sign is significant on both sides of the root. The test allows for the number of independent points.
+    censored_low, censored_high: the slice has one sign and clearly comes nearer to zero at the lower (upper) edge of x.
+    undetermined: otherwise; the column `note` of the table says why.
 
-    What the interval covers (measured in COVERAGE.md): lines that are smooth at the distance of the grid points, and
-    lines with one kink near the zero, as long as the kink is larger than the noise. What it does not: a line that does
-    more between two points than bend once.
+    The interval is valid for curves that are smooth on the scale of the grid spacing, and for curves with one kink near
+    the zero if the kink is larger than the noise (measured in COVERAGE.md). It is not valid for curves that bend more
+    than once between two grid points.
+
+    Raises ValueError for an unknown column, scale or level.
     """
     import pandas as pd
 
@@ -118,12 +125,13 @@ def fit_boundary(
 
 @dataclass(frozen=True)
 class Zero:
-    """The answer for one curve.
+    """The sign changes of one curve.
 
-    crossings: every sign change, the clearest first.
-    low, high: the interval of the clearest; the known bound where the zero is censored.
+    crossings: all sign changes, the clearest first.
+    low, high: the interval of the clearest sign change. If the zero is censored, one end is the known bound and the
+        other is infinite.
     scale: linear, asinh or sign.
-    points, draws: how many entered.
+    points, draws: how many were used.
     """
 
     status: Status
@@ -145,14 +153,15 @@ def find_zero(
     exact: bool = False,
     logarithmic: bool | None = None,
 ) -> Zero:
-    """The zero of the mean over draws of one curve (of the median on the sign scale).
+    """Estimate where the mean over draws of one curve crosses zero (the median on the sign scale), with intervals.
 
     x: (points,), sorted.
-    values: (draws, points), NaN where a draw lacks a value.
-    level, strict_level: of the interval and of the simultaneous one (that of the slice if None).
-    scale: linear, asinh or sign; chosen from the data if None.
-    exact: the values carry no noise, so that one draw is enough.
-    logarithmic: whether x is read in log; guessed if None.
+    values: (draws, points), NaN where a draw has no value.
+    level: the confidence level of the interval.
+    strict_level: the level of the simultaneous interval; None for the same level.
+    scale: linear, asinh or sign; None chooses from the data.
+    exact: the values have no noise, so one draw is enough.
+    logarithmic: whether x is interpolated in log x; None guesses.
     """
     draws = int(np.isfinite(values).any(axis=1).sum())
     scale = scale or choose_scale(values)
@@ -191,9 +200,12 @@ def find_zero(
 
 
 def choose_scale(values: np.ndarray) -> str:
-    """sign where draws scatter as if they had no variance; asinh where the mean runs over decades; else linear."""
+    """Choose the scale of values[draw, point].
+
+    sign if draws have outliers as if they had no variance; asinh if the mean spans decades; otherwise linear.
+    """
     draws = np.isfinite(values).sum(axis=0)
-    full = draws >= 8  # with fewer, one far draw proves nothing
+    full = draws >= 8  # with fewer draws, one outlier proves nothing
     if full.any():
         columns = values[:, full]
         deviation = np.abs(columns - np.nanmedian(columns, axis=0))
@@ -208,8 +220,11 @@ def choose_scale(values: np.ndarray) -> str:
 
 
 def rescaled(values: np.ndarray, scale: str) -> np.ndarray:
-    """The values to interpolate. On the asinh scale the mean is transformed, and each draw follows it to first order:
-    the zero stays that of the mean, which the mean of asinh(value) would move."""
+    """Transform values[draw, point] to the scale on which they are interpolated.
+
+    On the asinh scale the mean is transformed exactly and the deviation of each draw to first order. So the transformed
+    mean is zero where the mean is zero. (The mean of asinh(value) is zero elsewhere.)
+    """
     if scale == "linear":
         return values
     size = np.nanmedian(np.abs(values)) or np.nanmax(np.abs(values)) or 1.0
@@ -220,10 +235,10 @@ def rescaled(values: np.ndarray, scale: str) -> np.ndarray:
 
 
 def clear_signs(values: np.ndarray, level: float, scale: str, exact: bool) -> np.ndarray:
-    """+1 or -1 where the sign of the curve at a grid point is beyond doubt, 0 elsewhere.
+    """The sign of the curve at each grid point: +1 or -1 if it is significant, otherwise 0.
 
-    Beyond doubt allows for the number of points looked at, but only as far as they are independent: points of one draw
-    that move together are one look.
+    The test is corrected for the number of independent points (`independent_points`). Points that move together between
+    draws count as one.
     """
     point_level = max(level, 1 - 2 * (1 - level) / independent_points(values))
     middle, (margin,) = middle_and_margins(values, (point_level,), scale, exact)
@@ -232,7 +247,7 @@ def clear_signs(values: np.ndarray, level: float, scale: str, exact: bool) -> np
 
 
 def kinked(u: np.ndarray, values: np.ndarray, cell: int) -> bool:
-    """Whether the mean curve bends far more within a cell than around it."""
+    """Whether the mean curve bends far more inside a cell than in the cells beside it (see KINKED)."""
     bends = np.abs(np.diff(np.diff(standard_error(values)[0]) / np.diff(u)))  # at the inner points, the first at u[1]
     at = np.arange(1, len(u) - 1)
     own, around = np.isin(at, (cell, cell + 1)), np.isin(at, (cell - 1, cell + 2))
@@ -240,8 +255,11 @@ def kinked(u: np.ndarray, values: np.ndarray, cell: int) -> bool:
 
 
 def clearness(mean: np.ndarray, labels: np.ndarray, node: int) -> float:
-    """How clear the sign is on one side of a crossing: the largest |mean| among the points next to the node, itself
-    included, whose sign is not clearly the other."""
+    """How clear the sign is on one side of a crossing.
+
+    It is the largest |mean| at the grid point `node` and the points around it, up to the next point on each side whose
+    sign is clearly the opposite.
+    """
     other = np.flatnonzero(labels == -labels[node])
     first = other[other < node].max(initial=-1) + 1
     last = other[other > node].min(initial=len(labels))
@@ -249,7 +267,10 @@ def clearness(mean: np.ndarray, labels: np.ndarray, node: int) -> float:
 
 
 def no_crossing(answer: Zero, x: np.ndarray, values: np.ndarray, labels: np.ndarray, level: float, exact: bool) -> Zero:
-    """Censored where the curve has one clear sign and comes down towards zero at one edge; else undetermined."""
+    """The answer for a curve without a sign change.
+
+    It is censored if the curve has one clear sign and comes nearer to zero towards one edge; otherwise undetermined.
+    """
     if not np.nanmax(np.abs(values)) > 0:
         return replace(answer, note="zero everywhere")
     clear = np.flatnonzero(labels)
@@ -277,8 +298,10 @@ def no_crossing(answer: Zero, x: np.ndarray, values: np.ndarray, labels: np.ndar
 
 
 def falls_towards(lower: bool, values: np.ndarray, level: float, exact: bool) -> bool:
-    """Whether values[draw, point] are clearly lower in the third of the points nearest the lower (or upper) edge than
-    in the rest, by Student's t."""
+    """Whether values[draw, point] are clearly lower near one edge than elsewhere, by Student's t test.
+
+    It compares the third of the points nearest the lower edge (upper edge if `lower` is False) with all other points.
+    """
     third = max(1, values.shape[1] // 3)
     near = np.arange(values.shape[1]) < third
     near = near if lower else near[::-1]

@@ -1,9 +1,11 @@
-"""Draws held against something: the closed form in all cells at once, or another sweep, with the draw as the unit.
+"""Compare draws with the closed form in all cells at once, or with another sweep. The draw is the unit.
 
-Cells of one draw move together, so cells cannot be counted as if each were a trial of its own. Averaging over cells
-within each draw leaves one number per draw; those are independent, and Student's t over them holds. A draw of one sweep
-is held against the draw of the same seed in the other, at equal other parameters: what the two share cancels in the
-difference, whatever it does to the rows themselves."""
+Cells of one draw are correlated, so they do not count as independent trials. The average over cells gives one number
+per draw. These numbers are independent, and Student's t test of them is valid.
+
+Two sweeps are compared draw by draw: rows with the same seed and otherwise equal parameters form a pair. The randomness
+that both rows share cancels in their difference.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +22,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-FEWEST = 4  # draws; a standard deviation of two others says nothing
-ROUNDING = 1e-9  # relative: batching changes the last digits of equal rows
+FEWEST = 4  # draws; with three, each draw would be scaled by the standard deviation of only two others
+ROUNDING = 1e-9  # relative; batching changes the last digits of rows that are otherwise equal
 HIGHER, LOWER, UNCLEAR, UNTESTED = "higher", "lower", "no clear difference", "not tested"
 
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """A test over all cells at once.
+    """The result of a test over all cells at once.
 
-    mean, error: over draws, of each draw's average over cells, in units of a cell's standard deviation.
-    z: the t-value as the normal quantile of its probability, so that 1.96 means the same for any number of draws.
-    draws: how many entered.
-    skewness: of one draw's value in a cell, the median over cells (NaN below 8 draws).
-    averages: (draws,), what the mean is of.
+    averages: (draws,), the average over cells of each draw, in units of the standard deviation of a cell.
+    mean, error: the mean of these averages over draws, and its standard error.
+    z: the t-value, converted to the normal quantile with the same p-value, so 1.96 means the same for any number of
+        draws.
+    draws: how many were used.
+    skewness: the sample skewness of the draws in a cell, median over cells; NaN with fewer than 8 draws.
     """
 
     mean: float
@@ -45,12 +48,15 @@ class Joint:
 
 
 def joint(differences: np.ndarray) -> Joint | None:
-    """Test that differences[draw, cell] from the closed form have mean zero, each cell in units of its draws'
-    standard deviation; None below 4 draws or without any variation.
+    """Test that differences[draw, cell] from the closed form have mean zero, in all cells at once.
 
-    A draw's difference is divided by the standard deviation of the *other* draws. With its own among them a far draw
-    would shrink itself, and many skewed cells would agree on a bias: of 20 draws of a chi-squared with one degree of
-    freedom in 20 independent cells, a true closed form would pass in 61 % of cases instead of 92 %.
+    Each cell is scaled by the standard deviation between its draws. Returns None with fewer than 4 draws or if nothing
+    varies.
+
+    The difference of a draw is divided by the standard deviation of the *other* draws. If the draw itself were
+    included, an outlier would shrink itself, and many skewed cells would share a bias. Example: with 20 draws of a
+    chi-squared distribution (one degree of freedom) in 20 independent cells, a true closed form would pass in 61 % of
+    cases instead of 92 %.
     """
     known = np.isfinite(differences)
     known &= known.sum(axis=0) >= FEWEST
@@ -60,7 +66,7 @@ def joint(differences: np.ndarray) -> Joint | None:
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = (total - values) / others
         variance = (square - values**2 - others * mean**2) / (others - 1)
-        real = known & (variance > 1e-14 * (square / np.maximum(others, 1)))  # below, only rounding varies
+        real = known & (variance > 1e-14 * (square / np.maximum(others, 1)))  # a smaller variance is only rounding
         scaled = np.where(real, values / np.sqrt(np.where(real, variance, 1.0)), np.nan)
     scaled = scaled[:, np.isfinite(scaled).any(axis=0)]
     if not scaled.size:
@@ -74,7 +80,7 @@ def joint(differences: np.ndarray) -> Joint | None:
 
 
 def over_draws(values: np.ndarray) -> tuple[float, float, float, int] | None:
-    """(mean, standard error, z, draws) of one number per draw; None below 4 draws or if they are all equal."""
+    """(mean, standard error, z, draws) of one number per draw; None with fewer than 4 draws or if all are equal."""
     from scipy.special import ndtri, stdtr
 
     values = values[np.isfinite(values)]
@@ -89,13 +95,13 @@ def over_draws(values: np.ndarray) -> tuple[float, float, float, int] | None:
 
 
 def row_means(values: np.ndarray) -> np.ndarray:
-    """Mean over the finite entries of each row, NaN where there are none."""
+    """The mean of the finite entries of each row; NaN for a row without finite entries."""
     count = np.isfinite(values).sum(axis=1)
     return np.divide(np.nansum(values, axis=1), count, out=np.full(len(values), np.nan), where=count > 0)
 
 
 def typical_skewness(values: np.ndarray) -> float:
-    """Median over cells of the sample skewness, corrected for the number of draws; NaN below 8 draws."""
+    """The median over cells of the sample skewness, corrected for the number of draws; NaN with fewer than 8 draws."""
     count = np.isfinite(values).sum(axis=0)
     values, count = values[:, count >= 8], count[count >= 8]
     if not len(count):
@@ -109,8 +115,10 @@ def typical_skewness(values: np.ndarray) -> float:
 
 @lru_cache(maxsize=256)
 def student_coverage(skewness: float, draws: int, level: float = 0.95) -> float:
-    """How often Student's interval for the mean holds, for draws of a gamma distribution of that skewness (simulated,
-    to about half a percent)."""
+    """How often Student's t interval contains the true mean of a gamma distribution with this skewness.
+
+    The coverage is simulated, to about half a percent.
+    """
     shape = 4 / max(abs(skewness), 0.05) ** 2
     values = np.random.default_rng(0).gamma(shape, size=(4000, draws))
     error = values.std(axis=1, ddof=1) / np.sqrt(draws)
@@ -118,8 +126,11 @@ def student_coverage(skewness: float, draws: int, level: float = 0.95) -> float:
 
 
 def paired(one: pd.DataFrame, other: pd.DataFrame, same: Sequence[str], metric: str) -> pd.DataFrame:
-    """The rows of two sweeps that agree in the seed and in the parameters `same`: these, `difference` (the other's
-    value less the one's) and `size` (the larger of the two). Only rows that are ok and finite in both count."""
+    """Pair the rows of two sweeps that have the same seed and the same values of the parameters `same`.
+
+    The columns are `same`, seed, `difference` (value in `other` minus value in `one`) and `size` (the larger absolute
+    value). Only rows with status ok and a finite metric are used.
+    """
     keys = [*same, "seed"]
     good = [rows[(rows["status"] == "ok") & np.isfinite(rows[metric].astype(float))] for rows in (one, other)]
     left, right = (rows[[*keys, metric]].drop_duplicates(keys) for rows in good)
@@ -129,9 +140,15 @@ def paired(one: pd.DataFrame, other: pd.DataFrame, same: Sequence[str], metric: 
 
 
 def per_cell(pairs: pd.DataFrame, same: Sequence[str], level: float = 0.95) -> pd.DataFrame:
-    """One row per cell: mean difference, its interval by Student's t over draws (low, high: for that cell alone;
-    low_simultaneous, high_simultaneous: for all cells at once, Bonferroni), p-value, the same after Holm's correction,
-    and status: higher, lower, no clear difference, or not tested (a single draw)."""
+    """Estimate the mean difference in each cell, with Student's t intervals over draws.
+
+    pairs: from `paired`.
+    same: the parameters that define a cell.
+
+    One row per cell: draws, difference, its interval for this cell alone (low, high) and for all cells at once
+    (low_simultaneous, high_simultaneous; Bonferroni), p_value, p_holm (after Holm's correction) and status: higher,
+    lower, no clear difference, or not tested (a single draw).
+    """
     grouped = pairs.groupby(list(same), sort=False, dropna=False)
     table = grouped["difference"].agg(draws="count", difference="mean", error="sem").reset_index()
     size, draws = grouped["size"].max().to_numpy(), table["draws"].to_numpy()
@@ -143,7 +160,7 @@ def per_cell(pairs: pd.DataFrame, same: Sequence[str], level: float = 0.95) -> p
         half = half_width(wanted, error, draws)
         table[f"low{suffix}"], table[f"high{suffix}"] = mean - half, mean + half
     chances = [two_sided(*each) for each in zip(mean, error, draws - 1, strict=True)]
-    table["p_value"] = np.where(tested, chances, np.nan)  # draws that all differ alike leave no doubt
+    table["p_value"] = np.where(tested, chances, np.nan)  # without an error the p-value is 0 or 1
     table["p_holm"] = holm(table["p_value"].to_numpy(float))
     clear = (table["p_holm"] <= 1 - level).to_numpy()
     table["status"] = np.where(~tested, UNTESTED, np.where(~clear, UNCLEAR, np.where(mean > 0, HIGHER, LOWER)))
@@ -151,8 +168,11 @@ def per_cell(pairs: pd.DataFrame, same: Sequence[str], level: float = 0.95) -> p
 
 
 def over_cells(pairs: pd.DataFrame, same: Sequence[str], level: float = 0.95) -> tuple[float, float, float, int, int]:
-    """(mean difference over cells, low, high, draws, cells): the mean of each draw over the cells that every draw has,
-    then Student's t over draws. NaN where there is no such cell; no interval for a single draw."""
+    """(mean difference over cells, low, high, draws, cells), with a Student's t interval over draws.
+
+    The difference of each draw is averaged over the cells that all draws have. The numbers are NaN if there is no such
+    cell; a single draw gives no finite interval.
+    """
     cell = pairs.groupby(list(same), dropna=False).ngroup()
     wide = pairs.assign(cell=cell).pivot_table(index="seed", columns="cell", values=["difference", "size"])
     wide = wide.dropna(axis="columns")
@@ -167,6 +187,6 @@ def over_cells(pairs: pd.DataFrame, same: Sequence[str], level: float = 0.95) ->
 
 
 def rounded(mean: np.ndarray, error: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means and standard errors, with 0 for what is only rounding beside values of that size."""
+    """Means and standard errors, set to 0 if they are only rounding errors of values of this size."""
     error = np.where(error <= ROUNDING * size, 0.0, error)
     return np.where((error == 0) & (np.abs(mean) <= ROUNDING * size), 0.0, mean), error

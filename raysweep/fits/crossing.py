@@ -1,16 +1,21 @@
-"""One sign change of a noisy curve between two grid points: the root and its confidence set.
+"""The root of a noisy curve between two grid points with opposite signs, and its confidence interval.
 
-The draw is the unit. Every draw's curve is interpolated, so the mean curve and its standard error between draws are
-known at any x, and the confidence set of the root is {x : |mean(x)| <= t_{n-1} se(x)}: Student's test, inverted. It
-holds whether the points of a draw move together (common random numbers) or on their own. Where draws have no variance
-the test is the sign test and the line is the median's.
+The draw is the unit. The curve of each draw is interpolated, which gives the mean curve and its standard error between
+draws at any x. The confidence set of the root is {x : |mean(x)| <= t_{n-1} se(x)}: Student's t test, inverted. It is
+valid for correlated points (common random numbers) and for independent points. If draws have no variance, the sign test
+replaces Student's t test and the median replaces the mean.
 
-The interpolations are linear in the values, so that means and errors follow. Within a cell [x_k, x_k+1] every draw that
-was measured at both ends takes part, and no other: a missing value is never filled in. `linear` joins the ends; `cubic`
-is the polynomial through the ends and their two neighbours; `left` and `right` are the parabolas through the ends and
-one neighbour. A neighbour beyond the rim of the grid, or where a taking-part draw lacks a value, is left out. The two
-parabolas disagree where the grid is too coarse for the curve, which is what they are for. `before` and `after` prolong
-the straight line of the cell before or after: what a curve with a kink in the cell may do."""
+All interpolations are linear in the values, so the mean of the interpolated draws is the interpolated mean. In a cell
+[x_k, x_k+1] only draws with a value at both ends are used; missing values are never filled in. The interpolations:
+
+- `linear`: the straight line between the ends of the cell;
+- `cubic`: the polynomial through the ends and their two neighbours;
+- `left`, `right`: the parabola through the ends and the left (right) neighbour. The two parabolas differ if the grid is
+  too coarse for the curve, and this widens the interval;
+- `before`, `after`: the straight line of the cell before (after), continued into this cell, as for a curve with a kink.
+
+A neighbour is not used if it lies outside the grid or if one of the draws has no value there.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +25,13 @@ import numpy as np
 
 from raysweep.fits.statistics import half_width, sign_test_limit, standard_error
 
-# beside the ends k and k+1 of a cell, the points that an interpolation uses; a prolonged one only those below
+# The points that an interpolation uses in addition to the ends k and k+1 of a cell, relative to k.
 NEIGHBOURS = {"cubic": (-1, 2), "linear": (), "left": (-1,), "right": (2,), "before": (-1,), "after": (2,)}
-PROLONGED = {"before": (-1, 0), "after": (1, 2)}
-# The first gives the estimate, the largest difference between them the method spread.
+PROLONGED = {"before": (-1, 0), "after": (1, 2)}  # the two points of the line that is continued, relative to k
+# The first method gives the estimate. The largest difference between the methods is the method spread.
 METHODS = tuple(name for name in NEIGHBOURS if name not in PROLONGED)
-SUBSTEPS = 32  # per cell; between two samples curve and error are taken as straight
-STEEP = 2.0  # a cell whose rise is this many times both neighbours' is not resolved by the grid
+SUBSTEPS = 32  # samples per cell; between two samples the curve and its error are interpolated linearly
+STEEP = 2.0  # the grid does not resolve a cell whose rise is this many times the rise of both neighbouring cells
 
 
 @dataclass(frozen=True)
@@ -35,9 +40,9 @@ class Crossing:
 
     estimate: the root.
     low, high: its interval.
-    low_simultaneous, high_simultaneous: its interval at the stricter level of all slices at once.
-    method_spread: the difference between the interpolations; the intervals are already widened by it.
-    rising: whether the curve is negative before it.
+    low_simultaneous, high_simultaneous: its interval at the stricter level that holds for all slices at once.
+    method_spread: the difference between the interpolations; the intervals already include it.
+    rising: whether the curve is negative before the root and positive after it.
     """
 
     estimate: float
@@ -52,13 +57,14 @@ class Crossing:
 
 @dataclass(frozen=True, eq=False)
 class Interpolated:
-    """A curve by one interpolation, at fine samples of u.
+    """A curve interpolated with one method, at fine samples of the coordinate u.
 
-    position, cell: (samples,), where each sample lies and in which cell of the grid.
-    middle: (samples,), the mean over draws, or their median on the sign scale.
-    margins: (levels, samples), the half width of the confidence interval of the middle less its distance from 0: at
-        least 0 where the curve may be zero.
-    height: (samples,), what the margins are less by; 0 on the sign scale, whose margins are counts.
+    position: (samples,), the u of each sample.
+    cell: (samples,), the grid cell of each sample.
+    middle: (samples,), the mean over draws; the median on the sign scale.
+    margins: (levels, samples), the half width of the confidence interval of `middle` minus |middle|. The curve may be
+        zero where the margin is 0 or more. On the sign scale the margins are differences of counts.
+    height: (samples,), |middle|; 0 on the sign scale.
     """
 
     position: np.ndarray
@@ -71,7 +77,7 @@ class Interpolated:
 def interpolated(
     u: np.ndarray, values: np.ndarray, method: str, levels: tuple[float, ...], scale: str, exact: bool
 ) -> Interpolated:
-    """values[draw, point] over u by one method, sampled at SUBSTEPS + 1 places in every cell, both ends included."""
+    """Interpolate values[draw, point] over u with one method, at SUBSTEPS + 1 samples per cell including both ends."""
     present = np.isfinite(values)
     fraction = np.linspace(0.0, 1.0, SUBSTEPS + 1)
     position, middles, margins = [], [], []
@@ -101,7 +107,7 @@ def interpolated(
 def middle_and_margins(
     draws: np.ndarray, levels: tuple[float, ...], scale: str, exact: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Middle and margins (see `Interpolated`) of draws[draw, sample]."""
+    """The middle and the margins (see `Interpolated`) of draws[draw, sample]."""
     if scale == "sign":
         middle = np.median(draws, axis=0) if len(draws) else np.full(draws.shape[1], np.nan)
         positive, negative = (draws > 0).sum(axis=0), (draws < 0).sum(axis=0)
@@ -114,7 +120,7 @@ def middle_and_margins(
 
 
 def lagrange(nodes: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Weights (places, nodes) of the polynomial through the nodes."""
+    """The Lagrange weights, shape (places, nodes): weights @ (values at the nodes) is the interpolating polynomial."""
     weights = np.ones((len(at), len(nodes)))
     for i in range(len(nodes)):
         for j in range(len(nodes)):
@@ -124,12 +130,14 @@ def lagrange(nodes: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 
 def between(curve: Interpolated, j: int, k: int, rising: bool) -> Crossing | None:
-    """Root and intervals by one interpolation between grid points j and k, whose signs differ, for each of two levels;
-    None where a prolonged line does not reach zero there."""
+    """The root and its two intervals between grid points j and k with opposite signs, by one interpolation.
+
+    Returns None if a continued line (see PROLONGED) does not reach zero between j and k.
+    """
     at, cell = curve.position, curve.cell
     inside = np.flatnonzero((cell >= j) & (cell < k))
     roots = sign_changes(at[inside], curve.middle[inside])
-    # An interval may be narrower than the samples are apart: the roots themselves are samples, too.
+    # An interval may be narrower than the distance between samples, so the roots are added as samples.
     margins = [np.insert(each, *at_roots(at, each + curve.height, roots)) for each in curve.margins]
     where = np.searchsorted(at, roots)
     at, cell = np.insert(at, where, roots), np.insert(cell, where, cell[np.maximum(where - 1, 0)])
@@ -142,7 +150,7 @@ def between(curve: Interpolated, j: int, k: int, rising: bool) -> Crossing | Non
 
 
 def sign_changes(at: np.ndarray, curve: np.ndarray) -> np.ndarray:
-    """Roots of a finely sampled curve, and its exact zeros."""
+    """The roots of a finely sampled curve: its sign changes and its exact zeros, sorted."""
     known = np.isfinite(curve)
     at, curve = at[known], curve[known]
     before, after = curve[:-1], curve[1:]
@@ -152,7 +160,7 @@ def sign_changes(at: np.ndarray, curve: np.ndarray) -> np.ndarray:
 
 
 def at_roots(at: np.ndarray, values: np.ndarray, roots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where roots stand among sampled places, and sampled values there, from the neighbours on both sides."""
+    """(the index of each root among the samples `at`, the values interpolated linearly at the roots)."""
     where = np.searchsorted(at, roots)
     left, right = np.maximum(where - 1, 0), np.minimum(where, len(at) - 1)
     step = at[right] - at[left]
@@ -163,7 +171,11 @@ def at_roots(at: np.ndarray, values: np.ndarray, roots: np.ndarray) -> tuple[np.
 
 
 def reach(at: np.ndarray, margin: np.ndarray, inside: np.ndarray, roots: np.ndarray) -> tuple[float, float]:
-    """The ends of where margin >= 0 around the roots; beyond the bracket only as far as it stays so without a gap."""
+    """The ends of the confidence set {margin >= 0} around the roots.
+
+    inside: the indices of the samples between the two grid points with opposite signs. Outside of them the set goes on
+        only as long as it has no gap. An end is infinite if the set reaches the edge of the grid.
+    """
     doubtful = np.flatnonzero(margin[inside] >= 0) + inside[0]
     if not len(doubtful):
         return float(roots.min()), float(roots.max())
@@ -180,15 +192,18 @@ def reach(at: np.ndarray, margin: np.ndarray, inside: np.ndarray, roots: np.ndar
 
 
 def meeting(at: np.ndarray, margin: np.ndarray, outside: int, inside: int) -> float:
-    """Where margin vanishes between a sample outside and a neighbour inside the set."""
+    """Where the margin is 0 between a sample outside the set and its neighbour inside (linear interpolation)."""
     step = margin[inside] - margin[outside]
     fraction = -margin[outside] / step if np.isfinite(step) and step > 0 else 0.0
     return float(at[outside] + fraction * (at[inside] - at[outside]))
 
 
 def joined(parts: list[Crossing], u: np.ndarray, mean: np.ndarray, j: int, k: int) -> Crossing:
-    """One crossing between grid points j and k from all interpolations: the first gives the estimate, the interval
-    holds for each of them, and for the whole cell where the grid does not resolve the step of the mean curve."""
+    """Combine the crossings between grid points j and k of all interpolations into one.
+
+    The first interpolation gives the estimate, and the interval covers the intervals of all of them. If the grid does
+    not resolve the step of the mean curve, the interval also covers the whole cell.
+    """
     spread = max(part.estimate for part in parts) - min(part.estimate for part in parts)
     low, high = min(part.low for part in parts), max(part.high for part in parts)
     note = ""
@@ -202,7 +217,7 @@ def joined(parts: list[Crossing], u: np.ndarray, mean: np.ndarray, j: int, k: in
 
 
 def unresolved(mean: np.ndarray, j: int) -> bool:
-    """Whether nearly all of the rise around cell j happens inside it, so that no interpolation can place the root."""
+    """Whether cell j contains most of the rise around it (see STEEP), so that no interpolation can locate the root."""
     first = max(j - 1, 0)
     rise = np.abs(np.diff(mean[first : j + 3]))
     others = np.delete(rise, j - first)

@@ -1,4 +1,4 @@
-"""From tidy rows to one curve per draw, and how their x is read: as it is, or in log."""
+"""Turn tidy rows into one curve per draw, and choose between a linear and a logarithmic x."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-LARGEST = 1e150  # of a value whose square is still a finite number
+LARGEST = 1e150  # the square of a value up to this size is still a finite float
 
 
 @dataclass(frozen=True)
 class DrawCurves:
     """One curve per draw.
 
-    x: (points,), sorted and distinct.
+    x: (points,), sorted, without duplicates.
     values: (draws, points); NaN where a draw has no usable value at a point.
-    seeds: (draws,), what names each draw, sorted.
+    seeds: (draws,), the seed of each draw, sorted.
     """
 
     x: np.ndarray
@@ -30,31 +30,34 @@ class DrawCurves:
 
 @dataclass(frozen=True)
 class Axis:
-    """How x is read: as it is, or as log(x / unit)."""
+    """The coordinate along which x is interpolated: x itself, or log(x / unit)."""
 
     logarithmic: bool
     unit: float = 1.0
 
     def coordinate(self, x: np.ndarray) -> np.ndarray:
-        """Where x lies on the axis."""
+        """The coordinate of each x."""
         return np.log(x / self.unit) if self.logarithmic else x
 
     def place(self, coordinate: float) -> float:
-        """The x of a coordinate; inf and nan stay."""
+        """The x of a coordinate; inf and nan are returned unchanged."""
         if self.logarithmic and np.isfinite(coordinate):
             return self.unit * float(np.exp(coordinate))
         return float(coordinate)
 
     def in_units_of_x(self, found: Any, *ends: str) -> dict[str, Any]:
-        """Estimate, method spread and the fields `ends` of a place that was found along the coordinate, in the units
-        of x; for `dataclasses.replace`."""
+        """Convert a place found along the coordinate to the units of x.
+
+        found: has `estimate`, `method_spread` and the fields named in `ends`.
+        Returns these fields, converted, as arguments for `dataclasses.replace`.
+        """
         estimate, spread = self.place(found.estimate), found.method_spread
         spread = estimate * float(np.expm1(spread)) if self.logarithmic else spread
         return {"estimate": estimate, "method_spread": spread} | {end: self.place(getattr(found, end)) for end in ends}
 
 
 def check_options(level: float, turn: str = "min") -> None:
-    """ValueError for a level or a turn that no fit knows."""
+    """Raise ValueError unless 0 < level < 1 and turn is min or max."""
     if not 0 < level < 1:
         raise ValueError(f"level: expected a number between 0 and 1, got {level!r}")
     if turn not in ("min", "max"):
@@ -62,8 +65,15 @@ def check_options(level: float, turn: str = "min") -> None:
 
 
 def usable(frame: pd.DataFrame, value: str, needed: list[str]) -> tuple[pd.DataFrame, dict[str, int]]:
-    """The rows that may enter a fit, and how many did not, by reason. The first of `needed`, x, and the value are
-    numbers afterwards, also where a table that was read from text has them as text; ValueError if they are none."""
+    """Select the rows that a fit can use: status ok (if there is a `status` column), finite value, x not NaN.
+
+    value: the column of the fitted values.
+    needed: the other columns that the fit reads; the first is x.
+
+    Returns the selected rows and how many rows were dropped, by reason. The columns of x and of the value are converted
+    to float, because a table read from a text file may hold them as text. Raises ValueError for a missing column and
+    for text that is not a number.
+    """
     missing = [name for name in [*needed, value] if name not in frame.columns]
     if missing:
         raise ValueError(f"no column {missing[0]!r}; there are: {', '.join(map(str, frame.columns))}")
@@ -81,7 +91,7 @@ def usable(frame: pd.DataFrame, value: str, needed: list[str]) -> tuple[pd.DataF
 
 
 def can_be_fitted(values: np.ndarray) -> np.ndarray:
-    """Which values are finite, and not so large that their squares are not; boolean, of the same shape."""
+    """Whether each value and its square are finite; a boolean array of the same shape."""
     return np.abs(values) <= LARGEST
 
 
@@ -93,8 +103,11 @@ def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
 
 
 def draw_curves(frame: pd.DataFrame, x: str, value: str, seed: str, turn: str = "min") -> DrawCurves:
-    """One curve per draw, with turn="max" of -value: the extremum is a minimum then. A draw that was measured twice at
-    one x enters with its mean there."""
+    """Arrange rows as one curve per draw.
+
+    With turn="max" the values change sign, so that the extremum is always a minimum. If a draw was measured several
+    times at one x, the mean of these values is used.
+    """
     table = frame.assign(**{value: frame[value].astype(np.float64)}).pivot_table(
         index=seed, columns=x, values=value, aggfunc="mean", dropna=False
     )
@@ -106,27 +119,32 @@ def draw_curves(frame: pd.DataFrame, x: str, value: str, seed: str, turn: str = 
 
 
 def repeated(frame: pd.DataFrame, keys: list[str], where: str = "point") -> list[str]:
-    """A note on rows that repeat an earlier (slice, x, draw); none, no note."""
+    """A note that says how many rows repeat an earlier row in `keys`; an empty list if no row does."""
     twice = int(frame.duplicated(keys).sum())
     return [f"{twice} rows repeat a draw at the same {where}; each such draw enters with its mean"] if twice else []
 
 
 def decades(x: np.ndarray) -> bool:
-    """Whether x is positive and spans more than a decade."""
+    """Whether all x are positive and span more than a factor of ten."""
     return bool(len(x) > 1 and x.min() > 0 and x.max() / x.min() > 10)
 
 
 def log_axis(x: np.ndarray, asked: bool | None = None) -> bool:
-    """Whether sorted x is interpolated and drawn in log x: as asked (log x needs x above 0), else guessed: it spans
-    more than a decade, and its points are spread more evenly in log x than in x (angles from 4.5 to 90 degrees in equal
-    steps stay as they are)."""
+    """Whether sorted x is interpolated and drawn in log x.
+
+    asked: the caller's choice; it counts only if all x are positive. None: log x if x spans more than a decade and its
+        points are spread more evenly in log x than in x. (Angles from 4.5 to 90 degrees in equal steps are linear.)
+    """
     if asked is None:
         return decades(x) and (len(x) < 3 or even_in_log(x))
     return even_in_log(x, asked)
 
 
 def even_in_log(x: np.ndarray, asked: bool | None = None) -> bool:
-    """Whether sorted x is positive and, as asked or else by the look of it, spread more evenly in log x than in x."""
+    """Whether sorted x is positive and read in log x.
+
+    asked: the caller's choice. None: log x if the points are spread more evenly in log x than in x.
+    """
     if asked is not None:
         return asked and len(x) > 0 and bool(x[0] > 0)
     if len(x) < 3 or not x[0] > 0:

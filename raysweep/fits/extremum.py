@@ -1,6 +1,6 @@
-"""Where one noisy curve turns: whether it falls and then rises, where between the two, and how sure that is.
+"""The extremum of one noisy curve: whether the curve falls and then rises, and where its minimum lies.
 
-`find_extremum` decides the status; where a curve is lowest and its interval come from `extremum_interval`.
+`find_extremum` decides the status; `extremum_interval` computes the place of the minimum and its interval.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from raysweep.fits.statistics import (
 )
 from raysweep.fits.trend import every_step, slope_of_mean, slope_weights
 
-FEWEST_POINTS = 5  # with fewer, two on either side of the lowest are not to be had
-FLATTENED = 0.5  # an edge slope below this share of the slope elsewhere heads for an extremum
+FEWEST_POINTS = 5  # the lowest point needs two points on either side
+FLATTENED = 0.5  # if the slope at an edge is below this share of the slope elsewhere, an extremum may lie beyond it
 PER_DRAW = "per draw: Student's t on the slope; Akima and cubic interpolation"
 POOLED = "additive: pooled-variance resampling, draw effect removed; Akima and cubic interpolation"
 COARSE_NOTE = "the grid is coarse for this curve: the interval allows for any shape between the points"
@@ -38,17 +38,19 @@ COARSE_NOTE = "the grid is coarse for this curve: the interval allows for any sh
 
 @dataclass(frozen=True)
 class Extremum:
-    """The minimum of one curve (of a maximum: of minus the curve).
+    """The minimum of one curve. (A maximum is the minimum of minus the curve.)
 
     status: see `Status`.
-    estimate, low, high, method_spread: the place, its interval and the difference between the interpolations, in the
-        units of x; NaN where there is nothing to say.
-    method, note: how the interval was made, and what a reader must know.
-    falls, climbs: whether the curve clearly falls before its lowest point or over all, and clearly rises after it or
-        over all.
-    late_gain: whether the last point is clearly lower than the middle one.
-    throughout: whether every step between neighbouring points was shown to go one way.
-    advice: what would halve the interval, if that was asked for.
+    estimate: the place of the minimum, in the units of x; NaN unless located.
+    low, high: its interval, in the units of x; NaN if nothing is known.
+    method_spread: the difference between the interpolations, in the units of x.
+    method: how the interval was computed.
+    note: what a reader must know.
+    falls: whether the curve clearly falls, before its lowest point or overall.
+    climbs: whether the curve clearly rises, after its lowest point or overall.
+    late_gain: whether the last point is clearly lower than the middle point.
+    throughout: whether every step between neighbouring points was shown to go the same way.
+    advice: what would halve the interval, if the caller asked for advice.
     """
 
     status: Status = Status.UNDETERMINED
@@ -74,22 +76,22 @@ def find_extremum(
     axis: Axis | None = None,
     name: str = "x",
 ) -> Extremum:
-    """The minimum of the mean over draws of a curve.
+    """Estimate the place of the minimum of the mean over draws of a curve, with a confidence interval.
 
     x: (points,), sorted.
-    values: (draws, points), NaN where a draw lacks a value.
-    level: of the interval.
-    exact: the values carry no noise, one draw is enough.
-    advise: also say what would halve the interval.
-    axis: how x is read; guessed if None.
-    name: what x is called, for `method`.
+    values: (draws, points), NaN where a draw has no value.
+    level: the confidence level of the interval.
+    exact: the values have no noise, so one draw is enough.
+    advise: also compute what would halve the interval.
+    axis: whether x is linear or logarithmic; None guesses.
+    name: the name of x in `method`.
     """
     axis = axis or Axis(even_in_log(x))
     return in_units_of_x(extremum_along(axis.coordinate(x), values, level, exact, advise), axis, name)
 
 
 def in_units_of_x(found: Extremum, axis: Axis, name: str = "x") -> Extremum:
-    """An extremum found along the coordinate of an axis, in the units of x."""
+    """Convert an extremum found along the coordinate of an axis to the units of x."""
     advice = found.advice
     return replace(
         found,
@@ -100,7 +102,7 @@ def in_units_of_x(found: Extremum, axis: Axis, name: str = "x") -> Extremum:
 
 
 def extremum_along(u: np.ndarray, values: np.ndarray, level: float, exact: bool, advise: bool = False) -> Extremum:
-    """The minimum of the mean of values[draw, point] over the coordinate u itself; as `find_extremum`."""
+    """Like `find_extremum`, but over the coordinate u (x or log x), and with the result in the units of u."""
     if len(u) < FEWEST_POINTS:
         return Extremum(note=f"too few points: {len(u)}, at least {FEWEST_POINTS} are needed")
     if len(values) < 2 and not exact:
@@ -115,7 +117,7 @@ def extremum_along(u: np.ndarray, values: np.ndarray, level: float, exact: bool,
 
 
 def without_noise(u: np.ndarray, fit: Anova, level: float) -> Extremum:
-    """Curves that carry no noise: only the interpolation is uncertain."""
+    """The extremum of a curve without noise. Its interval covers the uncertainty of the interpolation only."""
     curve, index = fit.curve, int(np.argmin(fit.curve))
     answer = Extremum(method=f"{EXACT}; Akima and cubic interpolation")
     if np.ptp(curve) <= ROUNDING * max(float(np.abs(curve).max()), 1e-300):
@@ -129,7 +131,7 @@ def without_noise(u: np.ndarray, fit: Anova, level: float) -> Extremum:
 
 
 def with_noise(u: np.ndarray, values: np.ndarray, fit: Anova, level: float, advise: bool) -> Extremum:
-    """The general case: is there a fall and then a rise, and where between them is the extremum?"""
+    """The extremum of a curve with noise: test for a fall and for a rise, then compute the place and its interval."""
     smooth = smooth_within_draws(fit) and len(complete_draws(values)) >= 2
     method = PER_DRAW if smooth else POOLED
     fall, climb = clear_changes(values, fit, level, smooth)
@@ -151,20 +153,22 @@ def with_noise(u: np.ndarray, values: np.ndarray, fit: Anova, level: float, advi
         advised = advise and found.status == Status.LOCATED
         return replace(found, advice=sample_size_advice(interval, found.high - found.low)) if advised else found
     low, high = interval.ends()
-    # A one-sided answer claims no more than the grid shows: the bound is the grid point outside the interval's end.
+    # A one-sided bound is moved outwards to the next grid point, because the grid shows no more.
     if fall:
         return at_edge(answer, u, fit.curve, len(u) - 1, u[u <= max(low, u[0])].max())
     return at_edge(answer, u, fit.curve, 0, u[u >= min(high, u[-1])].min())
 
 
 def places_of(u: np.ndarray, curve: np.ndarray) -> tuple[float, ...]:
-    """Where one curve is lowest, by each interpolation."""
+    """The place of the minimum of one curve, by each interpolation."""
     return tuple(float(place[0]) for place in lowest_places(u, curve[None]))
 
 
 def turning(answer: Extremum, interval: ExtremumInterval, exact: bool) -> Extremum:
-    """The curve falls and rises: located, unless the interval (what the grid leaves open, and noise unless the values
-    are exact) reaches an edge."""
+    """The answer for a curve that falls and then rises: located, unless the interval reaches an edge of the grid.
+
+    The interval covers the uncertainty between grid points and, unless the values are exact, the noise.
+    """
     u = interval.u
     grid_low, grid_high, coarse = interval.grid()
     low, high = (grid_low, grid_high) if exact else interval.ends()
@@ -188,8 +192,11 @@ def turning(answer: Extremum, interval: ExtremumInterval, exact: bool) -> Extrem
 
 
 def clear_slope(u: np.ndarray, values: np.ndarray, fit: Anova, level: float) -> tuple[bool, bool]:
-    """(whether the curve clearly falls over all, whether it clearly rises): one look at all points together sees what
-    the steps between single points do not show. A second look at the same curve, it is given half the chance."""
+    """(whether the curve clearly falls overall, whether it clearly rises overall), by a test of its mean slope.
+
+    The slope uses all points together, so it can show a trend that differences between single points do not. It is the
+    second test of the same curve, so it may err only half as often as the level allows.
+    """
     slope, error, degrees, _ = slope_of_mean(u, values, fit)
     clear = two_sided(slope, error, degrees) <= (1 - level) / 2
     return clear and slope < 0, clear and slope > 0
@@ -204,7 +211,7 @@ def gains_late(values: np.ndarray, level: float, exact: bool) -> bool:
 
 
 def not_clear(u: np.ndarray, values: np.ndarray) -> str:
-    """Why nothing is said of a curve: that no change was shown does not show that it is flat."""
+    """A note that says why no fall or rise was found. (This does not prove that the curve is flat.)"""
     own = complete_draws(values) @ slope_weights(u)
     if len(own) > 1 and (own[0] * own > 0).all():
         word = "degrades" if own[0] > 0 else "improves"
@@ -213,9 +220,9 @@ def not_clear(u: np.ndarray, values: np.ndarray) -> str:
 
 
 def clear_changes(values: np.ndarray, fit: Anova, level: float, smooth: bool) -> tuple[bool, bool]:
-    """(whether the curve clearly falls up to its lowest point, whether it clearly rises from there on)."""
+    """(whether the curve clearly falls before its lowest point, whether it clearly rises after it)."""
     index = int(np.argmin(fit.curve))
-    if smooth:  # the draw is the unit: differences to the lowest point, for all points looked at
+    if smooth:  # the draw is the unit: test the differences to the lowest point, corrected for the number of points
         complete = complete_draws(values)
         difference = complete - complete[:, index][:, None]
         looks = max(4.0, 2 * independent_points(np.delete(difference, index, axis=1)))
@@ -232,9 +239,13 @@ def clear_changes(values: np.ndarray, fit: Anova, level: float, smooth: bool) ->
 
 
 def at_edge(answer: Extremum, u: np.ndarray, curve: np.ndarray, edge: int, bound: float) -> Extremum:
-    """The curve is best towards one edge: monotone if it is not flattening there, else censored."""
+    """The answer for a curve that is best towards one edge: censored if it flattens there, otherwise monotone.
+
+    edge: the index of the edge point.
+    bound: the known bound of the place, in the units of u.
+    """
     near, rest, far = edge_slopes(u, curve, upper=edge > 0)
-    words = ("improves", "upper") if edge else ("degrades", "lower")  # towards longer x, of a minimum or maximum
+    words = ("improves", "upper") if edge else ("degrades", "lower")  # how the metric changes as x grows
     low, high = (float(bound), np.inf) if edge else (-np.inf, float(bound))
     at_rim = int(np.argmin(curve)) == edge
     hill = far * near < 0 and abs(far) > FLATTENED * abs(near)
@@ -246,8 +257,8 @@ def at_edge(answer: Extremum, u: np.ndarray, curve: np.ndarray, edge: int, bound
 
 
 def edge_slopes(u: np.ndarray, curve: np.ndarray, upper: bool) -> tuple[float, float, float]:
-    """Mean slope of a curve in the third of its cells (two at least) nearest one edge, in the rest of them, and in the
-    third nearest the other edge."""
+    """Mean slopes of a curve: in the third of its cells nearest one edge, in all other cells, and in the third nearest
+    the opposite edge. A third has at least two cells."""
     third = max(2, len(u) // 3)
     slope = np.diff(curve) / np.diff(u)
     first, last = slope[:third].mean(), slope[-third:].mean()

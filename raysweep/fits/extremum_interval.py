@@ -1,16 +1,16 @@
-"""Where a curve given at grid points is lowest, and how sure that is: what makes the interval of an extremum.
+"""The place of the minimum of a curve that is known at grid points, and the confidence interval of this place.
 
-The interval holds for each of three things:
+The interval covers three kinds of uncertainty:
 
-- the interpolations (`lowest_places`): Akima and cubic splines, and a broken power law where points are many;
-- the noise between draws (`ExtremumInterval.noise`), by one of two models, chosen from the data. Two-way ANOVA: the
-  pooled noise is resampled, the draw effect removed (resampling whole draws covers 0.75 at three draws). Per draw:
-  where what is left after the draw effect runs smoothly along x, every draw has an extremum of its own, and the
-  interval is Student's test on the slope, inverted, with the draw as the unit;
-- what the grid leaves open between its points, whatever the interpolation says (`ExtremumInterval.grid`).
+- the interpolation (`lowest_places`): Akima and cubic splines, and a broken power law if there are many points;
+- the noise between draws (`ExtremumInterval.noise`), with one of two models, chosen from the data. Two-way ANOVA: the
+  pooled noise is resampled after removing the draw effects. (Resampling whole draws instead covers only 0.75 with three
+  draws.) Per draw: if the residuals are smooth along x, each draw has its own extremum. Then the interval inverts
+  Student's t test of the slope, with the draw as the unit;
+- the shape of the curve between grid points, which no interpolation can know (`ExtremumInterval.grid`).
 
-How often it holds the truth is measured in COVERAGE.md, by `benchmarks/coverage.py`, which also set the constants here
-that have no other source.
+COVERAGE.md says how often the interval contains the true place. `benchmarks/coverage.py` measured this; the constants
+below without another source were chosen with it.
 """
 
 from __future__ import annotations
@@ -22,27 +22,31 @@ import numpy as np
 
 from raysweep.fits.statistics import Anova, complete_draws, t_quantile
 
-RESAMPLES, FEWER = 800, 200  # for an interval, and for a guess at what an interval would be
-POWER = 1.5  # of the height above the lowest point, in the third interpolation
-FINE = 12  # samples per cell on which a minimum is sought
-COARSE, BEYOND = 3.0, 2.0  # curvatures that differ by more, by so many standard errors, make a grid too coarse
-POWERS, CORNER, UNEVEN = (1.5, 2.0), 1.0, 3.0  # of the distance to the minimum; the most uneven that is allowed for
-EDGE_POWERS, EDGE_UNEVEN = (1.0, 1.5, 2.0, 3.0), 4.0  # the same beside an edge
-LAW_POINTS = 20  # fewer points say too little of the six parameters of a broken power law
-REJECTED = 0.01  # below this probability of a worse fit, the data say that the curve is no broken power law
+RESAMPLES, FEWER = 800, 200  # resamples for an interval, and for predicting an interval with more draws
+POWER = 1.5  # the third interpolation uses (height above the lowest point) ** POWER
+FINE = 12  # samples per cell in the search for a minimum
+# A grid is too coarse if curvatures differ by more than the factor COARSE, significantly (BEYOND standard errors).
+COARSE, BEYOND = 3.0, 2.0
+# Shapes around a minimum: powers of the distance, the power of a corner, the largest ratio between the two sides.
+POWERS, CORNER, UNEVEN = (1.5, 2.0), 1.0, 3.0
+EDGE_POWERS, EDGE_UNEVEN = (1.0, 1.5, 2.0, 3.0), 4.0  # powers and largest ratio next to an edge of the grid
+LAW_POINTS = 20  # with fewer points, the six parameters of a broken power law are too uncertain
+REJECTED = 0.01  # a goodness-of-fit p-value below this rejects the broken power law
 LAW_STARTS = ((1.0, 1.0, 0.3), (4.0, 0.5, 0.1), (0.5, 4.0, 0.1))  # fall and rise per grid length, softness
 
 
 @dataclass(frozen=True, eq=False)
 class ExtremumInterval:
-    """The interval of the minimum of a mean curve, for the draws there are or for `times` as many.
+    """Computes the interval of the minimum of a mean curve.
+
+    The argument `times` of the methods predicts the interval with `times` as many draws.
 
     u: (points,), the coordinate.
-    values: (draws, points), NaN where a draw lacks a value.
+    values: (draws, points), NaN where a draw has no value.
     fit: the two-way ANOVA of the values.
     smooth: whether the draw is the unit, because draws differ by smooth curves.
-    level: of the interval.
-    places: where the mean curve is lowest by each interpolation, Akima and cubic first.
+    level: the confidence level of the interval.
+    places: the minimum of the mean curve by each interpolation, Akima and cubic first.
     """
 
     u: np.ndarray
@@ -54,7 +58,7 @@ class ExtremumInterval:
 
     @property
     def estimate(self) -> float:
-        """The mean of the two splines' places."""
+        """The mean of the minima of the two splines."""
         return float(np.mean(self.places[:2]))
 
     @property
@@ -63,7 +67,7 @@ class ExtremumInterval:
         return int(np.argmin(self.fit.curve))
 
     def noise(self, times: float = 1.0) -> tuple[float, float]:
-        """(low, high) for noise alone."""
+        """(low, high) of the interval that covers the interpolations and the noise between draws."""
         if self.smooth:
             low, high = self.not_clearly_sloping(times)
             return low - (self.estimate - min(self.places)), high + (max(self.places) - self.estimate)
@@ -74,8 +78,8 @@ class ExtremumInterval:
         )
 
     def resampled(self, times: float) -> list[np.ndarray]:
-        """Where resampled curves have their minimum, one array per interpolation."""
-        rng = np.random.default_rng(20240229)  # fixed, so that a report is the same every time
+        """The minima of resampled mean curves, one array per interpolation."""
+        rng = np.random.default_rng(20240229)  # a fixed seed gives the same report every time
         count = RESAMPLES if times == 1.0 else FEWER
         noise = rng.standard_normal((count, len(self.u))) / np.sqrt(times)
         degrees = self.fit.degrees * times
@@ -83,7 +87,7 @@ class ExtremumInterval:
         return lowest_places(self.u, self.fit.curve + scale * (noise @ self.fit.factor.T))
 
     def not_clearly_sloping(self, times: float) -> tuple[float, float]:
-        """(low, high) of where the mean slope around the estimate is not clearly above or below 0, by Student's t."""
+        """(low, high) of the range around the estimate in which the mean slope may be 0, by Student's t test."""
         complete = complete_draws(self.values)
         draws = len(complete) * times
         fine, slopes = interpolants(self.u, complete, 1)
@@ -98,11 +102,14 @@ class ExtremumInterval:
         return min(lows), max(highs)
 
     def grid(self, times: float = 1.0) -> tuple[float, float, bool]:
-        """(low, high) of what would be open if the mean curve were known at the grid points, and whether the grid is
-        too coarse to interpolate: the interpolations' places, what unevenness around the lowest point allows, and any
-        convex shape if it is too coarse."""
+        """(low, high, whether the grid is too coarse to interpolate): the uncertainty between grid points.
+
+        The range covers all places where the minimum could be if the mean curve were known exactly at the grid points:
+        the minimum of each interpolation; the minima of curves that are steeper on one side (`uneven_range`); and, if
+        the grid is too coarse, the minima of all convex curves (`convex_range`).
+        """
         curve, bends = self.fit.curve, curvatures(self.u, self.values, self.fit, self.lowest, self.smooth)
-        # curvatures that differ more than threefold, beyond noise, let no interpolation be trusted
+        # If curvatures differ by more than a factor of 3, and noise does not explain it, no interpolation is reliable.
         coarse = bends is not None and bends.excess(COARSE, times) > BEYOND
         ends = [*self.places, *uneven_range(self.u, curve, self.lowest, bends, times)]
         if coarse:
@@ -110,14 +117,17 @@ class ExtremumInterval:
         return min(ends), max(ends), coarse
 
     def ends(self, times: float = 1.0) -> tuple[float, float]:
-        """(low, high) of the whole interval."""
+        """(low, high) of the interval that covers the noise and the uncertainty between grid points."""
         noise_low, noise_high = self.noise(times)
         grid_low, grid_high, _ = self.grid(times)
         return min(noise_low, grid_low), max(noise_high, grid_high)
 
 
 def interpolants(u: np.ndarray, curves: np.ndarray, order: int = 0) -> tuple[np.ndarray, list[np.ndarray]]:
-    """A fine grid over u and the curves (..., points) on it by Akima and by cubic spline (or their derivatives)."""
+    """Interpolate curves (..., points) on a fine grid over u.
+
+    Returns the fine grid and the curves on it by Akima and by cubic splines; with `order` their derivatives.
+    """
     from scipy.interpolate import Akima1DInterpolator, CubicSpline
 
     fine = np.unique(np.concatenate([np.linspace(a, b, FINE + 1) for a, b in pairwise(u)]))
@@ -127,9 +137,11 @@ def interpolants(u: np.ndarray, curves: np.ndarray, order: int = 0) -> tuple[np.
 
 
 def lowest_places(u: np.ndarray, curves: np.ndarray) -> list[np.ndarray]:
-    """Where each curve (..., points) is lowest, one array per interpolation: Akima, cubic, and cubic of (height above
-    the lowest point) ** POWER, which moves no minimum, but follows a curve better that is sharper than a parabola
-    there."""
+    """The place of the minimum of each curve (..., points), one array per interpolation.
+
+    The interpolations are an Akima spline, a cubic spline, and a cubic spline of (height above the lowest point) **
+    POWER. The power does not move the minimum; it fits curves better whose minimum is sharper than a parabola.
+    """
     from scipy.interpolate import CubicSpline
 
     fine, plain = interpolants(u, curves)
@@ -138,7 +150,10 @@ def lowest_places(u: np.ndarray, curves: np.ndarray) -> list[np.ndarray]:
 
 
 def lowest_on(fine: np.ndarray, curves: np.ndarray) -> np.ndarray:
-    """Place of the minimum of each curve (..., samples), refined by the parabola through the three lowest samples."""
+    """The place of the minimum of each curve (..., samples).
+
+    The parabola through the lowest sample and its two neighbours refines it.
+    """
     index = np.argmin(curves, axis=-1)
     inner = np.clip(index, 1, len(fine) - 2)
     x0, x1, x2 = (fine[inner + step] for step in (-1, 0, 1))
@@ -153,19 +168,20 @@ def lowest_on(fine: np.ndarray, curves: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Curvatures:
-    """Curvatures of the mean curve at neighbouring grid points.
+    """Curvatures of the mean curve at neighbouring grid points (nodes), with their errors.
 
-    at: (nodes,).
-    deviations: (any, nodes); the root of the sum of squares of a combination of its columns is the standard error of
-        the same combination of curvatures.
+    at: (nodes,), the curvatures.
+    deviations: (any, nodes). The norm of deviations @ weights is the standard error of at @ weights.
     """
 
     at: np.ndarray
     deviations: np.ndarray
 
     def excess(self, ratio: float, times: float = 1.0) -> float:
-        """By how many standard errors (those of `times` as many draws) the largest curvature is more than `ratio` times
-        the smallest."""
+        """(largest curvature - `ratio` * smallest curvature) in units of its standard error with `times` as many draws.
+
+        A positive result means that the curvatures differ by more than this ratio.
+        """
         largest, smallest = int(np.argmax(self.at)), int(np.argmin(self.at))
         contrast = float(self.at[largest] - ratio * self.at[smallest])
         error = np.linalg.norm(self.deviations[:, largest] - ratio * self.deviations[:, smallest]) / np.sqrt(times)
@@ -173,13 +189,16 @@ class Curvatures:
             return float(np.divide(contrast, error))
 
     def unevenness(self, times: float = 1.0) -> float:
-        """The largest ratio of curvatures, at most UNEVEN, that the data do not speak against."""
+        """The largest ratio of curvatures that the data do not exclude, at most UNEVEN."""
         ratios = np.geomspace(1, UNEVEN, 9)[:-1]
         return next((float(ratio) for ratio in ratios if self.excess(float(ratio), times) < -1), UNEVEN)
 
 
 def curvatures(u: np.ndarray, values: np.ndarray, fit: Anova, index: int, smooth: bool) -> Curvatures | None:
-    """Curvatures around the lowest grid point `index`; None where fewer than two can be had."""
+    """The curvatures at the lowest grid point `index` and its neighbours; None if fewer than two can be computed.
+
+    u, values, fit, smooth: as in `ExtremumInterval`.
+    """
     nodes = [k for k in (index - 1, index, index + 1) if 0 < k < len(u) - 1]
     if len(nodes) < 2:
         return None
@@ -196,10 +215,11 @@ def curvatures(u: np.ndarray, values: np.ndarray, fit: Anova, index: int, smooth
 
 
 def convex_range(u: np.ndarray, curve: np.ndarray, index: int) -> tuple[float, float]:
-    """Where a curve that is convex around its lowest grid point can have its minimum, whatever else its shape.
+    """(low, high) of the possible minima of all curves that are convex around their lowest grid point `index`.
 
-    On either side the minimum lies no farther than where the line through the next two points comes down to that
-    value; on a side where the curve is not convex, no farther than the next point.
+    On each side, the line through the next two grid points is continued down to the lowest value. The minimum lies no
+    farther away than the place where this line reaches it. If the curve is not convex on a side, the next grid point is
+    the end.
     """
     ends = []
     for step in (-1, 1):
@@ -220,10 +240,13 @@ def convex_range(u: np.ndarray, curve: np.ndarray, index: int) -> tuple[float, f
 def uneven_range(
     u: np.ndarray, curve: np.ndarray, index: int, bends: Curvatures | None, times: float = 1.0
 ) -> tuple[float, float]:
-    """Where a curve through the lowest grid point and its two neighbours has its minimum, if around it the curve is a
-    power (POWERS) of the distance, steeper on one side than on the other by as much as the curvatures around it allow;
-    where they allow UNEVEN, it may as well have a corner. Next to an edge, where
-    nothing is known of the curve on one side, more is allowed."""
+    """(low, high) of the possible minima of curves that may be steeper on one side of the minimum than on the other.
+
+    The curve goes through the lowest grid point `index` and its two neighbours. Around the minimum it is a power
+    (POWERS) of the distance. One side may be steeper by the ratio that the curvatures allow (`Curvatures.unevenness`);
+    if they allow UNEVEN, the minimum may also be a corner. Next to an edge of the grid more shapes are allowed
+    (EDGE_POWERS, EDGE_UNEVEN), because the curve is unknown beyond the edge.
+    """
     if not 0 < index < len(u) - 1:
         return float(u[index]), float(u[index])
     beside_edge = index in (1, len(u) - 2)
@@ -239,12 +262,17 @@ def uneven_range(
 
 
 def power_place(x: np.ndarray, drops: tuple[float, float], power: float, ratio: float) -> float:
-    """The minimum v of the curve that is (v - x)^power on its left and ratio (x - v)^power on its right, up to a
-    factor, and lies higher by `drops` at the first and last of three points than at the middle one."""
+    """The place v of the minimum of a curve with known shape, from its values at three points.
+
+    Up to a common factor the curve is (v - x)^power to the left of v and ratio * (x - v)^power to the right.
+
+    x: (3,), the points; the minimum lies between the first and the last.
+    drops: how much higher the curve is at the first and at the last point than at the middle one.
+    """
     left_drop, right_drop = drops
     left, right = np.linspace(x[0], x[1], 65), np.linspace(x[1], x[2], 65)[1:]
     at = np.concatenate([left, right])
-    # the mismatch between the two drops falls through 0 where their ratio is the one seen
+    # At the right v the two drops have the observed ratio; there the mismatch changes from positive to negative.
     on_left = left_drop * ratio * ((x[2] - left) ** power - (x[1] - left) ** power) - right_drop * (
         (left - x[0]) ** power - ratio * (x[1] - left) ** power
     )
@@ -263,18 +291,20 @@ def power_place(x: np.ndarray, drops: tuple[float, float], power: float, ratio: 
 def broken_power_law_place(
     u: np.ndarray, curve: np.ndarray, variance: np.ndarray, degrees: int
 ) -> tuple[float, float] | None:
-    """Where a smoothly broken power law through the curve is lowest, the parametric alternative to interpolation.
+    """Estimate the minimum of a curve with a smoothly broken power law, the parametric alternative to interpolation.
 
-    Least squares of y = a + b x^-p (1 + (x/x0)^(1/f))^((p+q)f) with b, p, q, f > 0, over u = log x. It falls like x^-p,
-    rises like x^q beyond the break, and is lowest at log x = log x0 + f log(p/q). One break of the smoothly broken
-    power law of Caballero et al., "Broken neural scaling laws" (2022), eq. 1, with the two exponents bounded such that
-    it turns; a and b are solved linearly inside, the four others by bounded least squares.
+    The model is y = a + b x^-p (1 + (x/x0)^(1/f))^((p+q)f) with b, p, q, f > 0, over u = log x. It falls like x^-p,
+    rises like x^q beyond the break, and has its minimum at log x = log x0 + f log(p/q). Source: Caballero et al.,
+    "Broken neural scaling laws" (2022), eq. 1 with one break; here the bounds of the exponents make the curve fall and
+    then rise. a and b are solved by linear least squares, the other four parameters by bounded least squares.
 
     u: (points,), the logarithm of x.
-    curve, variance: (points,), the values and their variance, the latter known with `degrees` degrees of freedom.
+    curve: (points,), the values.
+    variance: (points,), the variance of each value.
+    degrees: the degrees of freedom of the variance.
 
-    (place in u, probability of a worse fit if the curve is one). None with fewer than 20 points, where the fit does not
-    converge, or where its minimum lies outside the grid.
+    Returns (minimum in units of u, goodness-of-fit p-value), or None with fewer than 20 points, if a variance is not
+    known, or if the minimum lies outside the grid.
     """
     from scipy.optimize import least_squares
     from scipy.special import fdtrc
@@ -288,12 +318,12 @@ def broken_power_law_place(
 
     def residuals(theta: np.ndarray) -> np.ndarray:
         fall, rise, soft, place = np.exp(theta[0]), np.exp(theta[1]), np.exp(theta[2]), theta[3]
-        at = place - soft * (theta[0] - theta[1])  # the break that puts the minimum at `place`
+        at = place - soft * (theta[0] - theta[1])  # the break for which the minimum lies at `place`
         exponent = -fall * t + (fall + rise) * soft * np.logaddexp(0, (t - at) / soft)
         shape = np.exp(np.clip(exponent - exponent.min(), 0, 50))
         design = np.stack([np.ones(points), shape], axis=1) * weight[:, None]
         (level, size), *_ = np.linalg.lstsq(design, curve * weight, rcond=None)
-        if size < 0:  # b > 0: else the best that is allowed is a constant
+        if size < 0:  # b must be positive; the best fit without a negative b is a constant
             level, size = float(np.average(curve, weights=weight**2)), 0.0
         return np.asarray((level + size * shape - curve) * weight)
 

@@ -1,4 +1,4 @@
-"""Where a noisy curve turns: the inflection point, at which more of x stops helping."""
+"""The inflection point of a noisy curve: its extremum, from which on more of x no longer helps."""
 
 from __future__ import annotations
 
@@ -33,23 +33,29 @@ def fit_inflection(
     exact: bool = False,
     logarithmic: bool | None = None,
 ) -> Fit:
-    """Where the mean over draws of `y` over `x` turns: the word of the papers for its minimum (or maximum).
+    """Estimate the x at which the mean over draws of `y` has its minimum (or maximum), with a confidence interval.
 
-    frame: one row per (x, draw), other columns are ignored; with a `status` column only rows that are ok enter.
-    x, y, seed: its columns. x may hold .inf (converged): such rows stay outside the fit, but if they are clearly better
-        than every finite x the answer is censored_high.
-    level: of the interval.
-    turn: min or max.
-    exact: the values carry no noise (closed forms), one draw is enough.
-    logarithmic: whether x is read in log; if None, where x is positive and spread more evenly there.
+    The papers call this place the inflection point. The interval covers the difference between Akima and cubic splines,
+    the noise between draws, and the uncertainty between grid points (see `extremum_interval`). COVERAGE.md says how
+    often it contains the true place (measured).
 
-    located: the curve clearly falls before and rises after the place. censored_low / censored_high: the place lies at
-    or beyond that edge, or cannot be told from it (low or high then says what is known). monotone: it falls or rises
-    over all and does not flatten (its note says "throughout" where every step was shown to go that way). undetermined:
-    fewer than 5 points, fewer than 2 draws, or neither a fall nor a rise that is clear.
+    frame: one row per (x, draw). Other columns are ignored. With a `status` column only rows with status ok are used.
+    x: the column of x. Rows with x = inf (converged) are not fitted. If they are clearly better than every finite x,
+        the status is censored_high.
+    y: the column of the metric.
+    seed: the column of the draw.
+    level: the confidence level of the interval.
+    turn: min or max, the extremum that is sought.
+    exact: the values have no noise (closed forms), so one draw is enough.
+    logarithmic: whether x is interpolated in log x; None chooses log x if x is positive and more evenly spread in log.
 
-    The interval holds for Akima and for cubic splines, for the noise between draws and for what the grid leaves open
-    (`extremum_interval`). How often it holds the truth is measured in COVERAGE.md.
+    Status:
+    located: the curve clearly falls before the place and clearly rises after it.
+    censored_low, censored_high: the place lies at or beyond the lower (upper) edge of the grid, or too near to tell.
+        `high` (`low`) is the known bound.
+    monotone: the curve falls or rises overall and does not flatten. The note says "throughout" if every step was shown
+        to go the same way.
+    undetermined: fewer than 5 points, fewer than 2 draws, or neither a clear fall nor a clear rise.
 
     Raises ValueError for an unknown column, level or turn.
     """

@@ -1,4 +1,4 @@
-"""The optimal rate: where a metric is best over the learning rate, or another axis, slice by slice."""
+"""The optimal rate: the learning rate (or the value of another axis) at which a metric is best, for each slice."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from raysweep.fits.statistics import two_way_anova
 if TYPE_CHECKING:
     import pandas as pd
 
-NEAR = 2  # grid points on either side of the lowest whose height is taken as it is
-FLATTENED = 0.9  # an edge slope below this share of the slope elsewhere heads for an optimum beyond
-ABOVE_NOISE = 10.0  # heights below this many noise standard deviations are taken as they are too
+NEAR = 2  # heights within this many grid points of the lowest point are not compressed
+FLATTENED = 0.9  # if the slope at an edge is below this share of the slope elsewhere, an optimum may lie beyond it
+ABOVE_NOISE = 10.0  # heights below this many standard deviations of the noise are not compressed
 
 
 COLUMNS = (
@@ -40,30 +40,34 @@ def fit_optimum(
     exact: bool = False,
     logarithmic: bool | None = None,
 ) -> Fit:
-    """The rate at which the mean over draws of a metric is lowest (or highest), one per slice.
+    """Estimate the rate at which the mean over draws of a metric is lowest (or highest), per slice, with an interval.
 
-    frame: one row per (slice, lr, draw), other columns are ignored. Only rows that are ok (if there is a `status`
-        column) with a finite value enter. A rate at which most draws diverged (status diverged, or no finite value)
-        bounds the grid: no row at or above it enters, and `.table.diverged_from` says where that is (inf if nowhere).
-    lr, y, seed: the columns of the rate, the metric and the draw.
-    by: the column of the slices, several, or None for one slice.
-    level: of each slice's interval; the table also has low_simultaneous and high_simultaneous for all slices at once
-        (Bonferroni).
-    turn: min or max.
-    exact: the values carry no noise, one draw is enough.
-    logarithmic: whether the rate is read in log; if None, as `in_log` guesses.
+    The interval is computed as in `fit_inflection`. Before the fit, a steep rise towards divergence is compressed by a
+    monotone map, which does not move the minimum (THEORY §7: no parabola through an asymmetric U). The interval covers
+    the results with and without the map. COVERAGE.md says how often it contains the true optimum (measured).
 
-    located: the curve clearly falls before and rises after. censored_low / censored_high: the optimum lies at or
-    beyond that edge of the grid, or cannot be told from it; `low` or `high` is what is known. monotone: the same
-    bounds, but the curve does not flatten towards the edge at all. undetermined: fewer than 5 rates, fewer than 2
-    draws, or neither a clear fall nor a clear rise.
+    frame: one row per (slice, lr, draw). Other columns are ignored. Only rows with a finite value and, if there is a
+        `status` column, status ok are used. If most draws diverged at a rate (status diverged, or no finite value),
+        rows at this rate and above are not used. The column `diverged_from` of the table has this rate (inf if none).
+    lr: the column of the rate.
+    y: the column of the metric.
+    by: the column or columns of the slices; None for one slice.
+    seed: the column of the draw.
+    level: the confidence level of each slice's interval. The table also has low_simultaneous and high_simultaneous,
+        which hold for all slices at once (Bonferroni).
+    turn: min or max, the extremum that is sought.
+    exact: the values have no noise, so one draw is enough.
+    logarithmic: whether the rate is interpolated in log; None chooses as `in_log` does.
 
-    The interval is made as `fit_inflection` makes it. A cliff towards divergence is flattened by a monotone map, which
-    moves no minimum (THEORY §7: no parabola through an asymmetric U); the interval then holds with and without the map.
-    How often it holds the truth is measured in COVERAGE.md.
+    Status of a slice:
+    located: the curve clearly falls before the optimum and clearly rises after it.
+    censored_low, censored_high: the optimum lies at or beyond the lower (upper) edge of the grid, or too near to tell.
+        `high` (`low`) is the known bound.
+    monotone: the same bounds, but the curve does not flatten towards the edge.
+    undetermined: fewer than 5 rates, fewer than 2 draws, or neither a clear fall nor a clear rise.
 
-    Raises ValueError for an unknown column, level or turn, for a rate that is not finite, and for one that has no
-    logarithm if `logarithmic`.
+    Raises ValueError for an unknown column, level or turn, for a rate that is not finite, and, if `logarithmic`, for a
+    rate that is not above 0.
     """
     import pandas as pd
 
@@ -126,14 +130,16 @@ def fit_optimum(
 
 
 def in_log(rates: np.ndarray) -> bool:
-    """Whether rates of which nobody said the scale are read in log: they are above 0, and span more than a decade or
-    are spread more evenly there."""
+    """Whether rates are interpolated in log if the caller did not choose.
+
+    They are if all are above 0 and they span more than a decade or are spread more evenly in log.
+    """
     every = np.unique(rates)
     return decades(every) or even_in_log(every)
 
 
 def diverged(frame: pd.DataFrame, y: str) -> np.ndarray:
-    """Which rows diverged, boolean array: by their status, or because an ok row has no finite value."""
+    """Whether each row diverged: its status says so, or it is ok but has no finite value. A boolean array."""
     lost = ~np.isfinite(frame[y].to_numpy(dtype=np.float64))
     if "status" not in frame.columns:
         return lost
@@ -142,7 +148,11 @@ def diverged(frame: pd.DataFrame, y: str) -> np.ndarray:
 
 
 def divergence(rates: np.ndarray, bad: np.ndarray) -> float:
-    """The lowest rate, above one that most draws survived, at which most draws diverged; inf if there is none."""
+    """The lowest rate at which most draws diverged, above some rate at which most did not; inf if there is none.
+
+    rates: (rows,), the rate of each row.
+    bad: (rows,), whether the row diverged.
+    """
     survived = False
     for rate in np.unique(rates):
         share = float(bad[rates == rate].mean())
@@ -155,10 +165,12 @@ def divergence(rates: np.ndarray, bad: np.ndarray) -> float:
 def find_optimum(
     curves: DrawCurves, lr: str, level: float, exact: bool, limit: float, logarithmic: bool, advise: bool = False
 ) -> Extremum:
-    """The optimum of one slice, in the units of the rate.
+    """Estimate the optimum of one slice, in the units of the rate.
 
-    curves: to be minimized, over rates below `limit`, the lowest at which most draws diverged (inf if there is none).
-    The rest as in `fit_optimum`, and whether to advise on the sample size.
+    curves: the curves to minimize, at rates below `limit`.
+    limit: the lowest rate at which most draws diverged (inf if there is none).
+    advise: also compute what would halve the interval.
+    lr, level, exact, logarithmic: as in `fit_optimum`.
     """
     values = curves.values
     if not len(curves.x):
@@ -167,7 +179,7 @@ def find_optimum(
     u, flattened = axis.coordinate(curves.x), without_cliffs(values)
     found = extremum_along(u, flattened, level, exact, advise)
     if flattened is not values and found.status == Status.LOCATED:
-        # flattening one side hides how uneven the two are, from which the interval learns what the grid leaves open
+        # The map hides how much steeper one side is, but the interval needs this. So both are computed and combined.
         steep = extremum_along(u, values, level, exact)
         if steep.status == Status.LOCATED:
             spread = max(found.method_spread, steep.method_spread, abs(found.estimate - steep.estimate))
@@ -177,7 +189,7 @@ def find_optimum(
     found = in_units_of_x(found, axis, lr)
     beyond = Status.CENSORED_HIGH if found.high == np.inf else Status.CENSORED_LOW
     if found.status == Status.MONOTONE and (flattens(u, values, found.high == np.inf) or np.isfinite(limit)):
-        # it heads for an optimum beyond the edge; and a fall that ends in divergence does turn
+        # The optimum may lie beyond the edge. A curve that falls until draws diverge must have a minimum.
         found = replace(found, status=beyond)
     if np.isfinite(limit) and found.status == Status.CENSORED_HIGH:
         found = replace(found, note="best towards the rate at which most draws diverge")
@@ -185,18 +197,21 @@ def find_optimum(
 
 
 def flattens(u: np.ndarray, values: np.ndarray, upwards: bool) -> bool:
-    """Whether the mean curve is less steep in the third of the rates nearest its better edge than in the rest."""
+    """Whether the mean curve is less steep near its better edge than elsewhere (see FLATTENED).
+
+    It compares the third of the rates nearest the upper edge (lower edge if `upwards` is False) with all other rates.
+    """
     near, rest, _ = edge_slopes(u, two_way_anova(values).curve, upwards)
     return abs(near) < FLATTENED * abs(rest)
 
 
 def without_cliffs(values: np.ndarray) -> np.ndarray:
-    """values[draw, point] with heights far above the lowest point taken to their logarithm, minimum in place.
+    """Compress heights of values[draw, point] far above the lowest point to their logarithm; the minimum stays.
 
-    A height h of the mean curve above its lowest point becomes s(1 + log h/s) beyond s, the height that the curve
-    reaches within two grid points of the lowest (or ten standard deviations of the noise there, if that is more). What
-    a draw differs from the mean is scaled alike, but never below the noise around the lowest point, so that pooling
-    it cannot make the answer look surer.
+    Let h be the height of the mean curve above its lowest point. Let s be the largest height within two grid points of
+    the lowest point, or ten standard deviations of the noise there if that is larger. A height h > s becomes
+    s (1 + log(h/s)). The residuals of the draws are scaled by the same slope, but never to less than the noise around
+    the lowest point: otherwise the pooled noise would be too small and the interval too narrow.
     """
     if not values.size or not np.isfinite(values).any(axis=1).all():
         return values
@@ -206,7 +221,7 @@ def without_cliffs(values: np.ndarray) -> np.ndarray:
     near = slice(max(lowest - NEAR, 0), lowest + NEAR + 1)
     noise = np.sqrt(np.nanmean(fit.residual**2, axis=0))
     draws, points = values.shape
-    noise *= np.sqrt(draws * points / max(fit.degrees, 1))  # what the fit has taken from the residuals
+    noise *= np.sqrt(draws * points / max(fit.degrees, 1))  # corrects for the parameters that the fit has estimated
     bottom = float(np.sqrt(np.mean(noise[near] ** 2)))
     size = max(float(height[near].max()), ABOVE_NOISE * bottom)
     far = height > size
@@ -215,5 +230,5 @@ def without_cliffs(values: np.ndarray) -> np.ndarray:
     flattened, slope = np.where(far, size * (1 + np.log(np.where(far, height, size) / size)), height), np.ones(points)
     keep = np.divide(bottom, noise, out=np.ones(points), where=noise > bottom)
     slope[far] = np.maximum(size / height[far], keep[far])
-    level = np.nanmean(values - fit.curve - fit.residual, axis=1, keepdims=True)  # each draw's own, which is kept
+    level = np.nanmean(values - fit.curve - fit.residual, axis=1, keepdims=True)  # draw effects; unchanged
     return np.asarray(fit.curve.min() + flattened + level + slope * fit.residual)

@@ -1,9 +1,13 @@
-"""The optimal-rate regime: how the optimal rate moves with pretraining length, and what tuning it makes of a metric.
+"""The regime of the optimal rate: how it changes with the pretraining length, and how a metric at this rate changes.
 
-Paper O §3.4.2 and Fig. 7 tell three cases apart by what follows from them: a constant optimal rate (both losses end up
-worse for large lengths), a slowly decreasing one (the in-domain loss may improve, the pretraining loss degrades) and
-a quickly decreasing one (both improve). The paper puts no number on slow and quick. Two answers stand side by side:
-`verdict` has bounds on the slope, which are this project's own; `case_of` is the paper's case, by the losses.
+Paper O §3.4.2 and Fig. 7 distinguish three cases by their consequences:
+
+- a constant optimal rate: both losses get worse for large lengths;
+- a slowly decreasing optimal rate: the in-domain loss may improve, the pretraining loss degrades;
+- a quickly decreasing optimal rate: both losses improve.
+
+The paper gives no numbers for slow and quick. So a fit gives two answers: `verdict` uses bounds on the slope, which are
+this project's own; `case_of` is the paper's case, decided by the losses.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(StrEnum):
-    """How the optimal rate moves with the length; the last is a case of the losses only."""
+    """How the optimal rate changes with the length. NO_CASE is a result of `case_of` only."""
 
     CONSTANT = "constant"
     SLOWLY = "slowly decreasing"
@@ -37,23 +41,26 @@ class Verdict(StrEnum):
     NO_CASE = "none of the three"
 
 
-FLAT = 0.1  # |d log rate / d log length|: a factor 1.26 per decade of length, less than one step (1.32) of O's 27 rates
+# |d log rate / d log length|: a factor of 1.26 per decade of length, less than one step (1.32) between O's 27 rates
+FLAT = 0.1
 QUICK = -0.5  # see `verdict`
-FEWEST_LENGTHS = 3  # two always lie on a line
+FEWEST_LENGTHS = 3  # two lengths always lie on a line
 
 
 @dataclass(frozen=True, eq=False)
 class Regime:
-    """How log optimal rate runs against log length, by least squares with equal weights.
+    """The regime of one setting: the line of log optimal rate over log length, by least squares with equal weights.
 
-    verdict: what the interval of the slope proves.
-    slope: d log rate / d log length; NaN unless every length that counts is located.
-    low, high: its interval at `level`, infinite where lengths with a censored optimum leave that side open.
-    intercept: of log rate at log length 0, for drawing.
-    located, bounded, left_out: how many lengths have an optimum, a bound only, and neither (they do not count).
-    draws: how many entered.
-    optimum: the fit per length.
-    at_best_lr: the metric at those rates.
+    verdict: the regime that the interval of the slope proves.
+    slope: d log rate / d log length; NaN unless the optimum is located at every length that is used.
+    low, high: the interval of the slope at `level`. A side is infinite if a censored optimum leaves it open.
+    intercept: log rate at log length 0, for drawing the line.
+    located: at how many lengths the optimum is located.
+    bounded: at how many lengths only a bound of the optimum is known.
+    left_out: how many lengths are not used, because neither is known.
+    draws: how many were used.
+    optimum: the fit of the optimum at each length.
+    at_best_lr: the metric at the best rate of each length.
     beside: other metrics at the same rates.
     note: why the verdict is undetermined.
     """
@@ -75,14 +82,19 @@ class Regime:
 
 
 def verdict(low: float, high: float) -> Verdict:
-    """The regime that an interval of the slope d log rate / d log length proves; undetermined if it proves none.
+    """The regime that an interval (low, high) of the slope d log rate / d log length proves.
 
-    constant: within ±0.1, too little for O's grid of rates to show over a decade of length. increasing: above 0.
-    quickly decreasing: at or below -1/2; slowly decreasing: below 0 and above -1/2. Why -1/2: at a given rate the
-    weights move about the same distance whatever the length, in proportion to the rate (O App. C.1, Fig. 8), and
-    moving by a distance costs curvature times its square; if the curvature grows in proportion to the length, the
-    cost at the tuned rate grows unless the rate falls at least as length^(-1/2). It is a convention of this project:
-    O tells slow from quick by what tuning does to the losses, see `case_of`.
+    constant: the interval lies within ±0.1, a change too small for O's grid of rates over a decade of length.
+    increasing: it lies above 0.
+    quickly decreasing: it lies at or below -1/2.
+    slowly decreasing: it lies below 0 and above -1/2.
+    undetermined: none of these.
+
+    Why -1/2: at a given rate the weights move by a distance that is proportional to the rate and nearly independent of
+    the length (O App. C.1, Fig. 8). This costs curvature times distance squared. If the curvature is proportional to
+    the length, the cost at the tuned rate grows with the length unless the rate falls at least as fast as
+    length^(-1/2). The bound is a convention of this project. O distinguishes slow from quick by how the losses at the
+    tuned rate change, see `case_of`.
     """
     if low > -FLAT and high < FLAT:
         return Verdict.CONSTANT
@@ -96,12 +108,16 @@ def verdict(low: float, high: float) -> Verdict:
 
 
 def case_of(in_domain: Extremum, pretraining: Extremum) -> Verdict:
-    """The case of O §3.4.2 that the losses at the best rate show, however the rate moves: quickly decreasing if both
-    improve with length, slowly decreasing if the in-domain loss improves and the pretraining loss degrades in the end,
-    constant if both degrade in the end.
+    """The case of O §3.4.2, decided by how the two losses at the best rate change with the length.
 
-    A loss degrades in the end if it clearly rises after its lowest point. It improves if no such rise was shown, and
-    it clearly falls, from the middle length to the longest, too. Undetermined where a loss shows neither.
+    quickly decreasing: both losses improve.
+    slowly decreasing: the in-domain loss improves and the pretraining loss degrades in the end.
+    constant: both losses degrade in the end.
+    none of the three: the in-domain loss degrades in the end and the pretraining loss improves.
+    undetermined: a loss shows neither.
+
+    A loss degrades in the end if it clearly rises after its lowest point. It improves if no such rise was shown and it
+    clearly falls, also from the middle length to the longest. The slope of the rate is not used.
     """
     cases = {
         ("improves", "improves"): Verdict.QUICKLY,
@@ -113,7 +129,7 @@ def case_of(in_domain: Extremum, pretraining: Extremum) -> Verdict:
 
 
 def in_the_end(change: Extremum) -> str:
-    """Whether a metric improves or degrades up to the longest length; empty where neither was shown."""
+    """Whether a metric "improves" or "degrades" up to the longest length; empty if neither was shown."""
     if change.climbs:
         return "degrades"
     return "improves" if change.falls and change.late_gain else ""
@@ -131,15 +147,21 @@ def fit_regime(
     exact: bool = False,
     beside: Mapping[str, str] | None = None,
 ) -> Regime:
-    """The regime of one setting: rows as for `fit_optimum`, with a column `length`.
+    """Estimate the slope of log optimal rate over log length, with an interval, and decide the regime from it.
 
-    beside: other metrics to follow at the best rate, each with its better direction (min or max).
+    frame: rows as for `fit_optimum`, with a column for the length.
+    lr, length, y, seed: the columns of the rate, the length, the metric and the draw.
+    level: the confidence level of the intervals.
+    turn: min or max, the best value of the metric.
+    exact: the values have no noise, so one draw is enough.
+    beside: other metrics to evaluate at the best rate, each with its better direction (min or max).
 
-    The slope's interval has the draw as the unit (jackknife over draws, Student's t), because draws share their data
-    over rates and lengths; it holds for every interpolation used. A length whose optimum is censored enters with its
-    bound, and makes the interval as wide as the bound leaves it; one whose optimum is undetermined is left out and
-    counted, as are lengths 0 and inf, which have no logarithm. How often the verdict is right is measured in
-    COVERAGE.md. Raises ValueError as `fit_optimum` does.
+    The interval of the slope has the draw as the unit (jackknife over draws, Student's t), because the same draw is
+    used at all rates and lengths. It covers all interpolations. If the optimum at a length is censored, its bound is
+    used, and the interval covers every value that the bound allows. Lengths with an undetermined optimum, 0 and inf are
+    left out and counted. COVERAGE.md says how often the verdict is right (measured).
+
+    Raises ValueError as `fit_optimum` does.
     """
     frame = frame.reset_index(drop=True)
     rows = RateRows(frame, lr, length, seed)
@@ -186,19 +208,23 @@ def fit_regime(
 def fit_slope(
     table: pd.DataFrame, rows: RateRows, y: str, turn: str, level: float, exact: bool
 ) -> tuple[float, float, float, float]:
-    """(slope, intercept, low, high) of the least-squares line of log optimal rate over log length; slope and intercept
-    are NaN unless every length is located.
+    """(slope, intercept, low, high) of the least-squares line of log optimal rate over log length.
 
-    table: of the optimum fit, the lengths that count.
+    Slope and intercept are NaN unless the optimum is located at every length.
 
-    The interval: Student's t with the draw as the unit (jackknife) on the located lengths, the farthest that the bounds
-    of the others allow, and what the grid leaves open.
+    table: the rows of the fit of the optimum for the lengths that are used.
+    rows, y, turn, level, exact: as in `fit_regime`.
+
+    The interval (low, high) combines three parts: Student's t with the draw as the unit (jackknife) for the located
+    lengths; the most extreme values that the bounds of the censored lengths allow; and the uncertainty between the
+    grid points of the rate.
     """
     x = np.log(table[rows.length].to_numpy(float))
     weights = (x - x.mean()) / max(float(((x - x.mean()) ** 2).sum()), 1e-300)
     is_located = (table["status"] == Status.LOCATED).to_numpy()
     names = np.sort(rows.frame[rows.seed].unique())
-    # log rate [interpolation, draw left out (the last: none), located length], and what the grid leaves open
+    # places: log rate [interpolation, draw left out (last: no draw left out), located length]
+    # slack: the uncertainty between grid points at each located length
     places, slack = np.empty((3, len(names) + 1, int(is_located.sum()))), np.empty(int(is_located.sum()))
     for k, row in enumerate(table[is_located].to_dict("records")):
         curves = rows.curves(row[rows.length], row["diverged_from"], y, turn)
@@ -222,7 +248,7 @@ def fit_slope(
     if not exact:
         scatter = ((left_out - left_out.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
         half = t_quantile(level, n - 1) * float(np.sqrt((n - 1) / n * scatter).max())
-    # what the grid leaves open at a length lies anywhere in that range, at each length for itself
+    # The error between grid points is uniform over its range (variance slack**2 / 12) and independent between lengths.
     half = float(np.hypot(half, normal_quantile(level) * np.sqrt(((weights[is_located] * slack) ** 2).sum() / 12)))
 
     bounded, rest = table[~is_located], weights[~is_located]
@@ -231,7 +257,7 @@ def fit_slope(
         log_low = np.where(low > 0, np.log(low), -np.inf)
         log_high = np.log(np.minimum(high, bounded["diverged_from"].to_numpy(float)))
         ends = np.stack([rest * log_low, rest * log_high])
-    ends = np.where(rest == 0, 0.0, ends)  # a length in the middle does not tilt the line
+    ends = np.where(rest == 0, 0.0, ends)  # a length at the mean has no effect on the slope
     return (
         slope,
         intercept,

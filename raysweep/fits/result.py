@@ -1,4 +1,4 @@
-"""What a fit answers."""
+"""The result of a fit: its status, the estimate and the interval."""
 
 from __future__ import annotations
 
@@ -13,44 +13,46 @@ if TYPE_CHECKING:
 
 
 class Status(StrEnum):
-    """What a fit can say of a place."""
+    """What a fit can say about a place (a zero or an extremum)."""
 
     LOCATED = "located"
-    """It lies in the interval."""
+    """The place lies in the interval."""
     CENSORED_LOW = "censored_low"
-    """It lies at or below the lower edge of the grid, or cannot be told from it: `high` is what is known."""
+    """The place lies at or below the lower edge of the grid, or too near to tell. Only `high` is known."""
     CENSORED_HIGH = "censored_high"
-    """The same at the upper edge: `low` is what is known."""
+    """The same at the upper edge of the grid. Only `low` is known."""
     MONOTONE = "monotone"
-    """The curve does not turn on the grid and shows no sign of it; the bounds are those of a censored place."""
+    """The curve does not turn on the grid and shows no sign that it will. The bounds mean the same as for a censored
+    place."""
     UNDETERMINED = "undetermined"
     """The data do not say."""
 
 
 EXACT = "exact values"
-"""How the method of a fit begins whose draws are all the same."""
+"""The `method` of a fit starts with this text if its draws are all equal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The place of a zero line or of an extremum, with its interval.
+    """The estimated place of a zero line or of an extremum, with its interval.
 
     kind: boundary, inflection or optimum.
-    status: see `Status`. With several slices located if any slice is.
-    estimate: in the units of x; NaN unless located. With several slices the median over the located ones.
-    low, high: the interval, in the units of x; infinite on a side that is open, NaN where there is nothing to say. With
-        several slices they span the intervals of the located ones: the table has the answer.
-    method_spread: difference between the interpolations, in the units of x; the interval is already widened by it. With
-        several slices the largest.
-    level: of the interval in one slice (pointwise). Where there are slices, `table` also has low_simultaneous and
-        high_simultaneous, which hold for all slices at once (Bonferroni).
-    points, draws, rows: different x values, different draws and rows that entered.
-    dropped: how many rows did not enter, by reason. A row with a status other than ok, or with no number, never does.
-    scale: the scale of the values (linear, asinh or sign; mixed where slices differ).
-    method: how the interval was made.
+    status: see `Status`. With several slices: located if any slice is located.
+    estimate: in the units of x; NaN unless located. With several slices: the median over the located slices.
+    low, high: the interval, in the units of x. An open side is infinite; NaN if nothing is known. With several slices:
+        the range that covers the intervals of all located slices; see `table` for each slice.
+    method_spread: the difference between the interpolations, in the units of x. The interval already includes it. With
+        several slices: the largest difference.
+    level: the confidence level of the interval in one slice (pointwise). With several slices, `table` also has
+        low_simultaneous and high_simultaneous, which hold for all slices at once (Bonferroni).
+    points, draws, rows: how many different x values, different draws and rows were used.
+    dropped: how many rows were not used, by reason. Rows with a status other than ok and rows without a finite value
+        are never used.
+    scale: the scale of the values: linear, asinh or sign; mixed if slices differ.
+    method: how the interval was computed.
     table: one row per slice.
-    crossings: one row per sign change (boundary fits; empty otherwise).
-    notes: whatever a reader must know about how the numbers came about.
+    crossings: one row per sign change in a boundary fit; empty in other fits.
+    notes: what a reader must know about how the numbers were computed.
     """
 
     kind: str
@@ -72,7 +74,11 @@ class Fit:
 
 
 def overall(table: pd.DataFrame) -> dict[str, Any]:
-    """Status, estimate, interval and method spread of a whole table: of its one slice, or spanning the located ones."""
+    """Summarize a table of slices as status, estimate, interval and method spread.
+
+    A table with one slice gives the values of this slice. With several slices, `Fit` says how the located slices are
+    combined.
+    """
     names = ("estimate", "low", "high", "method_spread")
     if len(table) == 1:
         return {"status": Status(table["status"].iloc[0])} | {name: float(table[name].iloc[0]) for name in names}

@@ -1,8 +1,12 @@
-"""How sure a few draws are of a curve: tests with the draw as the unit, and the two-way ANOVA.
+"""Statistics of a curve that was measured in a few draws: Student's t between draws, and the two-way ANOVA.
 
-Two noise models. The draw as the unit: Student's t on one number per draw, which holds whatever the points of a draw
-share. Two-way ANOVA: value = draw effect + curve + independent noise of one variance, pooled over all points, so that
-three draws are enough. Both are textbook statistics; what is our own is how one is chosen (`smooth_within_draws`).
+There are two noise models:
+
+- The draw is the unit: Student's t on one number per draw. It is valid even if the points of a draw are correlated.
+- Two-way ANOVA: value = draw effect + curve + independent noise. The noise has one variance, pooled over all points, so
+  three draws are enough.
+
+Both are textbook statistics. The choice between them (`smooth_within_draws`) is this project's own.
 """
 
 from __future__ import annotations
@@ -12,8 +16,8 @@ from functools import lru_cache
 
 import numpy as np
 
-ROUNDING = 1e-12  # what is this small against the values is a zero that rounding made visible
-SIMULATED = 4000  # curves; gives a 95 % quantile to about 1 %
+ROUNDING = 1e-12  # relative to the size of the values: a smaller number is a zero with a rounding error
+SIMULATED = 4000  # simulated curves; enough to know a 95 % quantile to about 1 %
 
 
 @lru_cache(maxsize=4096)
@@ -43,7 +47,10 @@ def sign_test_limit(level: float, draws: int) -> int:
 
 
 def standard_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(mean, standard error of the mean between draws, draws) of values[draw, point]; error NaN below two draws."""
+    """(mean over draws, its standard error, number of draws) at each point of values[draw, point].
+
+    NaN values are skipped. The standard error is NaN with fewer than two draws.
+    """
     count = np.isfinite(values).sum(axis=0)
     total = np.nansum(values, axis=0)
     mean = np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
@@ -53,13 +60,19 @@ def standard_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def half_width(level: float, error: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Half of the interval of means with these standard errors of so many draws, by Student's t."""
+    """Half the width of Student's t intervals.
+
+    error: standard errors of the means.
+    count: how many draws each mean has.
+    """
     return np.array([t_quantile(level, int(draws) - 1) for draws in count]) * error
 
 
 def clearly_positive(differences: np.ndarray, level: float, exact: bool = False) -> np.ndarray:
-    """Whether the mean over draws of differences[draw, point] is above 0: by one-sided Student's t, or, if they are
-    exact, as it is."""
+    """Whether the mean over draws of differences[draw, point] is above 0 at each point (one-sided Student's t test).
+
+    exact: the differences have no noise, so the sign of the mean decides.
+    """
     mean, error, count = standard_error(differences)
     return np.asarray(mean > (0.0 if exact else half_width(2 * level - 1, error, count)))
 
@@ -70,14 +83,18 @@ def complete_draws(values: np.ndarray) -> np.ndarray:
 
 
 def two_sided(mean: float, error: float, degrees: int) -> float:
-    """The two-sided p-value of Student's t."""
+    """The two-sided p-value of Student's t test of mean = 0; without an error, 1 if the mean is 0 and else 0."""
     from scipy.special import stdtr
 
     return float(2 * stdtr(degrees, -abs(mean) / error)) if error > 0 else float(mean == 0)
 
 
 def rising_chances(steps: np.ndarray, size: float) -> np.ndarray:
-    """One-sided p-values of Student's t for mean steps[draw, step] above 0; 1 where fewer than two draws know one."""
+    """One-sided p-values of Student's t test that the mean over draws of steps[draw, step] is above 0.
+
+    size: the size of the values; a smaller scatter than their rounding errors counts as no noise.
+    The p-value is 1 for a step with fewer than two draws.
+    """
     from scipy.special import stdtr
 
     mean, error, count = standard_error(steps)
@@ -91,8 +108,11 @@ def rising_chances(steps: np.ndarray, size: float) -> np.ndarray:
 
 
 def independent_points(values: np.ndarray) -> float:
-    """Effective number of independent points of values[draw, point], from the mean squared correlation between points
-    over draws: as many as there are points if that is what chance gives, 1 if all move together."""
+    """Estimate how many points of values[draw, point] vary independently of each other between draws.
+
+    The estimate uses the mean squared correlation between points. It is the number of points if the correlation is not
+    larger than independent points show by chance, and 1 if all points move together.
+    """
     mean, error, count = standard_error(values)
     usable = (count > 2) & (error > 0)
     points, draws = int(usable.sum()), int(count.max())
@@ -101,13 +121,13 @@ def independent_points(values: np.ndarray) -> float:
     score = np.nan_to_num((values[:, usable] - mean[usable]) / (error[usable] * np.sqrt(count[usable])))
     correlation = (score.T @ score) / (draws - 1)
     square = (np.sum(correlation**2) - np.sum(np.diag(correlation) ** 2)) / (points * (points - 1))
-    chance = 1 / (draws - 1)  # what independent points show by chance
+    chance = 1 / (draws - 1)  # the mean squared correlation of independent points
     shared = min(max((square - chance) / (1 - chance), 0.0), 1.0)
     return 1 + (points - 1) * (1 - shared)
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
-    """p-values that hold for all looks at once (Holm 1979); NaN stays."""
+    """Adjust p-values for testing all of them at once (Holm 1979); NaN stays NaN."""
     adjusted = np.full(len(p_values), np.nan)
     order = np.argsort(p_values)[: np.isfinite(p_values).sum()]  # NaN sorts last
     adjusted[order] = np.minimum(np.maximum.accumulate(p_values[order] * np.arange(len(order), 0, -1)), 1.0)
@@ -116,13 +136,13 @@ def holm(p_values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Anova:
-    """Least-squares fit of value = draw effect + curve.
+    """The least-squares fit of value = draw effect + curve.
 
     curve: (points,), at the mean of the draw effects.
-    factor: (points, points); curve + factor @ standard normal is one resample of the curve.
+    factor: (points, points); curve + factor @ (standard normal vector) is one resample of the curve.
     residual: (draws, points), NaN where a value is missing.
-    variance: of the noise of one value; NaN without degrees of freedom.
-    degrees: degrees of freedom of the variance.
+    variance: the variance of the noise of one value; NaN without degrees of freedom.
+    degrees: the degrees of freedom of `variance`.
     """
 
     curve: np.ndarray
@@ -133,13 +153,16 @@ class Anova:
 
 
 def two_way_anova(values: np.ndarray) -> Anova:
-    """The two-way fit of values[draw, point] with values missing anywhere (each point must be linked through draws)."""
+    """Fit value = draw effect + curve to values[draw, point] by least squares.
+
+    Values may be missing (NaN), but shared draws must connect all points.
+    """
     draws, points = values.shape
     at_draw, at_point = np.nonzero(np.isfinite(values))
     rows = np.arange(len(at_draw))
     design = np.zeros((len(rows), points + draws - 1))
     design[rows, at_point] = 1
-    later = at_draw > 0  # draw effects are contrasts to the first draw, then centred
+    later = at_draw > 0  # draw effects are estimated relative to the first draw and centred afterwards
     design[rows[later], points + at_draw[later] - 1] = 1
     inverse = np.linalg.pinv(design.T @ design)
     solution = inverse @ (design.T @ values[at_draw, at_point])
@@ -148,7 +171,7 @@ def two_way_anova(values: np.ndarray) -> Anova:
     residual[at_draw, at_point] = values[at_draw, at_point] - design @ solution
     degrees = len(rows) - points - draws + 1
     variance = float(np.nansum(residual**2) / degrees) if degrees > 0 else np.nan
-    # The curve is needed up to a constant only: its covariance without the common level.
+    # Only differences along the curve matter, so its covariance leaves out the common level.
     centre = np.eye(points) - 1 / points
     covariance = centre @ inverse[:points, :points] @ centre
     eigenvalues, vectors = np.linalg.eigh(covariance)
@@ -157,12 +180,15 @@ def two_way_anova(values: np.ndarray) -> Anova:
 
 
 def noiseless(values: np.ndarray, fit: Anova) -> bool:
-    """Whether draws differ by a constant at most."""
+    """Whether any two draws differ at most by a constant, so that the shape of the curve has no noise."""
     return not fit.variance > ROUNDING**2 * float(np.nanmax(np.abs(values))) ** 2
 
 
 def smooth_within_draws(fit: Anova) -> bool:
-    """Whether residuals of neighbouring points of one draw go together far more than independent noise would."""
+    """Whether residuals at neighbouring points of one draw are correlated far more than independent noise would be.
+
+    If so, draws differ by smooth curves, and the draw must be the unit of every test.
+    """
     residual = fit.residual
     if fit.degrees < 4 or not fit.variance > 0:
         return False
@@ -177,9 +203,14 @@ def smooth_within_draws(fit: Anova) -> bool:
 
 @lru_cache(maxsize=256)
 def rises_by_chance(points: int, degrees: int) -> np.ndarray:
-    """The rise statistics of 4,000 curves of `points` equal means, their variance estimated with so many degrees of
-    freedom (simulated, fixed seed; from 200 on it is as good as known). Equal means are the hardest falling curve: any
-    other falls, and so rises less by chance."""
+    """Simulate the statistic `rise` for 4,000 curves without any rise: their true means are all equal.
+
+    points: how many points a curve has.
+    degrees: the degrees of freedom with which the variance is estimated; from 200 on it counts as known.
+
+    The seed is fixed. Among all curves that never rise, a constant one shows the largest rise by chance, so a test
+    against these values is valid for all of them.
+    """
     rng = np.random.default_rng([points, min(degrees, 200)])
     z = rng.standard_normal((SIMULATED, points))
     scale = np.sqrt(rng.chisquare(degrees, SIMULATED) / degrees) if degrees < 200 else np.ones(SIMULATED)
@@ -187,8 +218,11 @@ def rises_by_chance(points: int, degrees: int) -> np.ndarray:
 
 
 def rise(z: np.ndarray) -> np.ndarray:
-    """Largest climb of a sequence (..., points) of unit-variance means: over windows of 1, 2 and 3 points, the largest
-    (later mean - earlier mean), in units of its standard error."""
+    """The largest rise along sequences of means with unit variance, shape (..., points).
+
+    It is the largest difference (later mean - earlier mean) between averages over windows of 1, 2 or 3 points, in units
+    of the standard error of that difference.
+    """
     best = np.zeros(z.shape[:-1])
     total = np.concatenate([np.zeros((*z.shape[:-1], 1)), np.cumsum(z, axis=-1)], axis=-1)
     for window in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""Does a metric rise or fall along an axis? A test, not an impression: progressive sensitivity (O §3.3, Thm 4.6)."""
+"""Tests of whether a metric rises or falls along an axis, for progressive sensitivity (O §3.3, Thm 4.6)."""
 
 from __future__ import annotations
 
@@ -29,23 +29,27 @@ if TYPE_CHECKING:
 
 RISES, FALLS, UNCLEAR, UNTESTED, SAME = "rises", "falls", "no clear trend", "not tested", "does not change"
 PER_DRAW, POOLED = "per draw: Student's t on each draw's slope", "additive: pooled variance, draw effect removed"
-FEWEST_POINTS = 3  # two always lie on a line
-MAY_DIFFER = 0.25  # draws' slopes are taken to differ from this p-value down: late, since few draws show little
+FEWEST_POINTS = 3  # two points always lie on a line
+# Below this p-value the slopes of the draws count as different. It is large because few draws show a difference poorly.
+MAY_DIFFER = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trend:
-    """How the mean over draws runs over an axis. NaN where there is nothing to say.
+    """The trend of the mean over draws along an axis. A field is NaN if it could not be computed.
 
-    slope, low, high: by least squares, per unit of x or (logarithmic) per factor of ten, with its interval.
-    p_value, p_against, p_along, p_throughout: each is how probable what was seen, or more, is at most if something else
-        were true; a small one speaks for what follows. p_value (two-sided, if there is no slope): there is a trend.
-        p_against (if the curve never goes against the slope between two points): it does, somewhere. p_along: likewise
-        with the slope. p_throughout (if some step between neighbouring points does not go the slope's way): all do.
-    logarithmic: whether x is read in log.
-    points, draws: how many entered.
-    method, note: how the slope's error was made; why nothing is said.
-    move, back: the largest change of the mean curve with the slope and against it (0 or more), from one x to another.
+    slope: the least-squares slope, per unit of x, or per factor of ten if `logarithmic`.
+    low, high: the confidence interval of the slope.
+    p_value: two-sided; small if the slope is not 0.
+    p_against: small if the curve goes against the direction of the slope between some two points.
+    p_along: small if the curve goes in the direction of the slope between some two points.
+    p_throughout: small if every step between neighbouring points goes in the direction of the slope.
+    logarithmic: whether the slope is over log10 x.
+    points, draws: how many were used.
+    method: how the error of the slope was computed.
+    note: why there is no result.
+    move, move_from, move_to: the largest change of the mean curve in the direction of the slope, and between which x.
+    back, back_from, back_to: the largest change against the direction of the slope (0 if there is none), likewise.
     """
 
     slope: float = np.nan
@@ -71,13 +75,17 @@ class Trend:
 def fit_trend(
     frame: pd.DataFrame, x: str, y: str, seed: str, level: float = 0.95, *, logarithmic: bool | None = None
 ) -> Trend:
-    """The trend of `y` over `x`: rows as for `fit_inflection`; x = 0 (on a logarithmic axis) and inf stay outside;
-    logarithmic: whether it is one, None to guess.
+    """Estimate the least-squares slope of `y` over `x`, with its interval, and test whether the trend holds throughout.
 
-    Where draws differ by smooth curves the draw is the unit (Student's t on each draw's own slope), else the noise is
-    pooled over all points, the draw effect removed. That every step goes one way is an intersection-union test with
-    the draw as the unit, whatever the noise: no step's test borrows the noise of another. Raises ValueError for an
-    unknown column.
+    frame, x, y, seed: as for `fit_inflection`. Rows with x = inf are not used, nor x <= 0 on a logarithmic axis.
+    level: the confidence level of the slope's interval.
+    logarithmic: whether the slope is over log10 x; None guesses from the values of x.
+
+    If draws differ by smooth curves, the draw is the unit: Student's t on the slope of each draw. Otherwise the noise
+    is pooled over all points after removing the draw effects. The test that every step goes one way is an
+    intersection-union test. It always has the draw as the unit, so each step is tested with its own noise only.
+
+    Raises ValueError for an unknown column.
     """
     rows, _ = usable(frame, y, [x, seed])
     curves = draw_curves(rows, x, y, seed)
@@ -115,7 +123,13 @@ def fit_trend(
 
 
 def exact_trend(nothing: Trend, at: np.ndarray, u: np.ndarray, curve: np.ndarray) -> Trend:
-    """The trend of a curve that is known: every answer is yes or no."""
+    """The trend of a curve without noise: the interval has no width, and every p-value is 0 or 1.
+
+    nothing: a Trend with the fields that are already known.
+    at: (points,), x.
+    u: (points,), the coordinate of the slope: x or log10 x.
+    curve: (points,), the values.
+    """
     size = float(np.ptp(curve))
     if size <= ROUNDING * max(float(np.abs(curve).max()), 1e-300):
         return replace(nothing, slope=0.0, low=0.0, high=0.0, p_value=1.0, method=EXACT, note="constant")
@@ -139,13 +153,13 @@ def exact_trend(nothing: Trend, at: np.ndarray, u: np.ndarray, curve: np.ndarray
 
 
 def slope_weights(u: np.ndarray) -> np.ndarray:
-    """What each point adds to the least-squares slope."""
+    """The weights w for which w @ values is the least-squares slope of the values over u."""
     centred = u - u.mean()
     return np.asarray(centred / (centred**2).sum())
 
 
 def slope_of_mean(u: np.ndarray, values: np.ndarray, fit: Anova) -> tuple[float, float, int, bool]:
-    """(slope of the mean over draws, its standard error, degrees of freedom, whether the draw was the unit)."""
+    """(slope of the mean over draws, its standard error, its degrees of freedom, whether the draw was the unit)."""
     weights = slope_weights(u)
     own = complete_draws(values) @ weights
     pooled = float(np.sqrt(np.sum((weights @ fit.factor) ** 2)))
@@ -157,17 +171,25 @@ def slope_of_mean(u: np.ndarray, values: np.ndarray, fit: Anova) -> tuple[float,
 
 
 def more_than_noise(own: float, own_degrees: int, pooled: float, degrees: int) -> bool:
-    """Whether the draws' own slopes may differ by more than the noise of their rows (an F test that errs on the side of
-    the draws: with few of them, what they do not share is hard to see)."""
+    """Whether the slopes of the draws differ by more than the noise within draws explains (F test).
+
+    own, own_degrees: the standard error from the scatter of the draws' slopes, and its degrees of freedom.
+    pooled, degrees: the standard error from the pooled noise, and its degrees of freedom.
+
+    The test is lenient (MAY_DIFFER), because with few draws a real difference is hard to see.
+    """
     from scipy.special import fdtrc
 
     return bool(fdtrc(own_degrees, degrees, (own / pooled) ** 2) < MAY_DIFFER)
 
 
 def pooled_change(values: np.ndarray, fit: Anova, sign: float) -> float:
-    """How probable it is that a curve that never changes in the direction of `sign` between two points seems to do so
-    at least as clearly: with one variance for all points (simulated for equal means, the hardest such curve); where the
-    points of a change scatter more than all points do, with theirs."""
+    """The p-value for a change in the direction of `sign` between some two points, with pooled noise.
+
+    The null hypothesis is that the curve never changes in that direction. The p-value comes from simulated curves with
+    equal means, which show the largest changes by chance. The standard error of a change uses the pooled variance of
+    all points, or the variance of the points involved if that is larger.
+    """
     known = np.isfinite(values)
     count = known.sum(axis=0)
     own = np.nansum(fit.residual**2, axis=0) / (fit.degrees * count / count.sum())
@@ -177,8 +199,14 @@ def pooled_change(values: np.ndarray, fit: Anova, sign: float) -> float:
 
 
 def clearest_change(curve: np.ndarray, own: np.ndarray, pooled: np.ndarray) -> float:
-    """As `rise`: over windows of 1, 2 and 3 points, the largest (later mean - earlier mean), in units of its standard
-    error, that of the pooled variance of the means or of their own, whichever is larger."""
+    """The largest rise of a curve, as in `rise`, with a standard error for each difference.
+
+    curve: (points,), the means.
+    own: (points,), the variance of each mean, estimated at that point alone.
+    pooled: (points,), the variance of each mean, estimated from all points.
+
+    The standard error of a difference uses the larger of the two variances.
+    """
     best = 0.0
     for window in (1, 2, 3):
         if len(curve) < 2 * window:
@@ -191,8 +219,13 @@ def clearest_change(curve: np.ndarray, own: np.ndarray, pooled: np.ndarray) -> f
 
 
 def per_draw_change(complete: np.ndarray, sign: float) -> float:
-    """The same with the draw as the unit: Student's t on the clearest step between any two points, for as many looks as
-    there are points that move on their own (Bonferroni)."""
+    """The p-value for a change in the direction of `sign` between some two points, with the draw as the unit.
+
+    complete: (draws, points), without missing values.
+
+    Student's t test of the clearest change between any two points, corrected (Bonferroni) for the number of pairs of
+    independent points (`independent_points`).
+    """
     first, second = np.triu_indices(complete.shape[1], 1)
     chance = rising_chances(sign * (complete[:, second] - complete[:, first]), float(np.abs(complete).max()))
     looks = max(1.0, independent_points(np.diff(complete, axis=1)))
@@ -200,15 +233,19 @@ def per_draw_change(complete: np.ndarray, sign: float) -> float:
 
 
 def every_step(values: np.ndarray, sign: float) -> float:
-    """How probable it is that all steps between neighbouring points of the mean seem to go the way of `sign` as clearly
-    as here, if one of them does not (an intersection-union test: the largest p-value, and no correction for their
-    number). The draw is the unit: a draw counts for a step where it has both ends."""
+    """The p-value for every step between neighbouring points of the mean going in the direction of `sign`.
+
+    The null hypothesis is that at least one step does not. This is an intersection-union test: the result is the
+    largest p-value of all steps, and no correction for their number is needed. The draw is the unit; a draw is used for
+    a step if it has a value at both ends.
+    """
     chance = rising_chances(sign * np.diff(values, axis=1), float(np.nanmax(np.abs(values))))
     return float(chance.max())
 
 
 def moves(at: np.ndarray, curve: np.ndarray, sign: float) -> dict[str, Any]:
-    """The largest change of a curve in the direction of `sign` and in the other: size, where from, where to."""
+    """The largest change of a curve in the direction of `sign` (move) and against it (back): size, from which x, to
+    which x."""
     first, second = np.triu_indices(len(at), 1)
     change = sign * (curve[second] - curve[first])
     out: dict[str, Any] = {}
@@ -219,7 +256,7 @@ def moves(at: np.ndarray, curve: np.ndarray, sign: float) -> dict[str, Any]:
 
 
 def trend_verdict(slope: float, p_value: float, level: float, note: str = "") -> str:
-    """rises, falls, no clear trend, does not change, or not tested."""
+    """The trend in words: rises, falls, no clear trend, does not change, or not tested."""
     if not np.isfinite(p_value):
         return UNTESTED
     if not p_value <= 1 - level:

@@ -1,4 +1,4 @@
-"""From rows to answers: analyses, figures, and the report. The fits can be imported from here too.
+"""Turn result rows into analyses, figures and a report. The fits can be imported from here too.
 
 Importing this package loads nothing heavy; pandas, scipy and matplotlib are loaded by the first call that needs them.
 """

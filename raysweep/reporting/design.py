@@ -1,4 +1,4 @@
-"""What the sweeps of a report declare: which parameters move together, and in which the sweeps differ."""
+"""The design of the sweeps of a report: which parameters vary together, and in which parameters the sweeps differ."""
 
 from __future__ import annotations
 
@@ -14,36 +14,44 @@ from raysweep.workloads.declaration import Workload
 
 @dataclass(frozen=True)
 class Design:
-    """spaces: the resolved space of every sweep, as plain data; names: the sweeps'."""
+    """The declared spaces of the sweeps of a report.
+
+    spaces: the resolved space of each sweep, as plain data.
+    names: the names of the sweeps.
+    """
 
     spaces: tuple[Mapping[str, Any], ...] = ()
     names: tuple[str, ...] = ()
 
     def values(self, name: str) -> list[Any]:
-        """Every value that a parameter has in some sweep, in the order of the axes."""
+        """All values that a parameter has in any sweep, without repeats, in the order of the axes."""
         return list(dict.fromkeys(value for space in self.spaces for value in values_in(space, name)))
 
     def analyses(self) -> list[Any]:
-        """What is asked by any sweep, each question once."""
+        """The analysis entries of all sweeps, without repeats."""
         asked: list[Any] = []
         for space in self.spaces:
             asked += [entry for entry in space.get("analysis") or [] if entry not in asked]
         return asked
 
     def metrics(self) -> list[str]:
-        """What the analyses name as metrics, each once; a name on an axis may be a metric, too (in a relation)."""
+        """All names that may be metrics in the analyses, without repeats. x and y are included, because in a relation
+        they are metrics."""
         asked = [opened(entry)[1] for entry in self.analyses()]
         named = [name for given in asked for name in (*metrics_of(given), given.get("x"), given.get("y"))]
         return list(dict.fromkeys(name for name in named if name))
 
     def varied(self) -> list[str]:
-        """The axes, and whatever else has not one value in all sweeps."""
+        """The axes of all sweeps, then the other parameters that differ between sweeps."""
         axes = dict.fromkeys(name for space in self.spaces for name in space.get("axes") or {})
         return [*axes, *(name for name in self.between() if name not in axes)]
 
     def scaled(self, workload: Workload) -> Workload:
-        """The workload with the scales that the spaces give its axes; where two differ, the first one's. InputError if
-        a sweep has a value that one which is read in log cannot show."""
+        """The workload with the scales that the spaces declare for its parameters.
+
+        If two spaces declare different scales, the first one is used. Raises InputError if a sweep has a value of 0 or
+        below on a logarithmic axis.
+        """
         said = [(name, scale) for space in self.spaces for name, scale in (space.get("scale") or {}).items()]
         chosen = dict(reversed(said))
         scaled = replace(
@@ -65,7 +73,7 @@ class Design:
         return scaled
 
     def between(self) -> list[str]:
-        """Parameters with one value in each sweep, and not the same in all."""
+        """The parameters that have one value in each sweep, but not the same value in all sweeps."""
         parts = [space.get(part) or {} for space in self.spaces for part in ("axes", "fixed")]
         names = dict.fromkeys(name for part in parts for name in part)
         return [
@@ -75,8 +83,10 @@ class Design:
         ]
 
     def follows(self, name: str, known: Sequence[str]) -> bool:
-        """Whether the parameters `known` say what value `name` has, because every space declares that it moves with
-        them (zip). What a few cells that were computed happen to show counts for nothing."""
+        """Whether the parameters `known` determine the value of `name`, because every space declares this with a zip.
+
+        Only declarations count. If the finished cells only happen to show such a relation, the answer is False.
+        """
         ties = [tie for space in self.spaces if (tie := tied(space, name, known)) is not None]
         if not ties or len(ties) < len(self.spaces):
             return False
@@ -87,20 +97,20 @@ class Design:
 
 
 NOTHING_DECLARED = Design()
-"""Of rows alone: every parameter that varies tells them apart."""
+"""The design without any declared space: every parameter that varies distinguishes rows."""
 
 Tie = list[tuple[tuple[Any, ...], Any]]
-"""(values of the parameters that are known, value of the one that moves with them), one for each place of a zip."""
+"""One (values of the known parameters, value of the parameter that varies with them) for each position of a zip."""
 
 
 def values_in(space: Mapping[str, Any], name: str) -> list[Any]:
-    """The values of a parameter in one space; none if it does not say."""
+    """The values of a parameter in one space; an empty list if the space does not mention it."""
     axes, fixed = space.get("axes") or {}, space.get("fixed") or {}
     return list(axes[name]) if name in axes else [fixed[name]] if name in fixed else []
 
 
 def tied(space: Mapping[str, Any], name: str, known: Sequence[str]) -> Tie | None:
-    """How a parameter moves with known ones in one space; None if no zip ties it to any."""
+    """How a parameter varies with the known parameters in one space; None if no zip connects them."""
     group: Sequence[str] = next((group for group in space.get("zip") or [] if name in group), ())
     helpers = [other for other in group if other in known]
     if not helpers:
@@ -110,7 +120,7 @@ def tied(space: Mapping[str, Any], name: str, known: Sequence[str]) -> Tie | Non
 
 
 def apart(one: Mapping[str, Any], other: Mapping[str, Any], known: Sequence[str]) -> bool:
-    """Whether no cells of two spaces agree in the known parameters, since one that is fixed in both differs."""
+    """Whether some known parameter has one value in each of two spaces, and the two values differ."""
     return any(
         len(mine) == len(theirs) == 1 and mine != theirs
         for mine, theirs in ((values_in(one, name), values_in(other, name)) for name in known)
@@ -118,11 +128,11 @@ def apart(one: Mapping[str, Any], other: Mapping[str, Any], known: Sequence[str]
 
 
 def agree(one: Tie, other: Tie) -> bool:
-    """Whether equal known values have equal values beside them."""
+    """Whether equal values of the known parameters always come with equal values of the other parameter."""
     found: dict[tuple[Any, ...], Any] = dict(one)
     return all(found.get(known, value) == value for known, value in [*one, *other])
 
 
 def meet(one: Tie, other: Tie) -> bool:
-    """Whether two zips share a place: only then is it seen that they are parts of one."""
+    """Whether two zips have a position in common. Only then can they be compared."""
     return not {known for known, _ in one}.isdisjoint(known for known, _ in other)

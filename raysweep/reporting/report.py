@@ -1,4 +1,4 @@
-"""The report of a sweep: the question, the answer, how sure it is, then figures, tables and provenance."""
+"""The report of a sweep: the question, the answer, its uncertainty, figures, tables and provenance."""
 
 from __future__ import annotations
 
@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Report:
-    """What was written where. headline: a line per analysis, what was found and how sure."""
+    """A report that was written.
+
+    directory: where it is.
+    headline: one line per analysis: the result and its uncertainty.
+    files: all files that were written.
+    """
 
     directory: AnyPath
     headline: list[str]
@@ -47,19 +52,21 @@ def write_report(
     further: Sequence[Mapping[str, Any]] = (),
     on_step: Callable[[int, int], None] = lambda done, of: None,
 ) -> Report:
-    """report.md, report.html (self-contained), figures/ and tables/ of one sweep, or of several of one workload.
+    """Write report.md, report.html (self-contained), figures/ and tables/ of one or several sweeps of one workload.
 
-    Figures and tables that an earlier report left in `directory` and this one does not have are removed; a file that
-    no report wrote is never touched.
+    Figures and tables of an earlier report in `directory` are removed if this report does not have them. A file that no
+    report wrote is never changed.
 
     frame: one row per (cell, seed) with status, parameters, metrics and closed forms (`_theory`).
-    space: the resolved space; its `analysis` says what is asked.
-    sweep: what the report is called; notes: what its reader must know besides.
-    further: the spaces of the other sweeps of the column `sweep`, in its order; what they ask is answered too.
-    on_step: told how many of how many steps are done, first that none is. An analysis is a step and its figures are
-        another, and so for the comparison of several sweeps.
+    space: the resolved space. Its `analysis` lists the analyses.
+    directory: where to write.
+    sweep: the title of the report.
+    notes: other facts that the reader must know.
+    further: the spaces of the other sweeps, in the order of the column `sweep`. Their analyses are made too.
+    on_step: called with (steps done, steps in total), first with 0 done. Each analysis is one step and its figures are
+        another one; the comparison of several sweeps counts like an analysis.
 
-    InputError for an analysis that cannot be made, and for a scale that does not fit the values of every sweep.
+    Raises InputError for an analysis that cannot be made, and for a scale that does not fit the values of a sweep.
     """
     from raysweep import workloads
     from raysweep.reporting.figures.style import styled
@@ -103,7 +110,7 @@ def write_report(
 
 
 def _free(path: Path) -> Path:
-    """The path, and no link there that would have something written elsewhere."""
+    """The path; a symbolic link there is removed first, so that nothing is written outside the directory."""
     if path.is_symlink():
         path.unlink()
     return path
@@ -112,7 +119,7 @@ def _free(path: Path) -> Path:
 def all_sections(
     frame: pd.DataFrame, design: Design, workload: Workload, on_step: Callable[[int], None]
 ) -> list[Section]:
-    """One section per analysis asked for. on_step: told how many are made."""
+    """Make one section per analysis. on_step: called with the number of finished sections."""
     sections: list[Section] = []
     used: Counter[str] = Counter()
     context = Context(workload, {name: [] for name in frame.columns if name in workload.by_name})
@@ -127,8 +134,10 @@ def all_sections(
 
 
 def section_of(kind: str, asked: Question) -> Section:
-    """The section of one question, made by KIND_section of the module analyses.KIND; where nothing can be answered,
-    one that says why."""
+    """Make the section of one question with the function KIND_section of the module analyses.KIND.
+
+    If there is nothing to analyse, the section only says why.
+    """
     metrics = metrics_of(asked.options)
     finite = {metric: asked.rows[metric].where(can_be_fitted(asked.rows[metric])) for metric in metrics}
     fitted = replace(asked, rows=asked.rows.assign(**finite))
@@ -148,7 +157,10 @@ def section_of(kind: str, asked: Question) -> Section:
 
 
 def not_fitted(good: pd.DataFrame, metrics: Sequence[str]) -> str:
-    """Which ok rows an analysis leaves out, ready to append: a mean over the others is that of survivors."""
+    """How many ok rows an analysis leaves out, as text to append to a headline; empty if none.
+
+    The reader must know this, because a mean over the remaining rows may be biased.
+    """
     counts = {metric: int(good[metric].isna().sum()) for metric in metrics}
     parts = [
         f"{counted(count, 'ok row')} of {len(good):,} left out, where {metric} is not finite or beyond {LARGEST:g}"
@@ -159,8 +171,11 @@ def not_fitted(good: pd.DataFrame, metrics: Sequence[str]) -> str:
 
 
 def nothing_to_fit(kind: str, asked: Question) -> str:
-    """Why there is nothing to fit: the axis has values, of another sweep, among which no best place can be sought, or x
-    varies and all cells differ in something else too. Empty if there is something."""
+    """Why there is nothing to fit; empty if there is something.
+
+    There are two reasons: the axis has values (from another sweep) among which no best place can be found; or x varies,
+    but no two cells differ in x alone.
+    """
     x = asked.options.get(ANALYSES[kind].along)
     if x is None:
         return ""
@@ -182,6 +197,6 @@ def nothing_to_fit(kind: str, asked: Question) -> str:
 
 
 def states(frame: pd.DataFrame) -> str:
-    """How many rows ended in which way."""
+    """How many rows have each status, in words."""
     counts = frame["status"].value_counts()
     return ", ".join(f"{count:,} {plain(str(word))}" for word, count in counts.items()) or "there is none"

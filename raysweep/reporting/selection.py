@@ -1,4 +1,4 @@
-"""Which rows of a results table belong together: groups, slices, and the settings the closed form needs."""
+"""Select and group rows of a results table: groups, slices, cell means, and the parameters for the closed form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PLACE = "_place"  # the column of a category's place; no parameter's name begins with an underscore
+PLACE = "_place"  # the column for the position of a category; no parameter name begins with an underscore
 
 
 def parameters_of(frame: pd.DataFrame, workload: Workload) -> list[str]:
@@ -27,7 +27,7 @@ def parameters_of(frame: pd.DataFrame, workload: Workload) -> list[str]:
 
 
 def better_extremum(metric: str, workload: Workload, otherwise: str = "min") -> str:
-    """Which extreme of a metric is its best: max if it is to be maximized, min if minimized, else `otherwise`."""
+    """The extremum that is best for a metric: max or min by its direction; `otherwise` if it has no direction."""
     direction = next(known.direction for known in workload.metrics if known.name == metric)
     return {"maximize": "max", "minimize": "min"}.get(direction, otherwise)
 
@@ -35,11 +35,14 @@ def better_extremum(metric: str, workload: Workload, otherwise: str = "min") -> 
 def all_keys(
     frame: pd.DataFrame, workload: Workload, x: str | None, keys: list[str], design: Design = NOTHING_DECLARED
 ) -> list[str]:
-    """`keys`, and every other parameter that varies on its own: rows that differ in it must not be averaged, nor
-    joined to one curve. Only a parameter that the design says moves with x and the keys is none."""
+    """`keys` and all other parameters that must be equal within one curve over x.
+
+    A parameter that varies is added, because rows that differ in it must not be averaged or joined to one curve. The
+    only exception is a parameter that x and the keys determine by the design (`Design.follows`).
+    """
     chosen = list(keys)
     names, between = parameters_of(frame, workload), design.between()
-    for name in sorted(names, key=lambda name: name not in between):  # these tell sweeps apart, whatever else they zip
+    for name in sorted(names, key=lambda name: name not in between):  # first the ones that differ between sweeps
         if name == x or name in chosen or frame[name].nunique(dropna=False) < 2:
             continue
         if not design.follows(name, [*chosen, *([x] if x else [])]):
@@ -56,21 +59,23 @@ def groups(frame: pd.DataFrame, keys: list[str]) -> Iterator[tuple[tuple[Any, ..
 
 
 def spread(items: Sequence[T], most: int) -> list[T]:
-    """At most `most` of the items, spread evenly, ends included."""
+    """At most `most` of the items, evenly spaced, including the first and the last."""
     if len(items) <= most:
         return list(items)
     return [items[k] for k in sorted({round(k * (len(items) - 1) / (most - 1)) for k in range(most)})]
 
 
 def finite_values(frame: pd.DataFrame, name: str) -> np.ndarray:
-    """The different finite numbers in a column, sorted."""
+    """The finite numbers in a column, sorted, without repeats."""
     values = np.sort(frame[name].unique().astype(float))
     return values[np.isfinite(values)]
 
 
 def with_choice(frame: pd.DataFrame, x: str, keys: list[str]) -> pd.DataFrame:
-    """The rows of settings in which x takes more than one value; all rows if there is no such setting. Cells that are
-    only perturbed have a rate as a parameter, and no choice of it."""
+    """The rows of the settings in which x has more than one value; all rows if there is no such setting.
+
+    Example: cells that are only perturbed have a learning rate as a parameter, but only one value of it.
+    """
     if not keys:
         return frame
     chosen = frame[frame.groupby(keys, dropna=False)[x].transform("nunique") > 1]
@@ -80,8 +85,11 @@ def with_choice(frame: pd.DataFrame, x: str, keys: list[str]) -> pd.DataFrame:
 def places_on(
     frame: pd.DataFrame, x: str, workload: Workload, design: Design = NOTHING_DECLARED
 ) -> tuple[pd.DataFrame, str, list[str]]:
-    """(rows, the column that says where they stand along x, the categories there are). Numbers stand at themselves,
-    and are no categories; words, true and false stand side by side in the order of the axis."""
+    """(rows, the column with their positions along x, the names of the categories).
+
+    A number is its own position, and there are no categories. Words and booleans get the positions 0, 1, ... in the
+    order of the axis.
+    """
     if not workload.by_name[x].categorical:
         return frame, x, []
     there = list(dict.fromkeys(frame[x]))
@@ -93,7 +101,13 @@ def places_on(
 
 @dataclass(frozen=True)
 class CellMeans:
-    """One metric over one axis: centre with its interval's ends; `median` where draws have no variance."""
+    """One metric over one axis, one entry per x.
+
+    x: the values of the axis.
+    centre: the mean over draws, or the median.
+    low, high: the ends of the error bar.
+    median: whether the centre is the median, because draws have no variance.
+    """
 
     x: np.ndarray
     centre: np.ndarray
@@ -103,11 +117,14 @@ class CellMeans:
 
 
 def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload) -> CellMeans:
-    """Mean ± standard error at each x over the ok rows; where draws have no variance the median, and the order
-    statistics that are one standard error of its rank away (for figures, not a test)."""
+    """The mean ± standard error of the ok rows at each x.
+
+    If draws have no variance: the median, and the quantiles at one standard error of its rank below and above. These
+    are for figures, not for tests.
+    """
     good = part[(part["status"] == "ok") & np.isfinite(part[metric].astype(float))]
     places = good[x].to_numpy(float)
-    order = np.argsort(places, kind="stable")  # once, not a look at every row for every x
+    order = np.argsort(places, kind="stable")  # one sort is faster than a selection of rows for each x
     xs, starts = np.unique(places[order], return_index=True)
     table = np.split(good[metric].to_numpy(float)[order], starts)[1:]
     heavy = heavy_rows(good, metric, workload)[order]
@@ -128,14 +145,14 @@ def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload) -> C
 
 
 def heavy_rows(frame: pd.DataFrame, metric: str, workload: Workload) -> np.ndarray:
-    """For each row, whether the workload says that draws of its cell have no variance."""
+    """Whether the workload says that draws of the cell have no variance, for each row."""
     if workload.heavy_tailed is None or not len(frame):
         return np.zeros(len(frame), dtype=bool)
     return np.asarray(workload.heavy_tailed(metric, columns_of(frame, workload)), dtype=bool)
 
 
 def columns_of(frame: pd.DataFrame, workload: Workload) -> dict[str, np.ndarray]:
-    """The parameters of the rows as the workload's functions take them."""
+    """The parameters of the rows, in the form that the functions of the workload expect."""
     out = {}
     for parameter in workload.parameters:
         if parameter.name in frame.columns:
@@ -146,7 +163,7 @@ def columns_of(frame: pd.DataFrame, workload: Workload) -> dict[str, np.ndarray]
 
 
 def is_exact(frame: pd.DataFrame, metric: str) -> bool:
-    """Whether the rows are the closed form itself, without noise."""
+    """Whether the metric equals its closed form in all rows, up to rounding, so that there is no noise."""
     theory = f"{metric}_theory"
     if theory not in frame.columns or not len(frame):
         return False
@@ -156,13 +173,15 @@ def is_exact(frame: pd.DataFrame, metric: str) -> bool:
 
 
 def is_number(frame: pd.DataFrame, name: str) -> bool:
-    """Whether a column holds numbers and not words."""
+    """Whether a column has a numeric type."""
     return frame[name].dtype.kind in "if"
 
 
 def means_table(frame: pd.DataFrame, keys: list[str], metric: str, workload: Workload) -> pd.DataFrame:
-    """Mean, standard error, median, number of draws and closed form of every cell, and whether its draws are known to
-    have no variance (then only the median means something)."""
+    """One row per cell: mean, standard error, median, number of draws, no_variance and, if there is one, closed form.
+
+    no_variance: whether the workload says that draws have no variance. Then only the median is meaningful.
+    """
     import pandas as pd
 
     good = frame[(frame["status"] == "ok") & np.isfinite(frame[metric].astype(float))]

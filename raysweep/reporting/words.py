@@ -1,4 +1,4 @@
-"""How names, numbers and intervals are written in figures and text."""
+"""Format names, numbers and intervals for figures and text."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from raysweep.workloads.declaration import Workload
 
 
 def plain(name: str) -> str:
-    """A column's name in words."""
+    """The name of a column with spaces instead of underscores."""
     return name.replace("_", " ")
 
 
 def first_capital(text: str) -> str:
-    """The text with its first letter as a capital, all others as they are."""
+    """The text with a capital first letter; the rest is unchanged."""
     return text[:1].upper() + text[1:]
 
 
 def coded(text: str, workload: Workload) -> str:
-    """Markdown text with the workload's metrics in code style; everything else stays in words."""
+    """Markdown text with the names of the workload's metrics in code style."""
     names = "|".join(sorted((re.escape(metric.name) for metric in workload.metrics), key=len, reverse=True))
     return re.sub(rf"(?<![\w`/\[])({names})(?![\w`]|\.\w)", r"`\1`", text)
 
 
 def line_label(name: str, value: float, x: str, workload: Workload) -> str:
-    """A named reference line with its place: "F Thm 3.9 (60°)"."""
+    """The label of a reference line: its name and its value, for example "F Thm 3.9 (60°)"."""
     return f"{name} ({number(value)}{unit_of(x, workload)})"
 
 
 def axis_label(name: str, workload: Workload) -> str:
-    """A column as an axis label, with its letter and unit: parameters in words, metrics by their name."""
+    """An axis label for a column: its name (a parameter without underscores), its symbol and its unit."""
     metrics = {metric.name: metric for metric in workload.metrics}
     declared = workload.by_name.get(name) or metrics.get(name)
     unit = declared.unit if declared else ""
@@ -44,14 +44,14 @@ def axis_label(name: str, workload: Workload) -> str:
 
 
 def unit_of(name: str, workload: Workload) -> str:
-    """The unit behind a number of this column: "°" for degrees, else a space and the unit."""
+    """The unit as written after a number of this column: "°" for degrees, else a space and the unit."""
     declared = workload.by_name.get(name)
     unit = declared.unit if declared else ""
     return "°" if unit == "degrees" else f" {unit}" if unit else ""
 
 
 def setting(name: str, value: Any, workload: Workload) -> str:
-    """`name = value` as short as can be understood."""
+    """A parameter and its value in short form, for example "η = 0.1"; for an engine only its name."""
     if isinstance(value, str):
         return value if workload.engines and name == workload.engines.parameter else f"{plain(name)} {value}"
     unit = unit_of(name, workload)
@@ -59,13 +59,15 @@ def setting(name: str, value: Any, workload: Workload) -> str:
 
 
 def settings(names: Iterable[str], values: Iterable[Any], workload: Workload) -> str:
-    """Several settings in a line."""
+    """Several parameters and their values, separated by commas."""
     return ", ".join(setting(name, value, workload) for name, value in zip(names, values, strict=True))
 
 
 def number(value: Any, digits: int = 4) -> str:
-    """A number with at most `digits` significant digits; ∞ for infinity, – for nothing; words, true and false as a
-    space has them."""
+    """A value as text: a number with at most `digits` significant digits, ∞ for infinity, – for NaN.
+
+    Words are unchanged; booleans are written true and false, as in a space.
+    """
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -79,19 +81,19 @@ def number(value: Any, digits: int = 4) -> str:
 
 
 def signed(score: float) -> str:
-    """A distance in standard errors with its sign; – for nothing."""
+    """A distance in standard errors with its sign; – if it is not finite."""
     return f"{score:+.2f}" if np.isfinite(score) else "–"
 
 
 def places_for(error: float) -> int:
-    """Decimals that show two significant digits of an error."""
+    """How many decimals show two significant digits of an error."""
     if not np.isfinite(error) or error <= 0:
         return 6
     return max(0, min(12, 1 - math.floor(math.log10(error))))
 
 
 def with_error(value: float, error: float) -> str:
-    """value ± error, both to two significant digits of the error."""
+    """The text "value ± error", both with the decimals that show two significant digits of the error."""
     if not np.isfinite(value):
         return "–"
     if not np.isfinite(error):
@@ -104,8 +106,10 @@ def with_error(value: float, error: float) -> str:
 
 
 def interval(estimate: float, low: float, high: float) -> str:
-    """estimate [low, high], to two significant digits of the interval; one-sided where censored; a place or slope that
-    is known without doubt stands alone."""
+    """The text "estimate [low, high]", with the decimals that show two significant digits of the half width.
+
+    Without an estimate: "above low" or "below high". With an interval of width 0: the estimate and "(exact)".
+    """
     if not np.isfinite(estimate):
         if np.isfinite(low):
             return f"above {number(low)}"
@@ -134,7 +138,7 @@ def values_in_words(name: str, values: list[Any], workload: Workload) -> str:
 
 
 def markdown_table(rows: list[Mapping[str, Any]]) -> str:
-    """Rows of ready text as a Markdown table."""
+    """A Markdown table from rows of formatted text."""
     if not rows:
         return ""
     names = list(rows[0])

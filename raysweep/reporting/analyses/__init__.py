@@ -1,1 +1,1 @@
-"""What each kind of analysis fits, shows and says."""
+"""One module for each kind of analysis: its fit, figures, tables and text."""

@@ -1,4 +1,4 @@
-"""The agreement analysis: experiment against closed form, cell by cell."""
+"""The agreement analysis: compares the experiment with the closed form in each cell."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from raysweep.space.analyses import metrics_of
 if TYPE_CHECKING:
     import pandas as pd
 
-SKEWED = 1.0  # from here on Student's t visibly undercovers with some 20 draws
+SKEWED = 1.0  # above this skewness, Student's t intervals of about 20 draws clearly cover too little
 
 
 def agreement_section(asked: Question) -> Section:
-    """Figures and tables of one `agreement` entry; by default every metric that has a closed form."""
+    """Figures and tables of one `agreement` entry; by default for all metrics that have a closed form."""
     frame, workload = asked.rows, asked.workload
     wanted = metrics_of(asked.options) or [m.name for m in workload.metrics if f"{m.name}_theory" in frame.columns]
     every = parameters_of(frame, workload)
@@ -74,7 +74,7 @@ def agreement_section(asked: Question) -> Section:
 
 
 def differences(frame: pd.DataFrame, keys: list[str], metric: str) -> np.ndarray:
-    """Value minus closed form, (draws, cells); NaN where a draw has no usable value."""
+    """Value minus closed form, shape (draws, cells); NaN where a draw has no usable value."""
     good = frame[frame["status"] == "ok"]
     good = good.assign(difference=good[metric].astype(float) - good[f"{metric}_theory"].astype(float))
     good = good[np.isfinite(good["difference"])]
@@ -83,7 +83,7 @@ def differences(frame: pd.DataFrame, keys: list[str], metric: str) -> np.ndarray
 
 
 def verdict(tests: Mapping[str, Joint | None], cells: int) -> str:
-    """Which metrics agree, in one line."""
+    """The metrics that agree with their closed form and those that do not, in one line."""
     known = {metric: test for metric, test in tests.items() if test is not None}
     if not known:
         return f"closed form: too few draws or no variation to test {', '.join(tests)}"
@@ -102,7 +102,7 @@ def verdict(tests: Mapping[str, Joint | None], cells: int) -> str:
 
 
 def skewed_sentence(metric: str, test: Joint, table: pd.DataFrame) -> str:
-    """What the skewness of the draws does to the cells' own intervals."""
+    """A sentence on how the skewness of the draws affects the intervals of single cells."""
     draws = int(table["draws"].median())
     expected = student_coverage(round(abs(test.skewness), 1), draws)
     return (
@@ -114,7 +114,7 @@ def skewed_sentence(metric: str, test: Joint, table: pd.DataFrame) -> str:
 
 
 def shown_row(metric: str, table: pd.DataFrame, test: Joint | None, heavy_cells: int) -> dict[str, str]:
-    """One metric as ready text."""
+    """One metric as a row of formatted text."""
     difference = (table["mean"] - table["theory"]).abs()
     return {
         "metric": metric,
@@ -130,8 +130,10 @@ def shown_row(metric: str, table: pd.DataFrame, test: Joint | None, heavy_cells:
 
 
 def scored(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with z and whether Student's 95 % interval holds the closed form (to rounding where draws agree
-    exactly)."""
+    """Add to the table z and whether Student's 95 % interval contains the closed form.
+
+    If all draws are equal, the closed form must agree with them up to rounding.
+    """
     from scipy.special import stdtrit
 
     difference = table["mean"] - table["theory"]

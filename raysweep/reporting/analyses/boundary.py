@@ -1,4 +1,4 @@
-"""The boundary analysis: where a metric changes sign."""
+"""The boundary analysis: where a metric changes sign along an axis."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_MAPS = 9
-FEWEST_FOLDED = 3  # as many slices in a row without an answer, for one reason, share a line
+FEWEST_FOLDED = 3  # this many consecutive slices without a result, for the same reason, share one line of the table
 
 
 def boundary_section(asked: Question) -> Section:
@@ -48,14 +48,14 @@ def boundary_section(asked: Question) -> Section:
     keys = [key for key in asked.keys(x, *of_y) if key != y]
     parts = list(groups(asked.rows, keys))
     maps: list[Map] = []
-    notes: dict[str, None] = {}  # each once
+    notes: dict[str, None] = {}  # without repeats
     for values, rows in parts:
         scale, exact, log = slice_scale(rows, y, metric, workload), is_exact(rows, metric), workload.logarithmic(x)
         fit = fit_boundary(rows, x, y, metric, "seed", asked.level, scale=scale, exact=exact, logarithmic=log)
         notes |= dict.fromkeys(fit.notes)
         slices = fit.table[y].to_numpy() if y else np.zeros(1)
         table = add_theory(fit.table, zero_line(rows, x, y, metric, workload, slices), asked.level)
-        # Where the sign scale was used the zero is the median's, which the closed form of the mean says nothing of.
+        # On the sign scale the zero is a zero of the median, but the closed form gives the zero of the mean.
         table.loc[table["scale"] == "sign", "z"] = np.nan
         table = add_lines(table, lines, asked.level)
         fine = smooth(rows, y, workload) if y else np.zeros(1)
@@ -70,7 +70,7 @@ def boundary_section(asked: Question) -> Section:
     map_drawings = maps_of(maps, asked, lines, known) if y else []
     along = y if y and is_number(asked.rows, y) else next((key for key in keys if is_number(asked.rows, key)), None)
     line_drawings = line_of(places, along, lines, known) if along and (along != y or len(parts) > 1) else []
-    if len(parts) > 1 or lines:  # several lines in one picture tell more than as many maps
+    if len(parts) > 1 or lines:  # several lines in one figure are easier to compare than maps
         map_drawings, line_drawings = line_drawings, map_drawings
     return Section(
         title=f"Boundary: where {metric} changes sign",
@@ -87,9 +87,11 @@ def boundary_section(asked: Question) -> Section:
 
 
 def slice_scale(rows: pd.DataFrame, y: str | None, metric: str, workload: Workload) -> Any:
-    """What the workload knows of its draws: the sign scale for slices with a cell whose draws have no variance, the
-    mean for all others (a far draw alone must not turn the question into one about the median). None: the fit
-    chooses."""
+    """The scale for each slice that follows from what the workload says about its draws; None if the fit chooses.
+
+    A slice in which draws of some cell have no variance gets the sign scale. All others use the mean, because a single
+    outlier must not change the question to one about the median.
+    """
     if workload.heavy_tailed is None or rows["seed"].nunique() < SIGN_DRAWS:
         return None
     heavy = heavy_rows(rows, metric, workload)
@@ -99,8 +101,10 @@ def slice_scale(rows: pd.DataFrame, y: str | None, metric: str, workload: Worklo
 
 
 def maps_of(maps: Sequence[Map], asked: Question, lines: Mapping[str, float], known: bool) -> list[Drawing]:
-    """The metric over x and y, a map for every setting of the other axes; none where there is but a line of cells.
-    known: whether the closed form has a zero somewhere."""
+    """The drawing of the metric over x and y, one map per setting of the other axes.
+
+    The list is empty if the cells lie on one line. known: whether the closed form has a zero somewhere.
+    """
     x, y, rows = asked.x, str(asked.options["y"]), asked.rows
     if not is_number(rows, y) or rows[y].nunique() < 2 or rows[x].nunique() < 2:
         return []
@@ -116,7 +120,7 @@ def maps_of(maps: Sequence[Map], asked: Question, lines: Mapping[str, float], kn
 
 
 def line_of(places: Places, along: str, lines: Mapping[str, float], known: bool) -> list[Drawing]:
-    """The zero against one axis, a line for every combination of the others."""
+    """The drawing of the zero over one axis, one line per combination of the other axes."""
     asked, x, metric, workload = places.asked, places.asked.x, places.asked.metric, places.asked.workload
 
     def line(key: Any, label: str, table: pd.DataFrame) -> PlaceLine:
@@ -136,7 +140,7 @@ def line_of(places: Places, along: str, lines: Mapping[str, float], known: bool)
 def slices_of(
     parts: Sequence[tuple[tuple[Any, ...], pd.DataFrame]], keys: list[str], of_y: list[str], asked: Question
 ) -> list[Drawing]:
-    """The metric over x: up to six slices in each of up to six panels."""
+    """The drawing of the metric over x, with up to six slices in each of up to six panels."""
     x, metric, draws = asked.x, asked.metric, int(asked.rows["seed"].nunique())
     slices = [((*label, *values), part) for values, rows in parts for label, part in groups(rows, of_y)]
     panels = series_panels(slices, of_y, keys, x, metric, asked.workload, panels=6, lines=6)
@@ -152,7 +156,7 @@ def slices_of(
 
 
 def beside_place(places: Places, row: Mapping[str, Any], lines: Mapping[str, float]) -> str:
-    """What stands beside a single zero: the closed form's, and whether reference lines are excluded."""
+    """Text to append to a single zero: the closed form's zero, and whether the interval excludes reference lines."""
     asked, text = places.asked, places.beside_theory(row)
     for name, value in lines.items():
         verdict = "not excluded" if row["low"] <= value <= row["high"] else "excluded"
@@ -161,8 +165,11 @@ def beside_place(places: Places, row: Mapping[str, Any], lines: Mapping[str, flo
 
 
 def several_words(places: Places, lines: Mapping[str, float]) -> list[str]:
-    """What a headline says of several slices: from where to where the zeros lie, how they move, and whether they
-    exclude the closed form and the reference lines, or else how wide their intervals are."""
+    """The parts of a headline on several slices: the range of the zeros and how they move.
+
+    It also says whether the intervals exclude the closed form and the reference lines; without either, how wide they
+    are.
+    """
     found, unit, others = places.found, places.asked.unit, others_words(places.table)
     against = verdicts(places, lines)
     if not len(found):
@@ -176,7 +183,7 @@ def several_words(places: Places, lines: Mapping[str, float]) -> list[str]:
 
 
 def verdicts(places: Places, lines: Mapping[str, float]) -> str:
-    """In how many slices the interval leaves out each reference line and the closed form; empty without either."""
+    """In how many slices the interval excludes each reference line and the closed form; empty without either."""
     asked, table = places.asked, places.table
     counts = {
         line_label(name, value, asked.x, asked.workload): excluded(table, np.full(len(table), value))
@@ -188,8 +195,11 @@ def verdicts(places: Places, lines: Mapping[str, float]) -> str:
 
 
 def example(places: Places) -> str:
-    """The located slice farthest from the closed form if that is excluded, else the one in the middle; the zero beside
-    the closed form's. Empty without one."""
+    """An example: the zero of one located slice and the closed form's zero there; empty if no slice has both.
+
+    It is the slice farthest from the closed form if its interval excludes the closed form, else the slice in the
+    middle.
+    """
     known = places.found[places.found["theory"].notna()]
     if not len(known):
         return ""
@@ -201,9 +211,9 @@ def example(places: Places) -> str:
 
 
 def paragraphs(places: Places, lines: Mapping[str, float], together: Joint | None) -> list[str]:
-    """How the fit was made, how it stands to the closed form, and what happened to the slices without an answer.
+    """The paragraphs on the method, the comparison with the closed form, and the slices without a located zero.
 
-    together: all located slices against the closed form at once.
+    together: the test of all located slices against the closed form at once.
     """
     table, percent = places.table, places.asked.percent
     beside, with_z = summary(table, places.asked.level), bool(table["z"].notna().any())
@@ -238,7 +248,7 @@ def paragraphs(places: Places, lines: Mapping[str, float], together: Joint | Non
 
 
 def line_sentence(places: Places, name: str, value: float) -> str:
-    """How far the slices are from a named reference line."""
+    """A sentence on the distance of the slices from a named reference line."""
     asked, table = places.asked, places.table
     out, among = excluded(table, np.full(len(table), value))
     label = line_label(name, value, asked.x, asked.workload)
@@ -258,7 +268,11 @@ def line_sentence(places: Places, name: str, value: float) -> str:
 
 
 def folded(rows: Sequence[Mapping[str, Any]], lead: Sequence[str]) -> list[list[Mapping[str, Any]]]:
-    """Rows in the order of the table; three or more in a row that say nothing, for one reason, together."""
+    """Group the rows for the report, in the order of the table.
+
+    FEWEST_FOLDED or more consecutive rows without a result, for the same reason, form one group. Each other row is a
+    group of its own.
+    """
 
     def silent(row: Mapping[str, Any]) -> Any:
         return (row["note"], *(row[key] for key in lead[:-1])) if row["status"] == Status.UNDETERMINED else None
@@ -269,7 +283,7 @@ def folded(rows: Sequence[Mapping[str, Any]], lead: Sequence[str]) -> list[list[
 
 
 def shown_row(run: Sequence[Mapping[str, Any]], places: Places, lines: Mapping[str, float]) -> dict[str, str]:
-    """One slice, or a run of them that say nothing, as ready text."""
+    """One slice, or a group of slices without a result, as a row of formatted text."""
     row, last = run[0], places.keys[-1] if places.keys else ""
     out = places.row(row, f"zero in {plain(places.asked.x)}", digits=5)
     if len(run) > 1:

@@ -1,7 +1,7 @@
-"""The workload's closed form beside what was fitted.
+"""Compare fitted places with the closed form of the workload.
 
-Its curves, zeros and extrema are found on the formula, not on the grid; fitted places are held against them in units of
-their own error.
+Curves, zeros and extrema of the closed form are computed from the formula, not from its values on the grid. The
+difference to a fitted place is given in units of the error of the fit.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Curve = Callable[..., np.ndarray]
 
 
 def closed_form(part: pd.DataFrame, metric: str, workload: Workload, *free: str) -> Curve | None:
-    """The closed form of the metric as a function of the parameters `free`, everything else as in the rows of `part`.
+    """The closed form of the metric as a function of the parameters `free`; all others have their values in `part`.
 
-    The function takes an array for each of them, all of one length. None where there is none: no closed form, not for
-    this metric, something free is no parameter, or another parameter moves along with it.
+    The function takes one array per free parameter, all of the same length. Returns None if the workload or the metric
+    has no closed form, if a name in `free` is not a parameter, or if another parameter varies within `part`.
     """
     form = workload.closed_form
-    if form is None or not len(part) or not workload.by_name.keys() >= set(free):  # places of categories are no x
+    if form is None or not len(part) or not workload.by_name.keys() >= set(free):  # e.g. positions of categories
         return None
     if any(part[name].nunique(dropna=False) > 1 for name in parameters_of(part, workload) if name not in free):
         return None
@@ -49,7 +49,7 @@ def closed_form(part: pd.DataFrame, metric: str, workload: Workload, *free: str)
 
 
 def smooth(part: pd.DataFrame, name: str, workload: Workload, count: int = 121) -> np.ndarray:
-    """Finely spaced values of an axis over its range; its own values where only whole numbers have a meaning."""
+    """Finely spaced values over the range of an axis; its own values if only whole numbers are valid on it."""
     values = finite_values(part, name)
     parameter = workload.by_name[name]
     if parameter.type is int or parameter.whole or len(values) < 2:
@@ -59,16 +59,19 @@ def smooth(part: pd.DataFrame, name: str, workload: Workload, count: int = 121) 
 
 
 def zeros(surface: Curve, low: float, high: float, logarithmic: bool, rows: int = 1) -> list[np.ndarray]:
-    """All sign changes on [low, high] of `rows` curves, by bisection to the last digits from 241 samples.
+    """All sign changes of `rows` curves on [low, high], one array per curve.
 
-    surface takes (x, row number), both of one shape, and is called once for the samples and once a bisection step.
+    The brackets come from 241 samples; bisection then refines each root to the last digits.
+
+    surface: the curves as a function of (x, row number), two arrays of the same shape. It is called once for all
+        samples and once per bisection step.
     """
     at = np.geomspace(low, high, 241) if logarithmic else np.linspace(low, high, 241)
     row, place = np.repeat(np.arange(rows), len(at)), np.tile(at, rows)
     value = surface(place, row)
     size = np.nanmax(np.abs(value[np.isfinite(value)]), initial=0.0)
     value = np.where(np.abs(value) <= 1e-12 * size, 0.0, value)
-    kept = np.flatnonzero(np.isfinite(value) & (value != 0))  # an exact zero between two signs is inside their bracket
+    kept = np.flatnonzero(np.isfinite(value) & (value != 0))  # a bracket contains the exact zeros between its ends
     row, place, value = row[kept], place[kept], value[kept]
     change = np.flatnonzero((value[:-1] * value[1:] < 0) & (row[:-1] == row[1:]))
     which, left, right, sign = row[change], place[change], place[change + 1], np.sign(value[change])
@@ -82,14 +85,14 @@ def zeros(surface: Curve, low: float, high: float, logarithmic: bool, rows: int 
 def zero_line(
     part: pd.DataFrame, x: str, y: str | None, metric: str, workload: Workload, at: np.ndarray
 ) -> list[np.ndarray]:
-    """The closed form's zeros in x, one array for each of the given values of y (one array if y is None).
+    """The zeros of the closed form in x, one array for each value of y in `at` (one array if y is None).
 
-    Empty arrays where there is no closed form, or where it does not depend on x and y alone within `part`.
+    The arrays are empty if there is no closed form or if it depends on more than x and y within `part`.
     """
     count = len(at) if y else 1
     curve = closed_form(part, metric, workload, x, *([y] if y else []))
     values = finite_values(part, x)
-    if curve is None or not len(values):  # all that one of several sweeps has may be at infinity
+    if curve is None or not len(values):  # a sweep may have no finite x
         return [np.empty(0)] * count
 
     def surface(place: np.ndarray, row: np.ndarray) -> np.ndarray:
@@ -99,8 +102,10 @@ def zero_line(
 
 
 def extremum(curve: Curve, low: float, high: float, turn: str, logarithmic: bool) -> float:
-    """Where the curve is lowest (highest) on [low, high]; NaN at an end, and of a curve that is known nowhere. Zooms in
-    on the best of 800 samples."""
+    """The place of the minimum (or maximum) of a curve on [low, high], refined from the best of 800 samples.
+
+    It is NaN if the extremum lies at an end, or if the curve has no finite value.
+    """
     sign = 1 if turn == "min" else -1
     to, back = (np.log, np.exp) if logarithmic else (np.asarray, np.asarray)
     first, last = float(to(low)), float(to(high))
@@ -113,13 +118,13 @@ def extremum(curve: Curve, low: float, high: float, turn: str, logarithmic: bool
         if step == 0 and index in (0, 800):
             return float("nan")
         first, last = float(at[max(index - 1, 0)]), float(at[min(index + 1, 800)])
-        if (last - first) <= 1e-5 * max(abs(first), abs(last), 1e-3):  # beyond, rounding of the values decides
+        if (last - first) <= 1e-5 * max(abs(first), abs(last), 1e-3):  # rounding errors decide below this
             break
     return float(back(np.array((first + last) / 2)))
 
 
 def extrema(rows: pd.DataFrame, x: str, metric: str, workload: Workload, turn: str) -> np.ndarray:
-    """The closed form's own extremum within the finite range of x, shape (1,); empty if it has none there."""
+    """The extremum of the closed form within the finite range of x, shape (1,); an empty array if there is none."""
     curve, values = closed_form(rows, metric, workload, x), finite_values(rows, x)
     if curve is None or len(values) < 2:
         return np.empty(0)
@@ -128,10 +133,10 @@ def extrema(rows: pd.DataFrame, x: str, metric: str, workload: Workload, turn: s
 
 
 def distances(table: pd.DataFrame, expected: Iterable[float], level: float) -> np.ndarray:
-    """(estimate - expected) of each row, in units of the error on that side.
+    """z of each row: (estimate - expected) in units of the error on that side of the estimate.
 
-    Scaled such that |z| is beyond the normal quantile of the level exactly where the interval misses: one number for
-    all numbers of draws. NaN without both places.
+    z is scaled so that |z| exceeds the normal quantile of the level exactly if the interval does not contain the
+    expected place. So it means the same for any number of draws. It is NaN unless both places are known.
     """
     out = []
     rows = table[["estimate", "low", "high"]].itertuples(index=False, name=None)
@@ -147,8 +152,12 @@ def distances(table: pd.DataFrame, expected: Iterable[float], level: float) -> n
 
 
 def add_theory(table: pd.DataFrame, expected: Sequence[np.ndarray], level: float) -> pd.DataFrame:
-    """The table with the closed form's place nearest to each estimate (the only one where nothing is located), and
-    z: NaN for curves without chance, whose intervals are the spread of interpolations and no error."""
+    """Add the columns `theory` and `z` (see `distances`) to a table of fitted places.
+
+    theory: the place of the closed form nearest to the estimate; without an estimate the place of the closed form if it
+        has only one.
+    z: NaN if the curve has no noise, because its interval is then the spread of the interpolations and not an error.
+    """
     places = []
     for estimate, roots in zip(table["estimate"], expected, strict=True):
         if len(roots) and np.isfinite(estimate):
@@ -160,14 +169,14 @@ def add_theory(table: pd.DataFrame, expected: Sequence[np.ndarray], level: float
 
 
 def without_chance(table: pd.DataFrame) -> np.ndarray:
-    """For each row, whether all draws of its curve are the same."""
+    """Whether all draws of the curve are equal, for each row."""
     if "method" not in table.columns:
         return np.zeros(len(table), dtype=bool)
     return table["method"].str.startswith(EXACT).to_numpy(bool)
 
 
 def add_lines(table: pd.DataFrame, lines: Mapping[str, float], level: float) -> pd.DataFrame:
-    """The table with `z NAME` (distance to a constant reference line) and `excluded NAME` for each line."""
+    """Add for each reference line the columns `z NAME` (distance to the line) and `excluded NAME` to the table."""
     for name, value in lines.items():
         expected = np.full(len(table), value)
         outside = misses(table, expected) & can_say(table)
@@ -176,25 +185,28 @@ def add_lines(table: pd.DataFrame, lines: Mapping[str, float], level: float) -> 
 
 
 def can_say(table: pd.DataFrame) -> np.ndarray:
-    """Slices that were located or censored, and are about the mean."""
+    """Whether each slice can be compared with the closed form: located or censored, and a fit of the mean."""
     known = table["status"].isin([Status.LOCATED, Status.CENSORED_LOW, Status.CENSORED_HIGH])
     return (known & (table["scale"] != "sign")).to_numpy() if "scale" in table.columns else known.to_numpy()
 
 
 def misses(table: pd.DataFrame, expected: np.ndarray) -> np.ndarray:
-    """Whether the interval leaves the place out; a located zero where none is expected does, too."""
+    """Whether each interval excludes the expected place. A place that is located where none is expected counts too."""
     outside = (expected < table["low"].to_numpy(float)) | (expected > table["high"].to_numpy(float))
     return np.where(np.isfinite(expected), outside, (table["status"] == Status.LOCATED).to_numpy())
 
 
 def excluded(table: pd.DataFrame, expected: np.ndarray) -> tuple[int, int]:
-    """(slices whose interval leaves the expected place out, slices that can say)."""
+    """(number of slices whose interval excludes the expected place, number of slices that can be compared)."""
     asked = can_say(table)
     return int((misses(table, expected) & asked).sum()), int(asked.sum())
 
 
 def summary(table: pd.DataFrame, level: float) -> str:
-    """ "median |z| 0.7; 2 of 31 beyond 1.96, 2 expected"; what censored places say too; empty without a closed form."""
+    """The comparison with the closed form in words, for example "median |z| 0.7; 2 of 31 beyond 1.96, 2 expected".
+
+    Censored places are included. The text is empty without a closed form.
+    """
     score = table["z"].dropna().abs()
     parts = []
     if len(score):
@@ -225,9 +237,10 @@ def summary(table: pd.DataFrame, level: float) -> str:
 
 
 def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None, metric: str) -> pd.DataFrame:
-    """How far each draw's zero lies from the closed form's, to first order (value there over the mean's slope).
+    """The distance of each draw's zero from the zero of the closed form, to first order.
 
-    One column per located slice of the mean that has a closed form, one row per draw.
+    It is the value of the draw at the closed form's zero, divided by the slope of the mean there. Shape (draws,
+    slices): one column per slice that is located, is a fit of the mean and has a closed form.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""The comparison of several sweeps, which every report over more than one has: each against the first, draw by draw."""
+"""The comparison of several sweeps in a report: each sweep is compared with the first one, draw by draw."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95
 PERCENT = f"{100 * LEVEL:g} %"
-SAID = 3  # comparisons in the headline
+SAID = 3  # at most this many comparisons are in the headline
 
 
 class Overall(NamedTuple):
-    """The mean difference over cells with its interval, NaN where there is none; how many draws and cells it is of."""
+    """The mean difference over cells with its interval (NaN if there is none), and its numbers of draws and cells."""
 
     mean: float
     low: float
@@ -39,7 +39,7 @@ class Overall(NamedTuple):
 
 
 def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) -> Section:
-    """Figures and tables of each sweep less the first, for every metric that the analyses name."""
+    """Figures and tables of each sweep minus the first one, for all metrics that the analyses name."""
     first, *others = design.names
     said: list[str] = []
     drawings: list[Drawing] = []
@@ -87,12 +87,15 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
 
 
 def file_word(name: str, place: int) -> str:
-    """A sweep in the name of a file: by its place where what it is called is no plain name, which never begins so."""
+    """The part of a file name that stands for a sweep: its name, or its position if the name is not a plain name.
+
+    A plain name never begins like the text for a position, so the two cannot collide.
+    """
     return name if re.fullmatch(r"[\w.-]+", name) else f"_{place + 1}"
 
 
 def method() -> list[str]:
-    """How the numbers were made."""
+    """The paragraphs on how the numbers were computed."""
     return [
         "Each draw is held against the draw of the same seed in the other sweep, at equal other parameters, so that "
         "what the two share cancels. Intervals are Student's t over the draws' differences: in the figure for each "
@@ -103,17 +106,17 @@ def method() -> list[str]:
 
 
 def differing_parameters(design: Design, one: int, other: int) -> list[str]:
-    """Parameters that have one value in each of two sweeps, and not the same."""
+    """The parameters that have one value in each of two sweeps, but different values."""
     return Design((design.spaces[one], design.spaces[other])).between()
 
 
 def values_in_words(space: Mapping[str, Any], names: list[str]) -> str:
-    """The values that tell a sweep from another."""
+    """The values of these parameters in one sweep, in words."""
     return ", ".join(f"{plain(name)} = {number(values_in(space, name)[0])}" for name in names)
 
 
 def metrics_named(design: Design, workload: Workload, frame: pd.DataFrame) -> list[str]:
-    """Every metric that the analyses name; where they name none, all that have a closed form, or else all."""
+    """All metrics that the analyses name; if they name none, all with a closed form; if there are none, all metrics."""
     known = [metric.name for metric in workload.metrics if metric.name in frame.columns]
     return (
         [name for name in design.metrics() if name in known]
@@ -123,8 +126,10 @@ def metrics_named(design: Design, workload: Workload, frame: pd.DataFrame) -> li
 
 
 def axes_of(table: pd.DataFrame, metric: str, design: Design, workload: Workload) -> tuple[str | None, list[str]]:
-    """The axis that differences are drawn over, None where there is but one cell, and the parameters that tell the
-    lines apart: as the first analysis of the metric has them, as far as they vary."""
+    """(the axis over which differences are drawn, the parameters that distinguish the lines).
+
+    They are taken from the first analysis of the metric, if they vary. The axis is None if there is only one cell.
+    """
     varying = [name for name in parameters_of(table, workload) if table[name].nunique(dropna=False) > 1]
     x, keys = None, []
     for entry in design.analyses():
@@ -140,7 +145,7 @@ def axes_of(table: pd.DataFrame, metric: str, design: Design, workload: Workload
 
 
 def found(table: pd.DataFrame, whole: Overall) -> str:
-    """What was found, how sure."""
+    """The result and its uncertainty, in words."""
     if not whole.cells:
         text = f"no cell that all of {counted(whole.draws, 'shared draw')} have"
     elif whole.mean == whole.low == whole.high:
@@ -158,7 +163,7 @@ def found(table: pd.DataFrame, whole: Overall) -> str:
 
 
 def shown_row(metric: str, name: str, table: pd.DataFrame, whole: Overall, several: bool) -> dict[str, str]:
-    """One metric as ready text."""
+    """One metric as a row of formatted text."""
     return {
         "metric": metric,
         **({"sweep": name} if several else {}),
@@ -175,7 +180,7 @@ def shown_row(metric: str, name: str, table: pd.DataFrame, whole: Overall, sever
 def difference_figure(
     table: pd.DataFrame, x: str, keys: list[str], metric: str, design: Design, workload: Workload
 ) -> Figure:
-    """The differences over x, a line for each value of the first key, a panel for each of the others."""
+    """The figure of the differences over x: a line per value of the first key, a panel per setting of the others."""
     table, at, categories = places_on(table, x, workload, design)
 
     def line(key: Any, label: str, rows: pd.DataFrame) -> Series:

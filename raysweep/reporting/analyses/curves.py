@@ -1,4 +1,4 @@
-"""The curves analysis: means with error bars over an axis, the closed form as a line."""
+"""The curves analysis: means with error bars over an axis, and the closed form as a line."""
 
 from __future__ import annotations
 
@@ -55,8 +55,10 @@ def curves_section(asked: Question) -> Section:
 
 
 def extreme(table: pd.DataFrame, keys: list[str], metric: str, workload: Workload) -> tuple[str, int]:
-    """Where the mean is best (largest, for a metric without a direction), in words, and how many cells were left out
-    because their draws have no variance."""
+    """(where the mean is best, in words; how many cells were left out because their draws have no variance).
+
+    For a metric without a direction, the largest mean is the best.
+    """
     if not len(table) or not table["mean"].notna().any():
         return "", 0
     heavy = table["no_variance"].to_numpy(bool)

@@ -1,4 +1,4 @@
-"""The engines analysis: every engine against a reference on the same draws."""
+"""The engines analysis: compares each engine with a reference on the same draws."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
-EQUAL = 1e-9  # differences below this share of the metric are rounding and stopping rules, and follow no step
-FLAT = 0.1  # a difference whose power of x is smaller does not come from the step
+EQUAL = 1e-9  # smaller differences, relative to the metric, come from rounding and stopping rules, not from the step
+FLAT = 0.1  # if the power of x is closer to 0 than this, the difference is constant and does not come from the step
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How one engine's difference to the reference runs over x.
+    """How the difference between one engine and the reference depends on x.
 
-    kind: equal (to rounding), constant, order (falls as a power of x), or single (no draw has it at two x).
-    order, error: the power, found in each draw: its mean over draws and standard error.
-    smallest: the median difference at the smallest x; size: the largest median.
+    kind: equal (up to rounding), constant, order (a power of x), or single (no draw has a difference at two x).
+    order, error: the power of x, estimated in each draw: its mean over draws and its standard error.
+    smallest: the median difference at the smallest x.
+    size: the largest median difference.
     """
 
     engine: str
@@ -44,12 +45,13 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """Engines beside a reference.
+    """The rows of several engines, to be compared with a reference engine.
 
-    rows: those that are ok, with the engine in the column `engine`.
-    x: the axis of the step; by: what keeps groups of rows apart.
-    start: the parameter for the size of the initialization; empty where there is none, or it is 0 in every row.
-    reference_from_zero: whether the reference is the limit of a start at 0.
+    rows: the ok rows, with the engine in the column `engine`.
+    x: the axis of the step size.
+    by: the parameters that separate groups of rows.
+    start: the parameter for the size of the initialization; empty if there is none or if it is 0 in every row.
+    reference_from_zero: whether the reference is the limit for an initialization of size 0.
     """
 
     rows: pd.DataFrame
@@ -62,18 +64,20 @@ class Matched:
     reference_from_zero: bool
 
     def others(self, frame: pd.DataFrame) -> list[str]:
-        """The parameters in the frame but the engine and x."""
+        """All parameters in the frame except the engine and x."""
         return [name for name in parameters_of(frame, self.workload) if name not in ("engine", self.x)]
 
     def shared(self, name: str) -> bool:
-        """Whether the reference has some value of a parameter in common with the others."""
+        """Whether the reference and the other engines have some value of this parameter in common."""
         known = self.rows["engine"] == self.reference
         return not set(self.rows.loc[known, name]).isdisjoint(self.rows.loc[~known, name])
 
 
 def engines_section(asked: Question) -> Section:
-    """Figures and tables of one `engines` entry; by default every metric with a closed form, or else
-    every metric."""
+    """Figures and tables of one `engines` entry.
+
+    By default it has all metrics with a closed form; if there are none, all metrics.
+    """
     matched = matched_by(asked)
     reference, x, by = matched.reference, matched.x, matched.by
     pairs = paired(matched)
@@ -103,9 +107,9 @@ def engines_section(asked: Question) -> Section:
 
 
 def matched_by(asked: Question) -> Matched:
-    """What the entry, and where it does not say the workload, wants compared with what."""
+    """Select the rows, the reference and the axis to compare, from the entry or else from the workload's defaults."""
     options, workload, engines = asked.options, asked.workload, asked.workload.engines
-    assert engines is not None  # checked with the space
+    assert engines is not None  # the check of the space has made sure
     reference = options.get("reference", engines.reference)
     x, by = options.get("x", workload.searched("optimum")), asked.by
     used = (*by, x, engines.parameter)
@@ -118,9 +122,10 @@ def matched_by(asked: Question) -> Matched:
 
 
 def paired(matched: Matched) -> pd.DataFrame:
-    """One row per (row, metric) with its difference to the reference on the same seed and parameters.
+    """One row per (row, metric), with the difference to the reference at the same seed and the same parameters.
 
-    Parameters of which the reference knows no value in common with the others (a budget of steps, say) are not matched.
+    A parameter for which the reference has no value in common with the other engines (for example a number of steps)
+    need not be the same.
     """
     import pandas as pd
 
@@ -142,7 +147,7 @@ def paired(matched: Matched) -> pd.DataFrame:
 def difference_of(
     part: pd.DataFrame, x: str, engine: str, group: tuple[Any, ...], metric: str, scale: float
 ) -> Difference:
-    """How the differences in `part` run over x (columns x, seed, size)."""
+    """Estimate how the differences in `part` (columns x, seed, size) depend on x."""
     medians = part.groupby(x)["size"].median()
     medians = medians[(medians.index > 0) & np.isfinite(medians.index.to_numpy(float))]
     smallest = float(medians.iloc[0]) if len(medians) else float(part["size"].median())
@@ -163,8 +168,11 @@ def difference_of(
 
 
 def thinned(pairs: pd.DataFrame, x: str, by: list[str]) -> tuple[pd.DataFrame, int]:
-    """The pairs without those x where more than half of the draws are missing (of one engine, group and metric), and
-    how many were dropped: medians over different draws would bend the curve."""
+    """(the pairs without the x at which more than half of the draws are missing, how many pairs were dropped).
+
+    Draws are counted per engine, group and metric. At such x the median would be over other draws than elsewhere, and
+    this would distort the curve.
+    """
     groups = ["engine", *by, "metric"]
     here = pairs.groupby([*groups, x])["seed"].transform("nunique")
     most = here.groupby([pairs[key] for key in groups]).transform("max")
@@ -173,14 +181,14 @@ def thinned(pairs: pd.DataFrame, x: str, by: list[str]) -> tuple[pd.DataFrame, i
 
 
 def log_slope(x: np.ndarray, y: np.ndarray) -> float:
-    """Least-squares slope of log y over log x; NaN for fewer than two different x."""
+    """The least-squares slope of log y over log x; NaN with fewer than two different x."""
     if len(np.unique(x)) < 2:
         return float("nan")
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
 def metric_words(differences: Sequence[Difference], matched: Matched) -> list[str]:
-    """For each metric, how every engine comes to the reference."""
+    """One text per metric: how each engine compares with the reference."""
     start = f" (start at {matched.start})" if matched.start and matched.reference_from_zero else ""
     said = []
     for metric in dict.fromkeys(one.metric for one in differences):
@@ -205,7 +213,7 @@ def metric_words(differences: Sequence[Difference], matched: Matched) -> list[st
 
 
 def paragraphs(matched: Matched, differences: Sequence[Difference], pairs: pd.DataFrame, thin: int) -> list[str]:
-    """What was compared, and what a constant difference is. thin: how many pairs were left out."""
+    """The paragraphs on what was compared and what a constant difference means. thin: how many pairs were left out."""
     x, reference, start = plain(matched.x), matched.reference, matched.start
     how = (
         f"{counted(len(pairs), 'pair')}: rows of one seed and equal parameters, so the difference carries no noise "
@@ -237,7 +245,7 @@ def paragraphs(matched: Matched, differences: Sequence[Difference], pairs: pd.Da
 
 
 def shown_row(one: Difference, matched: Matched, pairs: pd.DataFrame) -> dict[str, str]:
-    """One line of the figure as ready text."""
+    """One line of the figure as a row of formatted text."""
     mine = (pairs["engine"] == one.engine) & (pairs["metric"] == one.metric)
     for key, value in zip(matched.by, one.group, strict=True):
         mine &= pairs[key] == value

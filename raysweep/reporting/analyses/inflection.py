@@ -1,4 +1,4 @@
-"""The inflection analysis: where a metric turns."""
+"""The inflection analysis: where a metric has its extremum along an axis."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def inflection_section(asked: Question) -> Section:
 
 
 def runs_along(whole: pd.DataFrame, keys: list[str], key: str) -> bool:
-    """Whether most places belong to a line over that key: several of its values with all other keys the same."""
+    """Whether most places lie on a line over `key`: several of its values at equal values of all other keys."""
     others = [other for other in keys if other != key]
     sizes = whole.groupby(others, dropna=False)[key].transform("nunique") if others else whole[key].nunique()
     return bool(np.mean(np.asarray(sizes) > 1) > 0.5)

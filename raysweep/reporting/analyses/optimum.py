@@ -79,7 +79,7 @@ def optimum_section(asked: Question) -> Section:
 
 
 def knows_no_rate(rows: pd.DataFrame, x: str, metric: str, workload: Workload) -> bool:
-    """Whether there is a closed form and it is the same at every rate."""
+    """Whether there is a closed form that does not depend on the rate."""
     curve = closed_form(rows, metric, workload, x)
     values = np.sort(rows[x].unique().astype(float))
     if curve is None or len(values) < 2:
@@ -89,7 +89,7 @@ def knows_no_rate(rows: pd.DataFrame, x: str, metric: str, workload: Workload) -
 
 
 def span_words(found: pd.DataFrame, asked: Question, logarithmic: bool) -> str:
-    """From where to where the best rates lie, and how wide their intervals are; empty where none is located."""
+    """The range of the best rates and the width of their intervals, in words; empty if none is located."""
     if not len(found):
         return ""
     if logarithmic:
@@ -104,7 +104,7 @@ def span_words(found: pd.DataFrame, asked: Question, logarithmic: bool) -> str:
 
 
 def divergence(whole: pd.DataFrame) -> list[str]:
-    """A paragraph on the settings in which training diverged at large rates; none, no paragraph."""
+    """A paragraph on the settings in which training diverged at large rates; an empty list if there are none."""
     bounded = whole[np.isfinite(whole["diverged_from"])]
     if not len(bounded):
         return []

@@ -1,4 +1,4 @@
-"""What sections that locate one place per setting have in common (boundary, inflection, optimum)."""
+"""The common parts of sections that locate one place per setting (boundary, inflection, optimum)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RISES, FALLS, OPEN, STAYS = "rises", "falls", "is not told apart", "stays"
 
 
 def joined(parts: Iterable[tuple[tuple[Any, ...], pd.DataFrame]], keys: Sequence[str]) -> pd.DataFrame:
-    """The tables of several settings as one, with the values of the keys as columns."""
+    """Concatenate the tables of several settings, with the values of the keys as columns."""
     import pandas as pd
 
     tables = [table.assign(**dict(zip(keys, values, strict=True))) for values, table in parts]
@@ -34,7 +34,7 @@ def joined(parts: Iterable[tuple[tuple[Any, ...], pd.DataFrame]], keys: Sequence
 
 
 def in_front(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """The table with these columns first."""
+    """The table with the columns `names` first."""
     return table[[*names, *(name for name in table.columns if name not in names)]]
 
 
@@ -42,11 +42,12 @@ def in_front(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 class Places:
     """The fitted places of a section.
 
-    asked: what they answer.
-    table: one row per setting, with its keys, status, estimate, low, high, note, and the closed form's place `theory`
-        and the distance `z` to it, NaN where there is none.
-    keys: the columns that tell the settings apart.
-    what: what was located, in words; noun: what a setting is called.
+    asked: the question of the section.
+    table: one row per setting, with its keys, status, estimate, low, high, note, the closed form's place `theory` and
+        the distance `z` to it. theory and z are NaN without a closed form.
+    keys: the columns that distinguish the settings.
+    what: the kind of place, in words.
+    noun: the word for a setting.
     """
 
     asked: Question
@@ -66,10 +67,10 @@ class Places:
         return bool(self.table["theory"].notna().any())
 
     def headline(self, several: Sequence[str], beside: Callable[[Mapping[str, Any]], str]) -> str:
-        """What was found, how sure, in one line.
+        """The result and its uncertainty, in one line.
 
-        several: what follows the number of located places, where there are several settings.
-        beside: what stands beside the place of a single one.
+        several: with several settings, the text after the number of located places.
+        beside: with a single setting, gives the text after its place.
         """
         if len(self.table) > 1:
             located = f"located in {len(self.found)} of {counted(len(self.table), self.noun)}"
@@ -82,19 +83,19 @@ class Places:
         return f"{self.what}: {said}" + (f" ({row['note']})" if row["note"] else "")
 
     def beside_theory(self, row: Mapping[str, Any]) -> str:
-        """The closed form's place, and z where there is one, ready to append to a line; empty without a place."""
+        """Text to append to a place: the closed form's place and, if known, z; empty without a closed form."""
         if not np.isfinite(row["theory"]):
             return ""
         score = "" if np.isnan(row["z"]) else f" (z = {row['z']:+.2g})"
         return f"; closed form {number(row['theory'], 5)}{self.asked.unit}{score}"
 
     def moving(self) -> str:
-        """How the place moves with the other axes, ready to append to a line; empty where nothing can be compared."""
+        """Text to append to a line: how the place changes with the other axes; empty if nothing can be compared."""
         words = movement_words(self.table, self.keys)
         return f"; it {words}" if words else ""
 
     def methods(self, left_out: str = "") -> str:
-        """What the intervals hold for, and how they were found. left_out: a method that is not worth a word."""
+        """What the intervals cover and how they were computed. left_out: a method that is not mentioned."""
         methods = "; ".join(
             f"{word} ({counted(int(count), self.noun)})"
             for word, count in self.table["method"].value_counts().items()
@@ -106,7 +107,7 @@ class Places:
         )
 
     def not_located(self) -> list[str]:
-        """A paragraph on the settings without a located place, by status and reason; none, no paragraph."""
+        """A paragraph on the settings without a located place, by status and reason; an empty list if all have one."""
         other = self.table[self.table["status"] != Status.LOCATED]
         reasons = other.groupby(["status", "note"], sort=False).size()
         said = (
@@ -115,7 +116,7 @@ class Places:
         return [f"Not located: {'; '.join(said)}."] if len(other) else []
 
     def halving(self) -> list[str]:
-        """A paragraph on what would halve the intervals; nothing where no setting can say."""
+        """A paragraph on what would halve the intervals; an empty list if no setting has advice."""
         known = self.found[self.found["draws_to_halve"].notna()]
         if not len(known):
             return []
@@ -150,8 +151,12 @@ class Places:
         return advice_words(int(row["draws"]), wanted, plain(self.asked.x), lambda value: f"{number(value, 3)}{unit}")
 
     def row(self, row: Mapping[str, Any], place: str, digits: int = 4, z: bool = True) -> dict[str, str]:
-        """The beginning of one setting's row of ready text: its keys, status and place, with the closed form's beside
-        it where some setting has one. digits: of that; z: whether its distance is told, too."""
+        """The first columns of one setting as formatted text: keys, status, place and, if any setting has one, the
+        closed form's place.
+
+        digits: significant digits of the closed form's place.
+        z: whether to add the distance to it.
+        """
         out = {plain(key): number(row[key]) for key in self.keys}
         out["status"] = plain(row["status"])
         out[f"{place} [interval]"] = interval(row["estimate"], row["low"], row["high"])
@@ -161,8 +166,10 @@ class Places:
         return out
 
     def line_drawing(self, along: str | None, place: str, caption: str) -> list[Drawing]:
-        """The place against one of the keys, a line for every combination of the others (eight at most); none where
-        there is no place to show."""
+        """The drawing of the place over one of the keys, one line per combination of the other keys (at most eight).
+
+        The list is empty if there is no place to show.
+        """
         if not along or self.table["status"].isin([Status.UNDETERMINED, Status.MONOTONE]).all():
             return []
 
@@ -174,14 +181,14 @@ class Places:
     def line_figure(
         self, along: str, place: str, line: Callable[[Any, str, pd.DataFrame], PlaceLine], lines: Mapping[str, float]
     ) -> Any:
-        """The places against one of the keys; `line` makes that of one setting of the others."""
+        """The figure of the places over one of the keys. line: makes the line of one setting of the other keys."""
         asked, others = self.asked, [key for key in self.keys if key != along]
         ((_, parts),) = laid_out(list(groups(self.table, others)), others, [], line, asked.workload)
         return places_figure(parts, asked.x, along, asked.workload, asked.level, place, lines)
 
 
 def others_words(table: pd.DataFrame) -> str:
-    """How many settings have which other answer, ready to append to a line; with the reason where none is located."""
+    """Text to append to a line: how many settings have each status other than located, and why if none is located."""
     other = table[table["status"] != Status.LOCATED]
     parts = []
     for status, rows in other.groupby("status", sort=False):
@@ -190,14 +197,14 @@ def others_words(table: pd.DataFrame) -> str:
             why = ""
         elif notes.iloc[0] == len(rows):
             why = f" ({notes.index[0]})"
-        else:  # the commonest is not the reason of all
+        else:  # not all settings have the most common reason
             why = f" ({'; '.join(f'{count} of them: {note}' for note, count in notes.items())})"
         parts.append(f"{plain(status)} in {len(rows)}{why}")
     return "; " + ", ".join(parts) if parts else ""
 
 
 def advice_cell(row: Mapping[str, Any]) -> str:
-    """What would halve one setting's interval in a cell of a table: "48 draws", "2 more in 1.6 to 3.6, 24 draws"."""
+    """The advice for a table cell, for example "48 draws" or "2 more in 1.6 to 3.6, 24 draws"."""
     if row["status"] != Status.LOCATED or not np.isfinite(row["draws_to_halve"]):
         return "–"
     parts = []
@@ -212,12 +219,13 @@ def advice_cell(row: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Move:
-    """How the place moves with one key, counted over the settings of the others in which it is located at two values of
-    the key or more.
+    """How the place changes with one key.
 
-    ends: the least and the largest of these values.
-    fitted: in how many settings the place rises, falls, or is not told apart between the first and the last.
-    theory: in how many the closed form's place rises, falls or stays at the same two, where it has both.
+    It is counted over the settings of the other keys in which the place is located at two or more values of the key.
+
+    ends: the smallest and the largest of these values.
+    fitted: in how many settings the place rises, falls, or shows no clear change from the first value to the last.
+    theory: in how many settings the closed form's place rises, falls or stays between the same two values.
     """
 
     key: str
@@ -227,8 +235,10 @@ class Move:
 
 
 def moves(table: pd.DataFrame, keys: list[str]) -> list[Move]:
-    """With each key, everything else fixed, does the place rise or fall from the key's first located value to its
-    last? It counts as rising or falling only where the two intervals do not meet.
+    """Whether the place rises or falls with each key, with all other keys fixed.
+
+    The places at the first and the last value of the key with a located place are compared. The place rises or falls
+    only if the two intervals do not overlap.
 
     table: one row per setting with status, low, high, the keys, and the closed form's place `theory` if there is one.
     """
@@ -253,7 +263,10 @@ def moves(table: pd.DataFrame, keys: list[str]) -> list[Move]:
 
 
 def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
-    """A paragraph on all moves; no pairs, no paragraph. place: its name in words."""
+    """A paragraph on how the place changes with each key; an empty list if nothing can be compared.
+
+    place: the name of the place in words.
+    """
     parts = []
     for move in moves(table, keys):
         said = ", ".join(f"{word} in {move.fitted[word]}" for word in (RISES, FALLS, OPEN) if move.fitted[word])
@@ -271,8 +284,10 @@ def movement(table: pd.DataFrame, keys: list[str], place: str) -> list[str]:
 
 
 def movement_words(table: pd.DataFrame, keys: list[str]) -> str:
-    """The same in short, for a line that has said what the place is: "falls with overlap angle (in 23 of 29), ...".
-    Only of what was compared in several settings."""
+    """The changes of the place in short, for example "falls with overlap angle (in 23 of 29), ...".
+
+    It includes only keys that were compared in several settings.
+    """
     parts = []
     for move in moves(table, keys):
         count, word = max((move.fitted[word], word) for word in (FALLS, RISES))

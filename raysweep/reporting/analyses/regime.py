@@ -1,4 +1,4 @@
-"""The regime analysis: how the best rate moves with pretraining length, and what a metric is at that rate."""
+"""The regime analysis: how the best rate changes with the pretraining length, and how a metric at this rate changes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_RATES = 7  # fixed rates that a figure shows
+MOST_RATES = 7  # a figure shows at most this many fixed rates
 
-LOSSES: dict[str, str] = {  # what each case of O §3.4.2 is known by
+LOSSES: dict[str, str] = {  # how the losses change in each case of O §3.4.2
     Verdict.QUICKLY: "both losses improve",
     Verdict.SLOWLY: "the in-domain loss improves, the pretraining loss degrades",
     Verdict.CONSTANT: "both losses degrade in the end",
@@ -43,8 +43,8 @@ class Regimes:
     """The regimes of all settings.
 
     answers: (values of the keys, regime) of each setting.
-    beside: the other metrics at the rate that is best for the one that is asked about.
-    pretraining: which of them is the pretraining loss; empty if none is known to be.
+    beside: the other metrics, evaluated at the best rate for the metric of the question.
+    pretraining: the one of them that is the pretraining loss; empty if unknown.
     """
 
     asked: Question
@@ -61,19 +61,19 @@ class Regimes:
         return [one for _, one in self.answers]
 
     def case(self, one: Regime) -> str:
-        """O's case by the losses; empty where no metric is known to be the pretraining loss."""
+        """The case of O §3.4.2, decided by the losses; empty if the pretraining loss is unknown."""
         if not self.pretraining:
             return ""
         return case_of(one.at_best_lr.over_length, one.beside[self.pretraining].over_length)
 
     def changes(self, one: Regime) -> dict[str, Extremum]:
-        """How each metric at the best rate runs over the length, the one that is asked about first."""
+        """How each metric at the best rate changes with the length. The metric of the question comes first."""
         changes = {name: one.beside[name].over_length for name in self.beside}
         return {self.asked.metric: one.at_best_lr.over_length, **changes}
 
     @cached_property
     def slopes(self) -> pd.DataFrame:
-        """The slopes as places that may move with the other axes."""
+        """A table of the slopes, in the form of a table of places (see `Places`)."""
         import pandas as pd
 
         rows = [
@@ -94,7 +94,7 @@ def regime_section(asked: Question) -> Section:
 
     lr, length, metric, workload = asked.options["lr"], asked.options["length"], asked.metric, asked.workload
     beside = [other for other in metrics_of(asked.options) if other != metric]
-    # what is left of a loss that the base model has, too, is what fine-tuning does to pretraining
+    # A loss that the base model has too is the pretraining loss: fine-tuning changes it.
     pretraining = next((other for other in beside if base_metric(other, workload)), "")
     keys = [key for key in all_keys(asked.rows, workload, lr, [length, *asked.by], asked.design) if key != length]
     parts = list(groups(with_choice(asked.rows, lr, keys), keys))
@@ -144,7 +144,7 @@ def regime_section(asked: Question) -> Section:
 
 
 def fixed_rates(rows: pd.DataFrame, lr: str, length: str, metric: str, workload: Workload) -> list[tuple[float, Any]]:
-    """The metric over length at some of the rates."""
+    """The metric over the length at up to MOST_RATES fixed rates."""
     rates = spread(sorted(map(float, rows[lr].unique())), MOST_RATES)
     curves = [(rate, cell_means(rows[rows[lr] == rate], length, metric, workload)) for rate in rates]
     return [(rate, means) for rate, means in curves if len(means.x)]
@@ -174,14 +174,14 @@ def numbers(found: Regimes, values: tuple[Any, ...], one: Regime) -> dict[str, A
 
 
 def slope_words(one: Regime) -> str:
-    """The slope with its interval; one-sided where censored lengths leave a side open."""
+    """The slope with its interval in words; one-sided if censored lengths leave a side open."""
     if np.isfinite(one.low) and np.isfinite(one.high) and not np.isfinite(one.slope):
         return f"between {number(one.low, 2)} and {number(one.high, 2)}"
     return interval(one.slope, one.low, one.high)
 
 
 def of_one(found: Regimes, one: Regime) -> str:
-    """What was found in a single setting, how sure."""
+    """The result for a single setting and its uncertainty, in words."""
     text = f"best {plain(found.lr)} against {plain(found.length)}: {one.verdict}"
     text += f" ({one.note})" if one.note else ""
     known = slope_words(one)
@@ -196,7 +196,7 @@ def of_one(found: Regimes, one: Regime) -> str:
 
 
 def of_several(found: Regimes) -> str:
-    """How many settings are of which regime, and what happens to each metric at the best rate."""
+    """How many settings have each regime, and how each metric at the best rate changes, in words."""
     words = Counter(one.verdict for one in found.all)
     undetermined = words[Verdict.UNDETERMINED]
     text = f"best {plain(found.lr)} against {plain(found.length)}: "
@@ -230,7 +230,7 @@ def of_several(found: Regimes) -> str:
 
 
 def change_words(change: Extremum, length: str, workload: Workload) -> str:
-    """What happens to a metric at the best rate, and where it turns."""
+    """How a metric at the best rate changes with the length, and where its extremum is, in words."""
     if change.status == Status.LOCATED:
         place = interval(change.estimate, change.low, change.high)
         return f"improves up to {plain(length)} {place}{unit_of(length, workload)}, then degrades"
@@ -238,7 +238,7 @@ def change_words(change: Extremum, length: str, workload: Workload) -> str:
 
 
 def paragraphs(found: Regimes) -> list[str]:
-    """The rule, the method, and what is missing."""
+    """The paragraphs on the rule for the regimes, the method, and what is missing."""
     lr, length, percent = plain(found.lr), plain(found.length), found.asked.percent
     draws = max(one.draws for one in found.all)
     text = movement(found.slopes, found.keys, "slope")
@@ -286,7 +286,7 @@ def paragraphs(found: Regimes) -> list[str]:
 
 
 def shown_row(found: Regimes, values: tuple[Any, ...], one: Regime) -> dict[str, str]:
-    """One setting as ready text."""
+    """One setting as a row of formatted text."""
     change = one.at_best_lr.over_length
     return {
         **{plain(key): number(value) for key, value in zip(found.keys, values, strict=True)},

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEVEL = 0.95
-STRONG, WEAK = 0.9, 0.5  # |rank correlation| from which x predicts y, and below which it hardly does
+STRONG, WEAK = 0.9, 0.5  # |rank correlation| above which x predicts y, and below which x hardly predicts y
 
 
 @dataclass(frozen=True)
 class Rank:
-    """Spearman's rank correlation over cells, found in each draw: mean over draws with its interval.
+    """Spearman's rank correlation over the cells of a draw: its mean over draws, with an interval.
 
-    cells: the most that a draw has. note: what is missing if there is no number.
+    cells: the largest number of cells in a draw.
+    note: why there is no result.
     """
 
     rank_correlation: float
@@ -80,17 +81,18 @@ def relation_section(asked: Question) -> Section:
 
 
 def rank_correlation(rows: pd.DataFrame, x: str, y: str) -> Rank:
-    """Spearman's correlation between x and y over the cells of each draw, then Student's t over draws.
+    """Estimate Spearman's correlation between x and y over the cells of a draw, with a Student's t interval over draws.
 
-    rows: one per (_cell, seed). Infinite values rank highest (lowest), as ties among themselves. The interval is for
-    the expected rank correlation of one draw on these cells; it is cut at -1 and 1. A draw with fewer than 3 cells, or
-    without two different values of x and of y, has none.
+    rows: one row per (_cell, seed). Infinite values get the highest (lowest) rank and are ties.
+
+    The interval is for the expected rank correlation of one draw on these cells. It is cut at -1 and 1. A draw is not
+    used if it has fewer than 3 cells, or fewer than two different values of x or of y.
     """
     from scipy.stats import spearmanr
 
     found, cells = [], 0
     for _, draw in rows.groupby("seed"):
-        mean = draw.groupby("_cell")[[x, y]].mean()  # a cell that was given twice in a draw counts once
+        mean = draw.groupby("_cell")[[x, y]].mean()  # a repeated cell counts once
         cells = max(cells, len(mean))
         if len(mean) >= 3 and mean[x].nunique() > 1 and mean[y].nunique() > 1:
             found.append(float(spearmanr(mean[x], mean[y]).statistic))
@@ -122,7 +124,7 @@ def cloud(rows: pd.DataFrame, x: str, y: str, values: tuple[Any, ...], label: st
 
 
 def written(rank: Rank) -> str:
-    """A rank correlation with its interval."""
+    """A rank correlation with its interval, as text."""
     if not np.isfinite(rank.rank_correlation):
         return f"none ({rank.note})"
     if not np.isfinite(rank.low):
@@ -131,7 +133,7 @@ def written(rank: Rank) -> str:
 
 
 def row_of(label: str, rank: Rank) -> dict[str, str]:
-    """One group as ready text."""
+    """One group as a row of formatted text."""
     return {
         "cells of": label,
         "rank correlation [95 %]": written(rank),
@@ -141,7 +143,7 @@ def row_of(label: str, rank: Rank) -> dict[str, str]:
 
 
 def verdict(rank: Rank) -> str:
-    """What a rank correlation and its interval say of a prediction."""
+    """Whether x predicts y by the rank correlation and its interval, in words."""
     if not np.isfinite(rank.rank_correlation):
         return "cannot be held against"
     if not np.isfinite(rank.low):
@@ -154,7 +156,7 @@ def verdict(rank: Rank) -> str:
 
 
 def paragraphs(good: pd.DataFrame, x: str, missing: int, grouped: bool) -> list[str]:
-    """How the number was made, and what did not enter as it stood."""
+    """The paragraphs on the method and on values that were left out or treated specially."""
     text = [
         "Spearman's rank correlation over cells is found in each draw on its own, and the interval is Student's t over "
         "draws: it holds for the mean rank correlation of a draw on these cells. The cells are the design and no "

@@ -1,4 +1,4 @@
-"""One analysis of a report: what is asked, and its answer in a line, figures and numbers."""
+"""One analysis of a report: the question, and its answer as a headline, figures and tables."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """One entry of a space's `analysis` and the rows that may answer it.
+    """One entry of a space's `analysis`, with the rows to analyse.
 
-    rows: of every sweep of the report.
-    options: what the entry says.
-    name: what the names of its files begin with.
-    design: what the sweeps declare.
+    rows: the rows of all sweeps of the report.
+    options: the options of the entry.
+    name: the beginning of the names of its files.
+    design: the declared spaces of the sweeps.
     """
 
     rows: pd.DataFrame
@@ -34,22 +34,22 @@ class Question:
 
     @property
     def x(self) -> str:
-        """The axis along which is looked."""
+        """The axis of the analysis."""
         return str(self.options["x"])
 
     @property
     def metric(self) -> str:
-        """The metric that is asked about."""
+        """The metric of the analysis."""
         return str(self.options["metric"])
 
     @property
     def by(self) -> list[str]:
-        """The parameters by which the entry wants curves told apart."""
+        """The parameters for which the entry asks for separate curves."""
         return list(self.options.get("by") or [])
 
     @property
     def level(self) -> float:
-        """The level of all intervals."""
+        """The confidence level of all intervals."""
         return float(self.options.get("level", 0.95))
 
     @property
@@ -59,17 +59,17 @@ class Question:
 
     @property
     def unit(self) -> str:
-        """The unit behind a number on the axis x."""
+        """The unit as written after a number on the axis x."""
         return unit_of(self.x, self.workload)
 
     def keys(self, x: str, *first: str) -> list[str]:
-        """All parameters that tell curves over x apart: `first`, those of `by`, and whatever else varies."""
+        """All parameters that distinguish curves over x: `first`, then `by`, then all others that vary."""
         return all_keys(self.rows, self.workload, x, [*first, *self.by], self.design)
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure with the sentence that explains it; name is the file's, without ending."""
+    """A figure with its caption. name: the file name without its extension."""
 
     name: str
     caption: str
@@ -80,10 +80,11 @@ class Drawing:
 class Section:
     """The answer to one question.
 
-    headline: the answer in one line. paragraphs: what stands under it.
-    drawings: the most important first.
-    shown: rows of ready text for the table in the report.
-    tables: complete numbers, by file name without ending.
+    headline: the answer in one line.
+    paragraphs: the text below the headline.
+    drawings: the figures, the most important first.
+    shown: rows of formatted text for the table in the report.
+    tables: the complete numbers, by file name without extension.
     """
 
     title: str

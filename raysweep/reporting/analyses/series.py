@@ -1,4 +1,4 @@
-"""The lines that sections draw: the means over one axis with the closed form and the base model beside them."""
+"""The lines in the figures of sections: means over one axis, with the closed form and the base model."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 Rows = TypeVar("Rows")
 Line = TypeVar("Line")
 Part = tuple[tuple[Any, ...], "pd.DataFrame"]
-"""The values of some keys, and the rows that have them."""
+"""(values of the keys, rows with these values)."""
 
 
 def by_panel(frame: pd.DataFrame, keys: Sequence[str]) -> list[Part]:
-    """(values of the keys, rows) of each setting, in the order of panels by all keys but the first, then of lines by
-    the first."""
+    """(values of the keys, rows) of each setting, in the order in which figures show them.
+
+    They are sorted by all keys except the first (panels), then by the first key (lines).
+    """
     return [((*values[-1:], *values[:-1]), rows) for values, rows in groups(frame, [*keys[1:], *keys[:1]])]
 
 
@@ -39,12 +41,13 @@ def laid_out(
     panels: int = 9,
     lines: int = 8,
 ) -> list[tuple[str, list[Line]]]:
-    """Panels (title, lines), a panel for every setting of the panel keys and in it a line for every one of the line
-    keys; where there are too many, some of them, spread evenly.
+    """Arrange lines in panels: one panel per setting of the panel keys, with one line per setting of the line keys.
 
-    parts: (values of the line keys and of the panel keys, rows), one for each line.
-    make: the line of (key, label, rows).
-    panels, lines: the most to show.
+    Returns (title, lines) for each panel. If there are too many panels or lines, an evenly spaced selection is shown.
+
+    parts: one (values of the line keys and then of the panel keys, rows) for each line.
+    make: makes a line from (key, label, rows).
+    panels, lines: how many to show at most.
     """
     split = len(line_keys)
     found: dict[tuple[Any, ...], list[tuple[tuple[Any, ...], Rows]]] = {}
@@ -70,9 +73,9 @@ def series_panels(
     places: Sequence[Place | None] | None = None,
     **most: int,
 ) -> list[Panel]:
-    """The metric over x as panels of lines, laid out as `laid_out` says; what has no usable row is left out.
+    """The metric over x as panels of lines (see `laid_out`). Parts without a usable row are left out.
 
-    places: a fitted place for each of the parts, or None where there is none.
+    places: the fitted place of each part, or None.
     """
 
     def line(key: Any, label: str, part: tuple[pd.DataFrame, Place | None]) -> Series:
@@ -87,8 +90,12 @@ def series_panels(
 
 
 def marked_panels(parts: Sequence[Part], keys: Sequence[str], table: pd.DataFrame, asked: Question) -> list[Panel]:
-    """The metric that is asked about over x, lines by the first key and panels by the rest, with the fitted places
-    marked. table: one row for each of the parts."""
+    """The metric of the question over x, with the fitted places marked.
+
+    There is one line per value of the first key and one panel per setting of the other keys.
+
+    table: the fitted places, one row for each part.
+    """
     places = [
         (row["estimate"], row["low"], row["high"], row["theory"]) if row["status"] == Status.LOCATED else None
         for row in table.to_dict("records")
@@ -99,22 +106,22 @@ def marked_panels(parts: Sequence[Part], keys: Sequence[str], table: pd.DataFram
 def series(
     part: pd.DataFrame, x: str, metric: str, workload: Workload, key: Any, label: str, place: Place | None = None
 ) -> Series:
-    """The rows of one line, with the closed form on a fine grid."""
+    """Make one line from its rows, with the closed form on a fine grid."""
     means = cell_means(part, x, metric, workload)
     base = base_means(part, x, metric, workload)
     curve = closed_form(part, metric, workload, x)
-    if curve is None:  # along zipped axes only the grid itself has a closed form
+    if curve is None:  # along zipped axes, only the grid points have a closed form
         return Series(key, label, means, *grid_theory(part, x, metric), base=base, place=place)
     at = smooth(part, x, workload, 241)
     known = curve(at)
-    if not np.isfinite(known).any():  # a formula without a value here is no closed form of this line
+    if not np.isfinite(known).any():  # the formula has no value for this line
         at = known = np.empty(0)
     at_infinity = float(curve(np.array([np.inf]))[0]) if np.isinf(means.x).any() else np.nan
     return Series(key, label, means, at, known, at_infinity, base, place)
 
 
 def curves_drawing(asked: Question, panels: Sequence[Panel], caption: str, ending: str = "curves") -> list[Drawing]:
-    """The panels as a figure; none where there are none."""
+    """The figure of the panels; an empty list if there are no panels."""
     if not panels:
         return []
     figure = curves_figure(panels, asked.x, asked.metric, asked.workload)
@@ -122,18 +129,18 @@ def curves_drawing(asked: Question, panels: Sequence[Panel], caption: str, endin
 
 
 def with_theory(panels: Iterable[Panel]) -> bool:
-    """Whether a closed form is drawn in some panel, so that words about it have something to be about."""
+    """Whether a closed form is drawn in some panel, so that the caption must explain it."""
     return any(line.has_theory for _, lines in panels for line in lines)
 
 
 def base_metric(metric: str, workload: Workload) -> str:
-    """What METRIC_after was for the base model, before anything was done to it: METRIC; empty if there is none."""
+    """The metric of the base model that belongs to METRIC_after, namely METRIC; empty if there is none."""
     before = metric.removesuffix("_after")
     return before if before != metric and any(before == known.name for known in workload.metrics) else ""
 
 
 def base_means(part: pd.DataFrame, x: str, metric: str, workload: Workload) -> CellMeans | None:
-    """The base model's own metric over x."""
+    """The metric of the base model over x."""
     before = base_metric(metric, workload)
     if not before or before not in part.columns:
         return None
@@ -142,7 +149,7 @@ def base_means(part: pd.DataFrame, x: str, metric: str, workload: Workload) -> C
 
 
 def grid_theory(part: pd.DataFrame, x: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
-    """The rows' own closed form at each finite x; empty without one, or if it is not one number there."""
+    """The closed form in the rows at each finite x; empty if there is none or if it is not unique at some x."""
     theory = f"{metric}_theory"
     if theory not in part.columns:
         return np.empty(0), np.empty(0)

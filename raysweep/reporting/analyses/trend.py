@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COURSE = ("p_against", "p_along", "p_throughout")
-SUPPOSED = {  # what each p-value supposes, in plain words
+SUPPOSED = {  # the null hypothesis of each p-value, in plain words
     "p_holm": "there is no trend",
     "p_against_holm": "it never turns back",
     "p_throughout_holm": "some step does not go its way",
@@ -37,7 +37,7 @@ def trend_section(asked: Question) -> Section:
     keys = asked.keys(x)
     parts = list(groups(asked.rows, keys))
     finite = finite_values(asked.rows, x)
-    log = log_axis(finite[finite > 0], workload.logarithmic(x))  # for all slices alike
+    log = log_axis(finite[finite > 0], workload.logarithmic(x))  # the same for all slices
     fits = [vars(fit_trend(rows, x, metric, "seed", level, logarithmic=log)) for _, rows in parts]
     whole = pd.DataFrame(
         [{**dict(zip(keys, values, strict=True)), **fit} for (values, _), fit in zip(parts, fits, strict=True)]
@@ -63,8 +63,10 @@ def trend_section(asked: Question) -> Section:
 
 
 def judged(whole: pd.DataFrame, level: float) -> pd.DataFrame:
-    """The table of trends with p-values that hold for all settings at once, and what they say: `status`, `turns_back`,
-    `throughout` and `changes`."""
+    """Adjust the p-values of the table of trends for all settings at once, and add the conclusions from them.
+
+    The conclusions are the columns `status`, `turns_back`, `throughout` and `changes`.
+    """
     for each in ("p_value", *COURSE):
         whole["p_holm" if each == "p_value" else f"{each}_holm"] = holm(whole[each].to_numpy(float))
     whole["status"] = [
@@ -72,7 +74,7 @@ def judged(whole: pd.DataFrame, level: float) -> pd.DataFrame:
     ]
     clear = {each: (whole[f"{each}_holm"] <= 1 - level).to_numpy() for each in COURSE}
     trend = whole["status"].isin([RISES, FALLS]).to_numpy()
-    # where the slope says nothing, changes both ways are looked for: each look has half the chance to err
+    # Without a clear slope, changes in both directions are tested. So each test may err only half as often.
     either = {each: (2 * whole[f"{each}_holm"] <= 1 - level).to_numpy() for each in ("p_along", "p_against")}
     whole["turns_back"] = np.where(trend, clear["p_against"], either["p_against"] & either["p_along"])
     whole["throughout"] = clear["p_throughout"] & trend & ~whole["turns_back"]
@@ -84,7 +86,7 @@ def judged(whole: pd.DataFrame, level: float) -> pd.DataFrame:
 
 
 def of_one(row: Mapping[str, Any], asked: Question) -> str:
-    """What was found in a single setting, how sure."""
+    """The result for a single setting and its uncertainty, in words."""
     x, metric = asked.x, asked.metric
     if row["status"] == UNTESTED:
         return f"{metric} over {plain(x)}: no trend can be tested ({row['note']})"
@@ -98,7 +100,7 @@ def of_one(row: Mapping[str, Any], asked: Question) -> str:
 
 
 def of_several(whole: pd.DataFrame, asked: Question) -> str:
-    """In how many settings the metric rises, falls, and shows neither."""
+    """In how many settings the metric rises, falls, or shows neither, in words."""
     parts = []
     for word in (RISES, FALLS):
         courses = Counter(course_words(row).strip(" ,") for row in whole[whole["status"] == word].to_dict("records"))
@@ -122,7 +124,7 @@ def of_several(whole: pd.DataFrame, asked: Question) -> str:
 
 
 def theory_words(rows: pd.DataFrame, x: str, metric: str) -> str:
-    """What the closed form does at the same x; empty without one."""
+    """How the closed form changes at the same x, in words; empty without a closed form."""
     _, theory = grid_theory(rows, x, metric)
     if len(theory) < 2 or not np.ptp(theory) > 0:
         return ""
@@ -134,7 +136,7 @@ def theory_words(rows: pd.DataFrame, x: str, metric: str) -> str:
 
 
 def course_words(row: Mapping[str, Any]) -> str:
-    """Whether a trend holds throughout or has an exception, ready to append; empty where neither was shown."""
+    """Text to append to a trend: whether it holds throughout or has an exception; empty if neither was shown."""
     if row["throughout"]:
         return " throughout"
     if row["status"] == UNCLEAR:
@@ -145,14 +147,17 @@ def course_words(row: Mapping[str, Any]) -> str:
 
 
 def changes(slope: float, along: bool, against: bool) -> str:
-    """Which changes between two values of x were shown, whatever the slope over all. along, against: whether one in the
-    slope's direction was, and one in the other."""
+    """Which changes between two values of x were shown, independent of the overall slope.
+
+    along: whether a change in the direction of the slope was shown.
+    against: whether a change in the opposite direction was shown.
+    """
     rise, fall = (along, against) if slope > 0 else (against, along)
     return " and ".join(words for words, shown in (("a clear rise", rise), ("a clear fall", fall)) if shown)
 
 
 def changes_words(row: Mapping[str, Any], x: str) -> str:
-    """The largest rise and the largest fall of a curve that has both, in the order of x."""
+    """The largest rise and the largest fall of a curve that has both, in the order of x, in words."""
     words = ("falls", "rises") if row["slope"] < 0 else ("rises", "falls")
     parts = sorted(
         (
@@ -165,12 +170,12 @@ def changes_words(row: Mapping[str, Any], x: str) -> str:
 
 
 def is_exact(row: Mapping[str, Any]) -> bool:
-    """Whether draws differ by a constant at most, so that there is nothing to estimate."""
+    """Whether draws differ at most by a constant, so that the trend has no uncertainty."""
     return str(row["method"]) == EXACT
 
 
 def slope_words(row: Mapping[str, Any], percent: str) -> str:
-    """The slope with its interval and p-value, or as it is."""
+    """The slope in words, with its interval and p-value unless it is exact."""
     if is_exact(row):
         return f"{number(row['slope'], 6)} {per(row)}, exactly: draws do not differ in it"
     known = interval(row["slope"], row["low"], row["high"])
@@ -183,7 +188,7 @@ def per(row: Mapping[str, Any]) -> str:
 
 
 def how_tested(whole: pd.DataFrame, x: str, level: float) -> str:
-    """The test, in words."""
+    """How the trend was tested, in words."""
     methods = "; ".join(
         f"{word} (in {count})" for word, count in whole["method"].value_counts().items() if word != "none"
     )
@@ -200,7 +205,7 @@ def how_tested(whole: pd.DataFrame, x: str, level: float) -> str:
 
 
 def shown_row(row: Mapping[str, Any], keys: list[str], known: bool) -> dict[str, str]:
-    """One setting as ready text. known: whether some setting has a closed form."""
+    """One setting as a row of formatted text. known: whether any setting has a closed form."""
     out = {plain(str(key)): number(row[key]) for key in keys}
     out["trend"] = row["status"] + course_words(row)
     if row["turns_back"] and row["status"] != UNCLEAR:

@@ -1,1 +1,1 @@
-"""The report as Markdown and as one HTML file."""
+"""Write the report as Markdown and as one HTML file."""

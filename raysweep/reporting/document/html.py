@@ -1,4 +1,4 @@
-"""The report as one file that needs nothing else: figures inside, no request to anywhere."""
+"""The report as one HTML file that contains its figures and loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STYLE = Path(__file__).with_name("report.css")
 
 
 def to_html(markdown: str, title: str, directory: Path) -> str:
-    """Markdown as a page; images that lie below `directory` become part of it."""
+    """Convert Markdown to an HTML page. The images below `directory` are embedded in the page."""
     from markdown_it import MarkdownIt
 
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)

@@ -1,4 +1,4 @@
-"""What an earlier report wrote into a directory, so that a new one can take its place and touch nothing else."""
+"""The list of files that a report wrote into a directory, so that a new report can remove exactly these."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OWN = re.compile(r"(figures|tables)/[\w.-]+\.(png|svg|csv)")
 
 
 def record(home: Path, files: Iterable[Path]) -> None:
-    """Note which files this report wrote, with their digests."""
+    """Write the names and digests of this report's files into the list."""
     written = {path.relative_to(home).as_posix(): digest(path) for path in files}
     if (home / NAME).is_symlink():
         (home / NAME).unlink()
@@ -21,7 +21,7 @@ def record(home: Path, files: Iterable[Path]) -> None:
 
 
 def remove_stale(home: Path, files: Iterable[Path]) -> None:
-    """Delete figures and tables of an earlier report that are not among `files`, unless somebody changed them since."""
+    """Delete figures and tables of an earlier report that are not in `files`, unless they were changed since then."""
     try:
         earlier = json.loads((home / NAME).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -36,5 +36,5 @@ def remove_stale(home: Path, files: Iterable[Path]) -> None:
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hex."""
+    """The SHA-256 digest of a file, in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""The text of a report in Markdown: question, answer, how sure, set-up, a section for each analysis, provenance."""
+"""The Markdown text of a report: question, answer, uncertainty, set-up, one section per analysis, provenance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from raysweep.workloads.declaration import STATUSES, Workload
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN_ROWS = 60  # longer tables stand in the CSV only
+SHOWN_ROWS = 60  # further rows of a table are in the CSV only
 
 
 def to_markdown(
@@ -27,7 +27,10 @@ def to_markdown(
     sweep: str,
     notes: Sequence[str],
 ) -> str:
-    """The whole text: question, answer, how sure, set-up; then a section for each analysis."""
+    """The whole text of the report.
+
+    frame: the rows; sweep: the title; notes: quoted under the set-up.
+    """
 
     def prose(text: str) -> str:
         return sentence(coded(text, workload))
@@ -68,14 +71,14 @@ def picture(drawing: Drawing, workload: Workload) -> list[str]:
 
 
 def sentence(text: str) -> str:
-    """Text with a capital (names of columns stay as they are) and a full stop."""
+    """The text with a capital first letter and a full stop. A column name at the start is not changed."""
     first = text.split(" ", 1)[0]
     text = text if "_" in first or "`" in first else first_capital(text)
     return text if text.endswith((".", "!", "?")) else text + "."
 
 
 def question(design: Design, workload: Workload) -> str:
-    """What is asked: in the words of the spaces' descriptions, else put together from the analyses."""
+    """The question of the report: the descriptions of the spaces, or else a text made from the analyses."""
     described = dict.fromkeys(" ".join(str(space.get("description") or "").split()) for space in design.spaces)
     if any(described):
         return " ".join(filter(None, described))
@@ -98,8 +101,8 @@ def question(design: Design, workload: Workload) -> str:
 
 
 def set_up(design: Design, workload: Workload) -> str:
-    """What was varied, by which workload, and what the metrics asked for mean."""
-    one = design.spaces[0] if len(design.spaces) == 1 else None  # a zipped axis is as long as its group
+    """The set-up in words: the varied parameters, the workload, and the meaning of the analysed metrics."""
+    one = design.spaces[0] if len(design.spaces) == 1 else None  # keeps the repeated values of a zipped axis
     varied = [
         values_in_words(name, values_in(one, name) if one else design.values(name), workload)
         for name in design.varied()
@@ -114,7 +117,7 @@ def set_up(design: Design, workload: Workload) -> str:
 
 
 def differences_in_words(design: Design, workload: Workload) -> str:
-    """In which values each sweep differs from the others."""
+    """The values in which each sweep differs from the others, in words."""
     said = []
     for name, space in zip(design.names, design.spaces, strict=True):
         own = [
@@ -127,7 +130,7 @@ def differences_in_words(design: Design, workload: Workload) -> str:
 
 
 def sureness(frame: pd.DataFrame) -> str:
-    """Draws, and what became of the rows."""
+    """How many cells, draws and rows there are, and how many rows have each status, in words."""
     counts: dict[str, int] = {word: int((frame["status"] == word).sum()) for word in STATUSES}
     per_cell = frame.groupby("cell")["seed"].nunique() if "cell" in frame.columns else frame["seed"].value_counts()
     draws = counted(int(per_cell.max()), "draw") if len(per_cell) else "no draw"
@@ -142,7 +145,7 @@ def sureness(frame: pd.DataFrame) -> str:
 
 
 def provenance(frame: pd.DataFrame, design: Design) -> list[str]:
-    """Code version, amount of work, and the spaces themselves."""
+    """The lines on provenance: code version, computing time, sweeps, fixed parameters, seeds and the full spaces."""
     versions = (
         ", ".join(f"`{v}`" for v in sorted(set(map(str, frame["code_version"]))))
         if "code_version" in frame.columns
@@ -178,5 +181,5 @@ def provenance(frame: pd.DataFrame, design: Design) -> list[str]:
 
 
 def seeds_in_words(seeds: list[int]) -> str:
-    """0 … 9 (10)."""
+    """The first and last seed and their number, for example "0 … 9 (10)"."""
     return f"{seeds[0]}" + (f" … {seeds[-1]} ({len(seeds)})" if len(seeds) > 1 else "") if seeds else ""

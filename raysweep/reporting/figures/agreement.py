@@ -1,4 +1,4 @@
-"""Experiment against closed form: all cells, and the draws that the test is about."""
+"""The figure of the experiment against the closed form: all cells, and the averages of the draws."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def agreement_figure(table: pd.DataFrame, test: Joint, metric: str, workload: Workload) -> Figure:
-    """The diagonal, and the draws' averages that the test is about."""
+    """Draw two panels: the cells against the closed form, and the averages of the draws, which the test uses."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")

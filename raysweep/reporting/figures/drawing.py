@@ -1,4 +1,4 @@
-"""What all figures are put together from: panels, points with intervals, scales of axes, legends."""
+"""The common parts of all figures: panels, points with intervals, axis scales, legends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def panels(count: int, width: float = 4.4, height: float = 3.7) -> tuple[Figure,
     from matplotlib.figure import Figure
 
     columns = 2 if count == 4 else min(count, 3)
-    if columns > 2:  # a wide figure is shown smaller: with less room for each panel, letters stay readable
+    if columns > 2:  # a wide figure is shown smaller, so smaller panels keep its text readable
         width, height = 0.78 * width, 0.84 * height
     rows = -(-count // columns)
     wide = max(width * columns, 6.4) if count == 1 else width * columns
@@ -36,13 +36,13 @@ def panels(count: int, width: float = 4.4, height: float = 3.7) -> tuple[Figure,
 
 
 def columns_of_panels(axes: Sequence[Axes]) -> int:
-    """Panels in a row."""
+    """The number of panels in a row."""
     grid = axes[0].get_gridspec()
     return grid.ncols if grid is not None else 1
 
 
 def label_panels(axes: Sequence[Axes], x: str, y: str) -> None:
-    """Axis labels at the left and under the lowest panel of each column."""
+    """Add axis labels at the left panels and under the lowest panel of each column."""
     columns = columns_of_panels(axes)
     for k, panel in enumerate(axes):
         if k % columns == 0:
@@ -62,11 +62,13 @@ def points(
     cap: float | None = None,
     **look: Any,
 ) -> None:
-    """Points with an error bar each.
+    """Draw points with error bars.
 
-    interval: (low, high) in y; with `across`=True in `look`, in x.
-    size, width, cap: of the marker, of the bar and of the bar's ends.
-    look: whatever else matplotlib's errorbar takes; fmt is "o" where nothing is said.
+    interval: (low, high) in y; in x if `look` has `across`=True.
+    size: of the marker.
+    width: of the bar.
+    cap: the size of the caps at the ends of the bar.
+    look: other arguments for matplotlib's errorbar; fmt is "o" by default.
     """
     across = look.pop("across", False)
     centre, (low, high) = x if across else y, interval
@@ -76,7 +78,7 @@ def points(
 
 
 def colours(values: Sequence[Any]) -> list[Any]:
-    """One colour per value: ordered shades for more than three numbers, else the qualitative palette."""
+    """One colour per value: ordered shades for more than three numbers, otherwise distinct colours."""
     import matplotlib
 
     numeric = all(isinstance(value, (int, float, np.number)) for value in values)
@@ -92,14 +94,14 @@ def shades(parts: Sequence[tuple[str, Sequence[Any]]]) -> dict[Any, Any]:
 
 
 def mark(label: str, **look: Any) -> Line2D:
-    """An entry of a legend that explains a kind of mark: grey and without a line unless `look` says otherwise."""
+    """A legend entry that explains a kind of mark; grey and without a line by default."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], **{"color": GREY, "linestyle": "none", **look}, label=label)
 
 
 def legend_right(axes: Sequence[Axes], handles: Sequence[Any]) -> None:
-    """A legend beside the first row of panels, where it cannot cover data; none for a single line."""
+    """Add a legend beside the first row of panels, where it covers no data. A single line gets no legend."""
     if len(handles) > 1:
         last = axes[min(len(axes), columns_of_panels(axes)) - 1]
         last.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
@@ -108,20 +110,23 @@ def legend_right(axes: Sequence[Axes], handles: Sequence[Any]) -> None:
 def legend_of_lines(
     axes: Sequence[Axes], parts: Sequence[tuple[str, Sequence[Any]]], shade: Mapping[Any, Any], **look: Any
 ) -> None:
-    """A legend beside the panels (title, lines) that names the lines by their colours."""
+    """Add a legend of the line colours beside the panels. parts: (title, lines) of each panel."""
     labels = {line.key: line.label for _, lines in parts for line in lines}
     legend_right(axes, [mark(labels[key], color=colour, marker="o", **look) for key, colour in shade.items()])
 
 
 def legend_below(figure: Figure, handles: Sequence[Any], columns: int = 4) -> None:
-    """A legend under all panels. handles: what is False or None is left out."""
+    """Add a legend under all panels. handles: False and None entries are skipped."""
     shown = [handle for handle in handles if handle]
     if shown:
         figure.legend(handles=shown, loc="outside lower center", ncols=min(len(shown), columns))
 
 
 def reference_lines(draw: Any, lines: Mapping[str, float], x: str, workload: Workload, width: float) -> list[Line2D]:
-    """Named constants in x to hold results against. draw: panel.axvline or panel.axhline. Their part of a legend."""
+    """Draw reference lines at named constants in x and return their legend entries.
+
+    draw: panel.axvline or panel.axhline.
+    """
     handles = []
     for (name, value), dashes in zip(lines.items(), REFERENCES, strict=False):
         look: dict[str, Any] = {"color": REFERENCE, "linewidth": width, "linestyle": dashes}
@@ -131,12 +136,12 @@ def reference_lines(draw: Any, lines: Mapping[str, float], x: str, workload: Wor
 
 
 def zero_rule(axes: Axes) -> None:
-    """The line at zero."""
+    """Draw the line at zero."""
     axes.axhline(0, color=FAINT, linewidth=0.9, zorder=1)
 
 
 def set_scale(axis: Any, values: np.ndarray, logarithmic: bool) -> None:
-    """A logarithmic axis, or a linear one with ticks at a few whole values."""
+    """Make an axis logarithmic, or linear with ticks at the values if these are a few whole numbers."""
     if logarithmic:
         set_log(axis)
     else:
@@ -144,7 +149,7 @@ def set_scale(axis: Any, values: np.ndarray, logarithmic: bool) -> None:
 
 
 def set_log(axis: Any) -> None:
-    """A logarithmic axis whose labels stay apart: ones, twos and fives on a short axis, decades on a long one."""
+    """Make an axis logarithmic, with labels that do not overlap: 1, 2 and 5 on a short axis, decades on a long one."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     class Apart(LogLocator):
@@ -155,7 +160,7 @@ def set_log(axis: Any) -> None:
 
     def written(value: float, position: int | None) -> str:
         for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
-            if value >= size and value >= 1e4:  # 50k, 100k, 1M: of tokens, most often
+            if value >= size and value >= 1e4:  # 50k, 100k, 1M, usually numbers of tokens
                 return f"{value / size:g}{letter}"
         exponent = round(float(np.log10(value))) if value > 0 else 0
         if value >= 1e-4 or abs(value / 10.0**exponent - 1) > 1e-6:
@@ -169,7 +174,7 @@ def set_log(axis: Any) -> None:
 
 
 def set_asinh(axis: Any, values: np.ndarray, width: float) -> None:
-    """An axis for values over decades (linear below `width`): logarithmic if all are positive, else asinh."""
+    """Make an axis for values that span decades: logarithmic if all are positive, else asinh (linear below `width`)."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     if np.nanmin(values) > 0:
@@ -187,7 +192,7 @@ def set_asinh(axis: Any, values: np.ndarray, width: float) -> None:
 
 
 def whole_ticks(axis: Any, values: np.ndarray) -> None:
-    """Ticks on the values themselves where a few whole numbers are all there is (there is no half layer)."""
+    """Put the ticks at the values if these are a few whole numbers (for example layers: there is no half layer)."""
     values = np.unique(values)
     if len(values) <= 8 and np.all(values == np.round(values)) and np.abs(values).max(initial=0) < 1e4:
         span = values[-1] - values[0]
@@ -196,7 +201,7 @@ def whole_ticks(axis: Any, values: np.ndarray) -> None:
 
 
 def asinh_width(values: np.ndarray) -> float:
-    """The linear width of an asinh axis if the values run over decades; 0 for a straight axis."""
+    """The width of the linear part of an asinh axis if the values span decades; 0 for a linear axis."""
     sizes = np.abs(values[np.isfinite(values)])
     sizes = sizes[sizes > 0]
     if not len(sizes) or sizes.max() < 12 * np.quantile(sizes, 0.75):
@@ -205,7 +210,7 @@ def asinh_width(values: np.ndarray) -> float:
 
 
 def beyond(finite: np.ndarray, logarithmic: bool) -> float:
-    """A place to the right of the grid for x = inf."""
+    """The position to the right of the grid at which x = inf is drawn."""
     if len(finite) < 2:
         return float(finite[0] * 2 + 1) if len(finite) else 1.0
     if logarithmic:
@@ -214,7 +219,7 @@ def beyond(finite: np.ndarray, logarithmic: bool) -> float:
 
 
 def show_infinity(panel: Any, finite: np.ndarray, far: float, logarithmic: bool) -> None:
-    """The tick of x = inf, set apart by a dotted line."""
+    """Draw the tick of x = inf and a dotted line that separates it from the grid."""
     if len(finite):
         between = np.sqrt(finite[-1] * far) if logarithmic else (finite[-1] + far) / 2
         panel.axvline(between, color=FAINT, linewidth=0.9, linestyle=":")

@@ -1,4 +1,4 @@
-"""Differences between engines against a step size, log-log."""
+"""The figure of the differences between engines over a step size, on logarithmic axes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ def engines_figure(
     metrics: list[str],
     workload: Workload,
 ) -> Figure:
-    """One panel per metric; colour: engine, marker: group (at most four, spread evenly). Engines equal to rounding are
-    named in the title and not drawn."""
+    """Draw one panel per metric, with a colour per engine and a marker per group (at most four, evenly spaced).
+
+    Engines that are equal to the reference up to rounding are named in the title and not drawn.
+    """
     figure, axes = drawing.panels(len(metrics))
     engines = list(dict.fromkeys(one.engine for one in differences))
     shade = {engine: QUALITATIVE[k % len(QUALITATIVE)] for k, engine in enumerate(engines)}

@@ -1,4 +1,4 @@
-"""Lines: a metric over one axis, with error bars over its closed form."""
+"""The figure of a metric over one axis: points with error bars, and the closed form as a line."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ THEORY_APART: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize"
 
 
 Place = tuple[float, float, float, float]
-"""A fitted place with its interval's ends, and the closed form's place, NaN where it has none."""
+"""(fitted place, low and high end of its interval, place of the closed form or NaN)."""
 
 
 @dataclass(frozen=True)
 class Series:
     """One line of a panel.
 
-    means: of the rows, over x.
-    theory_x, theory, theory_at_infinity: the closed form; empty and NaN without one.
+    means: the cell means over x.
+    theory_x, theory: the closed form; empty without one.
+    theory_at_infinity: the closed form at x = inf; NaN without one.
     place: a fitted place to show.
-    base: the same metric of the base model, before anything was done to it.
+    base: the same metric of the base model, before fine-tuning or perturbation.
     """
 
     key: Any
@@ -49,7 +50,7 @@ class Series:
 
     @property
     def has_theory(self) -> bool:
-        """Whether there is a closed form to draw, so that words about it have something to be about."""
+        """Whether there is a closed form to draw."""
         return bool(len(self.theory)) or bool(np.isfinite(self.theory_at_infinity))
 
 
@@ -66,12 +67,13 @@ def curves_figure(
     marks: str = "mean ± standard error",
     of: str = "",
 ) -> Figure:
-    """One panel per part: points with error bars, the closed form as a line, marks at the fitted places.
+    """Draw one panel per part: points with error bars, the closed form as a line, marks at the fitted places.
 
-    x = inf (converged) stands apart at the right, under its own tick.
-    categories: what stands at x = 0, 1, ...; no line then joins what has no order.
-    marks: what points and bars are.
-    of: what is drawn of the metric, if not itself but something that is held against zero.
+    x = inf (converged) is drawn separately at the right, with its own tick.
+
+    categories: the names of the categories at x = 0, 1, ...; their points are not joined, because they have no order.
+    marks: what points and bars show, for the legend.
+    of: text before the metric in the y label, if not the metric itself is drawn but for example a difference.
     """
     figure, axes = drawing.panels(len(parts), width=4.6, height=3.7)
     every_line = [line for _, lines in parts for line in lines]
@@ -94,7 +96,7 @@ def curves_figure(
         bases: list[np.ndarray] = []
         for line in lines:
             if line.base is not None and not any(np.array_equal(line.base.centre, seen) for seen in bases):
-                bases.append(line.base.centre)  # most often the lines share their base model
+                bases.append(line.base.centre)  # the lines usually share one base model
                 panel.plot(*finite_part(line.base), **(APART if categories else BASE), zorder=2)
             draw_theory(panel, line, colour[line.key], aside[line.key], far, bool(categories))
             draw_means(panel, line.means, colour[line.key], aside[line.key], far)
@@ -125,7 +127,7 @@ def curves_figure(
 
 
 def draw_theory(panel: Axes, line: Series, shade: Any, shift: float, far: float, apart: bool) -> None:
-    """The closed form of a line; without one its points are joined, so that what belongs together is seen."""
+    """Draw the closed form of a line. Without one, join the points of the line instead."""
     if apart:
         panel.plot(line.theory_x + shift, line.theory, color=shade, **THEORY_APART, zorder=2)
     else:
@@ -137,7 +139,7 @@ def draw_theory(panel: Axes, line: Series, shade: Any, shift: float, far: float,
 
 
 def draw_means(panel: Axes, means: CellMeans, shade: Any, shift: float, far: float) -> None:
-    """The points of a line with their error bars; medians are open squares."""
+    """Draw the points of a line with their error bars; medians are open squares."""
     at = np.where(np.isfinite(means.x), means.x, far) + shift
     for heavy, marker in ((False, "o"), (True, "s")):
         use = means.median == heavy
@@ -149,7 +151,7 @@ def draw_means(panel: Axes, means: CellMeans, shade: Any, shift: float, far: flo
 
 
 def draw_place(panel: Axes, line: Series, place: Place, shade: Any, logarithmic: bool | None) -> None:
-    """A fitted place with its interval on the mean curve, and the closed form's place on the closed form."""
+    """Mark the fitted place and its interval on the mean curve, and the closed form's place on the closed form."""
     at, low, high, expected = (np.array([value]) for value in place)
     look = {"fmt": "D", "zorder": 5, "markerfacecolor": shade, "markeredgewidth": 1.2}
     height = np.array([height_at(place[0], line.means, logarithmic)])
@@ -160,13 +162,13 @@ def draw_place(panel: Axes, line: Series, place: Place, shade: Any, logarithmic:
 
 
 def beside_each_other(lines: Sequence[Series]) -> dict[Any, float]:
-    """How far each line's points stand beside their category, so that error bars do not cover each other."""
+    """The horizontal shift of each line's points from their category, so that error bars do not overlap."""
     keys = list(dict.fromkeys(line.key for line in lines))
     return dict(zip(keys, np.linspace(-0.5, 0.5, len(keys)) * min(0.5, 0.1 * (len(keys) - 1)), strict=True))
 
 
 def set_categories(panel: Any, categories: Sequence[str]) -> None:
-    """A tick for each category; long names lean."""
+    """Set a tick for each category; long names are rotated."""
     crowded = sum(map(len, categories)) > 30
     look: dict[str, Any] = {"rotation": 30, "ha": "right"} if crowded else {}
     panel.set_xticks(range(len(categories)), categories, **look)
@@ -180,7 +182,7 @@ def finite_part(means: CellMeans) -> tuple[np.ndarray, np.ndarray]:
 
 
 def in_lines(title: str) -> str:
-    """A long title of several settings on two lines."""
+    """Break a long title of several settings into two lines."""
     parts = title.split(", ")
     if len(title) < 26 or len(parts) < 2:
         return title
@@ -189,7 +191,7 @@ def in_lines(title: str) -> str:
 
 
 def height_at(place: float, means: CellMeans, logarithmic: bool | None) -> float:
-    """The mean curve at a place between its points."""
+    """The mean curve, interpolated at a place between its points."""
     from scipy.interpolate import Akima1DInterpolator
 
     x, centre = finite_part(means)

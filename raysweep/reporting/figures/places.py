@@ -1,4 +1,4 @@
-"""A fitted place in x against another axis."""
+"""The figure of a fitted place in x over another axis."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-SHOWN = (  # a status, the column that says where it is drawn, and the marker
+SHOWN = (  # a status, the column with the position of its marker, and the marker
     (Status.LOCATED, "estimate", "o"),
     (Status.CENSORED_HIGH, "low", "^"),
     (Status.CENSORED_LOW, "high", "v"),
@@ -28,8 +28,12 @@ SHOWN = (  # a status, the column that says where it is drawn, and the marker
 
 @dataclass(frozen=True)
 class PlaceLine:
-    """The places of one line: `table` has one row per value of the axis; `expected` are the closed form's places at the
-    values `fine` of that axis, NaN where it has none."""
+    """The places of one line.
+
+    table: one row per value of the axis.
+    fine: values of the axis at which the closed form is drawn.
+    expected: the places of the closed form at `fine`; NaN where it has none.
+    """
 
     key: Any
     label: str
@@ -47,10 +51,11 @@ def places_figure(
     what: str,
     lines: Mapping[str, float],
 ) -> Figure:
-    """A fitted place in x against another axis, `along`, one line per part.
+    """Draw a fitted place in x over another axis, `along`, one line per part.
 
-    Censored places are triangles at the bound that is known, pointing to where the place lies.
-    lines: named constants in x to hold the places against.
+    A censored place is a triangle at its known bound; it points in the direction of the place.
+
+    lines: named constants in x, drawn as reference lines.
     """
     figure, (panel,) = drawing.panels(1, width=6.4, height=4.2)
     spots = np.unique(np.concatenate([part.table[along].to_numpy(float) for part in parts]))
@@ -64,7 +69,7 @@ def places_figure(
     references = drawing.reference_lines(panel.axhline, lines, x, workload, 1.5)
     with_theory = [part for part in parts if np.isfinite(part.expected).any()]
     smooth = any(len(part.fine) > len(spots) for part in with_theory)
-    # beside a curve, a shifted point misleads
+    # Points are not shifted if the closed form is a curve, because they would seem to disagree with it.
     shifts = np.zeros(len(parts)) if smooth else dodge(spots, len(parts), logarithmic)
     shades = drawing.colours([part.key for part in parts])
     censored = False
@@ -98,13 +103,13 @@ def places_figure(
 
 
 def theory_look(parts: Sequence[PlaceLine], spots: np.ndarray) -> dict[str, Any]:
-    """Dots joined by dashes where the closed form is known at the places' own values only, else a line."""
+    """The style of the closed form: a line, or dots joined by dashes if it is known only at the places' own values."""
     at_spots = all(len(part.fine) <= len(spots) for part in parts)
     return {"linestyle": "--", "marker": "."} if at_spots else {"linestyle": "-"}
 
 
 def dodge(spots: np.ndarray, count: int, logarithmic: bool) -> np.ndarray:
-    """Small sideways shifts, so that error bars of several lines do not cover each other."""
+    """Small horizontal shifts, so that error bars of several lines do not overlap."""
     if len(spots) < 2 or count < 2:
         return np.zeros(count)
     step = np.min(np.diff(np.log(spots) if logarithmic else spots))

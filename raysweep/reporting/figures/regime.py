@@ -1,4 +1,4 @@
-"""Figures of the regime: the best rate against length (as O Fig. 34), and metrics at that rate (as O Fig. 6)."""
+"""Figures of the regime: the best rate over the length (as in O Fig. 34), and metrics at this rate (as in O Fig. 6)."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ FIXED: dict[str, Any] = {"color": FAINT, "linestyle": ":", "linewidth": 1.1}  # 
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of the other axes: a line.
+    """One setting of the other axes; it is drawn as one line.
 
-    fixed: the metrics at fixed rates, by metric: (rate, means over length).
-    base: the metrics of the base model, by metric.
+    fixed: for each metric the (rate, means over the length) at fixed rates.
+    base: for each metric the means of the base model.
     """
 
     key: Any
@@ -44,9 +44,9 @@ Panel = tuple[str, list[Setting]]
 
 
 def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workload, level: float) -> Figure:
-    """Optimal rate against length, both logarithmic, one panel per part, with the fitted power law.
+    """Draw the optimal rate over the length, both logarithmic, with the fitted power law, one panel per part.
 
-    A censored optimum is a triangle at the bound that is known, pointing to where it lies.
+    A censored optimum is a triangle at its known bound; it points in the direction of the optimum.
     """
     figure, axes = drawing.panels(len(parts), width=4.4, height=3.6)
     shade = drawing.shades(parts)
@@ -85,10 +85,10 @@ def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workloa
 
 
 def at_best_lr_figure(parts: Sequence[Panel], metric: str, length: str, workload: Workload) -> Figure:
-    """A metric at the best rate against length (solid), at fixed rates (thin, as in O Fig. 7) and of the base model
-    (dashed, as in O Fig. 6), one panel per part.
+    """Draw a metric over the length, one panel per part.
 
-    Fixed rates are shown where a panel has one line.
+    The lines are the metric at the best rate (solid), at fixed rates (thin, as in O Fig. 7) and of the base model
+    (dashed, as in O Fig. 6). Fixed rates are shown only in panels with one line.
     """
     figure, axes = drawing.panels(len(parts), width=4.4, height=3.6)
     shade = drawing.shades(parts)
@@ -120,7 +120,7 @@ def at_best_lr_figure(parts: Sequence[Panel], metric: str, length: str, workload
         every = np.concatenate(heights) if heights else np.empty(0)
         if decades(every := every[np.isfinite(every)]):
             drawing.set_log(panel.yaxis)
-            # a base model that reaches zero would leave the lines that the figure is about no room
+            # A base model close to zero must not stretch the logarithmic axis, so its line may be cut.
             panel.set_ylim(bottom=max(min(lowest_base, every.min()), every.min() / 30) / 1.3)
         panel.set_title(title)
     drawing.label_panels(axes, axis_label(length, workload), axis_label(metric, workload))
@@ -136,15 +136,17 @@ def at_best_lr_figure(parts: Sequence[Panel], metric: str, length: str, workload
 
 
 def positive(table: pd.DataFrame, length: str) -> pd.DataFrame:
-    """The rows whose length has a logarithm."""
+    """The rows whose length is finite and above 0."""
     at = table[length].to_numpy(float)
     return table[np.isfinite(at) & (at > 0)]
 
 
 def draw_fixed_rates(panel: Any, fixed: list[tuple[float, CellMeans]], at_best: np.ndarray) -> list[np.ndarray]:
-    """A thin line for every fixed rate, with the rate at its end where that does not run into another's.
+    """Draw a thin line for each fixed rate, and the rate at its end if this label does not overlap another one.
 
-    at_best: the metric at the best rate, which the labels' distance is measured by, too. The lines' heights.
+    at_best: the metric at the best rate. The needed distance between labels is a share of the range of all lines.
+
+    Returns the heights of the lines.
     """
     heights, ends = [], []
     for rate, means in fixed:

@@ -1,4 +1,4 @@
-"""A metric against another, cell by cell."""
+"""The figure of one metric over another, with one point per cell."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cloud:
-    """Cells of one group: means, standard errors, and where the centre is a median because draws have no variance."""
+    """The cells of one group: centres with their errors, and whether a centre is a median (draws have no variance)."""
 
     key: Any
     label: str
@@ -32,7 +32,7 @@ class Cloud:
 
 
 def relation_figure(clouds: Sequence[Cloud], x: str, y: str, workload: Workload) -> Figure:
-    """All groups in one panel, a colour each; infinite x under its own tick at the right."""
+    """Draw all groups in one panel, with one colour each. Infinite x has its own tick at the right."""
     figure, (panel,) = drawing.panels(1, width=6.4, height=4.2)
     shades = drawing.colours([one.key for one in clouds])
     every = np.concatenate([one.x for one in clouds])

@@ -1,4 +1,4 @@
-"""The colours and settings of all figures: readable, colour-blind-safe, and the same in print."""
+"""The colours and settings of all figures; the colours are safe for colour-blind readers and for print."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-GREY = "#555555"  # of legends that explain a kind of mark and not a line
-FAINT = "#888888"  # of lines that only help to read: zero, a fixed rate, the border before infinity
-FIT = "#111111"  # what was measured and fitted
+GREY = "#555555"  # legend entries that explain a kind of mark
+FAINT = "#888888"  # auxiliary lines: zero, a fixed rate, the border before infinity
+FIT = "#111111"  # measured and fitted values
 THEORY = "#D55E00"  # vermilion of the Okabe-Ito palette
 QUALITATIVE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D31", "#000000")
-DIVERGING = "RdBu"  # blue: positive; told apart in the common kinds of colour blindness
+DIVERGING = "RdBu"  # blue is positive; distinguishable with the common kinds of colour blindness
 BASE: dict[str, Any] = {"color": "#333333", "linestyle": (0, (4, 2)), "linewidth": 1.3}  # the base model, as in O
 MISSING = "#D9D9D9"
-REFERENCE = "#D81B60"  # a named constant to hold results against; seen on every map and line
+REFERENCE = "#D81B60"  # named reference lines; visible on every map and line
 REFERENCES = ((0, (6, 3)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)))  # dashes of named reference lines
 
 SETTINGS = {
@@ -40,7 +40,7 @@ SETTINGS = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Figures made inside have the style; nothing outside changes, and no display is needed."""
+    """A context in which figures get this style. Other figures do not change, and no display is needed."""
     import matplotlib
 
     with matplotlib.rc_context(SETTINGS):

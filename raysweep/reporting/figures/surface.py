@@ -1,4 +1,4 @@
-"""The surface of a metric over two axes, with the fitted zero line, its band and the closed form's line."""
+"""The figure of a metric over two axes, with the fitted zero line, its interval and the closed form's zero line."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Map:
-    """One panel: rows, and the table of their fit with a column y; the closed form's zeros in x (`roots`) at the values
-    `fine` of y."""
+    """One panel: the rows, the table of their fit (with a column y), and the closed form's zeros.
+
+    roots: the zeros of the closed form in x, one array for each value in `fine`.
+    fine: values of y.
+    """
 
     title: str
     rows: pd.DataFrame
@@ -37,7 +40,7 @@ class Map:
 def surface_figure(
     maps: Sequence[Map], x: str, y: str, metric: str, workload: Workload, level: float, lines: Mapping[str, float]
 ) -> Figure:
-    """One panel per map. lines: named constants in x to hold the zeros against."""
+    """Draw one panel per map. lines: named constants in x, drawn as reference lines."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.patches import Patch
 
@@ -83,7 +86,7 @@ def surface_figure(
 
 
 def draw_zeros(panel: Axes, table: pd.DataFrame, y: str, reach: tuple[float, float]) -> None:
-    """The fitted zeros with their intervals, and a band between neighbouring slices; cut at the ends of the map."""
+    """Draw the fitted zeros with their intervals and a band between neighbouring slices, cut at the map's edges."""
     located = (table["status"] == Status.LOCATED).to_numpy()
     place, at = table["estimate"].to_numpy(float), table[y].to_numpy(float)
     low, high = (np.where(located, np.clip(table[end].to_numpy(float), *reach), np.nan) for end in ("low", "high"))
@@ -98,7 +101,7 @@ def draw_zeros(panel: Axes, table: pd.DataFrame, y: str, reach: tuple[float, flo
 def mean_grid(
     rows: pd.DataFrame, x: str, y: str, metric: str, workload: Workload
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(x, y, means (y, x)); NaN where no row is usable; medians where draws have no variance."""
+    """(x, y, means of shape (y, x)); NaN without a usable row; the median if draws have no variance."""
     xs, ys = finite_values(rows, x), finite_values(rows, y)
     means = np.full((len(ys), len(xs)), np.nan)
     for k, at in enumerate(ys):
@@ -109,19 +112,20 @@ def mean_grid(
 
 
 def colour_scale(sizes: np.ndarray) -> tuple[Any, bool]:
-    """A scale symmetric about zero, and whether it is an asinh scale because the surface runs over decades."""
+    """(a colour scale symmetric about zero, whether it is an asinh scale because the surface spans decades)."""
     from matplotlib.colors import AsinhNorm, Normalize
 
     sizes = sizes[sizes > 0]
     top = float(sizes.max()) if len(sizes) else 1.0
     typical = float(np.median(sizes)) if len(sizes) else 1.0
-    if top > 10 * typical:  # what lies beyond 10 typical values has the last colour
+    if top > 10 * typical:  # values above 10 typical values get the last colour
         return AsinhNorm(linear_width=typical, vmin=-10 * typical, vmax=10 * typical), True
     return Normalize(-top, top), False
 
 
 def asinh_ticks(top: float, typical: float) -> list[float]:
-    """Zero and, on both sides of it, the ones and threes that are neither crowded at zero nor beyond the scale."""
+    """The ticks: zero and, on both sides, 1 and 3 times powers of ten that are not too close to zero and within the
+    scale."""
     first, last = int(np.floor(np.log10(typical))), int(np.floor(np.log10(top)))
     sizes = [digit * 10.0**k for k in range(first, last + 1) for digit in (1, 3)]
     sizes = [size for size in sizes if 0.6 * typical <= size <= top]
@@ -129,7 +133,7 @@ def asinh_ticks(top: float, typical: float) -> list[float]:
 
 
 def edges(centres: np.ndarray, logarithmic: bool) -> np.ndarray:
-    """Cell edges half way between the centres (in the logarithm on a logarithmic axis)."""
+    """The cell edges, half way between the centres (in the logarithm on a logarithmic axis)."""
     if len(centres) == 1:
         return np.array([centres[0] - 0.5, centres[0] + 0.5])
     u = np.log(centres) if logarithmic else centres
@@ -139,7 +143,7 @@ def edges(centres: np.ndarray, logarithmic: bool) -> np.ndarray:
 
 
 def branches(at: np.ndarray, roots: list[np.ndarray], width: float) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Zeros joined to lines (x, y) along y: each root continues the nearest line, if it is near."""
+    """Join zeros to lines (x, y) along y. A line continues with the nearest root if it is near enough, else it ends."""
     open_lines: list[list[tuple[float, float]]] = []
     closed: list[list[tuple[float, float]]] = []
     for place, here in zip(at, roots, strict=True):
