@@ -1,6 +1,6 @@
 """Fits of noisy curves: zero lines, extrema, best learning rates and slopes, each with a confidence interval.
 
-COVERAGE.md says how often each interval holds the true value (measured).
+COVERAGE.md says how often each interval contains the true value (measured).
 
 Importing this package loads nothing heavy; pandas and scipy are loaded by the first call that needs them.
 """

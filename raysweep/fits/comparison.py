@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-FEWEST = 4  # draws; with three, each draw would be scaled by the standard deviation of only two others
+FEWEST = 4  # draws; with three, each draw is scaled by the standard deviation of the other two, which is too uncertain
 ROUNDING = 1e-9  # relative; batching changes the last digits of rows that are otherwise equal
 HIGHER, LOWER, UNCLEAR, UNTESTED = "higher", "lower", "no clear difference", "not tested"
 

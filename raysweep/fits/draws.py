@@ -132,8 +132,9 @@ def decades(x: np.ndarray) -> bool:
 def log_axis(x: np.ndarray, asked: bool | None = None) -> bool:
     """Whether sorted x is interpolated and drawn in log x.
 
-    asked: the caller's choice; it counts only if all x are positive. None: log x if x spans more than a decade and its
-        points are spread more evenly in log x than in x. (Angles from 4.5 to 90 degrees in equal steps are linear.)
+    asked: the caller's choice; True has no effect unless all x are positive. None chooses log x if x spans more than a
+        decade and its points are spread more evenly in log x than in x. (Angles from 4.5 to 90 degrees in equal steps
+        are linear.)
     """
     if asked is None:
         return decades(x) and (len(x) < 3 or even_in_log(x))
@@ -143,7 +144,7 @@ def log_axis(x: np.ndarray, asked: bool | None = None) -> bool:
 def even_in_log(x: np.ndarray, asked: bool | None = None) -> bool:
     """Whether sorted x is positive and read in log x.
 
-    asked: the caller's choice. None: log x if the points are spread more evenly in log x than in x.
+    asked: the caller's choice. None chooses log x if the points are spread more evenly in log x than in x.
     """
     if asked is not None:
         return asked and len(x) > 0 and bool(x[0] > 0)

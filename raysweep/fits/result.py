@@ -25,7 +25,7 @@ class Status(StrEnum):
     """The curve does not turn on the grid and shows no sign that it will. The bounds mean the same as for a censored
     place."""
     UNDETERMINED = "undetermined"
-    """The data do not say."""
+    """The data do not decide between the other statuses."""
 
 
 EXACT = "exact values"

@@ -144,7 +144,7 @@ def positive(table: pd.DataFrame, length: str) -> pd.DataFrame:
 def draw_fixed_rates(panel: Any, fixed: list[tuple[float, CellMeans]], at_best: np.ndarray) -> list[np.ndarray]:
     """Draw a thin line for each fixed rate, and the rate at its end if this label does not overlap another one.
 
-    at_best: the metric at the best rate. The needed distance between labels is a share of the range of all lines.
+    at_best: the metric at the best rate. The minimum distance between labels is a share of the range of all curves.
 
     Returns the heights of the lines.
     """
