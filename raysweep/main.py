@@ -81,7 +81,7 @@ def run(space: str, sets: tuple[str, ...], dry_run: bool, **options: Any) -> Non
 @SWEEP
 @how_to_run
 def resume(sweep: str, **options: Any) -> None:
-    """Compute the rows that SWEEP still lacks, and compute failed rows again."""
+    """Compute what SWEEP lacks, failed rows too."""
     _finish(raysweep.resume(sweep, **options))
 
 
@@ -113,7 +113,10 @@ def list_sweeps(storage: str) -> None:
 @TRACKING
 @click.option("--watch", is_flag=True, help="Look again every two seconds until nobody works on it any more.")
 def show_status(sweep: str, storage: str, tracking_uri: str | None, watch: bool) -> None:
-    """Show SWEEP's progress, rate and used time, what runs where, what failed and why, and what to do next."""
+    """Show how far SWEEP is and what to do next.
+
+    Progress, rate and used time, what runs where, what failed and why.
+    """
     from raysweep.commands import status
 
     found = raysweep.open_sweep(sweep, storage)
@@ -130,7 +133,10 @@ def show_status(sweep: str, storage: str, tracking_uri: str | None, watch: bool)
 @click.option("-o", "--output", metavar="FILE", help="File to write [default: stdout].")
 @STORAGE
 def results(sweeps: tuple[str, ...], kind: str, output: str | None, storage: str) -> None:
-    """The rows of one or several sweeps as a tidy table, in plan order, then by seed."""
+    """Print the rows of sweeps as a tidy table.
+
+    Rows stand in plan order, then by seed.
+    """
     from raysweep.commands import results as rows
     from raysweep.ledger import table
     from raysweep.storage import paths
@@ -147,7 +153,10 @@ def results(sweeps: tuple[str, ...], kind: str, output: str | None, storage: str
 @click.option("-o", "--output", metavar="DIR", help="Folder to write [default: STORAGE/SWEEP/report].")
 @STORAGE
 def report(sweeps: tuple[str, ...], output: str | None, storage: str) -> None:
-    """Fit, draw and write the report of one or several sweeps of one workload."""
+    """Write the report of one or several sweeps.
+
+    Several sweeps must be of one workload.
+    """
     from raysweep.sweep import report as reported
 
     written = _writing(
@@ -162,7 +171,10 @@ def report(sweeps: tuple[str, ...], output: str | None, storage: str) -> None:
 @click.argument("seed", metavar="[SEED]", type=int, required=False)
 @STORAGE
 def debug(sweep: str, cell: str, seed: int | None, storage: str) -> None:
-    """Compute one row in this process; an error is shown with its traceback. CELL is a cell's hash or its beginning."""
+    """Compute one row here, with its traceback.
+
+    The row is computed in this process. CELL is a cell's hash or its beginning.
+    """
     from raysweep.commands.debug import one_row
 
     _show([json.dumps(one_row(raysweep.open_sweep(sweep, storage), cell, seed), indent=1)])
@@ -174,7 +186,10 @@ def debug(sweep: str, cell: str, seed: int | None, storage: str) -> None:
 @TRACKING
 @YES
 def delete(sweep: str, storage: str, tracking_uri: str | None, yes: bool) -> None:
-    """Delete SWEEP: its rows and report here, and its runs in MLflow (which keeps them in its trash)."""
+    """Delete SWEEP and its runs in MLflow.
+
+    Its rows and report are deleted here; MLflow keeps the runs in its trash.
+    """
     from raysweep.commands import delete as deletion
     from raysweep.sweep import open_sweep
 
@@ -188,7 +203,10 @@ def delete(sweep: str, storage: str, tracking_uri: str | None, yes: bool) -> Non
 @cli.command("workloads")
 @click.argument("name", metavar="[NAME]", required=False)
 def show_workloads(name: str | None) -> None:
-    """List the workloads, or show one with its parameters, units, defaults and metrics."""
+    """List the workloads, or describe one.
+
+    One is shown with its parameters, units, defaults and metrics.
+    """
     from raysweep.commands import listing
 
     _show(listing.workloads() if name is None else listing.workload(name))
@@ -204,14 +222,20 @@ def show_spaces() -> None:
 
 @cli.group("store")
 def store_group() -> None:
-    """The stage store: trained weights that all sweeps share, each computed once."""
+    """List, verify or prune the store of stages.
+
+    It holds trained weights that all sweeps share; each was computed once.
+    """
 
 
 @store_group.command("list")
 @STORAGE
 @STORE
 def store_list(storage: str, store: str | None) -> None:
-    """List the stored stages: size, age, the sweeps that refer to them, and what is damaged or under way."""
+    """List the stored stages.
+
+    Each with its size, its age and the sweeps that refer to it; also what is damaged or under way.
+    """
     from raysweep.commands import store as stores
 
     _show(stores.overview(stores.open_store(storage, store)))
@@ -221,7 +245,10 @@ def store_list(storage: str, store: str | None) -> None:
 @STORAGE
 @STORE
 def store_verify(storage: str, store: str | None) -> None:
-    """Compare every stage with its checksums. Damaged stages are set aside (exit code 1)."""
+    """Compare every stage with its checksums.
+
+    Damaged stages are set aside (exit code 1).
+    """
     from raysweep.commands import store as stores
 
     lines, well = stores.verify(stores.open_store(storage, store))
@@ -241,7 +268,10 @@ def store_verify(storage: str, store: str | None) -> None:
 def store_prune(
     stages: tuple[str, ...], storage: str, store: str | None, dry_run: bool, yes: bool, **also: bool
 ) -> None:
-    """Delete stages that no sweep refers to, and leftovers of crashes; or delete only the named STAGEs."""
+    """Delete stages that no sweep refers to.
+
+    Leftovers of crashes are deleted too. With STAGE named, only those are deleted.
+    """
     from raysweep.commands import store as stores
 
     found = stores.open_store(storage, store)

@@ -152,7 +152,7 @@ BUCKET = "raysweep-of-the-tests"
 def s3_server() -> Iterator[dict[str, str]]:
     """An S3 on the loopback; what one has to say to use it, which on EC2 a machine knows by itself."""
     serving = subprocess.Popen(
-        [sys.executable, REPOSITORY / "tests" / "s3_server.py"],
+        [sys.executable, REPOSITORY / "tests" / "support" / "s3_server.py"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
