@@ -1,7 +1,7 @@
 """Where a workload computes: on the CPU, or on the GPU that its trial was granted.
 
-A trial says what it was granted (`granted`), and a workload asks `device()` and nothing else: torch alone would take
-any GPU that it sees. Where nobody granted or refused any, as in a program that calls a workload itself, that is right.
+A trial states how many GPUs it was granted (`granted`). A workload asks only `device()`, because torch alone would use
+any GPU that it sees. A program that calls a workload itself states nothing, and may use every visible GPU.
 """
 
 from __future__ import annotations
@@ -17,12 +17,17 @@ if TYPE_CHECKING:
     import torch
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-_granted: int | None = None  # of this process, which computes one trial at a time; None: nobody said
+_granted: int | None = None  # of this process, which computes one trial at a time; None: not stated
 
 
 @contextlib.contextmanager
 def granted(gpus: int | None) -> Iterator[None]:
-    """Meanwhile this process may use so many GPUs; None: all that are visible."""
+    """Allow this process to use so many GPUs while the block runs; None: all that are visible."""
+    """Hide all GPUs from this process if its trials are granted none.
+
+    It must run before any library that uses GPUs is loaded. Ray leaves CUDA_VISIBLE_DEVICES unchanged for 0 GPUs, and
+    then all of them are visible.
+    """
     global _granted
     before, _granted = _granted, gpus
     try:
@@ -39,15 +44,17 @@ def hide_unless(gpus: int) -> None:
 
 
 def usable() -> bool:
-    """Whether there is a GPU that may be used and that torch sees."""
+    """Whether there is a GPU that this process may use and that torch sees."""
     import torch
 
     return _granted != 0 and bool(torch.cuda.is_available())
 
 
 def device() -> torch.device:
-    """Where to compute. Halted if a GPU was granted and torch does not see it: the CPU would take many times as long,
-    while the GPU is held."""
+    """The device to compute on.
+
+    Halted if a GPU was granted but torch does not see it: the CPU would take many times as long and hold the GPU idle.
+    """
     import torch
 
     if not usable() and _granted:

@@ -1,7 +1,7 @@
 """Random draws, keyed by (seed, role) and by nothing else.
 
-NumPy's Philox on the CPU, filled row by row: a smaller sample is a prefix of a larger one, and neither order, worker,
-pack nor device can change a draw. Rows that share a seed therefore share their data (common random numbers).
+Numbers come from NumPy's Philox on the CPU, row by row: a smaller sample is a prefix of a larger one. A draw does not
+depend on order, worker, pack or device. So rows that share a seed share their data (common random numbers).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def generator(seed: int, role: str) -> np.random.Generator:
-    """The stream of one role ("inputs", "noise", ...) of one seed."""
+    """The random stream of one role ("inputs", "noise", ...) of one seed."""
     key = int.from_bytes(hashlib.sha256(f"{seed}/{role}".encode()).digest()[:16], "little")
     return np.random.Generator(np.random.Philox(key=key))
 
@@ -23,7 +23,7 @@ def normal(seed: int, role: str, *shape: int) -> np.ndarray:
 
 
 def unit_vectors(seed: int, role: str, count: int, dim: int) -> np.ndarray:
-    """`count` orthonormal vectors of length `dim` in uniformly random position, shape (count, dim)."""
+    """`count` orthonormal vectors of length `dim`, oriented uniformly at random, shape (count, dim)."""
     gaussian = normal(seed, role, count, dim)
     vectors: list[np.ndarray] = []
     for vector in gaussian:

@@ -1,12 +1,12 @@
-"""Dropout whose masks are a function of (seed, step, place, sequence, position, coordinate) and of nothing else.
+"""Dropout whose masks depend on (seed, step, place, sequence, position, coordinate) and on nothing else.
 
-So a mask does not depend on which worker holds a sequence, on how a batch is cut into pieces, on the models beside it
-(all that train side by side share it) or on whether training was interrupted. A place's keys come from
-draws.py; from there a few integer operations on the device: row and column numbers are hashed by themselves (the 32-bit
-finalizer `lowbias32` of C. Wellons), combined, and mixed once more.
+So a mask does not depend on which worker holds a sequence, on how a batch is cut into pieces, or on whether training
+was interrupted. Models that train side by side share their masks. The keys of a place come from draws.py. From the
+keys, a few integer operations on the device make the mask: row and column numbers are hashed separately (with the
+32-bit finalizer `lowbias32` of C. Wellons), combined, and mixed once more.
 
-Places as in O Table 3: the embedding, the attention's probabilities, and what either half of a layer adds to the
-residual stream.
+The places are those of O Table 3: the embedding, the probabilities of attention, and the outputs that attention and
+the MLP add to the residual stream.
 """
 
 from __future__ import annotations
@@ -20,13 +20,17 @@ from raysweep.training import draws
 
 EMBEDDING = 0
 IN_LAYER = ATTENTION, ATTENTION_OUT, MLP_OUT = 1, 2, 3
-_FIRST, _SECOND = 0x7FEB352D, 0x846CA68B  # lowbias32's
+_FIRST, _SECOND = 0x7FEB352D, 0x846CA68B  # the multipliers of lowbias32
 
 
 @dataclass(frozen=True)
 class Dropout:
-    """Masks of one step. rate: share that is dropped; keys: two 32-bit words a place; first: the number in its batch of
-    the first sequence that the masks are for."""
+    """The masks of one step.
+
+    rate: share of the values that is dropped.
+    keys: two 32-bit words for each place.
+    first: number, within the batch, of the first sequence that the masks are for.
+    """
 
     rate: float
     keys: tuple[tuple[int, int], ...]
@@ -34,24 +38,27 @@ class Dropout:
 
     @classmethod
     def of_step(cls, rate: float, seed: int, role: str, step: int, depth: int) -> Dropout:
-        """Of one step of a training that (seed, role) stand for, of a model with `depth` layers."""
+        """The masks of one step of the training that (seed, role) name, for a model with `depth` layers."""
         stream = draws.generator(seed, f"{role}/{step}")
         keys = stream.integers(0, 2**32, (1 + len(IN_LAYER) * depth, 2)).tolist()
         return cls(rate, tuple((int(row), int(column)) for row, column in keys))
 
     def at(self, sequence: int) -> Dropout:
-        """The same masks for sequences that start at this number of the batch."""
+        """The same masks, for sequences that start at this number of the batch."""
         return replace(self, first=sequence)
 
     def applied(self, values: Tensor, layer: int, place: int, rows_each: int) -> Tensor:
-        """Values (models, rows, columns) or (models, …, rows, columns), of which `rows_each` rows in a row belong to
-        one sequence, with a share set to zero and the others scaled up."""
+        """Set a share of the values to zero and scale the others up.
+
+        values: (models, rows, columns) or (models, …, rows, columns); `rows_each` consecutive rows belong to one
+            sequence.
+        """
         rows = values[0].numel() // values.shape[-1]
         kept = self.kept(layer, place, self.first * rows_each, rows, values.shape[-1], values.device)
         return torch.where(kept.view(values.shape[1:]), values * (1 / (1 - self.rate)), values.new_zeros(()))
 
     def kept(self, layer: int, place: int, first: int, rows: int, columns: int, device: torch.device) -> Tensor:
-        """Which entries of rows first … first + rows - 1 stay, boolean (rows, columns)."""
+        """Which entries of the rows first … first + rows - 1 are kept, boolean (rows, columns)."""
         row_key, column_key = self.keys[place + len(IN_LAYER) * layer if place else EMBEDDING]
         row = _hashed(torch.arange(first, first + rows, device=device), row_key)
         word = row.unsqueeze(1) ^ _hashed(torch.arange(columns, device=device), column_key)
@@ -62,10 +69,10 @@ class Dropout:
 
 
 def _hashed(numbers: Tensor, key: int) -> Tensor:
-    """Numbers (int64) as well-mixed 32-bit words."""
+    """Hash int64 numbers to well-mixed 32-bit words."""
     mask = 2**32 - 1
     word = (numbers ^ key) & mask
     word = ((word ^ (word >> 16)) * _FIRST) & mask
-    word = ((word ^ (word >> 15)) * _SECOND) & mask  # a product beyond 63 bits wraps, which its lower 32 never notice
+    word = ((word ^ (word >> 15)) * _SECOND) & mask  # an overflow leaves the lower 32 bits right
     word = word ^ (word >> 16)
     return (word - ((word >> 31) << 32)).to(torch.int32)

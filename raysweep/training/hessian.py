@@ -1,6 +1,6 @@
 """Curvature of a loss at a checkpoint: largest Hessian eigenvalue, trace, and the quadratic model (O App. D).
 
-All of it through products of the Hessian with vectors, by differentiating twice.
+Everything is computed from products of the Hessian with vectors, by differentiating twice.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from raysweep.training.params import Model, row
 
 
 class Quadratic:
-    """The loss near one model: its gradient (weights,) and its Hessian as a product.
+    """The loss near one model: its gradient (weights,) and products with its Hessian.
 
-    flat: (1, weights). loss: such a row -> its loss, which can be differentiated twice.
+    flat: the model's weights, (1, weights).
+    loss: maps such a row to its loss; it must be differentiable twice.
     """
 
     def __init__(self, flat: Tensor, loss: Callable[[Tensor], Tensor]) -> None:
@@ -35,13 +36,16 @@ class Quadratic:
         return result[0].detach()
 
     def change(self, move: Tensor) -> float:
-        """What the quadratic model says the loss changes by when the weights move by (weights,)."""
+        """Change of the loss under a move of the weights (weights,), by the quadratic model."""
         return float(self.gradient.double() @ move.double() + 0.5 * (move.double() @ self.product(move).double()))
 
 
 def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor, iterations: int) -> float:
-    """By Lanczos with full reorthogonalization from a start vector; a lower bound that rises with iterations. NaN where
-    the Hessian is not finite, as that of a model that diverged."""
+    """The largest eigenvalue, by Lanczos with full reorthogonalization from a start vector.
+
+    The result is a lower bound that rises with the iterations. NaN if the Hessian is not finite, as for a diverged
+    model.
+    """
     basis: list[Tensor] = []
     diagonal: list[float] = []
     beside: list[float] = []
@@ -69,8 +73,10 @@ def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor, itera
 def scaled_trace(
     product: Callable[[Tensor], Tensor], deviations: Tensor, probes: int, stream: np.random.Generator
 ) -> float:
-    """Tr(ΣH) by Hutchinson's estimate, Σ = diag(deviations²): twice the quadratic model's sensitivity to noise of
-    strength 1 (O Prop. D.1)."""
+    """Tr(ΣH) by Hutchinson's estimate, with Σ = diag(deviations²).
+
+    It is twice the quadratic model's sensitivity to noise of strength 1 (O Prop. D.1).
+    """
     total = 0.0
     for _ in range(probes):
         signs = torch.as_tensor(

@@ -1,9 +1,9 @@
-"""How many models train side by side as one batch of matrix products: measured where it can pay, one where it cannot.
+"""How many models train side by side as one batch of matrix products: measured on a GPU, always one on a CPU.
 
-On a GPU a small model alone leaves most of it idle; what is fastest there is timed once per shape and kept. On a CPU
-models take turns: batched products gain nothing there at the sizes of the packaged spaces (`python -m
-benchmarks.language`; they do for steps of a few hundred tokens), and taking turns keeps every row equal to the last bit
-however rows are packed.
+On a GPU a small model alone leaves most of the GPU idle. The fastest number is timed once per shape and remembered. On
+a CPU models train one after the other: batched products are no faster at the sizes of the packaged spaces (`python -m
+benchmarks.language`), only for steps of a few hundred tokens. Training one at a time also keeps every row equal to the
+last bit, however rows are packed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from raysweep.training.optimizer import State, TrainConfig
 from raysweep.training.params import Model, initial
 
 TIMED_STEPS = 3
-MEMORY_SHARE = 0.6  # of what the GPU has free
-GAIN = 0.97  # of the time of one alone, at most; less is within the error of the timing
+MEMORY_SHARE = 0.6  # of the GPU's free memory
+GAIN = 0.97  # of the time of one model alone, at most, to count as faster; less is timing error
 
 
 def side_by_side(model: Model, batch: int, count: int) -> int:
-    """Models to train together, of `count` that wait, each on `batch` samples a step."""
+    """How many of `count` waiting models to train together, each on `batch` samples a step."""
     if count == 1 or devices.device().type == "cpu":
         return 1
     free = parallel.least(torch.cuda.mem_get_info()[0])
@@ -37,13 +37,15 @@ def side_by_side(model: Model, batch: int, count: int) -> int:
 
 @functools.lru_cache(maxsize=64)
 def _seconds_per_model(model: Model, batch: int, models: int) -> float:
-    """By the slowest worker of a gang; infinite, for all of them, if one has too little memory. Each times its own
-    share of the batch, apart from the others: if one runs out of memory, none waits for it in the middle of a step.
-    What it costs to add up the gradient of a model is left out; it is about the same however many train together."""
+    """Seconds per model, by the slowest worker of a gang; infinite on all workers if one has too little memory.
+
+    Each worker times its own share of the batch without the others: if one runs out of memory, no other waits for it in
+    the middle of a step. The time to add up the gradients is left out; per model it is about the same for any number.
+    """
     own, seconds = -(-batch // parallel.workers()), float("inf")
     with contextlib.suppress(torch.cuda.OutOfMemoryError), parallel.apart():
         seconds = _timed(model, own, models)
-    if seconds == float("inf"):  # only here, for what is being raised keeps hold of its memory
+    if seconds == float("inf"):  # outside the `with`: an exception in flight would still hold its memory
         torch.cuda.empty_cache()
     return parallel.greatest(seconds)
 

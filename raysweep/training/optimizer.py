@@ -1,8 +1,8 @@
-"""Training one model or many side by side: AdamW with clipping and a schedule, each model at a rate of its own.
+"""Training one model, or many side by side: AdamW with clipping and a schedule; each model has its own rate.
 
-Parameters, gradient and both moments are flat rows (models, weights), so that a step of the optimizer is a handful of
-operations however many tensors and models there are. A model whose loss or gradient is not finite is frozen where it
-last was finite; those that train beside it are not affected.
+Parameters, gradient and both moments are flat rows (models, weights). So a step of the optimizer takes a handful of
+operations, however many tensors and models there are. A model whose loss or gradient is not finite is frozen at its
+last finite weights. The models that train beside it are not affected.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from raysweep.training.params import PIECE_BYTES, Model
 
 BETAS, EPSILON, CLIP = (0.9, 0.95), 1e-8, 1.0  # O Table 3
 
-# Views of many models' flat rows are strided; torch says so once, and that it is no error.
+# Views of many models' flat rows are strided. torch warns once about that; it is not an error.
 warnings.filterwarnings("ignore", message="grad and param do not obey the gradient layout contract")
 
-LAST_BATCHES = 10  # on which start and end of a training are compared
+LAST_BATCHES = 10  # start and end of a training are compared on these
 
 Batches = Callable[[int], np.ndarray]
-"""Step number -> samples of that step."""
+"""Maps a step number to the samples of that step."""
 
 
 @dataclass
 class State:
     """Models in training.
 
-    params, exp_avg, exp_avg_sq: (models, weights), or this worker's share of that (sharding.py).
-    alive: (models,), whether every loss and gradient was finite.
-    step: how many steps were taken.
+    params, exp_avg, exp_avg_sq: (models, weights), or this worker's share of them (sharding.py).
+    alive: (models,), whether every loss and gradient was finite so far.
+    step: number of steps taken.
     """
 
     params: Tensor
@@ -48,7 +48,7 @@ class State:
 
     @classmethod
     def fresh(cls, rows: np.ndarray | Tensor, where: torch.device | None = None) -> State:
-        """Models at the given weights (models, weights), the optimizer at rest."""
+        """Models at the given weights (models, weights), with both moments zero."""
         params = torch.as_tensor(rows, device=where or devices.device()).clone()
         alive = torch.ones(len(params), dtype=torch.bool, device=params.device)
         return cls(params, torch.zeros_like(params), torch.zeros_like(params), alive)
@@ -59,10 +59,10 @@ class TrainConfig:
     """How to train.
 
     lr: the peak rate of each model, (models,).
-    schedule: step -> multiple of that rate.
-    weight_decay: AdamW's, decoupled.
+    schedule: maps a step to a multiple of the peak rate.
+    weight_decay: the decoupled weight decay of AdamW.
     clip: the largest norm of a model's gradient.
-    dropout: the share that is dropped, by masks that (seed, role) stand for.
+    dropout: the share of values that is dropped, by masks that (seed, role) name.
     """
 
     model: Model
@@ -75,7 +75,7 @@ class TrainConfig:
     role: str = ""
 
     def dropout_of(self, step: int) -> Dropout | None:
-        """The masks of a step."""
+        """The dropout masks of a step; None without dropout."""
         if not self.dropout:
             return None
         role = f"{self.model.name}/dropout/{self.role}"
@@ -89,14 +89,14 @@ def train(
     until: int,
     after_step: Callable[[State, Tensor], None] | None = None,
 ) -> None:
-    """Take steps until state.step == until, in place; after each, after_step(state, losses of the models in that step).
+    """Take steps until state.step == until, in place. After each step, call after_step(state, losses of that step).
 
-    In a gang every worker calls this with the same arguments, takes its share of each batch, and adds its gradient and
-    losses to those of the others, once a step; the states stay equal to the last bit. The batch, and so the result, is
-    that of one worker but for the order in which float32 numbers are added.
+    In a gang every worker calls this with the same arguments. Each worker takes its share of each batch, and gradients
+    and losses are summed over the workers once a step, so the states stay equal to the last bit. The result is the same
+    as with one worker, except for the order in which float32 numbers are added.
     """
     model, where = config.model, state.params.device
-    # gradient and losses lie side by side, so that workers need one sum a step
+    # gradient and losses lie side by side, so that workers need only one sum a step
     both = state.params.new_zeros(state.params.numel() + len(state.params))
     gradient, losses = both[: state.params.numel()].view_as(state.params), both[state.params.numel() :]
     spread = sharding.is_share(state.params, model)
@@ -119,14 +119,14 @@ def train(
             part.sum().backward()
             losses += part.detach()
             first += len(samples)
-        parallel.add_up(losses if spread else both)  # a spread model's gradient is added up as it is computed
+        parallel.add_up(losses if spread else both)  # a spread model's gradient is summed as it is computed
         _adamw(state, gradient, losses, lr * config.schedule(state.step), lr_factors, decays, config)
         if after_step is not None:
             after_step(state, losses)
 
 
 def on_device(samples: np.ndarray, where: torch.device) -> Tensor:
-    """Samples as int64 on a device. To a GPU they travel in the type they have, while it works on."""
+    """Samples as int64 on a device. They are copied to a GPU in their own type and without waiting."""
     narrow = samples.astype(np.int32) if samples.dtype.kind == "u" and samples.itemsize > 1 else samples
     moved = torch.from_numpy(np.ascontiguousarray(narrow))
     if where.type == "cuda":
@@ -138,28 +138,31 @@ def on_device(samples: np.ndarray, where: torch.device) -> Tensor:
 def _adamw(
     state: State, gradient: Tensor, losses: Tensor, lr: Tensor, lr_factors: Tensor, decays: Tensor, config: TrainConfig
 ) -> None:
-    """One step. Memory traffic on a GPU, in bytes a weight: 108 (gradient set to zero 4, norm 4, clipped 8, masked 8,
-    first moment 12, second 20, root 16, update 36 in three passes), and 28 more with weight decay."""
+    """Take one step of AdamW.
+
+    Memory traffic on a GPU, in bytes a weight: 108 (gradient set to zero 4, norm 4, clipped 8, masked 8, first moment
+    12, second 20, root 16, update 36 in three passes), and 28 more with weight decay.
+    """
     norm = sharding.norm(gradient, config.model)
     state.alive &= torch.isfinite(losses) & torch.isfinite(norm)
     state.step += 1
     gradient.mul_((config.clip / (norm + 1e-6)).clamp(max=1).unsqueeze(1))
-    if gradient.is_cuda or not bool(state.alive.all()):  # on a GPU asking would cost more than masking
+    if gradient.is_cuda or not bool(state.alive.all()):  # on a GPU, reading `alive` would cost more than masking
         dead = ~state.alive.unsqueeze(1)
         gradient.masked_fill_(dead, 0.0)
         lr = lr.masked_fill(dead, 0.0)
     first, second = 1 - BETAS[0] ** state.step, math.sqrt(1 - BETAS[1] ** state.step)
     state.exp_avg.lerp_(gradient, 1 - BETAS[0])
     state.exp_avg_sq.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
-    root = state.exp_avg_sq.sqrt().add_(EPSILON * second)  # the root of the corrected moment, times `second`
+    root = state.exp_avg_sq.sqrt().add_(EPSILON * second)  # the root of the bias-corrected moment, times `second`
     if config.weight_decay:
-        # decay follows the stated rate, not the tensor's: muP keeps the two apart, or narrow models would decay faster
+        # decay uses the stated rate, not the tensor's own: with muP's rates, narrow models would decay faster
         state.params.mul_(torch.addcmul(torch.ones_like(decays), decays, -config.weight_decay * lr))
     state.params.addcdiv_((state.exp_avg * lr_factors).mul_(lr * (second / first)), root, value=-1)
 
 
 def mixed_precision(where: torch.device) -> torch.autocast:
-    """bfloat16 products on a GPU; nothing on a CPU."""
+    """Compute products in bfloat16 on a GPU; change nothing on a CPU."""
     return torch.autocast(where.type, dtype=torch.bfloat16, enabled=where.type == "cuda")
 
 
@@ -167,7 +170,7 @@ def mixed_precision(where: torch.device) -> torch.autocast:
 def evaluate(flat: Tensor, samples: np.ndarray, model: Model, batch: int = 64) -> np.ndarray:
     """Mean loss of each model, float64 (models,), on samples (count, …).
 
-    Shared out over workers like training, and added up in float64.
+    The samples are shared among the workers as in training, and the losses are summed in float64.
     """
     params = sharding.params(flat, model)
     own, _ = parallel.share(samples)
@@ -179,13 +182,18 @@ def evaluate(flat: Tensor, samples: np.ndarray, model: Model, batch: int = 64) -
 
 
 def last_losses(flat: Tensor, batches: Batches, until: int, model: Model) -> np.ndarray:
-    """Loss of each model on the last batches of a training of `until` steps, without dropout, float64 (batches,
-    models). Two sets of weights are compared on the same batches, so that how hard a batch is cancels."""
+    """Loss of each model on the last of `until` batches, without dropout, float64 (batches, models).
+
+    Two sets of weights are compared on the same batches, so that the difficulty of a batch cancels.
+    """
     return np.stack([evaluate(flat, batches(step), model) for step in range(max(0, until - LAST_BATCHES), until)])
 
 
 def mean_rise(begun: np.ndarray, ended: np.ndarray) -> np.ndarray:
-    """By how much the loss of each model rose from the start to the end of its training, float64 (models,): the mean
-    over the batches of last_losses, (batches, models) each. NaN where a loss is not finite."""
-    with np.errstate(invalid="ignore"):  # of what is infinite
+    """Rise of each model's loss from the start to the end of its training, float64 (models,).
+
+    begun, ended: losses from `last_losses`, (batches, models); the result is the mean difference. NaN if a loss is not
+    finite.
+    """
+    with np.errstate(invalid="ignore"):  # inf - inf
         return np.asarray((ended - begun).mean(0))

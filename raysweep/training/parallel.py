@@ -1,8 +1,8 @@
-"""Workers that train one model together: who takes which sequences, and sums over all of them (torch.distributed).
+"""Workers that train one model together: which worker takes which sequences, and sums over all workers.
 
-Every worker runs the same code on the same numbers and only takes its share of each batch; what it computes of it is
-added up over all workers, and from there on they agree to the last bit. Outside a gang there is one worker, which has
-everything, and nothing here does anything.
+Every worker runs the same code on the same numbers but takes only its share of each batch. The workers' results are
+summed with torch.distributed, so all workers then agree to the last bit. Outside a gang there is one worker; it takes
+everything, and the functions here change nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _apart = False
 
 @contextlib.contextmanager
 def apart() -> Iterator[None]:
-    """Meanwhile this worker computes as if it were alone, and waits for nobody."""
+    """Let this worker compute alone while the block runs, without waiting for the others."""
     global _apart
     _apart = True
     try:
@@ -29,22 +29,23 @@ def apart() -> Iterator[None]:
 
 
 def workers() -> int:
-    """How many train together."""
+    """How many workers train together."""
     if _apart or not (distributed.is_available() and distributed.is_initialized()):
         return 1
     return int(distributed.get_world_size())
 
 
 def rank() -> int:
-    """Which of them this is, from 0."""
+    """The number of this worker, from 0."""
     return distributed.get_rank() if workers() > 1 else 0
 
 
 def share(sequences: np.ndarray) -> tuple[np.ndarray, int]:
-    """This worker's part of a batch (count, length + 1), and the number of its first sequence in it.
+    """This worker's part of a batch (count, length + 1), and the number of the part's first sequence in the batch.
 
-    All have equally many: where the batch is no multiple of the workers, the last get sequences with nothing to predict
-    (every token -1, read and not predicted), which add nothing to a sum of losses or to its gradient.
+    All workers get equally many sequences. If the batch does not divide evenly, the last workers also get sequences
+    with nothing to predict (every token is -1: read, not predicted). These add nothing to a sum of losses or to its
+    gradient.
     """
     count = workers()
     if count == 1:
@@ -59,14 +60,14 @@ def share(sequences: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def add_up(values: Tensor) -> Tensor:
-    """The sum over workers, in place and the same everywhere."""
+    """Sum over the workers, in place; every worker gets the same sum."""
     if workers() > 1:
         distributed.all_reduce(values)
     return values
 
 
 def least(value: float) -> float:
-    """The smallest over workers of a number that each has measured for itself."""
+    """The smallest of the numbers that the workers measured."""
     if workers() == 1:
         return value
     number = torch.tensor(value, dtype=torch.float64, device=_device())
@@ -75,12 +76,12 @@ def least(value: float) -> float:
 
 
 def greatest(value: float) -> float:
-    """The largest over workers of a number that each has measured for itself."""
+    """The largest of the numbers that the workers measured."""
     return -least(-value)
 
 
 def of_first(value: float) -> float:
-    """What worker 0 says of a number on which the others might differ, such as a time."""
+    """Worker 0's value of a number on which workers might differ, such as a time."""
     if workers() == 1:
         return value
     number = torch.tensor(value, dtype=torch.float64, device=_device())

@@ -1,12 +1,14 @@
 """A model that does not fit one GPU, spread over the workers of a gang (ZeRO-3, Rajbhandari et al. 2020; FSDP).
 
-Each worker holds a share of every unit (embedding, each layer, head): of its weights, its gradient and both of AdamW's
-moments. In the forward pass a unit is gathered where it is needed and let go; a layer is computed again in the backward
-pass, gathered a second time, and its gradient is added up and shared out. So beyond its share a worker never holds more
-than a unit. The result is that of the whole model but for the order of sums.
+Each worker holds a share of every unit (embedding, each layer, head): a share of its weights, its gradient and both of
+AdamW's moments. In the forward pass a unit is gathered where it is needed and then freed. In the backward pass a layer
+is gathered again and computed again; its gradient is summed over the workers, and each worker keeps its share. So a
+worker never holds more than its share and one unit. The result is that of the whole model, except for the order of
+sums.
 
-A row of weights is whole or a share, told apart by its length; a share is the concatenation of the unit's, each unit
-padded to a multiple of the workers. Shared out is what AdamW and the norm need, which go weight by weight.
+A row of weights is either whole or a share; the two differ in length. A share is the concatenation of the units'
+shares; each unit is padded to a multiple of the number of workers. AdamW and the gradient norm go weight by weight, so
+they can work on shares.
 """
 
 from __future__ import annotations
@@ -27,14 +29,19 @@ from raysweep.training import params as whole
 from raysweep.training.params import WEIGHT_BYTES, Model, OfPart, Params, Part
 
 VARIABLE = "RAYSWEEP_SHARDING"
-"""Environment: always, never, or (unset) where a model and its training do not fit the GPU."""
-MEMORY_SHARE = 0.9  # of a GPU
+"""Environment variable: always, never, or unset (spread a model if it does not fit the GPU in training)."""
+MEMORY_SHARE = 0.9  # of a GPU's memory
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What is gathered at a time. parts: its tensors; size: their weights; each: how many a worker holds of them; at:
-    where those begin in its row."""
+    """Tensors that are gathered together.
+
+    parts: the tensors.
+    size: number of weights in all of them.
+    each: number of weights that one worker holds.
+    at: where these weights begin in the worker's row.
+    """
 
     name: str
     parts: tuple[Part, ...]
@@ -44,7 +51,7 @@ class Unit:
 
 
 def wanted(model: Model) -> bool:
-    """Whether a model is to be spread over the workers there are."""
+    """Whether to spread a model over the workers of this gang."""
     if parallel.workers() == 1:
         return False
     said = os.environ.get(VARIABLE, "")
@@ -73,12 +80,12 @@ def _units(model: Model, workers: int) -> tuple[Unit, ...]:
 
 
 def is_share(rows: Tensor, model: Model) -> bool:
-    """Whether rows (models, …) are this worker's share of the weights."""
+    """Whether rows (models, …) are this worker's share of the weights, not whole rows."""
     return rows.shape[1] != model.weights()
 
 
 def row(of: OfPart, model: Model, share: bool) -> np.ndarray:
-    """Values of every weight as a row, float32: whole, or this worker's share, for which a unit is held at a time."""
+    """Values of all weights as a row, float32: the whole row, or this worker's share, made one unit at a time."""
     if not share:
         return whole.row(of, model)
     own = np.zeros(sum(unit.each for unit in units(model)), np.float32)
@@ -90,14 +97,16 @@ def row(of: OfPart, model: Model, share: bool) -> np.ndarray:
 
 
 def norm(rows: Tensor, model: Model) -> Tensor:
-    """Length of each row over all workers, (models,)."""
+    """The Euclidean norm of each row, over all workers, (models,)."""
     own = rows.norm(dim=1)
     return parallel.add_up(own.square()).sqrt() if is_share(rows, model) else own
 
 
 def tensors(rows: Tensor, model: Model) -> dict[str, np.ndarray]:
-    """The named tensors of the first model, in the host's memory; of one that is spread, on the first worker (and none
-    on the others), gathered unit by unit."""
+    """The named tensors of the first model, in the host's memory.
+
+    If the model is spread, they are gathered unit by unit onto the first worker; the other workers get an empty dict.
+    """
     if not is_share(rows, model):
         return {name: view[0].cpu().numpy().copy() for name, view in whole.named(rows, model).items()}
     found: dict[str, np.ndarray] = {}
@@ -112,7 +121,7 @@ def tensors(rows: Tensor, model: Model) -> dict[str, np.ndarray]:
 
 
 def params(rows: Tensor, model: Model, gradient: Tensor | None = None) -> Params:
-    """What the model computes with, out of rows (models, …); with a gradient of that shape, leaves that add to it."""
+    """Parameters for the model, from rows (models, …). With a gradient of that shape, backward passes add to it."""
     if is_share(rows, model):
         return Shards(rows, model, gradient)
     views = whole.named(rows, model)
@@ -123,8 +132,10 @@ def params(rows: Tensor, model: Model, gradient: Tensor | None = None) -> Params
 
 
 class Shards:
-    """One model's parameters as this worker's share (1, …). Satisfies params.Units. All workers must ask for the same
-    units in the same order."""
+    """One model's parameters as this worker's share (1, …). Satisfies params.Units.
+
+    All workers must ask for the same units in the same order.
+    """
 
     def __init__(self, rows: Tensor, model: Model, gradient: Tensor | None) -> None:
         if len(rows) != 1:
@@ -170,20 +181,20 @@ def _gathered(own: Tensor) -> Tensor:
 
 
 class _Gather(torch.autograd.Function):
-    """A unit from the shares of all; its gradient, added up, back to the shares."""
+    """Gathers a unit from all workers' shares; its backward pass sums the gradient and returns this worker's share."""
 
     @staticmethod
     def forward(context: Any, own: Tensor) -> Tensor:
-        """All of the unit, from this worker's share of it."""
+        """The whole unit, from this worker's share of it."""
         return _gathered(own)
 
     @staticmethod
     def backward(context: Any, above: Tensor) -> Tensor:
-        """This worker's share of the sum over workers."""
+        """This worker's share of the gradient summed over the workers."""
         each = len(above) // parallel.workers()
         if above.is_cuda:
             own = above.new_empty(each)
             distributed.reduce_scatter_tensor(own, above.contiguous())
             return own
-        # not every gloo can scatter sums
+        # some versions of gloo cannot do reduce-scatter
         return parallel.add_up(above.clone())[parallel.rank() * each :][:each].clone()
