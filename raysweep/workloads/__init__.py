@@ -1,4 +1,4 @@
-"""The workloads: those of raysweep, and those that other packages bring by the entry point `raysweep.workloads`."""
+"""The workloads of raysweep, and the workloads that other packages add by the entry point `raysweep.workloads`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ GROUP = "raysweep.workloads"
 
 
 def names() -> list[str]:
-    """Names of every workload that can be run here."""
+    """Names of all workloads that can be run here."""
     return sorted({*BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
 
 
 def get(name: str) -> Workload:
-    """The declaration of a workload; KeyError if there is none of that name."""
+    """The declaration of a workload; KeyError if no workload has this name."""
     if name in BUILT_IN:
         return importlib.import_module(BUILT_IN[name]).WORKLOAD
     return _brought(name, tuple(sys.path)).load()
@@ -31,8 +31,11 @@ def get(name: str) -> Workload:
 
 @functools.cache
 def _brought(name: str, path: tuple[str, ...]) -> EntryPoint:
-    """Where another package on the path has the workload of that name; KeyError, looked for anew each time, while none
-    has. Kept, because looking reads what every installed package says of itself: tens of milliseconds."""
+    """The entry point of a workload that another package on `path` provides; KeyError if no package provides it.
+
+    A result is remembered, because a search reads the metadata of every installed package, which takes tens of
+    milliseconds. A failed search is not remembered.
+    """
     for point in entry_points(group=GROUP):
         if point.name == name:
             return point

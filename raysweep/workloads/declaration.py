@@ -1,8 +1,8 @@
-"""What a workload says about itself, importable without torch.
+"""What a workload declares about itself, importable without torch.
 
-A workload is a table function: one row in (parameters and a seed), one row out (metrics and a status). What it
-declares here is all the rest of raysweep ever needs to know: which parameters exist, in what unit and range, which
-metrics come out, what a row costs, and which closed form it is held against.
+A workload is a function of a table: each row goes in as parameters and a seed, and comes out as metrics and a status.
+The declaration tells the rest of raysweep everything else: which parameters exist, in which unit and range, which
+metrics come out, what a row costs, and with which closed form it is compared.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Columns = Mapping[str, np.ndarray]
 
 
 class Status(StrEnum):
-    """What became of a row."""
+    """How the computation of a row ended."""
 
     OK = "ok"
-    NOT_CONVERGED = "not_converged"  # its numbers are kept, out of means and fits
+    NOT_CONVERGED = "not_converged"  # its numbers are kept, but means and fits leave them out
     DIVERGED = "diverged"  # a number is not finite
     FAILED = "failed"  # an error was raised; its traceback is kept
 
@@ -43,12 +43,15 @@ _REQUIRED = object()
 class Parameter:
     """One parameter of a workload: its type, unit, range and default.
 
-    `minimum` and `maximum` are inclusive unless `open_minimum`. `.inf` is accepted only where `infinite` says so.
-    `pretraining` marks what belongs to the identity of the pretraining stage. `absent` is for a parameter added
-    after the first release of its workload: rows at that value keep the identity they had before it existed. `scale`
-    is how its axis is drawn and fitted, log or linear, where a space does not say so; empty: as its values are spread.
-    `symbol` is the letter that papers and figures have for it. `searched_by` is the search (boundary, optimum) that
-    refines along it where a space names no axis.
+    minimum, maximum: inclusive, except that `open_minimum` excludes the minimum.
+    infinite: whether `.inf` is accepted.
+    pretraining: whether it belongs to the identity of the pretraining stage.
+    absent: for a parameter that was added after the first release of its workload: rows with this value keep the
+        identity that they had before the parameter existed.
+    scale: how its axis is drawn and fitted (log or linear) if a space does not say; empty: decided by the spacing of
+        the values.
+    symbol: its letter in papers and figures.
+    searched_by: the search (boundary, optimum) that refines along it if a space names no axis.
     """
 
     name: str
@@ -74,7 +77,7 @@ class Parameter:
             raise ValueError(f"{self.name}.scale: expected {wanted}, got {self.scale!r}")
 
     def coerce(self, value: Any) -> Any:
-        """The value in the declared type, so that 1 and 1.0 are one; ValueError says what was expected."""
+        """The value in the declared type, so that 1 and 1.0 are the same; ValueError says what was expected."""
         if self.categorical:
             if isinstance(value, self.type) and (not self.choices or value in self.choices):
                 return value
@@ -92,7 +95,7 @@ class Parameter:
         raise ValueError(f"expected {self.expected()}, got {shown(value)}")
 
     def expected(self) -> str:
-        """What a value must be, in words: for errors and for `raysweep workloads NAME`."""
+        """What a value must be, in words, for errors and for `raysweep workloads NAME`."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
         if self.type is bool:
@@ -113,12 +116,12 @@ class Parameter:
 
     @property
     def categorical(self) -> bool:
-        """Whether its values are categories, which have no scale: words, or true and false."""
+        """Whether its values are categories without a scale: words, or true and false."""
         return self.type in (str, bool)
 
     @property
     def late(self) -> bool:
-        """Whether the parameter was added after the first release (and so has a value that means absent)."""
+        """Whether the parameter was added after the first release, and so has a value that means "absent"."""
         return self.absent is not _REQUIRED
 
 
@@ -134,22 +137,30 @@ class Metric:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a set of rows that share their costly part takes: seconds on one core and peak bytes; gpu_seconds on one
-    GPU, None where a GPU is of no use."""
+    """What it costs to compute rows that share their costly part.
+
+    seconds: on one core.
+    peak_bytes: memory at the peak.
+    gpu_seconds: on one GPU; None if the workload cannot use a GPU.
+    """
 
     seconds: float
     peak_bytes: float
     gpu_seconds: float | None = None
 
     def seconds_with(self, gpus: float) -> float:
-        """Seconds in a trial that has so many GPUs (of several only one is counted on)."""
+        """Seconds in a trial with so many GPUs; several GPUs count as one."""
         return self.seconds if not gpus or self.gpu_seconds is None else self.gpu_seconds
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage that a row needs out of the store. id: its identity there; kind: what it is called (trunk, pretrain …);
-    cost: what it takes itself, its parents being there."""
+    """A stage that a row needs from the stage store.
+
+    id: its identity in the store.
+    kind: its name (trunk, pretrain, …).
+    cost: the cost of this stage alone, if its parents are there.
+    """
 
     id: str
     kind: str
@@ -158,12 +169,12 @@ class Stage:
 
 @dataclass(frozen=True)
 class Engines:
-    """A choice of how exactly a row is solved, so that results of two engines on the same draw can be compared.
+    """The engines of a workload: how exactly a row is solved. Results of two engines on the same draw can be compared.
 
     parameter: the parameter whose values are the engines.
-    reference: the engine that others are compared with where a space names none.
-    start: the parameter for the size of the initialization; engines that start there are a constant off one that is
-        the limit of a start at 0. Empty: there is none.
+    reference: the engine that the others are compared with if a space names none.
+    start: the parameter for the size of the initialization, or empty. An engine that uses it differs by a constant from
+        an engine that is the limit of a start at 0.
     from_zero: the engines that are this limit.
     """
 
@@ -179,22 +190,23 @@ class Workload:
 
     compute: "module:function", imported only inside a trial. The function takes (columns, seeds), with one entry
         per row, and returns (metrics, status): a dict of float64 arrays and an array of status words, in row order.
-        A row's result may depend on its own parameters and seed only.
-    cost: columns -> Cost of these rows together; they are of one seed and agree in `shared`.
-    shared: rows of one seed with equal values here share their costly part and are best computed together.
-    sources: the modules whose source decides the numbers (their digest is recorded with every row).
-    closed_form: columns -> {metric: array}, the theory beside the metric, or None.
-    check: one cell's parameters -> (parameter, complaint) for what no single range can say, or None.
-    stored: whether its stages leave artifacts; compute is then given the stage store as a third argument.
-    stages: "module:function", (parameters, seed) -> the stages a row needs (list[Stage], parents first), for such a
-        workload; `cost` of a row counts all of them.
-    data_parallel: how a gang of workers computes a pack. False: each takes a part of the rows. True: every worker is
-        given all rows, with torch.distributed initialised, and trains one model with the others.
-    caveat: one cell's parameters -> what the closed form beside it does not describe, in a sentence, or None.
-    heavy_tailed: (metric, columns) -> boolean array: cells whose draws have no finite variance.
+        A row's result may depend only on the row's own parameters and seed.
+    cost: columns -> Cost of computing these rows together; the rows have one seed and agree in `shared`.
+    shared: rows of one seed with equal values of these parameters share their costly part and should be computed
+        together.
+    sources: the modules whose source decides the numbers (its digest is recorded with every row).
+    closed_form: columns -> {metric: array}, the theoretical value of each metric, or None.
+    check: one cell's parameters -> (parameter, complaint) for errors that no single range can catch, or None.
+    stored: whether its stages leave artifacts; compute then gets the stage store as its third argument.
+    stages: "module:function" of such a workload: (parameters, seed) -> the stages that a row needs (list[Stage],
+        parents first). The `cost` of a row includes all of them.
+    data_parallel: how a gang of workers computes a pack. False: each worker takes a part of the rows. True: every
+        worker gets all rows, with torch.distributed initialised, and all workers train one model together.
+    caveat: one cell's parameters -> a sentence that says what its closed form does not describe, or None.
+    heavy_tailed: (metric, columns) -> boolean array: the cells whose draws have no finite variance.
     engines: the parameter that says how exactly a row is solved, or None.
-    gpu_guess: why the gpu_seconds of its costs are no more than a guess, and within what factor, to follow the words
-        "GPU time is a guess"; empty where they were measured.
+    gpu_guess: why the gpu_seconds of its costs are only a guess, and within what factor. It is printed after the words
+        "GPU time is a guess"; empty if they were measured.
     """
 
     name: str
@@ -221,7 +233,7 @@ class Workload:
         object.__setattr__(self, "by_name", {parameter.name: parameter for parameter in self.parameters})
 
     def stages_of(self, parameters: Mapping[str, Any], seed: int) -> list[Stage]:
-        """The stored stages of a row, parents first; none where nothing is stored."""
+        """The stored stages of a row, parents first; an empty list if the workload stores nothing."""
         if not self.stored:
             return []
         module, _, function = self.stages.partition(":")
@@ -229,24 +241,24 @@ class Workload:
         return found
 
     def searched(self, kind: str) -> str | None:
-        """The parameter along which a search of this kind refines where a space names no axis."""
+        """The parameter along which a search of this kind refines if a space names no axis."""
         return next((p.name for p in self.parameters if p.searched_by == kind), None)
 
     def symbol(self, name: str) -> str:
-        """The letter of a parameter; empty where it has none, and for any other column."""
+        """The letter of a parameter; empty for a parameter without a letter and for any other column."""
         return self.by_name[name].symbol if name in self.by_name else ""
 
     def maximized(self, metric: str) -> bool:
-        """Whether more of a metric is better."""
+        """Whether a larger value of a metric is better."""
         return any(known.name == metric and known.direction == "maximize" for known in self.metrics)
 
     def logarithmic(self, name: str) -> bool | None:
-        """Whether an axis has a logarithmic scale; None where neither the space nor the declaration says."""
+        """Whether an axis has a logarithmic scale; None if neither the space nor the declaration says."""
         scale = self.by_name[name].scale if name in self.by_name else ""
         return scale == "log" if scale else None
 
     def metric_names(self) -> list[str]:
-        """Every metric column a row carries, the closed forms (`_theory`) last."""
+        """All metric columns of a row; the closed forms (`_theory`) come last."""
         names = [metric.name for metric in self.metrics]
         if self.closed_form is not None:
             columns = {p.name: column(p, [p.default]) for p in self.parameters}

@@ -1,6 +1,6 @@
-"""Small language models pretrained once and fine-tuned or perturbed many times (paper O, the controlled experiments).
+"""Small language models, pretrained once and fine-tuned or perturbed many times (paper O, the controlled experiments).
 
-The declaration; what computes it are the files beside this one, and torch is imported by none that this one imports.
+This file is the declaration. The files beside it compute the workload. No file that is imported here imports torch.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def cost(columns: Columns) -> Cost:
 
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What no single range can say of one cell: whole steps, a possible shape, readable text of enough length."""
+    """Errors of one cell that no single range can catch: a part of a step, an impossible shape, an unusable text."""
     from raysweep.workloads.language import corpus
 
     try:

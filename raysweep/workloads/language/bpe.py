@@ -1,12 +1,12 @@
-"""Text in the tokens of a byte-level BPE that is trained here, on the training documents of the source alone.
+"""Text as tokens of a byte-level BPE that is trained here, only on the training documents of the source.
 
     bpe:VOCABULARY:TEXT      e.g. bpe:8192:python-source, bpe:8192:file:/data/*.txt
 
 A model has one vocabulary, so the target is read in the source's tokens too. Nothing is downloaded. The vocabulary
-depends on the training documents and its size only; its digest belongs to the identity of every stage that reads it.
-It is kept as JSON (cache.py), as is the tokenized text, and found again by training where the cache is gone.
+depends only on the training documents and its size; its digest belongs to the identity of every stage that reads it.
+The vocabulary and the tokenized text are cached (cache.py); if the cache is lost, they are computed again.
 
-Any text can be said: the first 256 tokens are the bytes. The last token ends a document, and no text spells it.
+Every text can be encoded: the first 256 tokens are the bytes. The last token ends a document and occurs in no text.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ FORM = "bpe:VOCABULARY:TEXT"
 VERSION = 1  # raise it when the same text would give another vocabulary
 SMALLEST, LARGEST = 258, 2**16
 SAMPLE = 16_000_000  # bytes of training documents that the merges are counted on
-TWICE = 2  # times a pair must occur to become a token
+TWICE = 2  # a pair must occur this often to become a token
 BATCH = 4_000_000  # bytes of text tokenized at a time
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Tokens 0 … size-1, of which the last ends a document."""
+    """Tokens 0 … size-1; the last one ends a document."""
 
     size: int
     digest: str
@@ -45,15 +45,15 @@ class Vocabulary:
         return self.size - 1
 
     def encode(self, text: bytes) -> np.ndarray:
-        """UTF-8 as tokens, uint16, without an end."""
+        """UTF-8 text as tokens, uint16, without an end-of-document token."""
         return np.array(self.tokenizer.encode(text.decode()).ids, np.uint16)
 
     def decode(self, tokens: Sequence[int] | np.ndarray) -> str:
-        """The text of tokens; ends are left out, and what is cut within a character becomes �."""
+        """The text of tokens. End-of-document tokens are left out; a character that is cut becomes �."""
         return str(self.tokenizer.decode([int(token) for token in tokens if token != self.separator]))
 
     def join(self, documents: Sequence[bytes]) -> np.ndarray:
-        """Documents one after the other, each with its end, uint16."""
+        """Documents one after the other, each followed by the end-of-document token, uint16."""
         found = []
         for batch in _batches(documents):
             for one in self.tokenizer.encode_batch_fast([document.decode() for document in batch]):
@@ -61,13 +61,13 @@ class Vocabulary:
         return np.concatenate(found) if found else np.zeros(0, np.uint16)
 
     def token_bytes(self) -> np.ndarray:
-        """Bytes of each token (size,), a document's end counting as one, as it does where the tokens are bytes."""
-        letters = [self.tokenizer.id_to_token(token) for token in range(self.size - 1)]  # each stands for a byte
+        """Bytes of each token, (size,). The end of a document counts as one byte, as it does in texts of bytes."""
+        letters = [self.tokenizer.id_to_token(token) for token in range(self.size - 1)]  # each stands for one byte
         return np.array([*map(len, letters), 1], float)
 
 
 class Tokenized(Mapping[str, np.ndarray]):
-    """The splits of a text in tokens, each made when first asked for."""
+    """The splits of a text as tokens; each split is tokenized at its first use."""
 
     def __init__(self, documents: Documents, vocabulary: Vocabulary, digest: str) -> None:
         self._documents, self._vocabulary, self._digest = documents, vocabulary, digest
@@ -87,7 +87,7 @@ class Tokenized(Mapping[str, np.ndarray]):
 
 
 def parse(name: str) -> tuple[int, str]:
-    """Size of the vocabulary and name of the text, of a name `bpe:…`; BadText says what is wrong with it."""
+    """The size of the vocabulary and the name of the text in a name `bpe:…`; BadText if the name is wrong."""
     size, _, text = name.partition(":")[2].partition(":")
     if not (size.isascii() and size.isdigit() and text):
         raise BadText(f"expected {FORM}, got {name!r}")
@@ -97,13 +97,13 @@ def parse(name: str) -> tuple[int, str]:
 
 
 def needed() -> None:
-    """BadText if the package that trains is not there."""
+    """Raise BadText if the package that trains vocabularies is not installed."""
     if importlib.util.find_spec("tokenizers") is None:
         raise BadText(f"{FORM} needs the package tokenizers: pip install 'raysweep[bpe]'")
 
 
 def vocabulary(size: int, documents: Documents, name: str) -> Vocabulary:
-    """The vocabulary of a text's training documents."""
+    """The vocabulary trained on a text's training documents."""
     needed()
     from tokenizers import Tokenizer
 
@@ -120,12 +120,12 @@ def vocabulary(size: int, documents: Documents, name: str) -> Vocabulary:
 
 
 def digest_of(documents: Documents, vocabulary: Vocabulary) -> str:
-    """What pins a text in these tokens."""
+    """The digest of a text in the tokens of this vocabulary."""
     return hashlib.sha256(f"bpe/{VERSION}/{vocabulary.digest}/{documents.digest}".encode()).hexdigest()[:16]
 
 
 def _train(size: int, documents: Sequence[bytes]) -> str:
-    """A byte-level BPE of size - 1 tokens, as JSON."""
+    """Train a byte-level BPE of size - 1 tokens; the result is JSON."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
@@ -142,7 +142,7 @@ def _train(size: int, documents: Sequence[bytes]) -> str:
 
 
 def _sample(documents: Sequence[bytes]) -> Iterator[str]:
-    """The first documents in hash order, which is a fair sample."""
+    """The first documents in hash order, up to SAMPLE bytes: a fair sample."""
     size = 0
     for document in documents:
         if size >= SAMPLE:

@@ -1,7 +1,7 @@
-"""What takes a while and can be computed again, kept in the user's cache folder: trained vocabularies, tokenized text.
+"""A cache in the user's folder for results that take a while to compute: trained vocabularies and tokenized text.
 
-RAYSWEEP_CACHE names the folder, else it is raysweep in XDG_CACHE_HOME or ~/.cache. It may be deleted at any time; what
-is damaged in it is computed again, and where nothing can be written nothing is kept.
+The folder is RAYSWEEP_CACHE, or else raysweep in XDG_CACHE_HOME or ~/.cache. It may be deleted at any time. Damaged
+files are computed again. If the folder cannot be written, nothing is kept.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ VARIABLE = "RAYSWEEP_CACHE"
 
 
 def folder() -> Path:
-    """Where things are kept."""
+    """The folder of the cache."""
     if named := os.environ.get(VARIABLE):
         return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "raysweep"
 
 
 def text(name: str, compute: Callable[[], str]) -> str:
-    """The text kept under a name, or else computed and kept, as JSON with its digest."""
+    """The text cached under a name; otherwise compute it and cache it, as JSON with its digest."""
     path = folder() / f"{name}.json"
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         kept = json.loads(path.read_bytes())
@@ -42,7 +42,7 @@ def text(name: str, compute: Callable[[], str]) -> str:
 
 
 def array(name: str, compute: Callable[[], np.ndarray]) -> np.ndarray:
-    """The array kept under a name, mapped, or else computed and kept."""
+    """The array cached under a name, memory-mapped; otherwise compute it and cache it."""
     path = folder() / f"{name}.npy"
     with contextlib.suppress(OSError, ValueError):
         kept = np.load(path, mmap_mode="r", allow_pickle=False)

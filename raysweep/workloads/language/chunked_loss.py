@@ -1,10 +1,10 @@
-"""Loss from the last layer of a large vocabulary, without ever holding the logits of all tokens.
+"""Loss of the last layer with a large vocabulary, without holding the logits of all tokens at once.
 
-With V words a token's logits are 4·V bytes (200 kB at 50,304 words), many times what the rest of a small model keeps of
-it. So tokens are taken in chunks: logits, loss and gradient of a chunk, and then the chunk's logits are gone. The
-gradient is computed in the forward pass, where the logits are at hand, so that the head costs 6 operations a weight and
-token as any other product and not 8; that needs the gradient to be the same multiple of every token's loss, as it is in
-a sum. Loss and softmax are in float32 (or wider), products as everywhere else.
+With V words, the logits of a token take 4·V bytes (200 kB at 50,304 words), many times the rest that a small model
+keeps for it. So tokens are taken in chunks: logits, loss and gradient of a chunk are computed, and then the chunk's
+logits are freed. The gradient is computed in the forward pass, where the logits are available, so the head costs 6
+operations a weight and token like any other product, not 8. For that, the gradient must be the same multiple of every
+token's loss, as it is in a sum. Loss and softmax are in float32 (or wider), products as everywhere else.
 """
 
 from __future__ import annotations
@@ -17,25 +17,28 @@ from torch import Tensor
 from torch.nn import functional
 
 CHUNK = 2**28
-"""Logits that may exist at a time, 1 GB of float32. A constant, so that no result depends on a machine's memory."""
+"""Logits that may exist at a time: 1 GB of float32. A constant, so that no result depends on a machine's memory."""
 
 
 def chunked(models: int, tokens: int, vocabulary: int) -> bool:
-    """Whether these logits are too many to be held."""
+    """Whether these logits are too many to hold at once."""
     return models * tokens * vocabulary > CHUNK
 
 
 def loss_sums(stream: Tensor, head: Tensor, wanted: Tensor, scale: float) -> Tensor:
-    """Sum of losses in nats of each model, (models,): of the words wanted (N,), -1 where none is, given the stream
-    (models, N, width), the head (models, width, V) and logits = scale · stream @ head. Differentiable once, in stream
-    and head."""
+    """Sum of the losses in nats of each model, (models,). Differentiable once, in stream and head.
+
+    stream: (models, N, width).
+    head: (models, width, V); the logits are scale · stream @ head.
+    wanted: the words to predict, (N,); -1 where there is nothing to predict.
+    """
     found: Tensor = _LossSums.apply(stream, head, wanted, scale)
     return found
 
 
 @torch.no_grad()
 def token_losses(stream: Tensor, head: Tensor, wanted: Tensor, scale: float) -> Tensor:
-    """Loss of each token, (models, N), 0 where no word is wanted. Without a gradient."""
+    """Loss of each token, (models, N); 0 where there is nothing to predict. Without a gradient."""
     head = head.to(_product_type(stream))
     return torch.cat(
         [-_likelihoods(stream[:, part].to(head.dtype), head, wanted[part], scale)[1] for part in _chunks(stream, head)],
@@ -46,7 +49,7 @@ def token_losses(stream: Tensor, head: Tensor, wanted: Tensor, scale: float) -> 
 class _LossSums(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, stream: Tensor, head: Tensor, wanted: Tensor, scale: float) -> Tensor:
-        """Losses, and what their gradients are per unit of the sum's."""
+        """The sums of losses; saves their gradients for the backward pass."""
         own = head.to(_product_type(stream))
         wide = torch.promote_types(stream.dtype, torch.float32)
         total = torch.zeros(len(stream), dtype=wide, device=stream.device)
@@ -72,14 +75,14 @@ class _LossSums(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(context: Any, above: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        """The gradients, times that of each model's sum."""
+        """The saved gradients, times the incoming gradient of each model's sum."""
         of_stream, of_head = context.saved_tensors
         each = above.view(-1, 1, 1)
         return of_stream * each.to(of_stream.dtype), (of_head * each).to(context.types[1]), None, None
 
 
 def _likelihoods(rows: Tensor, head: Tensor, words: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    """Log-probability of every word, (models, n, V), and of the wanted one (models, n), 0 where there is none."""
+    """Log-probability of every word, (models, n, V), and of the wanted word, (models, n); 0 if there is none."""
     wide = torch.promote_types(rows.dtype, torch.float32)
     scores = functional.log_softmax(torch.bmm(rows, head) * scale, 2, dtype=wide)
     at = words.clamp(min=0).view(1, -1, 1).expand(len(rows), -1, 1)

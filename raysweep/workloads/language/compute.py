@@ -1,4 +1,4 @@
-"""The entry point of the workload: rows, grouped by the checkpoint they start from, and back."""
+"""The entry point of the workload: groups rows by checkpoint, computes each group, returns results in row order."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 
 
 def compute(columns: Columns, seeds: np.ndarray, store: Store) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Every metric of every row, float64 (rows,) each, and its status.
+    """All metrics of all rows, float64 (rows,) each, and the status of each row.
 
-    columns: one entry per row of every declared parameter; seeds: (rows,); store: where pretrainings are kept, each
-    computed once. A row is diverged if a loss, a gradient or a weight of its own or of its pretraining is not finite,
-    and stands at the weights before it; that a loss ended above where it started is a metric. Early stopping keeps
-    weights from before: these are judged.
+    columns: every declared parameter, one entry per row.
+    seeds: (rows,).
+    store: where pretrainings are kept; each is computed once.
+
+    A row is diverged if a loss, gradient or weight of the row or of its pretraining is not finite; its metrics are then
+    those of its last finite weights. A loss that ends above its start is not a divergence but a metric. With early
+    stopping the kept weights are older, and the status is about these.
     """
     rows = [{name: values[index] for name, values in columns.items()} for index in range(len(seeds))]
     metrics = {metric.name: np.full(len(rows), np.nan) for metric in METRICS}
@@ -33,7 +36,7 @@ def compute(columns: Columns, seeds: np.ndarray, store: Store) -> tuple[dict[str
         entry = stages.pretrained(rows[members[0]], seed, store)
         base = stages.flat_of(entry.tensors(), config_of(rows[members[0]]))
         rise = stages.training_loss_rise(entry, rows[members[0]], seed)
-        # "diverged" in entries of old is something else: it is set where a loss rose, too, however finite
+        # "diverged" in old entries has another meaning: it was also set if a finite loss rose
         finite = not entry.meta["frozen"] and math.isfinite(rise)
         for batch in _groups([rows[index] for index in members], seeds[members], PER_MODEL).values():
             chosen = [members[index] for index in batch]
@@ -50,7 +53,7 @@ def compute(columns: Columns, seeds: np.ndarray, store: Store) -> tuple[dict[str
 
 
 def _perplexities(metrics: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What O plots; infinite where a loss of some 710 nats or more has none that float64 holds."""
+    """The perplexities that paper O plots; infinite if the loss is so large (about 710 nats) that float64 overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         before, after, own = (
             np.exp(metrics[name]) for name in ("pretrain_loss", "pretrain_loss_after", "finetune_loss")
@@ -64,7 +67,7 @@ def _perplexities(metrics: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _bytes_per_token(parameters: dict[str, Any]) -> dict[str, float]:
-    """Of the text that each of two losses is measured on."""
+    """Bytes per token of the text on which each of two losses is measured."""
     config = config_of(parameters)
     source = corpus.load(str(parameters["source"]))
     target = texts.Mixture(
@@ -80,7 +83,7 @@ def _bytes_per_token(parameters: dict[str, Any]) -> dict[str, float]:
 def _groups(
     rows: list[dict[str, Any]], seeds: np.ndarray, apart: tuple[str, ...] | None = None
 ) -> dict[tuple[Any, ...], list[int]]:
-    """Row numbers by seed and by all parameters but `apart`; by those of pretraining if that is None."""
+    """Row numbers, grouped by seed and all parameters except `apart`; None groups by the pretraining parameters."""
     names = [p.name for p in PARAMETERS if (p.pretraining if apart is None else p.name not in apart)]
     found: dict[tuple[Any, ...], list[int]] = {}
     for index, row in enumerate(rows):

@@ -1,15 +1,15 @@
-"""Texts by name: what a row's `source` and `target` say becomes held-out-split tokens with a digest.
+"""Texts by name. A row's `source` and `target` name a text; it becomes tokens, split and with a digest.
 
     grammar:D          endless synthetic text at distance D (0 to 1) from grammar:0
     python-source[:N]  the Python files of the running installation, N MB of them
     python-docs[:N]    documentation found there: docstrings, READMEs, package descriptions
-    tokens:V:S:PATH    token numbers on disk, mapped (packed.py)
+    tokens:V:S:PATH    token numbers on disk, memory-mapped (packed.py)
     task:…             examples to classify, as a target only (tasks.py)
     file:PATTERN       text files, or JSONL with a `text` field; a path, a folder, or a pattern with *
     bpe:V:TEXT         text of this installation or of files in V tokens learned from it, as a source only (bpe.py)
 
-Nothing is downloaded. The digest belongs to the identity of every stage that read the text. Bytes are the tokens, but
-for `tokens:` and `bpe:`; losses are nats a token, and of a model's metrics those `_per_byte` compare vocabularies.
+Nothing is downloaded. The digest belongs to the identity of every stage that reads the text. The tokens are bytes,
+except for `tokens:` and `bpe:`. Losses are in nats a token; the metrics `_per_byte` compare different vocabularies.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ FORMS = (
 )
 BPE_FORM = "bpe:VOCABULARY:TEXT (python-source, python-docs or file: in learned tokens)"
 TASK_FORMS = "task:PATH (.jsonl) or task:grammar:D"
-SMALL = 5  # MB of what is built in that are read to see whether they will do; more will
+SMALL = 5  # MB; a built-in text up to this size is read to check it, and a larger one is long enough
 
 
 def load(name: str, source: str = "") -> Corpus:
     """The corpus of that name, kept in memory; BadText says what is wrong with it.
 
-    source: the name of the source, where this is a target: it is read in its tokens.
+    source: the name of the source, if this text is a target; the target is read in the source's tokens.
     """
     source = source if source.startswith("bpe:") and source != name else ""
     return _load(name, source, (_signature(name), _signature(source)))
@@ -48,7 +48,7 @@ def digest(name: str) -> str:
 
 @asked_once.once
 def _signature(name: str) -> tuple[object, ...]:
-    """What changes when the files do that a text is read from."""
+    """A value that changes when the files of a text change."""
     kind, _, rest = name.partition(":")
     if kind == "bpe":
         return _signature(bpe.parse(name)[1])
@@ -86,14 +86,16 @@ def _task(name: str, rest: str, encode: tasks.Encode) -> tasks.Task:
 
 
 def _of_grammars(rest: str) -> bool:
-    """Whether `task:REST` is made of grammars, and not of a file."""
+    """Whether `task:REST` names a task made of grammars, not of a file."""
     return rest.partition(":")[0] == "grammar"
 
 
 @functools.lru_cache(maxsize=1)
 def _vocabulary(name: str, signature: object) -> tuple[Documents, Vocabulary]:
-    """The documents of a text `bpe:…`, and the tokens learned from them. signature: of its files, so that what is kept
-    is known to be of them."""
+    """The documents of a text `bpe:…`, and the tokens learned from them.
+
+    signature: that of the files, so that the remembered result belongs to these files.
+    """
     size, inner = bpe.parse(name)
     bpe.needed()
     own = documents(inner)
@@ -106,7 +108,7 @@ def _tokenized(own: Documents, words: Vocabulary) -> Text:
 
 
 def documents(name: str) -> Documents:
-    """The split documents of a text that has such: of this installation, or of files."""
+    """The split documents of a text that has documents: of this installation, or of files."""
     kind, _, rest = name.partition(":")
     if kind in ("python-source", "python-docs"):
         found = files.installed_documents(kind, number_after(name, rest, 0.1, 1e6) if rest else float("inf"))
@@ -124,7 +126,7 @@ def documents(name: str) -> Documents:
 
 
 def number_after(name: str, text: str, low: float, high: float) -> float:
-    """The number in a name, or BadText."""
+    """The number in a name; BadText if it is not a number or out of range."""
     try:
         value = float(text)
     except ValueError:
@@ -136,8 +138,10 @@ def number_after(name: str, text: str, low: float, high: float) -> float:
 
 @asked_once.once
 def complaint(name: str, context: int, source: str = "") -> str | None:
-    """What is wrong with a text for this context, or None; source as for `load`. Reads the text, but for what is built
-    in and not small."""
+    """What is wrong with a text for this context, or None.
+
+    It reads the text, unless it is a large built-in one. source: as for `load`.
+    """
     try:
         inner = name
         if name.startswith("bpe:"):

@@ -1,16 +1,17 @@
 """What rows of one draw cost, on one core and on one GPU; importable without torch.
 
-Core: measured on one of a 2-core x86 machine (float32, one thread), where a step of the tiny preset takes 11 ms for
-1024 tokens. Expect a factor 2.
+Core: measured on one core of a 2-core x86 machine (float32, one thread), where a step of the tiny preset takes 11 ms
+for 1024 tokens. Expect an error of a factor 2.
 
-GPU: an H200 in bfloat16, eager. A step takes the longer of starting its kernels, and of its arithmetic (4e14 flops a
-second, 40 % of the card's peak) plus its memory traffic (3.4e12 bytes a second, 70 % of peak; each value that the
-forward pass keeps is counted once as 4 bytes). The four numbers are set by three that were measured with a 3.1M-weight
-decoder of 4 layers and context 256: 10.1 million tokens a second at 65,536 tokens a step (9.8 by this formula), 3.0
-times the tokens a second of one with 8 models side by side at 16,384 tokens each (2.9), 9.7 times with 27 at 4,096
-(10.7). That decoder was another program than this one, of which nothing was measured on a GPU, and other shapes are
-extrapolated: a guess, within a factor of 10 either way (WORKLOAD.gpu_guess). For OLMo-30M's shape a model of this
-code's memory traffic gives about 8 times the seconds on an H100.
+GPU: an H200 in bfloat16, eager. A step takes either the time to start its kernels or the time of its work, whichever is
+longer. The work is arithmetic (4e14 flops a second, 40 % of the card's peak) plus memory traffic (3.4e12 bytes a
+second, 70 % of peak; each value that the forward pass keeps is counted once, as 4 bytes). These four numbers come from
+three measurements of a 3.1M-weight decoder of 4 layers and context 256: 10.1 million tokens a second at 65,536 tokens
+a step (this formula: 9.8); with 8 models side by side at 16,384 tokens each, 3.0 times the tokens a second of one model
+(2.9); with 27 models at 4,096 tokens each, 9.7 times (10.7). That decoder was another program. This program was not
+measured on a GPU, and other shapes are extrapolated, so the result is a guess, within a factor of 10 either way
+(WORKLOAD.gpu_guess). For OLMo-30M's shape, a model of this code's memory traffic gives about 8 times the seconds on an
+H100.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ from raysweep.workloads.declaration import Columns, Cost
 from raysweep.workloads.language.model_config import ModelConfig, config_of
 
 PER_MODEL = ("finetune_lr", "noise")
-"""Parameters in which models that train side by side may differ."""
-EVALUATION = 64  # sequences at a time
+"""Models that train side by side may differ in these parameters."""
+EVALUATION = 64  # sequences evaluated at a time
 
-_BASE_BYTES = 4e8  # of the process itself
-_FLOPS = 6e10  # products of a wide model
-_PER_VALUE = 9e-10  # seconds to read and write what one token leaves behind in one layer, per coordinate
-_STEP = 2e-3  # seconds of a step's own
-_STEP_VALUE = 1.2e-8  # seconds of the optimizer per weight
+_BASE_BYTES = 4e8  # memory of the process itself
+_FLOPS = 6e10  # a second, for the matrix products of a wide model
+_PER_VALUE = 9e-10  # seconds to read and write the values that one token leaves in one layer, per coordinate
+_STEP = 2e-3  # fixed seconds of a step
+_STEP_VALUE = 1.2e-8  # seconds of a step's optimizer per weight
 
 _GPU_FLOPS = 4e14
 _GPU_BYTES = 3.4e12
 _GPU_LAUNCH, _GPU_LAUNCH_LAYER = 2e-4, 1.2e-3  # seconds to start a step's kernels
-_GPU_STEP_VALUE = 60  # bytes of the optimizer per weight
+_GPU_STEP_VALUE = 60  # bytes that the optimizer moves per weight
 
 
 def of_rows(columns: Columns) -> Cost:
@@ -47,7 +48,7 @@ def of_rows(columns: Columns) -> Cost:
     seconds, gpu_seconds = before.seconds, before.gpu_seconds or 0.0
     for rows, count in _side_by_side(columns):
         steps, batch = int(rows["finetune_steps"]), int(rows["finetune_batch"])
-        looks = 3 + int(rows["early_stopping"]) if steps else 3  # source, validation and test
+        looks = 3 + int(rows["early_stopping"]) if steps else 3  # evaluations: source, validation and test
         tokens = steps * batch * config.context
         evaluated = float(rows["evaluation_tokens"]) * looks
         core = token_seconds(config)
@@ -58,7 +59,7 @@ def of_rows(columns: Columns) -> Cost:
             + 0.2 * evaluated / looks * core / 3
         )
         gpu_seconds += 1.05 * steps * gpu_step(config, batch, count) + _gpu_forward(config, evaluated, count)
-    curved = 2 * int(first["sharpness_iterations"]) * 2  # Hessian products, each about two steps
+    curved = 2 * int(first["sharpness_iterations"]) * 2  # Hessian products; each costs about two steps
     seconds += curved * EVALUATION * config.context * token_seconds(config)
     gpu_seconds += curved * gpu_step(config, EVALUATION)
     largest = max(int(first["pretrain_batch"]), EVALUATION, int(np.max(columns["finetune_batch"])))
@@ -66,7 +67,7 @@ def of_rows(columns: Columns) -> Cost:
 
 
 def pretraining(parameters: Mapping[str, Any], tokens: float) -> Cost:
-    """What so many tokens of a row's pretraining cost: all of it, or the part that one stage does."""
+    """What `tokens` tokens of a row's pretraining cost: all of the pretraining, or the part of one stage."""
     config, batch = config_of(parameters), int(parameters["pretrain_batch"])
     steps = tokens / (batch * config.context)
     seconds = steps * (_STEP + _STEP_VALUE * config.weights()) + tokens * token_seconds(config)
@@ -74,29 +75,29 @@ def pretraining(parameters: Mapping[str, Any], tokens: float) -> Cost:
 
 
 def token_seconds(config: ModelConfig) -> float:
-    """Seconds a core trains on one token, the step's own apart."""
+    """Seconds that a core trains on one token, without the fixed time of a step."""
     coordinates = config.depth * (20 * config.width + 6 * config.mlp) + 6 * config.vocabulary
     return config.flops_per_token() / _FLOPS + coordinates * _PER_VALUE
 
 
 def gpu_token_seconds(config: ModelConfig) -> float:
-    """Seconds a GPU trains on one token where it is busy: arithmetic and memory traffic."""
+    """Seconds that a busy GPU trains on one token: arithmetic and memory traffic."""
     return config.flops_per_token() / _GPU_FLOPS + config.kept_bytes() / _GPU_BYTES
 
 
 def gpu_step(config: ModelConfig, batch: int, models: int = 1) -> float:
-    """Seconds of a training step of models side by side, on `batch` sequences each."""
+    """Seconds of one training step of `models` models side by side, on `batch` sequences each."""
     busy = batch * config.context * gpu_token_seconds(config) + _GPU_STEP_VALUE * config.weights() / _GPU_BYTES
     return max(_GPU_LAUNCH + _GPU_LAUNCH_LAYER * config.depth, models * busy)
 
 
 def _gpu_forward(config: ModelConfig, tokens: float, models: int) -> float:
-    """Seconds to evaluate models side by side on so many tokens each: a third of training, batch by batch."""
+    """Seconds to evaluate models side by side on `tokens` tokens each: a third of the training time, batch by batch."""
     return tokens / (EVALUATION * config.context) * gpu_step(config, EVALUATION, models) / 3
 
 
 def _side_by_side(columns: Columns) -> list[tuple[dict[str, Any], int]]:
-    """Rows that can train side by side: the first of each such set, and how many it has."""
+    """Rows that can train side by side: the first row of each such set, and the number of rows in it."""
     apart = [values for name, values in columns.items() if name not in PER_MODEL]
     found: dict[tuple[Any, ...], list[int]] = {}
     for index in range(len(columns["finetune_steps"])):

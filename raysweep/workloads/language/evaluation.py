@@ -1,4 +1,4 @@
-"""What models are held against: held-out text, or examples to classify by length-normalized likelihood (O App. C)."""
+"""What models are evaluated on: held-out text, or examples to classify by length-normalized likelihood (O App. C)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from raysweep.workloads.language.tasks import Task
 from raysweep.workloads.language.texts import Corpus, Mixture
 
 Examination = Callable[[Tensor], tuple[np.ndarray, np.ndarray]]
-"""Models (models, weights) -> their loss and their accuracy (NaN where there is none), (models,) each."""
+"""Maps models (models, weights) to their loss and accuracy, (models,) each; accuracy is NaN for text."""
 
 
 @dataclass(frozen=True)
 class Examinations:
-    """The source's held-out text, the target's validation and test documents."""
+    """The held-out text of the source, and the validation and test documents of the target."""
 
     source: Examination
     validation: Examination
@@ -30,7 +30,7 @@ class Examinations:
 
     @classmethod
     def of(cls, mixture: Mixture, count: int, config: ModelConfig) -> Examinations:
-        """On up to `count` sequences or examples each."""
+        """Examinations on up to `count` sequences or examples each."""
         return cls(
             examination(mixture.source, "test", count, config),
             examination(mixture, "validation", count, config),
@@ -39,7 +39,7 @@ class Examinations:
 
 
 def examination(target: Mixture | Corpus, split: str, count: int, config: ModelConfig) -> Examination:
-    """On up to `count` held-out sequences of text, or examples of a task."""
+    """The evaluation on up to `count` held-out sequences of a text, or examples of a task."""
     own = target.target if isinstance(target, Mixture) else target
     if isinstance(own, Task):
         asked, truth = own.questions(split, count, config.context)
@@ -52,11 +52,14 @@ def examination(target: Mixture | Corpus, split: str, count: int, config: ModelC
 def classify(
     flat: Tensor, asked: np.ndarray, truth: np.ndarray, config: ModelConfig, batch: int = 64
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How well models (models, weights) classify, (models,) each: mean -log of the probability of the right class (the
-    logarithm of O's perplexity over classes), and the share of examples whose likeliest class is the right one.
+    """How well models (models, weights) classify: loss and accuracy, (models,) each.
 
-    asked: examples with every possible label, (examples, classes, length + 1). truth: the right classes, (examples,).
-    Workers of a gang share the examples out.
+    The loss is the mean -log of the probability of the right class, which is the logarithm of O's perplexity over
+    classes. The accuracy is the share of examples whose most likely class is right. Workers of a gang share the
+    examples.
+
+    asked: examples with every possible label, (examples, classes, length + 1).
+    truth: the right classes, (examples,).
     """
     params = sharding.params(flat, config)
     rows = asked.reshape(-1, asked.shape[-1])

@@ -1,4 +1,4 @@
-"""Text in files: a user's own, plain or JSONL with a `text` field on every line; and what Python brings."""
+"""Text in files: a user's own files, plain or JSONL with a `text` field on every line, and files that Python brings."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from typing import Any
 
 from raysweep.workloads.language.texts import SPLITS, BadText
 
-BLOCK = 2000  # characters; one or two text files are cut at blank lines into documents of at least this many
-CUTS = ((r"\r?\n\r?\n", "\n\n"), (r"\r?\n", "\n"))  # where a text is cut, and what then ends a paragraph
-MARK = "\ufeff"  # that some editors begin a file with
+BLOCK = 2000  # characters; one or two text files are cut at blank lines into documents of at least this length
+CUTS = ((r"\r?\n\r?\n", "\n\n"), (r"\r?\n", "\n"))  # where a text is cut, and the text that then ends a paragraph
+MARK = "\ufeff"  # a mark that some editors put at the beginning of a file
 FIELD = "text"
-SUFFIXES = (".txt", ".md", ".jsonl")  # what is read of a folder
-LEFT_OUT = {"__pycache__", "raysweep"}  # raysweep: or a change of this file would change the text
-DOCUMENTS = (".md", ".rst")  # what people write beside code
+SUFFIXES = (".txt", ".md", ".jsonl")  # the files that are read in a folder
+LEFT_OUT = {"__pycache__", "raysweep"}  # raysweep, because otherwise a change of this file would change the text
+DOCUMENTS = (".md", ".rst")  # prose beside code
 _DOCSTRING = re.compile(r'^[ \t]*[rR]?"""(.+?)"""', re.MULTILINE | re.DOTALL)
 SHORTEST = 200  # characters; shorter ones are stubs
 
 
 def paths(pattern: str) -> list[Path]:
-    """The files that a path or pattern means, in order; BadText if there is none."""
+    """The files that a path or pattern matches, in order; BadText if there is no such file."""
     if not pattern:
         raise BadText("expected a path after file:")
     expanded = str(Path(pattern).expanduser())
     found = sorted(Path(name) for name in glob.glob(expanded, recursive=True) if Path(name).is_file())
-    if Path(expanded).is_file():  # whatever is in its name
+    if Path(expanded).is_file():  # whatever characters its name has
         found = [Path(expanded)]
     if Path(expanded).is_dir():
         found = sorted(path for path in Path(expanded).rglob("*") if path.suffix in SUFFIXES and path.is_file())
@@ -41,13 +41,16 @@ def paths(pattern: str) -> list[Path]:
 
 
 def signature(pattern: str) -> tuple[object, ...]:
-    """What changes when the files do: their names, sizes and times."""
+    """A value that changes when the files change: their names, sizes and times."""
     return tuple((str(path), (status := path.stat()).st_size, status.st_mtime_ns) for path in paths(pattern))
 
 
 def documents(pattern: str) -> list[bytes]:
-    """Every document, UTF-8. A line of a JSONL file is one; so is a text file, unless there are too few, which are cut
-    into blocks. BadText names the file, and the line where it is one that is wrong."""
+    """All documents, as UTF-8.
+
+    A line of a JSONL file is a document. A text file is a document too; but if there are too few text files, they are
+    cut into blocks. BadText names the file and, for JSONL, the line.
+    """
     found = paths(pattern)
     few = len(found) < len(SPLITS) and all(path.suffix != ".jsonl" for path in found)
     read: list[bytes] = []
@@ -63,8 +66,11 @@ def documents(pattern: str) -> list[bytes]:
 
 
 def blocks(text: str) -> list[bytes]:
-    """Text cut at blank lines into runs of at least BLOCK characters, or less where that leaves too few documents; at
-    the ends of lines where there are too few blank ones, and anywhere where there are too few lines."""
+    """Text cut at blank lines into blocks of at least BLOCK characters.
+
+    Blocks are shorter if there would be too few documents. With too few blank lines the text is cut at the ends of
+    lines, and with too few lines anywhere.
+    """
     least = max(1, min(BLOCK, len(text) // 20))
     for cut, end in CUTS:
         found = _runs(re.split(cut, text), end, least)
@@ -84,8 +90,10 @@ def _runs(paragraphs: list[str], end: str, least: int) -> list[bytes]:
 
 
 def _lines(text: str) -> list[tuple[int, str]]:
-    """The lines of a JSONL file with their numbers, blank ones left out. Only a newline ends one: a text may hold
-    whatever else Unicode counts as the end of a line."""
+    """The non-blank lines of a JSONL file with their numbers.
+
+    Only a newline ends a line: a text may contain the other characters that Unicode counts as the end of a line.
+    """
     return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
 
 
@@ -99,7 +107,7 @@ def _text(path: Path) -> str:
 
 
 def entries(pattern: str) -> list[tuple[str, dict[str, Any]]]:
-    """Every line of JSONL files as ("file line number", its object); BadText names the line that is none."""
+    """Every line of JSONL files as ("file line number", its object); BadText names a line that is not a JSON object."""
     read = []
     for path in paths(pattern):
         lines = _lines(_text(path))
@@ -126,23 +134,24 @@ def _field(path: Path, number: int, line: str) -> bytes:
 
 
 def text_of(entry: dict[str, Any], field: str, where: str, expected: str) -> bytes:
-    """A field as UTF-8; BadText where it is missing or no text. where: file and line."""
+    """A field as UTF-8; BadText if it is missing or not a text. where: file and line."""
     if field not in entry:
         raise BadText(f"{where}: missing field {field!r}, {expected}")
     if not isinstance(entry[field], str):
         raise BadText(f"{where}: field {field!r} is no text, {expected}")
     try:
         return str(entry[field]).encode()
-    except UnicodeEncodeError:  # \ud800 without its other half can be said in JSON, and stands for no character
+    except UnicodeEncodeError:  # JSON can contain half a surrogate pair, such as \ud800, which is not a character
         raise BadText(f"{where}: field {field!r} holds half a character, which is no text") from None
 
 
 def installed_documents(kind: str, megabytes: float) -> list[bytes]:
-    """Documents of a kind (python-source or python-docs) that every Python installation brings, up to that many MB, as
-    UTF-8: its own source code, or the documentation in it.
+    """Documents that every Python installation brings, up to so many MB, as UTF-8.
 
-    What is found depends on the machine; the digest of the text pins it. Files come in the order of a hash of their
-    path, so that a part of them is a fair sample.
+    kind: python-source, the source code of the installation; or python-docs, the documentation in it.
+
+    The documents depend on the machine; the digest of the text identifies them. Files come in the order of a hash of
+    their path, so that a part of them is a fair sample.
     """
     found: list[bytes] = []
     size = 0
@@ -163,7 +172,7 @@ def installed_documents(kind: str, megabytes: float) -> list[bytes]:
 
 
 def documentation(path: Path, text: str) -> str:
-    """What a file says to people: a Python file's docstrings, a package description without its headers."""
+    """The prose of a file: a Python file's docstrings, or a package description without its headers."""
     if path.suffix == ".py":
         return "\n\n".join(match.strip() for match in _DOCSTRING.findall(text))
     return text.partition("\n\n")[2] if path.name == "METADATA" else text
@@ -178,7 +187,7 @@ def _installed_files(kind: str) -> list[Path]:
 
 
 def _installed() -> Iterator[tuple[str, Path]]:
-    """Every file of the standard library and of the installed packages, with its path relative to there."""
+    """Every file of the standard library and of the installed packages, with its path relative to their folder."""
     roots = dict.fromkeys(Path(sysconfig.get_paths()[key]) for key in ("stdlib", "purelib", "platlib"))
     for root in roots:
         for folder, names, files in os.walk(root):

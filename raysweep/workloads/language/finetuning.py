@@ -1,4 +1,4 @@
-"""What one checkpoint becomes: perturbed, fine-tuned at many rates at a time, and measured before and after."""
+"""Everything that starts from one checkpoint: perturbing, fine-tuning at many rates at a time, and measuring."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from raysweep.workloads.language.texts import Mixture
 
 Row = Mapping[str, Any]
 CURVATURE_SEQUENCES = 64
-"""How many held-out sequences the loss is a mean over whose curvature is measured."""
+"""Number of held-out sequences in the mean loss whose curvature is measured."""
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What rows share that start from one checkpoint and agree in all but costs.PER_MODEL.
+    """What rows share that start from one checkpoint and differ only in costs.PER_MODEL.
 
     start: the checkpoint's flat row (1, weights), or this worker's share of it.
-    noise: a perturbation of strength 1, a row like it; None where no row asks for one.
-    before: metrics that are the same for all rows.
-    begun: losses on the last training batches before fine-tuning, by noise; filled as needed.
+    noise: a perturbation of strength 1 in the same form; None if no row asks for one.
+    before: metrics that are equal for all rows.
+    begun: losses on the last training batches before fine-tuning, by strength of noise; filled when needed.
     """
 
     parameters: Row
@@ -48,19 +48,20 @@ class Shared:
 
     @property
     def steps(self) -> int:
-        """Fine-tuning steps."""
+        """Number of fine-tuning steps."""
         return int(self.parameters["finetune_steps"])
 
     def batches(self, step: int) -> np.ndarray:
-        """The sequences that a step of fine-tuning sees."""
+        """The sequences of one fine-tuning step."""
         batch = int(self.parameters["finetune_batch"])
         return self.mixture.sequences(self.seed, step * batch, batch, self.config.context)
 
 
 def run(base: np.ndarray, rows: list[Row], seed: int, size: int | None = None) -> list[tuple[dict[str, float], Status]]:
-    """Metrics and status of rows that start from one checkpoint and agree in all but costs.PER_MODEL.
+    """Metrics and status of rows that start from one checkpoint and differ only in costs.PER_MODEL.
 
-    base: the checkpoint's flat row (1, weights); size: models side by side, None for what is measured to be fastest.
+    base: the checkpoint's flat row (1, weights).
+    size: models side by side; None for the number that is measured to be fastest.
     """
     parameters = rows[0]
     config = config_of(parameters)
@@ -104,16 +105,16 @@ def run(base: np.ndarray, rows: list[Row], seed: int, size: int | None = None) -
 
 
 def quadratic_of(flat: Tensor, sequences: np.ndarray, config: ModelConfig) -> hessian.Quadratic:
-    """The mean loss on sequences near one model (1, weights)."""
+    """The mean loss on sequences, with its gradient and Hessian at one model (1, weights)."""
     tokens = torch.from_numpy(sequences.astype(np.int64)).to(flat.device)
     return hessian.Quadratic(flat, lambda leaf: model.losses(named(leaf, config), tokens, config)[0])
 
 
 def noise_of(part: Part, seed: int) -> np.ndarray:
-    """One tensor's share of a draw of noise at strength 1, float32, flat: N(0, Σ), Σ the initialization's covariance
-    (O §3.3, eq. 1, App. C.2).
+    """One tensor's part of a random perturbation of strength 1, float32, flat.
 
-    Gains start at a fixed value, so they have no share in it. Rows of one seed get one direction at several strengths.
+    It is drawn from N(0, Σ), where Σ is the covariance of the initialization (O §3.3, eq. 1, App. C.2). Gains start at
+    a fixed value, so they are not perturbed. All rows of one seed use one direction, at different strengths.
     """
     if part.deviation == 0:
         return np.zeros(part.size, np.float32)
@@ -121,7 +122,7 @@ def noise_of(part: Part, seed: int) -> np.ndarray:
 
 
 def _epochs(parameters: Row, config: ModelConfig, mixture: Mixture) -> float:
-    """Times that fine-tuning goes over the target's training text; 0 where it is endless."""
+    """How often fine-tuning goes through the target's training text; 0 for an endless text."""
     sequences = int(parameters["finetune_steps"]) * int(parameters["finetune_batch"]) * (1 - mixture.overlap)
     if isinstance(mixture.target, Task):
         return sequences / mixture.target.size if mixture.target.size else 0.0
@@ -129,7 +130,7 @@ def _epochs(parameters: Row, config: ModelConfig, mixture: Mixture) -> float:
 
 
 def _together(shared: Shared, rows: list[Row]) -> tuple[Tensor, list[tuple[dict[str, float], Status]]]:
-    """Rows as one batch of models: where they ended, metrics and status."""
+    """Compute rows as one batch of models: their final weights, metrics and status."""
     flat = shared.start.repeat(len(rows), 1)
     if shared.noise is not None:
         strength = torch.tensor([[float(row["noise"])] for row in rows], dtype=flat.dtype, device=flat.device)
@@ -156,9 +157,12 @@ def _together(shared: Shared, rows: list[Row]) -> tuple[Tensor, list[tuple[dict[
 
 
 def _finetune(shared: Shared, flat: Tensor, rows: list[Row]) -> tuple[Tensor, np.ndarray, np.ndarray]:
-    """The models after fine-tuning, at the weights that are kept; for which of them every loss and gradient up to these
-    weights was finite; and by how much their loss on the last batches is above that at the start
-    (optimizer.mean_rise)."""
+    """Fine-tune the models. Returns three things for each model:
+
+    - the weights that are kept;
+    - whether every loss and gradient up to these weights was finite;
+    - how much the loss on the last batches rose from the start to these weights (optimizer.mean_rise).
+    """
     parameters, steps, config = shared.parameters, shared.steps, shared.config
     recipe = TrainConfig(
         config,
@@ -175,7 +179,7 @@ def _finetune(shared: Shared, flat: Tensor, rows: list[Row]) -> tuple[Tensor, np
     optimizer.train(state, recipe, shared.batches, steps, best if best.looks else None)
     kept, finite = (best.flat, best.found) if best.looks else (state.params, state.alive)
     noises = [float(row["noise"]) for row in rows]
-    for index, noise in enumerate(noises):  # rows of one noise start alike
+    for index, noise in enumerate(noises):  # rows with equal noise have the same start
         if noise not in shared.begun:
             start = flat[index : index + 1]
             shared.begun[noise] = optimizer.last_losses(start, shared.batches, steps, config)
@@ -187,9 +191,11 @@ def _finetune(shared: Shared, flat: Tensor, rows: list[Row]) -> tuple[Tensor, np
 
 
 class Best:
-    """Early stopping: the weights of each model at the lowest validation loss among the looks, itself called after
-    every step. A model that was frozen by then is looked at no more: one frozen before its first look has no kept
-    weights (found)."""
+    """Early stopping: keeps the weights of each model at its lowest validation loss. Called after every step.
+
+    The validation loss is computed only at the steps `looks`. Once a model is frozen, its kept weights stay as they
+    are; if it is frozen before the first look, it has none (found).
+    """
 
     def __init__(self, state: State, validation: Examination, looks: set[int]) -> None:
         self.flat, self.looks, self._validation = state.params.clone(), looks, validation
@@ -204,5 +210,5 @@ class Best:
 
     @property
     def found(self) -> Tensor:
-        """Which models have kept weights, (models,): a model frozen before its first look has no kept weights."""
+        """Which models have kept weights, (models,). A model that was frozen before its first look has none."""
         return torch.isfinite(self._loss)

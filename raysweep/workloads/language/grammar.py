@@ -1,12 +1,12 @@
-"""Endless text of a synthetic language, with a knob for how far the language is from another one.
+"""Endless text of a synthetic language, with a parameter for the distance between two such languages.
 
-Words fall into classes. The class of the next word depends on that of the last one (a sparse Markov chain); within a
-class words follow Zipf's law; each word is spelled with letters and ends with a space. So there is something to learn
-at every scale of training: letters, frequent words, rare words, classes. The entropy rate is known exactly, so that
-the loss has a floor to be held against, and no text is ever seen twice.
+Words fall into classes. The class of the next word depends on the class of the last word (a sparse Markov chain).
+Within a class, words follow Zipf's law. Each word is spelled with letters and ends with a space. So there is something
+to learn at every scale of training: letters, frequent words, rare words, classes. The entropy rate is known exactly,
+so the lower limit of the loss is known. No text occurs twice.
 
-Distance D replaces a share D of the spellings and the same share of the classes' transitions by independent ones; what
-is replaced at a smaller distance stays replaced at a larger one.
+Distance D replaces a share D of the spellings, and the same share of the classes' transitions, by independent ones.
+What a smaller distance replaces, a larger distance replaces too.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 
 from raysweep.training import draws
 
-VERSION = 1  # raise it when the same distance would give other text
+VERSION = 1  # raise it when the same distance gives another text
 WORDS, CLASSES, LONGEST = 128, 16, 8
 LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz", np.uint8)
-DOCUMENT = 48  # words
+DOCUMENT = 48  # words in a document
 CHUNK = 2**16  # tokens drawn at a time
 SUCCESSORS = 3  # classes that can follow a class
 
@@ -36,7 +36,7 @@ class Grammar:
         self.distance = distance
         self.digest = hashlib.sha256(f"grammar/{VERSION}/{distance!r}".encode()).hexdigest()[:16]
         self.spelling, self.transition, self.within = tables(distance)
-        self.length = (self.spelling > 0).sum(1)  # bytes of each word with its space
+        self.length = (self.spelling > 0).sum(1)  # bytes of each word, with its space
 
     def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
         """Sequences first … first+count-1 of the stream of (seed, role): uint8, (count, length + 1)."""
@@ -49,11 +49,11 @@ class Grammar:
         return np.stack(rows)
 
     def held_out(self, split: str, count: int, length: int) -> np.ndarray:
-        """The first sequences of a stream that no seed trains on."""
+        """The first sequences of a stream on which no seed trains."""
         return self.sequences(split, 0, "held out", 0, count, length)
 
     def text(self, stream: np.random.Generator, tokens: int) -> np.ndarray:
-        """That many tokens of documents, uint8; the last one is cut."""
+        """Documents of `tokens` tokens in all, uint8; the last document is cut."""
         documents = 1 + int(tokens / (DOCUMENT * self.length.min()))
         stationary = self.stationary()
         total = np.cumsum(self.transition, 1)
@@ -67,19 +67,21 @@ class Grammar:
             draw = stream.random(documents)
             within = (members[classes] < draw[:, None]).sum(1).clip(max=self.within.shape[1] - 1)
             words[:, position] = classes * self.within.shape[1] + within
-        spelled = self.spelling[words]  # (documents, words, LONGEST), 0 where a word is over
+        spelled = self.spelling[words]  # (documents, words, LONGEST); 0 after the end of a word
         spelled = spelled.reshape(documents, -1)
         ended = np.concatenate([spelled, np.full((documents, 1), ord("\n"), np.uint8)], 1)
         flat = ended[ended > 0]
         return flat[:tokens]
 
     def stationary(self) -> np.ndarray:
-        """How often each class occurs, shape (CLASSES,)."""
+        """The stationary probability of each class, (CLASSES,)."""
         return np.linalg.matrix_power(self.transition, 512)[0]
 
     def entropy(self) -> float:
-        """Nats a token of the words' chain: no model of long text can do better, document ends aside (which cost a
-        little more, and come once in DOCUMENT words)."""
+        """The entropy rate of the chain of words, in nats a token: no model of long text can have a lower loss.
+
+        Ends of documents are not counted. They add a little, once in DOCUMENT words.
+        """
         stationary = self.stationary()
         choice = -(self.transition * np.log(np.where(self.transition > 0, self.transition, 1.0))).sum(1)
         word = -(self.within * np.log(self.within)).sum(1)
@@ -94,8 +96,12 @@ def _chunk(grammar: Grammar, seed: int, role: str, tokens: int) -> np.ndarray:
 
 
 def tables(distance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Spelling (WORDS, LONGEST) of bytes padded with 0, transitions (CLASSES, CLASSES), and within classes
-    (CLASSES, WORDS / CLASSES), rows summing to 1."""
+    """The tables of the language at a distance.
+
+    - spelling: (WORDS, LONGEST), bytes padded with 0;
+    - transitions between classes: (CLASSES, CLASSES), rows sum to 1;
+    - words within classes: (CLASSES, WORDS / CLASSES), rows sum to 1.
+    """
     spellings = _spellings(draws.generator(0, "language/grammar/spelling"), 2 * WORDS)
     replaced = draws.generator(0, "language/grammar/words").permutation(WORDS)[: round(distance * WORDS)]
     spelling = spellings[:WORDS].copy()
@@ -108,7 +114,7 @@ def tables(distance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _spellings(stream: np.random.Generator, count: int) -> np.ndarray:
-    """Distinct words of 2 to LONGEST-1 letters and a space; letters follow Zipf's law too."""
+    """Distinct words of 2 to LONGEST-1 letters and a space. The letters follow Zipf's law."""
     weight = 1.0 / np.arange(1, 27)
     found: dict[bytes, None] = {}
     while len(found) < count:
@@ -118,7 +124,7 @@ def _spellings(stream: np.random.Generator, count: int) -> np.ndarray:
 
 
 def _transitions(stream: np.random.Generator) -> np.ndarray:
-    """Each class followed by a few others (one of them fixed to the next class, so that none is unreachable)."""
+    """Transitions from each class to a few others. One of them is always the next class, so all are reachable."""
     transition = np.zeros((CLASSES, CLASSES))
     for row in range(CLASSES):
         chosen = stream.choice(CLASSES, SUCCESSORS, replace=False)

@@ -1,8 +1,8 @@
-"""What a model is made of: the presets, what a row's parameters ask for, and its tensors. Imports nothing heavy.
+"""What a model is made of: presets, the model that a row asks for, and its tensors. Imports nothing heavy.
 
-muP (Yang et al. 2022, Table 8, for Adam), stated at BASE_WIDTH: hidden matrices start at 1/sqrt(fan-in) and learn at a
-rate ∝ 1/width; embedding and gains keep both; logits are multiplied by BASE_WIDTH/width; attention by 1/head_width
-instead of its root. Rates found at one width then serve all.
+muP (Yang et al. 2022, Table 8, for Adam), stated at BASE_WIDTH: hidden matrices start at 1/sqrt(fan-in) and have a
+learning rate ∝ 1/width. The embedding and the gains keep both. Logits are multiplied by BASE_WIDTH/width. Attention
+scores are multiplied by 1/head_width, not by 1/sqrt(head_width). So rates found at one width serve all widths.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from raysweep.training.dropout import Dropout
 
 BASE_WIDTH = 256
-"""The width at which rates and initialization are stated; muP carries them to the others."""
+"""The width at which rates and initialization are stated; muP converts them to other widths."""
 
 VOCABULARY = 256  # bytes
-STANDARD_DEVIATION = 0.02  # at a fan-in of BASE_WIDTH; OLMo's
-EMBEDDING, HEAD = "embedding", "head"  # units of tensors, beside the layers by number
-_TOKENS = re.compile(r"(?:tokens|bpe):(\d+):")  # text of a vocabulary of its own
+STANDARD_DEVIATION = 0.02  # at a fan-in of BASE_WIDTH; OLMo's value
+EMBEDDING, HEAD = "embedding", "head"  # units of tensors; each layer is a unit too, named by its number
+_TOKENS = re.compile(r"(?:tokens|bpe):(\d+):")  # a text with a vocabulary of its own
 
 
 @dataclass(frozen=True)
 class ModelConfig:
     """A decoder: layers, residual width, attention heads, inner width of the MLP, context and vocabulary in tokens.
 
-    Satisfies training's Model; its samples are sequences of tokens (count, context + 1), as model.py reads them.
+    Satisfies training's Model. Its samples are sequences of tokens (count, context + 1), as model.py reads them.
     """
 
     depth: int
@@ -53,11 +53,11 @@ class ModelConfig:
 
     @property
     def name(self) -> str:
-        """The roles of its random draws begin with it."""
+        """The prefix of the roles of its random draws."""
         return "language"
 
     def parts(self) -> tuple[Part, ...]:
-        """Every tensor of a model, in the order of its flat row. Matrices are (in, out)."""
+        """All tensors of a model, in the order of its flat row. Matrices are (in, out)."""
         return _parts(self)
 
     def weights(self) -> int:
@@ -69,13 +69,15 @@ class ModelConfig:
         return 4 * self.width**2 + 3 * self.width * self.mlp + 2 * self.width
 
     def kept_bytes(self) -> float:
-        """Memory that a forward pass keeps per token for the backward one, roughly, in float32."""
+        """Bytes per token that a forward pass keeps for the backward pass, approximately, in float32."""
         return 4.0 * (self.depth * (20 * self.width + 6 * self.mlp) + 4 * self.vocabulary)
 
     def sample_bytes(self, spread: bool = False) -> float:
-        """The same for one sequence. Logits are not counted: there are never many (chunked_loss.py).
+        """Bytes per sequence that a forward pass keeps for the backward pass.
 
-        spread: count what lies between layers, and the largest that one layer keeps.
+        Logits are not counted, because only a few exist at a time (chunked_loss.py).
+
+        spread: count the values between layers, and the largest that one layer keeps.
         """
         kept = self.kept_bytes() - 16 * self.vocabulary
         if spread:
@@ -83,27 +85,30 @@ class ModelConfig:
         return kept * self.context
 
     def training_bytes(self, batch: int) -> float:
-        """Memory that training one model takes, on `batch` sequences a step."""
+        """Bytes that training one model takes, with `batch` sequences a step."""
         return WEIGHT_BYTES * self.weights() + min(PIECE_BYTES, batch * self.context * self.kept_bytes())
 
     def flops_per_token(self) -> float:
-        """Floating-point operations of one training step per token: 6 a weight in a product (forward, and twice that
-        backward), the embedding being no product, and 12·width·context a layer for attention, causality not counted."""
+        """Floating-point operations of one training step, per token.
+
+        A weight in a product takes 6 (2 forward, 4 backward); the embedding is no product. Attention takes
+        12·width·context a layer, without a discount for causality.
+        """
         products = self.vocabulary * self.width + self.depth * self.layer_weights()
         return 6.0 * products + 12.0 * self.depth * self.width * self.context
 
     def loss_sums(self, params: Params, samples: Tensor, dropout: Dropout | None = None) -> Tensor:
         """Sum of the losses in nats of each model over the tokens to predict."""
-        from raysweep.workloads.language import model  # torch, which a plan does without
+        from raysweep.workloads.language import model  # needs torch, which planning does not
 
         return model.loss_sums(params, samples, self, dropout)
 
     def predictions(self, samples: np.ndarray) -> int:
-        """Tokens to predict, in sequences."""
+        """Number of tokens to predict in sequences."""
         return int((samples[:, 1:] >= 0).sum())
 
     def example(self, count: int) -> np.ndarray:
-        """So many sequences of the first token."""
+        """`count` sequences that repeat token 0."""
         return np.zeros((count, self.context + 1), np.uint8)
 
 
@@ -113,7 +118,7 @@ def _parts(config: ModelConfig) -> tuple[Part, ...]:
 
     def hidden(layer: int, name: str, fan_in: int, fan_out: int, into_residual: bool = False) -> Part:
         deviation = STANDARD_DEVIATION * math.sqrt(BASE_WIDTH / fan_in)
-        if into_residual:  # what adds to the residual stream starts smaller by the root of how often that happens
+        if into_residual:  # 2·depth outputs are added to the residual stream
             deviation /= math.sqrt(2 * config.depth)
         return Part(f"{layer}.{name}", (fan_in, fan_out), deviation, ratio, True, str(layer))
 
@@ -144,9 +149,9 @@ PRESETS = {
 
 
 def config_of(parameters: Mapping[str, Any]) -> ModelConfig:
-    """The model of a row: its preset, with depth, width and context of its own where they are not 0.
+    """The model of a row: its preset, changed to the row's depth, width and context where these are not 0.
 
-    ValueError if the width does not divide into the preset's heads.
+    ValueError if the preset's heads do not divide the width.
     """
     preset = PRESETS[str(parameters["preset"])]
     width = int(parameters["width"]) or preset.width
@@ -165,6 +170,6 @@ def config_of(parameters: Mapping[str, Any]) -> ModelConfig:
 
 
 def vocabulary_of(text: str) -> int:
-    """Number of different tokens that the text of a name has."""
+    """Number of different tokens of the text with this name."""
     found = _TOKENS.match(text)
     return int(found[1]) if found else VOCABULARY
