@@ -1,7 +1,8 @@
-"""Files are looked at once while a plan is made, however many cells name them.
+"""Reads files once while a plan is made, however many cells name them.
 
-What a plan asks a workload of each cell (`check`, `stages`) may be answered from files. `@once` remembers the answers
-of such a function while a `with one_look():` lasts: the next plan looks again, and outside of one nothing is kept.
+A plan asks a workload questions about each cell (`check`, `stages`), and the answers may come from files. Within a
+`with one_look():` block, `@once` remembers the answers of such a function. The next plan reads the files again, and
+outside of a block nothing is remembered.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ _seen: ContextVar[dict[Any, Any] | None] = ContextVar("seen", default=None)
 
 @contextmanager
 def one_look() -> Iterator[None]:
-    """As long as it lasts, what is marked `@once` answers the same question from memory. One inside another adds
-    nothing: the outer one remembers."""
+    """Remember the answers of functions marked `@once` while the block runs.
+
+    A block inside another block changes nothing: the outer block remembers.
+    """
     token = _seen.set({}) if _seen.get() is None else None
     try:
         yield
@@ -31,7 +34,7 @@ def one_look() -> Iterator[None]:
 
 
 def once(function: Callable[P, R]) -> Callable[P, R]:
-    """A function of hashable arguments that is asked once during one_look."""
+    """A function of hashable arguments that is called only once for equal arguments within one_look."""
 
     @functools.wraps(function)
     def remembering(*args: P.args, **kwargs: P.kwargs) -> R:

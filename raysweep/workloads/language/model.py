@@ -1,8 +1,8 @@
 """A decoder like OLMo's (RMSNorm, rotary positions, SwiGLU, no biases, untied head), in muP (model_config.py).
 
-Every weight has a leading axis of models, so that one and many are the same code: models that start from one checkpoint
-train side by side as one batch of matrix products. All weights of a model lie in one flat row, of which the named
-tensors are views.
+Every weight has a leading axis of models, so the same code computes one model or many: models that start from one
+checkpoint train side by side as one batch of matrix products. All weights of a model lie in one flat row; the named
+tensors are views of it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ ROTARY_BASE = 10_000.0
 
 
 def of_unit(params: Params, config: ModelConfig, unit: str, compute: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-    """compute(the tensors of a unit by their name in it, *inputs)."""
+    """compute(the tensors of a unit by their name within the unit, *inputs)."""
     if not isinstance(params, Mapping):
         return params.applied(unit, compute, *inputs)
     return compute({part.own: params[part.name] for part in config.parts() if part.unit == unit}, *inputs)
 
 
 def loss_sums(params: Params, tokens: Tensor, config: ModelConfig, dropout: Dropout | None = None) -> Tensor:
-    """Sum of the losses in nats of each model, (models,), over the tokens to predict of (batch, length + 1)."""
+    """Sum of the losses in nats of each model, (models,), over the tokens to predict in (batch, length + 1)."""
     wanted, stream = _wanted(tokens), hidden(params, _read(tokens), config, dropout)
     if chunked_loss.chunked(len(stream), len(wanted), config.vocabulary):
         return _by_chunks(chunked_loss.loss_sums, params, stream, wanted, config)
@@ -41,10 +41,10 @@ def loss_sums(params: Params, tokens: Tensor, config: ModelConfig, dropout: Drop
 
 
 def token_losses(params: Params, tokens: Tensor, config: ModelConfig) -> Tensor:
-    """Loss at each token, (models, batch, length), of tokens (batch, length + 1), the same for all models.
+    """Loss at each token, (models, batch, length), of tokens (batch, length + 1) that all models share.
 
-    A token t is to be predicted from those before it; -1 - t is t as a given, read and not predicted, its loss 0.
-    Differentiable, any number of times, where the logits are few enough to be held.
+    A token t is predicted from the tokens before it. A negative token -1 - t stands for a given t: it is read but not
+    predicted, and its loss is 0. Differentiable any number of times if the logits are few enough to be held at once.
     """
     wanted, stream = _wanted(tokens), hidden(params, _read(tokens), config)
     if torch.is_grad_enabled() or not chunked_loss.chunked(len(stream), len(wanted), config.vocabulary):
@@ -55,21 +55,21 @@ def token_losses(params: Params, tokens: Tensor, config: ModelConfig) -> Tensor:
 
 
 def losses(params: Params, tokens: Tensor, config: ModelConfig) -> Tensor:
-    """Mean loss in nats of each model, shape (models,), over the tokens to predict of (batch, length + 1)."""
+    """Mean loss in nats of each model, shape (models,), over the tokens to predict in (batch, length + 1)."""
     return token_losses(params, tokens, config).sum((1, 2)) / (tokens[:, 1:] >= 0).sum()
 
 
 def logits(params: Params, tokens: Tensor, config: ModelConfig) -> Tensor:
-    """Logits (models, batch · length, vocabulary), float32 or wider, of tokens (batch, length)."""
+    """Logits (models, batch · length, vocabulary), float32 or wider, for tokens (batch, length)."""
     return _logits(params, hidden(params, tokens, config), config)
 
 
 def hidden(params: Params, tokens: Tensor, config: ModelConfig, dropout: Dropout | None = None) -> Tensor:
-    """What the last layer leaves, (models, batch · length, width), of tokens (batch, length)."""
+    """Output of the last layer, (models, batch · length, width), for tokens (batch, length)."""
     length = tokens.shape[1]
 
     def embedded(own: Mapping[str, Tensor]) -> Tensor:
-        table = own["embedding"]  # one look-up for all models, each in its part of one table
+        table = own["embedding"]  # one look-up in one table of all models' embeddings
         offsets = config.vocabulary * torch.arange(len(table), device=tokens.device).view(-1, 1, 1)
         return functional.embedding(tokens + offsets, table.reshape(-1, config.width)).flatten(1, 2)
 
@@ -98,12 +98,12 @@ def _attention(
     dropout: Dropout | None,
     number: int,
 ) -> Tensor:
-    """What attention adds to the stream."""
+    """The output of attention, which is added to the stream."""
     mixed = product(normalize(stream, own["attention_gain"]), own["query_key_value"])
     # (3, models · batch, heads, length, head width)
     parts = mixed.view(-1, length, 3, config.heads, config.head_width).permute(2, 0, 3, 1, 4)
     (query, key), value = apply_rotary(parts[:2], *rotation), parts[2]
-    scale = math.sqrt(64) / config.head_width  # the usual 1/8 at the usual 64
+    scale = math.sqrt(64) / config.head_width  # the usual 1/8 at a head width of 64
     if dropout is None:
         heard = functional.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
         return product(heard.transpose(1, 2).reshape(stream.shape), own["attention_out"])
@@ -116,7 +116,7 @@ def _attention(
         )
         return probability.flatten(0, 1).to(value.dtype) @ value
 
-    # no kernel of torch's takes masks of ours; what is of size length² is computed again, not kept
+    # torch has no kernel for our masks; tensors of size length² are computed again in the backward pass, not kept
     heard = checkpoint(attended, query, key, value, use_reentrant=False, preserve_rng_state=False)
     added = product(heard.transpose(1, 2).reshape(stream.shape), own["attention_out"])
     return dropout.applied(added, number, masks.ATTENTION_OUT, length)
@@ -142,7 +142,7 @@ def _plain_losses(params: Params, stream: Tensor, wanted: Tensor, config: ModelC
 def _by_chunks(
     compute: Callable[..., Tensor], params: Params, stream: Tensor, wanted: Tensor, config: ModelConfig
 ) -> Tensor:
-    """Losses by a function of chunked_loss.py."""
+    """Losses by a function of chunked_loss.py, which takes the tokens in chunks."""
 
     def of_head(own: Mapping[str, Tensor], stream: Tensor) -> Tensor:
         return compute(normalize(stream, own["final_gain"]), own["head"], wanted, BASE_WIDTH / config.width)
@@ -151,17 +151,17 @@ def _by_chunks(
 
 
 def _read(tokens: Tensor) -> Tensor:
-    """The tokens that are read, (batch, length), predicted or given, of (batch, length + 1)."""
+    """The input tokens, (batch, length), predicted or given, of tokens (batch, length + 1)."""
     return torch.where(tokens < 0, -1 - tokens, tokens)[:, :-1]
 
 
 def _wanted(tokens: Tensor) -> Tensor:
-    """The tokens to predict, (batch · length,), -1 where there is none."""
+    """The tokens to predict, (batch · length,); -1 where there is nothing to predict."""
     return tokens[:, 1:].reshape(-1).clamp(min=-1)
 
 
 def product(stream: Tensor, matrix: Tensor) -> Tensor:
-    """(models, N, in) times (models, in, out); a single model takes the plain product, which is quicker on a CPU."""
+    """(models, N, in) times (models, in, out). A single model uses the plain product, which is faster on a CPU."""
     if len(matrix) == 1:
         return (stream[0] @ matrix[0]).unsqueeze(0)
     return torch.bmm(stream, matrix)
@@ -169,13 +169,13 @@ def product(stream: Tensor, matrix: Tensor) -> Tensor:
 
 def normalize(stream: Tensor, gain: Tensor) -> Tensor:
     """RMSNorm of (models, N, width) with gains (models, width)."""
-    if len(gain) == 1:  # in one pass over memory
+    if len(gain) == 1:  # one pass over memory
         return functional.rms_norm(stream, stream.shape[-1:], gain[0], EPSILON)
     return functional.rms_norm(stream, stream.shape[-1:], eps=EPSILON) * gain.unsqueeze(1)
 
 
 def apply_rotary(vectors: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Rotary positions: coordinate i and i + half of (…, length, head width) turned by an angle ∝ position."""
+    """Rotary positions: rotate coordinates i and i + half of (…, length, head width) by an angle ∝ position."""
     first, second = vectors.chunk(2, -1)
     return torch.cat((first * cosine - second * sine, first * sine + second * cosine), -1).to(vectors.dtype)
 

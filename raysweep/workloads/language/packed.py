@@ -1,9 +1,9 @@
-"""Text that a user tokenized before: a flat array of token numbers on disk, mapped and never read whole.
+"""Text that a user tokenized before: a flat array of token numbers on disk, memory-mapped and never read whole.
 
     tokens:VOCABULARY:SEPARATOR:PATH      e.g. tokens:50304:50279:/data/c4.npy
 
-PATH is a one-dimensional .npy of unsigned integers, or raw little-endian uint16 under any other name. SEPARATOR is the
-token that ends a document: the last documents are held out, and no document is cut between splits.
+PATH is a one-dimensional .npy of unsigned integers; a file with any other name is raw little-endian uint16. SEPARATOR
+is the token that ends a document. The last documents are held out, and no document is cut between splits.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 from raysweep.workloads.language.texts import BadText, Text
 
 FORM = "tokens:VOCABULARY:SEPARATOR:PATH"
-HELD_OUT = 0.005  # of the tokens for validation, and again for test: such texts are long
-WHOLE = 2**29  # tokens; a text of up to so many is looked at whole, to check it and to know it again
-BLOCKS, BLOCK = 256, 2**16  # what is looked at of a longer one
+HELD_OUT = 0.005  # of the tokens for validation, and again for test; a small share, because such texts are long
+WHOLE = 2**29  # tokens; a text up to this size is read whole for its check and its digest
+BLOCKS, BLOCK = 256, 2**16  # of a longer text, so many blocks of so many tokens are read
 
 
 def read(name: str, rest: str) -> Text:
-    """The text of a name `tokens:REST`; BadText says what is wrong with it."""
+    """The text with the name `tokens:REST`; BadText says what is wrong with it."""
     vocabulary, separator, path = parse(name, rest)
     tokens = _map(path)
     starts = (
@@ -46,7 +46,7 @@ def read(name: str, rest: str) -> Text:
 
 
 def parse(name: str, rest: str) -> tuple[int, int, Path]:
-    """Vocabulary, separator and path of a name."""
+    """The vocabulary, the separator and the path in a name."""
     parts = rest.split(":", 2)
     try:
         vocabulary, separator = int(parts[0]), int(parts[1])
@@ -75,7 +75,7 @@ def _map(path: Path) -> np.ndarray:
 
 
 def _document_start(tokens: np.ndarray, separator: int, share: float, path: Path) -> int:
-    """The first start of a document at or after a share of the tokens, or else the last one before it."""
+    """The first document start at or after a share of the tokens, or else the last document start before it."""
     at = int(share * len(tokens))
     for low, high, which in ((at, len(tokens), 0), (0, at, -1)):
         ends = np.flatnonzero(tokens[low:high] == separator)

@@ -1,4 +1,4 @@
-"""Pretraining, every distinct one once: how the store comes to hold the stages of tree.py."""
+"""Pretraining: computes the stages of tree.py into the store, each distinct one once."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 CHECKPOINT_SECONDS = 60.0  # between two checkpoints of a long pretraining
 EXP_AVG, EXP_AVG_SQ = "adamw.first", "adamw.second"  # names of tensors in the store
-RISE = "training_loss_rise"  # in the meta of a pretraining
+RISE = "training_loss_rise"  # a key in the meta of a pretraining
 
 
 def pretrained(parameters: Mapping[str, Any], seed: int, store: Store) -> Entry:
-    """A row's pretraining out of the store, computed if it is not there."""
+    """A row's pretraining from the store; it is computed if it is missing."""
     steps = tree.steps_of(parameters)
     stage = tree.identity(parameters, seed)
     describe = tree.describe(parameters, seed, "pretrain")
@@ -46,7 +46,7 @@ def pretrained(parameters: Mapping[str, Any], seed: int, store: Store) -> Entry:
 
 
 def _trunk(parameters: Mapping[str, Any], seed: int, store: Store, grid: list[int]) -> Entry | None:
-    """The trunk at the last step of a grid, its ancestors computed as far as they are missing."""
+    """The trunk at the last step of a grid; missing trunks before it are computed first."""
     entry, missing = None, []
     for step in reversed(grid):
         entry = store.fetch(tree.identity(parameters, seed, step))
@@ -73,8 +73,11 @@ def _advance(
     progress: Progress,
     ends: bool = False,
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Train from the last checkpoint of this stage, or else its parent, or else from the start. ends: pretraining ends
-    here (a trunk goes on), and what it did to the training loss is kept with it."""
+    """Train up to the step `until`.
+
+    Training starts from the last checkpoint of this stage, or else from its parent, or else from initialization.
+    ends: pretraining ends here (a trunk goes on); its effect on the training loss is then recorded.
+    """
     config, batch = config_of(parameters), int(parameters["pretrain_batch"])
     text = corpus.load(str(parameters["source"]))
     start = progress.load() or parent
@@ -85,7 +88,7 @@ def _advance(
     def checkpoint(state: State, losses: torch.Tensor) -> None:
         nonlocal saved
         due = time.monotonic() - saved > CHECKPOINT_SECONDS
-        if spread:  # all gather what is saved
+        if spread:  # saving gathers the model from all workers
             due = bool(parallel.of_first(due))
         if due and state.step < until:
             progress.save(*record(state, config, batch, text.train_tokens))
@@ -106,8 +109,10 @@ def _advance(
 
 
 def training_loss_rise(entry: Entry, parameters: Mapping[str, Any], seed: int) -> float:
-    """By how much a pretraining raised the loss on its own last batches, in nats (optimizer.mean_rise). It is kept with
-    the entry; for one that was stored before it was, it is measured now, by all workers of a gang."""
+    """How much a pretraining raised the loss on its own last batches, in nats (optimizer.mean_rise).
+
+    The value is kept with the entry. Older entries lack it: then all workers of a gang measure it now.
+    """
     if RISE in entry.meta:
         return float(entry.meta[RISE])
     config = config_of(parameters)
@@ -124,7 +129,7 @@ def _rise(state: State, parameters: Mapping[str, Any], seed: int) -> float:
 
 
 def _batches(parameters: Mapping[str, Any], seed: int) -> optimizer.Batches:
-    """The text that each step of a pretraining sees."""
+    """The batch of text of each pretraining step."""
     text, batch = corpus.load(str(parameters["source"])), int(parameters["pretrain_batch"])
     length = config_of(parameters).context
     return lambda step: text.sequences("train", seed, "pretrain", step * batch, batch, length)
@@ -133,9 +138,12 @@ def _batches(parameters: Mapping[str, Any], seed: int) -> optimizer.Batches:
 def record(
     state: State, config: ModelConfig, batch: int, train_tokens: int
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """One model in training as the store keeps it: weights by name, both moments, how far it is in its data, and
-    whether it is frozen, having met a number that is not finite. Of a model that is spread over workers, the first has
-    the tensors and the others none."""
+    """One model in training, as the store keeps it: (tensors, meta).
+
+    The tensors are the weights by name and both moments. The meta says how far the model is in its data, and whether it
+    is frozen because a number was not finite. If the model is spread over workers, only the first worker gets the
+    tensors.
+    """
     tensors = sharding.tensors(state.params, config)
     for name, moment in ((EXP_AVG, state.exp_avg), (EXP_AVG_SQ, state.exp_avg_sq)):
         found = [values.ravel() for values in sharding.tensors(moment, config).values()]
@@ -151,7 +159,7 @@ def record(
 
 
 def restore(entry: Entry, config: ModelConfig, spread: bool = False) -> State:
-    """A model in training as it was recorded; spread: this worker's share of it."""
+    """A model in training, from its record; spread: only this worker's share of it."""
     tensors = entry.tensors()
     state = State.fresh(sharding.row(lambda part: tensors[part.name], config, spread)[None])
     moments = (sharding.row(of_row(tensors[name], config), config, spread) for name in (EXP_AVG, EXP_AVG_SQ))

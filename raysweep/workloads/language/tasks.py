@@ -1,4 +1,4 @@
-"""Labelled examples for classification: a user's JSONL, or endless ones from two grammars. Imports no torch."""
+"""Labelled examples for classification: a user's JSONL, or endless examples from two grammars. Imports no torch."""
 
 from __future__ import annotations
 
@@ -14,23 +14,27 @@ from raysweep.workloads.language import files
 from raysweep.workloads.language.grammar import Grammar
 from raysweep.workloads.language.texts import HELD_OUT, SPLITS, BadText, given
 
-BETWEEN = b"\n= "  # what stands between a text and its label
+BETWEEN = b"\n= "  # between a text and its label
 TEXT, LABEL = "text", "label"
-TEXT_TOKENS = 40  # of an example of task:grammar:D
+TEXT_TOKENS = 40  # length of the text in an example of task:grammar:D
 Example = tuple[bytes, int]
 Encode = Callable[[bytes], np.ndarray]
-"""UTF-8 -> its tokens, unsigned integers."""
+"""Maps UTF-8 to its tokens, unsigned integers."""
 
 
 def as_bytes(text: bytes) -> np.ndarray:
-    """The tokens where they are bytes, uint8."""
+    """The bytes of a text as its tokens, uint8."""
     return np.frombuffer(text, np.uint8)
 
 
 @dataclass(frozen=True)
 class Task:
-    """Examples to learn from and to be examined on. labels: what each class is called; size: training examples, 0 if
-    endless; draw: (split, seed, role, first, count) -> examples of that stream. Satisfies texts.Corpus."""
+    """Examples for training and evaluation. Satisfies texts.Corpus.
+
+    labels: the name of each class.
+    size: number of training examples, 0 if endless.
+    draw: (split, seed, role, first, count) -> examples of that stream.
+    """
 
     digest: str
     labels: tuple[bytes, ...]
@@ -40,12 +44,12 @@ class Task:
 
     @property
     def train_tokens(self) -> int:
-        """0: a task is counted in examples."""
+        """0, because a task is counted in examples."""
         return 0
 
     @property
     def token_bytes(self) -> None:
-        """None: its loss is that of classes."""
+        """None, because the loss of a task is about classes."""
         return None
 
     def longest_label(self) -> int:
@@ -53,7 +57,7 @@ class Task:
         return max(len(self.encode(label)) for label in self.labels)
 
     def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
-        """One example a row, int32 (count, length + 1), all but the label's tokens given."""
+        """One example a row, int32 (count, length + 1); only the label's tokens are to be predicted."""
         return np.stack(
             [
                 sequence(text, self.labels[truth], length, self.encode)
@@ -66,21 +70,21 @@ class Task:
         return self.sequences(split, 0, "held out", 0, count, length)
 
     def questions(self, split: str, count: int, length: int) -> tuple[np.ndarray, np.ndarray]:
-        """Held-out examples with every possible label, int32 (examples, classes, length + 1), and which is right."""
+        """Held-out examples with every possible label, int32 (examples, classes, length + 1), and the right classes."""
         examples = self.draw(split, 0, "held out", 0, count)
         asked = [[sequence(text, label, length, self.encode) for label in self.labels] for text, _ in examples]
         return np.array(asked), np.array([truth for _, truth in examples])
 
 
 def sequence(text: bytes, label: bytes, length: int, encode: Encode = as_bytes) -> np.ndarray:
-    """One example as tokens (length + 1); the text loses its beginning where it is too long."""
+    """One example as tokens (length + 1); the beginning of a text that is too long is cut off."""
     answer = encode(label).astype(np.int32)
     asked = given(np.concatenate([encode(text), encode(BETWEEN)])[-(length + 1 - len(answer)) :])
     return np.concatenate([asked, answer, given(np.zeros(length + 1 - len(asked) - len(answer), np.uint8))])
 
 
 def of_grammars(distance: float, encode: Encode = as_bytes) -> Task:
-    """Is this text of grammar:0 (label a) or of grammar:D (label b)?"""
+    """The task to tell texts of grammar:0 (label a) from texts of grammar:D (label b)."""
     grammars = (Grammar(0.0), Grammar(distance))
 
     def draw(split: str, seed: int, role: str, first: int, count: int) -> list[Example]:
@@ -98,7 +102,7 @@ def of_grammars(distance: float, encode: Encode = as_bytes) -> Task:
 
 
 def of_file(path: str, encode: Encode = as_bytes) -> Task:
-    """A user's task, split by example, in bytes or in other tokens. BadText names file and line of what is wrong."""
+    """A user's task, split by example, in bytes or in other tokens. BadText names the file and line of an error."""
     found: dict[bytes, tuple[bytes, bytes]] = {}
     for where, entry in files.entries(path):
         expected = f"expected a JSON object with {TEXT!r} and {LABEL!r}"
@@ -124,7 +128,7 @@ def _order(seed: int, role: str, count: int) -> np.ndarray:
 
 
 def _split(examples: Sequence[Example]) -> dict[str, list[Example]]:
-    """By place in hash order, as documents are; the held-out share is twice theirs, examples being short."""
+    """Split by place in hash order, as for documents. Twice the share is held out, because examples are short."""
     held = max(1, round(2 * HELD_OUT * len(examples)))
     return {
         "test": list(examples[:held]),

@@ -1,5 +1,5 @@
-"""What a text is to those who train on it: documents split into training, validation and test documents without
-repeats, sequences of tokens with a digest, and mixtures of two texts."""
+"""Texts for training: documents split into training, validation and test documents without repeats, sequences of
+tokens with a digest, and mixtures of two texts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from raysweep.training import draws
 
 SPLITS = ("train", "validation", "test")
 HELD_OUT = 0.05  # of the documents for validation, and again for test
-VERSION = 2  # raise it when the same documents would be split in another way
+VERSION = 2  # raise it when the same documents are split in another way
 RUN = 3  # lines
-LONG_LINE = 20  # bytes; shorter lines say nothing of where they come from
+LONG_LINE = 20  # bytes; shorter lines occur in unrelated texts
 ALIKE = 0.5
 SEPARATOR = b"\0"  # after every document
 BYTES = np.ones(256)
@@ -29,16 +29,18 @@ class BadText(ValueError):
 
 @dataclass(frozen=True)
 class Documents:
-    """The documents of each split; digest: 16 hexadecimal digits that pin them and how they are split."""
+    """The documents of each split. digest: 16 hexadecimal digits that identify documents and splitting."""
 
     digest: str
     splits: dict[str, list[bytes]]
 
 
 def split(documents: Sequence[bytes]) -> Documents:
-    """Split by the hash of the content: no document is in two splits, and adding one moves only its neighbours in hash
-    order. What is held out and nearly the same as training documents goes to them. Needs three documents at least,
-    BadText otherwise."""
+    """Split documents by the hash of their content. BadText if there are fewer than three different documents.
+
+    No document is in two splits, and a new document moves only its neighbours in hash order. A held-out document that
+    is nearly the same as training documents becomes a training document.
+    """
     hashed = sorted({hashlib.sha256(document).digest(): document for document in documents if document.strip()}.items())
     if len(hashed) < len(SPLITS):
         raise BadText(f"expected at least 3 different documents, to train, validate and test on, got {len(hashed)}")
@@ -49,7 +51,7 @@ def split(documents: Sequence[bytes]) -> Documents:
         "test": [every[i] for i in range(held) if not known[i]],
         "validation": [every[i] for i in range(held, 2 * held) if not known[i]],
     }
-    if not (new["test"] and new["validation"]):  # a text of one mould: there is nothing new to hold out
+    if not (new["test"] and new["validation"]):  # all documents are alike, so nothing new can be held out
         new, known = {"test": every[:held], "validation": every[held : 2 * held]}, [False] * 2 * held
     train = every[2 * held :] + [every[i] for i in range(2 * held) if known[i]]
     digest = hashlib.sha256(f"split/{VERSION}/".encode() + b"".join(key for key, _ in hashed)).hexdigest()[:16]
@@ -57,8 +59,10 @@ def split(documents: Sequence[bytes]) -> Documents:
 
 
 def nearly_known(held: Sequence[bytes], train: Sequence[bytes]) -> list[bool]:
-    """Which held-out documents have more than half of their runs of three long lines in training documents: copies of
-    a package that another one brings along, generated files, boilerplate."""
+    """Which held-out documents share more than half of their runs of three long lines with training documents.
+
+    Examples are copies of a package inside another package, generated files, and boilerplate.
+    """
     runs = [set(_runs(document)) for document in held]
     asked = set().union(*runs)
     seen: set[bytes] = set()
@@ -73,22 +77,22 @@ def _runs(document: bytes) -> Iterator[bytes]:
 
 
 class Corpus(Protocol):
-    """Text to sample from. digest: 16 hexadecimal digits; train_tokens: 0 if it is endless."""
+    """Text to sample from. digest: 16 hexadecimal digits. train_tokens: 0 for an endless text."""
 
     @property
     def digest(self) -> str:
-        """Pins the text."""
+        """The digest that identifies the text."""
 
     @property
     def train_tokens(self) -> int:
-        """Length to train on."""
+        """Number of tokens to train on."""
 
     @property
     def token_bytes(self) -> np.ndarray | None:
-        """Bytes of each token of the vocabulary; None where it is not known."""
+        """Bytes of each token of the vocabulary; None if unknown."""
 
     def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
-        """Sequences first … first+count-1 of a stream keyed by (seed, role): integers, (count, length + 1)."""
+        """Sequences first … first+count-1 of the stream of (seed, role): integers, (count, length + 1)."""
 
     def held_out(self, split: str, count: int, length: int) -> np.ndarray:
         """Up to `count` sequences of a held-out split, the same for every seed: integers, (sequences, length + 1)."""
@@ -108,7 +112,7 @@ class Text:
         return len(self.splits["train"])
 
     def sequences(self, split: str, seed: int, role: str, first: int, count: int, length: int) -> np.ndarray:
-        """Every window once, in an order of its own, epoch after epoch; each epoch cuts its windows elsewhere."""
+        """Each epoch visits every window once, in its own order, and cuts the text into windows at other places."""
         tokens = self.splits[split]
         each = (len(tokens) - 1) // length
         slack = len(tokens) - 1 - each * length
@@ -137,7 +141,7 @@ def _order(digest: str, seed: int, role: str, slack: int, windows: int) -> tuple
 
 
 def of_bytes(documents: Documents) -> Text:
-    """Split documents, the tokens being their bytes and one after each."""
+    """A text whose tokens are the bytes of split documents, with one separator after each document."""
     return Text(
         documents.digest,
         {part: np.frombuffer(SEPARATOR.join(own) + SEPARATOR, np.uint8) for part, own in documents.splits.items()},
@@ -147,7 +151,10 @@ def of_bytes(documents: Documents) -> Text:
 
 @dataclass(frozen=True)
 class Mixture:
-    """A target that takes a share of its sequences from the source; more overlap replaces more of the same ones."""
+    """A target that takes a share of its sequences from the source.
+
+    With a larger overlap, the sequences that a smaller overlap replaces are replaced too.
+    """
 
     target: Corpus
     source: Corpus
@@ -155,7 +162,7 @@ class Mixture:
 
     @property
     def token_bytes(self) -> np.ndarray | None:
-        """Bytes of each token; None where it is not known."""
+        """Bytes of each token; None if unknown."""
         return self.target.token_bytes
 
     def sequences(self, seed: int, first: int, count: int, length: int) -> np.ndarray:
@@ -176,14 +183,16 @@ class Mixture:
     def _mixed(self, own: np.ndarray, other: np.ndarray, seed: int, split: str, first: int) -> np.ndarray:
         uniform = draws.generator(seed, f"language/overlap/{split}").random(first + len(own))[first:]
         rows = np.flatnonzero(uniform < self.overlap)
-        mixed = own.copy()  # in the type of the target's: a task's has givens, and a source's tokens fit in it
+        mixed = own.copy()  # in the target's type: a task has negative tokens, and a source's tokens fit too
         mixed[rows] = other[rows % len(other)]
         return mixed
 
 
 def bytes_per_token(text: Corpus | Mixture, part: str, count: int, length: int) -> float:
-    """How many bytes a token of held-out sequences stands for on average; a loss divided by it is in nats a byte. NaN
-    where it is not known."""
+    """Mean number of bytes that a token of held-out sequences stands for; NaN if unknown.
+
+    A loss divided by it is in nats a byte.
+    """
     if text.token_bytes is None:
         return float("nan")
     if (text.token_bytes == 1).all():
@@ -192,5 +201,5 @@ def bytes_per_token(text: Corpus | Mixture, part: str, count: int, length: int) 
 
 
 def given(tokens: np.ndarray) -> np.ndarray:
-    """Tokens that are read and not predicted, int32: t as -1 - t."""
+    """Mark tokens as read but not predicted: t becomes -1 - t, int32."""
     return -1 - tokens.astype(np.int32)

@@ -1,6 +1,6 @@
 """Overtraining in deep linear networks with chosen spectra (paper O §4, App. A).
 
-The declaration; the engines that compute it are the files beside this one, and none is imported here.
+This file is the declaration. The engines are the files beside it; it does not import them.
 """
 
 from __future__ import annotations
@@ -151,14 +151,14 @@ def cost(columns: Columns) -> Cost:
 
 
 def closed_form(columns: Columns) -> dict[str, np.ndarray]:
-    """The losses' closed forms (THEORY §5), NaN where their conditions fail; with noise the expectation over draws."""
+    """Closed forms of the losses (THEORY §5); with noise, expectations over draws. NaN where their conditions fail."""
     from raysweep.workloads.linear_spectrum import closed_forms
 
     return closed_forms.losses(columns)
 
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What no single range can say of one cell."""
+    """Errors of one cell that no single range can catch."""
     for name in ("source_spectrum", "target_spectrum"):
         try:
             read(parameters[name], int(parameters["dim"]), name == "source_spectrum")

@@ -1,8 +1,9 @@
 """The closed forms of THEORY §5 for the rows of a table, and whether their conditions hold.
 
-Two kinds. The exact ones follow every mode by its own formula, whatever is learned: they need singular vectors that are
-shared, noise or fine-tuning but not both, and a rate that is stable (they are its limit as the rate goes to 0). O's
-count whole modes, n learned and the rest at 0, and need besides that the modes are so.
+There are two kinds. The exact forms follow every mode by its own formula, whether it is learned or not. They need
+shared singular vectors, noise or fine-tuning but not both, and a stable rate (they are the limit as the rate goes to
+0). O's
+forms count whole modes: n modes are learned and the rest are 0. They also need every mode to be close to that.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from raysweep.workloads.linear_spectrum.tasks import Tasks, by_dim
 
 Array = np.ndarray
 HOLDS, COUPLED, BOTH, UNSTABLE, ESCAPED, PARTIAL = range(6)
-TOLERANCE = 1e-3  # of a mode's singular values: how near to where whole modes have it it must be
+TOLERANCE = 1e-3  # largest distance of a mode from its whole-mode value, relative to the mode's singular values
 
 LOSSES = ("pretrain_loss", "pretrain_loss_after", "finetune_loss", "sensitivity")
 
 
 def losses(columns: Columns) -> dict[str, Array]:
-    """Each of LOSSES by its exact closed form, shape (rows,); what comes after pretraining is NaN where that fails."""
+    """Each of LOSSES by its exact closed form, shape (rows,); NaN if it needs conditions that fail."""
     everything = describe(columns)
     return {"pretrain_loss": everything["pretrain_loss"], **{name: everything[f"{name}_closed"] for name in LOSSES[1:]}}
 
 
 def describe(columns: Columns) -> dict[str, Array]:
-    """All that is known of each row without training anything, shape (rows,) each.
+    """Everything that is known of each row without training, shape (rows,) each.
 
-    The metrics of the workload that no training is needed for; and with `_closed` after the name the exact closed forms
-    of the other LOSSES.
+    These are the metrics of the workload that need no training. The exact closed forms of the other LOSSES are added
+    with `_closed` after the name.
     """
     rows = len(columns["dim"])
     result: dict[str, Array] = {}
@@ -54,7 +55,7 @@ def _describe(task: Tasks) -> dict[str, Array]:
         bound = 2 / np.where(learned, curvature, 0.0).max(1)
     bound[~tuned | (task.angle > 0) | (task.noise > 0)] = np.nan
 
-    failure = np.full(len(start), HOLDS)  # where several apply, the last one here is told
+    failure = np.full(len(start), HOLDS)  # if several conditions fail, the last one assigned here is reported
     near = _near(task, end, whole_end)
     failure[(~near & learned).any(1)] = PARTIAL
     failure[(~near & ~learned).any(1)] = ESCAPED
@@ -66,7 +67,7 @@ def _describe(task: Tasks) -> dict[str, Array]:
     before = ((start - task.source) ** 2).sum(1)
     after, domain = _losses(task, end, task.weights, tuned)
     whole_after, whole_domain = _losses(task, whole_end, whole ** (1 / depth), tuned)
-    # a difference of its own, exact where hardly anything changes
+    # computed as one difference, which is exact even if hardly anything changes
     gain = ((end - start) * (end + start - 2 * task.source)).sum(1)
     added = spectrum.noise_excess(task.weights, task.noise, task.depth)
     return {
@@ -86,7 +87,7 @@ def _describe(task: Tasks) -> dict[str, Array]:
 
 
 def _losses(task: Tasks, learned: Array, weights: Array, tuned: Array) -> tuple[Array, Array]:
-    """Source and target loss of these modes, with what noise adds to these weights where nothing is fine-tuned."""
+    """Source and target loss of these modes; without fine-tuning, plus the excess that noise adds at these weights."""
     excess = np.where(tuned, 0.0, spectrum.noise_excess(weights, task.noise, task.depth))
     return (
         ((learned - task.source) ** 2).sum(1) + excess,
@@ -95,18 +96,18 @@ def _losses(task: Tasks, learned: Array, weights: Array, tuned: Array) -> tuple[
 
 
 def _near(task: Tasks, end: Array, whole: Array) -> Array:
-    """Whether each mode is where whole modes have it, (rows, d)."""
+    """Whether each mode ends near its value in the whole-mode forms, (rows, d)."""
     scale = np.maximum(task.source, task.target)
     error = np.abs(end - whole)
-    # or else what it does to either loss cannot be seen beside the largest mode
+    # or the effect of the error on either loss is invisible beside the largest mode
     unseen = error * (2 * scale + end + whole) <= (TOLERANCE * scale.max(1, keepdims=True)) ** 2
     return (error <= TOLERANCE * scale) | unseen
 
 
 def _unstable(task: Tasks, start: Array, goal: Array, curvature: Array, end: Array) -> Array:
-    """Whether descent at this rate does something else than its flow, (rows,).
+    """Whether gradient descent at this rate differs from its flow, (rows,).
 
-    Where it swings about a goal that it does not settle at, or is thrown across 0 by the first step.
+    That is so if it oscillates about a goal without settling there, or if its first step passes 0.
     """
     depth, rate = task.depth[:, None], task.lr[:, None]
     travels = np.abs(start - goal) > TOLERANCE * np.maximum(task.source, task.target)
@@ -119,7 +120,7 @@ def _unstable(task: Tasks, start: Array, goal: Array, curvature: Array, end: Arr
 
 
 def _inflection(task: Tasks, tuned: Array) -> Array:
-    """Def. 4.2's index of each row, for its noise or for its fine-tuning; NaN where the network is left as it is."""
+    """The inflection index of Def. 4.2 for each row, for its noise or its fine-tuning; NaN without either."""
     known: dict[tuple[object, ...], float] = {}
     result = np.full(len(tuned), np.nan)
     for row in range(len(tuned)):
@@ -134,6 +135,6 @@ def _inflection(task: Tasks, tuned: Array) -> Array:
                 else spectrum.noise_inflection(task.source[row], noise, depth)
             )
         result[row] = known[key]
-    # trained to convergence every mode is learned: no inflection of this kind is left (THEORY §5)
+    # fine-tuning to convergence learns every mode, so no inflection of this kind is left (THEORY §5)
     result[tuned & np.isinf(task.time)] = np.nan
     return result

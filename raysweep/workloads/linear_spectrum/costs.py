@@ -1,6 +1,6 @@
 """What rows of one draw cost on one core, engine by engine; importable without torch and SciPy.
 
-Constants were measured on one core of a 2-core x86 machine (float64, one BLAS thread); expect a factor 2.
+Constants were measured on one core of a 2-core x86 machine (float64, one BLAS thread); expect an error of a factor 2.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def of_rows(columns: Columns) -> Cost:
         evaluations = np.where(coupled, np.where(steps > 0, 600.0, 1.0), 0.0)
         seconds = (evaluations * (2e-5 * depth + work) + np.where(coupled, 1e-4, 0.0)).sum()
         return Cost(base.seconds + float(seconds), base.peak_bytes + 20 * layers)
-    # a step of a batch has a price of its own, which its longest row pays
+    # a step of a batch has a fixed time, which is charged to its longest row
     descent = np.asarray(columns["pretrain_start"]) == "descent"
     longest = float(np.where(descent, steps + 5e3, steps).max(initial=0.0))
     seconds = longest * float(depth.max()) * 1.5e-5 + float(((steps + 5e3 * descent) * work).sum())

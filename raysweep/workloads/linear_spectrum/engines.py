@@ -1,4 +1,4 @@
-"""The entry point of the workload: rows to their engines and back."""
+"""The entry point of the workload: gives rows to their engines, and returns the results in row order."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ _ENGINES = {name: f"raysweep.workloads.linear_spectrum.{name}" for name in ("flo
 
 
 def compute(columns: Columns, seeds: Array) -> Results:
-    """Every metric of every row, shape (rows,) each, and its status.
+    """All metrics of all rows, shape (rows,) each, and the status of each row.
 
-    columns: one entry per row of every declared parameter; seeds: int array, shape (rows,). A diverged row has NaN
-    after fine-tuning; so has a row of engine theory where its closed form fails. ValueError on an unknown engine.
+    columns: every declared parameter, one entry per row.
+    seeds: int array, shape (rows,).
+
+    The metrics after fine-tuning are NaN for a diverged row, and for a row of engine theory if its closed form fails.
+    ValueError on an unknown engine.
     """
     seeds = np.asarray(seeds)
     columns = {name: np.asarray(values) for name, values in columns.items()}
@@ -32,7 +35,7 @@ def compute(columns: Columns, seeds: Array) -> Results:
 
 
 def _distinct(columns: Columns, seeds: Array) -> tuple[Array, Array]:
-    """Rows that stand for all, and which of them each row is: without noise no seed makes a difference."""
+    """The distinct rows, and each row's index among them. Without noise, rows that differ only in seed are equal."""
     known: dict[tuple[object, ...], int] = {}
     first: list[int] = []
     inverse = np.empty(len(seeds), dtype=np.int64)
@@ -57,7 +60,7 @@ def _compute(columns: Columns, seeds: Array) -> Results:
                 metrics[key][rows] = description[f"{key}_closed"][rows]
             continue
         own, own_status = _engine(name)({key: values[rows] for key, values in columns.items()}, seeds[rows])
-        for key, values in own.items():  # an engine that measures pretrain_loss itself overrides it
+        for key, values in own.items():  # overrides pretrain_loss for an engine that measures it itself
             metrics[key][rows] = values
         status[rows] = own_status
     return metrics, status
@@ -71,7 +74,12 @@ def _engine(name: str) -> Callable[[Columns, Array], Results]:
 
 
 def measured(maps: Array, source: Array, target: Array, before: Array) -> dict[str, Array]:
-    """AFTER, shape (rows,) each, of end-to-end maps (rows, d, d), for the tasks' matrices and the loss before."""
+    """The metrics AFTER, shape (rows,) each.
+
+    maps: end-to-end maps, (rows, d, d).
+    source, target: the tasks' matrices.
+    before: the loss before fine-tuning.
+    """
     after = ((maps - source) ** 2).sum((1, 2))
     return {
         "pretrain_loss_after": after,

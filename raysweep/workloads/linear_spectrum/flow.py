@@ -1,9 +1,10 @@
 """Engine `flow`: fine-tuning by gradient flow for the time finetune_lr * finetune_steps, from exact pretraining.
 
-While singular vectors are shared and nothing was perturbed, each mode is followed exactly. Otherwise modes couple, and
-the flow of the layers themselves is integrated (Dormand and Prince's order 8, relative error ACCURACY a step), to the
-end of the time or, with finetune_steps .inf, to convergence: P within TOLERANCE of its goal, or at rest on the way.
-A flow so stiff that it takes more than EVALUATION_CAP gradients is not_converged, where it was then.
+If singular vectors are shared and nothing was perturbed, each mode is followed exactly. Otherwise modes couple, and the
+flow of the layers themselves is integrated (order 8 of Dormand and Prince, relative error ACCURACY a step). It ends
+when the time is over. With finetune_steps .inf it ends at convergence: when P is within TOLERANCE of its goal, or when
+the flow comes to rest before that. If a stiff flow takes more than EVALUATION_CAP gradients, the row is not_converged
+and its metrics are those of the last point reached.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from raysweep.workloads.linear_spectrum.tasks import Tasks, by_dim, diagonal, pe
 Array = np.ndarray
 ACCURACY = 1e-9
 TOLERANCE = 1e-8  # |P - M| relative to the larger of |M| and |P - M| at the start
-AT_REST = 1e-13  # gradient relative to that size to the power 2 - 1/L: exact zeros are saddles that are never left
+AT_REST = 1e-13  # gradient relative to that size to the power 2 - 1/L; at a saddle (exact zeros) the flow rests forever
 EVALUATION_CAP = 200_000
-TIME_CAP = 1e4  # flow time in units of 1/(curvature scale) beyond which a row is not converged
+TIME_CAP = 1e4  # flow time in units of 1/(curvature scale); a row that takes longer is not converged
 
 
 def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     """pretrain_loss_after, finetune_loss and sensitivity, shape (rows,) each, and the status.
 
-    Only numbers that overflow are diverged: a flow cannot rise.
+    A row is diverged only if its numbers overflow, because the loss of a flow cannot rise.
     """
     metrics = {name: np.full(len(seeds), np.nan) for name in AFTER}
     status = np.zeros(len(seeds), dtype=int)
@@ -70,9 +71,11 @@ def _layers(task: Tasks, row: int, seed: int) -> tuple[dict[str, Array], int]:
 
 
 def relax(layers: Array, goal: Array, time: float) -> tuple[Array, int]:
-    """Layers (L, d, d) after gradient flow of ‖W_1…W_L - goal‖_F² for `time`, or to convergence at inf; and an index
-    into WORDS."""
-    from scipy.integrate import solve_ivp  # slow to load, and only wanted where modes couple
+    """Follow the gradient flow of ‖W_1…W_L - goal‖_F² for `time`, or to convergence if `time` is inf.
+
+    Returns the layers (L, d, d) and an index into WORDS.
+    """
+    from scipy.integrate import solve_ivp  # slow to load, and only needed if modes couple
 
     shape, depth = layers.shape, len(layers)
     miss = product(layers[None])[0] - goal
@@ -103,7 +106,7 @@ def relax(layers: Array, goal: Array, time: float) -> tuple[Array, int]:
             return state.reshape(shape), 0
         now = state.reshape(shape)
         near = np.linalg.norm(product(now[None])[0] - goal) <= TOLERANCE * size
-        # at a stable end, what the integrator leaves is its own error, far above AT_REST: only saddles rest like this
+        # at a stable end the integrator's own error is far above AT_REST, so only saddles have so small a gradient
         if near or np.linalg.norm(gradient(now, goal)) <= AT_REST * size ** (2 - 1 / depth):
             return now, 0
         if np.isinf(time) and elapsed >= TIME_CAP * unit:
@@ -112,7 +115,7 @@ def relax(layers: Array, goal: Array, time: float) -> tuple[Array, int]:
 
 
 def gradient(layers: Array, goal: Array) -> Array:
-    """Gradient (L, d, d) of ‖W_1…W_L - goal‖_F² in each layer."""
+    """Gradient (L, d, d) of ‖W_1…W_L - goal‖_F² with respect to each layer."""
     depth = len(layers)
     before, after = [np.eye(len(goal))], [np.eye(len(goal))]
     for layer in range(depth - 1):

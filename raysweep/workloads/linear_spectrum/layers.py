@@ -10,7 +10,7 @@ import math
 import torch
 
 CHECK_EVERY = 50  # steps between looks at convergence and divergence
-BLOWUP = 1e6  # a distance from the goal this many times its size: training without end will not come back
+BLOWUP = 1e6  # times the goal's size; an endless training whose distance from the goal is larger has diverged
 OK, NOT_CONVERGED, DIVERGED = 0, 1, 2
 
 
@@ -23,7 +23,7 @@ def product(layers: list[torch.Tensor]) -> torch.Tensor:
 
 
 def gradients(layers: list[torch.Tensor], goal: torch.Tensor) -> list[torch.Tensor]:
-    """Gradient of the loss in each layer, (rows, d, d) each."""
+    """Gradient of the loss with respect to each layer, (rows, d, d) each."""
     after = [layers[-1]]  # after[i] = W_(L-i) … W_L
     for layer in reversed(layers[:-1]):
         after.append(torch.bmm(layer, after[-1]))
@@ -46,13 +46,18 @@ def descend(
     at_rest: float,
     cap: int,
 ) -> torch.Tensor:
-    """Train every network in place; what became of each (OK, NOT_CONVERGED, DIVERGED), shape (rows,) int64.
+    """Train every network in place. Returns how each ended (OK, NOT_CONVERGED, DIVERGED), shape (rows,) int64.
 
-    layers: L tensors (rows, d, d); goal: (rows, d, d); lr, steps: (rows,), steps inf for training to convergence:
-    ‖P - M‖ <= tolerance · size, size the larger of ‖M‖ and ‖P - M‖ at the start, or a gradient of at most at_rest ·
-    size^(2-1/L), or `cap` steps. Diverged is a loss that is not finite; of training without end also one that no step
-    will bring back (BLOWUP). Where a number of steps ends, it ends, however high. A network that is done leaves the
-    batch, so that none waits for the slowest, or is disturbed by one that diverges.
+    layers: L tensors (rows, d, d).
+    goal: (rows, d, d).
+    lr: (rows,).
+    steps: (rows,); inf for training to convergence.
+
+    Training to convergence ends when ‖P - M‖ <= tolerance · size, where size is the larger of ‖M‖ and ‖P - M‖ at the
+    start, or when the gradient is at most at_rest · size^(2-1/L), or after `cap` steps. A network has diverged if its
+    loss is not finite. In training to convergence it has also diverged if its distance exceeds BLOWUP; a training of
+    finitely many steps takes all of them, however high the loss. A network that has ended leaves the batch, so that no
+    other network waits for it or is disturbed by its divergence.
     """
     depth, rows = len(layers), torch.arange(len(goal), device=goal.device)
     status = torch.full_like(rows, OK)

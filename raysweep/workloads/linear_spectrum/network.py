@@ -1,11 +1,13 @@
 """Engine `network`: the real layers, perturbed and fine-tuned by full-batch gradient descent at finetune_lr.
 
-pretrain_start exact: balanced layers at the exact state of gradient flow after pretrain_length. pretrain_start
-descent: init_scale·I, trained by gradient descent with the step PRETRAIN_STEP / (L σ^(2-2/L)), σ the largest mode that
-it passes, until that time (inf: to PRETRAIN_TOLERANCE). The task's singular vectors are the axes, which loses nothing:
-layers, perturbation and descent are the same in any other basis. Modes that are exactly 0 then stay so.
+pretrain_start exact: balanced layers in the exact state of gradient flow after pretrain_length. pretrain_start descent:
+layers that start at init_scale·I and are trained by gradient descent for the flow time pretrain_length (inf: to
+PRETRAIN_TOLERANCE). The step is PRETRAIN_STEP / (L σ^(2-2/L)), where σ is the largest mode on the way. The task's
+singular vectors are the axes. That loses no generality: layers, perturbation and descent are the same in any other
+basis. Modes that are exactly 0 then stay 0.
 
-Fine-tuning takes finetune_steps steps; at .inf as many as convergence needs, STEP_CAP at most, then not_converged.
+Fine-tuning takes finetune_steps steps. At .inf it takes as many as convergence needs; after STEP_CAP steps the row is
+not_converged.
 """
 
 from __future__ import annotations
@@ -25,11 +27,14 @@ from raysweep.workloads.linear_spectrum.tasks import Tasks, diagonal, perturbed,
 Array = np.ndarray
 TOLERANCE, AT_REST, STEP_CAP = 1e-8, 1e-13, 100_000
 PRETRAIN_STEP, PRETRAIN_TOLERANCE, PRETRAIN_CAP = 0.005, 1e-10, 1_000_000
-_CHUNK_BYTES = {"cpu": 32 << 20, "cuda": 8 << 30}  # layers at once
+_CHUNK_BYTES = {"cpu": 32 << 20, "cuda": 8 << 30}  # size of the layers that are trained at once
 
 
 def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
-    """pretrain_loss as trained and the losses after, shape (rows,) each, and the status. NaN after divergence."""
+    """pretrain_loss as trained and the losses after fine-tuning, shape (rows,) each, and the status.
+
+    The losses of a diverged row are NaN.
+    """
     device = devices.device()
     columns = {name: np.asarray(values) for name, values in columns.items()}
     metrics = {name: np.full(len(seeds), np.nan) for name in ("pretrain_loss", *AFTER)}
@@ -42,7 +47,7 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
 
 
 def _chunks(columns: Columns, seeds: Array, device: torch.device) -> Iterator[Array]:
-    """Row numbers that are trained together: of one dim, depth and kind of start, the rows of a seed side by side."""
+    """Row numbers that are trained together: equal dim, depth and kind of start; rows of one seed are neighbours."""
     kind = np.stack([columns["dim"], columns["depth"], columns["pretrain_start"] == "descent"], axis=1)
     order = np.lexsort((seeds, *kind.T))
     edges = np.flatnonzero((kind[order][1:] != kind[order][:-1]).any(1)) + 1
@@ -80,7 +85,7 @@ def _chunk(columns: Columns, seeds: Array, device: torch.device) -> tuple[dict[s
 
 
 def _pretrain(columns: Columns, task: Tasks, device: torch.device) -> tuple[Array, Array]:
-    """Layers (rows, L, d, d) as gradient descent leaves them, and what became of each; equal rows are trained once."""
+    """Layers (rows, L, d, d) after pretraining by gradient descent, and how each ended; equal rows are trained once."""
     scale, length = np.asarray(columns["init_scale"], float), np.asarray(columns["pretrain_length"], float)
     _, first, inverse = np.unique(
         np.column_stack([scale, length, task.source]), axis=0, return_index=True, return_inverse=True
@@ -90,7 +95,7 @@ def _pretrain(columns: Columns, task: Tasks, device: torch.device) -> tuple[Arra
     largest = np.maximum(goal.max(1), scale**depth)
     rate = PRETRAIN_STEP / (depth * largest ** (2 - 2 / depth))
     steps = np.ceil(length / rate)
-    steps = np.where(steps > PRETRAIN_CAP, np.inf, steps)  # ends when converged; not_converged if steps run out
+    steps = np.where(steps > PRETRAIN_CAP, np.inf, steps)  # ends at convergence; not_converged if the steps run out
     counted = np.isfinite(steps) & (steps > 0)
     rate[counted] = length[counted] / steps[counted]
     start = diagonal(np.repeat(scale[:, None], dim, axis=1), depth)

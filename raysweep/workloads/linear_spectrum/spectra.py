@@ -1,4 +1,4 @@
-"""How a spectrum is written as text, and read."""
+"""How a spectrum is written as text, and how that text is read."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ _KINDS = ("power", "geometric", "linear")
 
 @functools.lru_cache(maxsize=4096)
 def read(text: str, dim: int, falling: bool = False) -> np.ndarray:
-    """The singular values that `text` stands for, shape (dim,), read-only; zeros follow where it names fewer.
+    """The singular values that `text` names, shape (dim,), read-only; zeros follow if it names fewer.
 
     power:a:p is a·i^-p, geometric:a:q is a·q^(i-1), linear:a:b goes from a to b in even steps, i = 1 … COUNT.
-    ValueError, saying what was expected, for anything else; with `falling` also where a value is above the one before.
+    falling: no value may be above the value before it.
+    ValueError says what was expected.
     """
     kind, *rest = (part.strip() for part in text.split(":"))
     if kind in _KINDS:

@@ -1,4 +1,4 @@
-"""The rows of a table as arrays: both spectra, the pretrained modes, and what is done to them."""
+"""The rows of a table as arrays: both spectra, the pretrained modes, and the parameters of what follows."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Tasks:
-    """Rows of one dim d. source, target, weights (pretrained, per layer): (rows, d). The others: (rows,).
+    """Rows with one dim d.
 
-    time: flow time of fine-tuning, lr·steps. flow: whether the engine is `flow`. names: the two spectra as text.
+    source, target, weights (pretrained, per layer): (rows, d). All others: (rows,).
+    time: flow time of fine-tuning, lr·steps.
+    flow: whether the engine is `flow`.
+    names: the two spectra as text.
     """
 
     source: Array
@@ -37,7 +40,7 @@ class Tasks:
 
 
 def by_dim(columns: Columns) -> Iterator[tuple[Array, Tasks]]:
-    """(row numbers, their Tasks) for each dim in the table."""
+    """The Tasks of each dim in the table: (row numbers, Tasks)."""
     dims = np.asarray(columns["dim"])
     for dim in np.unique(dims):
         index = np.flatnonzero(dims == dim)
@@ -45,7 +48,7 @@ def by_dim(columns: Columns) -> Iterator[tuple[Array, Tasks]]:
 
 
 def tasks(columns: Columns) -> Tasks:
-    """The Tasks of rows that agree in dim. ValueError on a spectrum that cannot be read."""
+    """The Tasks of rows with equal dim. ValueError on a spectrum that cannot be read."""
     dim = int(columns["dim"][0])
     names = [(str(a), str(b)) for a, b in zip(columns["source_spectrum"], columns["target_spectrum"], strict=True)]
     source = np.stack([read(first, dim, True) for first, _ in names])
@@ -81,13 +84,13 @@ def tasks(columns: Columns) -> Tasks:
 
 
 def perturbed(layers: Array, noise: Array, seeds: Array) -> Array:
-    """layers (rows, L, d, d) plus noise (rows,) times each seed's own N(0,1) numbers; a new array."""
+    """A copy of layers (rows, L, d, d) plus noise (rows,) times N(0,1) numbers that each row's seed draws."""
     layers = layers.copy()
     drawn: dict[int, Array] = {}
     for row in np.flatnonzero(noise > 0):
         seed = int(seeds[row])
         if seed not in drawn:
-            drawn = {seed: draws.normal(seed, "perturbation", *layers.shape[1:])}  # rows of a seed lie together
+            drawn = {seed: draws.normal(seed, "perturbation", *layers.shape[1:])}  # rows of a seed are neighbours
         layers[row] += noise[row] * drawn[seed]
     return layers
 
