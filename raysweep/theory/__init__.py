@@ -1,1 +1,1 @@
-"""Closed forms that the sweeps are held against: pure functions on float64 arrays, no randomness."""
+"""Closed forms with which sweeps are compared: pure functions on float64 arrays, without randomness."""

@@ -1,8 +1,8 @@
-"""Where gradient flow ends that starts from a (partly) pretrained balanced network, any depth (THEORY §3).
+"""The end point of gradient flow from a (partly) pretrained balanced network of any depth (THEORY §3).
 
-For n < d the end point is r P⊥e_s + X⁺y with r = c^(1/L) s^((L-1)/(2L)), s its squared norm: contains F Thm 3.9
-(noiseless, c = 1) and T Thm 5.2. Depth L, pretrained norm c, target norm t, noise σ, γ = n/d. Names that end in _limit
-are the limit d → ∞; the expectation at finite d is `finetune_mean.transferability`.
+For n < d the end point is r P⊥e_s + X⁺y with r = c^(1/L) s^((L-1)/(2L)), where s is its squared norm. Special cases are
+F Thm 3.9 (noiseless, c = 1) and T Thm 5.2. Symbols: depth L, pretrained norm c, target norm t, noise σ, γ = n/d. Names
+that end in _limit are the limit d → ∞. `finetune_mean.transferability` is the expectation at finite d.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ Array = np.ndarray
 
 
 def log_squared_norm(log_scale: ArrayLike, depth: ArrayLike, p: ArrayLike, q: ArrayLike) -> Array:
-    """log s of the unique positive root of s = c^(2/L) s^((L-1)/L) p + q (THEORY §3), broadcast.
+    """log s, where s is the unique positive root of s = c^(2/L) s^((L-1)/L) p + q (THEORY §3), broadcast.
 
-    log_scale is log c; p = |P⊥e_s|², q = |X⁺y|², not negative; -inf where both are 0. Newton on
-    log s - log(c^(2/L) p s^((L-1)/L) + q), which increases and is concave: from below it converges without overshoot.
+    log_scale: log c.
+    p, q: |P⊥e_s|² and |X⁺y|², not negative; the result is -inf where both are 0.
+
+    The root is found by Newton on log s - log(c^(2/L) p s^((L-1)/L) + q). This function increases and is concave, so
+    that Newton from below converges without overshoot.
     """
     log_c, layers, orthogonal, fitted = broadcast(log_scale, depth, p, q)
     with np.errstate(divide="ignore"):
@@ -27,7 +30,7 @@ def log_squared_norm(log_scale: ArrayLike, depth: ArrayLike, p: ArrayLike, q: Ar
 
 
 def log_squared_norm_of_logs(log_moved: Array, log_fitted: Array, layers: Array) -> Array:
-    """`log_squared_norm` from log c^(2/L) p and log q, which need not be within the range of numbers."""
+    """`log_squared_norm` from log c^(2/L) p and log q, so that the numbers themselves may overflow or underflow."""
     power = (layers - 1) / layers
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         y = np.maximum(log_fitted, layers * log_moved)  # s >= q and s^(1/L) >= c^(2/L) p
@@ -43,7 +46,7 @@ def log_squared_norm_of_logs(log_moved: Array, log_fitted: Array, layers: Array)
 
 
 def rescaling(log_scale: ArrayLike, depth: ArrayLike, p: ArrayLike, q: ArrayLike) -> Array:
-    """r, the norm with which the end point r P⊥e_s + X⁺y keeps the unmoved part of the source, broadcast."""
+    """r in the end point r P⊥e_s + X⁺y, broadcast: the norm that the unmoved part of the source keeps."""
     log_c, layers, orthogonal, fitted = broadcast(log_scale, depth, p, q)
     log_s = log_squared_norm(log_c, layers, orthogonal, fitted)
     with np.errstate(invalid="ignore", under="ignore"):
@@ -53,7 +56,7 @@ def rescaling(log_scale: ArrayLike, depth: ArrayLike, p: ArrayLike, q: ArrayLike
 def rescaling_limit(
     gamma: ArrayLike, noise: ArrayLike, depth: ArrayLike, log_scale: ArrayLike = 0.0, target_norm: ArrayLike = 1.0
 ) -> Array:
-    """r as d → ∞ at γ = n/d < 1, broadcast: p = 1-γ, q = t²γ + σ²γ/(1-γ); NaN for γ >= 1. It knows no angle."""
+    """r as d → ∞ at γ = n/d < 1 and any angle, broadcast: p = 1-γ, q = t²γ + σ²γ/(1-γ); NaN for γ >= 1."""
     ratio, sigma, layers, log_c, norm = broadcast(gamma, noise, depth, log_scale, target_norm)
     below = ratio < 1
     ratio = np.where(below, ratio, 0.5)
@@ -78,7 +81,7 @@ def transferability_limit(
 ) -> Array:
     """𝒯_ft = (1-γ) r (2 t cos θ - r) as d → ∞, broadcast; exactly 0 for γ >= 1 (THEORY §3). Angles in degrees.
 
-    The expectation at finite d differs by O(1/d). At σ = 0, c = 1, t = 1 it is F's (17): (γ-1)(1 - 2 cos θ).
+    The expectation at finite d differs from it by O(1/d). At σ = 0, c = 1, t = 1 it is F's (17): (γ-1)(1 - 2 cos θ).
     """
     cosine, _ = cosine_sine(angle)
     along, ratio, sigma, layers, log_c, norm = broadcast(
@@ -89,7 +92,7 @@ def transferability_limit(
 
 
 def transferability_paper(angle: ArrayLike, gamma: ArrayLike) -> Array:
-    """F Thm 3.9 (eq. 17) as printed: (γ-1)(1 - 2 cos θ), 0 for γ >= 1. With noise and L >= 2 it does not hold."""
+    """F Thm 3.9 (eq. 17) as printed: (γ-1)(1 - 2 cos θ), 0 for γ >= 1. It is wrong with noise and L >= 2."""
     cosine, _ = cosine_sine(angle)
     return np.maximum(1 - np.asarray(gamma, float), 0.0) * (2 * cosine - 1)
 
@@ -99,8 +102,8 @@ def boundary_angle_limit(
 ) -> Array:
     """Angle in degrees below which fine-tuning helps as d → ∞, broadcast: cos θ* = r/(2t) (THEORY §3).
 
-    NaN where no angle transfers (r > 2t) and for γ >= 1, where fine-tuning equals scratch. 60 degrees at σ = 0,
-    c = t = 1.
+    NaN if no angle helps (r > 2t), and for γ >= 1, where fine-tuning equals scratch. It is 60 degrees at σ = 0, c = t =
+    1.
     """
     norm = np.asarray(target_norm, float)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -108,7 +111,7 @@ def boundary_angle_limit(
 
 
 def boundary_angle_deep(gamma: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0) -> Array:
-    """`boundary_angle_limit` as L → ∞, broadcast: no angle transfers once σ²/(1-γ) > 3t²."""
+    """`boundary_angle_limit` as L → ∞, broadcast: no angle helps if σ²/(1-γ) > 3t²."""
     norm = np.asarray(target_norm, float)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.rad2deg(np.arccos(rescaling_deep(gamma, noise, norm) / (2 * norm)))

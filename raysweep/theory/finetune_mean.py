@@ -1,9 +1,9 @@
 """The expected transferability of fine-tuning at finite d (THEORY §3): the mean over draws of the per-draw formula.
 
-Per draw 𝒯 = 2 r b - r² p with p = |P⊥e_s|², b = e_s·P⊥β_t and r a function of p and q = |X⁺y|². P∥ projects on a
-uniformly random n-dimensional subspace, so p, b and g = |P∥β_t|² are known functions of three independent variables
-with Beta laws. Given them q = g + 2u√g φ + u², with u² = σ² χ²_n/χ²_{d-n+1} and φ one coordinate of a uniform
-direction. Hence the angle enters only through the law of (b, g) given p (`_moments`), and noise, depth and scale only
+Per draw 𝒯 = 2 r b - r² p with p = |P⊥e_s|² and b = e_s·P⊥β_t; r is a function of p and q = |X⁺y|². P∥ projects on a
+uniformly random n-dimensional subspace, so p, b and g = |P∥β_t|² are known functions of three independent Beta
+variables. Given these, q = g + 2u√g φ + u², where u² = σ² χ²_n/χ²_{d-n+1} and φ is one coordinate of a uniform
+direction. So the angle enters only through the law of (b, g) given p (`_moments`). Noise, depth and scale enter only
 through the means of r and r² given (p, g) (`_means`). A polynomial in g joins the two, so that many angles cost little.
 """
 
@@ -21,12 +21,12 @@ from raysweep.theory.finetune import log_squared_norm_of_logs
 Array = np.ndarray
 Counts = tuple[int, ...]  # nodes in p, a, h, u², φ and g
 
-_LEFT = 1e-6  # of the value, which each rule may leave by the estimate of `_counts`
+_LEFT = 1e-6  # error of each rule relative to the value, by the estimate of `_counts`
 _COUNTS = np.array([2, 3, 4, 5, 6, 8, 10, 12])  # a few, so that settings with different n share arrays
-_HEAVY, _HEAVY_COUNT = 24, 26  # below so many d - n the tail of u² decides; nodes of the rule that holds it
-_SCALES, _UNSEEN = 48, 1e-10  # Chebyshev nodes in c^(2/L), and what may be left between them
+_HEAVY, _HEAVY_COUNT = 24, 26  # for d - n below this the tail of u² decides; number of nodes of the heavy-tailed rule
+_SCALES, _UNSEEN = 48, 1e-10  # number of Chebyshev nodes in c^(2/L), and the largest error between them
 _CHUNK = 1_000_000  # numbers held at a time
-_REMEMBERED = 1000  # settings
+_REMEMBERED = 1000  # number of settings
 
 
 def transferability(
@@ -40,10 +40,11 @@ def transferability(
 ) -> Array:
     """Expected 𝒯_ft over draws at n samples in dim dimensions, broadcast; exactly 0 for n >= dim. Angles in degrees.
 
-    Exact for one layer and without samples; else by quadrature, wrong by less than 5e-6 of its size (or of a tenth of
-    (1-n/d) c^(1/L), where it is smaller) from 10 samples on, 1e-3 from 3 on, and a few per cent at worst with 1 or 2
-    and no noise. It exists wherever n < dim, as it grows with the power (L-1)/L < 1 of |X⁺ε|², whose tail index is
-    (d-n+1)/2 >= 1; close to dim and for many layers draws are so heavy-tailed that no mean over draws comes near it.
+    Exact for one layer and without samples; otherwise by quadrature. The error is less than 5e-6 of the value (or of a
+    tenth of (1-n/d) c^(1/L), if the value is smaller) from 10 samples on, 1e-3 from 3 on, and a few per cent at worst
+    with 1 or 2 samples and no noise. The expectation exists for all n < dim: 𝒯 grows with the power (L-1)/L < 1 of
+    |X⁺ε|², whose tail index is (d-n+1)/2 >= 1. For n close to dim and many layers, draws are so heavy-tailed that no
+    mean over draws comes near the expectation.
     """
     columns = broadcast(angle, n, dim, noise, depth, log_scale, target_norm)
     rows, inverse = distinct(*(each.ravel() for each in columns))
@@ -62,8 +63,8 @@ def transferability(
 def _counts(n: Array, d: Array) -> Array:
     """Node counts in p, a, h, u², φ and g, shape (rows, 6).
 
-    A rule of k nodes is taken to leave (1 + N)^-k, N being large where its variable hardly varies over draws; the
-    factors were found by comparison with finer rules.
+    The error of a rule of k nodes is estimated as (1 + N)^-k, where N is large if the variable hardly varies over
+    draws. The factors were found by comparison with finer rules.
     """
     m = d - n
     steady = np.stack([n / 3.5, n / 2, n * d / m / 2, 1 / (8 / m + 1 / n), n / 1.3, n * d / m / 12], axis=1)
@@ -74,7 +75,7 @@ def _counts(n: Array, d: Array) -> Array:
 
 
 def _integrals(rows: Array, counts: Counts) -> Array:
-    """The expectation for rows (angle, n, d, noise, depth, log c, t) with 0 < n < d, all of the same node counts."""
+    """The expectation for rows (angle, n, d, noise, depth, log c, t) with 0 < n < d and equal node counts."""
     laws, law = distinct(rows[:, :3])
     states, state = distinct(rows[:, 1:])
     share, overlap = _moments(laws, counts)
@@ -90,7 +91,7 @@ def _integrals(rows: Array, counts: Counts) -> Array:
 def _moments(laws: Array, counts: Counts) -> tuple[Array, Array]:
     """E[p ℓ(g)] and E[b ℓ(g)] at t = 1 for laws (angle, n, d), shape (laws, nodes in p, nodes in g) each.
 
-    ℓ are the Lagrange polynomials in g; the sum over the nodes in p is left to the caller.
+    ℓ are the Lagrange polynomials in g. The caller sums over the nodes in p.
     """
     share, overlap = (np.empty((len(laws), counts[0], counts[5])) for _ in range(2))
     for part in _chunks(len(laws), counts[0] * counts[1] * counts[2] * counts[5]):
@@ -109,8 +110,8 @@ def _moments(laws: Array, counts: Counts) -> tuple[Array, Array]:
 def _subspace(n: int, d: int, counts: Counts) -> tuple[Array, ...]:
     """Nodes in p, a and h and their joint weight, over (p, a, h); nodes in g and their barycentric weights.
 
-    a is the coordinate of the target's part orthogonal to e_s in the plane of e_s and P⊥e_s, on the side of P⊥e_s;
-    h is the share of its other coordinates that the data do not see.
+    Take the part of the target that is orthogonal to e_s. a is its coordinate in the plane of e_s and P⊥e_s, on the
+    side of P⊥e_s. h is the share of its other coordinates that the data do not see.
     """
     m = d - n
     p, weight_p = quadrature.beta_rule(m / 2, n / 2, counts[0])
@@ -138,15 +139,15 @@ def _means(states: Array, counts: Counts) -> tuple[Array, Array]:
 
 
 def _between_scales(states: Array, counts: Counts) -> tuple[Array, Array] | None:
-    """`_means` of states that differ in c alone, by interpolation; None where that would show.
+    """`_means` of states that differ only in c, by interpolation; None if the interpolation is not accurate enough.
 
-    With k = c^(1/L), E[r]/k and E[r²]/k² are smooth functions of k²: Chebyshev, whose last coefficients say what is
-    left. Where c grows large on many layers r turns too sharply.
+    With k = c^(1/L), E[r]/k and E[r²]/k² are smooth functions of k². They are interpolated at Chebyshev nodes, and the
+    last coefficients estimate the error. For large c and many layers r changes too sharply in k².
     """
     n, d, noise, depth, _, norm = states[0]
     with np.errstate(under="ignore"):
         layer = np.exp(states[:, 4] / depth)
-    top = 2.0 ** np.ceil(2 * np.log2(layer.max()))  # the same nodes for most scales that may be asked
+    top = 2.0 ** np.ceil(2 * np.log2(layer.max()))  # so that most scales have the same nodes
     angles = np.pi * (np.arange(_SCALES) + 0.5) / _SCALES
     nodes = top * (1 - np.cos(angles)) / 2
     table = np.stack(np.broadcast_arrays(n, d, noise, depth, depth / 2 * np.log(nodes), norm), axis=1)
@@ -162,7 +163,7 @@ def _between_scales(states: Array, counts: Counts) -> tuple[Array, Array] | None
 
 
 def _computed(packed: bytes, counts: Counts) -> tuple[Array, Array]:
-    """`_means` without interpolation, of states as float64 bytes."""
+    """`_means` without interpolation; packed: the states as float64 bytes."""
     states = np.frombuffer(packed).reshape(-1, 6)
     first, second = (np.empty((len(states), counts[0], counts[5])) for _ in range(2))
     for noisy in (False, True):
@@ -172,11 +173,11 @@ def _computed(packed: bytes, counts: Counts) -> tuple[Array, Array]:
     return first, second
 
 
-_remembered = functools.lru_cache(maxsize=64)(_computed)  # who seeks a zero asks for the same states again and again
+_remembered = functools.lru_cache(maxsize=64)(_computed)  # a search for a zero asks for the same states again and again
 
 
 def _rescaled(states: Array, counts: Counts, noisy: bool) -> tuple[Array, Array]:
-    """E[r | p, g] and E[r² | p, g]: the mean over u² and φ, or without noise r itself. Axes: state, p, g, u², φ."""
+    """E[r | p, g] and E[r² | p, g]: the mean over u² and φ; without noise r itself. Axes: state, p, g, u², φ."""
     noise, depth, log_c, norm = (column[:, None, None, None, None] for column in states.T[2:])
     p, _, _, _, nodes, _ = _stacked(_subspace, states[:, 0], states[:, 1], counts)
     with np.errstate(divide="ignore"):  # a target of norm 0
@@ -186,7 +187,7 @@ def _rescaled(states: Array, counts: Counts, noisy: bool) -> tuple[Array, Array]
         log_ratio, log_weight, turn, weight = _stacked(_fitted_noise, states[:, 0], states[:, 1], counts, states[:, 3])
         log_noise = log_ratio + 2 * np.log(noise)
         smaller = np.exp(-np.abs(log_noise - log_fitted) / 2)
-        with np.errstate(divide="ignore"):  # one sample, whose signal the noise may cancel
+        with np.errstate(divide="ignore"):  # with one sample, noise may cancel the signal
             log_fitted = np.maximum(log_noise, log_fitted) + np.log(np.maximum(1 + smaller * (2 * turn + smaller), 0.0))
     log_s = log_squared_norm_of_logs(2 * log_c / depth + np.log(p[..., None]), log_fitted, depth)
     log_r = log_c / depth + (depth - 1) / (2 * depth) * log_s
@@ -199,7 +200,7 @@ def _rescaled(states: Array, counts: Counts, noisy: bool) -> tuple[Array, Array]
 
 @functools.lru_cache(maxsize=4096)
 def _fitted_noise(n: int, d: int, counts: Counts, depth: float) -> tuple[Array, ...]:
-    """Nodes of log u²/σ² and logarithms of their weights, nodes of φ and their weights, over (p, g, u², φ)."""
+    """Nodes of log u²/σ², logarithms of their weights, nodes of φ, and their weights, over (p, g, u², φ)."""
     log_ratio, log_weight = quadrature.ratio_rule(n, d - n + 1, (depth - 1) / depth, counts[3], d - n < _HEAVY)
     turn, weight = quadrature.sphere_rule(n, counts[4])
     column, row = (None, None, slice(None), None), (None, None, None)
@@ -209,7 +210,7 @@ def _fitted_noise(n: int, d: int, counts: Counts, depth: float) -> tuple[Array, 
 def _stacked(
     rule: functools._lru_cache_wrapper[tuple[Array, ...]], n: Array, d: Array, counts: Counts, *more: Array
 ) -> list[Array]:
-    """What a rule gives for each row, stacked."""
+    """The results of a rule for all rows, stacked."""
     found = [rule(int(samples), int(dim), counts, *rest) for samples, dim, *rest in zip(n, d, *more, strict=True)]
     return [np.stack(each) for each in zip(*found, strict=True)]
 

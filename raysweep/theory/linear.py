@@ -1,8 +1,8 @@
 """Training from scratch, and linear transfer (F Thm 3.5-3.8, T Thm 5.5).
 
-In linear transfer only a multiple of the source direction is learned on the target: the frozen features are rank one
-along e_s, so that the trained map is a·e_s with one regression coefficient a. Given S = |X e_s|² ~ χ²_n, the
-least-squares a is Gaussian: expectations at finite n are integrals over S alone.
+Linear transfer learns only a multiple of the source direction on the target: the frozen features are rank one along
+e_s, so the trained map is a·e_s with one regression coefficient a. Given S = |X e_s|² ~ χ²_n, the least-squares a is
+Gaussian. So expectations at finite n are integrals over S alone.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from raysweep.theory.arrays import broadcast, cosine_sine, distinct
 
 Array = np.ndarray
 
-_POINTS = 2001  # of the trapezoid rule in log S, which converges faster than any power for these integrands
+_POINTS = 2001  # of the trapezoid rule in log S; for these integrands it converges faster than any power
 _CHUNK = 500
 
 
 def scratch_risk(n: ArrayLike, dim: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0) -> Array:
-    """Expected |X⁺y - b_t|² at finite size, broadcast; exact (THEORY §1, from F Thm 3.5-3.6). Training from a
-    vanishing initialization ends at the minimum-norm solution X⁺y.
+    """Expected |X⁺y - b_t|² at finite size, broadcast; exact (THEORY §1, from F Thm 3.5-3.6).
 
-    t²(1 - n/d) + σ² n/(d-n-1) for n < d-1, σ² d/(n-d-1) for n > d+1. With noise the expectation is inf for
-    |n-d| <= 1, and for |n-d| <= 3 the variance over draws is.
+    Training from a vanishing initialization ends at the minimum-norm solution X⁺y. The expectation is
+    t²(1 - n/d) + σ² n/(d-n-1) for n < d-1, and σ² d/(n-d-1) for n > d+1. With noise it is inf for |n-d| <= 1, and its
+    variance over draws is inf for |n-d| <= 3.
     """
     samples, d, sigma, norm = broadcast(n, dim, noise, target_norm)
     signal = norm**2 * np.maximum(1 - samples / d, 0.0)
@@ -51,9 +51,11 @@ def risk(
 ) -> Array:
     """Expected risk of linear transfer, exact at finite n, broadcast. Angles in degrees.
 
-    Without ridge t² sin²θ + (σ² + t² sin²θ)/(n-2) (F Thm 3.7), inf for n <= 2 unless σ = sin θ = 0. With ridge λ on
-    features of scale 1 (`effective_ridge` = λ/φ² on features of scale φ), F eq. 127: a is the ridge coefficient with
-    penalty nλ, and the expectation is taken over S. n = 0: the solution of least norm is 0.
+    Without ridge it is t² sin²θ + (σ² + t² sin²θ)/(n-2) (F Thm 3.7), and inf for n <= 2 unless σ = sin θ = 0. With
+    ridge (F eq. 127), a is the ridge coefficient with penalty nλ, and the expectation is an integral over S. For n = 0
+    the map is the solution of least norm, 0.
+
+    effective_ridge: λ for features of scale 1; for features of scale φ it is λ/φ².
     """
     cosine, sine = cosine_sine(angle)
     along, across, samples, sigma, ridge = broadcast(
@@ -78,15 +80,15 @@ def risk_limit(angle: ArrayLike, target_norm: ArrayLike = 1.0, effective_ridge: 
 
 
 def risk_nonnegative(angle: ArrayLike, n: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0) -> Array:
-    """Expected risk of max(a, 0)·e_s for the least-squares a, broadcast: frozen first layers, two or more trained.
+    """Expected risk of max(a, 0)·e_s for the least-squares a, broadcast: behind frozen layers, two or more are trained.
 
-    An exactly balanced flow cannot change the sign of its map and stops at 0 instead (THEORY §2). inf for n <= 2
-    unless σ = sin θ = 0. n = 0: the zero map.
+    An exactly balanced flow cannot change the sign of its map; it stops at 0 instead (THEORY §2). inf for n <= 2 unless
+    σ = sin θ = 0. For n = 0 the map is 0.
     """
     cosine, sine = cosine_sine(angle)
     along, across, samples, sigma = broadcast(cosine * target_norm, sine * target_norm, n, noise)
     spread = np.sqrt(sigma**2 + across**2)
-    risk = across**2 + np.minimum(along, 0.0) ** 2  # what is left without spread
+    risk = across**2 + np.minimum(along, 0.0) ** 2  # the risk without spread
     risk = np.where((spread > 0) & (samples <= 2), np.inf, risk)
     random = (spread > 0) & (samples > 2)
     if random.any():
@@ -95,10 +97,10 @@ def risk_nonnegative(angle: ArrayLike, n: ArrayLike, noise: ArrayLike, target_no
 
 
 def boundary_gammas(angle: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0) -> tuple[Array, Array]:
-    """(γ₋, γ₊) between which linear transfer hurts for γ < 1 as n → ∞, broadcast; NaN where it never does.
+    """(γ₋, γ₊) between which linear transfer hurts for γ < 1 as n → ∞, broadcast; NaN if it never hurts.
 
-    γ± = ½[q ± √(q² - 4 cos²θ)], q = 1 + cos²θ - σ²/t² (F §3.3), there being such an island iff σ < t and
-    θ > arccos(1 - σ/t); above 90 degrees as at 180 - θ.
+    γ± = ½[q ± √(q² - 4 cos²θ)], q = 1 + cos²θ - σ²/t² (F §3.3). Such an interval exists iff σ < t and θ > arccos(1 -
+    σ/t). Above 90 degrees it is the same as at 180 - θ.
     """
     cosine, _ = cosine_sine(angle)
     cos_angle, sigma, norm = broadcast(np.abs(cosine), noise, target_norm)
@@ -106,7 +108,7 @@ def boundary_gammas(angle: ArrayLike, noise: ArrayLike, target_norm: ArrayLike =
         relative = sigma / norm
         exists = (relative < 1) & (cos_angle < 1 - relative)
         q = 1 + cos_angle**2 - relative**2
-        # (1 - cos θ)² - σ² and (1 + cos θ)² - σ² multiply to q² - 4cos²θ without cancellation
+        # (1 - cos θ)² - σ² times (1 + cos θ)² - σ² is q² - 4cos²θ, without cancellation
         root = np.sqrt(((1 - cos_angle) ** 2 - relative**2) * ((1 + cos_angle) ** 2 - relative**2))
         upper = (q + root) / 2
         lower = cos_angle**2 / upper
@@ -114,7 +116,7 @@ def boundary_gammas(angle: ArrayLike, noise: ArrayLike, target_norm: ArrayLike =
 
 
 def boundary_gamma_above(angle: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0) -> Array:
-    """The γ > 1 past which linear transfer hurts as n → ∞: 1 + σ²/(t² sin²θ), broadcast; inf where it never does."""
+    """The γ > 1 above which linear transfer hurts as n → ∞: 1 + σ²/(t² sin²θ), broadcast; inf if it never hurts."""
     _, sine = cosine_sine(angle)
     across, sigma = broadcast(sine * target_norm, noise)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -122,13 +124,13 @@ def boundary_gamma_above(angle: ArrayLike, noise: ArrayLike, target_norm: ArrayL
 
 
 def _ridge_moments(n: Array, ridge: Array) -> tuple[Array, Array]:
-    """E[(Λ/(S+Λ))²] and E[S/(S+Λ)²] with Λ = nλ, each distinct (n, λ) once."""
+    """E[(Λ/(S+Λ))²] and E[S/(S+Λ)²] with Λ = nλ; computed once for each distinct (n, λ)."""
     rows, index = distinct(n, ridge)
     moments = np.empty((2, len(rows)))
     for first in range(0, len(rows), _CHUNK):
         part = slice(first, first + _CHUNK)
         samples, penalty = rows[part, 0], rows[part, 0] * rows[part, 1]
-        # few samples: 1/S reaches far below the mass of S, down to Λ
+        # with few samples, the integrand with 1/S extends far below the mass of S, down to Λ
         reach = np.where(samples <= 6, np.log(penalty) - 80 / (samples + 2), np.inf)
         low = np.minimum(np.log(_quantile(samples)), reach)
         log_s, weight = _nodes(samples, low)
@@ -139,7 +141,7 @@ def _ridge_moments(n: Array, ridge: Array) -> tuple[Array, Array]:
 
 
 def _truncated(along: Array, spread: Array, n: Array) -> Array:
-    """E (max(a, 0) - m)² for a = m + τ g/√S: given S, m² Φ(-h) + (τ²/S)(Φ(h) - h φ(h)), h = m√S/τ. For n > 2."""
+    """E (max(a, 0) - m)² for a = m + τ g/√S. Given S it is m² Φ(-h) + (τ²/S)(Φ(h) - h φ(h)), h = m√S/τ. For n > 2."""
     rows, index = distinct(along, spread, n)
     values = np.empty(len(rows))
     for first in range(0, len(rows), _CHUNK):
@@ -153,7 +155,7 @@ def _truncated(along: Array, spread: Array, n: Array) -> Array:
 
 
 def _quantile(degrees: Array) -> Array:
-    """A point that χ² falls below with negligible probability, even when weighted."""
+    """A point below which χ² lies with negligible probability, even if weighted."""
     small = 2 * gammaincinv(degrees / 2, 1e-22)  # the chi-squared quantile
     return np.where(small > 1e-280, small, 1e-280)
 

@@ -1,11 +1,11 @@
 """How the modes of a deep linear network move (THEORY §5; paper O Thm 4.1, Saxe et al.).
 
-The map P = W_1 W_2 … W_L learns A = UΣVᵀ with loss ‖P - A‖_F², from layers that are balanced and aligned with U and V.
-Each layer then has one weight w_i per singular vector, the map the mode s_i = w_i^L, and gradient flow is
-dw/dt = -2 (w^L - σ) w^(L-1). Everything here is per mode and broadcast.
+The map P = W_1 W_2 … W_L learns A = UΣVᵀ with loss ‖P - A‖_F². Its layers start balanced and aligned with U and V. Then
+each layer has one weight w_i per singular vector, the map has the mode s_i = w_i^L, and gradient flow is
+dw/dt = -2 (w^L - σ) w^(L-1). All functions here work per mode and broadcast.
 
-A penalty λ‖P - P_0‖_F² only moves the goal and the speed: (P - A)² + λ(P - P_0)² is (1+λ)(P - M)² and a constant,
-M = (A + λP_0)/(1+λ).
+A penalty λ‖P - P_0‖_F² changes only the goal and the speed: (P - A)² + λ(P - P_0)² is (1+λ)(P - M)² plus a constant,
+with M = (A + λP_0)/(1+λ).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from numpy.typing import ArrayLike
 Array = np.ndarray
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
-_SATURATED = 60.0  # a logit at which a fraction is 1 to the last digit
+_SATURATED = 60.0  # a logit whose sigmoid is 1 to the last digit
 
 
 def follow(weight: ArrayLike, goal: ArrayLike, time: ArrayLike, depth: ArrayLike) -> Array:
-    """Weight of each mode after flow time `time` towards `goal`, all broadcast, weight and goal >= 0; time may be inf.
+    """Weight of each mode after flow time `time` towards `goal`, all broadcast; weight and goal >= 0; time may be inf.
 
-    For two layers s(t) = σ/(1 + (σ/s_0 - 1) e^(-4σt)) (O Thm 4.1); a mode at 0 stays there, unless there is only one
-    layer. Deeper networks: the time a mode takes is known in closed form, and inverted by Newton's method.
+    For two layers s(t) = σ/(1 + (σ/s_0 - 1) e^(-4σt)) (O Thm 4.1). A mode at 0 stays there, unless there is only one
+    layer. For deeper networks the time to reach a mode is known in closed form; it is inverted by Newton's method.
     """
     w, target, t, layers = (np.array(v, dtype=float) for v in np.broadcast_arrays(weight, goal, time, depth))
     result = w.copy()
@@ -34,8 +34,8 @@ def follow(weight: ArrayLike, goal: ArrayLike, time: ArrayLike, depth: ArrayLike
     s, sigma = w[pair] ** 2, target[pair]
     decay = np.exp(-4 * sigma * t[pair])
     with np.errstate(under="ignore", divide="ignore", invalid="ignore"):
-        grown = s / (decay - s * np.expm1(-4 * sigma * t[pair]) / sigma)  # keeps its digits for σ far below s too
-    result[pair] = np.sqrt(np.where(s > 0, grown, s))  # s = 0 by underflow: as good as nothing
+        grown = s / (decay - s * np.expm1(-4 * sigma * t[pair]) / sigma)  # accurate also for σ far below s
+    result[pair] = np.sqrt(np.where(s > 0, grown, s))  # s = 0 by underflow counts as 0
     ended = ~still & (layers > 2) & (target > 0) & np.isinf(t)
     result[ended] = target[ended] ** (1 / layers[ended])
     deep = ~still & (layers > 2) & (target > 0) & np.isfinite(t)
@@ -53,7 +53,7 @@ def follow(weight: ArrayLike, goal: ArrayLike, time: ArrayLike, depth: ArrayLike
 
 
 def pretrained(spectrum: ArrayLike, length: ArrayLike, init_scale: ArrayLike, depth: ArrayLike) -> Array:
-    """Weight of each mode after pretraining for `length` from layers init_scale·I: `follow` from there."""
+    """Weight of each mode after pretraining for `length` from layers init_scale·I, by `follow`."""
     return follow(
         np.broadcast_to(init_scale, np.broadcast_shapes(np.shape(init_scale), np.shape(spectrum))),
         spectrum,
@@ -65,8 +65,8 @@ def pretrained(spectrum: ArrayLike, length: ArrayLike, init_scale: ArrayLike, de
 def descended(weight: ArrayLike, goal: ArrayLike, lr: ArrayLike, steps: int, depth: ArrayLike) -> Array:
     """Weight of each mode after `steps` steps of gradient descent towards `goal`: w ← w - 2 lr (w^L - goal) w^(L-1).
 
-    With a penalty: goal M and lr (1+λ)η. THEORY §5 has it as w ← w - 2η(w²-σ_ft)w - 2ηλ(w²-s_0)w. Overflows to inf or
-    NaN where lr is too large.
+    With a penalty, pass goal M and lr (1+λ)η; THEORY §5 writes this as w ← w - 2η(w²-σ_ft)w - 2ηλ(w²-s_0)w. Overflows
+    to inf or NaN if lr is too large.
     """
     w, target, rate, layers = (np.array(v, dtype=float) for v in np.broadcast_arrays(weight, goal, lr, depth))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -76,14 +76,14 @@ def descended(weight: ArrayLike, goal: ArrayLike, lr: ArrayLike, steps: int, dep
 
 
 def goal_modes(modes: ArrayLike, target: ArrayLike, penalty: ArrayLike) -> Array:
-    """M = (σ_ft + λ s)/(1+λ), where fine-tuning from modes s ends (all broadcast)."""
+    """M = (σ_ft + λ s)/(1+λ), the end of fine-tuning from modes s (all broadcast)."""
     return (np.asarray(target, float) + np.asarray(penalty) * np.asarray(modes, float)) / (1 + np.asarray(penalty))
 
 
 def curvature(goal: ArrayLike, penalty: ArrayLike, depth: ArrayLike) -> Array:
-    """Curvature 2(1+λ) L M^(2-2/L) of the fine-tuning loss along a mode that has arrived (broadcast).
+    """Curvature 2(1+λ) L M^(2-2/L) of the fine-tuning loss along a mode at its goal (broadcast).
 
-    Descent is locally stable iff lr < 2/curvature; for two layers that is η < 1/(2(σ_ft + λ s_0)) (THEORY §5).
+    Gradient descent is locally stable iff lr < 2/curvature; for two layers that is η < 1/(2(σ_ft + λ s_0)) (THEORY §5).
     """
     layers = np.asarray(depth, float)
     return 2 * (1 + np.asarray(penalty, float)) * layers * np.asarray(goal, float) ** (2 - 2 / layers)
@@ -92,9 +92,9 @@ def curvature(goal: ArrayLike, penalty: ArrayLike, depth: ArrayLike) -> Array:
 def _rise(weight: Array, goal: Array, time: Array, depth: Array, log_start: Array) -> Array:
     """`follow` for L > 2 from below. log_start: log of y_0 = s_0/σ < 0.
 
-    With y = s/σ, m = 1 - 2/L and ρ = y/y_0, dy/dt = 2L σ^(1+m) y^(1+m) (1 - y) is
-    (1 - ρ^-m)/m + y_0^m [y^(1-m) Φ_-m(y)] between y_0 and y = 2L σ s_0^m t, concave in the logit of y: Newton ends
-    from the left.
+    With y = s/σ and m = 1 - 2/L, the flow is dy/dt = 2L σ^(1+m) y^(1+m) (1 - y). With ρ = y/y_0 its integral from y_0
+    to y is (1 - ρ^-m)/m + y_0^m [y^(1-m) Φ_-m(y)] = 2L σ s_0^m t, where [·] is the difference between y and y_0. The
+    left side is concave in the logit of y, so Newton converges from the left.
     """
     m = 1 - 2 / depth
     start = log_start - np.log(-np.expm1(log_start))
@@ -120,8 +120,8 @@ def _rise(weight: Array, goal: Array, time: Array, depth: Array, log_start: Arra
 def _fall(weight: Array, time: Array, depth: Array, log_start: Array) -> Array:
     """`follow` for L > 2 from above. log_start: log of q_0 = σ/s_0 < 0.
 
-    With q = σ/s, m = 1 - 2/L and ρ = q/q_0: ρ^(1+m) Φ_m(q) = Φ_m(q_0) + 2L s_0^(1+m) t, whose logarithm is concave in
-    the logit of q.
+    With q = σ/s, m = 1 - 2/L and ρ = q/q_0, it solves ρ^(1+m) Φ_m(q) = Φ_m(q_0) + 2L s_0^(1+m) t. The logarithm of the
+    left side is concave in the logit of q.
     """
     m = 1 - 2 / depth
     z = start = log_start - np.log(-np.expm1(log_start))
@@ -139,7 +139,7 @@ def _fall(weight: Array, time: Array, depth: Array, log_start: Array) -> Array:
 
 
 def _phi(logit: Array, power: Array) -> Array:
-    """Φ_c(y) = y^-(1+c) ∫_0^y x^c/(1-x) dx = Σ_k y^k/(1+c+k), y the sigmoid of logit, c = power > -1."""
+    """Φ_c(y) = y^-(1+c) ∫_0^y x^c/(1-x) dx = Σ_k y^k/(1+c+k), where y is the sigmoid of logit and c = power > -1."""
     low = np.minimum(logit, 0.0)
     y = np.exp(-np.logaddexp(0, -low))
     series = np.zeros_like(y)

@@ -1,9 +1,9 @@
 """Gradient flow of the balanced, aligned deep linear network on the source task (THEORY §3-4; Arora et al. 2018).
 
-The end-to-end map stays on the source teacher: c(t) e_s with dc/dt = L c^(2-2/L) (N - c), c(0) = init_scale^L,
-for the source loss ½|b - b_s|². With x = c/N and the odds coordinate z, x = 1/(1 + s e^-z) with s = ±1 the side of N
-that c starts on, the flow becomes dz/dτ = L x^(1-2/L), τ = N^(2-2/L) t: neither the tiny start nor the approach to N
-loses digits.
+For the source loss ½|b - b_s|² the end-to-end map stays on the source teacher: it is c(t) e_s with
+dc/dt = L c^(2-2/L) (N - c), c(0) = init_scale^L. Let x = c/N, and let s = ±1 be the side of N on which c starts. The
+odds coordinate z with x = 1/(1 + s e^-z) follows dz/dτ = L x^(1-2/L), τ = N^(2-2/L) t. In z neither the tiny start nor
+the approach to N loses digits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Array = np.ndarray
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(28)
 _NODES, _WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2  # on [0, 1]
-_CROSSING = 1.5  # series of the elapsed time below z = -crossing, quadrature above
+_CROSSING = 1.5  # elapsed time by a series for z below -crossing, by quadrature above
 
 
 def scale(length: ArrayLike, depth: ArrayLike, init_scale: ArrayLike, source_norm: ArrayLike = 1.0) -> Array:
@@ -28,7 +28,7 @@ def scale(length: ArrayLike, depth: ArrayLike, init_scale: ArrayLike, source_nor
 
 
 def log_scale(length: ArrayLike, depth: ArrayLike, init_scale: ArrayLike, source_norm: ArrayLike = 1.0) -> Array:
-    """Natural logarithm of `scale`, finite where init_scale^depth underflows."""
+    """Natural logarithm of `scale`; finite even if init_scale^depth underflows."""
     z, side, norm = _state(length, depth, init_scale, source_norm)
     with np.errstate(over="ignore"):
         return np.log(norm) - _log1p_exp(z, side)
@@ -42,9 +42,9 @@ def source_loss(length: ArrayLike, depth: ArrayLike, init_scale: ArrayLike, sour
 
 
 def length_for_scale(scale: ArrayLike, depth: ArrayLike, init_scale: ArrayLike, source_norm: ArrayLike = 1.0) -> Array:
-    """Flow time at which the map's norm is `scale` (broadcast): the inverse of `scale`.
+    """Flow time at which the norm of the map is `scale` (broadcast): the inverse of `scale`.
 
-    0 at the start, inf at source_norm, NaN for what the flow never passes.
+    0 at the start, inf at source_norm, NaN for a norm that the flow never passes.
     """
     c, layers, start, norm = broadcast(scale, depth, init_scale, source_norm)
     z0, side = _start(layers, start, norm)
@@ -60,11 +60,11 @@ def length_for_scale(scale: ArrayLike, depth: ArrayLike, init_scale: ArrayLike, 
 def inflection_scale_limit(
     angle: ArrayLike, depth: ArrayLike, gamma: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0
 ) -> Array:
-    """Norm c0* past which pretraining on makes fine-tuning worse as d → ∞ (THEORY §3), broadcast.
+    """Norm c0* above which more pretraining makes fine-tuning worse as d → ∞ (THEORY §3), broadcast.
 
     c0* = (t cos θ)^L / s*^((L-1)/2), s* = (t cos θ)² (1-γ) + t² γ + σ² γ/(1-γ), for a target of norm t at `angle`
-    degrees. NaN for γ >= 1 (c0 is forgotten); 0 for θ >= 90 degrees (any pretraining hurts). At t = 1,
-    c0* <= cos θ; otherwise it may lie above source_norm, and is then never reached.
+    degrees. NaN for γ >= 1, where fine-tuning forgets c0; 0 for θ >= 90 degrees, where any pretraining hurts. At t = 1,
+    c0* <= cos θ. For other t it may be larger than source_norm; then it is never reached.
     """
     degrees, layers, ratio, sigma, norm = broadcast(angle, depth, gamma, noise, target_norm)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -85,7 +85,7 @@ def inflection_length_limit(
 ) -> Array:
     """Flow time of the source task at which c0* is reached as d → ∞ (broadcast).
 
-    NaN where there is none: γ >= 1, c0* below the initialization, or c0* above source_norm.
+    NaN if it is never reached: γ >= 1, c0* below the initialization, or c0* above source_norm.
     """
     turning = inflection_scale_limit(angle, depth, gamma, noise, target_norm)
     return length_for_scale(turning, depth, init_scale, source_norm)
@@ -95,11 +95,11 @@ def _log1p_exp(z: Array, side: Array) -> Array:
     """log(1 + side·e^-z), stable for any z."""
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         above = np.log1p(side * np.exp(-z))
-        return np.where(z < -30, -z, above)  # side = +1 there
+        return np.where(z < -30, -z, above)  # side is +1 there
 
 
 def _start(depth: Array, init_scale: Array, norm: Array) -> tuple[Array, Array]:
-    """The odds coordinate at time 0, and the side of N it is on (+1 below, -1 above, 0 at N)."""
+    """The odds coordinate at time 0, and the side of N on which it is (+1 below, -1 above, 0 at N)."""
     log_x = depth * np.log(init_scale) - np.log(norm)
     with np.errstate(divide="ignore", over="ignore"):
         gap = np.where(log_x < 0, np.log(-np.expm1(np.minimum(log_x, 0))) - log_x, np.log(-np.expm1(-np.abs(log_x))))
@@ -109,7 +109,7 @@ def _start(depth: Array, init_scale: Array, norm: Array) -> tuple[Array, Array]:
 def _state(
     length: ArrayLike, depth: ArrayLike, init_scale: ArrayLike, source_norm: ArrayLike
 ) -> tuple[Array, Array, Array]:
-    """(z, side, N) after `length`; equal settings are solved once."""
+    """(z, side, N) after `length`; each distinct setting is solved once."""
     arrays = broadcast(length, depth, init_scale, source_norm)
     shape = arrays[0].shape
     rows, index = distinct(*(array.ravel() for array in arrays))
@@ -131,15 +131,15 @@ def _advance(z0: Array, depth: Array, side: Array, total: Array) -> Array:
     return _solved(np.stack([z0, depth, side, total]).tobytes())
 
 
-@functools.lru_cache(maxsize=256)  # a report draws one curve after the other over the same pretraining settings
+@functools.lru_cache(maxsize=256)  # a report draws several curves over the same pretraining settings
 def _solved(packed: bytes) -> Array:
-    """`_advance`, its four arrays as float64 bytes; by Newton kept inside a bracket."""
+    """`_advance` by Newton inside a bracket; packed: its four arrays as float64 bytes."""
     z0, depth, side, total = np.frombuffer(packed).reshape(4, -1)
     power = 1 - 2 / depth
     low = z0.copy()
-    # enough where the integrand is at least 1 (from below with L >= 2, from above with L = 1); widened elsewhere
+    # high enough if the integrand is at least 1 (from below with L >= 2, from above with L = 1); otherwise widened
     high = z0 + total + 1.0
-    for _ in range(2100):  # triples each time: ends long before
+    for _ in range(2100):  # triples each time, so it ends long before
         short = _elapsed(z0, high, depth, side) < total
         if not short.any():
             break
@@ -154,7 +154,7 @@ def _solved(packed: bytes) -> Array:
         following = np.where(inside, step, 0.5 * (low + high))
         moved = np.abs(following - z)
         z = following
-        if (moved <= 1e-11 * np.maximum(1.0, np.abs(z))).all():  # Newton: the error left is about its square
+        if (moved <= 1e-11 * np.maximum(1.0, np.abs(z))).all():  # then the error of Newton is about its square
             break
     z.setflags(write=False)
     return z
@@ -167,7 +167,7 @@ def _elapsed(z0: Array, z: Array, depth: Array, side: Array) -> Array:
         below = _below(z, power) - _below(z0, power)
         above = _above(z, power) - _above(z0, power)
     time = np.where(side > 0, below, above)
-    # past overflow the map cannot have moved in any finite time
+    # where the integral overflows, no finite time moves the map
     return np.where(z <= z0, 0.0, np.where(np.isnan(time), np.inf, time))
 
 
@@ -184,7 +184,7 @@ def _below(z: Array, power: Array) -> Array:
 
 
 def _above(z: Array, power: Array) -> Array:
-    """Antiderivative of (1 - e^-z)^m on z > 0, for the decay to N from above."""
+    """Antiderivative of (1 - e^-z)^m on z > 0, for the approach to N from above."""
     half = np.log(2.0)
     near = np.maximum(z, half)
     total = near - _tail(np.exp(-near), power, -1.0)
@@ -197,7 +197,7 @@ def _above(z: Array, power: Array) -> Array:
 
 
 def _tail(y: Array, power: Array, side: float) -> Array:
-    """∫_0^y ((1 + side·v)^m - 1)/v dv, analytic in v: Gauss-Legendre."""
+    """∫_0^y ((1 + side·v)^m - 1)/v dv by Gauss-Legendre; the integrand is analytic in v."""
     v = y[..., None] * _NODES
     return (np.expm1(power[..., None] * np.log1p(side * v)) / v * _WEIGHTS).sum(-1) * y
 

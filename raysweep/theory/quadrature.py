@@ -1,4 +1,4 @@
-"""Gauss rules of the laws that random subspaces bring along, and polynomial interpolation. Weights sum to 1."""
+"""Gauss rules for the distributions of random subspaces, and polynomial interpolation. Weights sum to 1."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 Array = np.ndarray
 
-_FALL = 18.0  # the heavy-tailed rule ends where its integrand has fallen by e^-18
+_FALL = 18.0  # the heavy-tailed rule ends where its integrand is e^-18 of its maximum
 
 
 @functools.lru_cache(maxsize=8192)
 def beta_rule(alpha: float, beta: float, count: int) -> tuple[Array, Array]:
-    """`count` Gauss nodes and weights of Beta(alpha, beta) on (0, 1); alpha = 0 is all at 0, beta = 0 all at 1.
+    """`count` Gauss nodes and weights of Beta(alpha, beta) on (0, 1). alpha = 0 puts all weight at 0, beta = 0 at 1.
 
-    Golub and Welsch's eigenvalue problem of the Jacobi polynomials, which holds for parameters of any size.
+    They come from Golub and Welsch's eigenvalue problem of the Jacobi polynomials, for parameters of any size.
     """
     if alpha == 0 or beta == 0:
         return np.full(count, float(beta == 0)), np.full(count, 1 / count)
@@ -34,7 +34,7 @@ def beta_rule(alpha: float, beta: float, count: int) -> tuple[Array, Array]:
 
 
 def sphere_rule(dim: int, count: int) -> tuple[Array, Array]:
-    """Gauss rule of one coordinate of a uniform point of the unit sphere in R^dim; count is even at dim = 1."""
+    """Gauss rule of one coordinate of a uniform point on the unit sphere in R^dim; at dim = 1 count must be even."""
     if dim == 1:
         return np.where(np.arange(count) % 2, 1.0, -1.0), np.full(count, 1 / count)
     nodes, weights = beta_rule((dim - 1) / 2, (dim - 1) / 2, count)
@@ -45,8 +45,9 @@ def sphere_rule(dim: int, count: int) -> tuple[Array, Array]:
 def ratio_rule(above: int, below: int, growth: float, count: int, heavy: bool) -> tuple[Array, Array]:
     """Nodes log v and logarithms of the weights, v = χ²_above/χ²_below, for integrands that grow like v^growth.
 
-    Gauss in v/(1+v). heavy: the trapezoid rule in a stretched log v instead, which tails and fractional powers do not
-    slow down; it needs growth < below/2, and logarithms because v and its weights leave the range of numbers.
+    The rule is Gauss in v/(1+v). heavy: use the trapezoid rule in a stretched log v instead; heavy tails and fractional
+    powers do not slow it down. It needs growth < below/2. The results are logarithms because v and its weights may
+    overflow or underflow.
     """
     alpha, beta = above / 2, below / 2
     if not heavy:
@@ -62,7 +63,7 @@ def ratio_rule(above: int, below: int, growth: float, count: int, heavy: bool) -
 
 
 def _ends(alpha: float, beta: float) -> list[float]:
-    """Where alpha·l - (alpha+beta) log(1+e^l), which is concave, has fallen by _FALL on either side of its top."""
+    """The points on both sides of the maximum where the concave alpha·l - (alpha+beta) log(1+e^l) is lower by _FALL."""
 
     def height(log_v: float) -> float:
         return float(alpha * log_v - (alpha + beta) * np.logaddexp(0, log_v))
@@ -83,7 +84,7 @@ def _ends(alpha: float, beta: float) -> list[float]:
 
 
 def barycentric_weights(nodes: Array) -> Array:
-    """Weights of the barycentric formula at the nodes of the last axis, scaled to 1 at most."""
+    """Weights of the barycentric formula for nodes on the last axis, scaled so that the largest is 1."""
     gaps = nodes[..., :, None] - nodes[..., None, :]
     gaps = np.where(np.eye(nodes.shape[-1], dtype=bool), 1.0, gaps)
     logs = -np.log(np.abs(gaps)).sum(-1)

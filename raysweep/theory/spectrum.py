@@ -1,7 +1,7 @@
 """Overtraining in a deep linear network: losses under noise and after fine-tuning (paper O §4 and App. A; THEORY §5).
 
-In the coordinates of `modes`: the last axis of an array is the modes, the axes before it are broadcast. O has two
-layers; other depths are the same argument.
+Modes are as in `modes`: the last axis of an array is the modes, and the axes before it are broadcast. O treats two
+layers; other depths follow by the same argument.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Array = np.ndarray
 
 
 def turned_loss(modes: ArrayLike, spectrum: ArrayLike, angle: ArrayLike) -> Array:
-    """‖diag(modes) - diag(spectrum) R(angle)ᵀ‖_F² over the last axis, R as in `turned`; angle broadcasts without it."""
+    """‖diag(modes) - diag(spectrum) R(angle)ᵀ‖_F² over the last axis, R as in `turned`; angle has no such axis."""
     s, sigma = np.broadcast_arrays(np.asarray(modes, float), np.asarray(spectrum, float))
     cosine, sine = (np.asarray(each)[..., None] for each in cosine_sine(angle))
     dim = s.shape[-1]
@@ -27,7 +27,7 @@ def turned_loss(modes: ArrayLike, spectrum: ArrayLike, angle: ArrayLike) -> Arra
 def turned(spectrum: ArrayLike, angle: float) -> Array:
     """diag(spectrum) R(angle)ᵀ, (d, d): a task whose right singular vectors are turned by `angle` degrees.
 
-    R turns vector i towards vector i + d//2, so that each is `angle` from where it was; the last of an odd d stays.
+    R turns vector i towards vector i + d//2, so that every vector turns by `angle`. For odd d the last vector stays.
     """
     sigma = np.asarray(spectrum, float)
     dim, half = len(sigma), len(sigma) // 2
@@ -40,10 +40,13 @@ def turned(spectrum: ArrayLike, angle: float) -> Array:
 
 
 def noise_excess(weights: ArrayLike, noise: ArrayLike, depth: ArrayLike) -> Array:
-    """What N(0, noise²) on every entry of every d×d layer adds to the expected loss, whatever the task.
+    """The expected increase of the loss by N(0, noise²) on every entry of every d×d layer, for any task.
 
-    weights (..., d), noise and depth without the last axis. Two layers: 2dγ²Σs_i + d³γ⁴ (O Lemma A.4, THEORY §5). Any
-    depth, derived here: X_0 = I, X_l = W X_(l-1) W + γ² tr(X_(l-1)) I, E‖P‖² = tr X_L; diagonal, so O(d) a layer.
+    weights: (..., d).
+    noise, depth: without the last axis.
+
+    Two layers: 2dγ²Σs_i + d³γ⁴ (O Lemma A.4, THEORY §5). Any depth, derived here: X_0 = I,
+    X_l = W X_(l-1) W + γ² tr(X_(l-1)) I, E‖P‖² = tr X_L. All X are diagonal, so a layer costs O(d).
     """
     w = np.asarray(weights, float)
     variance = np.asarray(noise, float)[..., None] ** 2
@@ -59,7 +62,7 @@ def noise_excess(weights: ArrayLike, noise: ArrayLike, depth: ArrayLike) -> Arra
 
 
 def whole_mode_noise_losses(spectrum: ArrayLike, noise: float, depth: int) -> Array:
-    """Expected pretraining loss under noise with the first n modes learned whole and no others, n = 0 … d, (d+1,)."""
+    """Expected pretraining loss under noise if exactly the first n modes are learned, completely; n = 0 … d, (d+1,)."""
     sigma = np.asarray(spectrum, float)
     learned = np.tril(np.ones((len(sigma) + 1, len(sigma))), -1) * sigma
     return ((learned - sigma) ** 2).sum(-1) + noise_excess(learned ** (1 / depth), noise, depth)
@@ -78,16 +81,17 @@ def whole_mode_finetune_losses(spectrum: ArrayLike, target: ArrayLike, penalty: 
 
 
 def first_rise(losses: ArrayLike, first: int) -> int:
-    """O Def. 4.2: the smallest r >= first with losses[r] < losses[r+1]; the last index where there is none."""
+    """O Def. 4.2: the smallest r >= first with losses[r] < losses[r+1]; the last index if there is no such r."""
     values = np.asarray(losses, float)
     rises = np.flatnonzero(values[first:-1] < values[first + 1 :])
     return first + int(rises[0]) if len(rises) else len(values) - 1
 
 
 def noise_inflection(spectrum: ArrayLike, noise: float, depth: int) -> int:
-    """Whole modes after which more pretraining hurts under noise; 0: any does; all nonzero modes: none.
+    """Number of whole modes after which more pretraining hurts under noise.
 
-    Two layers: #{i: σ_i >= 2dγ²} (THEORY §5, which corrects O's text by one). Other depths: Def. 4.2 on exact losses.
+    0 if any pretraining hurts; the number of nonzero modes if more never hurts. Two layers: #{i: σ_i >= 2dγ²} (THEORY
+    §5, which corrects O's text by one). Other depths: Def. 4.2 on the exact losses.
     """
     sigma = np.asarray(spectrum, float)
     nonzero = int((sigma > 0).sum())
@@ -97,9 +101,9 @@ def noise_inflection(spectrum: ArrayLike, noise: float, depth: int) -> int:
 
 
 def finetune_inflection(spectrum: ArrayLike, target: ArrayLike, penalty: float) -> int:
-    """Whole modes after which more pretraining hurts after fine-tuning; all nonzero modes where there are none such.
+    """Number of whole modes after which more pretraining hurts after fine-tuning; all nonzero modes if it never hurts.
 
-    The smallest r >= 1 with σ_ft,r+1 > (2+λ) σ_r+1 (O Def. 4.2, THEORY §5), nondecreasing in λ (O Thm 4.7(2)).
+    The smallest r >= 1 with σ_ft,r+1 > (2+λ) σ_r+1 (O Def. 4.2, THEORY §5); nondecreasing in λ (O Thm 4.7(2)).
     """
     sigma, goal = np.asarray(spectrum, float), np.asarray(target, float)
     nonzero = int((sigma > 0).sum())

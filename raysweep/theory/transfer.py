@@ -1,4 +1,4 @@
-"""The closed forms of `linear_transfer`, assembled column by column from the parameters of its rows."""
+"""The closed forms of `linear_transfer`, computed column by column from the parameters of its rows."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Array = np.ndarray
 def closed_form(columns: Mapping[str, Array]) -> dict[str, Array]:
     """risk_{scratch,linear,finetune} and transferability_{linear,finetune} of each row, shape (rows,) each.
 
-    All are expectations over draws at the row's n = round(gamma·dim) and dim. Fine-tuning's is integrated numerically
-    (`finetune_mean`), its risk scratch minus transferability; with frozen_layers >= 1 it is the expectation over
-    least-squares multiples of the source (T Thm 5.5). Risks are inf where the expectation is; the difference of two
-    infinite ones is NaN, which without frozen layers touches transferability_linear only.
+    All are expectations over draws at the row's n = round(gamma·dim) and dim. The transferability of fine-tuning is
+    integrated numerically (`finetune_mean`); the risk of fine-tuning is the scratch risk minus it. With frozen_layers
+    >= 1 it is the expectation over least-squares multiples of the source (T Thm 5.5). A risk is inf if its expectation
+    is. The difference of two infinite risks is NaN; without frozen layers this occurs only in transferability_linear.
     """
     gamma, dim, depth, noise, norm, angle, frozen = (
         np.asarray(columns[name], float)
@@ -27,7 +27,7 @@ def closed_form(columns: Mapping[str, Array]) -> dict[str, Array]:
     log_scale = pretraining.log_scale(columns["pretrain_length"], depth, columns["init_scale"], columns["source_norm"])
     risk_scratch = linear.scratch_risk(n, dim, noise, norm)
     risk_linear = linear.risk(angle, n, noise, norm, effective_ridge(columns["ridge"], depth, log_scale))
-    held = (frozen > 0) & (n > 0)  # without samples fine-tuning stays where it is, frozen or not
+    held = (frozen > 0) & (n > 0)  # without samples fine-tuning stays at its start, with or without frozen layers
     transferability = finetune_mean.transferability(angle, n, dim, noise, np.where(held, 1, depth), log_scale, norm)
     with np.errstate(invalid="ignore"):
         risk_finetune = risk_scratch - transferability
@@ -45,9 +45,9 @@ def closed_form(columns: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def effective_ridge(ridge: Array, depth: Array, log_scale: Array) -> Array:
-    """ridge/φ² (broadcast): the penalty on features of scale 1 that acts as `ridge` on features of scale φ.
+    """ridge/φ² (broadcast): the penalty on features of scale 1 that has the effect of `ridge` on features of scale φ.
 
-    The L-1 frozen layers of a balanced network at end-to-end scale c have scale φ = c^((L-1)/L) (F eq. 14).
+    The L-1 frozen layers of a balanced network with end-to-end scale c have scale φ = c^((L-1)/L) (F eq. 14).
     """
     layers = np.asarray(depth, float)
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):

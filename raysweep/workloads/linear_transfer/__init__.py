@@ -1,6 +1,6 @@
 """Transfer between two linear teachers at an angle, through deep linear networks (papers F and T).
 
-The declaration; the engines that compute it are the files beside this one, and none is imported here.
+This file is the declaration. The engines are the files beside it; it does not import them.
 """
 
 from __future__ import annotations
@@ -135,14 +135,14 @@ def cost(columns: Columns) -> Cost:
 
 
 def closed_form(columns: Columns) -> dict[str, np.ndarray]:
-    """The metrics' closed forms (THEORY: F Thm 3.5-3.9, T Thm 5.2, and their extension to noise and depth)."""
+    """Closed forms of the metrics (THEORY: F Thm 3.5-3.9, T Thm 5.2, and their extension to noise and depth)."""
     from raysweep.theory import transfer
 
     return transfer.closed_form(columns)
 
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What no single range can say of one cell."""
+    """Errors of one cell that no single range can catch."""
     if parameters["frozen_layers"] >= parameters["depth"]:
         return "frozen_layers", f"expected fewer than depth = {parameters['depth']}, got {parameters['frozen_layers']}"
     if parameters["engine"] in ("theory", "limit") and np.isfinite(parameters["finetune_steps"]):
@@ -154,7 +154,7 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def caveat(parameters: Mapping[str, Any]) -> str | None:
-    """Where the closed forms are of another training than the cell's."""
+    """Why the closed forms do not describe the cell's training, in a sentence, or None."""
     if np.isfinite(parameters["finetune_steps"]):
         return (
             "The closed forms are those of training to convergence; these runs stop after "
@@ -170,9 +170,10 @@ def caveat(parameters: Mapping[str, Any]) -> str | None:
 def heavy_tailed(metric: str, columns: Columns) -> np.ndarray:
     """Cells whose draws have no finite variance, boolean array.
 
-    |X⁺ε|² has tail index (|n-d|+1)/2: with noise the variance of a risk is infinite within three samples of n = dim
-    (F Thm 3.6). Fine-tuning's transferability is exactly 0 for n >= dim and below feels only its power (L-1)/L. The
-    least-squares multiple of the source has variance spread/χ²_n: four samples or fewer.
+    |X⁺ε|² has tail index (|n-d|+1)/2, so with noise the variance of a risk is infinite for n within three samples of
+    dim (F Thm 3.6). The transferability of fine-tuning is exactly 0 for n >= dim; for n < dim it grows only with the
+    power (L-1)/L of |X⁺ε|². The least-squares multiple of the source has variance spread/χ²_n, so four samples or fewer
+    are heavy-tailed.
     """
     samples, dim = np.round(columns["gamma"] * columns["dim"]), columns["dim"]
     noisy, frozen = columns["noise"] > 0, columns["frozen_layers"] > 0

@@ -1,7 +1,8 @@
 """What rows of one draw cost on one core, engine by engine; importable without torch and SciPy.
 
 Rows share (engine, dim) and a seed. Constants were measured on one core of a 2-core x86 machine (float64, one BLAS
-thread, torch 2.15); expect a factor 2, for trained rows 2-3, more where the steps to convergence have to be guessed.
+thread, torch 2.15). Expect an error of a factor 2; of 2-3 for trained rows, and more if the number of steps to
+convergence is an estimate.
 """
 
 from __future__ import annotations
@@ -17,25 +18,25 @@ from raysweep.workloads.linear_transfer.target import samples
 Parameters = Mapping[str, Any]
 Array = np.ndarray
 
-_DRAW_SECONDS = 2e-8  # per number of X: drawing it and passing over it
-_FLOPS = 3.5e10  # of LAPACK's blocked QR on one core
+_DRAW_SECONDS = 2e-8  # per number of X: drawing it and one pass over it
+_FLOPS = 3.5e10  # a second, for LAPACK's blocked QR on one core
 _ROW_BYTES = 1000.0  # columns, inner products and metrics of one row
 _FACTOR_SECONDS = 1.2e-9  # per n dim min(n, dim) of a singular value decomposition; per dim³ of an eigendecomposition
 _SUBSTEPS = 55  # of an integrator step
 _MODE_SECONDS = 3e-9  # per mode and substep
-_STEP_SECONDS = 1.8e-3  # of an integrator step whatever the rows
-_PASS_SECONDS = 2.5e-5  # per layer (and one more) of a descent step of a chunk, whatever the rows
-_BANDWIDTH = 1.6e10  # bytes/s of the layers' passes through memory
+_STEP_SECONDS = 1.8e-3  # of an integrator step, for any number of rows
+_PASS_SECONDS = 2.5e-5  # per layer (and one more) of a descent step of a chunk, for any number of rows
+_BANDWIDTH = 1.6e10  # bytes/s when layers pass through memory
 _CHUNK_BYTES = 8 << 20
-_BASE_BYTES = 4e7  # work arrays of a chunk, either engine
+_BASE_BYTES = 4e7  # work arrays of a chunk, for either engine
 _STEP_CAP, _PRETRAIN_CAP = 2e5, 5e5
 
 
 def of_rows(columns: Columns) -> Cost:
-    """Seconds and peak bytes of all rows of one draw (they share engine and dim), distances included.
+    """Seconds and peak bytes of all rows of one draw (they share engine and dim), including their distances.
 
-    One factorization serves every row of `theory` and `limit`, so the largest n prices all of them; rows that are
-    trained are priced one by one.
+    One factorization serves all rows of `theory` and `limit`, so the largest n decides their cost. The cost of trained
+    rows is computed row by row.
     """
     rows, largest = len(columns["gamma"]), int(np.argmax(columns["gamma"]))
     parameters = {key: values[largest] for key, values in columns.items()}
@@ -49,7 +50,7 @@ def of_rows(columns: Columns) -> Cost:
 
 
 def theory(parameters: Parameters, rows: int) -> Cost:
-    """Closed forms, most of them integrals for each distinct cell."""
+    """Cost of the closed forms; most of them are integrals, one for each distinct cell."""
     integral = 2e-4 if parameters["ridge"] > 0 or parameters["frozen_layers"] > 0 else 0.0
     several = 5e-5 + 0.012 / max(_samples(parameters), 1) if parameters["depth"] > 1 else 0.0
     memory = 1e6 + rows * _ROW_BYTES + (6e7 if integral + several > 0 else 0.0)
@@ -57,7 +58,7 @@ def theory(parameters: Parameters, rows: int) -> Cost:
 
 
 def limit(parameters: Parameters, rows: int) -> Cost:
-    """One QR of X serves every row; a further n extends it, so that the largest n decides."""
+    """Cost of `limit`: one QR of X serves all rows, and is extended to a larger n, so the largest n decides."""
     n, dim = _samples(parameters), int(parameters["dim"])
     small, large = min(n, dim), max(n, dim)
     flops = 2.0 * small**2 * (large - small / 3)
@@ -67,7 +68,7 @@ def limit(parameters: Parameters, rows: int) -> Cost:
 
 
 def flow(columns: Columns) -> Cost:
-    """One factorization per n, then 50 to 300 integrator steps that all rows of a pack take together."""
+    """Cost of `flow`: one factorization per n, then 50 to 300 integrator steps of all rows of a pack together."""
     n, dim = samples(columns), float(columns["dim"][0])
     modes = np.minimum(n, dim)
     time = np.asarray(columns["finetune_lr"], float) * np.asarray(columns["finetune_steps"], float)
@@ -81,7 +82,10 @@ def flow(columns: Columns) -> Cost:
 
 
 def network(columns: Columns) -> Cost:
-    """Scratch and fine-tuning pass four times through their layers each step (layers.py); so does pretraining."""
+    """Cost of `network`: each step of scratch and fine-tuning reads or writes the layers four times (layers.py).
+
+    Pretraining by descent does the same.
+    """
     n, dim = samples(columns), float(columns["dim"][0])
     depth = np.asarray(columns["depth"], float)
     steps = _steps(columns, n, dim, depth)
@@ -95,7 +99,7 @@ def network(columns: Columns) -> Cost:
     descent = np.asarray(columns["pretrain_start"]) == "descent"
     if descent.any():
         seconds += _pretraining({name: values[descent] for name, values in columns.items()}, dim)
-    # twice the chunk while what is done leaves it; an eigenproblem per row behind a random start
+    # twice the chunk, while finished rows are taken out; for each row with a random start, an eigenproblem
     resident = np.minimum(chunk_rows, len(n)) * (5 * layer_bytes + (3 + 4 * descent) * 8 * dim**2)
     return Cost(float(seconds), float(_BASE_BYTES + resident.max() + 8.0 * n.max() * dim + 2000.0 * len(n)))
 
@@ -111,7 +115,7 @@ def _factorizations(n: Array, dim: float) -> float:
 
 
 def _steps(columns: Columns, n: Array, dim: float, depth: Array) -> Array:
-    """Descent steps of each row: its budget, or an estimate from the slowest mode and the escape from the origin."""
+    """Descent steps of each row: finetune_steps, or an estimate from slowest mode and escape from the origin."""
     budget, lr = np.asarray(columns["finetune_steps"], float), np.asarray(columns["finetune_lr"], float)
     slowest = np.maximum((1 - np.sqrt(dim / np.maximum(n, 1.0))) ** 2, 1 / dim**2)
     alpha = np.asarray(columns["init_scale"], float)
@@ -131,7 +135,7 @@ def _pretraining(columns: Columns, dim: float) -> float:
     natural = np.where(np.isinf(length), 20 / depth + np.where(depth > 1, np.maximum(escape, 0.0), 0.0), length)
     steps = np.minimum(depth * natural / 0.05, _PRETRAIN_CAP)
     keys = np.stack([depth, length, alpha, np.asarray(columns["source_norm"], float)], axis=1)
-    _, first = np.unique(keys, axis=0, return_index=True)  # cells share what is pretrained alike
+    _, first = np.unique(keys, axis=0, return_index=True)  # cells with equal pretraining share it
     each = steps * ((1 + depth) * _PASS_SECONDS + 32 * dim**2 * (depth - 1) / _BANDWIDTH)
     return float(each[first].sum())
 
@@ -141,7 +145,7 @@ def _samples(parameters: Parameters) -> int:
 
 
 def _distance(parameters: Parameters, rows: int) -> Cost:
-    """Pairwise distances once a draw, then an assignment for each distinct pair of teachers (at most one a row)."""
+    """Cost of distances: pairwise distances once a draw, then an assignment for each distinct pair of teachers."""
     size, dim = int(parameters["distance_samples"]), int(parameters["dim"])
     if not size:
         return Cost(0.0, 0.0)

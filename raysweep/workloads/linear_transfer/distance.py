@@ -1,4 +1,4 @@
-"""How far apart source and target data are (F §2.1, Fig. 5): what the field would predict transfer from."""
+"""Distances between source and target data (F §2.1, Fig. 5), which the field would use to predict transfer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Array = np.ndarray
 
 
 def kl_divergence(columns: Columns) -> Array:
-    """D(p_s || p_t) = |b_s - b_t|²/(2σ²) in nats, shape (rows,) (F App. B.1): inputs and noise are shared.
+    """D(p_s || p_t) = |b_s - b_t|²/(2σ²) in nats, shape (rows,) (F App. B.1). Both have equal inputs and noise.
 
-    Without noise the conditionals are points: inf unless the teachers are equal, then 0.
+    Without noise the conditional distributions are points: the divergence is 0 for equal teachers and inf otherwise.
     """
     target = target_coordinates(columns)
     source = np.asarray(columns["source_norm"], float)
@@ -27,8 +27,8 @@ def kl_divergence(columns: Columns) -> Array:
 def wasserstein_1(columns: Columns, seeds: Array) -> Array:
     """W_1 between `distance_samples` samples (x, y) of source and of target, shape (rows,); NaN at 0 samples.
 
-    Euclidean ground metric on R^(dim+1), exact by optimal assignment. Rows of a seed share the inputs and the
-    noise of both samples. In high dimension the finite-sample value is far above the distance of the distributions.
+    Euclidean ground metric on R^(dim+1), exact by optimal assignment. Rows with one seed share the inputs and the noise
+    of both samples. In high dimension the value of finite samples is far above the distance between the distributions.
     """
     distance = np.full(len(seeds), np.nan)
     count = np.asarray(columns["distance_samples"])
@@ -38,7 +38,7 @@ def wasserstein_1(columns: Columns, seeds: Array) -> Array:
     target = target_coordinates(columns)
     fields = (seeds, columns["dim"], count, columns["source_norm"], columns["noise"], target[:, 0], target[:, 1])
     table = np.stack([np.asarray(values, float)[wanted] for values in fields], axis=1)
-    distinct, inverse = np.unique(table, axis=0, return_inverse=True)  # sorted: rows of one draw lie together
+    distinct, inverse = np.unique(table, axis=0, return_inverse=True)  # sorted, so rows of one draw are neighbours
     values = np.empty(len(distinct))
     draw = None
     for index, (seed, dim, size, *maps) in enumerate(distinct):
@@ -50,10 +50,10 @@ def wasserstein_1(columns: Columns, seeds: Array) -> Array:
 
 
 class _Draw:
-    """Both samples of one draw, reduced to what every pair of teachers needs."""
+    """Both samples of one draw, reduced to the arrays that all pairs of teachers need."""
 
     def __init__(self, seed: int, dim: int, size: int) -> None:
-        from scipy.spatial.distance import cdist  # slow to load, and seldom wanted
+        from scipy.spatial.distance import cdist  # slow to load, and rarely needed
 
         directions = teacher_directions(seed, dim)
         inputs = [draws.normal(seed, f"{side} distance inputs", size, dim) for side in ("source", "target")]

@@ -1,4 +1,4 @@
-"""The entry point of the workload: rows to their engines and back, with the metrics that need no engine."""
+"""The entry point of the workload: gives rows to their engines, and adds the metrics that need no engine."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ _ENGINES = {name: f"raysweep.workloads.linear_transfer.{name}" for name in ("lim
 
 
 def compute(columns: Columns, seeds: np.ndarray) -> Results:
-    """Every metric of every row, shape (rows,) each, and its status.
+    """All metrics of all rows, shape (rows,) each, and the status of each row.
 
-    columns: one entry per row of every declared parameter; seeds: int array, shape (rows,).
-    Each engine is imported only where a row asks for it. ValueError on an unknown engine.
+    columns: every declared parameter, one entry per row.
+    seeds: int array, shape (rows,).
+
+    Each engine is imported only if a row asks for it. ValueError on an unknown engine.
     """
     seeds = np.asarray(seeds)
     engine = np.asarray(columns["engine"], dtype=object)
@@ -31,7 +33,7 @@ def compute(columns: Columns, seeds: np.ndarray) -> Results:
     for name in sorted(set(engine)):
         rows = np.flatnonzero(engine == name)
         own, own_status = _engine(name)({key: values[rows] for key, values in columns.items()}, seeds[rows])
-        for key, values in own.items():  # an engine that measures a common metric itself overrides it
+        for key, values in own.items():  # overrides a common metric for an engine that measures it itself
             metrics[key][rows] = values
         status[rows] = own_status
     return metrics, status

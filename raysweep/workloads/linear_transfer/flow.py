@@ -1,10 +1,11 @@
 """Engine `flow`: gradient flow of the end-to-end map on each draw, for any stopping time (THEORY §3-4).
 
-Scratch, linear transfer and fine-tuning run for the flow time finetune_lr * finetune_steps, or to convergence when
-finetune_steps is inf (distance to the nearest interpolator below integrator.CONVERGED). Starts: the pretrained map
-c e_s and, from scratch, init_scale^L in a random direction, layers balanced, aligned and of rank one. What is
-linear in time (depth 1, the last layer alone) is solved in closed form; the rest goes through `integrator.relax`.
-With frozen layers only a multiple of e_s moves (T Thm 5.5): the same flow with a single mode.
+Scratch, linear transfer and fine-tuning run for the flow time finetune_lr * finetune_steps. If finetune_steps is inf,
+they run to convergence (distance to the nearest interpolator below integrator.CONVERGED). Fine-tuning starts from the
+pretrained map c e_s; scratch starts from a map of norm init_scale^L in a random direction. The layers are balanced,
+aligned and of rank one. Flows that are linear in the map (depth 1, the last layer alone) are solved in closed form; the
+others are integrated by `integrator.relax`. With frozen layers only a multiple of e_s moves (T Thm 5.5): the same flow
+with a single mode.
 """
 
 from __future__ import annotations
@@ -20,16 +21,18 @@ from raysweep.workloads.linear_transfer import target
 from raysweep.workloads.linear_transfer.integrator import relax
 
 Array = np.ndarray
-SOURCE, PARTNER, SCRATCH = 0, 1, 2  # the directions e_s, e_u and the one that training from scratch starts in
-_ELEMENTS = {"cpu": 100_000, "cuda": 20_000_000}  # rows times modes at once: what stays in a core's cache, or 3 GiB
+SOURCE, PARTNER, SCRATCH = 0, 1, 2  # the directions e_s, e_u, and the one in which scratch starts
+_ELEMENTS = {"cpu": 100_000, "cuda": 20_000_000}  # rows times modes at once: what fits in a core's cache, or 3 GiB
 
 
 def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     """Risks |β - b_t|² of the three trainings and their transferabilities, shape (rows,) each, and the status.
 
-    columns: one entry per row of every declared parameter; seeds: int, shape (rows,). status is ok, or
-    not_converged (values kept) where a training ran into integrator.STEP_CAP. Only numbers that overflow are diverged:
-    a flow cannot rise.
+    columns: every declared parameter, one entry per row.
+    seeds: int, shape (rows,).
+
+    The status is ok, or not_converged (with its numbers) if a training reached integrator.STEP_CAP. A row is diverged
+    only if its numbers overflow, because the loss of a flow cannot rise.
     """
     rows = len(seeds)
     n, dim = target.samples(columns), np.asarray(columns["dim"])
@@ -60,11 +63,14 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """A draw of n inputs seen from the eigenbasis of XᵀX/n, with r = min(n, dim) modes.
+    """A draw of n inputs in the eigenbasis of XᵀX/n, with r = min(n, dim) modes.
 
-    eigenvalues: (r,). directions: (r, 3), the three unit vectors' coordinates. noise: (r,), coordinates of X⁺ε for
-    unit noise. outside: (3, 3), inner products of the directions' parts outside the row space of X.
-    alignment: e_sᵀXᵀX[e_s, e_u, scratch]/n, (3,), and noise_alignment: e_sᵀXᵀε/n.
+    eigenvalues: (r,).
+    directions: (r, 3), the coordinates of the three unit vectors.
+    noise: (r,), coordinates of X⁺ε for unit noise.
+    outside: (3, 3), inner products of the parts of the directions outside the row space of X.
+    alignment: (3,), e_sᵀXᵀX[e_s, e_u, scratch]/n.
+    noise_alignment: e_sᵀXᵀε/n.
     """
 
     eigenvalues: Array
@@ -76,7 +82,7 @@ class Spectrum:
 
 
 def spectrum(seed: int, dim: int, n: int) -> Spectrum:
-    """The Spectrum of one draw; O(n dim min(n, dim)). It serves every angle, noise, depth and pretraining length."""
+    """The Spectrum of one draw, in O(n dim min(n, dim)). It serves all angles, noises, depths and lengths."""
     directions = np.vstack([target.teacher_directions(seed, dim), draws.unit_vectors(seed, "scratch", 1, dim)])
     if n == 0:
         nothing = np.zeros(0)
@@ -87,7 +93,7 @@ def spectrum(seed: int, dim: int, n: int) -> Spectrum:
         outside = np.zeros((3, 3))
     else:
         rest = directions.T - right.T @ coordinates
-        rest -= right.T @ (right @ rest)  # what is left of the row space after rounding
+        rest -= right.T @ (right @ rest)  # removes what rounding left of the row space
         outside = rest.T @ rest
     eigenvalues = singular**2 / n
     noise = (left.T @ target.label_noise(seed, n)) / singular
@@ -96,7 +102,7 @@ def spectrum(seed: int, dim: int, n: int) -> Spectrum:
 
 
 class _Case:
-    """The rows' parameters as arrays, and what of each draw is a scalar."""
+    """The rows' parameters as arrays, and the scalars of each row's draw."""
 
     def __init__(self, columns: Columns, draw: list[Spectrum]) -> None:
         self.draw = draw
@@ -116,10 +122,10 @@ class _Case:
 
 
 def _train(case: _Case, direction: int, wanted: Array) -> tuple[Array, Array]:
-    """Risk of training every layer from a start in `direction`, shape (rows,), and whether it got to its end.
+    """Train every layer from a start in `direction`. Returns the risk, shape (rows,), and whether each training ended.
 
-    Rows not `wanted` are NaN and done. The rows are sorted by their number of modes, and shorter ones padded with modes
-    that do not move.
+    Rows that are not `wanted` have risk NaN and count as ended. Rows are sorted by their number of modes; rows with
+    fewer modes are padded with modes that do not move.
     """
     risk, done = np.full(len(case.draw), np.nan), np.ones(len(case.draw), dtype=bool)
     device = devices.device()
@@ -161,7 +167,7 @@ def _train_chunk(case: _Case, direction: int, rows: Array, device: torch.device)
         vector[deep], done[deep] = found.cpu().numpy(), reached.cpu().numpy()
     square = (vector**2).sum(1) + scale**2 * outside[:, direction, direction]
     multiple = np.sqrt(square) ** power
-    error = np.zeros((len(rows), 3))  # β - b_t outside the row space, in the three directions
+    error = np.zeros((len(rows), 3))  # β - b_t outside the row space, along the three directions
     error[:, direction] = multiple * scale
     error[:, :2] -= case.teacher[rows]
     inside = ((multiple[:, None] * vector - teacher) ** 2).sum(1)
@@ -169,17 +175,18 @@ def _train_chunk(case: _Case, direction: int, rows: Array, device: torch.device)
 
 
 def _decay(rate: Array, end: Array, start: Array, time: Array) -> Array:
-    """x(time) of dx/dt = -rate (x - end): exact, at rate 0 and time inf too."""
+    """x(time) of dx/dt = -rate (x - end), exactly, including rate 0 and time inf."""
     with np.errstate(invalid="ignore"):
         exponent = np.where(rate > 0, rate * time, 0.0)
     return start - np.expm1(-exponent) * (end - start)
 
 
 def _retrain_last_layer(case: _Case) -> Array:
-    """Risk of linear transfer: the last layer on the frozen rank-one features, with the ridge penalty (F eq. 14).
+    """Risk of linear transfer: the last layer on frozen rank-one features, with the ridge penalty (F eq. 14).
 
-    The features are f e_s·x, f = c^((L-1)/L); only the last layer's component along them, from c^(1/L), moves.
-    Without samples it stays (or decays with the ridge), and ends at the minimum-norm solution 0.
+    The features are f e_s·x with f = c^((L-1)/L). Only the component of the last layer along them moves; it starts at
+    c^(1/L). Without samples it stays, or decays because of the ridge; at time inf it is then the minimum-norm solution
+    0.
     """
     layer = case.scale[SOURCE]
     feature = layer ** (case.depth - 1)
@@ -190,10 +197,10 @@ def _retrain_last_layer(case: _Case) -> Array:
 
 
 def _train_frozen(case: _Case, wanted: Array) -> tuple[Array, Array]:
-    """Risk of fine-tuning behind frozen first layers, and whether it got to its end; NaN and done if not `wanted`.
+    """Fine-tune behind frozen first layers. Returns the risk and whether each training ended (not `wanted`: NaN, True).
 
-    β = f ω^(L-k) e_s with f = c^(k/L) and ω the common scale of the L-k trained layers. A negative least-squares
-    multiple is out of reach of two or more layers: they end at 0 (THEORY §2).
+    β = f ω^(L-k) e_s, where f = c^(k/L) and ω is the common scale of the L-k trained layers. Two or more trained layers
+    cannot reach a negative least-squares multiple; they end at 0 (THEORY §2).
     """
     layer = case.scale[SOURCE]
     feature, trained = layer**case.frozen, case.depth - case.frozen

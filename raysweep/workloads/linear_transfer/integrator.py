@@ -1,17 +1,17 @@
 """Gradient flow of a balanced deep linear network, integrated for many rows at once (THEORY §4; Arora et al. 2018).
 
-With β = ‖w‖^(L-1) w, w the vector of the rank-one first layer, Arora's end-to-end flow becomes a plain one:
+With β = ‖w‖^(L-1) w, where w is the vector of the rank-one first layer, Arora's end-to-end flow becomes
 
-    dw/dt = -‖w‖^(L-1) g(β),   g = Λ(β - b)   in the eigenbasis Λ of the Gram matrix XᵀX/n,  b = X⁺y.
+    dw/dt = -‖w‖^(L-1) g(β),   g = Λ(β - b)   in the eigenbasis of the Gram matrix XᵀX/n with eigenvalues Λ,  b = X⁺y.
 
-What w has outside the row space of X never moves, so only the square of its norm is carried. The flow is stepped in a
-clock s of its own, with m = ‖w‖^(L-1): dt = ds/m while there is time left, which takes the escape from a start of
-norm init_scale^L in a few steps (its speed in s does not depend on how small the start is), and dt = ds at the end,
-which meets the stopping time exactly. The right-hand side is a diagonal plus a coupling through the scalar m, so
-that its Jacobian is a diagonal plus a rank-one matrix: the linearly implicit Euler method costs O(r) a step by
-Sherman-Morrison. An explicit exponential integrator would still be limited by the coupling, whose rate is that of
-the loaded modes, when n is near d and the slow modes need 1e6 times as long. Extrapolation of that method with
-1, 2, ... ORDER substeps (Deuflhard 1985) gives high order and an error estimate, each row with steps of its own.
+The part of w outside the row space of X never moves, so only its squared norm is stored. The flow is integrated in its
+own clock s, with m = ‖w‖^(L-1). While time is left, dt = ds/m: then the escape from a start of norm init_scale^L takes
+few steps, because its speed in s does not depend on the size of the start. At the end dt = ds, which meets the stopping
+time exactly. The right-hand side is a diagonal plus a coupling through the scalar m, so its Jacobian is a diagonal plus
+a rank-one matrix, and a step of the linearly implicit Euler method costs O(r) by Sherman-Morrison. The coupling would
+limit the steps of an explicit exponential integrator: its rate is that of the loaded modes, but for n near d the slow
+modes need 1e6 times as long. Extrapolation of the Euler method with 1, 2, ... ORDER substeps (Deuflhard 1985) gives
+high order and an error estimate. Each row has its own steps.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ import math
 import torch
 
 ORDER = 10  # substep counts 1..ORDER: 55 substeps a step (7 takes 3 times the steps; at 13 rounding shows)
-TOLERANCE = 1e-10  # local error of a step relative to ‖w‖, and of its time relative to the time
-LOOSE_TOLERANCE = 1e-5  # the same for a row without stopping time: its end point does not depend on the path's error
+TOLERANCE = 1e-10  # local error of a step, relative to ‖w‖; and of its time, relative to the time
+LOOSE_TOLERANCE = 1e-5  # the same without a stopping time: the end point does not depend on errors of the path
 CONVERGED = 1e-9  # ‖β - b‖ = ‖Λ⁻¹g‖ relative to its size at β = 0
-STEP_CAP = 4000  # steps, rejected ones too, beyond which a row is not converged
+STEP_CAP = 4000  # steps, including rejected ones; a row that needs more is not converged
 _GROWTH, _SHRINK, _SAFETY = 8.0, 0.1, 0.8
 _TINY = 1e-290
 
-# Aitken-Neville at step 0 for an error expansion in powers of the substep, written out as weights
+# Aitken-Neville extrapolation to step 0, for an error expansion in powers of the substep, as explicit weights
 _WEIGHTS = tuple(
     tuple(
         math.prod(j / (j - i) for i in range(first, ORDER + 1) if i != j) if j >= first else 0.0
@@ -48,10 +48,13 @@ def relax(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The vectors w at flow time `time`, shape (rows, modes), and which rows got there, shape (rows,) bool.
 
-    eigenvalues, target (b), start (w at time 0): (rows, modes) float64; a mode with eigenvalue 0 and target 0 stays
-    where it starts. fixed_square: squared norm of the part of w outside the modes. depth: float64, at least 2.
-    time: float64; at inf a row stops once ‖β - b‖ <= CONVERGED * max(‖b‖, ‖β at time 0‖).
-    False means STEP_CAP steps were not enough; w is then where they led.
+    eigenvalues, target (b), start (w at time 0): (rows, modes) float64. A mode with eigenvalue 0 and target 0 stays at
+        its start.
+    fixed_square: squared norm of the part of w outside the modes.
+    depth: float64, at least 2.
+    time: float64; at inf a row stops when ‖β - b‖ <= CONVERGED * max(‖b‖, ‖β at time 0‖).
+
+    A row is False if STEP_CAP steps were not enough; its w is then the last one reached.
     """
     result = start.clone()
     reached = torch.zeros(len(start), dtype=torch.bool, device=start.device)
@@ -80,7 +83,7 @@ def _log_square(vector: torch.Tensor, fixed_square: torch.Tensor) -> torch.Tenso
 
 
 class _State:
-    """The open rows: their constants, and vector, elapsed time, next step and whether it ends at the stopping time."""
+    """The unfinished rows: constants, vector, elapsed time, next step, and whether it ends at the stopping time."""
 
     def __init__(
         self,
@@ -102,17 +105,17 @@ class _State:
             dim=1
         )
         self.step = 0.1 * torch.sqrt(square) / torch.clamp(speed, min=_TINY)
-        # so far below the floor that no finite time moves them (and 1/m overflows)
+        # so small that no finite time moves them (and 1/m overflows)
         still = 0.5 * self.power * torch.log(square) < -650
         self.elapsed = torch.where(still & torch.isfinite(time), time, self.elapsed)
 
     def keep(self, rows: torch.Tensor) -> None:
-        """Only these rows from here on."""
+        """Keep only these rows."""
         for name, tensor in list(vars(self).items()):
             setattr(self, name, tensor[rows])
 
     def finished(self) -> torch.Tensor:
-        """Rows at their stopping time, or converged where that is inf."""
+        """Which rows are at their stopping time, or converged if that is inf."""
         multiple = torch.exp(0.5 * self.power * _log_square(self.vector, self.fixed_square))
         distance = torch.where(self.eigenvalues > 0, multiple[:, None] * self.vector - self.target, 0.0).norm(dim=1)
         return torch.where(
@@ -120,7 +123,7 @@ class _State:
         )
 
     def advance(self) -> None:
-        """Try one step on every row; rows whose error is too large stay and get a shorter one."""
+        """Try one step on every row. A row whose error is too large stays where it is and gets a shorter step."""
         log_square = _log_square(self.vector, self.fixed_square)
         multiple = torch.exp(0.5 * self.power * log_square)  # m
         endless = torch.isinf(self.time)
@@ -131,13 +134,13 @@ class _State:
         moved = self.vector + change
         size = torch.maximum(log_square, _log_square(moved, self.fixed_square)).mul(0.5).exp()
         error = (change - change_lower).norm(dim=1) / size
-        # span is in units of 1/m at the start of the step, where it cannot overflow
+        # span is in units of 1/m at the start of the step, so it cannot overflow
         error_time = (span - span_lower).abs() / (span.abs() + self.elapsed * multiple)
         error = torch.maximum(error, torch.where(endless | self.last, 0.0, error_time))
         error = error / torch.where(endless, LOOSE_TOLERANCE, TOLERANCE)
         fine = error <= 1  # NaN is not fine
         over = fine & ~endless & ~self.last & (span / multiple > remaining)
-        self.last = self.last | over  # gone past the stopping time: once more, in the clock that meets it
+        self.last = self.last | over  # beyond the stopping time: repeat in the clock that meets it
         accept = fine & ~over
         arrived = accept & self.last & (step >= remaining * multiple)
         self.vector = torch.where(accept[:, None], moved, self.vector)
@@ -150,8 +153,8 @@ class _State:
     def _extrapolate(
         self, step: torch.Tensor, log_square: torch.Tensor, multiple: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Change of w and of the scaled time over a step, each at the highest order and one below."""
-        clock = self.last.to(step.dtype)  # ds/dt = m^(1-clock): 0 with the growing clock, 1 with the clock of time
+        """Change of w and of the scaled time over a step, each at the highest order and at one order below."""
+        clock = self.last.to(step.dtype)  # ds/dt = m^(1-clock): 0 while time is left, 1 for the last step
         start = self.vector
         slope = multiple[:, None] * self.eigenvalues
         pull = slope * start

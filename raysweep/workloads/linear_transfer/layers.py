@@ -1,12 +1,12 @@
 """Full-batch gradient descent on the real layers of deep linear networks, many networks at once.
 
-A network is W_1 … W_{L-1} (dim × dim) and a last layer w_L (dim), its end-to-end map β = W_1ᵀ … W_{L-1}ᵀ w_L, its loss
-a quadratic with gradient g = A β - q in β (on samples A = XᵀX/n, q = Xᵀy/n). Gradients are outer products of two
-vectors that pass through the layers, one down and one up. A step reads each hidden layer three times and writes it
-once, and reads A: per network 6 (L-1) dim² + 2 dim² flops, 8 (4 (L-1) + 1/C) dim² bytes of traffic and
-8 (L-1 + 2/C) dim² bytes held, where C networks share one A. It waits for bandwidth, not flops. Measured on one core
-that streams 20-27 GB/s from memory: 26-37 GB/s of this traffic at dim 40 (80 networks, in cache; the rest is the
-overhead of calls, 50-70 µs a step at depth 2), 23-28 GB/s at dim 100 to 500.
+A network is W_1 … W_{L-1} (dim × dim) and a last layer w_L (dim). Its end-to-end map is β = W_1ᵀ … W_{L-1}ᵀ w_L. Its
+loss is a quadratic with gradient g = A β - q in β (on samples A = XᵀX/n, q = Xᵀy/n). The gradient of a layer is the
+outer product of two vectors, one passed down through the layers and one passed up. A step reads each hidden layer three
+times, writes it once, and reads A. Per network that is 6 (L-1) dim² + 2 dim² flops, 8 (4 (L-1) + 1/C) dim² bytes of
+traffic and 8 (L-1 + 2/C) dim² bytes held, where C networks share one A. Memory bandwidth limits the speed, not flops.
+Measured on one core that streams 20-27 GB/s from memory: 26-37 GB/s of this traffic at dim 40 (80 networks, in cache;
+the rest is the overhead of calls, 50-70 µs a step at depth 2), 23-28 GB/s at dim 100 to 500.
 """
 
 from __future__ import annotations
@@ -19,21 +19,28 @@ import torch
 
 Array = np.ndarray
 CHECK_EVERY = 50  # steps between looks at convergence and divergence
-BLOWUP = 1e6  # |g| this many times its size at the start and at β = 0: training without end will not come back
+BLOWUP = 1e6  # times the size of |g| at the start and at β = 0; an endless training with a larger |g| has diverged
 OK, NOT_CONVERGED, DIVERGED = 0, 1, 2
 
 
 @dataclass
 class Networks:
-    """Networks of one width and depth that are trained together; every tensor float64 on one device.
+    """Networks of one width and depth that are trained together; every tensor is float64, and all are on one device.
 
-    hidden: L-1 tensors (rows, dim, dim), W_1 first; last: (rows, dim). gram: (groups, dim, dim), the matrices A;
-    group: (rows,) which one each network has; moment: (rows, dim), q. lr: (rows,). steps: (rows,) float64, inf
-    for training to convergence. frozen: (rows,) first layers kept as they are.
-    precision: (groups, dim, dim), the pseudo-inverses of A. A network without frozen layers has converged when
-    |A⁺g| <= tolerance |A⁺q|, the distance to the nearest minimum, which slow modes cannot hide from; one with frozen
-    layers when |F g| <= tolerance |F q|, F = W_k … W_1 the frozen product.
-    collapse: (rows,), |β| below which a network has ended at 0 (0: never).
+    hidden: L-1 tensors (rows, dim, dim), W_1 first.
+    last: (rows, dim).
+    gram: (groups, dim, dim), the matrices A.
+    group: (rows,), which matrix each network has.
+    moment: (rows, dim), q.
+    lr: (rows,).
+    steps: (rows,) float64, inf for training to convergence.
+    frozen: (rows,), how many first layers stay as they are.
+    precision: (groups, dim, dim), the pseudo-inverses of A.
+    collapse: (rows,); a network with |β| below this has ended at 0 (0: never).
+
+    A network without frozen layers has converged when |A⁺g| <= tolerance |A⁺q|. This is the distance to the nearest
+    minimum, so slow modes count fully. A network with frozen layers has converged when |F g| <= tolerance |F q|, where
+    F = W_k … W_1 is the frozen product.
     """
 
     hidden: list[torch.Tensor]
@@ -54,7 +61,7 @@ def end_to_end(hidden: list[torch.Tensor], last: torch.Tensor) -> torch.Tensor:
 
 
 def _backward(hidden: list[torch.Tensor], last: torch.Tensor) -> list[torch.Tensor]:
-    """w_L, then w_L W_{L-1}, … down to β: the rows of everything above each layer."""
+    """w_L, then w_L W_{L-1}, and so on down to β: for each layer, the product of everything above it."""
     down = [last]
     for layer in reversed(hidden):
         down.append(torch.bmm(down[-1].unsqueeze(1), layer).squeeze(1))
@@ -70,10 +77,10 @@ def _forward(hidden: list[torch.Tensor], vector: torch.Tensor) -> list[torch.Ten
 
 
 class _Grouped:
-    """Applies to each network its own one of several symmetric matrices; sharers go through one matrix product."""
+    """Multiplies each network's vector by its own one of several symmetric matrices, one matrix product per matrix."""
 
     def __init__(self, group: torch.Tensor) -> None:
-        """group: (rows,), which matrix each network has, every one of 0 … max present."""
+        """group: (rows,), which matrix each network has; every number from 0 to the largest occurs."""
         counts = torch.bincount(group)
         rows = torch.arange(len(group), device=group.device)
         order = torch.argsort(group, stable=True)
@@ -94,19 +101,19 @@ class _Grouped:
 
 
 def descend(networks: Networks, tolerance: float, cap: int) -> torch.Tensor:
-    """Train every network in place; what became of each (OK, NOT_CONVERGED, DIVERGED), shape (rows,) int64.
+    """Train every network in place. Returns how each ended (OK, NOT_CONVERGED, DIVERGED), shape (rows,) int64.
 
-    A network with a finite number of steps takes exactly these; otherwise it takes steps until it has converged, or
-    `cap` of them. Diverged is a gradient that is not finite; of training without end also one that no step will bring
-    back (BLOWUP). Where a number of steps ends, it ends, however high. What is done leaves the batch, so nobody waits
-    for the slowest. The layers of a diverged network are meaningless. No network's numbers depend on which others are
-    trained with it.
+    A network with a finite number of steps takes exactly so many. Another one takes steps until it has converged, at
+    most `cap`. A network has diverged if its gradient is not finite; in training to convergence also if the gradient
+    exceeds BLOWUP. A training of finitely many steps takes all of them, however high the loss. A network that has ended
+    leaves the batch, so no other network waits for it. The layers of a diverged network are meaningless. The numbers of
+    a network do not depend on the networks that are trained with it.
     """
     rows = torch.arange(len(networks.last), device=networks.last.device)
     status = torch.full_like(rows, OK)
     batch, grouped = networks, _Grouped(networks.group)
     start = grouped.apply(batch.gram, end_to_end(batch.hidden, batch.last)) - batch.moment
-    # where the target is 0 there is nothing but the start to measure by
+    # if the target is 0, only the start gives a scale
     size = torch.maximum(_size(batch, grouped, batch.moment), 1e-3 * _size(batch, grouped, start))
     ceiling = BLOWUP * torch.maximum(batch.moment.norm(dim=1), start.norm(dim=1))
     step = 0
@@ -136,7 +143,7 @@ def descend(networks: Networks, tolerance: float, cap: int) -> torch.Tensor:
 
 
 def _select(batch: Networks, keep: torch.Tensor) -> tuple[Networks, _Grouped]:
-    """The networks `keep`, copied, with the matrices that they still use."""
+    """Copies of the networks `keep`, with only the matrices that they use."""
     group = batch.group[keep]
     present, inverse = torch.unique(group, return_inverse=True)
     every = len(present) == len(batch.gram)
@@ -156,7 +163,7 @@ def _select(batch: Networks, keep: torch.Tensor) -> tuple[Networks, _Grouped]:
 
 
 def _size(batch: Networks, grouped: _Grouped, vector: torch.Tensor) -> torch.Tensor:
-    """The size of a gradient in β that convergence is measured by: |A⁺v|, or |W_k … W_1 v| behind k frozen layers."""
+    """The size of a gradient in β, for the test of convergence: |A⁺v|, or |W_k … W_1 v| behind k frozen layers."""
     size = grouped.apply(batch.precision, vector).norm(dim=1)
     if bool((batch.frozen > 0).any()):
         reach = torch.stack([each.norm(dim=1) for each in _forward(batch.hidden, vector)])
@@ -165,7 +172,7 @@ def _size(batch: Networks, grouped: _Grouped, vector: torch.Tensor) -> torch.Ten
 
 
 def _steps(batch: Networks, grouped: _Grouped, count: int) -> None:
-    """`count` steps of gradient descent, in place."""
+    """Take `count` steps of gradient descent, in place."""
     rate = -batch.lr.unsqueeze(1)
     scales = [torch.where((batch.frozen > i).unsqueeze(1), 0.0, rate) for i in range(len(batch.hidden))]
     for _ in range(count):
@@ -179,12 +186,13 @@ def _steps(batch: Networks, grouped: _Grouped, count: int) -> None:
 def descend_readout(
     curvature: np.ndarray, pull: np.ndarray, start: np.ndarray, lr: np.ndarray, steps: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Gradient descent on the last layer alone, which is linear and therefore known after any number of steps.
+    """Gradient descent on the last layer alone. It is linear, so any number of steps is computed in closed form.
 
-    Weights after `steps` steps of w ← w - lr (curvature w - pull), and what is left of the gradient; (rows, modes).
+    Returns the weights after `steps` steps of w ← w - lr (curvature w - pull), and the gradient there; (rows, modes)
+    each. Overflows to inf or NaN if lr is too large for the curvature.
 
-    curvature (the penalty included), pull, start: (rows, modes), uncoupled modes. lr, steps: (rows,), finite.
-    Overflows to inf or NaN where lr is too large for the curvature.
+    curvature (including the penalty), pull, start: (rows, modes), uncoupled modes.
+    lr, steps: (rows,), finite.
     """
     rate, count = lr[:, None], steps[:, None]
     factor = 1 - rate * curvature
@@ -196,7 +204,7 @@ def descend_readout(
             np.exp(count * np.log1p(-np.where(contracting, rate * curvature, 0.0))),
             np.where(count == 0, 1.0, np.abs(factor) ** count * np.where(count % 2 == 0, 1.0, -1.0)),
         )
-        slow = contracting & (count * rate * curvature < 1e-6)  # where 1 - power would cancel
+        slow = contracting & (count * rate * curvature < 1e-6)  # here 1 - power would lose its digits
         total = np.where(
             slow,
             rate * count * (1 - 0.5 * rate * curvature * np.maximum(count - 1, 0)),

@@ -1,10 +1,10 @@
-"""The exact end point of each draw (THEORY §3): one factorization per draw serves every row that shares it.
+"""The exact end point of each draw (THEORY §3): one factorization per draw serves all rows that share it.
 
-Everything a row needs of its X is a few inner products of X⁺ε and of the projections of e_s and e_u; all of them, for
-every n at once, come from triangular factors. For n <= d with Xᵀ = QR the first n columns of Q span the rows of the
-first n samples and X⁺ε = Q R⁻ᵀε has coordinates that do not depend on n, so that sums over leading (P∥) and trailing
-(P⊥) coordinates answer for every n, without cancellation. For n > d only |X⁺ε|² is needed: the factor of (X, ε) is
-extended by the next samples instead of being built anew. No Gram matrix is formed, so n near d loses no digits.
+A row needs from its X only a few inner products of X⁺ε and of the projections of e_s and e_u. Triangular factors give
+all of them, for every n at once. For n <= d with Xᵀ = QR, the first n columns of Q span the first n samples, and the
+coordinates R⁻ᵀε of X⁺ε = Q R⁻ᵀε do not depend on n. So sums over the leading (P∥) and trailing (P⊥) coordinates give
+the result for every n, without cancellation. For n > d only |X⁺ε|² is needed: the factor of (X, ε) is extended by the
+next samples instead of being built anew. No Gram matrix is formed, so n near d loses no digits.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
 def products(seed: int, dim: int, sizes: Array, noisy: bool = True) -> dict[str, Array]:
     """PRODUCTS of one draw at each of `sizes` (increasing, distinct), shape (len(sizes),) each.
 
-    Without `noisy`, what multiplies noise is left 0 for n > dim, and nothing is factorized there.
+    noisy: False for rows without noise; then no factorization is made for n > dim, and products with noise are 0 there.
     """
     largest = int(sizes[-1])
     inputs = target.inputs(seed, largest, dim)
@@ -78,7 +78,7 @@ def products(seed: int, dim: int, sizes: Array, noisy: bool = True) -> dict[str,
 def _underdetermined(result: dict[str, Array], inputs: Array, noise: Array, directions: Array, sizes: Array) -> None:
     count, dim = inputs.shape
     if count:
-        # LAPACK reads inputs.T, Fortran-ordered as it lies in memory, and overwrites only a copy
+        # inputs.T is Fortran-ordered without a copy; LAPACK overwrites only its own copy
         factor, reflectors, _, _ = lapack.dgeqrf(inputs.T, lwork=64 * dim)
         turned, _, _ = lapack.dormqr("L", "T", factor, reflectors, directions.T, lwork=64 * dim)
         fit, _ = lapack.dtrtrs(factor[:count], noise[:count], lower=0, trans=1)
@@ -94,7 +94,7 @@ def _underdetermined(result: dict[str, Array], inputs: Array, noise: Array, dire
 
 
 def _overdetermined(inputs: Array, noise: Array, sizes: Array) -> Array:
-    """|X⁺ε|² at each n > dim: R and Qᵀε of (X, ε), each n extending the factor of the one before."""
+    """|X⁺ε|² at each n > dim, from R and Qᵀε of (X, ε); each n extends the factor of the previous n."""
     dim = inputs.shape[1]
     joined = np.empty((dim + 1, len(inputs)))
     joined[:dim], joined[dim] = inputs.T, noise
@@ -118,7 +118,7 @@ def _leading(values: Array) -> Array:
 
 
 def _gather(seeds: Array, dims: Array, n: Array, noisy: Array) -> dict[str, Array]:
-    """The inner products of each row, one factorization per (seed, dim)."""
+    """The inner products of each row, with one factorization per (seed, dim)."""
     gathered = {name: np.empty(len(n)) for name in PRODUCTS}
     draws, owner = np.unique(np.stack([seeds, dims], axis=1), axis=0, return_inverse=True)
     owner = owner.reshape(-1)
@@ -132,7 +132,7 @@ def _gather(seeds: Array, dims: Array, n: Array, noisy: Array) -> dict[str, Arra
 
 
 def _end_points(columns: Columns, n: Array, k: dict[str, Array]) -> dict[str, Array]:
-    """Each row's end points out of the inner products of its draw, all rows at once."""
+    """The end points of all rows, computed from the inner products of their draws."""
     depth, dim, noise, frozen = (
         np.asarray(columns[name], float) for name in ("depth", "dim", "noise", "frozen_layers")
     )
@@ -159,7 +159,7 @@ def _end_points(columns: Columns, n: Array, k: dict[str, Array]) -> dict[str, Ar
     unmoved = keep**2 * k["null_ss"] - 2 * keep * unseen_overlap + unseen  # |P⊥(r e_s - b_t)|²
     risk_finetune = np.maximum(unmoved, 0.0) + noise**2 * k["fit_fit"]
 
-    # a·e_s, with a - t cos θ written out so that nothing cancels
+    # a·e_s, where a - t cos θ is written out so that nothing cancels
     pull = across * k["gram_su"] + noise * k["gram_se"]
     penalty = n * effective_ridge(columns["ridge"], depth, log_scale)
     with np.errstate(divide="ignore", invalid="ignore"):

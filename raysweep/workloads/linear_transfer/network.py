@@ -1,17 +1,17 @@
 """Engine `network`: the real layers, trained by full-batch gradient descent at finetune_lr.
 
 Scratch and fine-tuning take finetune_steps steps, or as many as convergence needs (TOLERANCE, measured as in
-`layers.Networks`; STEP_CAP steps at most, then not_converged). A finite step breaks the balance of the layers, so
-the end point tends to that of gradient flow only as finetune_lr → 0 (THEORY §3). The last layer alone (linear transfer)
-is a linear iteration and is taken to the same number of steps in closed form.
+`layers.Networks`). After STEP_CAP steps the row is not_converged. A finite step breaks the balance of the layers, so
+the end point approaches the end point of gradient flow only as finetune_lr → 0 (THEORY §3). Training the last layer
+alone (linear transfer) is a linear iteration; the same number of steps is computed in closed form.
 
-pretrain_start exact: balanced aligned rank-one layers with the end-to-end map c e_s, and from scratch with
-init_scale^L in a random direction. pretrain_start descent: independent layers init_scale * N(0,1), pretrained on
-½|β - β_s|² with the step PRETRAIN_STEP / (L S^(2-2/L)), S the largest size the map has, until flow time
-pretrain_length (inf: |β - β_s| <= PRETRAIN_TOLERANCE |β_s|).
+pretrain_start exact: balanced aligned rank-one layers. Fine-tuning starts with the end-to-end map c e_s, and scratch
+with a map of norm init_scale^L in a random direction. pretrain_start descent: independent layers init_scale * N(0,1).
+They are pretrained on ½|β - β_s|² until flow time pretrain_length (inf: until |β - β_s| <= PRETRAIN_TOLERANCE |β_s|).
+The step is PRETRAIN_STEP / (L S^(2-2/L)), where S is the largest size of the map.
 
-Networks of equal width and depth are trained together, those that share data side by side; layers.py says what a step
-costs. 40 cells of dim 40, depth 2 and 2,000 steps in one pack take 0.25-0.6 s on one core, 6-15 ms a cell.
+Networks of equal width and depth are trained together, and those with equal data are neighbours. layers.py says what a
+step costs. 40 cells of dim 40, depth 2 and 2,000 steps in one pack take 0.25-0.6 s on one core, 6-15 ms a cell.
 """
 
 from __future__ import annotations
@@ -28,17 +28,20 @@ from raysweep.workloads.linear_transfer.pretrained import Key, Start, exact_star
 
 Array = np.ndarray
 TOLERANCE = 1e-8  # |A⁺g| relative to its size at β = 0
-STEP_CAP = 200_000  # steps on the target beyond which a row is not converged
-_READOUT_CAP = 1e12  # the same for a readout of a single feature, whose steps cost nothing
-_CHUNK_BYTES = {"cpu": 8 << 20, "cuda": 8 << 30}  # layers at once: what a cache holds, and a share of a GPU
+STEP_CAP = 200_000  # steps on the target; a row that needs more is not converged
+_READOUT_CAP = 1e12  # the same for a readout of one feature, whose steps are computed in closed form
+_CHUNK_BYTES = {"cpu": 8 << 20, "cuda": 8 << 30}  # size of the layers at once: what fits in a cache, or a part of a GPU
 _WORDS = np.array([OK, NOT_CONVERGED, DIVERGED], dtype=object)
 
 
 def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     """Risks |β - b_t|² of the three trainings and their transferabilities, shape (rows,) each, and the status.
 
-    columns: one entry per row of every declared parameter; seeds: int, shape (rows,). Also pretrain_scale and
-    pretrain_loss, as measured. A training that diverged has NaN, the others of its row keep their values.
+    The metrics include pretrain_scale and pretrain_loss as measured. A training that diverged has NaN; the other
+    trainings of its row keep their values.
+
+    columns: every declared parameter, one entry per row.
+    seeds: int, shape (rows,).
     """
     device = devices.device()
     columns = {name: np.asarray(values) for name, values in columns.items()}
@@ -59,7 +62,7 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
 
 
 def _chunks(columns: Columns, seeds: Array, device: torch.device) -> Iterator[Array]:
-    """Row numbers that are trained together: of one width, depth and kind of start; of equal data, side by side."""
+    """Row numbers that are trained together: one width, depth and kind of start; rows with equal data lie together."""
     n = target.samples(columns)
     descent = columns["pretrain_start"] == "descent"
     keys = (
@@ -84,7 +87,7 @@ def _chunks(columns: Columns, seeds: Array, device: torch.device) -> Iterator[Ar
 
 
 class _Chunk:
-    """Rows of one width, depth and kind of start: their data on the device and what has become of them."""
+    """Rows of one width, depth and kind of start: their data on the device, and how their trainings ended."""
 
     def __init__(self, columns: Columns, seeds: Array, device: torch.device) -> None:
         self.columns, self.seeds, self.device = columns, seeds, device
@@ -105,7 +108,7 @@ class _Chunk:
                 self.gram[i] = X.T @ X / n
                 noise[i] = X.T @ target.label_noise(int(seed), int(n)) / n
                 values, vectors = np.linalg.eigh(self.gram[i])
-                seen = slice(max(0, self.dim - int(n)), None)  # the others are 0 up to rounding
+                seen = slice(max(0, self.dim - int(n)), None)  # the others are 0 except for rounding
                 self.precision[i] = (vectors[:, seen] / values[seen]) @ vectors[:, seen].T
         self.moment = (
             np.einsum("rde,re->rd", self.gram[self.group], self.goal)
@@ -113,7 +116,7 @@ class _Chunk:
         )
 
     def start(self, known: dict[Key, Start]) -> dict[Key, Start]:
-        """Set the layers that scratch and fine-tuning start from; what was pretrained already is in `known`."""
+        """Set the layers from which scratch and fine-tuning start. Networks in `known` are not pretrained again."""
         c = self.columns
         if not self.descent:
             self.scratch = exact_start(
@@ -147,13 +150,13 @@ class _Chunk:
         }
 
     def _layers(self) -> tuple[Array, Array]:
-        """Risks of scratch and fine-tuning, trained side by side."""
+        """Risks of scratch and fine-tuning, which are trained side by side."""
         rows, c = len(self.seeds), self.columns
         frozen = np.asarray(c["frozen_layers"], dtype=np.int64)
         hidden = [torch.cat(pair) for pair in zip(self.scratch.hidden, self.source.hidden, strict=True)]
         last = torch.cat([self.scratch.last, self.source.last])
         first = layers.end_to_end(hidden, last)
-        # exactly balanced layers behind frozen ones cannot pass 0 (THEORY §2), only rounding could carry them over
+        # exactly balanced layers behind frozen layers cannot pass 0 (THEORY §2); only rounding errors could do that
         stuck = np.concatenate([np.zeros(rows, bool), (frozen > 0) & (self.depth - frozen > 1) & (not self.descent)])
         networks = layers.Networks(
             hidden=hidden,
@@ -176,7 +179,8 @@ class _Chunk:
     def _linear(self, source: Array) -> Array:
         """Risk of linear transfer (F eq. 14): w_L on the features of W_{L-1} … W_1, in the modes of their Gram matrix.
 
-        The exact start has one feature, along e_s. So has depth 1 by convention: the output of the pretrained map.
+        The exact start has one feature, along e_s. Depth 1 also has one by convention: the output of the pretrained
+        map.
         """
         c = self.columns
         gram = self.gram[self.group]
@@ -224,8 +228,10 @@ class _Chunk:
 
 
 def _judged(error: Array, outcome: Array) -> tuple[Array, Array]:
-    """Risks |error|², shape (rows,), NaN after divergence, and what became of each row: a risk that is not finite has
-    diverged too."""
+    """Risks |error|², shape (rows,), and how each row ended.
+
+    A row whose risk is not finite counts as diverged. The risk of a diverged row is NaN.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         risk = (error**2).sum(1)
     outcome = np.where(np.isfinite(risk), outcome, layers.DIVERGED)

@@ -1,4 +1,4 @@
-"""The layers that the network engine starts from: exact rank-one states, random ones, and pretrained ones."""
+"""The layers from which the network engine starts: exact rank-one states, random layers, and pretrained layers."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from raysweep.workloads.linear_transfer import layers, target
 Array = np.ndarray
 Key = tuple[int, int, int, float, float, float]  # dim, depth, seed, init_scale, source_norm, pretrain_length
 PRETRAIN_STEP = 0.05  # times 1 / (L S^(2-2/L)), the inverse of the map's fastest rate at size S
-PRETRAIN_TOLERANCE = 1e-9  # |β - β_s| / |β_s| where pretraining to convergence ends
-PRETRAIN_CAP = 500_000  # steps beyond which it is not converged
+PRETRAIN_TOLERANCE = 1e-9  # |β - β_s| / |β_s| at which pretraining to convergence ends
+PRETRAIN_CAP = 500_000  # steps; a pretraining that needs more is not converged
 
 
 @dataclass
 class Start:
-    """Networks of one shape: hidden (L-1 tensors (rows, dim, dim)), last (rows, dim), status (rows,).."""
+    """Networks of one shape: hidden (L-1 tensors (rows, dim, dim)), last (rows, dim), status (rows,)."""
 
     hidden: list[torch.Tensor]
     last: torch.Tensor
     status: Array
 
     def parts(self) -> tuple[list[torch.Tensor], torch.Tensor]:
-        """The tensors alone."""
+        """The tensors without the status."""
         return self.hidden, self.last
 
 
 def exact_start(seeds: Array, depth: int, scale: Array, directions: Array, device: torch.device) -> Start:
-    """Balanced aligned rank-one layers of norm scale (rows,), product along directions (rows, dim) (THEORY §3)."""
+    """Balanced aligned rank-one layers of norm scale (rows,), with product along directions (rows, dim) (THEORY §3)."""
     dim = directions.shape[1]
     between = np.stack([draws.normal(int(seed), "hidden", depth - 1, dim) for seed in seeds])
     between /= np.linalg.norm(between, axis=2, keepdims=True)
@@ -44,7 +44,7 @@ def exact_start(seeds: Array, depth: int, scale: Array, directions: Array, devic
 
 
 def random_start(seeds: Array, role: str, depth: int, dim: int, scale: Array, device: torch.device) -> Start:
-    """Independent layers scale * N(0,1), the last layer a row of `dim` such numbers."""
+    """Independent layers scale * N(0,1); the last layer is a row of `dim` such numbers."""
     size = torch.as_tensor(scale, device=device)
     hidden = [
         size[:, None, None]
@@ -58,9 +58,10 @@ def random_start(seeds: Array, role: str, depth: int, dim: int, scale: Array, de
 def trained_starts(
     columns: Columns, seeds: Array, device: torch.device, known: dict[Key, Start]
 ) -> tuple[Start, dict[Key, Start]]:
-    """Each row's network after pretraining by gradient descent, and all of them by their key, for rows to come.
+    """Each row's network after pretraining by gradient descent, and the networks of these rows by their keys.
 
-    Rows of one width and depth. What `known` holds is not trained again; it comes back only as far as it is used here.
+    All rows have one width and depth. Networks in `known` are not trained again. The second result holds only the
+    networks that these rows use; pass it as `known` for later rows.
     """
     dim, depth = int(columns["dim"][0]), int(columns["depth"][0])
     keys = [
@@ -92,7 +93,7 @@ def _pretrain(keys: list[Key], dim: int, depth: int, device: torch.device) -> St
     size = np.maximum(norm, (2 * scale * np.sqrt(dim)) ** depth)
     rate = PRETRAIN_STEP / (depth * size ** (2 - 2 / depth))
     steps = np.ceil(length / rate)
-    steps = np.where(steps > PRETRAIN_CAP, np.inf, steps)  # stops when converged; not_converged if time runs out first
+    steps = np.where(steps > PRETRAIN_CAP, np.inf, steps)  # ends at convergence; not_converged if steps run out
     counted = np.isfinite(steps) & (steps > 0)
     rate[counted] = length[counted] / steps[counted]
     rows = len(seeds)

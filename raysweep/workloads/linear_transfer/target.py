@@ -1,4 +1,4 @@
-"""What every engine shares: the data of a draw, the two teachers, and the state fine-tuning starts from."""
+"""What all engines share: the data of a draw, the two teachers, and the state from which fine-tuning starts."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ Array = np.ndarray
 
 
 def samples(columns: Columns) -> Array:
-    """Target samples n = round(gamma * dim) of each row, shape (rows,), int64 (half-way cases to even)."""
+    """Target samples n = round(gamma * dim) of each row, shape (rows,), int64 (halves round to even)."""
     return np.round(np.asarray(columns["gamma"], float) * np.asarray(columns["dim"], float)).astype(np.int64)
 
 
 def teacher_directions(seed: int, dim: int) -> Array:
-    """Orthonormal (e_s, e_u), shape (2, dim): the source teacher's direction and its partner."""
+    """Orthonormal (e_s, e_u), shape (2, dim): the direction of the source teacher, and its partner."""
     return draws.unit_vectors(seed, "teachers", 2, dim)
 
 
 def inputs(seed: int, n: int, dim: int) -> Array:
-    """Target inputs X of one draw, shape (n, dim), independent N(0,1); a smaller n is a prefix of a larger one."""
+    """Target inputs X of one draw, shape (n, dim), independent N(0,1); a smaller n gives a prefix of a larger n."""
     return draws.normal(seed, "inputs", n, dim)
 
 
 def label_noise(seed: int, n: int) -> Array:
-    """Unit label noise of one draw, shape (n,): y = X b_t + noise * this."""
+    """Unit label noise ε of one draw, shape (n,): y = X b_t + noise * ε."""
     return draws.normal(seed, "noise", n)
 
 
@@ -39,9 +39,9 @@ def target_coordinates(columns: Columns) -> Array:
 
 
 def log_pretrain_scale(columns: Columns) -> Array:
-    """Log of the norm c of the pretrained map c e_s, shape (rows,).
+    """Natural logarithm of the norm c of the pretrained map c e_s, shape (rows,).
 
-    The logarithm, because init_scale^depth underflows for deep networks although c^(1/depth) does not.
+    The logarithm stays finite for deep networks, where init_scale^depth underflows.
     """
     return pretraining.log_scale(
         columns["pretrain_length"], columns["depth"], columns["init_scale"], columns["source_norm"]
