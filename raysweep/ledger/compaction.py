@@ -1,8 +1,8 @@
-"""Many small segments of a ledger become few large ones, which read faster: a bucket takes a request for each.
+"""Merges many small segments of a ledger into few large ones, which read faster: in a bucket each takes a request.
 
-Only the driver that holds the sweep does this. A merged segment is published, and read back, before those that it
-replaces are removed, so wherever this ends the ledger holds every row: once, or twice with equal content, of which
-readers count one (segments.py).
+Only the driver that holds the sweep does this. A merged segment is published and read back before the segments that it
+replaces are removed. So wherever this is interrupted, the ledger holds every row once, or twice with equal content;
+readers count such a row once (segments.py).
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from raysweep.storage.paths import AnyPath
 from raysweep.storage.sealed import Damaged
 
 MORE_THAN = 100
-"""Segments that are left as they are."""
+"""Number of unmerged segments that may remain."""
 ROWS = 20_000
-"""Rows from which a merged segment is large enough (about 10 MB)."""
+"""A merged segment with so many rows is large enough (about 10 MB)."""
 
 
 def compact(folder: AnyPath, still_ours: Callable[[], None] = lambda: None) -> int:
-    """Merge the segments of a ledger that are not merged yet, if there are more than MORE_THAN; returns how many were.
+    """Merge the unmerged segments of a ledger if there are more than MORE_THAN; returns how many were merged.
 
-    still_ours: raises if the sweep is not ours any more; asked before anything is removed. Damaged segments stay.
+    still_ours: raises if the sweep is no longer ours; it is called before anything is removed. Damaged segments stay.
     """
     listed = segments.segments(folder)
     small = [path for path in listed if not path.name.startswith(segments.MERGED)]
@@ -52,7 +52,7 @@ def _merge(
     names = hashlib.sha256("\n".join(path.name for path, _ in parts).encode()).hexdigest()
     path = folder / f"{segments.MERGED}{number:06d}-{names[:16]}.jsonl"
     segments.write_segment(path, winners.values())
-    if len(segments.read_segment(path)) != len(winners):  # or it raises Damaged: nothing is removed then
+    if len(segments.read_segment(path)) != len(winners):  # raises Damaged if it is not whole; then nothing is removed
         raise Damaged(f"{path}: is not what was written there")
     still_ours()
     files.remove([part for part, _ in parts])

@@ -1,11 +1,11 @@
 """The ledger: finished rows in immutable segments. It is the truth about a sweep.
 
-A segment is a JSON-lines file, one row a line, closed by a trailer {"rows": count, "sha256": digest of all bytes before
-it}. It is published in one step and never changed; a segment whose trailer is missing or wrong is damaged, and its rows
-are computed again. JSON has no NaN and no infinity: they stand as the words "NaN", "Infinity" and "-Infinity".
+A segment is a JSON-lines file: one row a line, then a trailer {"rows": count, "sha256": digest of all bytes before it}.
+It is published in one step and never changed. A segment whose trailer is missing or wrong is damaged; its rows are
+computed again. JSON has no NaN and no infinity: these are written as the words "NaN", "Infinity" and "-Infinity".
 
-Many small segments are merged into larger ones (compaction.py). A merged segment is there before the first of those
-that it replaces is gone, so a reader meets a row once or twice but never not at all, and counts it once.
+Small segments are merged into larger ones (compaction.py). A merged segment is there before the first of its sources is
+removed. So a reader finds every row at least once, and counts it once.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from raysweep.storage.paths import AnyPath
 from raysweep.storage.sealed import WORDS, Damaged, encode
 
 MERGED = "merged-"
-REQUESTS = 32  # to a bucket at a time, each of which takes some 20 ms
-LISTINGS = 20  # after which a segment that is listed but not there counts as damaged
+REQUESTS = 32  # simultaneous requests to a bucket; each takes some 20 ms
+LISTINGS = 20  # after so many, a segment that is listed but not there counts as damaged
 
 
 class Row(TypedDict):
@@ -32,7 +32,7 @@ class Row(TypedDict):
 
     cell: its id, a content hash
     status: a word of workloads.declaration.Status
-    attempt: which try at this row it is, from 1 on
+    attempt: number of the attempt at this row, from 1 on
     seconds: its share of the time that its pack took
     error: the traceback, if it failed
     pack, host, finished: where it was computed, and when (seconds of the epoch)
@@ -61,12 +61,12 @@ class Contents:
 
 
 def segment_path(folder: AnyPath, pack: str, attempt: int) -> AnyPath:
-    """Where a pack's rows go; the same rows have the same place, so nobody can publish them twice."""
+    """The path of a pack's segment. The same rows have the same path, so they cannot be published twice."""
     return folder / f"{pack}-{attempt}.jsonl"
 
 
 def write_segment(path: AnyPath, rows: Iterable[Row]) -> bool:
-    """Publish rows as one segment; False if a segment of that name was published before."""
+    """Publish rows as one segment; False if a segment with that name exists already."""
     lines = []
     for row in rows:
         metrics = {name: encode(value) for name, value in row["metrics"].items()}
@@ -97,13 +97,13 @@ def read_segment(path: AnyPath) -> list[Row]:
 
 
 def segments(folder: AnyPath) -> list[AnyPath]:
-    """The segments of a ledger in the order in which they count: merged ones first, then by name."""
+    """The segments of a ledger in the order in which they count: merged segments first, then by name."""
     names = [name for name in files.names(folder) if name.endswith(".jsonl")]
     return [folder / name for name in sorted(names, key=lambda name: not name.startswith(MERGED))]
 
 
 def read(folder: AnyPath) -> Contents:
-    """Every row of the ledger. A later attempt at a row replaces an earlier one; of one attempt the first counts."""
+    """All rows of the ledger. A later attempt at a row replaces an earlier one; of equal attempts the first counts."""
     listed = segments(folder)
     for left in reversed(range(LISTINGS)):
         contents = Contents()
@@ -113,10 +113,10 @@ def read(folder: AnyPath) -> Contents:
                     contents.damaged.append(path)
                 else:
                     contents.repeated += enter(contents.rows, rows)
-        except FileNotFoundError:  # merged since it was listed
+        except FileNotFoundError:  # merged after it was listed
             listed = segments(folder)
             continue
-        now = segments(folder)  # a merger in the middle of a listing may hide both the old segment and the new one
+        now = segments(folder)  # during a merge, one listing may miss both the old segment and the new one
         if _merged(now) <= _merged(listed):
             break
         listed = now
@@ -124,8 +124,10 @@ def read(folder: AnyPath) -> Contents:
 
 
 def load(paths: Sequence[AnyPath], missing: bool = False) -> Iterator[tuple[AnyPath, list[Row] | None]]:
-    """Segments with their rows, None for one that is damaged; of one that is not there, FileNotFoundError, or with
-    `missing` None as well."""
+    """Segments with their rows; None instead of the rows of a damaged segment.
+
+    For a segment that is not there: FileNotFoundError, or None as well if `missing`.
+    """
     if not paths or isinstance(paths[0], Path):
         yield from zip(paths, (_rows(path, missing) for path in paths), strict=True)
         return
@@ -145,8 +147,10 @@ def _rows(path: AnyPath, missing: bool) -> list[Row] | None:
 
 
 def enter(known: dict[tuple[str, int], Row], rows: Iterable[Row]) -> int:
-    """Add rows to those known by (cell, seed); returns how many were known already. A later attempt replaces an
-    earlier one, of one attempt the first counts."""
+    """Add rows to the rows known by (cell, seed); returns how many were known already.
+
+    A later attempt replaces an earlier one; of equal attempts the first counts.
+    """
     repeated = 0
     for row in rows:
         key = (row["cell"], row["seed"])
@@ -161,7 +165,7 @@ def _merged(paths: Iterable[AnyPath]) -> set[str]:
 
 
 def set_aside(path: AnyPath) -> AnyPath:
-    """Rename a damaged segment so that it is kept for inspection and its place is free again."""
+    """Rename a damaged segment: it is kept for inspection, and its name is free again."""
     number = 1
     while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
         number += 1

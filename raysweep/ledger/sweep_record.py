@@ -24,9 +24,9 @@ STORE = "store"
 RESERVED = ("mlflow.db", "mlflow-artifacts", STORE)
 FILE, LEDGER, LOGS = "sweep.json", "ledger", "logs"
 DELETING = "sweep.deleting.json"
-"""The record of a sweep whose deletion has begun, so that not all of it may be there any more."""
+"""The record of a sweep whose deletion has begun; parts of the sweep may already be missing."""
 REPORT, PART = "report", "report-part"
-"""Folders of its report, and of the report of a part of it."""
+"""Folders of a sweep's report, and of a report of a part of the sweep."""
 INSIDE = (FILE, DELETING, driver_lock.FILE, signs.PHASE, signs.MIRRORED, LEDGER, LOGS, REPORT, PART, "tune")
 
 
@@ -37,10 +37,10 @@ class Record:
     sweep: its name
     sweep_id: unique, new for every sweep that is started afresh
     space: resolved, as plain data
-    tracking_uri: where it is logged to MLflow (without credentials), None for nowhere
+    tracking_uri: where it is logged to MLflow (without credentials); None if nowhere
     created: when, in UTC
-    runs_per: what has a run of its own in MLflow: cell, pack or sweep (None in records from before this was kept)
-    store: where its stages are shared, None for the storage's own
+    runs_per: what one run in MLflow stands for: cell, pack or sweep (None in records that are older than this key)
+    store: where its stages are shared; None for the store inside the storage
     """
 
     sweep: str
@@ -54,7 +54,7 @@ class Record:
 
 
 def create(folder: AnyPath, sweep: str, space: dict[str, Any], tracking_uri: str | None, runs_per: str) -> Record:
-    """Start the record of a new sweep; FileExistsError if there is one."""
+    """Create the record of a new sweep; FileExistsError if there is one."""
     created = datetime.now(UTC).isoformat(timespec="seconds")
     record = Record(sweep, uuid.uuid4().hex, space, tracking_uri, created, runs_per=runs_per)
     if isinstance(folder, Path):  # a bucket has no folders
@@ -69,38 +69,42 @@ def create(folder: AnyPath, sweep: str, space: dict[str, Any], tracking_uri: str
 
 
 def abandon(folder: AnyPath, storage_too: bool) -> None:
-    """Remove those folders made for a sweep that are empty; storage_too: also the storage, if it was made for it."""
+    """Remove empty folders that were made for a sweep; storage_too: also the storage, if it was made for the sweep."""
     if not isinstance(folder, Path):  # a bucket has none
         return
     for made in (folder / LEDGER, folder / LOGS, folder, *([folder.parent] if storage_too else [])):
-        with contextlib.suppress(OSError):  # there is something in it
+        with contextlib.suppress(OSError):  # the folder is not empty
             made.rmdir()
 
 
 def withdraw(folder: AnyPath, storage_too: bool) -> None:
-    """Take back the creation of a record, by whoever holds the sweep's lock. Rows that lay there without a record stay.
+    """Take back the creation of a record. Only the holder of the sweep's lock calls this.
 
-    storage_too: also the storage, if it was made for this sweep and is empty."""
+    Rows that were there without a record stay. storage_too: also remove the storage, if it was made for this sweep and
+    is empty.
+    """
     _without(folder, FILE)
     abandon(folder, storage_too)
 
 
 def _without(folder: AnyPath, record: str) -> None:
-    """Remove the last files of a sweep: its record, and the lock that is held (that of a bucket is given back)."""
+    """Remove the last files of a sweep: its record, and on a disk its lock file (a lease is released instead)."""
     files.remove([folder / record])
     if isinstance(folder, Path):
         files.remove([folder / driver_lock.FILE])
 
 
 def update(folder: AnyPath, record: Record) -> None:
-    """Replace the record, in one step."""
+    """Replace the record in one step."""
     files.replace(folder / FILE, _encode(record))
 
 
 def load(folder: AnyPath, to_delete: bool = False) -> Record | None:
-    """The record of a sweep, or None if there is no such sweep; InputError if it cannot be understood, and unless
-    `to_delete` if the deletion of the sweep has begun."""
-    for path in (folder, *(folder / inner for inner in INSIDE)):  # a name is a folder of this storage, not a way out
+    """The record of a sweep, or None if there is no such sweep; InputError if it cannot be understood.
+
+    InputError also if the deletion of the sweep has begun, unless `to_delete`.
+    """
+    for path in (folder, *(folder / inner for inner in INSIDE)):  # a name must not lead out of the storage
         if isinstance(path, Path) and path.is_symlink():
             raise InputError(str(path), "is a link; expected to lie in the storage itself")
     try:
@@ -114,7 +118,7 @@ def load(folder: AnyPath, to_delete: bool = False) -> Record | None:
         if plain["format"] != FORMAT:
             raise InputError("format", f"{plain['format']} where this version reads {FORMAT}")
         plain["space"] = restore(plain["space"]).as_dict()
-        plain_name(plain["sweep"], "sweep")  # what follows from both are names of files and filters of searches
+        plain_name(plain["sweep"], "sweep")  # both are used in names of files and in filters of searches
         if not re.fullmatch(r"[0-9a-f]{32}", plain["sweep_id"]):
             raise InputError("sweep_id", "expected 32 hexadecimal digits")
         for key in ("tracking_uri", "store", "runs_per"):
@@ -150,7 +154,7 @@ def sweeps(storage: AnyPath) -> list[str]:
 
 
 def find(storage: AnyPath, name: str) -> AnyPath:
-    """The folder of a sweep; InputError names the nearest if there is none. '-' and '_' may stand for each other."""
+    """The folder of a sweep; InputError names the nearest if there is none. '-' and '_' may replace each other."""
     known = sweeps(storage)
     alike = [entry for entry in known if entry.replace("-", "_") == name.replace("-", "_")]
     chosen = name if name in known else (alike[0] if len(alike) == 1 else None)
@@ -162,26 +166,32 @@ def find(storage: AnyPath, name: str) -> AnyPath:
 
 
 def begin_deletion(folder: AnyPath) -> bool:
-    """Rename the record, so that nobody goes on with this sweep. On a disk that is one step, also where there is no
-    room left; in a bucket the new name is there before the old one goes. False if the deletion had begun before."""
+    """Rename the record, so that nobody continues this sweep; False if the deletion had begun before.
+
+    On a disk this is one step, which works even if the disk is full. In a bucket the new name is there before the old
+    one is removed.
+    """
     return files.move(folder / FILE, folder / DELETING)
 
 
 def keep(folder: AnyPath) -> None:
-    """Take back `begin_deletion`, before anything was deleted."""
+    """Undo `begin_deletion` before anything was deleted."""
     files.move(folder / DELETING, folder / FILE)
 
 
 def delete(folder: AnyPath) -> None:
-    """Remove a sweep whose deletion has begun, by whoever holds its lock: the record last, so that what is left where
-    this is cut short is never taken for a sweep and can be deleted."""
+    """Remove a sweep whose deletion has begun. Only the holder of its lock calls this.
+
+    The record is removed last. So an interrupted deletion leaves something that is never taken for a sweep and that can
+    be deleted again.
+    """
     if isinstance(folder, Path):
         for path in folder.iterdir():
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             elif path.name not in (DELETING, driver_lock.FILE):
                 path.unlink()
-    else:  # but for the lock, which is given back as always
+    else:  # except for the lock, which is released as usual
         kept = (DELETING, f"{leases.FOLDER}/")
         if rest := [folder / name for name in files.tree(folder) if not name.startswith(kept)]:
             files.remove(rest)

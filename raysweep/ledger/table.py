@@ -22,7 +22,7 @@ FORMATS = ("csv", "json", "parquet")
 def frame(
     sweep: str, space_workload: str, cells: Cells, seeds: list[int], rows: dict[tuple[str, int], segments.Row]
 ) -> pandas.DataFrame:
-    """One line per row that the ledger has: sweep, cell, seed, status, parameters, metrics, code_version, seconds."""
+    """One line per row in the ledger: sweep, cell, seed, status, parameters, metrics, code_version, seconds."""
     import numpy as np
     import pandas
 
@@ -66,7 +66,7 @@ def dump(table: pandas.DataFrame, kind: str) -> bytes:
 
 
 def write(table: pandas.DataFrame, kind: str, path: AnyPath) -> None:
-    """Put a table into a file, whole or not at all."""
+    """Write a table to a file, whole or not at all."""
     files.replace(path, dump(table, kind))
 
 

@@ -1,7 +1,7 @@
-"""One checkpoint of the stage store: weights under a name of their own, and a sealed JSON record that names them.
+"""One checkpoint of the stage store: a file of weights, and a sealed JSON record that names the file.
 
-The weights go first, to a name that nobody else uses; the record is created last, in one step, and only if there is
-none. Without its record a checkpoint does not exist, so what a crash leaves behind is never half an entry.
+The weights are written first, to a name that nobody else uses. The record is created last, in one step, and only if it
+does not exist yet. A checkpoint without a record does not exist, so a crash never leaves half a checkpoint.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from raysweep.storage.sealed import Damaged, seal, unseal
 
 _WEIGHTS = re.compile(r"[a-z]+/[\w.-]+\.safetensors")
 FORMAT = 1
-"""Of records and weights; raised whenever a store of this version could no longer be read by the one before."""
+"""Version of records and weights. Raise it if a store with this version cannot be read by the version before."""
 
 
 class Record(TypedDict):
-    """What is kept of a checkpoint beside its weights.
+    """What is kept of a checkpoint in addition to its weights.
 
-    meta: plain data as it was published (and `computed`, `seconds` where `Store.once` published it)
+    meta: plain data as it was published (plus `computed` and `seconds` if `Store.once` published it)
     weights: the name of their file
     bytes, checksum: of that file
     raysweep: the version that wrote it
-    describe, published: of a published stage: what it is, and when it was published
-    seconds: of an intermediate checkpoint: wall time spent on its stage until then
+    describe, published: only for a published stage: what it is, and when it was published
+    seconds: only for an intermediate checkpoint: wall time spent on its stage so far
     """
 
     format: int
@@ -55,7 +55,7 @@ _REQUIRED = {"meta": dict, "weights": str, "bytes": int, "checksum": str}
 
 @dataclass(frozen=True)
 class Entry:
-    """A checkpoint that was read and agreed with its checksum. stage: its id; meta: as in its record."""
+    """A checkpoint that was read and matched its checksum. stage: its id; meta: as in its record."""
 
     stage: str
     meta: dict[str, Any]
@@ -65,24 +65,27 @@ class Entry:
 
     @property
     def size(self) -> int:
-        """Bytes of its weights."""
+        """Size of its weights in bytes."""
         return self._record["bytes"]
 
     @property
     def seconds(self) -> float:
-        """Of an intermediate checkpoint: wall time spent on its stage until then."""
+        """Wall time spent on the stage up to this checkpoint; only for an intermediate checkpoint."""
         return float(self._record.get("seconds", 0.0))
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """The tensors, writable, views into one buffer. The first call hands out the bytes that were verified when the
-        entry was read; later ones read and verify again (Damaged if they no longer agree)."""
+        """The tensors: writable views of one buffer.
+
+        The first call uses the bytes that were verified when the entry was read. Later calls read and verify again;
+        Damaged if the bytes no longer match.
+        """
         return deserialize(self._held.pop() if self._held else _weights(self._store, self._record))
 
 
 def write(store: Folder, record: str, stage: str, tensors: Mapping[str, np.ndarray], body: Mapping[str, Any]) -> bool:
-    """Publish a checkpoint whose record has this name; False, and nothing left behind, if there is one already.
+    """Publish a checkpoint whose record has this name; False if it exists already (then nothing is left behind).
 
-    The body (meta and whatever else its owner keeps) must be plain data: TypeError, before anything is written.
+    body: meta and the owner's other data. It must be plain data; otherwise TypeError, before anything is written.
     """
     seal(body)
     parts = serialize(tensors)
@@ -107,7 +110,7 @@ def write(store: Folder, record: str, stage: str, tensors: Mapping[str, np.ndarr
 
 
 def look(store: Folder, record: str, stage: str) -> Record | None:
-    """What a record says, its weights unread; None without one, Damaged, or InputError if it is of another version."""
+    """A record, without reading its weights; None if missing, Damaged, or InputError if it is of another version."""
     try:
         body = unseal(store.read(record))
     except FileNotFoundError:
@@ -133,14 +136,14 @@ def read(store: Folder, record: str, stage: str) -> Entry | None:
 
 
 def _weights(store: Folder, record: Record) -> np.ndarray:
-    """The bytes of the weights that a record names; Damaged if they are not those that were written."""
+    """The bytes of the weights that a record names; Damaged if they are not the bytes that were written."""
     name, size = record["weights"], record["bytes"]
     if not _WEIGHTS.fullmatch(name):
         raise Damaged("its record names no weights of the store")
     try:
         if (there := store.size(name)) != size:
             raise Damaged(f"{name} has {there:,} bytes where {size:,} were written")
-        # plain pages: numpy would ask for huge ones, which where this was measured cost more than reading the file
+        # plain pages: numpy would ask for huge pages, which cost more than reading the file where this was measured
         content = np.frombuffer(mmap.mmap(-1, max(size, 1)), np.uint8, size)
         checksum = Checksum()
         with store.open(name) as stream:
@@ -160,7 +163,7 @@ def _weights(store: Folder, record: Record) -> np.ndarray:
 
 
 def _names(store: Folder, record: str) -> list[str]:
-    """A record and all weights that may be its own."""
+    """The names of a record and of all weights that may belong to it."""
     folder, _, name = record.rpartition("/")
     stem = name.removesuffix(".json") + "."
     weights = [found for found in store.names(folder) if found.startswith(stem) and found.endswith(".safetensors")]
@@ -168,7 +171,7 @@ def _names(store: Folder, record: str) -> list[str]:
 
 
 def set_aside(store: Folder, record: str, where: str = "damaged") -> bool:
-    """Rename a record and all weights that may be its own into a folder of their own; False if there were none.
+    """Rename a record and all weights that may belong to it into the folder `where`; False if there were none.
 
     The record goes first: from then on the checkpoint does not exist. Only the holder of the stage's lease calls this.
     """
@@ -178,7 +181,7 @@ def set_aside(store: Folder, record: str, where: str = "damaged") -> bool:
 
 
 def remove(store: Folder, record: str) -> int:
-    """Delete a checkpoint, its record first (so that no moment shows half of it); bytes that became free."""
+    """Delete a checkpoint, its record first, so that half a checkpoint never exists; returns the bytes freed."""
     freed = 0
     for name in _names(store, record):
         with contextlib.suppress(FileNotFoundError):

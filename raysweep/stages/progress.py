@@ -1,4 +1,4 @@
-"""Intermediate checkpoints of a stage that is being computed: whoever comes after a crash goes on from there."""
+"""Intermediate checkpoints of a stage that is being computed: after a crash, the next worker continues from them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from raysweep.storage.folder import Folder
 from raysweep.storage.leases import Lease
 from raysweep.storage.sealed import Damaged
 
-LOGGER = logging.getLogger("raysweep.store")  # read in the log of the trial
+LOGGER = logging.getLogger("raysweep.store")  # goes into the log of the trial
 FOLDER = "progress"
 _NAME = re.compile(r"([^.]+)\.(\d{8})\.[0-9a-f]{8}\.json")
-_KEPT = 2  # the last one, and the one before should that be damaged
+_KEPT = 2  # the last one, and the one before in case the last is damaged
 
 
 def unfinished(store: Folder) -> dict[str, str]:
@@ -30,7 +30,7 @@ def unfinished(store: Folder) -> dict[str, str]:
     for name, stage, _ in _records(store):
         with contextlib.suppress(Damaged):
             record = checkpoints.look(store, name, stage)
-            if record is not None:  # they are sorted: the last one counts
+            if record is not None:  # they are sorted, so the last one counts
                 found[stage] = f"{reached(record['meta'])}, after {record.get('seconds', 0):.0f} s of computing"
     return found
 
@@ -41,20 +41,20 @@ def reached(meta: Mapping[str, Any]) -> str:
 
 
 def _records(store: Folder) -> list[tuple[str, str, int]]:
-    """The intermediate checkpoints, each stage's in order: name of the record, stage, number."""
+    """The intermediate checkpoints, in order within each stage: name of the record, stage, number."""
     matches = map(_NAME.fullmatch, store.names(FOLDER))
     return [(f"{FOLDER}/{found[0]}", found[1], int(found[2])) for found in matches if found]
 
 
 class Progress:
-    """Intermediate checkpoints of a stage, for the one who computes it."""
+    """Intermediate checkpoints of a stage, for the worker that computes it."""
 
     def __init__(self, store: Folder, stage: str, lease: Lease) -> None:
         self._store, self._stage, self._lease = store, stage, lease
         self._started, self._before, self._number = time.monotonic(), 0.0, 0
 
     def load(self) -> Entry | None:
-        """The last intermediate checkpoint that is whole, by whoever saved it; damaged ones are set aside."""
+        """The last intermediate checkpoint that is whole, whoever saved it; damaged ones are set aside."""
         for name, number in reversed(self._own()):
             self._number = max(self._number, number)
             try:
@@ -69,8 +69,11 @@ class Progress:
         return None
 
     def save(self, tensors: Mapping[str, np.ndarray], meta: dict[str, Any]) -> None:
-        """Keep an intermediate checkpoint, and renew the lease. Raises Lost, which is not to be caught, if the
-        lease expired meanwhile and somebody else goes on from the checkpoint before."""
+        """Save an intermediate checkpoint, and renew the lease.
+
+        Raises Lost if the lease has expired and somebody else continues from the checkpoint before. Lost must not be
+        caught.
+        """
         self._lease.renew()
         earlier = self._own()
         self._number = 1 + max([self._number, *(number for _, number in earlier)])
@@ -80,11 +83,11 @@ class Progress:
             checkpoints.remove(self._store, old)
 
     def seconds(self) -> float:
-        """Wall time spent on the stage so far, up to the checkpoint it was resumed from and since."""
+        """Wall time spent on the stage so far, including the time before the checkpoint that was loaded."""
         return self._before + time.monotonic() - self._started
 
     def clear(self) -> None:
-        """Drop the intermediate checkpoints: the stage is published."""
+        """Remove the intermediate checkpoints, because the stage is published."""
         for name, _ in self._own():
             checkpoints.remove(self._store, name)
 

@@ -1,4 +1,4 @@
-"""Making room in a stage store, without ever taking what a sweep refers to unless told so by name."""
+"""Frees space in a stage store. What a sweep refers to is removed only if the user names it and asks for that."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from raysweep.storage import leases
 from raysweep.storage.sealed import Damaged
 
 LEFTOVER_AGE = 3600.0
-"""Seconds after which a file that no record names is nobody's upload any more."""
+"""Seconds after which a file that no record names is no longer an upload in progress."""
 ASIDE = ("damaged", SUPERSEDED)
 
 
 @dataclass(frozen=True)
 class Removal:
-    """One thing that pruning takes away.
+    """One thing that pruning removes.
 
-    stage: whose it is
+    stage: the stage it belongs to
     kind: stage, progress, damaged, superseded or leftover
     names: its files, the record first
     size: their bytes
@@ -34,10 +34,12 @@ class Removal:
 
 
 def plan(store: Store, stages: Collection[str] = (), *, referred: bool = False, damaged: bool = False) -> list[Removal]:
-    """What would go: published stages that no sweep refers to, intermediate checkpoints of such stages, and leftovers
-    of crashes; with `damaged` also what was set aside (as superseded, too). Stages with a lease are left alone.
+    """What pruning would remove. Stages with a lease are left alone.
 
-    stages: only these, instead of all; one that a sweep refers to is an InputError unless `referred`.
+    These are published stages that no sweep refers to, intermediate checkpoints of such stages, and leftovers of
+    crashes; with `damaged` also what was set aside (including superseded stages).
+
+    stages: only these, instead of all; a stage that a sweep refers to is an InputError unless `referred`.
     """
     try:
         users = store.users()
@@ -65,7 +67,7 @@ def plan(store: Store, stages: Collection[str] = (), *, referred: bool = False, 
 
 
 def _files_of(stage: str, folder: str, names: Iterable[str]) -> list[str]:
-    """The files of a stage in a folder of these names, its records first."""
+    """The names that are files of a stage in a folder, records first."""
     own = [f"{folder}/{name}" for name in names if name.startswith(f"{stage}.")]
     return sorted(own, key=lambda name: not name.endswith(".json"))
 
@@ -79,14 +81,14 @@ def _size(store: Store, names: Iterable[str]) -> int:
 
 
 def _leftovers(store: Store, busy: Container[str]) -> Iterator[tuple[str, str]]:
-    """Weights without a record, temporary files and leases of those who died: stage and name of each."""
+    """Weights without a record, temporary files, and leases of dead holders: the stage and name of each."""
     for folder in ("", "entries", progress.FOLDER, leases.FOLDER, *ASIDE):
         names = store.files.names(folder)
         records = {name.removesuffix(".json") for name in names if name.endswith(".json")}
         for name in names:
             stage = name.lstrip(".").split(".")[0]
             orphan = name.endswith(".safetensors") and folder not in ASIDE and name.rsplit(".", 2)[0] not in records
-            orphan = orphan or folder == leases.FOLDER  # whose holder died, and which nobody took over
+            orphan = orphan or folder == leases.FOLDER  # its holder died, and nobody took it over
             path = f"{folder}/{name}".lstrip("/")
             if (orphan or name.startswith(".")) and stage not in busy:
                 with contextlib.suppress(FileNotFoundError):
@@ -95,7 +97,7 @@ def _leftovers(store: Store, busy: Container[str]) -> Iterator[tuple[str, str]]:
 
 
 def prune(store: Store, removals: Collection[Removal]) -> int:
-    """Take them away; bytes that became free. A stage somebody took up since the plan was made is left alone."""
+    """Remove them; returns the bytes freed. A stage that somebody has started since the plan is left alone."""
     freed = 0
     for removal in removals:
         if removal.kind != "stage":

@@ -1,16 +1,16 @@
-"""The stage store: what a stage leaves behind, kept under its identity and computed once by all who share the store.
+"""The stage store: the results of stages, kept by identity and computed once for everybody who shares the store.
 
     STORE/store.json                       the format of the store
     STORE/entries/STAGE.json               a published stage: meta, description, checksum of weights (checkpoints.py)
     STORE/entries/STAGE.TOKEN.safetensors  its weights
     STORE/progress/STAGE.N.TOKEN.*         intermediate checkpoints of a stage that is being computed, in the same form
     STORE/leases/                          who computes what now (leases.py)
-    STORE/refs/SWEEP/HASH.json             stages that a sweep refers to, which pruning therefore leaves alone
-    STORE/damaged/                         what did not agree with its checksum, set aside
-    STORE/superseded/                      what other code computed and was told to be computed again, set aside
+    STORE/refs/SWEEP/HASH.json             stages that a sweep refers to; pruning leaves them alone
+    STORE/damaged/                         files that did not match their checksum, set aside
+    STORE/superseded/                      stages that other code computed and that had to be computed again, set aside
 
 A store lies in a local folder or on any file system of fsspec; storage/files.py says what each of them guarantees.
-Writes raise Halted, one line, where the store is read-only or full.
+Writes raise Halted, with one line, if the store is read-only or full.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from raysweep.storage.sealed import Damaged, seal, unseal
 
 __all__ = ["Damaged", "Entry", "Progress", "Store"]
 
-LOGGER = logging.getLogger("raysweep.store")  # read in the log of the trial
+LOGGER = logging.getLogger("raysweep.store")  # goes into the log of the trial
 MARKER = "store.json"
 _MARKING = json.dumps({"raysweep": "stage store", "format": FORMAT}).encode() + b"\n"
 SUPERSEDED = "superseded"
 FOLDERS = ("entries", "progress", "leases", "refs", "damaged", SUPERSEDED)
-_SHORTEST, _SLOWEST = 0.01, 1.0  # seconds between two looks of a waiter
+_SHORTEST, _SLOWEST = 0.01, 1.0  # seconds between two looks while waiting
 _STAGE = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _SWEEP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
@@ -52,10 +52,13 @@ Computed = tuple[Mapping[str, np.ndarray], dict[str, Any]]
 
 
 class Store:
-    """A store at a path or URL. Opening it reads its format (InputError if it is of another version, or no store) and
-    creates nothing; a format that was lost is put back by the next who writes. It can be pickled and used by threads. A
-    lease lasts `lease_seconds` beyond its last renewal. `provenance` (which sweep, which code) is added to the meta of
-    every stage computed through it.
+    """A store at a path or URL.
+
+    Opening it reads its format and creates nothing; InputError if the format is of another version, or if this is no
+    store. If the format file is lost, the next writer restores it. A store can be pickled and used by several threads.
+
+    lease_seconds: how long a lease lasts after its last renewal.
+    provenance: which sweep and which code; added to the meta of every stage that is computed through this object.
     """
 
     def __init__(
@@ -65,11 +68,11 @@ class Store:
         self.url = self.files.root
         self.lease_seconds = lease_seconds
         self.provenance = dict(provenance or {})
-        self._lost = False  # whether it is a store all right, but for its marker
+        self._lost = False  # whether this is a store whose marker is missing
         self._ready = self._marked()
 
     def _marked(self) -> bool:
-        """Whether the store is there; InputError if it is not ours to read."""
+        """Whether the store exists; InputError if we must not read it."""
         try:
             content = self.files.read(MARKER)
         except FileNotFoundError:
@@ -77,11 +80,11 @@ class Store:
         if not content:
             there = {name for name in self.files.names("") if not name.startswith(".")}
             others = sorted(there - {MARKER})
-            # every record states its format for itself, so that nothing hangs on a marker that a crash has lost
+            # every record states its own format, so a store stays readable after a crash has lost the marker
             self._lost = "entries" in others and set(FOLDERS).issuperset(others)
             if self._lost:
                 return True
-            if MARKER in there and self.files.size(MARKER):  # created this moment
+            if MARKER in there and self.files.size(MARKER):  # created between the two reads
                 return self._marked()
             if others:
                 raise InputError(self.url, f"is not a store: it has no {MARKER}, but {others[0]}") from None
@@ -100,12 +103,12 @@ class Store:
         return True
 
     def exists(self) -> bool:
-        """Whether there is a store here (opening one makes none)."""
+        """Whether there is a store here; opening one does not create it."""
         self._ready = self._ready or self._marked()
         return self._ready
 
     def check(self) -> None:
-        """Halted, and nothing left behind, if nothing can be written here: to be asked before any work starts."""
+        """Halted if nothing can be written here (then nothing is left behind). Call it before any work starts."""
         was_there, probe = self._ready, f".probe.{uuid.uuid4().hex}"
         try:
             self._prepare()
@@ -117,8 +120,10 @@ class Store:
             raise
 
     def discard(self, folder_too: bool = False) -> None:
-        """Take back the beginning of a store in which nothing was ever put; any other stays as it is. folder_too: also
-        if its folder was there when it was opened."""
+        """Remove a store in which nothing was ever put; any other store stays as it is.
+
+        folder_too: also remove its folder if that existed when the store was opened.
+        """
         with contextlib.suppress(RaysweepError):
             if not any(self.files.names(folder) for folder in FOLDERS if folder != "refs"):
                 self.files.take_back(MARKER, folder_too)
@@ -133,24 +138,26 @@ class Store:
             self._ready = self._marked()
 
     def supersede(self, stage: str) -> bool:
-        """Set a published stage aside, so that it is computed again; False if it is not there, or somebody is at it."""
+        """Set a published stage aside, so that it is computed again; False if it is missing or leased."""
         with self.leased(stage) as lease:
             return lease is not None and checkpoints.set_aside(self.files, _record(stage), SUPERSEDED)
 
     def look(self, stage: str) -> Record | None:
-        """What the record of a stage says (meta, describe, bytes, published), its weights unread; None if it is not
-        published, or its record damaged. For dry runs and lists."""
+        """The record of a stage (meta, describe, bytes, published), for dry runs and lists. Its weights are not read.
+
+        None if the stage is not published or its record is damaged.
+        """
         with contextlib.suppress(Damaged):
             return checkpoints.look(self.files, _record(stage), stage)
         return None
 
     def fetch(self, stage: str) -> Entry | None:
-        """A published stage, every byte verified; None if there is none. A damaged one is set aside (None as well)."""
+        """A published stage with every byte verified; None if there is none. A damaged one is set aside (None too)."""
         try:
             return checkpoints.read(self.files, _record(stage), stage)
         except Damaged:
             with self.leased(stage) as lease:
-                return self._sound(stage) if lease else None  # else somebody else sees to it
+                return self._sound(stage) if lease else None  # otherwise the holder of the lease handles it
 
     def _whole(self, stage: str) -> Entry | None:
         with contextlib.suppress(Damaged):
@@ -158,7 +165,7 @@ class Store:
         return None
 
     def _sound(self, stage: str) -> Entry | None:
-        """As `fetch`, for the holder of the lease."""
+        """Like `fetch`, for the holder of the lease."""
         try:
             return checkpoints.read(self.files, _record(stage), stage)
         except Damaged:
@@ -172,9 +179,10 @@ class Store:
         meta: dict[str, Any],
         describe: Mapping[str, Any] | None = None,
     ) -> bool:
-        """Publish a stage, atomically and durably; False, and nothing changed, if it was published before.
+        """Publish a stage, atomically and durably; False, without a change, if it was published before.
 
-        tensors: any shapes, of dtypes that safetensors knows; meta, describe: plain data (TypeError otherwise).
+        tensors: any shapes, of dtypes that safetensors knows.
+        meta, describe: plain data (TypeError otherwise).
         """
         record = _record(stage)
         self._prepare()
@@ -184,16 +192,17 @@ class Store:
         )
 
     def once(self, stage: str, compute: Callable[[Progress], Computed], *, describe: dict[str, Any]) -> Entry:
-        """A stage, computed by whoever gets its lease and read by everybody else, who waits until then.
+        """A stage, from the store or computed now: the holder of its lease computes it, all others wait and read it.
 
-        `describe` (workload, parameters, seed) is kept for `raysweep store list`. The meta of the entry gains
-        `computed`, how often the computation was started because the lease of the one before had expired (1 if never),
-        `seconds`, what it took over all of them, and the provenance. What compute raises goes to its caller; the next
-        in line tries.
+        describe: workload, parameters and seed, kept for `raysweep store list`.
+
+        The meta of the entry gets the provenance and two keys. `computed` counts how often the computation was started
+        because the lease before had expired (1 if never); `seconds` is the time that all these computations took. If
+        compute raises, the exception goes to its caller, and the next waiter tries.
         """
         _record(stage)
         claim = leases.Claim(self.files, stage, self.lease_seconds)
-        seal({"describe": describe})  # a mistake in it is found before the work, not after
+        seal({"describe": describe})  # so that an error in `describe` is found before the work
         pause = _SHORTEST
         while True:
             if (found := self._whole(stage)) is not None:
@@ -217,7 +226,7 @@ class Store:
                 told = {"computed": lease.latest(), "seconds": progress.seconds(), **self.provenance}
                 self.publish(stage, tensors, {**meta, **told}, describe)
                 progress.clear()
-                if (found := self._whole(stage)) is None:  # by us or by who was before us
+                if (found := self._whole(stage)) is None:  # published by us or by the holder before us
                     raise Halted(self.url, f"stage {stage} was published there and cannot be read back whole")
                 return found
 
@@ -227,7 +236,7 @@ class Store:
         return leases.at_once(self.files, stage, self.lease_seconds)
 
     def stages(self) -> list[str]:
-        """The published stages, sorted (their records unread)."""
+        """The published stages, sorted; their records are not read."""
         return [
             name.removesuffix(".json")
             for name in self.files.names("entries")
@@ -235,27 +244,27 @@ class Store:
         ]
 
     def refer(self, sweep: str, stages: Iterable[str]) -> None:
-        """Say, before any work, that a sweep needs these stages: pruning then leaves them alone."""
+        """Record, before any work, that a sweep needs these stages, so that pruning leaves them alone."""
         wanted = sorted(set(stages))
         for stage in wanted:
             _record(stage)
         self._prepare()
         name, content = f"{_references(sweep)}/{content_id(wanted)}.json", seal({"stages": wanted})
         if not self.files.create(name, content):
-            self.files.replace(name, content)  # what stands under its name and is not it was damaged
+            self.files.replace(name, content)  # a different content under this name was damaged
 
     def forget(self, sweep: str) -> None:
-        """A sweep needs nothing any more (it was deleted)."""
+        """Remove a sweep's references, because the sweep was deleted."""
         folder = _references(sweep)
         for name in self.files.names(folder):
             self.files.remove(f"{folder}/{name}")
 
     def referred(self, sweep: str) -> set[str]:
-        """The stages that a sweep said it needs; Damaged if a reference cannot be read."""
+        """The stages that a sweep recorded as needed; Damaged if a reference cannot be read."""
         return set(self._references_of([sweep]))
 
     def users(self) -> dict[str, list[str]]:
-        """stage -> sweeps that refer to it; Damaged if a reference cannot be read (then nobody can say)."""
+        """stage -> sweeps that refer to it; Damaged if a reference cannot be read (the answer is then unknown)."""
         return self._references_of(self.files.names("refs"))
 
     def _references_of(self, sweeps: Iterable[str]) -> dict[str, list[str]]:
@@ -266,7 +275,7 @@ class Store:
                     continue
                 try:
                     stages = unseal(self.files.read(f"refs/{sweep}/{name}"))["stages"]
-                except FileNotFoundError:  # forgotten this moment
+                except FileNotFoundError:  # removed between the two reads
                     continue
                 except (Damaged, KeyError) as error:
                     raise Damaged(f"refs/{sweep}/{name}: {error}") from None

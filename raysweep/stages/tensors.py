@@ -1,10 +1,10 @@
 """Weights of a checkpoint as bytes: the safetensors format, and a checksum over every byte.
 
-They are written piece by piece from where they lie in memory and read into the memory where they stay, each piece
-summed while it is in the processor's cache: a checkpoint needs no second copy of itself, and a fast disk hardly waits.
-The library of the format gives no digest of what it writes and reads: to sum that apart takes another pass over it, or
-a copy in memory, and a third to two thirds more time. Any safetensors library reads these files. Nothing is ever
-unpickled.
+Weights are written piece by piece from their place in memory, and read into the memory where they stay. Each piece is
+summed while it is in the processor's cache. So a checkpoint needs no second copy in memory, and the checksum hardly
+slows a fast disk. The safetensors library computes no digest while it writes and reads: a separate checksum would take
+another pass or a copy in memory, and a third to two thirds more time. Any safetensors library reads these files.
+Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import numpy as np
 from raysweep.storage.sealed import Damaged
 
 CHUNK = 1 << 22
-"""Bytes a piece: what is summed, and written, at a time."""
+"""Bytes of a piece, which is summed and written at once."""
 ROW = 4096
-"""Bytes a row of a piece in `checksum`: damage within one row cannot go unseen."""
+"""Bytes of one row of a piece in `checksum`: damage within one row is always noticed."""
 _DTYPES = {
     name: np.dtype(f"<{code}")
     for name, code in zip(
@@ -34,10 +34,13 @@ _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 def serialize(tensors: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The bytes of a safetensors file, in order, as uint8: its header, then each tensor as it lies in memory (copied
-    only if it is not contiguous or not little-endian). TypeError for a dtype that safetensors does not know."""
+    """The bytes of a safetensors file, in order, as uint8: its header, then each tensor as it lies in memory.
+
+    A tensor is copied only if it is not contiguous or not little-endian. TypeError for a dtype that safetensors does
+    not know.
+    """
     arrays = {name: _little_endian(name, np.asarray(tensors[name], order="C")) for name in tensors}
-    ordered = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))  # every tensor stays aligned
+    ordered = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))  # so that every tensor is aligned
     header: dict[str, Any] = {}
     offset = 0
     for name in ordered:
@@ -64,7 +67,7 @@ def _little_endian(name: str, array: np.ndarray) -> np.ndarray:
 
 
 def deserialize(content: np.ndarray) -> dict[str, np.ndarray]:
-    """The tensors of a safetensors file (its bytes, uint8), as views into it; Damaged if it is none."""
+    """The tensors of a safetensors file (its bytes, uint8) as views of it; Damaged if it is not a safetensors file."""
     start = 8 + int.from_bytes(content[:8].tobytes(), "little")
     found = {}
     try:
@@ -79,8 +82,10 @@ def deserialize(content: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def pieces(parts: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
-    """The bytes of these arrays (uint8) one after the other, CHUNK at a time (the last piece shorter). A piece is
-    good until the next one is asked for."""
+    """The bytes of these arrays (uint8) one after the other, in pieces of CHUNK bytes; the last piece may be shorter.
+
+    A piece is valid until the next one is requested.
+    """
     piece = np.empty(CHUNK, np.uint8)
     filled = 0
     for part in parts:
@@ -97,19 +102,19 @@ def pieces(parts: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
 
 
 class Checksum:
-    """SHA-256 over the sums, modulo 2**64, of the rows and of the columns of every piece, as a table of 64-bit words.
+    """SHA-256 over the sums, modulo 2**64, of the rows and the columns of every piece, as a table of 64-bit words.
 
-    Any damage within ROW bytes changes the sum of its column or columns for certain; any other accident goes unseen
-    only if all its rows and columns cancel (less than once in 2**64). At 4 to 5 GB/s a core, where SHA-256 of the bytes
-    themselves made 1 and CRC-32 2, it does not hold up a disk. It is no protection against forgery: there is no
-    adversary here, who could forge the record as well.
+    Damage within ROW bytes always changes the sum of its column or columns. Other damage is missed only if all its rows
+    and columns cancel (less than once in 2**64). It runs at 4 to 5 GB/s a core, where SHA-256 of the bytes themselves
+    runs at 1 and CRC-32 at 2, so it does not slow a disk. It does not protect against forgery: whoever can change the
+    weights can change the record too.
     """
 
     def __init__(self) -> None:
         self._state = hashlib.sha256()
 
     def add(self, piece: np.ndarray) -> np.ndarray:
-        """Take the next piece (uint8, CHUNK bytes except for the last) into account; handed back."""
+        """Add the next piece (uint8, CHUNK bytes except for the last) to the checksum; returns the piece."""
         whole = piece.size // ROW * ROW
         words = piece[:whole].view("<u8").reshape(-1, ROW // 8)
         self._state.update(np.add.reduce(words, 0).tobytes() + np.add.reduce(words, 1).tobytes())
@@ -117,5 +122,5 @@ class Checksum:
         return piece
 
     def result(self) -> str:
-        """64 hexadecimal digits."""
+        """The checksum as 64 hexadecimal digits."""
         return self._state.hexdigest()

@@ -1,5 +1,4 @@
-"""Local copies of what lies in a bucket, for those who need a folder or an open file; a folder of this machine is used
-as it is."""
+"""Local copies of files in a bucket, for code that needs a folder or an open file. A local folder is used as it is."""
 
 from __future__ import annotations
 
@@ -13,12 +12,12 @@ from raysweep.storage import files
 from raysweep.storage.paths import AnyPath
 
 SHOWN_EVERY = 10.0
-"""Seconds between two looks at a growing file, which is put into the bucket if it has grown."""
+"""Seconds between two looks at a growing file; if it has grown, it is uploaded to the bucket."""
 
 
 @contextlib.contextmanager
 def copied(folder: AnyPath, names: Iterable[str]) -> Iterator[Path]:
-    """A local folder with these files and folders of `folder`, those that are there: itself, or a copy to be read."""
+    """A local folder with those of these files and folders that exist in `folder`: itself, or a copy for reading."""
     if isinstance(folder, Path):
         yield folder
         return
@@ -35,8 +34,10 @@ def copied(folder: AnyPath, names: Iterable[str]) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def growing(path: AnyPath) -> Iterator[Path]:
-    """A file to be added to: itself, or, in a bucket, which knows no adding, a copy that is put there at the beginning,
-    at the end and every SHOWN_EVERY seconds as far as it has grown."""
+    """A file to append to: the file itself, or a local copy if it lies in a bucket, where appending is impossible.
+
+    The copy is uploaded at the beginning, at the end, and every SHOWN_EVERY seconds if it has grown.
+    """
     if isinstance(path, Path):
         yield path
         return
@@ -50,7 +51,7 @@ def growing(path: AnyPath) -> Iterator[Path]:
             before = b""
             while True:
                 over = done.wait(SHOWN_EVERY if before else 0.05)
-                with contextlib.suppress(OSError):  # a log that cannot be shown now is shown later
+                with contextlib.suppress(OSError):  # a log that cannot be uploaded now is uploaded later
                     if (now := own.read_bytes()) != before:
                         files.replace(path, now)
                         before = now
@@ -68,7 +69,7 @@ def growing(path: AnyPath) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def workplace(folder: AnyPath) -> Iterator[Path]:
-    """A folder to work in: itself, or a copy that is brought back into the bucket once the block has succeeded."""
+    """A folder to work in: itself, or a local copy that is uploaded to the bucket after the block has succeeded."""
     if isinstance(folder, Path):
         yield folder
         return

@@ -1,8 +1,8 @@
-"""One driver a sweep: a file lock on a disk, a lease in a bucket.
+"""Only one driver runs a sweep at a time: it holds a file lock on a disk, or a lease in a bucket.
 
-The file lock goes with its process, however that ends. A lease is renewed by its driver every third of LEASE_SECONDS
-and given back at the end; that of a driver that died is taken over by the next one, which first watches it for as long
-as it lasts (leases.py). A driver that was only held up for longer than that learns of it from the check it was given.
+A file lock ends with its process, however the process ends. The driver renews a lease every third of LEASE_SECONDS and
+releases it at the end. If the driver died, the next driver takes the lease over, after it has watched the lease for as
+long as the lease lasts (leases.py). A driver that was suspended for longer finds out when it calls its check.
 """
 
 from __future__ import annotations
@@ -25,22 +25,26 @@ FILE, STAGE = "driver.lock", "driver"
 
 
 class Busy(Exception):
-    """Another driver holds the sweep; says who."""
+    """Another driver holds the sweep; the message says which one."""
 
 
 def held(
     folder: AnyPath, say: Callable[[str], None] = lambda line: None
 ) -> contextlib.AbstractContextManager[Callable[[], None]]:
-    """Be the only driver of a sweep; Busy if there is one. Gives a check that raises Busy once the lock was lost.
+    """Become the only driver of a sweep; Busy if there is one. Gives a check that raises Busy once the lock is lost.
 
-    say: told if a driver that may be dead has to be watched for a while.
+    say: called with a message if a driver that may be dead has to be watched for a while.
     """
     return _locked(folder) if isinstance(folder, Path) else _leased(Folder(folder), say)
 
 
 def is_held(folder: AnyPath) -> bool:
-    """Whether a driver holds the sweep now. In a bucket: whether its lease was renewed within LEASE_SECONDS, as far as
-    the clocks of this machine, of the driver's and of the bucket agree."""
+    """Whether a driver holds the sweep now.
+
+    In a bucket: whether its lease was renewed within LEASE_SECONDS, as far as the clocks of this machine, of the
+        driver's
+    machine and of the bucket agree.
+    """
     if not isinstance(folder, Path):
         lease = _lease(folder)
         return lease is not None and lease[1] <= LEASE_SECONDS
@@ -55,7 +59,7 @@ def is_held(folder: AnyPath) -> bool:
 
 
 def last_sign(folder: AnyPath) -> str | None:
-    """Who drives or drove a sweep in a bucket, and when it was last heard of; None if nobody holds it, or on a disk."""
+    """Who drives or drove a sweep in a bucket, and its last sign of life; None if nobody holds it, and on a disk."""
     if isinstance(folder, Path) or (lease := _lease(folder)) is None:
         return None
     driver, silence = lease
@@ -64,7 +68,7 @@ def last_sign(folder: AnyPath) -> str | None:
 
 
 def held_since(folder: AnyPath) -> float:
-    """When the driver that holds the sweep took hold of it, in seconds of the epoch; 0 where that cannot be told."""
+    """When the driver that holds the sweep started to hold it, in seconds of the epoch; 0 if unknown."""
     if isinstance(folder, Path):
         return (folder / FILE).stat().st_mtime
     lease = _lease(folder)
@@ -72,10 +76,12 @@ def held_since(folder: AnyPath) -> float:
 
 
 def _lease(folder: AnyPath) -> tuple[leases.Statement, float] | None:
-    """The lease of a driver in a bucket, and the seconds since it was renewed, by its holder's clock or by that of the
-    bucket, whichever says less; None if nobody holds it."""
+    """The lease of a driver in a bucket, and the seconds since its renewal; None if nobody holds it.
+
+    The seconds are by the holder's clock or by the bucket's, whichever is less.
+    """
     bucket = Folder(folder)
-    with contextlib.suppress(FileNotFoundError):  # given back this moment
+    with contextlib.suppress(FileNotFoundError):  # released between the two reads
         if (found := leases.latest(bucket, STAGE)) is not None:
             return found, min(found.silence, bucket.age(found.name))
     return None
@@ -89,7 +95,7 @@ def _locked(folder: Path) -> Iterator[Callable[[], None]]:
             _lock(stream)
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(stream.fileno()), (folder / FILE).stat()):
-                    break  # and not the file of a sweep that was deleted meanwhile, which nobody else would find
+                    break  # not the file of a deleted sweep, which no other process would find
         stream.truncate(0)
         stream.write(f"process {os.getpid()} on {socket.gethostname()}")
         stream.flush()
@@ -100,7 +106,7 @@ def _locked(folder: Path) -> Iterator[Callable[[], None]]:
 
 
 def _lock(stream: TextIO) -> None:
-    for last in (False, False, False, True):  # `is_held` holds it too, for a moment
+    for last in (False, False, False, True):  # `is_held` holds the lock for a moment too
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
@@ -117,7 +123,7 @@ def _leased(folder: Folder, say: Callable[[str], None]) -> Iterator[Callable[[],
     first = None
     while (lease := claim.take()) is None:
         now = leases.latest(folder, STAGE)
-        if now is None:  # given back this moment
+        if now is None:  # released between the two reads
             continue
         if first is None:
             first = now
@@ -125,9 +131,9 @@ def _leased(folder: Folder, say: Callable[[str], None]) -> Iterator[Callable[[],
                 f"{now.holder} drove this sweep and has not given it back; watching whether it still does (up to "
                 f"{now.seconds:.0f} s)"
             )
-        elif now.content != first.content:  # renewed: alive
+        elif now.content != first.content:  # renewed, so the driver lives
             raise Busy(now.holder)
-        time.sleep(LEASE_SECONDS / 40)  # between two looks at the bucket
+        time.sleep(LEASE_SECONDS / 40)  # between two reads of the bucket
 
     def check() -> None:
         try:

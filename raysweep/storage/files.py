@@ -1,16 +1,17 @@
-"""Files that are whole or absent, in a folder of this machine or in a bucket: one protocol for both.
+"""Files that are whole or absent, in a local folder or in a bucket: one protocol for both.
 
-What each place guarantees about `create`, on which "published exactly once" rests:
+"Published exactly once" depends on `create`. Each place guarantees this about it:
 
 - a folder (NFS included): exclusive, by a hard link. A file system without hard links (FAT, some FUSE mounts) falls
-  back to look-then-rename, where two writers in the same instant both think they were first.
+  back to look-then-rename; there, two writers at the same instant may both believe that they were first.
 - s3://: exclusive, by a PUT with If-None-Match (AWS, and compatible servers that honour the header; s3fs and its
   botocore > 1.35.20 must be installed). A server that ignores the header silently overwrites.
 - gs://: exclusive, by a precondition on the generation (gcsfs must be installed, and calls this experimental).
-- every other file system of fsspec: threads of one process take turns; then look, write, and read back to see whose it
-  is. Two processes can still both have won, for a moment. The price is a stage computed twice, never a damaged one.
+- any other file system of fsspec: threads of one process take turns; then look, write, and read back to see whose file
+  it is. Two processes may still both believe, for a moment, that they were first. Then a stage is computed twice, but
+  never damaged.
 
-Whatever the client of a bucket raises (botocore, aiohttp and google have errors of their own) is an OSError here.
+Errors of a bucket's client (botocore, aiohttp and google have their own classes) are raised as OSError.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from raysweep.storage.paths import AnyPath, first_line
 if TYPE_CHECKING:
     from upath import UPath
 
-_UMASK = os.umask(0)  # it can only be read by setting it
+_UMASK = os.umask(0)  # it can be read only by setting it
 os.umask(_UMASK)
 _MODE = 0o666 & ~_UMASK
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What a write fails with where there is no room."""
+"""Errors of a write if there is no space."""
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 _EXCLUSIVE = frozenset({"s3", "s3a", "gs", "gcs"})
 _TURN = threading.Lock()
@@ -46,7 +47,7 @@ _TURN = threading.Lock()
 def _system_errors() -> Iterator[None]:
     try:
         yield
-    except (OSError, TypeError):  # a TypeError is a mistake of the caller
+    except (OSError, TypeError):  # a TypeError is an error of the caller
         raise
     except Exception as error:
         raise OSError(f"{type(error).__name__}: {error}") from error
@@ -54,9 +55,9 @@ def _system_errors() -> Iterator[None]:
 
 @_system_errors()
 def create(path: AnyPath, content: bytes) -> bool:
-    """Create a file, atomically and durably. False, and nothing changed, if there is one of other content."""
+    """Create a file, atomically and durably; False, without a change, if the file exists with other content."""
     created = _create_on_disk(path, content) if isinstance(path, Path) else _create_object(path, content)
-    # over NFS, or where a client repeated a request whose answer was lost, one's own file is reported as there already
+    # over NFS, or if a client repeats a request whose answer was lost, our own file is reported as existing already
     return created or _found(path) == content
 
 
@@ -69,18 +70,18 @@ def _create_on_disk(path: Path, content: bytes) -> bool:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        if path.exists():  # not exclusive, still whole or absent
+        if path.exists():  # not exclusive, but still whole or absent
             return False
         os.replace(temporary, path)
     finally:
-        with contextlib.suppress(FileNotFoundError):  # where it was moved instead of linked
+        with contextlib.suppress(FileNotFoundError):  # it was moved, not linked
             os.unlink(temporary)
     _sync_folder(path.parent)
     return True
 
 
 def _create_object(path: UPath, content: bytes) -> bool:
-    """Whether the object was created for certain; False also where that has yet to be looked up."""
+    """Whether the object was certainly created; False also if the caller still has to look."""
     exclusive = path.protocol in _EXCLUSIVE
     for last in (False, False, True):
         try:
@@ -90,7 +91,7 @@ def _create_object(path: UPath, content: bytes) -> bool:
         except OSError as error:
             if _found(path) is not None:
                 return False
-            if last or error.errno not in (errno.EBUSY, errno.EIO):  # two requests met and neither won: S3 says 409
+            if last or error.errno not in (errno.EBUSY, errno.EIO):  # two requests met and both failed: S3 says 409
                 raise
     raise AssertionError("the last attempt returns or raises")
 
@@ -104,7 +105,7 @@ def _found(path: AnyPath) -> bytes | None:
 
 @_system_errors()
 def replace(path: AnyPath, content: bytes) -> None:
-    """Put this content at `path` atomically and durably, whatever was there."""
+    """Write this content to `path` atomically and durably, whatever was there."""
     if not isinstance(path, Path):
         path.fs.pipe_file(path.path, content)
         return
@@ -121,7 +122,7 @@ def _write_beside(path: Path, content: bytes) -> str:
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
-            os.fchmod(handle, _MODE)  # a temporary file is private; what it becomes is not
+            os.fchmod(handle, _MODE)  # a temporary file is private, but the final file is not
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
@@ -141,7 +142,7 @@ def _sync_folder(folder: Path) -> None:
 
 @_system_errors()
 def write(path: AnyPath, pieces: Iterable[memoryview]) -> None:
-    """Stream a large file to a name that nobody else uses; durable on return, half-written after a crash."""
+    """Stream a large file to a name that nobody else uses. It is durable on return; a crash may leave a part of it."""
     if not isinstance(path, Path):
         with path.fs.open(path.path, "wb") as stream:
             for piece in pieces:
@@ -160,18 +161,18 @@ def write(path: AnyPath, pieces: Iterable[memoryview]) -> None:
 
 @_system_errors()
 def read(path: AnyPath) -> bytes:
-    """A whole file; FileNotFoundError if it is not there, as for all that follows."""
+    """A whole file; FileNotFoundError if it is missing, as for all functions below."""
     return path.read_bytes() if isinstance(path, Path) else bytes(path.fs.cat_file(path.path))
 
 
 def open_to_read(path: AnyPath) -> io.FileIO | io.BytesIO:
-    """A file to be read from its beginning, unbuffered (an object is read whole)."""
+    """A file open for reading from its beginning, unbuffered; an object is read whole."""
     return open(path, "rb", buffering=0) if isinstance(path, Path) else io.BytesIO(read(path))
 
 
 @_system_errors()
 def names(folder: AnyPath) -> list[str]:
-    """Names in a folder, sorted; none if there is no such folder."""
+    """Names in a folder, sorted; empty if there is no such folder."""
     try:
         found = os.listdir(folder) if isinstance(folder, Path) else folder.fs.ls(folder.path.rstrip("/"), detail=False)
     except FileNotFoundError:
@@ -181,34 +182,34 @@ def names(folder: AnyPath) -> list[str]:
 
 @_system_errors()
 def tree(folder: AnyPath) -> list[str]:
-    """Names of all files below a folder, relative to it, sorted; none if there is no such folder."""
+    """Names of all files below a folder, relative to it, sorted; empty if there is no such folder."""
     if isinstance(folder, Path):
         return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     base = folder.path.rstrip("/") + "/"
-    found = map(str, folder.fs.find(base))  # which, of an object, names the object
+    found = map(str, folder.fs.find(base))  # for an object, this gives the object itself
     return sorted(name.removeprefix(base) for name in found if name.startswith(base))
 
 
 @_system_errors()
 def size(path: AnyPath) -> int:
-    """Bytes of a file."""
+    """Size of a file in bytes."""
     return path.stat().st_size if isinstance(path, Path) else int(path.fs.info(path.path)["size"])
 
 
 @_system_errors()
 def age(path: AnyPath) -> float:
-    """Seconds since a file was last written, 0 where the file system cannot tell."""
+    """Seconds since a file was last written; 0 if the file system does not know."""
     if isinstance(path, Path):
         return time.time() - path.stat().st_mtime
     try:
         return time.time() - float(path.fs.modified(path.path).timestamp())
     except (NotImplementedError, KeyError, AttributeError):
-        return 0.0  # a file system that keeps no times: whatever asks for old files finds none
+        return 0.0  # without times, no file counts as old
 
 
 @_system_errors()
 def move(path: AnyPath, target: AnyPath) -> bool:
-    """Rename a file (in a bucket: copy, then delete); False if it is not there."""
+    """Rename a file (in a bucket: copy, then delete); False if it is missing."""
     try:
         if isinstance(path, Path):
             os.rename(path, str(target))
@@ -221,20 +222,21 @@ def move(path: AnyPath, target: AnyPath) -> bool:
 
 @_system_errors()
 def remove(paths: Sequence[AnyPath]) -> None:
-    """Delete files of one folder, those that are there."""
+    """Delete those of these files that exist; all are in one folder."""
     objects = [path for path in paths if not isinstance(path, Path)]
     for path in paths:
         if isinstance(path, Path):
             path.unlink(missing_ok=True)
     if objects:
         with contextlib.suppress(FileNotFoundError):
-            objects[0].fs.rm([path.path for path in objects])  # a thousand in one request
+            objects[0].fs.rm([path.path for path in objects])  # one request for a thousand files
 
 
 def why_not_writable(folder: AnyPath) -> str | None:
-    """Why nothing could be created in a folder that may not be there yet, or None if it could. Leaves nothing.
+    """Why nothing can be created in a folder, which may not exist yet; None if it can. Leaves nothing behind.
 
-    It tries, in the nearest folder that exists: permission bits say little for root, or of a read-only mount.
+    It tries to create a file in the nearest folder that exists, because permission bits say little for root or about a
+    read-only mount.
     """
     place, said = folder, ""
     try:
@@ -246,6 +248,6 @@ def why_not_writable(folder: AnyPath) -> str | None:
         probe = place / f".raysweep-{uuid.uuid4().hex}"
         create(probe, b"")
         remove([probe])
-    except OSError as error:  # before the attempt: a name that is too long, say
+    except OSError as error:  # before the attempt, such as a name that is too long
         return said + (error.strerror or first_line(error))
     return None

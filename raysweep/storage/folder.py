@@ -1,7 +1,7 @@
-"""Files below one folder or address, named by relative paths: what stages and leases lie in.
+"""Files below one folder or address, named by relative paths. Stages and leases are kept in such folders.
 
-The same protocol as `files`, but what fails is Halted, one line that begins with the folder's address, where the
-place is read-only, full or out of reach. Reading raises FileNotFoundError for what is not there.
+It has the same protocol as `files`, but errors are Halted if the place is read-only, full or out of reach: one line
+that begins with the folder's address. Reading a missing file raises FileNotFoundError.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class Folder:
-    """A folder, a prefix in a bucket, or a path on any file system of fsspec. Opening one creates nothing; InputError
-    if its address is none."""
+    """A folder, a prefix in a bucket, or a path on any file system of fsspec.
+
+    Opening it creates nothing; InputError if the address is not valid.
+    """
 
     def __init__(self, address: str | AnyPath) -> None:
         self._path = paths.locate_store(str(address))
@@ -30,17 +32,17 @@ class Folder:
         self._was_there = os.path.exists(self.root)  # Path.exists raises for a name that no file can have
 
     def create(self, name: str, content: bytes) -> bool:
-        """Put a file there, whole or not at all; False, and nothing changed, if there is one of other content."""
+        """Create a file, whole or not at all; False, without a change, if the file exists with other content."""
         with self._one_line("written"):
             return files.create(self._to_write(name), content)
 
     def replace(self, name: str, content: bytes) -> None:
-        """Put a file there in one step, whatever was there."""
+        """Write a file in one step, whatever was there."""
         with self._one_line("written"):
             files.replace(self._to_write(name), content)
 
     def write(self, name: str, pieces: Iterable[memoryview]) -> None:
-        """Stream a large file to a name that nobody else uses; durable on return, half-written after a crash."""
+        """Stream a large file to a name that nobody else uses. Durable on return; a crash may leave a part of it."""
         with self._one_line("written"):
             files.write(self._to_write(name), pieces)
 
@@ -50,44 +52,46 @@ class Folder:
             return files.read(self._path / name)
 
     def open(self, name: str) -> io.FileIO | io.BytesIO:
-        """A file to be read from its beginning, unbuffered."""
+        """A file open for reading from its beginning, unbuffered."""
         with self._one_line("read"):
             return files.open_to_read(self._path / name)
 
     def names(self, folder: str) -> list[str]:
-        """Names in a folder, sorted; none if there is no such folder."""
+        """Names in a folder, sorted; empty if there is no such folder."""
         with self._one_line("read"):
             return files.names(self._path / folder)
 
     def size(self, name: str) -> int:
-        """Bytes of a file."""
+        """Size of a file in bytes."""
         with self._one_line("read"):
             return files.size(self._path / name)
 
     def age(self, name: str) -> float:
-        """Seconds since it was last written, 0 where the file system cannot tell."""
+        """Seconds since a file was last written; 0 if the file system does not know."""
         with self._one_line("read"):
             return files.age(self._path / name)
 
     def move(self, name: str, target: str) -> bool:
-        """Rename a file; False if it is not there."""
+        """Rename a file; False if it is missing."""
         with self._one_line("written"):
             return files.move(self._path / name, self._to_write(target))
 
     def remove(self, name: str) -> None:
-        """Delete a file if it is there."""
+        """Delete a file if it exists."""
         with self._one_line("written"):
             files.remove([self._path / name])
 
     def take_back(self, name: str, root_too: bool) -> None:
-        """Take back a beginning: delete this file, and the folders that are empty then; the root if it was not there
-        when it was opened, or root_too."""
+        """Delete this file, and the folders that are then empty.
+
+        The root folder is deleted only if it did not exist when this object was created, or with root_too.
+        """
         self.remove(name)
         if not isinstance(self._path, Path):  # a bucket has no folders
             return
         folders = sorted((path for path in self._path.rglob("*") if path.is_dir()), reverse=True)
         for folder in [*folders, self._path] if root_too or not self._was_there else folders:
-            with contextlib.suppress(OSError):  # there is something in it
+            with contextlib.suppress(OSError):  # the folder is not empty
                 folder.rmdir()
 
     def _to_write(self, name: str) -> AnyPath:
@@ -98,7 +102,7 @@ class Folder:
 
     @contextlib.contextmanager
     def _one_line(self, done: str) -> Iterator[None]:
-        """done: what is to be done, "read" or "written"."""
+        """Raise errors as one line. done: what should have been done, "read" or "written"."""
         try:
             yield
         except OSError as error:

@@ -1,15 +1,15 @@
-"""Leases: who computes a stage now, agreed among all threads, processes and hosts that share a store.
+"""Leases: all threads, processes and hosts that share a store agree on who computes a stage now.
 
-A lease is a small file `leases/STAGE.GENERATION.json` that its holder rewrites every third of its duration. Whoever
-waits takes it for expired once its bytes have not changed for that duration on the *waiter's own* clock, so hosts need
-not agree on the time. Two kinds of leases count as expired without waiting: one whose holder was a process of this
-machine that is dead, and one whose stated time is older than its duration and SKEW together, unless its holder is a
-process of this machine that lives (the machine slept, or its clock was set). Taking over is the conditional creation of
-the next generation, so one waiter wins; the holder of an older generation finds out when it renews. The highest
-generation is the one that counts.
+A lease is a small file `leases/STAGE.GENERATION.json`. Its holder rewrites it every third of its duration. A waiter
+takes a lease as expired if its bytes have not changed for that duration on the *waiter's own* clock, so the clocks of
+hosts need not agree. Two kinds of leases count as expired without waiting. In the first, the holder was a process of
+this machine and is dead. In the second, the stated time is older than the duration plus SKEW, unless the holder is a
+living process of this machine (the machine slept, or its clock was set). A waiter takes over by the conditional
+creation of the next generation, so only one waiter wins. The highest generation counts; the holder of an older one
+finds out when it renews.
 
-A holder that was only held up (a suspended machine, a store out of reach) may thus compute beside its successor until
-it renews. What is published first is what both then read.
+A holder that was only delayed (a suspended machine, a store out of reach) may thus compute beside its successor until
+it renews. Then both read the result that was published first.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from raysweep.storage.folder import Folder
 
 FOLDER = "leases"
 SECONDS = 60.0
-"""How long a lease lasts beyond its last renewal, where nobody says otherwise."""
+"""Default time that a lease lasts after its last renewal, in seconds."""
 SKEW = 300.0
-"""Seconds by which the clocks of two hosts may differ before a live lease could look dead at first sight."""
+"""Largest difference in seconds between the clocks of two hosts at which no live lease looks dead at first sight."""
 
 
 class Lost(Exception):
@@ -42,15 +42,15 @@ class Lost(Exception):
 
 @dataclass(frozen=True)
 class Statement:
-    """What the file of a lease says.
+    """The content of a lease file.
 
     name: of that file
     content: its bytes, which every renewal changes
-    silence: seconds since its holder was last heard of, by its own clock
-    seconds: how long it lasts beyond the last renewal
-    since: when its holder took it, in seconds of the epoch by its own clock
+    silence: seconds since the last renewal, by the holder's clock
+    seconds: how long the lease lasts after the last renewal
+    since: when the holder took it, in seconds of the epoch by the holder's clock
     holder: who that is, in words
-    process, life: which process that is, as processes.py tells one (life None: it does not say)
+    process, life: which process that is, as in processes.py (life is None if the file does not say)
     """
 
     name: str
@@ -64,14 +64,14 @@ class Statement:
 
     @property
     def expired(self) -> bool:
-        """Whether the lease has expired at first sight."""
+        """Whether the lease counts as expired without waiting."""
         if processes.is_dead(self.process, self.life):
             return True
         return self.silence > self.seconds + SKEW and not processes.lives(self.process, self.life)
 
 
 def _read(folder: Folder, stage: str, generation: int) -> Statement:
-    """FileNotFoundError if it was released."""
+    """The lease of this generation; FileNotFoundError if it was released."""
     name = _name(stage, generation)
     content = folder.read(name)
     try:
@@ -85,8 +85,10 @@ def _read(folder: Folder, stage: str, generation: int) -> Statement:
 
 
 class Lease:
-    """A lease that is held. `generation` counts how often the stage was started: 1, and 1 more for every lease that
-    expired under its holder."""
+    """A lease that is held.
+
+    generation: how often the stage was started: 1, plus 1 for every earlier lease that expired.
+    """
 
     def __init__(self, folder: Folder, stage: str, generation: int, seconds: float) -> None:
         self.stage, self.generation, self.seconds = stage, generation, seconds
@@ -103,11 +105,11 @@ class Lease:
         }
 
     def content(self) -> bytes:
-        """What its file says now."""
+        """The current content of its file."""
         return json.dumps({**self._who, "beat": self._beat, "renewed": time.time(), "seconds": self.seconds}).encode()
 
     def renew(self) -> None:
-        """Say that the holder lives; Lost if it was too late."""
+        """Record that the holder lives; Lost if it was too late."""
         with self._lock:
             held = _generations(self._folder, self.stage)
             self.lost = self.lost or not held or held[-1] != self.generation
@@ -119,16 +121,16 @@ class Lease:
             self._renewed = asked
 
     def check(self) -> None:
-        """Lost if the lease is; asks only where it may have expired meanwhile, the holder having been held up."""
+        """Raise Lost if the lease is lost. It reads the store only if the lease may have expired."""
         if self.lost or abs(time.time() - self._renewed) > self.seconds:
             self.renew()
 
     def latest(self) -> int:
-        """How often the stage was started by now: beyond `generation` if the lease expired and was taken over."""
+        """How often the stage was started so far: more than `generation` if the lease expired and was taken over."""
         return max([self.generation, *_generations(self._folder, self.stage)])
 
     def release(self) -> None:
-        """Give it back, its expired predecessors first, so that no moment shows one of them as the latest."""
+        """Remove the lease, its expired predecessors first, so that none of them ever looks like the latest."""
         with self._lock:
             for generation in _generations(self._folder, self.stage):
                 if generation < self.generation or (generation == self.generation and not self.lost):
@@ -136,14 +138,14 @@ class Lease:
 
 
 class Claim:
-    """One waiter at one stage; remembers since when the lease of another has been silent."""
+    """One waiter for one stage; remembers since when the lease of another holder has not changed."""
 
     def __init__(self, folder: Folder, stage: str, seconds: float) -> None:
         self._folder, self._stage, self._seconds = folder, stage, seconds
         self._seen, self._since = b"", 0.0
 
     def take(self) -> Lease | None:
-        """The lease, if nobody holds it or its holder's has expired; None if somebody does."""
+        """The lease, if nobody holds it or the holder's lease has expired; None otherwise."""
         held = _generations(self._folder, self._stage)
         expired = self._expired(held[-1]) if held else None
         if held and expired is None:
@@ -157,10 +159,10 @@ class Claim:
         return lease
 
     def _expired(self, generation: int) -> bytes | None:
-        """The bytes of a lease that has expired, None for a live one."""
+        """The bytes of an expired lease; None for a live one."""
         try:
             found = _read(self._folder, self._stage, generation)
-        except FileNotFoundError:  # released this moment
+        except FileNotFoundError:  # released between the two reads
             return None
         now = time.monotonic()
         if self._seen != found.content:
@@ -168,9 +170,9 @@ class Claim:
         return found.content if now - self._since >= found.seconds or found.expired else None
 
     def _stands(self, lease: Lease, expired: bytes | None) -> bool:
-        """Whether the world is still as it was when the lease was created: nobody above, the expired one below.
+        """Whether nothing has changed since the lease was created: none is newer, and the expired one is still below.
 
-        Between a look and a creation another waiter may have taken over, finished and cleared the leases away.
+        Between a read and a creation, another waiter may have taken over, finished and removed the leases.
         """
         held = _generations(self._folder, self._stage)
         if not held or held[-1] != lease.generation:
@@ -185,9 +187,9 @@ class Claim:
 
 @contextlib.contextmanager
 def kept(lease: Lease) -> Iterator[Lease]:
-    """Renew a lease in the background for as long as the block runs, then give it back.
+    """Renew a lease in the background while the block runs, then release it.
 
-    A store that is out of reach for a moment does not end the work: the next renewal counts, or the lease expires.
+    If the store is out of reach for a moment, the work goes on: either a later renewal succeeds, or the lease expires.
     """
     done = threading.Event()
 
@@ -212,14 +214,14 @@ def kept(lease: Lease) -> Iterator[Lease]:
 
 @contextlib.contextmanager
 def at_once(folder: Folder, stage: str, seconds: float) -> Iterator[Lease | None]:
-    """Hold the lease of a stage for as long as the block runs; None, without waiting, if somebody else holds it."""
+    """Hold the lease of a stage while the block runs; None, without waiting, if somebody else holds it."""
     lease = Claim(folder, stage, seconds).take()
     with kept(lease) if lease else contextlib.nullcontext():
         yield lease
 
 
 def live(folder: Folder) -> dict[str, str]:
-    """stage -> who computes it, leaving out leases that have expired at first sight."""
+    """stage -> who computes it; without leases that count as expired at once."""
     found = {}
     for stage, generations in _all_generations(folder).items():
         with contextlib.suppress(FileNotFoundError):
@@ -230,7 +232,7 @@ def live(folder: Folder) -> dict[str, str]:
 
 
 def latest(folder: Folder, stage: str) -> Statement | None:
-    """What the lease of a stage says that counts now; None if nobody holds one."""
+    """The content of the lease of a stage that counts now; None if nobody holds one."""
     for generation in reversed(_generations(folder, stage)):
         with contextlib.suppress(FileNotFoundError):
             return _read(folder, stage, generation)

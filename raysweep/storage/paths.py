@@ -1,8 +1,9 @@
-"""Where sweeps and stages are kept: a folder of this machine (pathlib.Path) or a place elsewhere (UPath).
+"""Where sweeps and stages are kept: a local folder (pathlib.Path) or a place elsewhere (UPath).
 
-Both join names by `/` and know name, parent, exists, is_dir and glob; whatever is read or written goes through `files`,
+Both types join names by `/` and have name, parent, exists, is_dir and glob. All reads and writes go through `files`,
 which knows what each place guarantees. Sweeps are kept only in folders and in object stores with conditional creation
-(s3:// and gs://), because "one driver at a time" and "published once" rest on it; stages on any file system of fsspec.
+(s3:// and gs://), because "one driver at a time" and "published once" need it. Stages may be on any file system of
+fsspec.
 
 Credentials and endpoints are fsspec's own configuration (FSSPEC_S3_ENDPOINT_URL, ~/.config/fsspec/*.json, AWS_*, …).
 """
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 AnyPath: TypeAlias = "Path | UPath"
 
 BUCKETS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}
-"""Protocols, and the extra of raysweep that brings what they need."""
+"""Protocols, and the optional dependency of raysweep (extra) that provides each."""
 EXPECTED = "expected a folder, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX"
 
 
 def locate(address: str | AnyPath) -> AnyPath:
-    """What a path or URL names; InputError if it is none that can hold sweeps. Asks nobody."""
+    """The place that a path or URL names; InputError if it cannot hold sweeps. Does not contact the place."""
     if not isinstance(address, str):
         return address
     protocol, rest = _parts(address, "--storage")
@@ -39,7 +40,7 @@ def locate(address: str | AnyPath) -> AnyPath:
 
 
 def locate_store(address: str) -> AnyPath:
-    """What a path or URL names; InputError if it is none that can hold stages. Asks nobody."""
+    """The place that a path or URL names; InputError if it cannot hold stages. Does not contact the place."""
     if "::" in address:
         raise InputError(address, "expected a plain path or URL for the store (a cache hides what others do)")
     protocol, rest = _parts(address, address)
@@ -49,7 +50,7 @@ def locate_store(address: str) -> AnyPath:
 
 
 def _parts(address: str, key: str) -> tuple[str, str]:
-    """The protocol of an address, empty for a plain path, and the rest; InputError for what neither can be."""
+    """The protocol of an address (empty for a plain path) and the rest; InputError if it is neither path nor URL."""
     if has_password(address):
         raise InputError(
             key,
@@ -59,7 +60,7 @@ def _parts(address: str, key: str) -> tuple[str, str]:
     protocol, separator, rest = address.partition("://")
     if separator:
         return protocol, rest
-    # s3:/bucket or gs:bucket is a folder of that name only by its letters
+    # s3:/bucket or gs:bucket reads as a folder name, but is a mistyped URL
     if meant := re.match(r"(s3a?|gs|gcs|https?|file|memory):/?(?!/)(.*)", address):
         raise InputError(key, f"{EXPECTED} (such as {meant.group(1)}://{meant.group(2)}), got {address!r}")
     return "", address
@@ -70,7 +71,7 @@ def _elsewhere(address: str, protocol: str, key: str) -> UPath:
         from fsspec import get_filesystem_class
         from upath import UPath
 
-        get_filesystem_class(protocol)  # imports what the protocol needs
+        get_filesystem_class(protocol)  # imports the packages of the protocol
         return UPath(address.rstrip("/"), use_listings_cache=False)  # other machines write too
     except ImportError as error:
         hint = f"; pip install 'raysweep[{BUCKETS[protocol]}]'" if protocol in BUCKETS else ""
@@ -80,24 +81,24 @@ def _elsewhere(address: str, protocol: str, key: str) -> UPath:
 
 
 def storage(address: str | AnyPath) -> AnyPath:
-    """As `locate`; InputError, in one line, if it is in a bucket that cannot be reached."""
+    """Like `locate`; InputError, in one line, if the place is in a bucket that cannot be reached."""
     found = locate(address)
     if not isinstance(found, Path):
         try:
             found.fs.ls(found.path, detail=False)
         except FileNotFoundError:
             pass
-        except Exception as error:  # every object store's client has its own
+        except Exception as error:  # each object store's client has its own errors
             raise InputError("--storage", f"{found} cannot be reached: {first_line(error)}") from None
     return found
 
 
 def absolute(where: AnyPath) -> str:
-    """An address that means the same in every process, whatever its working directory."""
+    """An address that means the same in every process, in any working directory."""
     return str(where.resolve()) if isinstance(where, Path) else str(where)
 
 
 def first_line(error: BaseException) -> str:
-    """What an object store's client complains about, short."""
+    """The first line of an object store's error message."""
     lines = str(error).strip().splitlines()
     return lines[0][:300] if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""Whether a process that once recorded who it is still lives; can be told only of processes of this machine."""
+"""Whether a recorded process still lives. This can be known only for processes of this machine."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import Path
 
 
 def life(process: int) -> list[str] | None:
-    """What tells a living process from all others: the boot of its machine, its space of process numbers, and when it
-    began. None where it is not alive, or where the system (any but Linux) cannot tell."""
+    """What distinguishes a living process from all others: its machine's boot, its process namespace, its start time.
+
+    None if it is not alive, or if the system cannot tell (any system except Linux).
+    """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         state, *rest = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
@@ -18,11 +20,11 @@ def life(process: int) -> list[str] | None:
 
 
 def lives(process: int, said: list[str] | None) -> bool:
-    """Whether a process of which `life` once said this is seen from here, alive."""
+    """Whether the process with this recorded `life` is visible from here and alive."""
     return said is not None and life(process) == said
 
 
 def is_dead(process: int, said: list[str] | None) -> bool:
-    """Whether a process of which `life` once said this would be seen from here if it were alive, and is not."""
+    """Whether the process with this recorded `life` would be visible from here if it were alive, but is not."""
     here = life(os.getpid())
     return here is not None and said is not None and said[:2] == here[:2] and life(process) != said

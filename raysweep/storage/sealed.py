@@ -1,4 +1,4 @@
-"""JSON for files: records that carry their own checksum, and numbers that JSON does not know."""
+"""JSON for files: records that carry their own checksum, and numbers that JSON cannot write."""
 
 from __future__ import annotations
 
@@ -11,25 +11,28 @@ from typing import Any
 import numpy as np
 
 WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-"""How non-finite numbers are written, and what they are."""
+"""The words for non-finite numbers, and their values."""
 _SEAL = b',"sha256":"'
 _SEALED = len(_SEAL) + 64 + len(b'"}\n')
 
 
 class Damaged(Exception):
-    """Bytes that are not those that were published."""
+    """Bytes differ from the bytes that were published."""
 
 
 def encode(value: float) -> float | str:
-    """A number as JSON can carry it."""
+    """A number in a form that JSON can write."""
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can carry it: non-finite numbers stand as {"float": "NaN" | "Infinity" | "-Infinity"}, tuples as
-    lists, numbers of NumPy as those of Python."""
+    """A value in a form that JSON can write.
+
+    Non-finite numbers become {"float": "NaN" | "Infinity" | "-Infinity"}, tuples become lists, and NumPy's numbers
+    become Python's.
+    """
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
@@ -52,7 +55,7 @@ def seal(body: Mapping[str, Any]) -> bytes:
 
 
 def unseal(content: bytes) -> dict[str, Any]:
-    """What was sealed; Damaged if any byte of it is missing, added or changed."""
+    """The body of sealed bytes; Damaged if any byte is missing, added or changed."""
     head = content[:-_SEALED]
     if content != head + _ending(head):
         raise Damaged("its bytes do not match its checksum")

@@ -1,7 +1,7 @@
-"""Signs: what a driver writes into a sweep's folder for other processes to show: its phase, and what MLflow has.
+"""Signs: small files in a sweep's folder by which a driver tells other processes its phase, and what MLflow has.
 
-Both are small files, replaced in one step. The ledger remains the truth about rows, and MLflow about its runs: a sign
-that cannot be read, is old, or belongs to another sweep or address counts as none.
+Each is replaced in one step. The ledger remains the truth about rows, and MLflow the truth about its runs. A sign is
+ignored if it cannot be read, is old, or belongs to another sweep or address.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from raysweep.storage.paths import AnyPath
 PHASE, MIRRORED = "phase.json", "mirrored.json"
 LOGGER = logging.getLogger("raysweep.signs")
 LOST = (OSError, RaysweepError)
-"""What a storage raises, a folder or a bucket: a sign is lost then, and nothing else."""
+"""Errors of a storage, a folder or a bucket. They lose a sign, and nothing else."""
 FRESH = 60.0
-"""Seconds after which a phase that its driver did not repeat is not believed, as far as the clocks agree."""
+"""Seconds after which a phase that its driver did not repeat is ignored, as far as the clocks agree."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """What a driver does besides rows: how many of how many steps of it are done, and seconds left (None: unknown)."""
+    """What a driver does besides rows: steps done, steps in all, and seconds left (None: unknown)."""
 
     name: str
     done: int
@@ -40,8 +40,8 @@ class Phase:
 class Mirrored:
     """What MLflow is known to have of a sweep.
 
-    runs: by cell or pack, the mark of the rows that its run was written from
-    status: with which the sweep's own run was ended there (None: not yet)
+    runs: for each cell or pack, the mark of the rows from which its run was written
+    status: the status with which the sweep's own run ended there (None: not yet)
     experiment: the number of the experiment there
     """
 
@@ -53,12 +53,12 @@ class Mirrored:
 
 
 def leave_phase(folder: AnyPath, phase: Phase) -> None:
-    """Say what the driver does now. A disk without room loses the sign, not the sweep."""
+    """Write what the driver does now. If the disk is full, the sign is lost, but not the sweep."""
     _leave(folder / PHASE, {**asdict(phase), "at": time.time()})
 
 
 def phase(folder: AnyPath) -> Phase | None:
-    """What the driver of a sweep said last that it does; None if it said nothing, or not lately."""
+    """The phase that the driver of a sweep wrote last; None if it wrote none, or none lately."""
     plain = _read(folder / PHASE)
     try:
         if abs(time.time() - plain.pop("at")) > FRESH:
@@ -71,18 +71,18 @@ def phase(folder: AnyPath) -> Phase | None:
 
 
 def clear_phase(folder: AnyPath) -> None:
-    """Take the sign away: the phase is over."""
+    """Remove the sign, because the phase is over."""
     with contextlib.suppress(*LOST):
         files.remove([folder / PHASE])
 
 
 def leave_mirrored(folder: AnyPath, mirrored: Mirrored) -> None:
-    """Say what MLflow has; without room on the disk `status` knows of less than there is."""
+    """Write what MLflow has. If the disk is full, `status` knows of less than MLflow has."""
     _leave(folder / MIRRORED, asdict(mirrored))
 
 
 def mirrored(folder: AnyPath) -> Mirrored | None:
-    """What a driver said last that MLflow has; None if none ever did."""
+    """What MLflow has, as a driver wrote it last; None if none was written."""
     plain = _read(folder / MIRRORED)
     try:
         found = Mirrored(**plain)
