@@ -1,4 +1,4 @@
-"""The cells of a space: every point of its axes, in plan order, with its identity and what its trials take."""
+"""The cells of a space: every point of its axes, in plan order, with its identity and the resources of its trials."""
 
 from __future__ import annotations
 
@@ -20,8 +20,13 @@ from raysweep.workloads.declaration import Workload, column
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of a space in plan order. columns: every resolved parameter, one entry per cell; ids: their hashes;
-    needs: the different resources that their trials take; need: which of these each cell has, shape (cells,)."""
+    """The cells of a space in plan order.
+
+    columns: every resolved parameter, one entry per cell.
+    ids: the cells' hashes.
+    needs: the different resources that trials take.
+    need: which of these each cell takes, shape (cells,).
+    """
 
     columns: dict[str, np.ndarray]
     ids: list[str]
@@ -39,14 +44,18 @@ class Cells:
         }
 
     def take(self, indices: np.ndarray) -> dict[str, np.ndarray]:
-        """The columns at some cells: the table a trial computes from."""
+        """The columns at some cells: the table from which a trial computes."""
         return {name: values[indices] for name, values in self.columns.items()}
 
 
 @one_look()
 def enumerate_cells(space: Space, check: bool = True) -> Cells:
-    """All cells of a space; InputError for a cell the workload refuses, or if none is left. check: False to look at
-    what was checked before it was computed: a text that is gone since must not hide the rows."""
+    """All cells of a space; InputError for a cell that the workload refuses, or if no cell is left.
+
+    check: False for cells that were checked before they were computed. If their text is gone since, their rows must
+        still
+    be shown.
+    """
     workload = workloads.get(space.workload)
     chosen = list(space.cells())
     if not chosen:
@@ -68,7 +77,7 @@ def enumerate_cells(space: Space, check: bool = True) -> Cells:
 
 
 def _check_declared_scales(space: Space, workload: Workload) -> None:
-    """InputError for an axis without a scale of its own whose values do not fit the one that its workload declares."""
+    """InputError if an axis has values that do not fit its declared scale, unless the space states another scale."""
     for name, values in space.axes.items():
         if name not in space.scale and workload.logarithmic(name) and (low := min(values)) <= 0:
             raise InputError(
@@ -87,7 +96,7 @@ def _refused(space: Space, cell: Mapping[str, Any], parameter: str, message: str
 
 
 def plan_record(space: Space, cells: Cells) -> dict[str, Any]:
-    """The plan as plain data for `plan.json`: cells in order with their values on the axes, and the seeds of each."""
+    """The plan as plain data for `plan.json`: cells in order with their values on the axes, and each cell's seeds."""
     return {
         "workload": space.workload,
         "search": space.search,

@@ -1,4 +1,4 @@
-"""What rows will cost: seconds and memory, by their workload's own estimate."""
+"""What rows will cost in seconds and memory, by the estimates of their workload."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from raysweep.workloads.declaration import Columns, Workload
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows of one seed, by the positions of their cells, and what it takes to compute them together: seconds on one
-    core, or on one GPU where trials have them, and bytes at the peak."""
+    """Rows of one seed that are computed together, and the cost.
+
+    The rows are given by the positions of their cells. The cost is seconds on one core (or on one GPU, if trials have
+    GPUs) and bytes at the peak.
+    """
 
     seed: int
     cells: np.ndarray
@@ -25,7 +28,7 @@ class Piece:
 
 
 class Costs:
-    """What the rows of some cells cost. Equal sets of cells, as a grid has them for every seed, are estimated once."""
+    """What the rows of some cells cost. The seeds of a grid have equal sets of cells; each set is estimated once."""
 
     def __init__(self, workload: Workload, cells: Cells) -> None:
         self._workload, self._cells = workload, cells
@@ -41,8 +44,7 @@ class Costs:
         return Piece(seed, indices, *self._known[key])
 
     def groups(self, rows: Mapping[int, np.ndarray]) -> list[Piece]:
-        """Rows ({seed: cell indices}) of one seed that agree in the shared parameters and in their needs, in plan
-        order."""
+        """Rows ({seed: cell indices}) in groups of one seed, equal shared parameters and needs, in plan order."""
         found = []
         for seed, indices in rows.items():
             if self._workload.shared or len(self._cells.needs) > 1:
@@ -54,7 +56,7 @@ class Costs:
         return found
 
     def stored_stages(self, piece: Piece) -> dict[str, float]:
-        """The stages of a piece that the store keeps, with the seconds that each takes."""
+        """The stages of a piece that the store keeps, with the seconds of each."""
         if not self._workload.stored:
             return {}
         gpus = self._gpus(piece.cells)
@@ -69,16 +71,19 @@ class Costs:
 
 
 def estimate(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray]) -> tuple[float, float]:
-    """Seconds on one core, or on one GPU where trials have them, and bytes at the peak, of all rows ({seed: cell
-    indices})."""
+    """Seconds and peak bytes of all rows ({seed: cell indices}).
+
+    The seconds are on one core, or on one GPU if trials have GPUs.
+    """
     groups = Costs(workload, cells).groups(rows)
     return sum(group.seconds for group in groups), max((group.peak_bytes for group in groups), default=0.0)
 
 
 def shares(workload: Workload, columns: Columns, seeds: np.ndarray, count: int) -> list[np.ndarray]:
-    """Row numbers for each of `count` workers (fewer if there are not so many rows), about equal in cost.
+    """Row numbers for each of `count` workers, with about equal costs; fewer workers if there are fewer rows.
 
-    Rows that share their costly part stay together; only where there are too few such groups they are halved.
+    Rows that share their costly part stay together. Only if there are fewer such groups than workers, groups are
+    halved.
     """
 
     def costed(members: np.ndarray) -> tuple[float, np.ndarray]:
@@ -100,7 +105,7 @@ def shares(workload: Workload, columns: Columns, seeds: np.ndarray, count: int) 
 
 
 def alike(columns: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Numbers of the rows that have equal values in all columns, in the order of their first."""
+    """Groups of the numbers of rows with equal values in all columns, in the order of each group's first row."""
     found: dict[tuple[Any, ...], list[int]] = {}
     for index, values in enumerate(zip(*columns, strict=True)):
         found.setdefault(values, []).append(index)

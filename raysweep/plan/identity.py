@@ -1,7 +1,7 @@
-"""Identities: the same inputs have the same id, whatever wrote them down.
+"""Identities: equal inputs have equal ids, however they were written.
 
 An id is a SHA-256 of canonical JSON over (workload, stage, the workload's identity_version, the parameters that matter,
-seed, parents' ids). The digest of the source is provenance beside it, not part of it.
+seed, parents' ids). The digest of the source is recorded beside the id and is not part of it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from raysweep.workloads.declaration import Workload
 
 
 def canonical(value: Any) -> str:
-    """Canonical JSON: sorted keys, no spaces, shortest float digits, infinities as words; TypeError for the rest."""
+    """Canonical JSON: sorted keys, no spaces, shortest float digits, infinities as words; otherwise TypeError."""
     return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
@@ -37,7 +37,7 @@ def _plain(value: Any) -> Any:
 
 
 def content_id(value: Any) -> str:
-    """16 hexadecimal digits that stand for plain data."""
+    """The id of plain data: 16 hexadecimal digits."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
 
 
@@ -50,12 +50,12 @@ def _identifying(workload: Workload, parameters: Mapping[str, Any], pretraining_
 
 
 def cell_id(workload: Workload, parameters: Mapping[str, Any]) -> str:
-    """The identity of a cell: everything but the seed."""
+    """The identity of a cell: everything except the seed."""
     return content_id([workload.name, workload.identity_version, _identifying(workload, parameters, False)])
 
 
 def stage_ids(workload: Workload, parameters: Mapping[str, Any], seed: int) -> dict[str, str]:
-    """The stages of one row, parents first: pretrain (shared by rows that agree in it) and finetune."""
+    """The ids of one row's stages, parents first: pretrain (equal for rows with equal pretraining) and finetune."""
     pretrain = content_id(
         [workload.name, "pretrain", workload.identity_version, _identifying(workload, parameters, True), seed, []]
     )
@@ -63,7 +63,7 @@ def stage_ids(workload: Workload, parameters: Mapping[str, Any], seed: int) -> d
 
 
 def finetune_id(workload: Workload, parameters: Mapping[str, Any], seed: int, parent: str) -> str:
-    """What a row does with the stage it starts from."""
+    """The id of what a row does after the stage from which it starts."""
     return content_id(
         [
             workload.name,
@@ -77,7 +77,7 @@ def finetune_id(workload: Workload, parameters: Mapping[str, Any], seed: int, pa
 
 
 def source_files(workload: Workload) -> list[Path]:
-    """Every Python file whose code decides the workload's numbers, in a fixed order."""
+    """All Python files whose code decides the workload's numbers, in a fixed order."""
     files: list[Path] = []
     for module in workload.sources:
         spec = importlib.util.find_spec(module)
@@ -90,7 +90,7 @@ def source_files(workload: Workload) -> list[Path]:
 
 @functools.cache
 def source_digest(workload: Workload) -> str:
-    """12 hexadecimal digits over the text of those files."""
+    """12 hexadecimal digits over the text of these files."""
     digest = hashlib.sha256()
     for path in source_files(workload):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -98,5 +98,5 @@ def source_digest(workload: Workload) -> str:
 
 
 def code_version(workload: Workload) -> str:
-    """What is recorded with every row: version of raysweep and digest of the workload's source."""
+    """The version that is recorded with every row: of raysweep, and the digest of the workload's source."""
     return f"{__version__}+{source_digest(workload)}"

@@ -1,7 +1,7 @@
 """Packs: the rows that one trial computes together.
 
-Rows of one seed that agree in the workload's `shared` parameters go into one pack, because their costly part is done
-once; packs are made large enough to drown the cost of starting a trial and small enough to keep every worker busy.
+Rows of one seed with equal `shared` parameters of the workload go into one pack, because their costly part is done
+once. Packs are large enough to make the cost of starting a trial small, and small enough to keep every worker busy.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from raysweep.plan.resources import Resources
 from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.declaration import Workload
 
-CUTTING_HELPS = 0.9  # a finer cut is worth what it costs only if it makes less than this of memory, or of time
+CUTTING_HELPS = 0.9  # a finer cut must reduce memory or time to less than this share
 
 
 @dataclass(frozen=True)
 class Pack:
-    """Rows that one trial computes together: cells[i] with seeds[i]. `seconds` (on one core) and `peak_bytes` are
-    estimates; `needs` is what its trial takes."""
+    """Rows that one trial computes together: cells[i] with seeds[i].
+
+    seconds (on one core), peak_bytes: estimates.
+    needs: the resources of its trial.
+    """
 
     id: str
     cells: np.ndarray
@@ -39,7 +42,7 @@ class Pack:
 
 @dataclass(frozen=True)
 class Packing:
-    """How packs are cut. floor: seconds a pack should at least take, so that starting it does not dominate."""
+    """How packs are cut. floor: least seconds of a pack, so that the start of its trial is a small part."""
 
     workers: int
     floor: float
@@ -49,8 +52,11 @@ class Packing:
 
 @one_look()
 def make_packs(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray], packing: Packing) -> list[Pack]:
-    """Cut rows ({seed: cell indices}) into packs of equal needs: the largest trials first, which wait longest for their
-    place, and of these the costliest, so that the last ones to end are short."""
+    """Cut rows ({seed: cell indices}) into packs; all rows of a pack have equal needs.
+
+    The largest trials come first, because they wait longest for their place. Among these the costliest come first, so
+    that the last packs to end are short.
+    """
     costs = Costs(workload, cells)
     groups = costs.groups(rows)
     total = _seconds(groups)
@@ -61,12 +67,12 @@ def make_packs(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray],
         for group in groups:
             if cells.need[group.cells[0]] != number:
                 continue
-            # on a GPU rows that share train side by side: there they stay together however long they take
+            # on a GPU, rows that share their costly part train side by side: they stay together however long they take
             pieces = [group] if needs.gpus else _cut_up(group, costs, total, target, packing)
             for piece in pieces:
                 before = _seconds(batch)
                 full = before >= target or before + piece.seconds > 1.25 * target
-                if batch and (full or piece is not pieces[0]):  # what was cut stays apart
+                if batch and (full or piece is not pieces[0]):  # pieces of a cut group stay apart
                     packs.append(_pack(cells, needs, batch))
                     batch = []
                 batch.append(piece)
@@ -76,9 +82,9 @@ def make_packs(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray],
 
 
 def _cut_up(group: Piece, costs: Costs, total: float, target: float, packing: Packing) -> list[Piece]:
-    """A group that alone would outlast a pack or the memory, in equal runs of rows.
+    """Cut a group that would take longer than a pack, or more than the memory, into equal runs of rows.
 
-    total: seconds of all groups; a cut that costs seconds has to end the whole earlier.
+    total: seconds of all groups; a cut that costs seconds must make the whole sweep end earlier.
     target: seconds that a pack should take.
     """
     most = len(group.cells)
@@ -87,7 +93,7 @@ def _cut_up(group: Piece, costs: Costs, total: float, target: float, packing: Pa
         return max((total - group.seconds + _seconds(pieces)) / packing.workers, _longest(pieces))
 
     pieces = soonest = _cut(group, min(most, int(group.seconds // (1.5 * target)) + 1), costs)
-    # fewer, larger pieces where a cut repeats work, or where one piece would do nearly all of it and others wait for it
+    # fewer, larger pieces if a cut repeats work, or if one piece does nearly all of the work and the others wait for it
     while len(pieces) > 1 and (
         CUTTING_HELPS * _seconds(pieces) > group.seconds or _longest(pieces) > CUTTING_HELPS * group.seconds
     ):
@@ -105,10 +111,10 @@ def _cut_up(group: Piece, costs: Costs, total: float, target: float, packing: Pa
 
 
 def _cut(group: Piece, count: int, costs: Costs) -> list[Piece]:
-    """A group in `count` equal runs of rows, each with its own cost.
+    """Cut a group into `count` equal runs of rows, each with its own cost.
 
-    What the rows share costs its seconds in every run, unless the store keeps it (then the first run does it for all),
-    and no cutting makes its memory less.
+    The work that the rows share is repeated in every run; only if the store keeps its result, the first run does it for
+    all. Cutting does not reduce the memory of that work.
     """
     if count == 1:
         return [group]
@@ -142,13 +148,15 @@ def _pack(cells: Cells, needs: Resources, batch: Sequence[Piece]) -> Pack:
 
 
 def _pack_id(cell_ids: Sequence[str], indices: np.ndarray, seeds: np.ndarray) -> str:
-    """The same rows, the same pack: its segment can be published once only."""
+    """The id of a pack: equal rows have an equal id, so their segment can be published only once."""
     return content_id([[cell_ids[index], seed] for index, seed in zip(indices.tolist(), seeds.tolist(), strict=True)])
 
 
 def halves(pack: Pack, cell_ids: Sequence[str]) -> list[Pack]:
-    """The two halves of a pack that was lost; a single row stays what it is. Each is said to take half the seconds, so
-    that together they take what was expected of the pack."""
+    """The two halves of a lost pack; a pack of one row is returned unchanged.
+
+    Each half is expected to take half the seconds, so that both together take the time of the pack.
+    """
     if len(pack) == 1:
         return [pack]
     half = len(pack) // 2

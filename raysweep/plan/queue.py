@@ -1,4 +1,4 @@
-"""The queue that every executor draws packs from: one path for grids, adaptive searches and retries."""
+"""The queue from which every executor takes packs: one path for grids, adaptive searches and retries."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from raysweep.plan.packs import Pack
 
 
 class PackQueue:
-    """Packs round by round. `propose` gives the packs of the next round, none when the search is over; it is asked
-    only once every pack of the round before is done. A pack that is not `in_time` when its turn comes is held back,
-    which leaves its turn to shorter ones and ends the search."""
+    """Packs, round by round.
+
+    propose: returns the packs of the next round, or nothing if the search is over. It is called only when every pack of
+        the round before is done.
+    in_time: whether a pack can still end in time. A pack that cannot is held back: shorter packs take its turn, and no
+        further round is proposed.
+    """
 
     def __init__(
         self, propose: Callable[[], Iterable[Pack]], in_time: Callable[[Pack], bool] = lambda pack: True
@@ -22,7 +26,7 @@ class PackQueue:
         self._running = 0
 
     def next(self) -> Pack | None:
-        """The next pack; None while others must finish first, and at the end (then `running` is 0)."""
+        """The next pack; None while other packs must finish first, and at the end (then `running` is 0)."""
         if not self._waiting and not self._running and not self.held_back:
             self._waiting.extend(self._propose())
         while self._waiting:
@@ -34,15 +38,15 @@ class PackQueue:
         return None
 
     def done(self) -> None:
-        """A pack that was given out has its rows in the ledger."""
+        """Record that a pack is finished and its rows are in the ledger."""
         self._running -= 1
 
     def hand_back(self, parts: Iterable[Pack]) -> None:
-        """A pack that was given out was lost; it, or its parts, are to be tried again, soon."""
+        """Put the parts of a lost pack (or the pack itself) at the front of the queue, to be tried again."""
         self._running -= 1
         self._waiting.extendleft(parts)
 
     @property
     def running(self) -> int:
-        """Packs given out and not done."""
+        """Number of packs that were given out and are not finished."""
         return self._running

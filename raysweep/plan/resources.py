@@ -1,4 +1,4 @@
-"""What the trials of each cell take: the `resources` of a space, resolved for its cells."""
+"""The resources that the trials of each cell take: the `resources` of a space, resolved for its cells."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from raysweep.workloads.declaration import Columns
 
 @dataclass(frozen=True)
 class Resources:
-    """What one trial takes, all its workers together, and how many workers share it. asked: by Ray's names, the path of
-    the key that asked for so much of it."""
+    """The resources of one trial, for all its workers together, and the number of workers.
+
+    asked: for each of Ray's names, the path of the key that asked for this amount.
+    """
 
     gpus: int = 0
     cpus: int = 1
@@ -27,12 +29,12 @@ class Resources:
 
     @property
     def share(self) -> dict[str, float]:
-        """What one worker takes, by Ray's names."""
+        """The resources of one worker, by Ray's names."""
         return {kind: amount / self.gang for kind, amount in self.total.items()}
 
     @property
     def total(self) -> dict[str, float]:
-        """What all workers take, by Ray's names; nothing that they do not take."""
+        """The resources of all workers, by Ray's names, without amounts of 0."""
         return {kind: amount for kind, amount in (("CPU", self.cpus), ("GPU", self.gpus)) if amount}
 
     @property
@@ -41,7 +43,7 @@ class Resources:
         return max(1, self.cpus // self.gang)
 
     def words(self) -> str:
-        """For people: 4 GPUs and 8 cores, a gang of 4 workers."""
+        """The resources in words, such as: 4 GPUs and 8 cores, a gang of 4 workers."""
         amounts = [counted(self.gpus, "GPU")] if self.gpus else []
         return " and ".join([*amounts, counted(self.cpus, "core")]) + (
             f", a gang of {self.gang} workers" if self.gang > 1 else ""
@@ -49,8 +51,10 @@ class Resources:
 
 
 def resolve(amounts: Mapping[str, Any], rules: Sequence[tuple[str, Mapping[str, Any]]] = ()) -> Resources:
-    """What these amounts mean for a trial, and the (path, rule) that change them, the later the stronger; InputError
-    where GPUs cannot be shared evenly."""
+    """The resources of a trial, from amounts and from (path, rule) pairs that change them; the last rule wins.
+
+    InputError if the workers cannot share the GPUs evenly.
+    """
     path, asked = "resources", {key: f"resources.{key}" for key in AMOUNTS}
     for path, rule in rules:
         changes = {key: value for key, value in rule.items() if key in AMOUNTS}
@@ -62,7 +66,7 @@ def resolve(amounts: Mapping[str, Any], rules: Sequence[tuple[str, Mapping[str, 
         raise InputError(
             f"{path}.gang", f"expected a number of workers that shares {counted(gpus, 'GPU')} evenly, got {gang}"
         )
-    workers = "gang" if "gang" in amounts else "gpus_per_trial"  # each of them takes a core
+    workers = "gang" if "gang" in amounts else "gpus_per_trial"  # each worker takes a core
     return Resources(
         gpus,
         max(cpus, gang),
@@ -72,13 +76,15 @@ def resolve(amounts: Mapping[str, Any], rules: Sequence[tuple[str, Mapping[str, 
 
 
 def of_cells(stated: ResourceOptions, columns: Columns, count: int) -> tuple[list[Resources], np.ndarray]:
-    """The different needs there are among cells, and which of them each cell has, shape (count,).
+    """The different needs of cells, and which of them each cell has, shape (count,).
 
-    stated: the `resources` of a space; columns: the cells' parameters. InputError if rules together ask for what
-    cannot be.
+    stated: the `resources` of a space.
+    columns: the cells' parameters.
+
+    InputError if the rules of a cell together ask for something impossible.
     """
     rules = stated.get("where") or []
-    usual = resolve(stated)  # which must be possible even where a rule changes it for every cell
+    usual = resolve(stated)  # must be possible even if a rule changes it for every cell
     if not rules:
         return [usual], np.zeros(count, dtype=np.int64)
     fits = np.zeros((count, len(rules)), dtype=bool)

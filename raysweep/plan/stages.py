@@ -1,4 +1,4 @@
-"""Which stages a row and a cell are made of."""
+"""The stages of a row and of a cell."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from raysweep.workloads.declaration import Stage, Workload
 
 
 def stored_stages(workload: Workload, cells: Cells) -> Callable[[int, int], list[Stage]]:
-    """(cell, seed) -> the stages that row needs out of the store, parents first; rows that agree in their pretraining
-    are asked for once."""
+    """A function (cell, seed) -> the stages that this row needs from the store, parents first.
+
+    The workload is asked once for all rows with equal pretraining.
+    """
     pretraining = [p.name for p in workload.parameters if p.pretraining]
     known: dict[tuple[Any, ...], list[Stage]] = {}
 
@@ -27,8 +29,11 @@ def stored_stages(workload: Workload, cells: Cells) -> Callable[[int, int], list
 
 
 def cell_stages(workload: Workload, cells: Cells, seeds: Iterable[int]) -> Callable[[int], list[str]]:
-    """cell -> the ids of the stages it is made of, for the record: those of the store where its workload keeps stages
-    there, else the pretrainings; then the fine-tunings, one per seed."""
+    """A function cell -> the ids of its stages, for the record.
+
+    They are the stages in the store if the workload keeps stages there, and otherwise the pretrainings; then the
+    fine-tunings, one per seed.
+    """
     seeds, stored = list(seeds), stored_stages(workload, cells)
 
     @one_look()

@@ -1,1 +1,1 @@
-"""What is asked: the schema of a space, its YAML, the packaged spaces."""
+"""What a sweep is asked to do: the schema of a space, its YAML, and the packaged spaces."""

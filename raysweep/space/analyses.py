@@ -1,4 +1,4 @@
-"""Which analyses a space may ask for, and what each may be told. Imports nothing heavy."""
+"""The analyses that a space may ask for, and the options of each. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from raysweep.space import checks
 from raysweep.space.checks import Check, Context, expect
 
 NAME_AXES = ("x", "y", "lr", "length", "by")
-"""The options that name axes (or x and y metrics, in relation); nothing may stand under two of them."""
+"""The options that name axes (or, in relation, the metrics x and y); two of them must not have the same value."""
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What one kind of analysis may be told.
+    """The options of one kind of analysis.
 
-    required: the checks of the options that it cannot do without.
-    optional: the checks of the others.
-    along: the option that names the axis of the curve that it fits, if it fits one.
-    above: where it seeks the best place on that axis, every value there must be finite and above this.
+    required: the checks of the options that must be given.
+    optional: the checks of the other options.
+    along: the option that names the axis of the fitted curve, or empty.
+    above: if it seeks the best value on that axis, all values there must be finite and above this number.
     """
 
     required: Mapping[str, Check] = field(default_factory=dict)
@@ -78,22 +78,22 @@ ANALYSES = {
 
 
 def opened(entry: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The kind of a checked entry and the options that it gives; what is null there counts as not given."""
+    """The kind of a checked entry and its options; an option that is null counts as not given."""
     ((kind, given),) = entry.items()
     return kind, {key: value for key, value in (given or {}).items() if value is not None}
 
 
 def metrics_of(given: Mapping[str, Any]) -> list[str]:
-    """The metrics that the options of an entry name under `metric` and `metrics`, each once."""
+    """The metrics in the options `metric` and `metrics` of an entry, each once."""
     listed = given.get("metrics") or []
     names = [given.get("metric"), *([listed] if isinstance(listed, str) else listed)]
     return list(dict.fromkeys(name for name in names if name))
 
 
 def check_analysis(entry: Any, path: str, context: Context) -> None:
-    """InputError, which names the key at or below `path`, for an entry of `analysis` that cannot be made.
+    """Raise InputError for an entry of `analysis` that cannot be made; it names the key at or below `path`.
 
-    context: the axes that the entry may name; without values, these are not looked at.
+    context: the axes that the entry may name. Their values are checked only if the context has them.
     """
     wanted = f"one of {', '.join(ANALYSES)} with its options, like {{boundary: {{metric: …, x: …}}}}"
     expect(isinstance(entry, Mapping) and len(entry) == 1, path, wanted, entry)
@@ -128,7 +128,7 @@ def _check_engines(given: Mapping[str, Any], path: str, context: Context) -> Non
 
 
 def no_best_place(kind: str, given: Mapping[str, Any], values: Iterable[Any]) -> str:
-    """Why the best place cannot be sought on an axis with these values, or "" if it can or is not asked for."""
+    """Why the best value cannot be sought on an axis with these values; "" if it can, or if it is not asked for."""
     analysis = ANALYSES[kind]
     for value in values if analysis.above is not None else ():
         if not analysis.above < value < math.inf:

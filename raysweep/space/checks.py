@@ -1,7 +1,7 @@
-"""How the keys of a space are checked: a table of keys with their checks, walked by `keys`.
+"""Checks of the keys of a space: a table has a check for each key, and `keys` applies the table.
 
-A check is a function (value, path of its key, context) that returns the value as the resolved space has it, or raises
-InputError at that path. A required key that is not given reaches its check as None.
+A check is a function (value, path of its key, context). It returns the value of the resolved space, or raises
+InputError at that path. If a required key is not given, its check gets None.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from raysweep.workloads.declaration import Parameter, Workload
 
 @dataclass(frozen=True)
 class Context:
-    """What a check may look at: the workload, and the values on each axis."""
+    """What a check may use: the workload, and the values on each axis."""
 
     workload: Workload
     axes: Mapping[str, list[Any]]
@@ -34,11 +34,11 @@ def keys(
     defaults: Mapping[str, Any] | None = None,
     noun: str = "option",
 ) -> dict[str, Any]:
-    """Every key of a mapping as its check leaves it, those with a default first.
+    """Check a mapping: every key with the value that its check returns; keys with a default come first.
 
-    known: the check of every key that may stand there.
-    defaults: what a key has that is not given; None for a key that must be given.
-    noun: what a key is called when it is unknown.
+    known: the check of every key that is allowed.
+    defaults: values of keys that are not given; None for a key that must be given.
+    noun: the word for a key in the message about an unknown key.
     """
     given = mapping(given, path, f"{noun} to value")
     for key in given:
@@ -47,7 +47,7 @@ def keys(
 
 
 def expect(holds: bool, path: str, expected: str, value: Any) -> None:
-    """InputError that says what was expected, unless it holds."""
+    """Raise an InputError that says what was expected, unless `holds`."""
     if not holds and value is None:
         raise InputError(path, f"missing; expected {expected}")
     if not holds:
@@ -55,7 +55,7 @@ def expect(holds: bool, path: str, expected: str, value: Any) -> None:
 
 
 def named(value: Any, path: str, noun: str, names: Collection[str]) -> str:
-    """A name that must be among `names`; the nearest one is suggested for another."""
+    """A name that must be one of `names`; the error for another name suggests the nearest."""
     expect(isinstance(value, str), path, f"one of {', '.join(names) or 'none'}", value)
     if value not in names:
         raise unknown(path, noun, value, names or ["none"])
@@ -63,24 +63,24 @@ def named(value: Any, path: str, noun: str, names: Collection[str]) -> str:
 
 
 def mapping(value: Any, path: str, what: str) -> dict[str, Any]:
-    """A mapping with texts as its keys; empty where nothing is given."""
+    """A mapping with texts as keys; empty if no value is given."""
     expect(value is None or isinstance(value, Mapping), path, f"a mapping from {what}", value)
     return {str(key): entry for key, entry in (value or {}).items()}
 
 
 def text(value: Any, path: str, context: Context, wanted: str = "text") -> str:
-    """Any text. wanted: what it says."""
+    """Any text. wanted: what it should say, for the message."""
     expect(isinstance(value, str), path, wanted, value)
     return str(value)
 
 
 def is_whole(value: Any) -> bool:
-    """Whether this is a whole number, and not true or false."""
+    """Whether this is a whole number; true and false are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_finite(value: Any) -> bool:
-    """Whether this is a number, and not true or false, infinite or not a number."""
+    """Whether this is a finite number; true and false are not."""
     return is_whole(value) or (isinstance(value, float) and math.isfinite(value))
 
 
@@ -92,7 +92,7 @@ def whole(value: Any, path: str, context: Context, least: int, most: int | None 
 
 
 def unless_null(check: Check) -> Check:
-    """The check of a key that may be null, which says no more than its absence."""
+    """A check that also accepts null, which means the same as a missing key."""
     return lambda value, path, context: None if value is None else check(value, path, context)
 
 
@@ -107,7 +107,7 @@ def axis(value: Any, path: str, context: Context) -> str:
 
 
 def number_axis(value: Any, path: str, context: Context, advice: str = "") -> str:
-    """An axis of numbers. advice: what to do about one of categories, to follow the complaint."""
+    """An axis of numbers. advice: what to do if the axis has categories, added to the error message."""
     parameter = context.workload.by_name[axis(value, path, context)]
     if parameter.categorical:
         raise InputError(path, f"expected an axis of numbers, but {value} is {parameter.expected()}{advice}")
@@ -115,7 +115,7 @@ def number_axis(value: Any, path: str, context: Context, advice: str = "") -> st
 
 
 def coerced(parameter: Parameter, value: Any, path: str, context: Context) -> Any:
-    """A value of a parameter in its declared type."""
+    """A value of a parameter, in the parameter's declared type."""
     try:
         return parameter.coerce(value)
     except (ValueError, OverflowError) as error:
@@ -123,7 +123,7 @@ def coerced(parameter: Parameter, value: Any, path: str, context: Context) -> An
 
 
 def of_axis(name: str, value: Any, path: str, context: Context) -> list[Any]:
-    """One value or a list of values that stand on an axis, as a list."""
+    """The value or values of an entry, as a list; each must be a value on the axis."""
     listed = value if isinstance(value, list) else [value]
     expect(bool(listed), path, "at least one value", listed)
     values = [coerced(context.workload.by_name[name], entry, path, context) for entry in listed]

@@ -8,9 +8,9 @@ FOLDER = "search_spaces"
 
 
 def folder() -> Path:
-    """Where the packaged spaces lie: `raysweep/search_spaces` of an installation, `search_spaces` of a checkout.
+    """The folder of the packaged spaces: `raysweep/search_spaces` of an installation, `search_spaces` of a checkout.
 
-    FileNotFoundError if neither is there.
+    FileNotFoundError if neither exists.
     """
     package = Path(__file__).parents[1]
     installed, checkout = package / FOLDER, package.parent / FOLDER

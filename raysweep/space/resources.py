@@ -1,11 +1,10 @@
-"""What a trial takes, as a space says it: GPUs and cores, how many workers share them, and cells that take something
-else.
+"""The resources of a trial, as a space states them: GPUs, cores, the number of workers, and rules for single cells.
 
 resources:
   gpus_per_trial: 1       # of all workers of a trial together; 0 for none
-  cpus_per_trial: 4       # cores, likewise; at least one for each worker
-  gang: 1                 # workers of a trial: one for each GPU, or 1, unless said
-  where:                  # cells that take something else; of two rules that fit a cell, the later counts
+  cpus_per_trial: 4       # cores of all workers together; at least one for each worker
+  gang: 1                 # workers of a trial; by default one for each GPU, or 1 without GPUs
+  where:                  # cells that take other resources; if two rules fit a cell, the later counts
     - {depth: [12, 24], gpus_per_trial: 4}
 """
 
@@ -34,11 +33,11 @@ AMOUNTS: dict[str, Check] = {
     "cpus_per_trial": partial(checks.whole, least=1, most=MOST),
     "gang": partial(checks.whole, least=1, most=MOST),
 }
-"""What can be asked for."""
+"""The amounts that can be asked for."""
 
 
 def check(value: Any, context: Context) -> ResourceOptions:
-    """The `resources` of a space, defaults filled in; InputError names the key."""
+    """The `resources` of a space with defaults filled in; InputError names the key."""
     known = {**AMOUNTS, "where": checks.unless_null(_rules)}
     checked = checks.keys(value, "resources", context, known, DEFAULTS, noun="resource")
     return cast(ResourceOptions, {key: entry for key, entry in checked.items() if entry is not None})

@@ -1,7 +1,7 @@
 """A space: the YAML that asks the question, validated and resolved; and its cells.
 
-`validate` turns plain data into a Space: every default filled in, every value in its declared type. Each complaint
-begins with the path of the key it is about.
+`validate` turns plain data into a Space: every default is filled in, and every value has its declared type. Every error
+begins with the path of its key.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from raysweep.space.search_options import SearchOptions
 from raysweep.workloads.declaration import SCALES, Parameter, Workload
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-MAX_VALUES = 10_000_000  # more cells than this cannot be enumerated, whatever --yes says
-MAX_ON_AXIS = 1_000_000  # checking one by one what takes longer to read than anyone meant to wait
-MAX_END = 1e300  # a span beyond it would overflow
+MAX_VALUES = 10_000_000  # more cells than this cannot be enumerated, with or without --yes
+MAX_ON_AXIS = 1_000_000  # values are checked one by one; more would take longer than anyone wants to wait
+MAX_END = 1e300  # a longer span would overflow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +38,8 @@ class Space:
     """A validated space.
 
     axes: name -> values, in file order (the first axis varies slowest).
-    scale: log or linear, for the axes of which the space says how figures and fits read them.
-    fixed: every other parameter of the workload, defaults filled in.
+    scale: log or linear, for each axis whose scale in figures and fits the space states.
+    fixed: all other parameters of the workload, defaults filled in.
     seeds: the draws of each cell.
     """
 
@@ -57,20 +57,23 @@ class Space:
     analysis: list[dict[str, Any]]
 
     def as_dict(self) -> dict[str, Any]:
-        """The resolved space as plain data. `scale` stands there where it says something: an earlier release, which
-        does not know the key, can read all other records."""
+        """The resolved space as plain data.
+
+        The key `scale` is left out if it is empty, so that an earlier release, which does not know the key, can read
+        the record.
+        """
         plain = asdict(self)
         if not self.scale:
             del plain["scale"]
         return plain
 
     def groups(self) -> list[tuple[str, ...]]:
-        """Axes in file order, those that move together in one group."""
+        """The axes in groups, in file order: axes that move together, or a single axis."""
         zipped = {name: tuple(group) for group in self.zip for name in group}
         return list(dict.fromkeys(zipped.get(name, (name,)) for name in self.axes))
 
     def count_upper_bound(self) -> int:
-        """Number of cells before `exclude`, without enumerating them."""
+        """Number of cells before `exclude`; computed without enumerating them."""
         return math.prod(len(self.axes[group[0]]) for group in self.groups())
 
     def cells(self) -> Iterator[dict[str, Any]]:
@@ -88,7 +91,7 @@ KEYS = tuple(key.name for key in fields(Space))
 
 
 def validate(data: Mapping[str, Any]) -> Space:
-    """A Space from plain data; InputError for the first thing that is wrong."""
+    """A Space from plain data; InputError for the first error in it."""
     _no_password(data, "", set())
     for key in data:
         if key not in KEYS:
@@ -122,7 +125,7 @@ def validate(data: Mapping[str, Any]) -> Space:
 
 
 def unknown_key(path: str, key: object, data: Mapping[str, Any]) -> InputError:
-    """A key of a space that there is none of; of a parameter of its workload, where that belongs."""
+    """The error for an unknown key of a space; for a parameter of the workload it says where parameters belong."""
     name = data.get("workload")
     if isinstance(name, str) and name in workloads.names() and key in workloads.get(name).by_name:
         return InputError(path, f"is a parameter of {name}; say fixed.{key} or axes.{key}")
@@ -130,10 +133,10 @@ def unknown_key(path: str, key: object, data: Mapping[str, Any]) -> InputError:
 
 
 def restore(record: Mapping[str, Any]) -> Space:
-    """The Space of a record that `as_dict` wrote, by this release or an earlier one; InputError if it is none.
+    """The Space of a record that `as_dict` wrote in this release or an earlier one; InputError if that is impossible.
 
-    Parameters that a later release added stand at the value that means they are absent. Analyses are not looked at:
-    they change no row, and one that is no longer understood must not hide the rows.
+    Parameters that a later release added get the value that means "absent". Analyses are not checked: they change no
+    row, and an analysis that this release does not know must not hide the rows.
     """
     axes, fixed = (checks.mapping(record.get(key), key, "parameter to value") for key in ("axes", "fixed"))
     absent = {p.name: p.absent for p in _workload(record).parameters if p.late and p.name not in axes}
@@ -149,8 +152,11 @@ def plain_name(value: Any, path: str) -> str:
 
 
 def _no_password(value: Any, path: str, seen: set[int]) -> None:
-    """A space is kept, mirrored and shown in reports; InputError if a password stands in it. seen: the ids of mappings
-    and lists that were looked at, since YAML's aliases can name one list a billion times."""
+    """Raise InputError if a space contains a password, because a space is recorded, mirrored and shown in reports.
+
+    seen: the ids of mappings and lists that were checked already, because YAML's aliases can repeat one list a billion
+        times.
+    """
     if isinstance(value, str) and has_password(value):
         raise InputError(
             path,
@@ -206,7 +212,7 @@ def _spaced(spec: dict[str, Any], path: str) -> list[float]:
 
 
 def _fixed(given: Any, context: Context) -> dict[str, Any]:
-    """The value of every parameter that is not on an axis, defaults filled in."""
+    """The values of all parameters that are not on an axis, defaults filled in."""
     parameters = context.workload.parameters
     known = {parameter.name: partial(_fixed_value, parameter) for parameter in parameters}
     fixed = checks.keys(given, "fixed", context, known, noun=f"parameter of {context.workload.name}")
@@ -232,8 +238,10 @@ def _scale(name: str, value: Any, path: str, context: Context) -> str:
 
 
 def _zip(groups: Any, context: Context) -> list[list[str]]:
-    """Groups of axes of equal length, no axis in two of them; the values on other axes, and those of a group side by
-    side, differ."""
+    """Groups of axes of equal length; no axis is in two groups.
+
+    An axis outside the groups must not repeat a value. A group must not repeat a combination of values.
+    """
     lists = isinstance(groups, list) and all(isinstance(group, list) for group in groups)
     expect(lists, "zip", f"a list of lists of axes, such as [[{', '.join(list(context.axes)[:2])}]]", groups)
     seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""Which searches there are and what they may be told; light, because every space is checked with it."""
+"""The searches and their options. Imports nothing heavy, because every space is checked with it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from raysweep.space.checks import Check, Context, expect
 
 
 class SearchOptions(TypedDict, total=False):
-    """What a space says of its search; which of these there are depends on its kind."""
+    """The options of a space's search; the kind of the search decides which of them are there."""
 
     metric: str
     x: str
@@ -20,7 +20,7 @@ class SearchOptions(TypedDict, total=False):
 
 
 START = 5
-"""Cells of a slice that a search begins with: both ends, the middle, and the middles of both halves."""
+"""Number of cells of a slice with which a search begins: both ends, the middle, and the middles of both halves."""
 
 COUNT = partial(checks.whole, least=1)
 ALONG_AN_AXIS: dict[str, Check] = {"metric": checks.metric, "x": checks.number_axis, "budget": COUNT, "start": COUNT}
@@ -31,7 +31,7 @@ SEARCHES: dict[str, dict[str, Check]] = {
     "optimum": ALONG_AN_AXIS,
     "optuna": {"metric": checks.metric, "cells": COUNT},
 }
-"""The options of each search; each must be given if it has no default."""
+"""The options of each search; an option without a default must be given."""
 
 
 def check(value: Any, context: Context) -> dict[str, SearchOptions]:

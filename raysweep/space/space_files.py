@@ -1,4 +1,4 @@
-"""From what a user names to a Space: a path, a packaged space or plain data, with `--set` applied before validation."""
+"""Reads a Space from a path, a packaged space or plain data; `--set` is applied before validation."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def _loaded(source: str | Path) -> dict[str, Any]:
 
 
 def locate(source: str | Path) -> Path:
-    """The file of a space: a path if there is one, else the packaged space of that name."""
+    """The file of a space: a path if the file exists, otherwise the packaged space with that name."""
     path = Path(source)
-    if os.path.isfile(path):  # which takes names that no file can have, and says no
+    if os.path.isfile(path):  # returns False for names that no file can have
         return path
     spaces = packaged.spaces()
     if str(source) in spaces:
@@ -47,7 +47,7 @@ def locate(source: str | Path) -> Path:
 
 
 def apply_set(data: dict[str, Any], key: str, value: Any) -> None:
-    """Put `value` at a dotted key of plain data (numbers index lists); None takes the key away."""
+    """Put `value` at a dotted key of plain data (numbers index lists); None removes the key."""
     parts = key.split(".")
     place: Any = data
     for depth, part in enumerate(parts):
@@ -73,7 +73,7 @@ def apply_set(data: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Plain lists and numbers out of what Python callers have at hand: arrays, tuples, ranges."""
+    """Convert what Python callers may pass (arrays, tuples, ranges) to plain lists and numbers."""
     if isinstance(value, Mapping):
         return {key: _plain(entry) for key, entry in value.items()}
     if hasattr(value, "tolist"):

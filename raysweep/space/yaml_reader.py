@@ -1,7 +1,7 @@
-"""YAML as people mean it: 1e-3 is a number, `on` is a word, a key stands once.
+"""YAML as people mean it: 1e-3 is a number, `on` is a word, and no key occurs twice.
 
-PyYAML follows YAML 1.1, which reads 1e-3 as text, `off` as false and 1:30 as 90. Here the scalars follow the core
-schema of YAML 1.2, repeated keys are errors, and nothing but plain data can be built.
+PyYAML follows YAML 1.1, which reads 1e-3 as text, `off` as false and 1:30 as 90. This reader follows the core schema of
+YAML 1.2 for scalars, treats repeated keys as errors, and builds only plain data.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class _Reader(yaml.SafeLoader):
     def __init__(self, text: str, source: str, path: list[str | int]) -> None:
         super().__init__(text)
         self.source = source
-        self.path = path  # of the node under construction
+        self.path = path  # of the node that is being built
 
     def refused(self, problem: str, node: yaml.Node, *below: str) -> InputError:
-        """What is wrong with a node at or below the path."""
+        """The error for a node at or below the current path."""
         steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in (*self.path, *below))
         path, place = steps.removeprefix("."), _place(node.start_mark)
         return InputError(path or self.source, f"{problem} ({f'{self.source}, {place}' if path else place})")
@@ -93,9 +93,9 @@ _Reader.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 
 def parse(text: str, source: str, below: str = "") -> Any:
-    """The data in a YAML text; InputError names the key, or else `source` (a file, an option), and line and column.
+    """The data in a YAML text; InputError names the key (or else `source`, a file or an option), and line and column.
 
-    below: the path of the key whose value the text is, where it is not a whole file.
+    below: the path of the key whose value the text is, if the text is not a whole file.
     """
     try:
         return _Reader(text, source, [below] if below else []).get_single_data()  # a SafeLoader: plain data only
@@ -108,5 +108,5 @@ def parse(text: str, source: str, below: str = "") -> Any:
 
 
 def dump(data: Any) -> str:
-    """Plain data as YAML that `parse` reads back as the same data."""
+    """Plain data as YAML; `parse` reads it back as the same data."""
     return yaml.dump(data, Dumper=_Writer, sort_keys=False, allow_unicode=True)
