@@ -42,8 +42,7 @@ def is_held(folder: AnyPath) -> bool:
     """Whether a driver holds the sweep now.
 
     In a bucket: whether its lease was renewed within LEASE_SECONDS, as far as the clocks of this machine, of the
-        driver's
-    machine and of the bucket agree.
+    driver's machine and of the bucket agree.
     """
     if not isinstance(folder, Path):
         lease = _lease(folder)

@@ -23,11 +23,6 @@ _granted: int | None = None  # of this process, which computes one trial at a ti
 @contextlib.contextmanager
 def granted(gpus: int | None) -> Iterator[None]:
     """Allow this process to use so many GPUs while the block runs; None: all that are visible."""
-    """Hide all GPUs from this process if its trials are granted none.
-
-    It must run before any library that uses GPUs is loaded. Ray leaves CUDA_VISIBLE_DEVICES unchanged for 0 GPUs, and
-    then all of them are visible.
-    """
     global _granted
     before, _granted = _granted, gpus
     try:
@@ -37,8 +32,11 @@ def granted(gpus: int | None) -> Iterator[None]:
 
 
 def hide_unless(gpus: int) -> None:
-    """In a process that was started for trials which are granted so many GPUs: without any, hide them from whatever
-    libraries it is yet to load. (Ray leaves the variable as it is for 0 GPUs, and then all of them can be seen.)"""
+    """Hide all GPUs from this process if its trials are granted none.
+
+    It must run before any library that uses GPUs is loaded. Ray leaves CUDA_VISIBLE_DEVICES unchanged for 0 GPUs, and
+    then all of them are visible.
+    """
     if not gpus:
         os.environ[VISIBLE] = ""
 
