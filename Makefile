@@ -62,5 +62,5 @@ bench-size: $(STAMP) ## how cost grows from 100 to 100,000 cells (some three min
 	$(BIN)/python -m benchmarks.size
 
 clean: ## remove the environment, caches and builds (sweeps stay)
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .benchmarks
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .benchmarks
 	find raysweep tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
