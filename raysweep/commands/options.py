@@ -10,6 +10,14 @@ import click
 
 from raysweep.driver.options import EXECUTORS, ON_CODE_CHANGE
 
+
+def _not_nan(context: click.Context, parameter: click.Parameter, hours: float | None) -> float | None:
+    """Refuse nan, which is in no range and passes click's check of the range."""
+    if hours is not None and hours != hours:
+        raise click.BadParameter(f"{hours} is not in the range x>0.")
+    return hours
+
+
 STORAGE = click.option(
     "--storage",
     default="sweeps",
@@ -43,7 +51,8 @@ HOW_TO_RUN = (  # keywords of raysweep.driver.options.Options
     ),
     click.option(
         "--max-hours",
-        type=float,
+        type=click.FloatRange(min=0, min_open=True),
+        callback=_not_nan,
         metavar="H",
         help="Stop in time, resumable: packs that, going by those that ended, would take too long are "
         "not started, and what still runs at the end is given up.",

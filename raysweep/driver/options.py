@@ -53,7 +53,7 @@ class Options:
         if self.on_code_change not in ON_CODE_CHANGE:
             raise unknown("on_code_change", "choice", self.on_code_change, ON_CODE_CHANGE)
         if self.max_hours is not None and not self.max_hours > 0:
-            raise InputError("--max-hours", f"expected hours above 0, got {self.max_hours!r}")
+            raise InputError("max_hours", f"expected hours above 0, got {self.max_hours!r}")
 
 
 def code_note(workload: str, what: str, on_code_change: str) -> str:
