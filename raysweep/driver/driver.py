@@ -67,7 +67,6 @@ class Driver:
     def __post_init__(self) -> None:
         self._say, self._limit = self.options.say, TimeLimit(self.options.max_hours)
         self._uri = None if self.part else address.chosen(self.options.tracking_uri, self.record, self.folder.parent)
-        self._stop = signals.once(self._stop_once)  # the thread that hears signals may call it too
         self._begun = False
         self._go_on, self._every = "resume", ""  # words for the message about kept rows
         self._session: Session | None = None
@@ -85,9 +84,11 @@ class Driver:
         address.check(self._uri, self.record, self.folder.parent, self._say)
         record = self.record or self._create()
         self._sweep = Sweep(self.folder, record, self.space if self.part else None)
+        # the thread that hears signals may call it too; a local name, so that all rows are freed with this object
+        stop = signals.once(self._stop)
         with (
             only_driver(self.folder, record, self._say) as self._still_ours,
-            signals.on_signals(lambda: self._stop("KILLED", "interrupted")) as self._put_handlers_back,
+            signals.on_signals(lambda: stop("KILLED", "interrupted")) as self._put_handlers_back,
         ):
             try:
                 with self._limit.enforced():
@@ -95,13 +96,13 @@ class Driver:
                     self.compute()
                     self.report()
                     self.close()
-            except (KeyboardInterrupt, SystemExit) as stop:  # SystemExit: Ray's SIGTERM handler while it starts
-                over = isinstance(stop, TimeIsUp) or self._limit.left() <= 0  # Tune may replace a TimeIsUp
-                self._stop("KILLED", str(self._limit.over()) if over else "interrupted")
+            except (KeyboardInterrupt, SystemExit) as told:  # SystemExit: Ray's SIGTERM handler while it starts
+                over = isinstance(told, TimeIsUp) or self._limit.left() <= 0  # Tune may replace a TimeIsUp
+                stop("KILLED", str(self._limit.over()) if over else "interrupted")
                 raise (self._limit.over() if over else KeyboardInterrupt()) from None
             except Exception as problem:
                 halt = _halt(problem, self.folder)
-                self._stop("KILLED" if halt else "FAILED")
+                stop("KILLED" if halt else "FAILED")
                 if halt is None:
                     raise
                 if self._begun:
@@ -250,7 +251,7 @@ class Driver:
             for line in [lacks] if lacks else server.runs_page(self.folder, self._sweep.record.tracking_uri):
                 self._say(line)
 
-    def _stop_once(self, status: Literal["KILLED", "FAILED"], why: str = "") -> None:
+    def _stop(self, status: Literal["KILLED", "FAILED"], why: str = "") -> None:
         """End the sweep's run in MLflow early, and say how to continue. why: the reason for the user, "" for none."""
         if self._session and not self._session.closed and (warning := self._session.stop(status)):
             self._say(warning)

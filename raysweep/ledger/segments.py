@@ -67,13 +67,15 @@ def segment_path(folder: AnyPath, pack: str, attempt: int) -> AnyPath:
 
 def write_segment(path: AnyPath, rows: Iterable[Row]) -> bool:
     """Publish rows as one segment; False if a segment with that name exists already."""
-    lines = []
+    lines: list[bytes] = []
+    digest = hashlib.sha256()
     for row in rows:
         metrics = {name: encode(value) for name, value in row["metrics"].items()}
-        lines.append(json.dumps({**row, "metrics": metrics}, separators=(",", ":"), allow_nan=False))
-    body = "".join(line + "\n" for line in lines).encode()
-    trailer = json.dumps({"rows": len(lines), "sha256": hashlib.sha256(body).hexdigest()})
-    return files.create(path, body + trailer.encode() + b"\n")
+        line = json.dumps({**row, "metrics": metrics}, separators=(",", ":"), allow_nan=False) + "\n"
+        lines.append(line.encode())
+        digest.update(lines[-1])
+    trailer = json.dumps({"rows": len(lines), "sha256": digest.hexdigest()}) + "\n"
+    return files.create(path, b"".join([*lines, trailer.encode()]))
 
 
 def read_segment(path: AnyPath) -> list[Row]:
