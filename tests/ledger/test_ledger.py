@@ -178,7 +178,7 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="."):
         files.replace(tmp_path / "folder", b"content")
     with pytest.raises(TypeError):
-        files.create(tmp_path / "file", "no bytes")  # type: ignore[arg-type]
+        files.create(tmp_path / "file", "no bytes")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
