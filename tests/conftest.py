@@ -150,10 +150,10 @@ def space(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that, on the path, brings the workloads `sandbox`, `annotated` and `together` by entry point, as another
-    package would."""
+    """A folder that, on the path, brings the workloads `sandbox`, `annotated`, `together` and several `toy` by entry
+    point, as another package would."""
     folder = tmp_path_factory.mktemp("site")
-    for module in ("sandbox_workload.py", "gang_workload.py"):
+    for module in ("sandbox_workload.py", "gang_workload.py", "toy_workloads.py"):
         (folder / module).write_text((SUPPORT / module).read_text())
     information = folder / "raysweep_sandbox-1.0.dist-info"
     information.mkdir()
@@ -161,6 +161,8 @@ def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (information / "entry_points.txt").write_text(
         "[raysweep.workloads]\nsandbox = sandbox_workload:WORKLOAD\n"
         "annotated = sandbox_workload:ANNOTATED\ntogether = gang_workload:WORKLOAD\n"
+        "toy = toy_workloads:TOY\ntoy_switched = toy_workloads:SWITCHED\ntoy_losing = toy_workloads:LOSING\n"
+        "toy_engines = toy_workloads:ENGINES\ntoy_logarithmic = toy_workloads:LOGARITHMIC\n"
     )
     return folder
 

@@ -11,12 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import brentq
+from toy_workloads import TOY
 
 from raysweep import workloads
 from raysweep.fits.comparison import student_coverage
 from raysweep.reporting.report import write_report
 from raysweep.theory import finetune_mean
-from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
+from raysweep.workloads.declaration import Workload
 
 TRANSFER = workloads.get("linear_transfer")
 
@@ -197,31 +198,7 @@ def test_engines_of_different_depth_are_kept_apart_and_a_constant_difference_is_
     assert "fewer than half of the draws are ok left out" in (tmp_path / "report.md").read_text(encoding="utf-8")
 
 
-def toy_form(columns: Columns) -> dict[str, np.ndarray]:
-    return {"gain": np.asarray(columns["heat"], float) - np.asarray(columns["load"], float)}
-
-
-TOY = Workload(
-    name="toy",
-    summary="a workload of somebody else",
-    identity_version=1,
-    compute="nowhere:compute",
-    parameters=(
-        Parameter("heat", float, 1.0, "heat", unit="kelvin"),
-        Parameter("load", int, 1, "load"),
-        Parameter("kind", str, "a", "kind", choices=("a", "b")),
-    ),
-    metrics=(Metric("gain", "what is gained", unit="watts"),),
-    cost=lambda parameters, rows: Cost(0.0, 0.0),
-    sources=(),
-    closed_form=toy_form,
-)
-
-
-def test_a_named_line_is_held_against_every_slice_beside_the_closed_form(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(workloads, "get", {"toy": TOY}.__getitem__)
+def test_a_named_line_is_held_against_every_slice_beside_the_closed_form(sandbox: Path, tmp_path: Path) -> None:
     axes: dict[str, list[Any]] = {"heat": np.linspace(0.3, 5.3, 9).tolist(), "load": [1, 2, 4]}
     frame = rows_of(TOY, axes, {}, 5, 0.05)
     entry = {"boundary": {"metric": "gain", "x": "heat", "y": "load", "lines": {"Watt 1785": 2, "nowhere": 99.0}}}
@@ -234,16 +211,13 @@ def test_a_named_line_is_held_against_every_slice_beside_the_closed_form(
     assert zeros.loc[4, "z Watt 1785"] > 1.96 > abs(zeros.loc[2, "z Watt 1785"])
 
 
-def test_skewed_draws_are_said_to_make_students_intervals_too_narrow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_skewed_draws_are_said_to_make_students_intervals_too_narrow(sandbox: Path, tmp_path: Path) -> None:
     # Oracle for the coverage: 20 draws of a chi-squared with one degree of freedom, simulated here.
     rng = np.random.default_rng(8)
     values = rng.chisquare(1, (20_000, 20))
     inside = np.abs(values.mean(axis=1) - 1) <= 2.093 * values.std(axis=1, ddof=1) / np.sqrt(20)
     assert student_coverage(8**0.5, 20) == pytest.approx(inside.mean(), abs=0.015)
     assert student_coverage(0.0, 20) == pytest.approx(0.95, abs=0.015)
-    monkeypatch.setattr(workloads, "get", {"toy": TOY}.__getitem__)
     axes: dict[str, list[Any]] = {"heat": [1.0, 2.0, 3.0], "load": [1, 2]}
     frame = rows_of(TOY, axes, {}, 40, 0.0)
     frame["gain"] = frame["gain_theory"] + rng.chisquare(1, len(frame)) - 1
@@ -281,10 +255,7 @@ def test_the_best_cell_is_none_whose_draws_have_no_variance(tmp_path: Path) -> N
     assert "1 cell of `transferability_linear` have draws" in (tmp_path / "report.md").read_text(encoding="utf-8")
 
 
-def test_a_new_report_removes_what_the_old_one_wrote_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(workloads, "get", {"toy": TOY}.__getitem__)
+def test_a_new_report_removes_what_the_old_one_wrote_and_nothing_else(sandbox: Path, tmp_path: Path) -> None:
     axes: dict[str, list[Any]] = {"heat": [1.0, 2.0, 3.0], "load": [1, 2]}
     frame = rows_of(TOY, axes, {}, 4, 0.05)
     both = [{"curves": {"metric": "gain", "x": "heat"}}, {"agreement": {}}]
@@ -311,8 +282,7 @@ def test_slices_that_say_nothing_share_a_line(tmp_path: Path) -> None:
     assert len(pd.read_csv(tmp_path / "tables" / "boundary_zeros.csv")) == 5
 
 
-def test_any_workload_gets_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workloads, "get", {"toy": TOY}.__getitem__)
+def test_any_workload_gets_its_report(sandbox: Path, tmp_path: Path) -> None:
     axes: dict[str, list[Any]] = {"heat": np.linspace(0.3, 5.3, 9).tolist(), "load": [1, 2, 4], "kind": ["a", "b"]}
     frame = rows_of(TOY, axes, {}, 5, 0.05)
     analysis = [

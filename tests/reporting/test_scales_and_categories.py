@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,15 @@ import pandas as pd
 import pytest
 from conftest import Outcome, refused, run
 from spaces import small_space, written
-from test_report import TOY, TRANSFER, rows_of, space_of
+from test_report import rows_of, space_of
+from toy_workloads import TOY
 
-from raysweep import workloads
 from raysweep.driver import compatibility
 from raysweep.errors import InputError
 from raysweep.plan.cells import enumerate_cells
 from raysweep.reporting.report import write_report
 from raysweep.space.schema import restore, validate
-from raysweep.workloads.declaration import Engines, Parameter, Workload
-
-SWITCHED = replace(TOY, parameters=(*TOY.parameters, Parameter("fast", bool, False, "a switch")), closed_form=None)
+from raysweep.workloads.declaration import Parameter
 
 
 def switched(axes: dict[str, list[Any]], noise: float = 0.05) -> pd.DataFrame:
@@ -34,19 +31,13 @@ def switched(axes: dict[str, list[Any]], noise: float = 0.05) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True).drop(columns="gain_theory").astype({"fast": object})
 
 
-@pytest.fixture
-def toy(monkeypatch: pytest.MonkeyPatch) -> Workload:
-    monkeypatch.setattr(workloads, "get", {"toy": SWITCHED}.__getitem__)
-    return SWITCHED
-
-
-def test_categories_are_drawn_in_the_order_of_the_axis_and_not_joined(toy: Workload, tmp_path: Path) -> None:
+def test_categories_are_drawn_in_the_order_of_the_axis_and_not_joined(sandbox: Path, tmp_path: Path) -> None:
     axes: dict[str, list[Any]] = {"kind": ["b", "a"], "heat": [1.0, 2.0], "fast": [True, False]}
     analysis = [
         {"curves": {"metric": "gain", "x": "kind", "by": ["fast"]}},
         {"curves": {"metric": "gain", "x": "fast"}},
     ]
-    report = write_report(switched(axes), space_of("toy", axes, {}, analysis), tmp_path, sweep="s")
+    report = write_report(switched(axes), space_of("toy_switched", axes, {}, analysis), tmp_path, sweep="s")
     assert "fast = true" in report.headline[0]
     drawn = (tmp_path / "figures" / "curves_gain.svg").read_text(encoding="utf-8")
     assert drawn.index(">b<") < drawn.index(">a<")
@@ -57,30 +48,26 @@ def test_categories_are_drawn_in_the_order_of_the_axis_and_not_joined(toy: Workl
     assert set(means["kind"]) == {"a", "b"}
 
 
-def test_true_and_false_are_words_wherever_a_report_shows_them(toy: Workload, tmp_path: Path) -> None:
+def test_true_and_false_are_words_wherever_a_report_shows_them(sandbox: Path, tmp_path: Path) -> None:
     axes: dict[str, list[Any]] = {"heat": np.linspace(0.3, 5.3, 9).tolist(), "fast": [False, True]}
     analysis = [
         {kind: {"metric": "gain", "x": "heat", "by": ["fast"]}}
         for kind in ("boundary", "trend", "optimum", "inflection")
     ]
-    space = space_of("toy", axes, {"kind": "a"}, analysis)
+    space = space_of("toy_switched", axes, {"kind": "a"}, analysis)
     write_report(switched(axes), space, tmp_path, sweep="s")
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "fast false, true" in text
     for line in text.splitlines():
         if line.startswith("| ") and line.count("|") > 4 and not line.startswith("| fast"):
             assert line.startswith(("| false |", "| true |")), line
-    fixed = space_of("toy", {"heat": axes["heat"]}, {"fast": True}, analysis)
+    fixed = space_of("toy_switched", {"heat": axes["heat"]}, {"fast": True}, analysis)
     write_report(switched({**axes, "fast": [True]}), fixed, tmp_path, sweep="s")
     assert "- Fixed: fast true." in (tmp_path / "report.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("kind", ["boundary", "curves", "agreement", "relation"])
-def test_where_there_is_no_closed_form_none_is_spoken_of(
-    kind: str, toy: Workload, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    second = replace(toy, metrics=(*toy.metrics, replace(toy.metrics[0], name="loss")))
-    monkeypatch.setattr(workloads, "get", {"toy": second}.__getitem__)
+def test_where_there_is_no_closed_form_none_is_spoken_of(kind: str, sandbox: Path, tmp_path: Path) -> None:
     axes: dict[str, list[Any]] = {"heat": np.linspace(0.3, 5.3, 9).tolist(), "load": [1, 2, 4]}
     options = {
         "boundary": {"metric": "gain", "x": "heat", "y": "load"},
@@ -89,7 +76,7 @@ def test_where_there_is_no_closed_form_none_is_spoken_of(
         "relation": {"x": "loss", "y": "gain"},
     }
     frame = switched(axes).assign(loss=lambda rows: -rows["gain"])
-    report = write_report(frame, space_of("toy", axes, {}, [{kind: options[kind]}]), tmp_path, sweep="s")
+    report = write_report(frame, space_of("toy_losing", axes, {}, [{kind: options[kind]}]), tmp_path, sweep="s")
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     if kind == "agreement":
         assert report.headline == ["no metric has a closed form to compare with"]
@@ -101,14 +88,7 @@ def test_where_there_is_no_closed_form_none_is_spoken_of(
         assert "closed form" not in figure.read_text(encoding="utf-8")
 
 
-def test_engines_are_compared_by_every_metric_where_none_has_a_closed_form(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    engine = Parameter("engine", str, "limit", "engine", choices=("limit", "flow"))
-    workload = replace(
-        SWITCHED, parameters=(*SWITCHED.parameters, engine), engines=Engines("engine", reference="limit")
-    )
-    monkeypatch.setattr(workloads, "get", {"toy": workload}.__getitem__)
+def test_engines_are_compared_by_every_metric_where_none_has_a_closed_form(sandbox: Path, tmp_path: Path) -> None:
     axes: dict[str, list[Any]] = {"heat": [0.1, 0.2, 0.4]}
     frame = switched(axes).assign(gain=3.0)
     both = pd.concat(
@@ -117,12 +97,12 @@ def test_engines_are_compared_by_every_metric_where_none_has_a_closed_form(
             frame.assign(engine="flow", gain=frame["gain"] + frame["heat"] ** 2, cell=frame["cell"] + "f"),
         ]
     )
-    space = space_of("toy", {**axes, "engine": ["limit", "flow"]}, {}, [{"engines": {"x": "heat"}}])
+    space = space_of("toy_engines", {**axes, "engine": ["limit", "flow"]}, {}, [{"engines": {"x": "heat"}}])
     said = write_report(both, space, tmp_path, sweep="s").headline[0]
     assert said.startswith("difference to limit, gain: flow of order 2.00 as heat → 0"), said
 
 
-def test_the_scale_of_a_space_is_that_of_its_fits_and_figures(toy: Workload, tmp_path: Path) -> None:
+def test_the_scale_of_a_space_is_that_of_its_fits_and_figures(sandbox: Path, tmp_path: Path) -> None:
     axes: dict[str, list[Any]] = {"heat": np.geomspace(0.3, 30, 13).tolist()}
     frame = switched(axes)
     rng = np.random.default_rng(0)
@@ -130,7 +110,7 @@ def test_the_scale_of_a_space_is_that_of_its_fits_and_figures(toy: Workload, tmp
     analysis = [{kind: {"metric": "gain", "x": "heat"}} for kind in ("inflection", "trend", "optimum", "boundary")]
     methods = {}
     for scale in ("log", "linear"):
-        space = {**space_of("toy", axes, {}, analysis), "scale": {"heat": scale}}
+        space = {**space_of("toy_switched", axes, {}, analysis), "scale": {"heat": scale}}
         write_report(frame, space, tmp_path / scale, sweep="s")
         tables = {
             name: pd.read_csv(tmp_path / scale / "tables" / f"{name}.csv")
@@ -180,31 +160,24 @@ def test_a_scale_is_checked_recorded_and_changes_no_row() -> None:
         assert str(wrong.value).startswith(f"scale.{axis}: {complaint}")
 
 
-def test_a_scale_that_a_workload_declares_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scale_that_a_workload_declares_is_checked(sandbox: Path) -> None:
     for kind, scale, complaint in (
         (float, "logarithmic", "expected one of log, linear, got 'logarithmic'"),
         (bool, "log", "expected no scale, its values being categories, got 'log'"),
     ):
         with pytest.raises(ValueError, match=f"heat.scale: {complaint}"):
             Parameter("heat", kind, kind(0), "heat", scale=scale)
-    declared = replace(
-        TRANSFER,
-        parameters=tuple(
-            replace(parameter, scale="log" if parameter.name == "noise" else "") for parameter in TRANSFER.parameters
-        ),
-    )
-    monkeypatch.setattr(workloads, "get", {"linear_transfer": declared}.__getitem__)
-    asked = {"name": "s", "workload": "linear_transfer", "axes": {"noise": [0.0, 0.1]}}
+    asked = {"name": "s", "workload": "toy_logarithmic", "axes": {"heat": [0.0, 0.1]}}
     kept = restore(validate(asked).as_dict())
     with pytest.raises(InputError) as wrong:
         enumerate_cells(kept)
     assert str(wrong.value) == (
-        "axes.noise: expected values above 0, since linear_transfer reads this axis in log, "
-        "got 0 (scale.noise=linear reads it as it is)"
+        "axes.heat: expected values above 0, since toy_logarithmic reads this axis in log, "
+        "got 0 (scale.heat=linear reads it as it is)"
     )
     assert len(enumerate_cells(kept, check=False)) == 2  # rows that are there stay to be seen
-    assert len(enumerate_cells(validate({**asked, "scale": {"noise": "linear"}}))) == 2
-    assert len(enumerate_cells(validate({**asked, "axes": {"gamma": [0.5]}, "fixed": {"noise": 0}}))) == 1
+    assert len(enumerate_cells(validate({**asked, "scale": {"heat": "linear"}}))) == 2
+    assert len(enumerate_cells(validate({**asked, "axes": {"load": [1]}, "fixed": {"heat": 0}}))) == 1
 
 
 def test_curves_over_words_are_reported_and_fits_over_them_refused(call: Any, storage: Path, tmp_path: Path) -> None:

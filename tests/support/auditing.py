@@ -1,0 +1,69 @@
+"""What Python itself tells of what it opens and locks (`sys.audit`): tests count it or come in between, and replace
+nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+Listener = Callable[[str, tuple[Any, ...]], object]
+LISTENERS: list[Listener] = []
+
+
+def tell(event: str, arguments: tuple[Any, ...]) -> None:
+    for listener in tuple(LISTENERS):
+        listener(event, arguments)
+
+
+@functools.cache
+def begin() -> None:
+    """Once in a process: what was added can never be taken away."""
+    sys.addaudithook(tell)
+
+
+@contextlib.contextmanager
+def heard(listener: Listener) -> Iterator[None]:
+    """Let a listener hear of every event, before it comes to pass."""
+    begin()
+    LISTENERS.append(listener)
+    try:
+        yield
+    finally:
+        LISTENERS.remove(listener)
+
+
+@contextlib.contextmanager
+def reading(folder: str) -> Iterator[list[Path]]:
+    """The files that are opened for reading, in folders of this name; the list grows while they are."""
+    found: list[Path] = []
+
+    def listener(event: str, arguments: tuple[Any, ...]) -> None:
+        if event != "open" or not isinstance(arguments[0], (str, os.PathLike)) or arguments[2] & os.O_ACCMODE:
+            return
+        path = Path(arguments[0])
+        if path.parent.name == folder and not path.is_dir():
+            found.append(path)
+
+    with heard(listener):
+        yield found
+
+
+@contextlib.contextmanager
+def ctrl_c_when(condition: Callable[[], object]) -> Iterator[None]:
+    """Ctrl-C as soon as a condition holds: at the next file that is opened or renamed."""
+    said: list[bool] = []
+
+    def listener(event: str, arguments: tuple[Any, ...]) -> None:
+        if not said and event in ("open", "os.rename") and condition() and not said:
+            said.append(True)
+            signal.raise_signal(signal.SIGINT)
+
+    with heard(listener):
+        yield
+    assert said, "it never held"
