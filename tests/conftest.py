@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import uuid
@@ -113,6 +115,26 @@ def until(
     )
 
 
+@contextlib.contextmanager
+def nobody_else_writes(database: Path) -> Iterator[None]:
+    """What wants to write there waits."""
+    with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        yield
+        db.execute("ROLLBACK")
+
+
+@contextlib.contextmanager
+def driving(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
+    """A command that goes on as a process of its own; killed at the end of the block."""
+    driver = subprocess.Popen(
+        command(*arguments), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    yield driver
+    driver.kill()
+    driver.communicate()
+
+
 @pytest.fixture
 def call(capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Outcome]]:
     """The command line in this process: the same function, hundreds of times faster."""
@@ -155,16 +177,27 @@ def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     for module in ("sandbox_workload.py", "gang_workload.py", "toy_workloads.py"):
         (folder / module).write_text((SUPPORT / module).read_text())
-    information = folder / "raysweep_sandbox-1.0.dist-info"
-    information.mkdir()
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: raysweep-sandbox\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text(
-        "[raysweep.workloads]\nsandbox = sandbox_workload:WORKLOAD\n"
-        "annotated = sandbox_workload:ANNOTATED\ntogether = gang_workload:WORKLOAD\n"
-        "toy = toy_workloads:TOY\ntoy_switched = toy_workloads:SWITCHED\ntoy_losing = toy_workloads:LOSING\n"
-        "toy_engines = toy_workloads:ENGINES\ntoy_logarithmic = toy_workloads:LOGARITHMIC\n"
+    installed(
+        folder,
+        sandbox="sandbox_workload:WORKLOAD",
+        annotated="sandbox_workload:ANNOTATED",
+        together="gang_workload:WORKLOAD",
+        toy="toy_workloads:TOY",
+        toy_switched="toy_workloads:SWITCHED",
+        toy_losing="toy_workloads:LOSING",
+        toy_engines="toy_workloads:ENGINES",
+        toy_logarithmic="toy_workloads:LOGARITHMIC",
     )
     return folder
+
+
+def installed(folder: Path, **workloads: str) -> None:
+    """What pip would leave in a folder on the path for a package that brings these workloads by entry point."""
+    information = folder / "raysweep_tested-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: raysweep-tested\nVersion: 1.0\n")
+    points = "".join(f"{name} = {target}\n" for name, target in workloads.items())
+    (information / "entry_points.txt").write_text(f"[raysweep.workloads]\n{points}")
 
 
 @pytest.fixture

@@ -2,75 +2,71 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, files_of, refused, run
+from auditing import heard
+from conftest import QUIET, Outcome, driving, files_of, nobody_else_writes, refused, run, until
 
 from raysweep.storage import driver_lock
 from raysweep.sweep import open_sweep
-from raysweep.tracking import cleanup, server
 
 Call = Callable[..., Outcome]
 
 
 def test_nobody_begins_to_drive_a_sweep_that_is_being_deleted(
-    storage: Path, space: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+    storage: Path, space: Path, database: Path, call: Call
 ) -> None:
-    run(storage)
     there = ["--storage", storage]
-    outcomes: dict[str, Outcome] = {}
-
-    def forget(*arguments: str) -> None:
-        """What takes seconds: MLflow."""
-        for command in (
-            ["run", space, *QUIET],
-            ["run", space, "--set", "seeds=5", *QUIET],
-            ["resume", "small", *QUIET],
-            ["delete", "small"],
-            ["results", "small"],
-            ["sync", "small"],
-        ):
-            outcomes[" ".join(map(str, command[:1] + command[2:]))] = call(*command, *there)
-        outcomes["list"] = call("list", *there)
-
-    monkeypatch.setattr(cleanup, "forget", forget)
-    assert call("delete", "small", *there, "--tracking-uri", f"sqlite:///{storage / 'mlflow.db'}").code == 0
-    listed = outcomes.pop("list")
-    assert (listed.code, "is being deleted" in listed.out) == (0, True)
-    for told in outcomes.values():
-        refused(told, "small: is being deleted")
+    assert call("run", space, *there, "--no-report").code == 0
+    with driving("delete", "small", *there) as deleting:
+        with nobody_else_writes(database):  # what the deletion waits for: its runs in MLflow
+            until(lambda: "is being deleted" in call("list", *there).out, deleting)
+            for words in (
+                ["run", space, *QUIET],
+                ["run", space, "--set", "seeds=5", *QUIET],
+                ["resume", "small", *QUIET],
+                ["delete", "small"],
+                ["results", "small"],
+                ["sync", "small"],
+            ):
+                refused(call(*words, *there), "small: is being deleted")
+            assert call("list", *there).code == 0
+            assert deleting.poll() is None
+        assert deleting.wait(timeout=120) == 0
     assert not (storage / "small").exists()
     assert len(run(storage).results()) == 18
 
 
 def test_a_deletion_that_mlflow_refuses_leaves_the_sweep_whole(
-    storage: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+    storage: Path, space: Path, database: Path, call: Call
 ) -> None:
-    run(storage)
-    before = files_of(storage)
-
-    def away(*arguments: str) -> None:
-        raise server.Unreachable("cannot reach it")
-
-    monkeypatch.setattr(cleanup, "forget", away)
-    refused(call("delete", "small", "--storage", storage, "--tracking-uri", "sqlite:///x.db"), "--tracking-uri: ")
-    assert files_of(storage) == before
+    assert call("run", space, "--storage", storage, "--no-report").code == 0
+    before = files_of(storage / "small")
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        db.execute("CREATE TRIGGER kept BEFORE UPDATE ON runs BEGIN SELECT RAISE(ABORT, 'runs are kept'); END")
+    refused(call("delete", "small", "--storage", storage), "--tracking-uri: ")
+    assert files_of(storage / "small") == before
     assert len(open_sweep("small", storage).results()) == 18
 
 
 KILLED = """
-import os, sys, shutil
-from pathlib import Path
+import os, signal, sys
 from raysweep.main import main
-usual = shutil.rmtree
-def rmtree(path):
-    usual(path)
-    os._exit(9)
-shutil.rmtree = rmtree
+begun = []
+def hear(event, arguments):
+    if event == "shutil.rmtree":
+        if begun:
+            os.kill(os.getpid(), signal.SIGKILL)
+        begun.append(arguments)
+sys.addaudithook(hear)
 main(sys.argv[1:])
 """
 
@@ -82,8 +78,8 @@ def test_a_deletion_that_is_killed_leaves_no_sweep_and_can_be_finished(storage: 
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, *arguments], stdin=subprocess.DEVNULL, timeout=120, check=False
     )
-    assert killed.returncode == 9
-    assert (storage / "small").exists()
+    assert killed.returncode == -signal.SIGKILL
+    assert {"ledger", "logs"} & {path.name for path in (storage / "small").iterdir()} in ({"ledger"}, {"logs"})
     for command in (["run", space, *QUIET], ["resume", "small", *QUIET], ["results", "small"], ["status", "small"]):
         refused(
             call(*command, *there),
@@ -98,18 +94,18 @@ def test_a_deletion_that_is_killed_leaves_no_sweep_and_can_be_finished(storage: 
     assert call("run", space, *there, *QUIET).code == 0
 
 
-def test_a_lock_is_not_that_of_a_sweep_that_was_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_is_not_that_of_a_sweep_that_was_deleted(tmp_path: Path) -> None:
     """Its file may be deleted after it was opened and before it is locked; another driver would lock a new one."""
-    usual, times = driver_lock._lock, []
+    locked: list[tuple[Any, ...]] = []
 
-    def lock(stream: object) -> None:
-        if not times:
-            (tmp_path / driver_lock.FILE).unlink()
-        times.append(stream)
-        usual(stream)
+    def delete_first(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "fcntl.flock":
+            if not locked:
+                (tmp_path / driver_lock.FILE).unlink()
+            locked.append(arguments)
 
-    monkeypatch.setattr(driver_lock, "_lock", lock)
-    with driver_lock.held(tmp_path):
+    with heard(delete_first), driver_lock.held(tmp_path):
+        assert len(locked) == 2
         assert driver_lock.is_held(tmp_path)
         with pytest.raises(driver_lock.Busy), driver_lock.held(tmp_path):
             pass

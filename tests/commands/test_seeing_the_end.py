@@ -8,43 +8,24 @@ import os
 import re
 import signal
 import sqlite3
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, Outcome, command, run, until
+from auditing import ctrl_c_when, reading
+from conftest import QUIET, Outcome, driving, nobody_else_writes, run, until
 from spaces import sandbox_space, small_space, written
 
 from raysweep.commands import status
 from raysweep.driver import progress
-from raysweep.errors import InputError
-from raysweep.ledger import segments
 from raysweep.storage import files, paths, signs
 from raysweep.tracking import mirror
 from tests.chaos.waiting import wait_for
 
 Call = Callable[..., Outcome]
-
-
-@contextlib.contextmanager
-def nobody_else_writes(database: Path) -> Iterator[None]:
-    """What wants to write there waits."""
-    with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as db:
-        db.execute("BEGIN IMMEDIATE")
-        yield
-        db.execute("ROLLBACK")
-
-
-@contextlib.contextmanager
-def driving(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
-    driver = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True, start_new_session=True)
-    yield driver
-    driver.kill()
-    driver.communicate()
 
 
 def finished_cells(database: Path) -> int:
@@ -87,22 +68,26 @@ def test_whoever_waits_for_few_cells_is_told_that_nobody_has_to(space: Path, sto
         assert driver.wait(timeout=120) == 0
 
 
-@pytest.mark.parametrize("problem", [OSError("no room"), InputError("--storage", "no such bucket")])
 def test_a_sign_that_cannot_be_left_costs_the_mirror_nothing(
-    problem: Exception, space: Path, storage: Path, database: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+    space: Path, storage: Path, database: Path, call: Call
 ) -> None:
-    usual = files.replace
-
-    def replace(path: Path, content: bytes) -> None:
-        if path.name in (signs.PHASE, signs.MIRRORED):
-            raise problem
-        usual(path, content)
-
-    monkeypatch.setattr(files, "replace", replace)
+    for sign in (signs.PHASE, signs.MIRRORED):
+        (storage / "small" / sign / "in the way").mkdir(parents=True)
     outcome = call("run", space, "--storage", storage, "--no-report")
     assert outcome.code == 0, outcome
-    assert str(problem) not in outcome.err
+    assert signs.PHASE not in outcome.err
+    assert signs.MIRRORED not in outcome.err
     assert finished_cells(database) == 6
+    assert (storage / "small" / signs.MIRRORED).is_dir()
+
+
+def test_a_sign_in_a_bucket_that_is_gone_is_lost_and_nothing_else(s3: str) -> None:
+    folder = paths.locate(f"{s3}-gone") / "small"
+    with pytest.raises(signs.LOST):
+        files.replace(folder / signs.PHASE, b"")
+    with progress.Phase(folder, "mirror", lambda: (3, 6)):
+        signs.leave_mirrored(folder, signs.Mirrored("sweep", None))
+    assert signs.phase(folder) is None
 
 
 def test_status_says_that_the_report_is_written_and_how_far(
@@ -185,14 +170,14 @@ def test_an_interrupted_sweep_that_lacked_nothing_is_not_said_to_lack_cells(
 def test_a_sync_that_wrote_not_everything_says_so_and_ends_with_2(
     storage: Path, database: Path, space: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sqlalchemy import sql
-
     assert call("run", space, "--storage", storage, *QUIET).code == 0
-    usual = sql.text
-    monkeypatch.setattr(sql, "text", lambda text: usual(text.replace("20000", "100")))  # ms MLflow waits for a lock
     monkeypatch.setattr(mirror, "PATIENCE", 1.0)
-    with nobody_else_writes(database):
-        failed = call("sync", "small", "--storage", storage, "--tracking-uri", f"sqlite:///{database}")
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        db.execute(
+            "CREATE TRIGGER no_cells BEFORE INSERT ON tags WHEN NEW.key = 'raysweep.cell' "
+            "BEGIN SELECT RAISE(ABORT, 'no cells here'); END"
+        )
+    failed = call("sync", "small", "--storage", storage, "--tracking-uri", f"sqlite:///{database}")
     assert failed.code == 2
     assert failed.err.startswith("mirror incomplete: 6 cells not written (of 6; ")
     assert failed.err.endswith(f"; run `raysweep sync small --storage {storage}`\n")
@@ -244,16 +229,14 @@ def test_the_driver_shows_a_phase_with_the_time_that_is_left(
     assert signs.phase(storage) is None
 
 
-def test_a_phase_that_is_interrupted_as_it_begins_is_over(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_phase_that_is_interrupted_as_it_begins_is_over(storage: Path) -> None:
     storage.mkdir()
-    usual, before = signs.leave_phase, threading.active_count()
-
-    def leave(folder: Path, phase: signs.Phase) -> None:
-        usual(folder, phase)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(signs, "leave_phase", leave)
-    with pytest.raises(KeyboardInterrupt), progress.Phase(storage, "mirror", lambda: (0, 6)):
+    before = threading.active_count()
+    with (
+        pytest.raises(KeyboardInterrupt),
+        ctrl_c_when((storage / signs.PHASE).exists),
+        progress.Phase(storage, "mirror", lambda: (0, 6)),
+    ):
         pytest.fail("it began")
     assert signs.phase(storage) is None
     assert threading.active_count() == before
@@ -267,12 +250,11 @@ def test_a_phase_is_seen_in_a_bucket_too(s3: str) -> None:
     assert signs.phase(folder) is None
 
 
-def test_watching_reads_the_ledger_once_a_look(
-    storage: Path, sandbox: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_watching_reads_the_ledger_once_a_look(storage: Path, sandbox: Path, tmp_path: Path) -> None:
     found = run(storage, sandbox_space(tmp_path, ["compute", "raise"]))
-    looks, usual = [], segments.read
-    monkeypatch.setattr(segments, "read", lambda folder: looks.append(folder) or usual(folder))
-    (said,) = status.watch(found)
-    assert any("failed: cell" in line for line in said)
-    assert len(looks) == 1
+    with reading("ledger") as read:
+        (said,) = status.watch(found)
+    (failed,) = found.failures()
+    assert any(failed["cell"] in line for line in said)
+    assert sorted(read) == sorted(found.folder.glob("ledger/*.jsonl"))
+    assert len(read) == 2

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from auditing import reading
 from conftest import Outcome, refused, run
 from test_report import TRANSFER, rows_of, space_of
 
 from raysweep.fits.comparison import over_cells, paired, per_cell
-from raysweep.ledger import segments
 from raysweep.reporting.design import Design
 from raysweep.reporting.report import write_report
 from raysweep.sweep import report
@@ -307,16 +307,17 @@ def test_a_sweep_and_parts_of_it_are_told_apart(storage: Path, tmp_path: Path) -
     assert report([parts[0]]).directory.name == "report-part"
 
 
-def test_each_ledger_is_read_once(call: Callable[..., Outcome], storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_ledger_is_read_once(call: Callable[..., Outcome], storage: Path) -> None:
     for name, depth in (("shallow", 1), ("deep", 8)):
         run(storage, asked(name, depth, LENGTHS[:2]))
-    read: list[str] = []
-    real = segments.read
-    monkeypatch.setattr(segments, "read", lambda folder: (read.append(folder.parent.name), real(folder))[1])
-    assert call("results", "shallow", "deep", "--storage", storage).code == 0
-    assert read == ["shallow", "deep"]
-    reported(call, storage, "shallow", "deep")
-    assert read == ["shallow", "deep"] * 2
+    written = sorted(storage.glob("*/ledger/*.jsonl"))
+    assert {path.parents[1].name for path in written} == {"shallow", "deep"}
+    with reading("ledger") as read:
+        assert call("results", "shallow", "deep", "--storage", storage).code == 0
+    assert sorted(read) == written
+    with reading("ledger") as read:
+        reported(call, storage, "shallow", "deep")
+    assert sorted(read) == written
 
 
 def test_the_steps_of_a_report_are_known_from_the_first(storage: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from auditing import ctrl_c_when
 from conftest import QUIET, Outcome
 from conftest import run as run_space
 
@@ -164,23 +165,14 @@ def test_a_random_search_keeps_its_cells_when_an_axis_grows(sandbox: Path, stora
     assert 20 <= len(grown) <= 30
 
 
-def test_optuna_asks_for_the_same_cells_after_an_interruption(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_optuna_asks_for_the_same_cells_after_an_interruption(storage: Path) -> None:
     search = {"optuna": {"metric": "risk_linear", "cells": 24}}
     whole = run(storage / "whole", search)
-    from raysweep.executors import inline
-
-    compute, packs = inline.run_pack, []
-
-    def stop_after_two(*arguments: Any) -> Path:
-        if len(packs) == 2:
-            raise KeyboardInterrupt
-        packs.append(arguments)
-        return compute(*arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(inline, "run_pack", stop_after_two)
-        with pytest.raises(KeyboardInterrupt):
-            run(storage / "stopped", search)
+    ledger = storage / "stopped" / "sought" / "ledger"
+    with pytest.raises(KeyboardInterrupt), ctrl_c_when(lambda: len(list(ledger.glob("*.jsonl"))) == 2):
+        run(storage / "stopped", search)
+    stopped = cells(raysweep.open_sweep("sought", storage=storage / "stopped"))
+    assert 0 < len(stopped) < 24
     resumed = run(storage / "stopped", search)
     assert len(cells(whole)) == 24
     assert cells(whole) == cells(resumed)

@@ -56,11 +56,13 @@ def reading(folder: str) -> Iterator[list[Path]]:
 
 @contextlib.contextmanager
 def ctrl_c_when(condition: Callable[[], object]) -> Iterator[None]:
-    """Ctrl-C as soon as a condition holds: at the next file that is opened or renamed."""
+    """Ctrl-C as soon as a condition holds: at the next file that is opened, none of those that an import opens."""
     said: list[bool] = []
 
     def listener(event: str, arguments: tuple[Any, ...]) -> None:
-        if not said and event in ("open", "os.rename") and condition() and not said:
+        if said or event != "open" or str(arguments[0]).endswith((".py", ".pyc", ".so")):
+            return
+        if condition():
             said.append(True)
             signal.raise_signal(signal.SIGINT)
 
