@@ -15,7 +15,7 @@ import numpy as np
 from raysweep.fits.crossing import METHODS, PROLONGED, Crossing, between, interpolated, joined, middle_and_margins
 from raysweep.fits.draws import Axis, check_options, draw_curves, log_axis, repeated, usable
 from raysweep.fits.result import Fit, Status, overall
-from raysweep.fits.statistics import ROUNDING, clearly_positive, independent_points, standard_error
+from raysweep.fits.statistics import LEVEL, ROUNDING, clearly_positive, independent_points, standard_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +26,8 @@ SCALES = ("linear", "asinh", "sign")
 OUTLYING = 10.0
 KINKED = 2.0  # a curve may have a kink in a cell if it bends this many times more there than in the cells beside it
 SIGN_DRAWS = 6  # with fewer draws a two-sided sign test can never reject at 95 %
+# The mean at a point is over all draws there, an interpolation over the draws at both ends: these may not change sign.
+DIFFERENT_DRAWS = "the sign changes only between points with different draws"
 COLUMNS = (
     *("estimate", "low", "high", "status", "low_simultaneous", "high_simultaneous", "method_spread", "crossings"),
     *("points", "draws", "scale", "note"),
@@ -39,7 +41,7 @@ def fit_boundary(
     y: str | None,
     value: str,
     seed: str,
-    level: float = 0.95,
+    level: float = LEVEL,
     *,
     scale: str | Mapping[Any, str] | None = None,
     exact: bool = False,
@@ -185,15 +187,20 @@ def find_zero(
     crossings = []
     for j, k in brackets:
         rising = bool(labels[k] > 0)
-        parts = [between(curve, j, k, rising) for curve in curves]
-        found = [part for part in parts if part]
+        found = [part for curve in curves if (part := between(curve, j, k, rising))]
+        if not found:
+            continue
         if kinked(u, transformed, int(np.clip(np.searchsorted(u, found[0].estimate) - 1, j, k - 1))):
             prolonged = (interpolated(u, transformed, method, levels, scale, exact) for method in PROLONGED)
             found += [part for curve in prolonged if (part := between(curve, j, k, rising))]
         strength = min(clearness(mean, labels, j), clearness(mean, labels, k))
         crossing = joined(found, u, mean, j, k)
+        if not np.isfinite(crossing.estimate):
+            continue
         places = axis.in_units_of_x(crossing, "low", "high", "low_simultaneous", "high_simultaneous")
         crossings.append((strength, replace(crossing, **places)))
+    if not crossings:
+        return replace(answer, note=DIFFERENT_DRAWS)
     ordered = tuple(crossing for _, crossing in sorted(crossings, key=lambda pair: -pair[0]))
     best = ordered[0]
     return replace(answer, status=Status.LOCATED, crossings=ordered, low=best.low, high=best.high, note=best.note)

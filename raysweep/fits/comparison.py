@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep.fits.statistics import half_width, holm, t_quantile, two_sided
+from raysweep.fits.statistics import LEVEL, half_width, holm, t_quantile, two_sided
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,7 +114,7 @@ def typical_skewness(values: np.ndarray) -> float:
 
 
 @lru_cache(maxsize=256)
-def student_coverage(skewness: float, draws: int, level: float = 0.95) -> float:
+def student_coverage(skewness: float, draws: int, level: float = LEVEL) -> float:
     """How often Student's t interval contains the true mean of a gamma distribution with this skewness.
 
     The coverage is simulated, to about half a percent.
@@ -139,7 +139,7 @@ def paired(one: pd.DataFrame, other: pd.DataFrame, same: Sequence[str], metric: 
     return both.assign(difference=second - first, size=np.maximum(first.abs(), second.abs()))
 
 
-def per_cell(pairs: pd.DataFrame, same: Sequence[str], level: float = 0.95) -> pd.DataFrame:
+def per_cell(pairs: pd.DataFrame, same: Sequence[str], level: float = LEVEL) -> pd.DataFrame:
     """Estimate the mean difference in each cell, with Student's t intervals over draws.
 
     pairs: from `paired`.
@@ -167,23 +167,39 @@ def per_cell(pairs: pd.DataFrame, same: Sequence[str], level: float = 0.95) -> p
     return table.drop(columns="error")
 
 
-def over_cells(pairs: pd.DataFrame, same: Sequence[str], level: float = 0.95) -> tuple[float, float, float, int, int]:
-    """(mean difference over cells, low, high, draws, cells), with a Student's t interval over draws.
+@dataclass(frozen=True)
+class Overall:
+    """The mean difference over cells, with a Student's t interval over draws.
 
-    The difference of each draw is averaged over the cells that all draws have. The numbers are NaN if there is no such
-    cell; a single draw gives no finite interval.
+    mean, low, high: NaN if there is no cell that all draws have; a single draw gives no finite interval.
+    draws: how many draws there are.
+    cells: how many cells all draws have.
+    """
+
+    mean: float
+    low: float
+    high: float
+    draws: int
+    cells: int
+
+
+def over_cells(pairs: pd.DataFrame, same: Sequence[str], level: float = LEVEL) -> Overall:
+    """Estimate the mean difference over all cells. In each draw it is averaged over the cells that all draws have.
+
+    pairs, same: as in `per_cell`.
     """
     cell = pairs.groupby(list(same), dropna=False).ngroup()
     wide = pairs.assign(cell=cell).pivot_table(index="seed", columns="cell", values=["difference", "size"])
     wide = wide.dropna(axis="columns")
     if "difference" not in wide.columns.get_level_values(0):
-        return np.nan, np.nan, np.nan, len(wide), 0
+        return Overall(np.nan, np.nan, np.nan, draws=len(wide), cells=0)
     values = wide["difference"].mean(axis="columns").to_numpy()
     draws, error = len(values), values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
     size = float(wide["size"].to_numpy().max())
     (mean,), (error,) = rounded(np.array([values.mean()]), np.array([error]), np.array([size]))
     half = t_quantile(level, draws - 1) * error
-    return float(mean), float(mean - half), float(mean + half), draws, wide["difference"].shape[1]
+    cells = wide["difference"].shape[1]
+    return Overall(float(mean), float(mean - half), float(mean + half), draws, cells)
 
 
 def rounded(mean: np.ndarray, error: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -132,7 +132,8 @@ def lagrange(nodes: np.ndarray, at: np.ndarray) -> np.ndarray:
 def between(curve: Interpolated, j: int, k: int, rising: bool) -> Crossing | None:
     """The root and its two intervals between grid points j and k with opposite signs, by one interpolation.
 
-    Returns None if a continued line (see PROLONGED) does not reach zero between j and k.
+    Returns None if the interpolation does not reach zero between j and k. That happens to a continued line (see
+    PROLONGED), and to any interpolation where other draws are missing at j than at k.
     """
     at, cell = curve.position, curve.cell
     inside = np.flatnonzero((cell >= j) & (cell < k))

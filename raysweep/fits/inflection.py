@@ -11,7 +11,7 @@ from raysweep.fits.draws import Axis, check_options, draw_curves, even_in_log, r
 from raysweep.fits.extremum import find_extremum
 from raysweep.fits.result import Fit, Status, overall
 from raysweep.fits.sample_size import NO_ADVICE
-from raysweep.fits.statistics import clearly_positive
+from raysweep.fits.statistics import LEVEL, clearly_positive
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,7 @@ def fit_inflection(
     x: str,
     y: str,
     seed: str,
-    level: float = 0.95,
+    level: float = LEVEL,
     *,
     turn: str = "min",
     exact: bool = False,

@@ -11,7 +11,7 @@ import numpy as np
 from raysweep.fits.draws import Axis, DrawCurves, check_options, decades, draw_curves, even_in_log, repeated, usable
 from raysweep.fits.extremum import Extremum, edge_slopes, extremum_along, in_units_of_x
 from raysweep.fits.result import Fit, Status, overall
-from raysweep.fits.statistics import two_way_anova
+from raysweep.fits.statistics import LEVEL, two_way_anova
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,7 @@ def fit_optimum(
     y: str,
     by: str | Sequence[str] | None,
     seed: str,
-    level: float = 0.95,
+    level: float = LEVEL,
     *,
     turn: str = "min",
     exact: bool = False,

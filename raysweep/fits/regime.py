@@ -24,7 +24,7 @@ from raysweep.fits.extremum import Extremum
 from raysweep.fits.extremum_interval import lowest_places
 from raysweep.fits.optimum import fit_optimum, without_cliffs
 from raysweep.fits.result import Fit, Status
-from raysweep.fits.statistics import normal_quantile, t_quantile, two_way_anova
+from raysweep.fits.statistics import LEVEL, normal_quantile, t_quantile, two_way_anova
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,7 +141,7 @@ def fit_regime(
     length: str,
     y: str,
     seed: str,
-    level: float = 0.95,
+    level: float = LEVEL,
     *,
     turn: str = "min",
     exact: bool = False,

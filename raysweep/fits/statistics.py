@@ -16,6 +16,8 @@ from functools import lru_cache
 
 import numpy as np
 
+LEVEL = 0.95
+"""The confidence level of an interval if nobody asks for another."""
 ROUNDING = 1e-12  # relative to the size of the values: a smaller number is a zero with a rounding error
 SIMULATED = 4000  # simulated curves; enough to know a 95 % quantile to about 1 %
 

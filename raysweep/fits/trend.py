@@ -11,6 +11,7 @@ import numpy as np
 from raysweep.fits.draws import draw_curves, log_axis, usable
 from raysweep.fits.result import EXACT
 from raysweep.fits.statistics import (
+    LEVEL,
     ROUNDING,
     Anova,
     complete_draws,
@@ -73,7 +74,7 @@ class Trend:
 
 
 def fit_trend(
-    frame: pd.DataFrame, x: str, y: str, seed: str, level: float = 0.95, *, logarithmic: bool | None = None
+    frame: pd.DataFrame, x: str, y: str, seed: str, level: float = LEVEL, *, logarithmic: bool | None = None
 ) -> Trend:
     """Estimate the least-squares slope of `y` over `x`, with its interval, and test whether the trend holds throughout.
 

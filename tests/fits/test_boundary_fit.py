@@ -284,3 +284,36 @@ def test_unknown_names_and_levels_are_refused() -> None:
         fit_boundary(frame, "x", None, "value", "seed", level=95)
     with pytest.raises(ValueError, match="scale"):
         fit_boundary(frame, "x", None, "value", "seed", scale="cubic")
+
+
+def test_a_sign_that_changes_only_between_different_draws_is_undetermined() -> None:
+    """Where draws are missing, the mean at a point is that of other draws than beside it; none has to cross zero."""
+    missing = np.nan
+    for values in ([[5.0, 1.0], [missing, -9.0]], [[5.0, missing], [missing, -9.0]]):
+        zero = find_zero(np.array([1.0, 2.0]), np.array(values), 0.95, exact=True)
+        assert (zero.status, zero.crossings) == ("undetermined", ())
+        assert "different draws" in zero.note
+    beside = np.array([[-2.0, 2.0, 2.0], [missing, missing, -9.0]])
+    zero = find_zero(np.array([1.0, 2.0, 3.0]), beside, 0.95, exact=True)
+    assert (zero.status, len(zero.crossings)) == ("located", 1)
+    assert 1 < zero.crossings[0].estimate < 2
+
+
+@pytest.mark.filterwarnings("ignore:(Mean of empty|All-NaN) slice:RuntimeWarning")
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_zero_that_is_located_has_a_place_in_its_interval_however_many_draws_are_missing(exact: bool) -> None:
+    rng = np.random.default_rng(5)
+    located = 0
+    for _ in range(300):
+        points, draws = rng.integers(2, 7), rng.integers(1, 6)
+        x = np.sort(rng.uniform(0.1, 10, points))
+        curve = x - 5 if rng.random() < 0.5 else np.sin(x)
+        values = curve + rng.uniform(0, 5) * rng.standard_normal((draws, points))
+        values[rng.random((draws, points)) < 0.4] = np.nan
+        zero = find_zero(x, values, 0.95, exact=exact)
+        located += zero.status == "located"
+        assert (zero.status == "located") == bool(zero.crossings)
+        for crossing in zero.crossings:
+            assert x[0] <= crossing.estimate <= x[-1]
+            assert crossing.low <= crossing.estimate <= crossing.high
+    assert located > 10

@@ -350,7 +350,7 @@ def test_the_interval_of_a_difference_covers() -> None:
     assert ((table["low"] <= truth) & (truth <= table["high"])).mean() == pytest.approx(0.95, abs=0.015)
     # the draw is the unit: what all cells of a draw share does not average out over cells
     means = [over_cells(differing(truth[::500], rng), ["x"]) for _ in range(150)]
-    covered = [low <= truth[::500].mean() <= high for _, low, high, _, _ in means]
+    covered = [mean.low <= truth[::500].mean() <= mean.high for mean in means]
     assert np.mean(covered) == pytest.approx(0.95, abs=0.04)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.comparison import HIGHER, LOWER, UNTESTED, over_cells, paired, per_cell
+from raysweep.fits.comparison import HIGHER, LOWER, UNTESTED, Overall, over_cells, paired, per_cell
+from raysweep.fits.statistics import LEVEL
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.analyses.series import by_panel, laid_out
@@ -23,19 +24,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-LEVEL = 0.95
 PERCENT = f"{100 * LEVEL:g} %"
 SAID = 3  # at most this many comparisons are in the headline
-
-
-class Overall(NamedTuple):
-    """The mean difference over cells with its interval (NaN if there is none), and its numbers of draws and cells."""
-
-    mean: float
-    low: float
-    high: float
-    draws: int
-    cells: int
 
 
 def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) -> Section:
@@ -69,7 +59,7 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
                 said.append(f"{metric}, {what}: no pair of draws that are both ok and finite, and have a variance")
                 continue
             table = per_cell(pairs, same)
-            whole = Overall(*over_cells(pairs, same))
+            whole = over_cells(pairs, same)
             x, keys = axes_of(table, metric, design, workload)
             stem = f"comparison_{metric}" if len(others) == 1 else f"comparison_{file_word(name, place)}_{metric}"
             tables[stem] = table[[*keys, *([x] if x else []), *table.columns[len(same) :]]]

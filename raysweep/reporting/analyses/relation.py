@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.fits.statistics import t_quantile
+from raysweep.fits.statistics import LEVEL, t_quantile
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.figures.relation import Cloud, relation_figure
@@ -18,7 +18,6 @@ from raysweep.workloads.declaration import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
-LEVEL = 0.95
 STRONG, WEAK = 0.9, 0.5  # |rank correlation| above which x predicts y, and below which x hardly predicts y
 
 

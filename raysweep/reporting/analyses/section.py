@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from raysweep.fits.statistics import LEVEL
 from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.selection import all_keys
 from raysweep.reporting.words import unit_of
@@ -50,7 +51,7 @@ class Question:
     @property
     def level(self) -> float:
         """The confidence level of all intervals."""
-        return float(self.options.get("level", 0.95))
+        return float(self.options.get("level", LEVEL))
 
     @property
     def percent(self) -> str:

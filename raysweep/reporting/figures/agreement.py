@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysweep.fits.comparison import Joint
-from raysweep.fits.statistics import t_quantile
+from raysweep.fits.statistics import LEVEL, t_quantile
 from raysweep.phrases import counted
 from raysweep.reporting.figures import drawing
 from raysweep.reporting.figures.style import QUALITATIVE, THEORY
@@ -41,10 +41,11 @@ def agreement_figure(table: pd.DataFrame, test: Joint, metric: str, workload: Wo
     left.set_title(axis_label(metric, workload))
     left.legend(loc="upper left")
     order = np.arange(1, test.draws + 1)
-    half = t_quantile(0.95, test.draws - 1) * test.error
+    half = t_quantile(LEVEL, test.draws - 1) * test.error
     right.axhline(0, color=THEORY, linewidth=1.3, label="closed form")
     right.plot(order, np.sort(test.averages), "o", color=QUALITATIVE[0], markersize=4, label="draws, in order")
-    right.axhspan(test.mean - half, test.mean + half, color=QUALITATIVE[4], alpha=0.3, linewidth=0, label="mean, 95 %")
+    said = f"mean, {100 * LEVEL:g} %"
+    right.axhspan(test.mean - half, test.mean + half, color=QUALITATIVE[4], alpha=0.3, linewidth=0, label=said)
     right.axhline(test.mean, color=QUALITATIVE[0], linewidth=1.1)
     right.set_xticks([])
     right.set_xlabel(counted(test.draws, "draw"))
