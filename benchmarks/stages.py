@@ -87,7 +87,7 @@ def bare_loop(folder: str) -> dict[str, float]:
     """Seconds of the distinct pretrainings, of the fine-tunings, and of the pretrainings once for each row."""
     from raysweep.plan.cells import enumerate_cells
     from raysweep.space.schema import validate
-    from raysweep.workloads.language import finetuning, stages
+    from raysweep.workloads.language import finetuning, pretraining
     from raysweep.workloads.language.model_config import config_of
 
     def loop(space: dict[str, Any]) -> dict[str, float]:
@@ -98,7 +98,9 @@ def bare_loop(folder: str) -> dict[str, float]:
             bases: list[np.ndarray] = []
 
             def pretrain(first: Any = rows[0], bases: list[np.ndarray] = bases) -> None:
-                bases.append(stages.flat_of(stages.pretrained(first, 0, Nowhere()).tensors(), config_of(first)))
+                bases.append(
+                    pretraining.flat_of(pretraining.pretrained(first, 0, Nowhere()).tensors(), config_of(first))
+                )
 
             spent = _timed(pretrain)
             found["pretraining"] += spent

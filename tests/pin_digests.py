@@ -2,7 +2,7 @@
 
 Run it after a change of the source that changes no number. If numbers change, first raise the workload's
 identity_version, so that rows computed before are not taken for rows of the new code; where weights that `language`
-stores change, VERSION in its tree.py too.
+stores change, VERSION in its pretraining_identity.py too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Identities: equal inputs have equal ids, however they were written.
 
 An id is a SHA-256 of canonical JSON over (workload, stage, the workload's identity_version, the parameters that matter,
-seed, parents' ids). The digest of the source is recorded beside the id and is not part of it.
+seed, parents' ids). The digest of the source is recorded beside the id and is not part of it. A workload that stores
+its pretrainings computes their ids itself (language/pretraining_identity.py).
 """
 
 from __future__ import annotations

@@ -206,10 +206,10 @@ def test_a_killed_long_pretraining_goes_on_from_its_last_checkpoint(
     """A process of its own, killed between two checkpoints; its lease, a second long here, has then to expire."""
     path = space(axes={"pretrain_length": [2000 * STEP]}, seeds=1)
     (tmp_path / "hurried.py").write_text(
-        "import sys\nfrom raysweep.stages import store\nfrom raysweep.workloads.language import stages\n"
+        "import sys\nfrom raysweep.stages import store\nfrom raysweep.workloads.language import pretraining\n"
         "opened = store.Store.__init__\n"
         "store.Store.__init__ = lambda self, url, provenance=None: opened(self, url, 1.0, provenance)\n"
-        "stages.CHECKPOINT_SECONDS = 0.1\n"
+        "pretraining.CHECKPOINT_SECONDS = 0.1\n"
         "from raysweep.main import main\nmain(sys.argv[1:])\n"
     )
     arguments = ["run", str(path), "--storage", str(storage), *QUIET]

@@ -299,8 +299,8 @@ def test_the_source_of_a_workload_changes_with_its_version() -> None:
         for version, digest in versions.items():
             assert pinned.get(name, {}).get(version) == digest, (
                 f"the source of {name} changed. If any number it computes changed, raise its identity_version (and "
-                "VERSION in the tree.py of language, if weights that it stores did); in either case then pin the new "
-                "digest: python -m tests.pin_digests"
+                "VERSION in language/pretraining_identity.py, if weights that it stores did); in either case then pin "
+                "the new digest: python -m tests.pin_digests"
             )
 
 

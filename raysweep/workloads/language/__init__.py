@@ -276,7 +276,7 @@ WORKLOAD = Workload(
     shared=tuple(parameter.name for parameter in PARAMETERS if parameter.pretraining),
     stored=True,
     data_parallel=True,
-    stages="raysweep.workloads.language.tree:needed",
+    stages="raysweep.workloads.language.pretraining_identity:needed",
     check=check,
     gpu_guess="within a factor of 10 either way: its formula is fitted to another program, and this one was not "
     "measured on a GPU",

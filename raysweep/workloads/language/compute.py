@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.workloads.declaration import DIVERGED, OK, Columns
-from raysweep.workloads.language import METRICS, PARAMETERS, corpus, finetuning, stages, texts
+from raysweep.workloads.language import METRICS, PARAMETERS, corpus, finetuning, pretraining, texts
 from raysweep.workloads.language.costs import PER_MODEL
 from raysweep.workloads.language.model_config import config_of
 
@@ -33,9 +33,9 @@ def compute(columns: Columns, seeds: np.ndarray, store: Store) -> tuple[dict[str
     status = np.full(len(rows), OK, dtype=object)
     for members in _groups(rows, seeds).values():
         seed = int(seeds[members[0]])
-        entry = stages.pretrained(rows[members[0]], seed, store)
-        base = stages.flat_of(entry.tensors(), config_of(rows[members[0]]))
-        rise = stages.training_loss_rise(entry, rows[members[0]], seed)
+        entry = pretraining.pretrained(rows[members[0]], seed, store)
+        base = pretraining.flat_of(entry.tensors(), config_of(rows[members[0]]))
+        rise = pretraining.training_loss_rise(entry, rows[members[0]], seed)
         # "diverged" in old entries has another meaning: it was also set if a finite loss rose
         finite = not entry.meta["frozen"] and math.isfinite(rise)
         for batch in _groups([rows[index] for index in members], seeds[members], PER_MODEL).values():

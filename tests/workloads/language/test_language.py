@@ -19,10 +19,20 @@ from raysweep.fits.draws import usable
 from raysweep.stages.store import Store
 from raysweep.training import optimizer, params, schedules
 from raysweep.workloads.declaration import column
-from raysweep.workloads.language import PARAMETERS, WORKLOAD, evaluation, finetuning, model, stages, tasks, tree
+from raysweep.workloads.language import (
+    PARAMETERS,
+    WORKLOAD,
+    evaluation,
+    finetuning,
+    model,
+    pretraining,
+    pretraining_identity,
+    tasks,
+)
 from raysweep.workloads.language.compute import compute
 from raysweep.workloads.language.grammar import Grammar
 from raysweep.workloads.language.model_config import config_of
+from raysweep.workloads.language.pretraining_identity import identity
 
 STEP = 8 * 16  # tokens
 QUICK: dict[str, Any] = {
@@ -259,9 +269,11 @@ def test_what_a_pretraining_did_to_its_training_loss_is_measured_once(tmp_path, 
 def test_a_pretraining_that_was_stored_when_a_rise_was_divergence_is_read_as_what_it_is(tmp_path):
     parameters = row(pretrain_lr=2.0)
     now, then = Store(tmp_path / "now"), Store(tmp_path / "then")
-    entry, stage = stages.pretrained(parameters, 0, now), tree.identity(parameters, 0)
+    entry, stage = pretraining.pretrained(parameters, 0, now), identity(parameters, 0)
     kept = {key: value for key, value in entry.meta.items() if key != "training_loss_rise"}
-    then.publish(stage, entry.tensors(), {**kept, "diverged": True}, tree.describe(parameters, 0, "pretrain"))
+    then.publish(
+        stage, entry.tensors(), {**kept, "diverged": True}, pretraining_identity.describe(parameters, 0, "pretrain")
+    )
     expected, _ = compute(table({"pretrain_lr": 2.0}), np.zeros(1, int), now)
     metrics, status = compute(table({"pretrain_lr": 2.0}), np.zeros(1, int), then)
     assert status.tolist() == ["ok"]
@@ -291,8 +303,8 @@ def test_losses_stand_as_perplexities_too(store):
 def test_stored_pretrainings_keep_their_names_when_rows_change(store):
     """These ids were published by version 3 of the rows."""
     usual = {parameter.name: parameter.default for parameter in PARAMETERS}
-    assert tree.identity(usual, 0) == "394c1c97c14c486d"
-    assert tree.identity({**usual, "pretrain_schedule": "wsd", "pretrain_dropout": 0.1}, 1, 16) == "86835844ab81f163"
+    assert identity(usual, 0) == "394c1c97c14c486d"
+    assert identity({**usual, "pretrain_schedule": "wsd", "pretrain_dropout": 0.1}, 1, 16) == "86835844ab81f163"
 
 
 def test_repetition_is_reported_in_epochs(tmp_path):
@@ -306,8 +318,8 @@ def test_repetition_is_reported_in_epochs(tmp_path):
 
 
 def test_an_interrupted_pretraining_goes_on_from_its_checkpoint_to_the_same_weights(tmp_path, monkeypatch):
-    whole = stages.pretrained(row(), 0, Store(tmp_path / "whole")).tensors()
-    monkeypatch.setattr(stages, "CHECKPOINT_SECONDS", 0.0)
+    whole = pretraining.pretrained(row(), 0, Store(tmp_path / "whole")).tensors()
+    monkeypatch.setattr(pretraining, "CHECKPOINT_SECONDS", 0.0)
     text, real = Grammar(0.0), Grammar.sequences
     seen: list[int] = []
 
@@ -319,9 +331,9 @@ def test_an_interrupted_pretraining_goes_on_from_its_checkpoint_to_the_same_weig
 
     monkeypatch.setattr(Grammar, "sequences", failing)
     with pytest.raises(KeyboardInterrupt):
-        stages.pretrained(row(), 0, Store(tmp_path / "cut", lease_seconds=1))
+        pretraining.pretrained(row(), 0, Store(tmp_path / "cut", lease_seconds=1))
     seen.append(-1)
-    again = stages.pretrained(row(), 0, Store(tmp_path / "cut", lease_seconds=1)).tensors()
+    again = pretraining.pretrained(row(), 0, Store(tmp_path / "cut", lease_seconds=1)).tensors()
     resumed = seen[seen.index(-1) + 1 :]
     assert 20 <= resumed[0] <= 25  # not from the start
     assert resumed[-1] == 39
@@ -334,7 +346,7 @@ def test_wsd_lengths_share_a_trunk_and_end_as_if_trained_in_one_go(tmp_path):
     lengths = [{"pretrain_schedule": "wsd", "pretrain_length": float(steps * STEP)} for steps in (100, 150, 200)]
     store = Store(tmp_path)
     compute(table(*lengths), np.zeros(3, int), store)
-    described = [tree.stages(row(**parameters), 0) for parameters in lengths]
+    described = [pretraining_identity.stages(row(**parameters), 0) for parameters in lengths]
     assert set(store.stages()) == {stage for tree in described for stage, _, _ in tree}
     tokens = {stage: tokens for tree in described for stage, _, tokens in tree}
     assert sum(tokens.values()) < 0.6 * (100 + 150 + 200) * STEP
@@ -350,12 +362,12 @@ def test_wsd_lengths_share_a_trunk_and_end_as_if_trained_in_one_go(tmp_path):
     )
     optimizer.train(state, recipe, lambda step: text.sequences("train", 0, "pretrain", 8 * step, 8, 16), 150)
     entry = store.fetch(described[1][-1][0])
-    np.testing.assert_array_equal(stages.flat_of(entry.tensors(), shape), state.params.numpy())
+    np.testing.assert_array_equal(pretraining.flat_of(entry.tensors(), shape), state.params.numpy())
 
 
 def test_what_decides_a_pretraining_is_in_its_identity_and_nothing_else():
-    base = tree.identity(row(), 0)
-    assert tree.identity(row(finetune_lr=0.5, noise=3.0, target="grammar:1", finetune_steps=99), 0) == base
+    base = identity(row(), 0)
+    assert identity(row(finetune_lr=0.5, noise=3.0, target="grammar:1", finetune_steps=99), 0) == base
     for changes in (
         {"pretrain_length": 80.0 * STEP},
         {"source": "grammar:0.1"},
@@ -363,9 +375,9 @@ def test_what_decides_a_pretraining_is_in_its_identity_and_nothing_else():
         {"depth": 2},
         {"pretrain_schedule": "constant"},
     ):
-        assert tree.identity(row(**changes), 0) != base
-    assert tree.identity(row(), 1) != base
-    assert tree.identity(row(width=32), 0) == tree.identity(row(width=0), 0)  # the preset's own
+        assert identity(row(**changes), 0) != base
+    assert identity(row(), 1) != base
+    assert identity(row(width=32), 0) == identity(row(width=0), 0)  # the preset's own
 
 
 def test_curvature_is_measured_where_it_is_asked_for(store):
@@ -426,8 +438,8 @@ def test_class_likelihoods_are_normalized_by_length():
 
 def test_what_a_dry_run_asks_imports_no_torch():
     code = (
-        "import sys; from raysweep.workloads.language import WORKLOAD, tree, costs, corpus; "
-        "p = {q.name: q.default for q in WORKLOAD.parameters}; WORKLOAD.check(p); tree.stages(p, 0); "
+        "import sys; from raysweep.workloads.language import WORKLOAD, pretraining_identity, costs, corpus; "
+        "p = {q.name: q.default for q in WORKLOAD.parameters}; WORKLOAD.check(p); pretraining_identity.stages(p, 0); "
         "sys.exit(any(name in sys.modules for name in ('torch', 'scipy', 'pandas')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -440,7 +452,7 @@ def test_rows_trained_side_by_side_are_those_trained_in_turn(store):
         for rate, noise in ((3e-4, 0.0), (1e-3, 0.5), (1e7, 0.0), (2e-3, 0.0))
     ]
     rows = [row(**parameters) for parameters in rates]
-    base = stages.flat_of(stages.pretrained(rows[0], 0, Store(store)).tensors(), config_of(rows[0]))
+    base = pretraining.flat_of(pretraining.pretrained(rows[0], 0, Store(store)).tensors(), config_of(rows[0]))
     for fused, alone in zip(finetuning.run(base, rows, 0, size=4), finetuning.run(base, rows, 0, size=1), strict=True):
         assert fused[1] == alone[1]
         if alone[1] == "ok":

@@ -17,8 +17,9 @@ import yaml
 
 from raysweep.stages.store import Store
 from raysweep.workloads.declaration import column
-from raysweep.workloads.language import PARAMETERS, WORKLOAD, bpe, cache, corpus, texts, tree
+from raysweep.workloads.language import PARAMETERS, WORKLOAD, bpe, cache, corpus, texts
 from raysweep.workloads.language.compute import compute
+from raysweep.workloads.language.pretraining_identity import identity
 
 WORDS = ("learning", "rates", "fall", "while", "models", "grow", "and", "losses", "do", "not", "always", "follow")
 
@@ -126,10 +127,10 @@ def test_another_process_learns_the_same_tokens(lines, tmp_path):
 def test_stages_know_text_and_vocabulary(lines):
     base = {p.name: p.default for p in PARAMETERS}
     names = [f"file:{lines}", f"bpe:300:file:{lines}", f"bpe:310:file:{lines}"]
-    first = [tree.identity({**base, "source": name}, 0) for name in names]
+    first = [identity({**base, "source": name}, 0) for name in names]
     assert len(set(first)) == 3
     lines.write_text(lines.read_text() + "\n" + json.dumps({"text": "one more document that differs from the others"}))
-    assert not set(first) & {tree.identity({**base, "source": name}, 0) for name in names}
+    assert not set(first) & {identity({**base, "source": name}, 0) for name in names}
 
 
 def test_what_is_kept_is_read_again_as_json_and_learned_again_where_it_is_damaged(lines, own_cache, monkeypatch):
@@ -302,9 +303,9 @@ def test_the_declaration_imports_no_tokenizers(monkeypatch):
 def test_stages_know_other_tokens_of_the_same_text_and_number(lines, tmp_path, monkeypatch):
     """As another release of what trains them might give."""
     base = {p.name: p.default for p in PARAMETERS} | {"source": f"bpe:300:file:{lines}"}
-    first = tree.identity(base, 0)
+    first = identity(base, 0)
     monkeypatch.setattr(bpe, "SAMPLE", 2000)
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "other"))
     corpus._load.cache_clear()
     corpus._vocabulary.cache_clear()
-    assert tree.identity(base, 0) != first
+    assert identity(base, 0) != first

@@ -1,4 +1,4 @@
-"""Pretraining: computes the stages of tree.py into the store, each distinct one once."""
+"""Pretraining: computes the stages of pretraining_identity.py into the store, each distinct one once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from raysweep.training import optimizer, parallel, schedules, sharding
 from raysweep.training.optimizer import State, TrainConfig
 from raysweep.training.params import drawn, of_row, row
-from raysweep.workloads.language import corpus, tree
+from raysweep.workloads.language import corpus, pretraining_identity
 from raysweep.workloads.language.model_config import ModelConfig, config_of
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ RISE = "training_loss_rise"  # a key in the meta of a pretraining
 
 def pretrained(parameters: Mapping[str, Any], seed: int, store: Store) -> Entry:
     """A row's pretraining from the store; it is computed if it is missing."""
-    steps = tree.steps_of(parameters)
-    stage = tree.identity(parameters, seed)
-    describe = tree.describe(parameters, seed, "pretrain")
+    steps = pretraining_identity.steps_of(parameters)
+    stage = pretraining_identity.identity(parameters, seed)
+    describe = pretraining_identity.describe(parameters, seed, "pretrain")
     kind, warmup = str(parameters["pretrain_schedule"]), int(parameters["pretrain_warmup"])
     parent: Entry | None = None
     if kind == "wsd":
@@ -49,7 +49,7 @@ def _trunk(parameters: Mapping[str, Any], seed: int, store: Store, grid: list[in
     """The trunk at the last step of a grid; missing trunks before it are computed first."""
     entry, missing = None, []
     for step in reversed(grid):
-        entry = store.fetch(tree.identity(parameters, seed, step))
+        entry = store.fetch(pretraining_identity.identity(parameters, seed, step))
         if entry is not None:
             break
         missing.append(step)
@@ -59,8 +59,8 @@ def _trunk(parameters: Mapping[str, Any], seed: int, store: Store, grid: list[in
         def compute(progress: Progress, step: int = step, parent: Entry | None = entry) -> Any:
             return _advance(parameters, seed, lambda at: schedules.warmed(at, warm), step, parent, progress)
 
-        describe = tree.describe(parameters, seed, "trunk", step)
-        entry = store.once(tree.identity(parameters, seed, step), compute, describe=describe)
+        describe = pretraining_identity.describe(parameters, seed, "trunk", step)
+        entry = store.once(pretraining_identity.identity(parameters, seed, step), compute, describe=describe)
     return entry
 
 
@@ -120,7 +120,8 @@ def training_loss_rise(entry: Entry, parameters: Mapping[str, Any], seed: int) -
 
 
 def _rise(state: State, parameters: Mapping[str, Any], seed: int) -> float:
-    config, steps, batches = config_of(parameters), tree.steps_of(parameters), _batches(parameters, seed)
+    config, batches = config_of(parameters), _batches(parameters, seed)
+    steps = pretraining_identity.steps_of(parameters)
     begun, ended = (
         optimizer.last_losses(one.params, batches, steps, config)
         for one in (_initial(config, seed, sharding.wanted(config)), state)
