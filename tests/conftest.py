@@ -47,12 +47,13 @@ class Outcome:
     err: str
 
 
-def command(*arguments: str | Path) -> list[str]:
-    """The command line as a list for subprocess; what `raysweep` on the path does, of the interpreter that tests."""
+def command(*arguments: str | Path, first: str = "") -> list[str]:
+    """The command line as a list for subprocess; what `raysweep` on the path does, of the interpreter that tests.
+    `first` is code that is executed before."""
     return [
         sys.executable,
         "-c",
-        "import sys; from raysweep.main import main; main(sys.argv[1:])",
+        f"{first}\nimport sys; from raysweep.main import main; main(sys.argv[1:])",
         *map(str, arguments),
     ]
 
@@ -62,10 +63,11 @@ def process(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     before: Callable[[], None] | None = None,
+    first: str = "",
 ) -> Outcome:
-    """The command line as a process of its own, to its end; `before` is called in it first."""
+    """The command line as a process of its own, to its end; `before` is called in it first, then `first` executed."""
     done = subprocess.run(
-        command(*arguments),
+        command(*arguments, first=first),
         capture_output=True,
         text=True,
         cwd=cwd,
@@ -172,8 +174,8 @@ def space(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that, on the path, brings the workloads `sandbox`, `annotated`, `together` and several `toy` by entry
-    point, as another package would."""
+    """A folder that, on the path, brings the workloads `sandbox`, `annotated`, `apart`, `together` and several `toy`
+    by entry point, as another package would."""
     folder = tmp_path_factory.mktemp("site")
     for module in ("sandbox_workload.py", "gang_workload.py", "toy_workloads.py"):
         (folder / module).write_text((SUPPORT / module).read_text())
@@ -181,6 +183,7 @@ def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder,
         sandbox="sandbox_workload:WORKLOAD",
         annotated="sandbox_workload:ANNOTATED",
+        apart="sandbox_workload:APART",
         together="gang_workload:WORKLOAD",
         toy="toy_workloads:TOY",
         toy_switched="toy_workloads:SWITCHED",
@@ -201,8 +204,14 @@ def installed(folder: Path, **workloads: str) -> None:
 
 
 @pytest.fixture
+def apart(sandbox: Path, tmp_path: Path) -> Path:
+    """The small space in a file, the rows of each seed a pack alone."""
+    return written(tmp_path, small_space(workload="apart"))
+
+
+@pytest.fixture
 def sandbox(sandbox_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The workload `sandbox`, here and in processes started here; returns the folder that is on the path."""
+    """The workload `sandbox` and its like, here and in processes started here; returns the folder on the path."""
     monkeypatch.syspath_prepend(str(sandbox_path))
     monkeypatch.setenv("PYTHONPATH", _before(sandbox_path))
     return sandbox_path

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import QUIET, Outcome, assert_same_rows, files_of, process, refused
@@ -14,9 +11,6 @@ from disks import NO_BYTECODE, disk, no_file_beyond
 from spaces import small_space, written
 
 import raysweep
-from raysweep.driver import placement
-from raysweep.driver.state import State
-from raysweep.ledger import sweep_record
 from raysweep.sweep import open_sweep
 
 Call = Callable[..., Outcome]
@@ -41,18 +35,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("executor", ["inline", "ray"])
 def test_a_full_disk_ends_a_sweep_in_one_line_and_room_lets_it_go_on(
-    executor: str,
-    request: pytest.FixtureRequest,
-    call: Call,
-    small_disk: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    executor: str, request: pytest.FixtureRequest, call: Call, small_disk: Path, tmp_path: Path, sandbox: Path
 ) -> None:
     if executor == "ray":
         request.getfixturevalue("ray_cluster")
-    monkeypatch.setitem(placement.PACK_FLOOR, executor, 1e-9)
     storage = small_disk / "storage"
-    space = small_space(axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 0.8, 1.0]}, seeds=40)
+    space = small_space(workload="apart", axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 0.8, 1.0]}, seeds=40)
     expected = raysweep.run(
         space, storage=tmp_path / "roomy", tracking_uri="none", executor=executor, report=False, say=lambda line: None
     )
@@ -92,21 +80,19 @@ def test_a_quota_ends_a_sweep_in_one_line_and_without_it_it_goes_on(call: Call, 
 
 
 def test_a_disk_that_is_full_before_any_work_leaves_a_sweep_as_it_was_or_none(
-    call: Call, space: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, space: Path, storage: Path
 ) -> None:
-    def full(*arguments: Any) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    """By a limit on the size of files: not even the record of a sweep fits."""
+
+    def without_room(*more: str) -> Outcome:
+        return process(*arguments, *more, before=no_file_beyond(500), env=NO_BYTECODE)
 
     arguments = ["run", space, "--storage", storage, *QUIET, "--executor", "inline"]
-    no_room = f"{storage / 'small'}: there is no room left (No space left on device)\n"
-    with monkeypatch.context() as once:
-        once.setattr(State, "missing", full)
-        refused(call(*arguments), no_room)
+    refused(without_room(), f"--storage: {storage} ", "File too large")
     assert not storage.exists()
     assert call(*arguments).code == 0
     before = files_of(storage)
-    monkeypatch.setattr(sweep_record, "update", full)
-    refused(call(*arguments, "--set", "seeds=5"), no_room)
+    refused(without_room("--set", "seeds=5"), f"{storage / 'small'}: ", "File too large")
     assert files_of(storage) == before
 
 

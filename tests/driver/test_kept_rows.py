@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, files_of, refused, run
-from spaces import STEP, language_space, sandbox_space, small_space, written
+from conftest import QUIET, Outcome, files_of, process, refused, run
+from moments import before
+from spaces import STEP, language_space, sandbox_space, written
 
 from raysweep import workloads
-from raysweep.driver.driver import Driver
-from raysweep.ledger import sweep_record
-from raysweep.plan import identity
+from raysweep.ledger import segments
+from raysweep.plan.identity import cell_id
 from raysweep.sweep import open_sweep
-from raysweep.workloads import linear_transfer
 
 Call = Callable[..., Outcome]
 
@@ -89,20 +88,21 @@ def of_text(text: Path) -> dict[str, Any]:
     )
 
 
-def test_rows_stay_where_a_text_is_gone_before_the_end(
-    text: Path, storage: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usual = Driver.compute
-
-    def then_lost(driver: Driver) -> None:
-        usual(driver)
-        text.unlink(missing_ok=True)
-
+def test_rows_stay_where_a_text_is_gone_before_the_end(text: Path, storage: Path, tmp_path: Path, call: Call) -> None:
     written(tmp_path, of_text(text))
-    monkeypatch.setattr(Driver, "compute", then_lost)
     nowhere = ["--tracking-uri", "none"]
-    outcome = call("run", tmp_path / "space.yaml", "--storage", storage, *nowhere, "--executor", "inline")
+    outcome = process(
+        "run",
+        tmp_path / "space.yaml",
+        "--storage",
+        storage,
+        *nowhere,
+        "--executor",
+        "inline",
+        first=before("os.link", ending=".jsonl", action=f"os.unlink({str(text)!r})"),  # as the row is published
+    )
     assert outcome.code == 0, outcome  # nothing but the rows is needed any more
+    assert not text.exists()
     for command in (["results"], ["status", *nowhere], ["report"], ["resume", *nowhere]):
         told = call(command[0], "small", "--storage", storage, *command[1:])
         assert told.code == 0, told
@@ -123,46 +123,45 @@ def test_rows_stay_where_a_text_is_gone_before_the_end(
     assert open_sweep("small", storage).results()["status"].tolist() == ["ok"]
 
 
-def test_a_text_that_is_gone_while_a_sweep_is_planned_leaves_nothing(
-    text: Path, storage: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usual = sweep_record.create
-
-    def then_lost(*arguments: Any) -> Any:
-        text.unlink()
-        return usual(*arguments)
-
-    written(tmp_path, of_text(text))
-    monkeypatch.setattr(sweep_record, "create", then_lost)
-    refused(
-        call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"),
-        "source: expected a text file, no such file",
+def test_a_text_that_is_gone_while_a_sweep_is_planned_leaves_nothing(text: Path, storage: Path, tmp_path: Path) -> None:
+    outcome = process(
+        "run",
+        written(tmp_path, of_text(text)),
+        "--storage",
+        storage,
+        *QUIET,
+        first=before("os.link", ending="sweep.json", action=f"os.unlink({str(text)!r})"),
     )
+    refused(outcome, "source: ", "no such file")
     assert not storage.exists()
 
 
-def test_rows_that_lie_there_without_a_record_are_not_taken_away(
-    storage: Path, space: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def rewrite(ledger: Path, change: Callable[[segments.Row], Any]) -> None:
+    """Every row of a ledger as another release would have written it."""
+    for number, path in enumerate(list(ledger.glob("*.jsonl"))):
+        rows = segments.read_segment(path)
+        path.unlink()
+        segments.write_segment(segments.segment_path(ledger, f"{number:016x}", 1), map(change, rows))
+
+
+def test_rows_that_lie_there_without_a_record_are_not_taken_away(storage: Path, space: Path, call: Call) -> None:
     run(storage)
+    ledger = storage / "small" / "ledger"
+    rewrite(ledger, lambda row: {**row, "code_version": "0.0.1+another"})
     (storage / "small" / "sweep.json").unlink()
     (storage / "small" / "notes.txt").write_text("mine")
-    before = files_of(storage / "small" / "ledger")
-    digest = identity.source_digest(workloads.get(small_space()["workload"]))
-    monkeypatch.setattr(identity, "source_digest", lambda workload: "another" + digest[:5])
+    kept = files_of(ledger)
     refused(call("run", space, "--storage", storage, *QUIET, "--on-code-change", "refuse"), "--on-code-change: ")
-    assert files_of(storage / "small" / "ledger") == before
+    assert files_of(ledger) == kept
     assert (storage / "small" / "notes.txt").read_text() == "mine"
     assert not (storage / "small" / "sweep.json").exists()
 
 
-def test_rows_of_an_earlier_version_of_a_workload_are_kept_and_spoken_of(
-    space: Path, storage: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = linear_transfer.WORKLOAD
-    with monkeypatch.context() as before:
-        before.setattr(linear_transfer, "WORKLOAD", replace(now, identity_version=1))
-        assert call("run", space, "--storage", storage, *QUIET).code == 0
+def test_rows_of_an_earlier_version_of_a_workload_are_kept_and_spoken_of(storage: Path, call: Call) -> None:
+    cells = run(storage).cells
+    earlier = replace(workloads.get("linear_transfer"), identity_version=1)
+    known = {cell: cell_id(earlier, cells.parameters(index)) for index, cell in enumerate(cells.ids)}
+    rewrite(storage / "small" / "ledger", lambda row: {**row, "cell": known[row["cell"]]})
     kept = files_of(storage / "small" / "ledger")
     said = "there are rows of version 1 of linear_transfer, which are kept and not used"
     for command in ("status", "results"):

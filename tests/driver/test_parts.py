@@ -11,7 +11,6 @@ from conftest import QUIET, Outcome, files_of, refused, rows, run
 from spaces import language_space, sandbox_space, small_space, written
 
 import raysweep
-from raysweep.driver import placement
 from raysweep.sweep import open_sweep
 
 Call = Callable[..., Outcome]
@@ -109,9 +108,8 @@ def test_more_of_one_and_fewer_of_another_is_refused(call: Call, storage: Path, 
     assert files_of(storage) == before
 
 
-def test_of_an_unfinished_sweep_only_the_part_is_computed(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(placement.PACK_FLOOR, "inline", 1e-9)
-    space = small_space(seeds=6)
+def test_of_an_unfinished_sweep_only_the_part_is_computed(sandbox: Path, storage: Path) -> None:
+    space = small_space(workload="apart", seeds=6)
     run(storage, space)
     for segment in sorted((storage / "small" / "ledger").glob("*.jsonl"))[1:]:
         segment.unlink()

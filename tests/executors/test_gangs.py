@@ -21,13 +21,11 @@ from conftest import run as run_anywhere
 from spaces import sandbox_space, small_space, written
 
 from raysweep import workloads
-from raysweep.driver import placement
 from raysweep.errors import InputError
 from raysweep.executors import machines
 from raysweep.executors.machines import Machines
 from raysweep.ledger import segments
 from raysweep.plan.cells import Cells, enumerate_cells
-from raysweep.plan.packs import Packing
 from raysweep.plan.resources import Resources
 from raysweep.space import schema
 from raysweep.stages.store import Store
@@ -60,20 +58,14 @@ def deadline() -> Iterator[None]:
 
 
 def test_six_gangs_of_two_on_two_cores_end_with_the_rows_of_one_worker(
-    ray_cluster: str,
-    storage: Path,
-    tmp_path: Path,
-    call: Callable[..., Outcome],
-    monkeypatch: pytest.MonkeyPatch,
-    deadline: None,
+    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, call: Callable[..., Outcome], deadline: None
 ) -> None:
-    monkeypatch.setattr(placement.Placement, "packing", lambda self: Packing(workers=2, floor=1e-6))  # six packs
-    asked = small_space(axes=GRID, seeds=12, resources={"gang": 2})
+    asked = small_space(workload="apart", axes=GRID, seeds=6, resources={"gang": 2})
     outcome = call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--executor", "ray")
     assert outcome.code == 0, outcome.err
     found = open_sweep("small", storage)
     packs = list((found.folder / "ledger").glob("*.jsonl"))
-    assert len(packs) >= 6
+    assert len(packs) == 6
     for number in (0, 1):  # each worker of each trial did its part, and said so in a log of its own
         assert len(list((found.folder / "logs").glob(f"*.log.worker{number}"))) == len(packs)
     expected = but_for_time(run(storage / "inline", asked, executor="inline"))
@@ -150,11 +142,8 @@ def test_a_language_model_trained_by_two_workers_gives_the_rows_of_one(
     assert len(stages[0]) >= 3  # a trunk that both lengths share, and what branches off
 
 
-def test_resources_that_depend_on_the_cell(
-    ray_cluster: str, storage: Path, monkeypatch: pytest.MonkeyPatch, deadline: None
-) -> None:
-    monkeypatch.setitem(placement.PACK_FLOOR, "ray", 1e-4)
-    asked = small_space(axes=GRID, seeds=6, resources={"where": [{"depth": 3, "gang": 2}]})
+def test_resources_that_depend_on_the_cell(ray_cluster: str, sandbox: Path, storage: Path, deadline: None) -> None:
+    asked = small_space(workload="apart", axes=GRID, seeds=6, resources={"where": [{"depth": 3, "gang": 2}]})
     found = run(storage, asked)
     depths = {cell: found.cells.parameters(index)["depth"] for index, cell in enumerate(found.cells.ids)}
     packs = [segments.read_segment(path) for path in (found.folder / "ledger").glob("*.jsonl")]

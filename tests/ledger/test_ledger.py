@@ -13,7 +13,6 @@ from typing import Any
 import publishing
 import pytest
 from conftest import QUIET, Outcome, assert_same_rows, files_of
-from spaces import small_space, written
 
 from raysweep.ledger import segments
 from raysweep.storage import files
@@ -189,14 +188,10 @@ def test_what_is_published_is_readable_to_whom_the_umask_allows(tmp_path: Path) 
 
 
 @pytest.fixture
-def sweep(call: Call, tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def sweep(call: Call, apart: Path, storage: Path) -> Path:
     """A finished sweep `small` of several segments; returns its ledger."""
-    from raysweep.driver import placement
-
-    monkeypatch.setitem(placement.PACK_FLOOR, "inline", 1e-9)
-    written(tmp_path, small_space())
-    assert call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET).code == 0
-    assert len(list((storage / "small" / "ledger").iterdir())) > 2
+    assert call("run", apart, "--storage", storage, *QUIET, "--executor", "inline").code == 0
+    assert len(list((storage / "small" / "ledger").iterdir())) == 3
     return storage / "small" / "ledger"
 
 
@@ -231,7 +226,7 @@ def test_a_damaged_segment_is_told_left_out_and_computed_again(
     assert partial == [entry for entry in before if entry in partial]
     assert path.read_bytes() == spoilt  # looking changes nothing
 
-    resumed = call("resume", "small", "--storage", storage, *QUIET)
+    resumed = call("resume", "small", "--storage", storage, *QUIET, "--executor", "inline")
     assert resumed.code == 0
     assert path.name in resumed.err
     assert_same_rows(table(call, storage), before)

@@ -17,7 +17,6 @@ from disks import NO_BYTECODE, bound_by_permissions, disk, mounted, no_file_beyo
 from spaces import STEP, language_space, written
 
 from raysweep import sweep
-from raysweep.errors import InputError
 from raysweep.stages.store import Store
 from raysweep.storage.sealed import seal, unseal
 
@@ -222,24 +221,16 @@ def test_a_store_under_a_quota_too_small_for_anything_is_named_before_any_work(
     assert not storage.exists()
 
 
-def test_a_sweep_that_cannot_begin_leaves_no_store_behind(
-    call: Call, space: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Refused after its stages were claimed: by the mirror, say."""
-    from raysweep.tracking import session
-
-    def refuse(*arguments: Any) -> Any:
-        raise InputError("--tracking-uri", "not today")
-
-    monkeypatch.setattr(session.Session, "__init__", refuse)
-    one_line(call("run", space, "--storage", storage, "--no-report"), "not today")
+def test_a_sweep_that_cannot_begin_leaves_no_store_behind(call: Call, space: Path, storage: Path) -> None:
+    """Refused after its stages were claimed: its trials fit nowhere."""
+    never = ("--executor", "ray", "--set", "resources.cpus_per_trial=999")
+    refused = call("run", space, "--storage", storage, *QUIET, *never)
+    assert one_line(refused).startswith("resources.cpus_per_trial: ")
     assert not storage.exists()
-    monkeypatch.undo()
     assert call("run", space, "--storage", storage, *QUIET).code == 0
     before = set(Store(storage / "store").users())
-    monkeypatch.setattr(session.Session, "__init__", refuse)
-    other = call("run", space, "--name", "other", "--set", "seeds=2", "--storage", storage, "--no-report")
-    one_line(other, "not today")
+    other = call("run", space, "--name", "other", "--set", "seeds=2", "--storage", storage, *QUIET, *never)
+    assert one_line(other).startswith("resources.cpus_per_trial: ")
     assert set(Store(storage / "store").users()) == before
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import resource
@@ -10,9 +9,9 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from disks import disk
 from stored_stage import STAGE, assert_equal, once, published, weights
 
 from raysweep.errors import Halted, InputError
@@ -119,12 +118,16 @@ def test_a_full_store_says_so_and_keeps_what_it_has(local: Store) -> None:
     assert local.once("large", lambda progress: (weights(count=20_000), {}), describe={}).meta["computed"] == 1
 
 
-def test_a_disk_without_room_is_named_full(local: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*arguments: Any) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    once(local)
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(Halted, match="No space left") as error:
-        once(local, "another")
-    line(error, local)
+def test_a_disk_without_room_is_named_full_and_goes_on_with_room(tmp_path: Path) -> None:
+    filler = tmp_path / "place" / "filler"
+    with disk(filler.parent, "-o", "size=1m"):
+        store = Store(filler.parent / "store")
+        once(store)
+        with pytest.raises(OSError, match="No space left"):
+            filler.write_bytes(bytes(2**20))
+        with pytest.raises(Halted, match="No space left") as error:
+            once(store, "another")
+        line(error, store)
+        assert store.stages() == [STAGE]
+        filler.unlink()
+        assert once(store, "another").meta["computed"] == 1

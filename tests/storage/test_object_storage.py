@@ -16,13 +16,9 @@ from typing import Any
 import publishing
 import pytest
 from conftest import QUIET, Outcome, assert_same_rows, until
-from spaces import small_space, waiting_space, written
+from spaces import sandbox_space, waiting_space, written
 
-import raysweep
-from raysweep.driver import placement
-from raysweep.errors import Halted
 from raysweep.ledger import compaction, segments
-from raysweep.ledger.segments import Row
 from raysweep.storage import driver_lock, files, paths
 from raysweep.storage.folder import Folder
 
@@ -225,11 +221,8 @@ def test_a_driver_that_was_held_up_gives_way_to_its_successor(
     assert [row["y"] for row in rows(call, s3)] == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_damaged_segment_is_told_set_aside_and_computed_again(
-    call: Call, s3: str, space: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(placement.PACK_FLOOR, "inline", 1e-9)
-    assert call("run", space, "--storage", s3, *QUIET).code == 0
+def test_a_damaged_segment_is_told_set_aside_and_computed_again(call: Call, s3: str, apart: Path) -> None:
+    assert call("run", apart, "--storage", s3, *QUIET, "--executor", "inline").code == 0
     before = rows(call, s3)
     path = segments.segments(paths.locate(f"{s3}/small/ledger"))[1]
     whole = path.read_bytes()
@@ -237,23 +230,22 @@ def test_a_damaged_segment_is_told_set_aside_and_computed_again(
     path.fs.pipe_file(path.path, spoilt)
     assert f"damaged segment: {path.name}" in call("status", "small", "--storage", s3).out
     assert len(rows(call, s3)) == 18 - (len(whole.splitlines()) - 1)
-    assert path.name in call("resume", "small", "--storage", s3, *QUIET).err
+    assert path.name in call("resume", "small", "--storage", s3, *QUIET, "--executor", "inline").err
     assert_same_rows(rows(call, s3), before)
     assert objects(s3)[f"small/ledger/{path.name}.damaged-1"] == spoilt
 
 
-def test_many_segments_in_a_bucket_become_one(
-    call: Call, s3: str, space: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(placement.PACK_FLOOR, "inline", 1e-9)
-    assert call("run", space, "--storage", s3, *QUIET).code == 0
+def test_many_segments_in_a_bucket_become_one(call: Call, s3: str, apart: Path) -> None:
+    inline = ("--storage", s3, *QUIET, "--executor", "inline")
+    assert call("run", apart, "--set", f"seeds={compaction.MORE_THAN}", *inline).code == 0
     folder = paths.locate(f"{s3}/small/ledger")
     before = rows(call, s3)
-    assert len(segments.segments(folder)) > 2
-    monkeypatch.setattr(compaction, "MORE_THAN", 2)
-    assert call("resume", "small", "--storage", s3, *QUIET).code == 0
+    assert len(segments.segments(folder)) == compaction.MORE_THAN
+    assert call("run", apart, "--set", f"seeds={compaction.MORE_THAN + 1}", *inline).code == 0
     assert [path.name[:14] for path in segments.segments(folder)] == ["merged-000001-"]
-    assert rows(call, s3) == before
+    after = rows(call, s3)
+    assert [row for row in after if row["seed"] < compaction.MORE_THAN] == before
+    assert len(after) == len(before) + 6
 
 
 def test_of_two_processes_one_publishes_a_segment(s3: str) -> None:
@@ -317,18 +309,15 @@ def test_a_bucket_out_of_reach_is_one_line(call: Call, s3: str, monkeypatch: pyt
     assert len(refused.err.splitlines()) == 1
 
 
-def test_a_sweep_whose_store_fails_in_the_middle_keeps_its_rows(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A first run deletes what it began only while there is no row in it."""
-    monkeypatch.setitem(placement.PACK_FLOOR, "inline", 1e-9)
-    publish, published = segments.write_segment, []
-
-    def fail_later(path: paths.AnyPath, found: list[Row]) -> bool:
-        if len(published) == 2:
-            raise Halted("store", "the store is full")
-        published.append(path)
-        return publish(path, found)
-
-    monkeypatch.setattr(segments, "write_segment", fail_later)
-    with pytest.raises(Halted, match="store is full"):
-        raysweep.run(small_space(), storage=s3, tracking_uri="none", report=False, say=lambda line: None)
-    assert len(segments.segments(paths.locate(f"{s3}/small/ledger"))) == 2
+def test_a_first_run_that_halts_in_the_middle_keeps_its_rows(
+    call: Call, sandbox: Path, s3: str, tmp_path: Path
+) -> None:
+    """It deletes what it began only while there is no row in it."""
+    space = written(tmp_path, sandbox_space(tmp_path, ["compute", "compute", "halt"], name="small"))
+    (tmp_path / "wait-0-0").touch()  # which the row that halts waits for
+    halted = call("run", space, "--storage", s3, *QUIET, "--executor", "inline")
+    assert (halted.code, halted.err.splitlines()[-1].partition(":")[0]) == (2, "fixed.folder"), halted
+    assert [row["y"] for row in rows(call, s3)] == [0, 1]
+    (tmp_path / "mended").touch()
+    assert call("resume", "small", "--storage", s3, *QUIET, "--executor", "inline").code == 0
+    assert [row["y"] for row in rows(call, s3)] == [0, 1, 2]

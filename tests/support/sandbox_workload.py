@@ -17,6 +17,7 @@ import numpy as np
 
 from raysweep.errors import InputError
 from raysweep.training import devices
+from raysweep.workloads import linear_transfer
 from raysweep.workloads.declaration import OK, Columns, Cost, Metric, Parameter, Workload
 
 
@@ -149,3 +150,6 @@ WORKLOAD = Workload(
     sources=("sandbox_workload",),
 )
 ANNOTATED = replace(WORKLOAD, name="annotated", caveat=caveat, closed_form=closed_form)
+APART = replace(  # linear transfer, where what rows of a seed share is said to cost so much that they are a pack alone
+    linear_transfer.WORKLOAD, name="apart", cost=lambda columns: Cost(200.0, 1.0)
+)
