@@ -69,10 +69,10 @@ status.details(open_sweep("empty", folder))
 found["status"] = time.perf_counter() - started
 """
 RESULTS = """
-from raysweep.ledger import table
+from raysweep.ledger import results_table
 from raysweep.sweep import open_sweep
 started = time.perf_counter()
-table.write(open_sweep("empty", folder).results(), "csv", folder / "table.csv")
+results_table.write(open_sweep("empty", folder).results(), "csv", folder / "table.csv")
 found["results"] = time.perf_counter() - started
 """
 REPORT = """

@@ -20,7 +20,7 @@ try:
     import raysweep
     from raysweep import terminal
     from raysweep.commands.options import STORAGE, STORE, SWEEP, SWEEPS, TRACKING, YES, how_to_run
-    from raysweep.driver import signals
+    from raysweep.driver import signal_handlers
     from raysweep.errors import InputError, RaysweepError, unknown
 except ModuleNotFoundError as missing:
     sys.exit(
@@ -138,14 +138,14 @@ def results(sweeps: tuple[str, ...], kind: str, output: str | None, storage: str
     Rows stand in plan order, then by seed.
     """
     from raysweep.commands import results as rows
-    from raysweep.ledger import table
+    from raysweep.ledger import results_table
     from raysweep.storage import paths
 
     frame = rows.table([raysweep.open_sweep(name, storage) for name in sweeps])
     if output is None:
-        sys.stdout.buffer.write(table.dump(frame, kind))
+        sys.stdout.buffer.write(results_table.dump(frame, kind))
     else:
-        _writing(output, lambda: table.write(frame, kind, paths.locate(output)))
+        _writing(output, lambda: results_table.write(frame, kind, paths.locate(output)))
 
 
 @cli.command()
@@ -300,7 +300,7 @@ def _sets(pairs: tuple[str, ...]) -> dict[str, Any]:
 def _finish(found: raysweep.Sweep) -> None:
     """If some rows failed, list them and exit with code 1."""
     failures = found.failures()
-    signals.leave_when_told(1 if failures else 0)
+    signal_handlers.leave_when_told(1 if failures else 0)
     if failures:
         from raysweep.commands import status
 
@@ -359,8 +359,8 @@ def main(arguments: list[str] | None = None) -> None:
         terminal.say(str(InputError(path, error.format_message().removeprefix(f"{path}: "))))
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
-        signals.leave_soon()
-        sys.exit(signals.INTERRUPTED)
+        signal_handlers.leave_soon()
+        sys.exit(signal_handlers.INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)

@@ -140,7 +140,7 @@ def driving(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
 @pytest.fixture
 def call(capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Outcome]]:
     """The command line in this process: the same function, hundreds of times faster."""
-    from raysweep.driver import signals
+    from raysweep.driver import signal_handlers
     from raysweep.main import main
 
     def run(*arguments: str | Path) -> Outcome:
@@ -155,8 +155,8 @@ def call(capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Outcome]]:
         return Outcome(code, written.out, written.err)
 
     with pytest.MonkeyPatch.context() as own:  # which no test undoes: signals would end these tests, and with 0
-        own.setattr(signals, "leave_when_told", lambda code: None)
-        own.setattr(signals, "leave_soon", lambda: None)  # an interrupted command ends its process; not this one
+        own.setattr(signal_handlers, "leave_when_told", lambda code: None)
+        own.setattr(signal_handlers, "leave_soon", lambda: None)  # an interrupted command ends its process, never this
         yield run
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from raysweep.errors import InputError
 from raysweep.ledger.sweep_record import STORE
 from raysweep.phrases import counted
-from raysweep.stages import checkpoints, progress
+from raysweep.stages import checkpoints, intermediate
 from raysweep.stages import prune as pruning
 from raysweep.stages.store import SUPERSEDED, Store
 from raysweep.storage import leases, paths
@@ -47,7 +47,7 @@ def overview(store: Store) -> list[str]:
             + (f"  (started {computed} times: a lease expired)" if computed > 1 else "")
         )
     working = leases.live(store.files)
-    unfinished = progress.unfinished(store.files)
+    unfinished = intermediate.unfinished(store.files)
     lines += [
         f"{stage:18} unfinished: {unfinished.get(stage, 'no checkpoint yet')}; "
         f"{'computed by ' + working[stage] if stage in working else 'nobody works on it now'}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from raysweep.driver import shared_stages, signals
+from raysweep.driver import shared_stages, signal_handlers
 from raysweep.driver.hold import only_driver
 from raysweep.driver.limits import TimeIsUp, TimeLimit
 from raysweep.driver.options import Options
@@ -85,10 +85,10 @@ class Driver:
         record = self.record or self._create()
         self._sweep = Sweep(self.folder, record, self.space if self.part else None)
         # the thread that hears signals may call it too; a local name, so that all rows are freed with this object
-        stop = signals.once(self._stop)
+        stop = signal_handlers.once(self._stop)
         with (
             only_driver(self.folder, record, self._say) as self._still_ours,
-            signals.on_signals(lambda: stop("KILLED", "interrupted")) as self._put_handlers_back,
+            signal_handlers.on_signals(lambda: stop("KILLED", "interrupted")) as self._put_handlers_back,
         ):
             try:
                 with self._limit.enforced():
@@ -281,10 +281,10 @@ def show(written: Report, say: Callable[[str], None]) -> None:
 
 def log_the_rest(logging: Session, sweep: Sweep, state: State, say: Callable[[str], None]) -> str | None:
     """Log the rest of a sweep to MLflow, with progress. Returns a line about what MLflow still lacks, or None."""
-    from raysweep.ledger import table
+    from raysweep.ledger import results_table
 
     return logging.close(
-        table.dump(sweep.results(), "csv"),
+        results_table.dump(sweep.results(), "csv"),
         state.statuses(),
         "KILLED" if state.missing().rows else "FINISHED",
         Phase(sweep.folder, "mirror", logging.counts),

@@ -13,7 +13,7 @@ import numpy as np
 from raysweep.driver.state import PendingRows, State
 from raysweep.plan.identity import code_version
 from raysweep.plan.stages import stored_stages
-from raysweep.stages import progress
+from raysweep.stages import intermediate
 from raysweep.stages.checkpoints import Record
 from raysweep.stages.store import Store
 from raysweep.workloads.asked_once import one_look
@@ -88,7 +88,7 @@ def build(state: State, pending: PendingRows, store: Store, recompute: bool = Fa
     there = found.keys() - (older if recompute else set())
     on_gpu = any(needs.gpus for needs in cells.needs)
     plan = StagePlan(store, on_gpu, on_gpu and bool(state.workload.gpu_guess), needed, found, older, there)
-    begun = {name.split(".")[0] for name in store.files.names(progress.FOLDER) if name.endswith(".json")}
+    begun = {name.split(".")[0] for name in store.files.names(intermediate.FOLDER) if name.endswith(".json")}
     seen: set[str] = set()
     for chain, members in leaves.values():
         gpus = cells.needs[cells.need[members[0]]].gpus

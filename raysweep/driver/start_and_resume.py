@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raysweep import workloads
-from raysweep.driver import compatibility, shared_stages, signals
+from raysweep.driver import compatibility, shared_stages, signal_handlers
 from raysweep.driver.driver import Driver, log_the_rest, remember, show
 from raysweep.driver.hold import only_driver
 from raysweep.driver.options import Options
@@ -55,12 +55,12 @@ def sync(name: str, options: Options) -> Sweep:
     address.check(uri, None, found.folder.parent, say)
     logging: Session | None = None
 
-    @signals.once
+    @signal_handlers.once
     def stop() -> None:
         if logging is not None and not logging.closed and (warning := logging.stop("KILLED")):
             say(f"interrupted: {warning}")
 
-    with only_driver(found.folder, found.record, say), signals.on_signals(stop):
+    with only_driver(found.folder, found.record, say), signal_handlers.on_signals(stop):
         found = Sweep(found.folder, remember(found.folder, found.record, found.space, uri))
         state = found.state()
         logging = Session(uri, found.folder, found.record, found.space, found.cells, state)

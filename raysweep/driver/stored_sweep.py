@@ -78,10 +78,10 @@ class Sweep:
 
     def results(self, state: State | None = None) -> pandas.DataFrame:
         """The rows as a tidy table, in plan order, then by seed. state: None to read the ledger again."""
-        from raysweep.ledger import table
+        from raysweep.ledger import results_table
 
         rows = self.rows() if state is None else state.rows
-        return table.frame(self.name, self.space.workload, self.cells, self.space.seeds, rows)
+        return results_table.frame(self.name, self.space.workload, self.cells, self.space.seeds, rows)
 
     def report(
         self, directory: str | AnyPath | None = None, on_step: Callable[[int, int], None] = lambda done, of: None

@@ -2,7 +2,7 @@
 
 Without its raylet or its GCS a driver cannot compute anything. Ray then ends the process 15 to 60 seconds later from
 C++, without a message, with exit code 1, and the record in MLflow stays open. To avoid this, Ray is watched, and a
-driver that lost it ends as after a signal (driver/signals.py).
+driver that lost it ends as after a signal (driver/signal_handlers.py).
 """
 
 from __future__ import annotations

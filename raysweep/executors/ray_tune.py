@@ -39,7 +39,7 @@ _ENVIRONMENT = {
 }
 WORKER_RETRIES = 3
 """How often a single row is tried again after its worker died. A larger pack is tried again once, then in halves. The
-rows may not be the cause of the death."""
+rows may not be the cause of the death. A row that raises is tried again elsewhere: trial/pack.py, compute_rows."""
 NODE_RETRIES = 20
 """How often a pack is tried again, undivided, after its machine died. Rows do not cause the death of a machine."""
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from raysweep.errors import InputError, unknown
-from raysweep.stages import checkpoints, progress
+from raysweep.stages import checkpoints, intermediate
 from raysweep.stages.store import SUPERSEDED, Store
 from raysweep.storage import leases
 from raysweep.storage.sealed import Damaged
@@ -53,12 +53,12 @@ def plan(store: Store, stages: Collection[str] = (), *, referred: bool = False, 
             raise InputError(stage, f"sweep {', '.join(users[stage])} refers to it; --referred prunes it all the same")
         if stage in busy:
             raise InputError(stage, f"is in use by {busy[stage]}; try again later")
-    entries, begun = store.files.names("entries"), store.files.names(progress.FOLDER)
+    entries, begun = store.files.names("entries"), store.files.names(intermediate.FOLDER)
     chosen = sorted(stages or published - users.keys() - busy.keys())
     found = [(stage, "stage", _files_of(stage, "entries", entries)) for stage in chosen]
     if not stages:
         unfinished = {name.split(".")[0] for name in begun} - {""} - users.keys() - busy.keys()
-        found += [(stage, "progress", _files_of(stage, progress.FOLDER, begun)) for stage in sorted(unfinished)]
+        found += [(stage, "progress", _files_of(stage, intermediate.FOLDER, begun)) for stage in sorted(unfinished)]
         for folder in ASIDE if damaged else ():
             found += [(name.split(".")[0], folder, [f"{folder}/{name}"]) for name in store.files.names(folder)]
         taken = {name for _, _, names in found for name in names}
@@ -82,7 +82,7 @@ def _size(store: Store, names: Iterable[str]) -> int:
 
 def _leftovers(store: Store, busy: Container[str]) -> Iterator[tuple[str, str]]:
     """Weights without a record, temporary files, and leases of dead holders: the stage and name of each."""
-    for folder in ("", "entries", progress.FOLDER, leases.FOLDER, *ASIDE):
+    for folder in ("", "entries", intermediate.FOLDER, leases.FOLDER, *ASIDE):
         names = store.files.names(folder)
         records = {name.removesuffix(".json") for name in names if name.endswith(".json")}
         for name in names:

@@ -31,7 +31,7 @@ from raysweep.errors import Halted, InputError, RaysweepError
 from raysweep.plan.identity import content_id
 from raysweep.stages import checkpoints
 from raysweep.stages.checkpoints import FORMAT, Entry, Record
-from raysweep.stages.progress import Progress
+from raysweep.stages.intermediate import Progress
 from raysweep.storage import leases
 from raysweep.storage.folder import Folder
 from raysweep.storage.paths import AnyPath

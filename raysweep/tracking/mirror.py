@@ -20,7 +20,7 @@ from typing import Any, Literal
 from raysweep.ledger.segments import Row
 from raysweep.phrases import counted
 from raysweep.storage.signs import Mirrored
-from raysweep.tracking.content import Cell, of_cell, of_pack
+from raysweep.tracking.cell_run import Cell, of_cell, of_pack
 from raysweep.tracking.runs import Runs, SweepRun
 from raysweep.tracking.server import is_server, reason
 

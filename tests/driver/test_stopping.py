@@ -12,15 +12,15 @@ import pytest
 from conftest import QUIET, hear, until
 from spaces import sandbox_space, written
 
-from raysweep.driver import signals
+from raysweep.driver import signal_handlers
 
 PATIENCE = 120.0  # seconds until a test gives up waiting for the end
 
 STUCK = """
 import hashlib, sys, threading
-from raysweep.driver import signals
-signals.PATIENCE, signals.DEADLINE = 0.2, 1.0
-with signals.on_signals(lambda: print("closed", flush=True)):
+from raysweep.driver import signal_handlers
+signal_handlers.PATIENCE, signal_handlers.DEADLINE = 0.2, 1.0
+with signal_handlers.on_signals(lambda: print("closed", flush=True)):
     said = False
     while True:
         try:
@@ -94,7 +94,7 @@ def test_what_two_threads_close_is_closed_once_and_both_see_it_done() -> None:
         assert let_go.wait(PATIENCE)
         closed.append(who)
 
-    once = signals.once(close)
+    once = signal_handlers.once(close)
     seen: list[list[str]] = []
     watcher = threading.Thread(target=once, args=("watcher",))
     watcher.start()
@@ -112,9 +112,9 @@ def test_what_two_threads_close_is_closed_once_and_both_see_it_done() -> None:
 
 DEAF = """
 import sys
-from raysweep.driver import signals
+from raysweep.driver import signal_handlers
 from raysweep.main import main
-signals.PATIENCE, signals.DEADLINE = 0.1, 100.0
+signal_handlers.PATIENCE, signal_handlers.DEADLINE = 0.1, 100.0
 main(sys.argv[1:])
 """
 
@@ -147,12 +147,12 @@ def test_a_driver_that_hears_late_closes_its_record_once(sandbox: Path, storage:
 
 AMID = """
 import signal, sys, threading
-from raysweep.driver import signals
+from raysweep.driver import signal_handlers
 signal.signal(signal.SIGINT, signal.default_int_handler)  # as a terminal has it, whatever these tests were started by
 importing = "signal.raise_signal(number); print('the import went on')"
 number = int(sys.argv[1])
 try:
-    with signals.on_signals(lambda: None):
+    with signal_handlers.on_signals(lambda: None):
         exec(compile(importing, "<frozen importlib._bootstrap>", "exec"))
         threading.Event().wait(60)  # until the signal comes again
         print("never stopped")

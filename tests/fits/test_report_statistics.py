@@ -11,7 +11,7 @@ import pytest
 
 from raysweep.fits.comparison import joint
 from raysweep.reporting.analyses.closed_form import displacements, extremum
-from raysweep.reporting.analyses.places import others_words
+from raysweep.reporting.analyses.fitted_places import others_words
 from raysweep.reporting.analyses.relation import rank_correlation
 from raysweep.reporting.report import write_report
 

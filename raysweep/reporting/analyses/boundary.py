@@ -22,11 +22,11 @@ from raysweep.reporting.analyses.closed_form import (
     summary,
     zero_line,
 )
-from raysweep.reporting.analyses.places import Places, in_front, joined, movement, others_words
+from raysweep.reporting.analyses.fitted_places import Places, in_front, joined, movement, others_words
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, series_panels, with_theory
-from raysweep.reporting.figures.places import PlaceLine
-from raysweep.reporting.figures.surface import Map, surface_figure
+from raysweep.reporting.figures.fitted_places import PlaceLine
+from raysweep.reporting.figures.phase_diagram import Map, surface_figure
 from raysweep.reporting.selection import groups, heavy_rows, is_exact, is_number, spread
 from raysweep.reporting.words import first_capital, interval, line_label, number, plain, settings, signed
 from raysweep.workloads.declaration import Workload

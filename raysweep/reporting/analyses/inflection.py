@@ -8,7 +8,7 @@ import numpy as np
 
 from raysweep.fits.inflection import fit_inflection
 from raysweep.reporting.analyses.closed_form import add_theory, excluded, extrema, summary
-from raysweep.reporting.analyses.places import Places, advice_cell, in_front, joined, movement, others_words
+from raysweep.reporting.analyses.fitted_places import Places, advice_cell, in_front, joined, movement, others_words
 from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.analyses.series import base_metric, curves_drawing, marked_panels, with_theory
 from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number

@@ -9,7 +9,7 @@ import numpy as np
 from raysweep.fits.optimum import fit_optimum, in_log
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.closed_form import add_theory, closed_form, extrema, summary
-from raysweep.reporting.analyses.places import Places, advice_cell, movement, others_words
+from raysweep.reporting.analyses.fitted_places import Places, advice_cell, movement, others_words
 from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, marked_panels, with_theory
 from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number, with_choice

@@ -15,7 +15,7 @@ from raysweep.fits.sample_size import Advice, advice_words
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Drawing, Question
 from raysweep.reporting.analyses.series import laid_out
-from raysweep.reporting.figures.places import PlaceLine, places_figure
+from raysweep.reporting.figures.fitted_places import PlaceLine, places_figure
 from raysweep.reporting.selection import groups
 from raysweep.reporting.words import interval, number, plain, signed
 
