@@ -159,9 +159,8 @@ def report(sweeps: tuple[str, ...], output: str | None, storage: str) -> None:
     """
     from raysweep.sweep import report as reported
 
-    written = _writing(
-        output or "report", lambda: reported([raysweep.open_sweep(name, storage) for name in sweeps], output)
-    )
+    found = [raysweep.open_sweep(name, storage) for name in sweeps]
+    written = _writing(output or f"{found[0].folder / 'report'}", lambda: reported(found, output))
     _show([*written.headline, f"report: {written.directory / 'report.html'}"])
 
 

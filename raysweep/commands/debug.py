@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from raysweep import terminal
 from raysweep.driver import shared_stages
 from raysweep.driver.stored_sweep import Sweep
-from raysweep.errors import InputError
+from raysweep.errors import Halted, InputError
 from raysweep.plan.cells import enumerate_cells
+from raysweep.storage import files, paths
 from raysweep.storage.sealed import encode
 from raysweep.training import devices
 from raysweep.trial import threads
@@ -34,14 +38,21 @@ def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
     indices = np.asarray(matches)
     # a row that was granted GPUs on a cluster may use whatever GPUs are here, or none
     gpus = None if cells.needs[cells.need[matches[0]]].gpus else 0
+
+    def computed(store: str) -> tuple[Mapping[str, np.ndarray], np.ndarray]:
+        columns, user = cells.take(indices), shared_stages.user(found.record)
+        return compute(found.space.workload, columns, np.asarray([chosen]), store, user)
+
     with threads.limited(found.space.resources["cpus_per_trial"]), devices.granted(gpus):
-        metrics, status = compute(
-            found.space.workload,
-            cells.take(indices),
-            np.asarray([chosen]),
-            shared_stages.address(found.folder, found.record),
-            shared_stages.user(found.record),
-        )
+        address = shared_stages.address(found.folder, found.record)
+        try:
+            metrics, status = computed(address)
+        except Halted as halted:
+            if not files.is_read_only(paths.locate_store(address)):
+                raise
+            terminal.say(f"{halted}; the stages of this row are computed and not kept")
+            with tempfile.TemporaryDirectory(prefix="raysweep-debug-") as room:
+                metrics, status = computed(room)
     parameters = {
         name: encode(value) if isinstance(value, float) else value
         for name, value in cells.parameters(matches[0]).items()

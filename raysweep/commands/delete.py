@@ -8,7 +8,7 @@ from raysweep.driver.hold import only_driver
 from raysweep.driver.stored_sweep import Sweep
 from raysweep.errors import InputError
 from raysweep.ledger import sweep_record
-from raysweep.storage import driver_lock
+from raysweep.storage import driver_lock, files
 from raysweep.tracking import address
 
 
@@ -17,6 +17,7 @@ def delete(found: Sweep, tracking_uri: str | None) -> None:
     if driver_lock.is_held(found.folder):
         begun = not (found.folder / sweep_record.FILE).exists()
         raise InputError(found.name, "is being deleted by somebody else" if begun else "is running; stop it first")
+    files.check_not_read_only(found.folder)
     uri = address.chosen(tracking_uri, found.record, found.folder.parent)
     with only_driver(found.folder, found.record, terminal.say, to_delete=True):
         whole = sweep_record.begin_deletion(found.folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from raysweep.errors import InputError
+from raysweep.errors import Halted, InputError
 from raysweep.ledger.sweep_record import STORE
 from raysweep.phrases import counted
 from raysweep.stages import checkpoints, intermediate
@@ -78,12 +78,13 @@ def verify(store: Store) -> tuple[list[str], bool]:
             read += entry.size if entry is not None else 0
         except Damaged as error:
             damaged += 1
-            store.fetch(stage)
-            still = stage in store.stages()
-            lines.append(
-                f"{stage}: {error}; "
-                + ("in use, left where it is" if still else "set aside, it is computed again when it is next needed")
-            )
+            try:
+                store.fetch(stage)
+                done = "set aside, it is computed again when it is next needed"
+                done = "in use, left where it is" if stage in store.stages() else done
+            except Halted as halted:
+                done = f"left where it is ({halted})"
+            lines.append(f"{stage}: {error}; {done}")
     lines.append(f"{store.url}: {len(stages):,} stages, {size(read)} read, {damaged:,} damaged")
     return lines, not damaged
 

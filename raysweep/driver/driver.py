@@ -81,6 +81,8 @@ class Driver:
 
     def drive(self) -> Sweep:
         """Do all steps and return the sweep. Raises KeyboardInterrupt if it is told to end or its time is up."""
+        if self.record:
+            files.check_not_read_only(self.folder)
         address.check(self._uri, self.record, self.folder.parent, self._say)
         record = self.record or self._create()
         self._sweep = Sweep(self.folder, record, self.space if self.part else None)
@@ -310,6 +312,6 @@ def clear_leftovers(folder: AnyPath) -> None:
 
 def _halt(problem: Exception, folder: AnyPath) -> RaysweepError | None:
     """The one-line error for a problem after which the sweep can be resumed; None for an unexpected error."""
-    if isinstance(problem, OSError) and problem.errno in files.FULL:
-        return Halted(str(folder), f"there is no room left ({problem.strerror})")
+    if isinstance(problem, OSError):
+        return files.in_one_line(problem, folder)
     return problem if isinstance(problem, RaysweepError) else None

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from raysweep.errors import Halted
 from raysweep.ledger import sweep_record
 from raysweep.ledger.sweep_record import Record
-from raysweep.storage import driver_lock, signs
+from raysweep.storage import driver_lock, files, signs
 from raysweep.storage.paths import AnyPath
 
 
@@ -20,7 +20,8 @@ def only_driver(
 
     to_delete: whether a record whose deletion has begun is accepted.
 
-    Raises Halted if another driver holds the sweep, or if its record on disk is no longer `record`.
+    Raises Halted if another driver holds the sweep, if its record on disk is no longer `record`, or if its folder is
+    full or cannot be written.
     """
     sweep = record.sweep
 
@@ -41,7 +42,12 @@ def only_driver(
                 still_held = stack.enter_context(driver_lock.held(folder, lambda line: say(f"{sweep}: {line}")))
         except FileNotFoundError:
             raise Halted(sweep, "was deleted meanwhile") from None
+        except OSError as error:
+            raise files.in_one_line(error, folder) or error from None
         if (now := sweep_record.load(folder, to_delete)) != record:
             raise Halted(sweep, f"was {'changed' if now else 'deleted'} meanwhile; try again")
         signs.clear_phase(folder)  # a killed driver may have left it
-        yield check
+        try:
+            yield check
+        except OSError as error:
+            raise files.in_one_line(error, folder) or error from None

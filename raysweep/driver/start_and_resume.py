@@ -14,8 +14,7 @@ from raysweep.ledger import sweep_record
 from raysweep.phrases import command, rows_are
 from raysweep.plan.cells import Cells, enumerate_cells
 from raysweep.space.schema import Space, plain_name
-from raysweep.storage import paths
-from raysweep.storage.files import why_not_writable
+from raysweep.storage import files, paths
 from raysweep.storage.paths import AnyPath
 from raysweep.tracking import address, grouping
 from raysweep.tracking.session import Session
@@ -52,6 +51,7 @@ def sync(name: str, options: Options) -> Sweep:
     uri = address.chosen(options.tracking_uri, found.record, found.folder.parent)
     if uri is None:
         raise InputError("--tracking-uri", f"{found.name} is mirrored nowhere; say where to")
+    files.check_not_read_only(found.folder)
     address.check(uri, None, found.folder.parent, say)
     logging: Session | None = None
 
@@ -83,7 +83,7 @@ def find_place(space: Space, options: Options) -> tuple[AnyPath, sweep_record.Re
     if name in sweep_record.RESERVED:
         raise InputError("--name" if options.name else "name", f"{name} is a name that the storage uses itself")
     storage = paths.storage(options.storage)
-    if reason := why_not_writable(storage):
+    if reason := files.why_not_writable(storage):
         raise InputError("--storage", f"{storage} cannot be written ({reason})")
     record = sweep_record.load(storage / name)
     cells = space.count_upper_bound()

@@ -16,7 +16,7 @@ from raysweep.errors import InputError
 from raysweep.ledger import segments, sweep_record
 from raysweep.plan.cells import Cells, enumerate_cells
 from raysweep.space.schema import Space
-from raysweep.storage import copies, paths
+from raysweep.storage import copies, files, paths
 from raysweep.storage.paths import AnyPath
 from raysweep.workloads.declaration import Workload
 
@@ -145,6 +145,8 @@ def report(
     spaces = [sweep.space.as_dict() for sweep, _ in begun]
     home = sweep_record.PART if first.is_part else sweep_record.REPORT
     folder = paths.locate(directory) if directory is not None else first.folder / home
+    if directory is None:
+        files.check_not_read_only(folder)
     notes = [f"{label}: no row is there yet." for label, table in zip(labels, tables, strict=True) if table.empty]
     notes += _caveats(sweeps)
     notes += [
@@ -156,8 +158,8 @@ def report(
         written = write_report(
             frame, spaces[0], room, sweep=", ".join(labels), notes=notes, further=spaces[1:], on_step=on_step
         )
-    files = [folder / Path(str(path)).relative_to(room).as_posix() for path in written.files]
-    return replace(written, directory=folder, files=files)
+    there = [folder / Path(str(path)).relative_to(room).as_posix() for path in written.files]
+    return replace(written, directory=folder, files=there)
 
 
 def _labels(sweeps: list[Sweep]) -> list[str]:

@@ -96,8 +96,8 @@ def _locked(folder: Path) -> Iterator[Callable[[], None]]:
                 if os.path.samestat(os.fstat(stream.fileno()), (folder / FILE).stat()):
                     break  # not the file of a deleted sweep, which no other process would find
         stream.truncate(0)
-        stream.write(f"process {os.getpid()} on {socket.gethostname()}")
-        stream.flush()
+        with contextlib.suppress(OSError):  # a full disk: only who holds it is unknown then
+            os.write(stream.fileno(), f"process {os.getpid()} on {socket.gethostname()}".encode())
         try:
             yield lambda: None
         finally:

@@ -28,6 +28,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from raysweep.errors import Halted
 from raysweep.storage.paths import AnyPath, first_line
 
 if TYPE_CHECKING:
@@ -36,8 +37,11 @@ if TYPE_CHECKING:
 _UMASK = os.umask(0)  # it can be read only by setting it
 os.umask(_UMASK)
 _MODE = 0o666 & ~_UMASK
+READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
+"""Errors of a write if the place may not be written."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors of a write if there is no space."""
+EXPECTED = "expected a storage that can be written"
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 _EXCLUSIVE = frozenset({"s3", "s3a", "gs", "gcs"})
 _TURN = threading.Lock()
@@ -232,6 +236,29 @@ def remove(paths: Sequence[AnyPath]) -> None:
             objects[0].fs.rm([path.path for path in objects])  # one request for a thousand files
 
 
+def is_read_only(folder: AnyPath) -> bool:
+    """Whether this process may not write a folder, which may not exist yet. A bucket is not asked: a write tells.
+
+    This tries nothing, so a full disk is not read-only: what is there can be deleted.
+    """
+    return isinstance(folder, Path) and not os.access(_nearest(folder), os.W_OK)  # root is asked about mounts too
+
+
+def check_not_read_only(folder: AnyPath) -> None:
+    """Halted if the folder of a sweep is read-only."""
+    if is_read_only(folder):
+        raise Halted(str(folder), f"is read-only here; {EXPECTED}")
+
+
+def in_one_line(error: OSError, folder: AnyPath) -> Halted | None:
+    """The one-line error for a folder that is full, or in which something may not be written; None for other errors."""
+    if error.errno in FULL:
+        return Halted(str(folder), f"there is no room left ({error.strerror})")
+    if error.errno in READ_ONLY and Path(str(error.filename or folder)).is_relative_to(str(folder)):
+        return Halted(str(error.filename or folder), f"{error.strerror}; {EXPECTED}")
+    return None
+
+
 def why_not_writable(folder: AnyPath) -> str | None:
     """Why nothing can be created in a folder, which may not exist yet; None if it can. Leaves nothing behind.
 
@@ -241,7 +268,7 @@ def why_not_writable(folder: AnyPath) -> str | None:
     place, said = folder, ""
     try:
         if isinstance(folder, Path):
-            place = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+            place = _nearest(folder)
             if not place.is_dir():
                 return f"{place} is not a folder"
             said = f"{place}: "
@@ -251,3 +278,8 @@ def why_not_writable(folder: AnyPath) -> str | None:
     except OSError as error:  # before the attempt, such as a name that is too long
         return said + (error.strerror or first_line(error))
     return None
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder itself, or the nearest one above it that exists."""
+    return next(place for place in (folder, *folder.absolute().parents) if place.exists())

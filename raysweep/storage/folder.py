@@ -7,7 +7,6 @@ that begins with the folder's address. Reading a missing file raises FileNotFoun
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import os
 from collections.abc import Iterable, Iterator
@@ -16,8 +15,6 @@ from pathlib import Path
 from raysweep.errors import Halted
 from raysweep.storage import files, paths
 from raysweep.storage.paths import AnyPath
-
-_READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class Folder:
@@ -109,7 +106,7 @@ class Folder:
             if done == "read" and isinstance(error, FileNotFoundError):
                 raise
             said = f"cannot be {done}: {error.strerror or error}"
-            if done == "written" and (error.errno in _READ_ONLY or isinstance(error, PermissionError)):
+            if done == "written" and (error.errno in files.READ_ONLY or isinstance(error, PermissionError)):
                 said = "is read-only here; expected one that can be written"
             elif done == "written" and error.errno in files.FULL:
                 said = (

@@ -1,0 +1,193 @@
+"""A storage that may not be written: what reads works, what writes says so in one line, and nothing changes."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import QUIET, Outcome, files_of, process, refused
+from disks import NO_BYTECODE, bound_by_permissions, disk, mounted, no_file_beyond, read_only
+from spaces import language_space, small_space, written
+
+import raysweep
+from raysweep.sweep import open_sweep
+
+Call = Callable[..., Outcome]
+WRITERS = [
+    (["resume", "small"], "small"),
+    (["resume", "small", *QUIET], "small"),
+    (["resume", "cut", *QUIET], "cut"),
+    (["sync", "small", "--tracking-uri", "sqlite:///elsewhere.db"], "small"),
+    (["report", "small"], "small/report"),
+    (["delete", "small"], "small"),
+    (["delete", "small", "--tracking-uri", "none"], "small"),
+]
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A storage with a finished sweep `small`, one of it that lacks its rows, and one with stages in the store."""
+    storage = tmp_path_factory.mktemp("filled")
+    usual: dict[str, Any] = {"storage": storage, "report": False, "executor": "inline", "say": lambda line: None}
+    raysweep.run(small_space(), tracking_uri="none", **usual)
+    raysweep.run(small_space(), name="cut", tracking_uri="none", **usual)
+    for segment in (storage / "cut" / "ledger").iterdir():
+        segment.unlink()
+    raysweep.run(language_space(name="words"), tracking_uri="none", **usual)
+    return storage
+
+
+@pytest.fixture
+def mount(filled: Path, tmp_path: Path) -> Iterator[Path]:
+    """The storage on a file system that is mounted read-only."""
+    place = tmp_path / "place"
+    with disk(place):
+        shutil.copytree(filled, place, dirs_exist_ok=True)
+        assert mounted("-o", "remount,ro", str(place))
+        yield place
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, which may be written."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_what_writes_names_the_place_and_leaves_nothing(call: Call, mount: Path, elsewhere: Path) -> None:
+    before = files_of(mount)
+    for arguments, place in WRITERS:
+        refused(
+            call(*arguments, "--storage", mount), f"{mount / place}: is read-only here; expected a storage that can"
+        )
+    refused(call("run", written(elsewhere, small_space()), "--storage", mount, *QUIET), "--storage: ", "Read-only")
+    refused(call("store", "prune", "--storage", mount, "--referred", *stages(mount)), f"{mount}/store: ", "read-only")
+    assert files_of(mount) == before
+    assert {path.name for path in elsewhere.iterdir()} == {"space.yaml"}
+
+
+def test_what_may_not_be_written_is_named_where_permissions_forbid_it(
+    filled: Path, tmp_path: Path, elsewhere: Path
+) -> None:
+    """The same without a mount."""
+    storage = tmp_path / "storage"
+    shutil.copytree(filled, storage)
+    before = files_of(storage)
+    with read_only(storage):
+        for arguments, place in WRITERS:
+            outcome = process(*arguments, "--storage", storage, before=bound_by_permissions, env=NO_BYTECODE)
+            refused(outcome, f"{storage / place}: is read-only here; expected a storage that can")
+        (storage / "small" / "driver.lock").chmod(0o444)
+        (storage / "small").chmod(0o755)  # somebody else's lock file
+        for command in ("resume", "delete"):
+            outcome = process(command, "small", "--storage", storage, before=bound_by_permissions, env=NO_BYTECODE)
+            refused(outcome, f"{storage / 'small' / 'driver.lock'}: Permission denied; expected a storage that can")
+    assert files_of(storage) == before
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_what_reads_works(call: Call, mount: Path, elsewhere: Path) -> None:
+    expected = call("results", "small", "--storage", mount).out
+    assert expected.count("\n") == 19
+    assert call("results", "small", "--storage", mount, "-o", elsewhere / "rows.csv").code == 0
+    assert (elsewhere / "rows.csv").read_text() == expected
+    assert call("report", "small", "--storage", mount, "-o", elsewhere / "report").code == 0
+    assert (elsewhere / "report" / "report.html").exists()
+    for arguments in (
+        ["list"],
+        ["status", "small"],
+        ["status", "cut", "--watch"],
+        ["debug", "small", expected.splitlines()[1].split(",")[1]],
+        ["debug", "words", call("results", "words", "--storage", mount).out.splitlines()[1].split(",")[1]],
+        ["store", "list"],
+        ["store", "verify"],
+        ["store", "prune", "--dry-run"],
+    ):
+        outcome = call(*arguments, "--storage", mount)
+        assert (outcome.code, outcome.err) == (0, ""), arguments
+        assert outcome.out
+
+
+def test_a_row_whose_stages_are_missing_is_computed_all_the_same(
+    call: Call, filled: Path, tmp_path: Path, elsewhere: Path
+) -> None:
+    place = tmp_path / "place"
+    cell = open_sweep("words", filled).cells.ids[0]
+    expected = call("debug", "words", cell, "--storage", filled).out
+    with disk(place):
+        shutil.copytree(filled, place, dirs_exist_ok=True)
+        shutil.rmtree(place / "store")
+        assert mounted("-o", "remount,ro", str(place))
+        outcome = call("debug", "words", cell, "--storage", place)
+    assert (outcome.code, outcome.out) == (0, expected)
+    assert outcome.err.startswith(f"{place}/store: ")
+    assert outcome.err.count("\n") == 1
+
+
+def test_damaged_stages_are_named_where_they_cannot_be_set_aside(
+    call: Call, filled: Path, tmp_path: Path, elsewhere: Path
+) -> None:
+    place = tmp_path / "place"
+    with disk(place):
+        shutil.copytree(filled, place, dirs_exist_ok=True)
+        for weights in (place / "store" / "entries").glob("*.safetensors"):
+            weights.write_bytes(bytes(weights.stat().st_size))
+        assert mounted("-o", "remount,ro", str(place))
+        outcome = call("store", "verify", "--storage", place)
+        assert (outcome.code, outcome.err) == (1, "")
+        for stage in stages(place):
+            assert stage in outcome.out
+    assert outcome.out.count("left where it is") == 2
+
+
+def test_what_reads_works_where_permissions_forbid_to_write(filled: Path, tmp_path: Path, elsewhere: Path) -> None:
+    """The same without a mount."""
+    storage = tmp_path / "storage"
+    shutil.copytree(filled, storage)
+    cell = open_sweep("words", filled).cells.ids[0]
+    shutil.rmtree(storage / "store" / "entries")
+    with read_only(storage):
+        for arguments in (["list"], ["status", "cut"], ["results", "small"], ["debug", "words", cell]):
+            outcome = process(*arguments, "--storage", storage, before=bound_by_permissions, env=NO_BYTECODE)
+            assert outcome.code == 0, outcome
+            assert outcome.out
+            assert outcome.err.startswith(f"{storage}/store: ") if arguments[0] == "debug" else not outcome.err
+
+
+def test_a_sweep_can_be_deleted_to_make_room_on_a_full_disk(call: Call, filled: Path, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    with disk(place, "-o", "size=4m"):
+        shutil.copytree(filled, place, dirs_exist_ok=True)
+        (place / "small" / "driver.lock").write_text("")
+        fill(place / "filler")
+        outcome = call("delete", "small", "--storage", place, "--tracking-uri", "none")
+        assert (outcome.code, outcome.err) == (0, "small: deleted\n")
+        assert not (place / "small").exists()
+
+
+def test_a_sweep_can_be_deleted_where_a_quota_is_used_up(filled: Path, tmp_path: Path) -> None:
+    """The same without a mount."""
+    storage = tmp_path / "storage"
+    shutil.copytree(filled, storage)
+    deleting = ("delete", "small", "--storage", storage, "--tracking-uri", "none")
+    outcome = process(*deleting, before=no_file_beyond(0), env=NO_BYTECODE)
+    assert (outcome.code, outcome.err) == (0, "small: deleted\n")
+    assert not (storage / "small").exists()
+
+
+def fill(path: Path) -> None:
+    """Write a file until its disk is full."""
+    with contextlib.suppress(OSError), open(path, "wb", buffering=0) as filler:
+        while filler.write(bytes(4096)):
+            pass
+
+
+def stages(storage: Path) -> list[str]:
+    """The stages that are published in a storage."""
+    return sorted(path.stem for path in (storage / "store" / "entries").glob("*.json"))
