@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gc
 import io
+import itertools
 import json
 import shutil
 import time
@@ -15,14 +16,11 @@ from typing import Any
 import pandas
 import pytest
 import yaml
-from conftest import QUIET, Outcome, assert_same_rows, files_of, rows, run
+from conftest import QUIET, Outcome, assert_same_rows, files_of, installed, process, rows, run
 from spaces import small_space, written
 
 import raysweep
-from raysweep.driver import placement
-from raysweep.driver.driver import Driver
 from raysweep.errors import InputError
-from raysweep.plan import identity
 from raysweep.sweep import Sweep, open_sweep
 
 Call = Callable[..., Outcome]
@@ -93,21 +91,17 @@ def test_several_sweeps_make_one_table(call: Call, storage: Path) -> None:
     assert table["sweep"].tolist() == ["other"] * 6 + ["small"] * 18
 
 
-@pytest.mark.parametrize("floor", [1e-9, 1e-3, 1e9])
-def test_rows_do_not_depend_on_how_they_are_packed(
-    floor: float, storage: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    space = small_space(
-        axes={"overlap_angle": [0, 30, 90, 180], "gamma": [0.1, 0.95, 1.0, 1.5], "dim": [10, 20], "depth": [1, 2, 4]},
-        fixed={"noise": 0.2},
-    )
-    monkeypatch.setitem(placement.PACK_FLOOR, "inline", 0.05)
-    expected = rows(run(storage / "usual", space))
-    monkeypatch.setitem(placement.PACK_FLOOR, "inline", floor)
-    found = run(storage / "other", space)
-    packs = len(list((found.folder / "ledger").iterdir()))
-    assert packs > 2 if floor < 1e-3 else packs >= 1
-    assert_same_rows(rows(found), expected)
+@pytest.mark.parametrize("apart", [["gamma"], ["dim", "depth"], ["overlap_angle", "gamma", "dim", "depth"]])
+def test_rows_do_not_depend_on_how_they_are_packed(apart: list[str], storage: Path) -> None:
+    axes = {"overlap_angle": [0, 30, 90, 180], "gamma": [0.1, 0.95, 1.0, 1.5], "dim": [10, 20], "depth": [1, 2, 4]}
+    space = small_space(axes=axes, fixed={"noise": 0.2})
+    settings = [dict(zip(apart, values, strict=True)) for values in itertools.product(*(axes[name] for name in apart))]
+    together = run(storage / "together", space)
+    where = [{**setting, "cpus_per_trial": cpus} for cpus, setting in enumerate(settings, 1)]
+    found = run(storage / "apart", {**space, "resources": {"where": where}})  # a pack has equal needs
+    assert len(list((together.folder / "ledger").iterdir())) < 4
+    assert len(list((found.folder / "ledger").iterdir())) == len(settings)
+    assert_same_rows(rows(found), rows(together))
 
 
 def test_the_space_can_be_changed_in_the_call(storage: Path) -> None:
@@ -244,28 +238,19 @@ def test_rows_that_raise_cost_milliseconds(sandbox: Path, storage: Path, tmp_pat
 
 
 def test_rows_that_raise_cost_milliseconds_beside_the_mirror_too(
-    sandbox: Path, storage: Path, tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch
+    sandbox: Path, storage: Path, tmp_path: Path, database: Path
 ) -> None:
-    """As one waits for them, while the thread that mirrors imports MLflow and opens its database."""
-    usual, spent = Driver.compute, []
-
-    def timed(driver: Driver) -> None:
-        started = time.perf_counter()
-        usual(driver)
-        spent.append(time.perf_counter() - started)
-
-    monkeypatch.setattr(Driver, "compute", timed)
-    storage.mkdir()
-    shutil.copy(template, storage / "mlflow.db")
-    uri = f"sqlite:///{storage / 'mlflow.db'}"
-    x = list(range(24))
-    run(
+    """As one waits for them, from the first line that is said to the last row in the ledger, while the thread that
+    mirrors imports MLflow and opens its database."""
+    x, moments = list(range(24)), []
+    found = run(
         storage,
         one_pack(tmp_path, x=x, behaviour=["raise" if value % 6 else "compute" for value in x]),
-        tracking_uri=uri,
+        tracking_uri=f"sqlite:///{database}",
+        say=lambda line: moments.append(time.time()),
     )
-    assert spent[0] < 40 * 25e-3
-    assert len(open_sweep("sandy", storage).failures()) == 40
+    assert max(row["finished"] for row in found.rows().values()) - moments[0] < 40 * 25e-3
+    assert len(found.failures()) == 40
 
 
 @pytest.mark.parametrize(("behaviour", "collected"), [("raise", False), ("memory", True)])
@@ -311,12 +296,33 @@ def test_numbers_that_are_none_survive(sandbox: Path, storage: Path, tmp_path: P
 # Code that changes
 
 
+CHANGING = """
+from dataclasses import replace
+from raysweep import workloads
+WORKLOAD = replace(workloads.get("linear_transfer"), name="changing", sources=("changing_workload",))
+"""
+
+
+@pytest.fixture(scope="module")
+def changed_since(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A folder that, on the path, brings the workload `changing`; and a storage with a sweep of it, finished by another
+    process before the workload's source changed."""
+    site, storage = tmp_path_factory.mktemp("changing"), tmp_path_factory.mktemp("before")
+    installed(site, changing="changing_workload:WORKLOAD")
+    (site / "changing_workload.py").write_text(CHANGING)
+    space = written(site, small_space(workload="changing"))
+    done = process("run", space, "--storage", storage, *QUIET, env={"PYTHONPATH": str(site)})
+    assert done.code == 0, done
+    (site / "changing_workload.py").write_text(CHANGING + "# and a word more\n")
+    return site, storage
+
+
 @pytest.fixture
-def other_code(storage: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A finished sweep whose workload's source then changes."""
-    run(storage)
-    digest = identity.source_digest(open_sweep("small", storage).workload)
-    monkeypatch.setattr(identity, "source_digest", lambda workload: "another" + digest[:5])
+def other_code(changed_since: tuple[Path, Path], storage: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A storage with a finished sweep whose workload's source has changed since."""
+    site, before = changed_since
+    shutil.copytree(before, storage)
+    monkeypatch.syspath_prepend(site)
     return storage
 
 
@@ -324,8 +330,8 @@ def test_rows_of_older_code_are_reused(other_code: Path, call: Call) -> None:
     before = files_of(other_code / "small" / "ledger")
     outcome = call("resume", "small", "--storage", other_code, *QUIET)
     assert outcome.code == 0
-    assert "the code of linear_transfer changed since 18 rows" in outcome.err
-    assert "reusing" in outcome.err
+    assert "the code of changing changed since 18 rows" in outcome.err
+    assert "--on-code-change recompute" in outcome.err
     assert files_of(other_code / "small" / "ledger") == before
 
 
@@ -341,26 +347,26 @@ def test_rows_of_older_code_are_replaced_on_demand(other_code: Path) -> None:
 
 def test_rows_of_older_code_are_refused_on_demand(other_code: Path, call: Call, tmp_path: Path) -> None:
     file = tmp_path / "space.yaml"
-    file.write_text(yaml.safe_dump(small_space(seeds=5), sort_keys=False))
+    file.write_text(yaml.safe_dump(small_space(workload="changing", seeds=5), sort_keys=False))
     before = files_of(other_code / "small" / "ledger")
     for arguments in (["resume", "small"], ["run", file], ["run", file, "--dry-run"]):
         outcome = call(*arguments, "--storage", other_code, *QUIET, "--on-code-change", "refuse")
         assert outcome.code == 2
-        assert outcome.err.startswith("--on-code-change: the code of linear_transfer changed since 18 rows")
+        assert outcome.err.startswith("--on-code-change: the code of changing changed since 18 rows")
         assert outcome.err.count("\n") == 1
     assert files_of(other_code / "small" / "ledger") == before
     assert open_sweep("small", other_code).space.seeds == [0, 1, 2]
 
 
 def test_dry_run_tells_of_older_code_and_of_rows_that_are_there(other_code: Path, call: Call, tmp_path: Path) -> None:
-    written(tmp_path, small_space(seeds=5))
+    written(tmp_path, small_space(workload="changing", seeds=5))
     before = files_of(other_code)
     outcome = call("run", tmp_path / "space.yaml", "--storage", other_code, *QUIET, "--dry-run")
     assert outcome.code == 0
     assert "6 cells x 5 draws = 30 rows" in outcome.out
     assert "18 of them in the ledger already" in outcome.out
     assert "12 rows to compute" in outcome.out
-    assert "reusing" in outcome.out
+    assert "--on-code-change recompute" in outcome.out
     assert files_of(other_code) == before
 
 
