@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 import torch
 
 from benchmarks import language
-from raysweep.training import devices, model_batch, params
+from raysweep.training import devices, model_batch, optimizer, params
 from raysweep.workloads.language import finetuning
-from raysweep.workloads.language.model_config import PRESETS, ModelConfig, config_of
+from raysweep.workloads.language.model_config import ModelConfig, config_of
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device: what it measures is of a GPU")
 SMALL = ModelConfig(depth=2, width=8, heads=2, mlp=16, context=32, vocabulary=100)
@@ -42,35 +44,54 @@ def test_without_a_gpu_the_table_says_so_and_models_take_turns(monkeypatch):
     assert "chosen (1 at a time) 1.00 x" in found[0][1]
 
 
-def test_on_a_gpu_what_is_fastest_is_chosen_and_one_at_a_time_where_nothing_gains(monkeypatch):
-    """The choice by invented timings: seconds a model when so many train side by side."""
-    monkeypatch.setattr(devices, "device", lambda: torch.device("cuda"))
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (80e9, 80e9))
-    for timings, chosen in (
-        (lambda n: 1 / n, 27),
-        (lambda n: abs(n - 8) + 1, 8),
-        (lambda n: 1 - 0.001 * n, 1),
-        (lambda n: 1 if n == 1 else float("inf"), 1),
-    ):
-        model_batch._seconds_per_model.cache_clear()
-        monkeypatch.setattr(model_batch, "_timed", lambda shape, batch, models, timings=timings: timings(models))
-        assert model_batch.side_by_side(PRESETS["3m"], 16, 27) == chosen
-    model_batch._seconds_per_model.cache_clear()
-    most = 0.6 * 2e9 / PRESETS["3m"].training_bytes(16)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (2e9, 80e9))
-    monkeypatch.setattr(model_batch, "_timed", lambda shape, batch, models: 1 / models)
-    assert model_batch.side_by_side(PRESETS["3m"], 16, 27) == int(most) < 27
-    model_batch._seconds_per_model.cache_clear()
+@pytest.fixture
+def pretended(monkeypatch):
+    """A GPU of so much free memory, on which training takes as many seconds a model as `timings` says when so many
+    train side by side; nothing is computed there. A function that says how many are chosen of 27."""
+    clock = [0.0]
+    monkeypatch.setattr(devices, "device", lambda: torch.device("meta"))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+
+    def chosen(timings, batch, free=80e9):
+        def train(state, *rest):
+            models = len(state.params)
+            clock[0] += models * timings(models)
+
+        monkeypatch.setattr(optimizer, "train", train)
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 80e9))
+        return model_batch.side_by_side(SMALL, batch, 27)
+
+    return chosen
 
 
-def test_what_does_not_fit_is_not_chosen(monkeypatch):
-    def full(shape, batch, models):
+def out_of_memory(models):
+    if models > 4:
         raise torch.cuda.OutOfMemoryError
+    return 1 / models
 
-    monkeypatch.setattr(model_batch, "_timed", full)
-    model_batch._seconds_per_model.cache_clear()
-    assert model_batch._seconds_per_model(SMALL, 1, 2) == float("inf")
-    model_batch._seconds_per_model.cache_clear()
+
+@pytest.mark.parametrize(
+    ("timings", "batch", "chosen"),  # a batch of its own each: what was timed once is remembered
+    [
+        (lambda models: 1 / models, 1001, 27),
+        (lambda models: abs(models - 8) + 1, 1002, 8),
+        (lambda models: 1 - 0.001 * models, 1003, 1),
+        (lambda models: 1 if models == 1 else float("inf"), 1004, 1),
+        (out_of_memory, 1005, 4),
+    ],
+)
+def test_on_a_gpu_what_is_fastest_is_chosen_of_what_fits_and_one_at_a_time_where_nothing_gains(
+    pretended, timings, batch, chosen
+):
+    assert pretended(timings, batch) == chosen
+
+
+def test_no_more_are_timed_than_memory_is_free_for(pretended):
+    free = 10 * SMALL.training_bytes(1006)
+    timed = []
+    assert pretended(lambda models: timed.append(models) or 1 / models, 1006, free) == 6
+    assert max(timed) == 6
 
 
 @pytest.mark.gpu

@@ -2,46 +2,45 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from auditing import reading
+from conftest import installed
 
 import raysweep
-from raysweep import workloads
+from benchmarks import empty
 from raysweep.driver.placement import Placement
 from raysweep.driver.state import State
-from raysweep.ledger import segments
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.packs import make_packs
 from raysweep.space.schema import validate
 from raysweep.sweep import Sweep
+from raysweep.workloads.declaration import Columns, Cost
 
 CELLS = 20_000
 
 
+COSTED: list[int] = []
+"""Of how many cells the workload below was asked what a run costs, each time that it was."""
+
+
+def cost(columns: Columns) -> Cost:
+    COSTED.append(len(columns["first"]))
+    return empty.WORKLOAD.cost(columns)
+
+
+WORKLOAD = replace(empty.WORKLOAD, cost=cost)
+
+
 @pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often the workload `empty` was asked for what a run costs, and a segment of a ledger was read."""
-    counts: Counter[str] = Counter()
-    monkeypatch.setitem(workloads.BUILT_IN, "empty", "benchmarks.empty")
-    empty, read = workloads.get("empty"), segments.read_segment
-
-    def cost(columns: workloads.declaration.Columns) -> workloads.declaration.Cost:
-        counts["cost"] += 1
-        counts["cells costed"] += len(columns["first"])
-        return empty.cost(columns)
-
-    def read_segment(path: Path) -> list[segments.Row]:
-        counts["segments read"] += 1
-        return read(path)
-
-    get = workloads.get
-    asked = replace(empty, cost=cost)
-    monkeypatch.setattr(workloads, "get", lambda name: asked if name == "empty" else get(name))
-    monkeypatch.setattr(segments, "read_segment", read_segment)
-    return counts
+def costed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The list above, empty, and the workload on the path."""
+    installed(tmp_path, empty=f"{__name__}:WORKLOAD")
+    monkeypatch.syspath_prepend(tmp_path)
+    COSTED.clear()
+    return COSTED
 
 
 def space(seeds: int = 1) -> dict[str, object]:
@@ -53,7 +52,7 @@ def space(seeds: int = 1) -> dict[str, object]:
     }
 
 
-def test_planning_asks_for_the_cost_of_groups_of_cells(counted: Counter[str], tmp_path: Path) -> None:
+def test_planning_asks_for_the_cost_of_groups_of_cells(costed: list[int], tmp_path: Path) -> None:
     asked = validate(space(seeds=3))
     cells = enumerate_cells(asked)
     state = State(asked, cells, tmp_path / "none")
@@ -61,19 +60,21 @@ def test_planning_asks_for_the_cost_of_groups_of_cells(counted: Counter[str], tm
     packs = make_packs(state.workload, cells, work.indices, Placement("inline", 1, True).packing())
     assert len(cells) == CELLS
     assert work.rows == sum(map(len, packs)) == 3 * CELLS
-    assert counted["cost"] == 2  # for the estimate and for the packs, one for all seeds
+    assert len(costed) == 2  # for the estimate and for the packs, one for all seeds
     assert len(packs) == 1
 
 
-def test_a_large_sweep_reads_what_it_wrote_once(counted: Counter[str], storage: Path) -> None:
+def test_a_large_sweep_reads_what_it_wrote_once(costed: list[int], storage: Path) -> None:
     def run() -> Sweep:
         return raysweep.run(
             space(), storage=storage, tracking_uri="none", report=False, executor="inline", say=lambda line: None
         )
 
-    assert len(run().rows()) == CELLS
-    assert counted["segments read"] == 2  # by the driver when it was published, and by rows()
-    counted.clear()
-    run()
-    assert counted["segments read"] == 1
-    assert counted["cost"] == 0
+    with reading("ledger") as read:
+        assert len(run().rows()) == CELLS
+    assert len(read) == 2  # by the driver when it was published, and by rows()
+    costed.clear()
+    with reading("ledger") as read:
+        run()
+    assert len(read) == 1
+    assert costed == []

@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import moments
 import pytest
 from auditing import heard
-from conftest import QUIET, Outcome, driving, files_of, nobody_else_writes, refused, run, until
+from conftest import QUIET, Outcome, driving, files_of, nobody_else_writes, process, refused, run, until
 
 from raysweep.storage import driver_lock
 from raysweep.sweep import open_sweep
@@ -57,28 +56,18 @@ def test_a_deletion_that_mlflow_refuses_leaves_the_sweep_whole(
     assert len(open_sweep("small", storage).results()) == 18
 
 
-KILLED = """
-import os, signal, sys
-from raysweep.main import main
-begun = []
-def hear(event, arguments):
-    if event == "shutil.rmtree":
-        if begun:
-            os.kill(os.getpid(), signal.SIGKILL)
-        begun.append(arguments)
-sys.addaudithook(hear)
-main(sys.argv[1:])
-"""
-
-
 def test_a_deletion_that_is_killed_leaves_no_sweep_and_can_be_finished(storage: Path, space: Path, call: Call) -> None:
     run(storage)
     there = ["--storage", storage]
-    arguments = ["delete", "small", "--storage", str(storage), "--tracking-uri", "none"]
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED, *arguments], stdin=subprocess.DEVNULL, timeout=120, check=False
+    killed = process(
+        "delete",
+        "small",
+        *there,
+        "--tracking-uri",
+        "none",
+        first=moments.before("shutil.rmtree", ending="", action=moments.DIES, number=2),
     )
-    assert killed.returncode == -signal.SIGKILL
+    assert killed.code == -signal.SIGKILL
     assert {"ledger", "logs"} & {path.name for path in (storage / "small").iterdir()} in ({"ledger"}, {"logs"})
     for command in (["run", space, *QUIET], ["resume", "small", *QUIET], ["results", "small"], ["status", "small"]):
         refused(

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import installed
 from pin_digests import FILE, current
 from spaces import small_space
 
@@ -137,10 +138,7 @@ def test_a_workload_that_is_installed_meanwhile_is_found(tmp_path: Path, monkeyp
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(KeyError):
         workloads.get("late")
-    package = tmp_path / "late-1.0.dist-info"
-    package.mkdir()
-    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: late\nVersion: 1.0\n")
-    (package / "entry_points.txt").write_text("[raysweep.workloads]\nlate = raysweep.workloads.language:WORKLOAD\n")
+    installed(tmp_path, late="raysweep.workloads.language:WORKLOAD")
     assert "late" in workloads.names()
     assert workloads.get("late") is workloads.get("language")
     monkeypatch.undo()

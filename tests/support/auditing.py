@@ -55,6 +55,19 @@ def reading(folder: str) -> Iterator[list[Path]]:
 
 
 @contextlib.contextmanager
+def writing(suffix: str) -> Iterator[list[Path]]:
+    """The files whose names end so that are opened for writing; the list grows while they are."""
+    found: list[Path] = []
+
+    def listener(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and str(arguments[0]).endswith(suffix) and arguments[2] & os.O_ACCMODE:
+            found.append(Path(arguments[0]))
+
+    with heard(listener):
+        yield found
+
+
+@contextlib.contextmanager
 def ctrl_c_when(condition: Callable[[], object]) -> Iterator[None]:
     """Ctrl-C as soon as a condition holds: at the next file that is opened, none of those that an import opens."""
     said: list[bool] = []

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from auditing import ctrl_c_when, writing
 from spaces import language_space
 
 import raysweep
@@ -253,17 +254,19 @@ def test_a_pretraining_that_ends_above_its_start_is_ok_and_one_without_a_finite_
     assert files(tmp_path) == before
 
 
-def test_what_a_pretraining_did_to_its_training_loss_is_measured_once(tmp_path, monkeypatch):
-    measured, measure = [], optimizer.last_losses
-    monkeypatch.setattr(optimizer, "last_losses", lambda *asked: measured.append(asked) or measure(*asked))
-    for schedule in ("cosine", "wsd"):
-        asked = table({"finetune_steps": 0, "pretrain_schedule": schedule})
-        first, _ = compute(asked, np.zeros(1, int), Store(tmp_path))
-        assert len(measured) == 2  # at its start and at its end; a trunk of wsd is not looked at
-        again, _ = compute(asked, np.zeros(1, int), Store(tmp_path))
-        assert len(measured) == 2
-        measured.clear()
-        assert again["pretrain_training_loss_rise"] == first["pretrain_training_loss_rise"] < -0.2
+@pytest.mark.parametrize("schedule", ["cosine", "wsd"])
+def test_what_a_pretraining_did_to_its_training_loss_is_measured_once_and_kept_with_it(tmp_path, schedule):
+    parameters = {"finetune_steps": 0, "pretrain_schedule": schedule}
+    measured, told = Store(tmp_path / "measured"), Store(tmp_path / "told")
+    first, _ = compute(table(parameters), np.zeros(1, int), measured)
+    assert first["pretrain_training_loss_rise"] < -0.2
+    stage = identity(row(**parameters), 0)
+    kept = {each: measured.fetch(each) for each in measured.stages()}
+    assert [each for each, entry in kept.items() if pretraining.RISE in entry.meta] == [stage]  # no trunk is looked at
+    meta = {**kept[stage].meta, pretraining.RISE: 7.0}
+    told.publish(stage, kept[stage].tensors(), meta, pretraining_identity.describe(row(**parameters), 0, "pretrain"))
+    again, _ = compute(table(parameters), np.zeros(1, int), told)
+    assert again["pretrain_training_loss_rise"] == 7  # as it stands there: what is kept is believed
 
 
 def test_a_pretraining_that_was_stored_when_a_rise_was_divergence_is_read_as_what_it_is(tmp_path):
@@ -320,24 +323,15 @@ def test_repetition_is_reported_in_epochs(tmp_path):
 def test_an_interrupted_pretraining_goes_on_from_its_checkpoint_to_the_same_weights(tmp_path, monkeypatch):
     whole = pretraining.pretrained(row(), 0, Store(tmp_path / "whole")).tensors()
     monkeypatch.setattr(pretraining, "CHECKPOINT_SECONDS", 0.0)
-    text, real = Grammar(0.0), Grammar.sequences
-    seen: list[int] = []
-
-    def failing(self, split, seed, role, first, count, length):
-        seen.append(first // 8)
-        if len(seen) == 26:
-            raise KeyboardInterrupt
-        return real(self, split, seed, role, first, count, length)
-
-    monkeypatch.setattr(Grammar, "sequences", failing)
-    with pytest.raises(KeyboardInterrupt):
+    with (
+        writing(".safetensors") as kept,
+        pytest.raises(KeyboardInterrupt),
+        ctrl_c_when(lambda: len(kept) == 26),  # a checkpoint after each of 40 steps
+    ):
         pretraining.pretrained(row(), 0, Store(tmp_path / "cut", lease_seconds=1))
-    seen.append(-1)
-    again = pretraining.pretrained(row(), 0, Store(tmp_path / "cut", lease_seconds=1)).tensors()
-    resumed = seen[seen.index(-1) + 1 :]
-    assert 20 <= resumed[0] <= 25  # not from the start
-    assert resumed[-1] == 39
-    assert text.digest
+    with writing(".safetensors") as kept:
+        again = pretraining.pretrained(row(), 0, Store(tmp_path / "cut", lease_seconds=1)).tensors()
+    assert len(kept) == 40 - 25  # not from the start
     for name, values in whole.items():
         np.testing.assert_array_equal(values, again[name])
 

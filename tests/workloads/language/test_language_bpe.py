@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
-import importlib.util
 import json
 import os
 import subprocess
@@ -17,7 +15,7 @@ import yaml
 
 from raysweep.stages.store import Store
 from raysweep.workloads.declaration import column
-from raysweep.workloads.language import PARAMETERS, WORKLOAD, bpe, cache, corpus, texts
+from raysweep.workloads.language import PARAMETERS, bpe, cache, corpus, texts
 from raysweep.workloads.language.compute import compute
 from raysweep.workloads.language.pretraining_identity import identity
 
@@ -28,8 +26,6 @@ WORDS = ("learning", "rates", "fall", "while", "models", "grow", "and", "losses"
 def own_cache(tmp_path, monkeypatch) -> Path:
     folder = tmp_path / "cache"
     monkeypatch.setenv(cache.VARIABLE, str(folder))
-    for kept in (corpus._load, corpus._vocabulary):
-        kept.cache_clear()
     return folder
 
 
@@ -96,7 +92,7 @@ def test_tokens_are_learned_on_the_training_documents_of_the_source_alone(lines)
         assert len(read.token_bytes) == 300
         np.testing.assert_array_equal(read.token_bytes, before.token_bytes)
     pieces = corpus.load(f"file:{target}", f"bpe:300:file:{lines}").splits["train"]
-    own_words = corpus._vocabulary(f"bpe:300:file:{lines}", ("any",))[1]
+    own_words = bpe.vocabulary(300, own, "own")
     assert own_words.decode(pieces[:40]).startswith("zebras ")
 
 
@@ -140,26 +136,22 @@ def test_what_is_kept_is_read_again_as_json_and_learned_again_where_it_is_damage
     assert [path.suffix for path in kept] == [".json", *[".npy", ".sha256"] * 3]
     assert json.loads(json.loads(kept[0].read_text())["content"])["model"]["merges"]
 
-    trained = []
-    monkeypatch.setattr(bpe, "_train", lambda *a, own=bpe._train: trained.append(1) or own(*a))
+    def same() -> bool:
+        touched(lines)
+        return all(np.array_equal(tokens, first[part]) for part, tokens in corpus.load(name).splits.items())
 
-    def again() -> None:
-        corpus._load.cache_clear()
-        corpus._vocabulary.cache_clear()
-        for part, tokens in corpus.load(name).splits.items():
-            np.testing.assert_array_equal(tokens, first[part])
-
-    again()
-    assert not trained
-    for path in kept:
-        content = bytearray(path.read_bytes())
-        content[len(content) // 2] ^= 1
-        path.write_bytes(content)
-    again()
-    assert trained == [1]
+    whole = {path: path.read_bytes() for path in kept}
+    assert same()
+    another_vocabulary(lines, own_cache)
+    assert not same()  # what is kept is believed
+    for path, content in whole.items():
+        damaged = bytearray(content)
+        damaged[len(content) // 2] ^= 1
+        path.write_bytes(damaged)
+    assert same()
+    assert kept[0].read_bytes() == whole[kept[0]]
     monkeypatch.setenv(cache.VARIABLE, "/proc/nowhere")
-    again()
-    assert trained == [1, 1]
+    assert same()
 
 
 def test_losses_are_given_per_byte_so_that_vocabularies_compare(lines, tmp_path):
@@ -193,7 +185,7 @@ def test_a_task_is_asked_in_the_source_s_tokens(lines, tmp_path):
     )
     task = corpus.load(f"task:{path}", f"bpe:300:file:{lines}")
     asked, truth = task.questions("test", 4, 24)
-    words = corpus._vocabulary(f"bpe:300:file:{lines}", ("any",))[1]
+    words = bpe.vocabulary(300, corpus.documents(f"file:{lines}"), "own")
     for example, right in zip(asked, truth, strict=True):
         answers = {words.decode(row[row >= 0]) for row in example}
         assert answers == {"always", "not"}
@@ -238,8 +230,7 @@ def test_tokens_that_cannot_be_learned_are_refused_in_one_line(
 
 
 def test_without_the_package_one_line_says_what_to_install(call, storage, tmp_path, lines, monkeypatch):
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name == "tokenizers" else find(name, *a))
+    monkeypatch.setitem(sys.modules, "tokenizers", None)  # as Python knows a package that is not there
     for source in (f"bpe:300:file:{lines}", "bpe:300:python-source"):
         outcome = call(
             "run",
@@ -289,23 +280,36 @@ def space(folder: Path, axes: dict[str, Any] | None = None, **fixed: Any) -> Pat
     return path
 
 
-def test_the_declaration_imports_no_tokenizers(monkeypatch):
-    real = builtins.__import__
-
-    def refuse(name: str, *rest: Any) -> Any:
-        assert not name.startswith("tokenizers")
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    assert WORKLOAD.check({p.name: p.default for p in WORKLOAD.parameters}) is None
+def test_the_declaration_imports_no_tokenizers():
+    code = (
+        "import sys; from raysweep.workloads.language import WORKLOAD; "
+        "assert WORKLOAD.check({each.name: each.default for each in WORKLOAD.parameters}) is None; "
+        "print('tokenizers' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 
-def test_stages_know_other_tokens_of_the_same_text_and_number(lines, tmp_path, monkeypatch):
-    """As another release of what trains them might give."""
+def touched(path: Path) -> None:
+    """Let a file be read again, not from memory."""
+    moment = path.stat().st_mtime_ns + 10**9
+    os.utime(path, ns=(moment, moment))
+
+
+def another_vocabulary(lines: Path, own_cache: Path) -> None:
+    """Where the tokens of `lines` are kept, as many others: as another release of what trains them might give."""
+    (own,) = own_cache.glob("bpe-*.json")
+    other = lines.with_name("other.jsonl")
+    other.write_text("\n".join(json.dumps({"text": document.decode()[::-1]}) for document in documents()))
+    corpus.load(f"bpe:300:file:{other}")
+    (found,) = set(own_cache.glob("bpe-*.json")) - {own}
+    own.write_bytes(found.read_bytes())
+
+
+def test_stages_know_other_tokens_of_the_same_text_and_number(lines, own_cache):
     base = {p.name: p.default for p in PARAMETERS} | {"source": f"bpe:300:file:{lines}"}
     first = identity(base, 0)
-    monkeypatch.setattr(bpe, "SAMPLE", 2000)
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "other"))
-    corpus._load.cache_clear()
-    corpus._vocabulary.cache_clear()
+    touched(lines)
+    assert identity(base, 0) == first
+    another_vocabulary(lines, own_cache)
+    touched(lines)
     assert identity(base, 0) != first
