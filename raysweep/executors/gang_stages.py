@@ -11,7 +11,7 @@ of them has arrived (`_meet`), with the time limit that they have for each other
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -59,29 +59,36 @@ class GangStages:
         return _share(self._store.fetch(stage) if self._store else None, self._waiting)
 
     def once(self, stage: str, compute: Callable[[Any], Computed], *, describe: dict[str, Any]) -> SharedEntry:
-        """Like `Store.once`. If the first worker gets the lease, all workers compute together and it publishes."""
+        """Like `Store.once`."""
+        return self.once_together({stage: describe}, lambda stages, progress: [compute(progress)])[0]
+
+    def once_together(
+        self, stages: Mapping[str, dict[str, Any]], compute: Callable[[list[str], Any], Sequence[Computed]]
+    ) -> list[SharedEntry]:
+        """Like `Store.once_together`. If the first worker gets leases, all workers compute together, and it
+        publishes."""
         _meet()
+        entries: list[Any] = [None] * len(stages)
         if self._store is None:
-            while _broadcast({"compute": None}, self._waiting)["compute"]:
-                compute(_SharedProgress(None, self._waiting))
+            while own := _broadcast({"compute": None}, self._waiting)["compute"]:
+                compute(own, _SharedProgress(None, self._waiting))
                 _meet()
-            entry = None
         else:
 
-            def lead(progress: Any) -> Computed:
-                _broadcast({"compute": True}, self._waiting)
+            def lead(own: list[str], progress: Any) -> Sequence[Computed]:
+                _broadcast({"compute": own}, self._waiting)
                 shared = _SharedProgress(progress, self._waiting)
-                result = compute(shared)
+                results = compute(own, shared)
                 _meet()
                 if shared.lost:
-                    raise leases.Lost(stage)
-                return result
+                    raise leases.Lost(own[0])
+                return results
 
-            entry = self._store.once(stage, lead, describe=describe)
-            _broadcast({"compute": False}, self._waiting)
-        found = _share(entry, self._waiting)
-        assert found is not None
-        return found
+            entries = list(self._store.once_together(stages, lead))
+            _broadcast({"compute": []}, self._waiting)
+        found = [_share(entry, self._waiting) for entry in entries]
+        assert all(found)
+        return [entry for entry in found if entry is not None]
 
 
 class _SharedProgress:

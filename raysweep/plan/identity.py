@@ -12,12 +12,12 @@ import hashlib
 import importlib.util
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from raysweep import __version__
-from raysweep.workloads.declaration import Workload
+from raysweep.workloads.declaration import Stage, Workload
 
 
 def canonical(value: Any) -> str:
@@ -42,45 +42,43 @@ def content_id(value: Any) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
 
 
-def _identifying(workload: Workload, parameters: Mapping[str, Any], pretraining_only: bool) -> dict[str, Any]:
-    return {
-        p.name: parameters[p.name]
-        for p in workload.parameters
-        if (p.pretraining or not pretraining_only) and not (p.late and parameters[p.name] == p.absent)
-    }
+def _identifying(workload: Workload, parameters: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """These parameters, without those that were added later and say nothing."""
+    wanted = (workload.by_name[name] for name in names)
+    return {p.name: parameters[p.name] for p in wanted if not (p.late and parameters[p.name] == p.absent)}
 
 
 def cell_id(workload: Workload, parameters: Mapping[str, Any]) -> str:
     """The identity of a cell: everything except the seed."""
-    return content_id([workload.name, workload.identity_version, _identifying(workload, parameters, False)])
+    found = _identifying(workload, parameters, workload.by_name)
+    return content_id([workload.name, workload.identity_version, found])
 
 
-def stage_ids(workload: Workload, parameters: Mapping[str, Any], seed: int) -> dict[str, str]:
-    """The ids of one row's stages, parents first: pretrain (equal for rows with equal pretraining) and finetune."""
-    pretrain = content_id(
-        [workload.name, "pretrain", workload.identity_version, _identifying(workload, parameters, True), seed, []]
-    )
-    return {"pretrain": pretrain, "finetune": finetune_id(workload, parameters, seed, pretrain)}
+def stage_id(
+    workload: Workload, index: int, parameters: Mapping[str, Any], seed: int, parent: str, point: float | None = None
+) -> str:
+    """The id of a stage of one row: equal for all rows with equal parameters of this stage and of those before.
+
+    index: its place in the chain.
+    parameters: all parameters of the row.
+    parent: the id of what it continues; "" if it is the first.
+    point: where it stops, for a stage with points.
+    """
+    stage = workload.chain.stages[index]
+    values = _identifying(workload, parameters, workload.chain.known[index])
+    if stage.until:
+        values.pop(stage.until, None)
+    if workload.identify is not None:
+        values = workload.identify(stage.name, values, parameters)
+    version = stage.version or workload.identity_version
+    place = [] if point is None else [point]
+    return content_id([workload.name, stage.name, version, values, *place, seed, [parent] if parent else []])
 
 
-def finetune_id(workload: Workload, parameters: Mapping[str, Any], seed: int, parent: str) -> str:
-    """The id of what a row does after the stage from which it starts."""
-    return content_id(
-        [
-            workload.name,
-            "finetune",
-            workload.identity_version,
-            _identifying(workload, parameters, False),
-            seed,
-            [parent],
-        ]
-    )
-
-
-def source_files(workload: Workload) -> list[Path]:
-    """All Python files whose code decides the workload's numbers, in a fixed order."""
+def source_files(modules: Iterable[str]) -> list[Path]:
+    """All Python files of these modules, in a fixed order."""
     files: list[Path] = []
-    for module in workload.sources:
+    for module in modules:
         spec = importlib.util.find_spec(module)
         if spec is None or spec.origin is None:
             continue
@@ -90,14 +88,15 @@ def source_files(workload: Workload) -> list[Path]:
 
 
 @functools.cache
-def source_digest(workload: Workload) -> str:
-    """12 hexadecimal digits over the text of these files."""
+def source_digest(modules: tuple[str, ...]) -> str:
+    """12 hexadecimal digits over the text of these modules."""
     digest = hashlib.sha256()
-    for path in source_files(workload):
+    for path in source_files(modules):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]
 
 
-def code_version(workload: Workload) -> str:
-    """The version that is recorded with every row: of raysweep, and the digest of the workload's source."""
-    return f"{__version__}+{source_digest(workload)}"
+def code_version(workload: Workload, stage: Stage | None = None) -> str:
+    """The version of the code that decides a row, or the artifact of a stage: of raysweep, and the digest of the
+    source."""
+    return f"{__version__}+{source_digest((stage.sources if stage else ()) or workload.sources)}"

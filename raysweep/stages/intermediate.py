@@ -7,7 +7,7 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,8 +49,8 @@ def _records(store: Folder) -> list[tuple[str, str, int]]:
 class Progress:
     """Intermediate checkpoints of a stage, for the worker that computes it."""
 
-    def __init__(self, store: Folder, stage: str, lease: Lease) -> None:
-        self._store, self._stage, self._lease = store, stage, lease
+    def __init__(self, store: Folder, stage: str, held: Sequence[Lease]) -> None:
+        self._store, self._stage, self._leases = store, stage, held
         self._started, self._before, self._number = time.monotonic(), 0.0, 0
 
     def load(self) -> Entry | None:
@@ -69,12 +69,13 @@ class Progress:
         return None
 
     def save(self, tensors: Mapping[str, np.ndarray], meta: dict[str, Any]) -> None:
-        """Save an intermediate checkpoint, and renew the lease.
+        """Save an intermediate checkpoint, and renew the leases.
 
-        Raises Lost if the lease has expired and somebody else continues from the checkpoint before. Lost must not be
+        Raises Lost if a lease has expired and somebody else continues from the checkpoint before. Lost must not be
         caught.
         """
-        self._lease.renew()
+        for lease in self._leases:
+            lease.renew()
         earlier = self._own()
         self._number = 1 + max([self._number, *(number for _, number in earlier)])
         name = f"{FOLDER}/{self._stage}.{self._number:08d}.{uuid.uuid4().hex[:8]}.json"

@@ -21,7 +21,7 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -192,43 +192,82 @@ class Store:
         )
 
     def once(self, stage: str, compute: Callable[[Progress], Computed], *, describe: dict[str, Any]) -> Entry:
-        """A stage, from the store or computed now: the holder of its lease computes it, all others wait and read it.
+        """A stage, from the store or computed now; as `once_together` for a single stage."""
+        return self.once_together({stage: describe}, lambda stages, progress: [compute(progress)])[0]
 
-        describe: workload, parameters and seed, kept for `raysweep store list`.
+    def once_together(
+        self, stages: Mapping[str, dict[str, Any]], compute: Callable[[list[str], Progress], Sequence[Computed]]
+    ) -> list[Entry]:
+        """Stages, from the store or computed now: the holder of a lease computes, all others wait and read.
 
-        The meta of the entry gets the provenance and two keys. `computed` counts how often the computation was started
-        because the lease before had expired (1 if never); `seconds` is the time that all these computations took. If
-        compute raises, the exception goes to its caller, and the next waiter tries.
+        stages: maps each id to a description (workload, parameters and seed), kept for `raysweep store list`.
+        compute: computes those stages whose leases this call holds, and returns them in that order.
+
+        The meta of an entry gets the provenance and two keys. `computed` counts how often the computation was started
+        because the lease before had expired (1 if never); `seconds` is the time that all these computations took,
+        shared by the stages computed together. If compute raises, the exception goes to its caller, and the next
+        waiter tries.
         """
-        _record(stage)
-        claim = leases.Claim(self.files, stage, self.lease_seconds)
-        seal({"describe": describe})  # so that an error in `describe` is found before the work
+        for stage, describe in stages.items():
+            _record(stage)
+            seal({"describe": describe})  # so that an error in `describe` is found before the work
+        claims = {stage: leases.Claim(self.files, stage, self.lease_seconds) for stage in stages}
+        found: dict[str, Entry] = {}
         pause = _SHORTEST
         while True:
-            if (found := self._whole(stage)) is not None:
-                LOGGER.info("stage %s: read", stage)
-                return found
+            for stage in stages.keys() - found.keys():
+                if (entry := self._whole(stage)) is not None:
+                    LOGGER.info("stage %s: read", stage)
+                    found[stage] = entry
+            missing = [stage for stage in stages if stage not in found]
+            if not missing:
+                return [found[stage] for stage in stages]
             self._prepare()
-            lease = claim.take()
-            if lease is None:
-                if pause == _SHORTEST:
-                    LOGGER.info("stage %s: somebody else computes it; waiting", stage)
-                time.sleep(pause)
-                pause = min(1.5 * pause, _SLOWEST, self.lease_seconds / 4)
+            held = [lease for stage in missing if (lease := claims[stage].take()) is not None]
+            if held:
+                with contextlib.suppress(leases.Lost):
+                    found |= self._computed(held, stages, compute)
                 continue
-            with leases.kept(lease), contextlib.suppress(leases.Lost):
-                if (found := self._sound(stage)) is not None:
-                    return found
-                progress = Progress(self.files, stage, lease)
-                LOGGER.info("stage %s: computing, start %d", stage, lease.latest())
-                tensors, meta = compute(progress)
-                LOGGER.info("stage %s: computed in %.1f s", stage, progress.seconds())
-                told = {"computed": lease.latest(), "seconds": progress.seconds(), **self.provenance}
-                self.publish(stage, tensors, {**meta, **told}, describe)
-                progress.clear()
-                if (found := self._whole(stage)) is None:  # published by us or by the holder before us
-                    raise Halted(self.url, f"stage {stage} was published there and cannot be read back whole")
+            if pause == _SHORTEST:
+                LOGGER.info("stage %s: somebody else computes it; waiting", missing[0])
+            time.sleep(pause)
+            pause = min(1.5 * pause, _SLOWEST, self.lease_seconds / 4)
+
+    def _computed(
+        self,
+        held: Sequence[leases.Lease],
+        describe: Mapping[str, dict[str, Any]],
+        compute: Callable[[list[str], Progress], Sequence[Computed]],
+    ) -> dict[str, Entry]:
+        """The stages whose leases are held: those that are whole after all, and the others computed and published."""
+        with contextlib.ExitStack() as stack:
+            for lease in held:
+                stack.enter_context(leases.kept(lease))
+            found = {lease.stage: entry for lease in held if (entry := self._sound(lease.stage)) is not None}
+            own = [lease for lease in held if lease.stage not in found]
+            if not own:
                 return found
+            stages = [lease.stage for lease in own]
+            name = stages[0] if len(stages) == 1 else content_id(stages)
+            progress = Progress(self.files, name, own)
+            LOGGER.info("stage %s: computing, start %d", ", ".join(stages), own[0].latest())
+            results = compute(stages, progress)
+            seconds = progress.seconds()
+            LOGGER.info("stage %s: computed in %.1f s", ", ".join(stages), seconds)
+            for lease, (tensors, meta) in zip(own, results, strict=True):
+                told = {"computed": lease.latest(), "seconds": seconds / len(own), **self.provenance}
+                self.publish(lease.stage, tensors, {**meta, **told}, describe[lease.stage])
+            progress.clear()
+            for stage in stages:
+                if (entry := self._whole(stage)) is None:  # published by us or by the holder before us
+                    raise Halted(self.url, f"stage {stage} was published there and cannot be read back whole")
+                found[stage] = entry
+            return found
+
+    def held_elsewhere(self, stages: Iterable[str]) -> str | None:
+        """One of these stages that is not published and that somebody else computes now; None if there is none."""
+        live = leases.live(self.files)
+        return next((stage for stage in stages if stage in live and self.look(stage) is None), None)
 
     def leased(self, stage: str) -> contextlib.AbstractContextManager[leases.Lease | None]:
         """Hold the lease of a stage; None, without waiting, if somebody else holds it."""

@@ -1,0 +1,87 @@
+"""The stages of rows, with their identities: which rows share which stage, and what each stage costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from raysweep.plan.identity import stage_id
+from raysweep.workloads.declaration import Columns, Cost, Workload
+
+NOTHING = Cost(0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class RowStage:
+    """One stage of a row, up to one point. Rows with equal ids share it.
+
+    stage: its name.
+    index: its place in the chain of the workload.
+    parent: the id of what it continues; "" if it is the first.
+    before, point: where it begins and where it stops, for a stage with points; otherwise 0 and None.
+    kept: whether its artifact is kept in the store.
+    cost: what it costs if its parent is there.
+    """
+
+    id: str
+    stage: str
+    index: int
+    parent: str
+    before: float
+    point: float | None
+    kept: bool
+    cost: Cost
+
+
+class RowStages:
+    """The stages of the rows of a table. Equal stages are asked for only once.
+
+    columns: the parameters of all cells.
+    keep: the stages that the space keeps in addition to those that always are.
+    """
+
+    def __init__(self, workload: Workload, columns: Columns, keep: Sequence[str] = ()) -> None:
+        self._workload, self._columns = workload, columns
+        self._chain, self._kept = workload.chain, set(workload.chain.kept(keep))
+        self._known: dict[tuple[Any, ...], tuple[RowStage, ...]] = {}
+        self.deepest = max(self._kept, default=-1)
+
+    def of_row(self, cell: int, seed: int, last: int | None = None) -> tuple[RowStage, ...]:
+        """The stages of a row, parents first, up to the stage `last`; by default to the last one that is kept."""
+        index = self.deepest if last is None else last
+        if index < 0:
+            return ()
+        key = (index, seed, *(self._columns[name][cell] for name in self._chain.known[index]))
+        if key not in self._known:
+            before = self.of_row(cell, seed, index - 1)
+            self._known[key] = (*before, *self._own(index, cell, seed, before[-1].id if before else ""))
+        return self._known[key]
+
+    def _own(self, index: int, cell: int, seed: int, parent: str) -> list[RowStage]:
+        stage, row = self._chain.stages[index], self.parameters(cell)
+        kept = index in self._kept
+        if stage.points is None:
+            cost = stage.cost(self._of_one(cell)) if stage.cost else NOTHING
+            own = stage_id(self._workload, index, row, seed, parent)
+            return [RowStage(own, stage.name, index, parent, 0.0, None, kept, cost)]
+        found: list[RowStage] = []
+        before = 0.0
+        for point in stage.points(row):
+            cost = stage.cost(self._of_one(cell), before, point) if stage.cost else NOTHING
+            own = stage_id(self._workload, index, row, seed, parent, point)
+            found.append(RowStage(own, stage.name, index, parent, before, point, kept, cost))
+            before, parent = point, own
+        return found
+
+    def _of_one(self, cell: int) -> dict[str, np.ndarray]:
+        return {name: values[cell : cell + 1] for name, values in self._columns.items()}
+
+    def parameters(self, cell: int) -> dict[str, Any]:
+        """One cell's parameters as plain Python values."""
+        return {
+            name: values[cell].item() if hasattr(values[cell], "item") else values[cell]
+            for name, values in self._columns.items()
+        }

@@ -1,0 +1,85 @@
+"""Artifacts: what a stage leaves for the stage after it, in memory or in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
+
+from raysweep.stages import trees
+
+T = TypeVar("T")
+
+
+class Artifact:
+    """What one row has after a stage.
+
+    metrics, status: what the stage found for this row.
+    curve: what it logged: {"step": [...], NAME: [...]}.
+    parent: the artifact that it continued; None if there was none.
+    place: (result, number): it is that entry of a result in memory; None if it stands alone.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Any],
+        metrics: dict[str, float],
+        status: str,
+        curve: dict[str, list[float]],
+        parent: Artifact | None,
+        place: tuple[Any, int] | None = None,
+    ) -> None:
+        self.place = place
+        self._read, self.metrics, self.status, self.curve, self.parent = read, metrics, status, curve, parent
+        self._known: dict[Hashable, Any] = {}
+
+    def tensors(self) -> Any:
+        """Its tensors, in the form in which the stage gave them. They must not be changed in place.
+
+        Those of a stored artifact are read again by every call but the first; see `once`.
+        """
+        return self._read()
+
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """The result of `compute`, which is remembered under `key` as long as this artifact is in memory.
+
+        For what all rows that start from it need, for example its loss before anything is changed.
+        """
+        if key not in self._known:
+            self._known[key] = compute()
+        found: T = self._known[key]
+        return found
+
+
+class Stacked:
+    """The artifacts of the rows of one call as one: each tensor has one entry per row.
+
+    parent: their common parent, or their parents stacked in turn; None if they have none.
+    """
+
+    def __init__(self, artifacts: Sequence[Artifact]) -> None:
+        self._artifacts = list(artifacts)
+
+    def __len__(self) -> int:
+        return len(self._artifacts)
+
+    def __getitem__(self, index: int) -> Artifact:
+        """The artifact of one row."""
+        return self._artifacts[index]
+
+    def tensors(self) -> Any:
+        """Their tensors, stacked along a new first axis."""
+        places = [artifact.place for artifact in self._artifacts]
+        if places[0] is not None and len(places) == len(places[0][0]):
+            whole = places[0][0]
+            if all(place is not None and place == (whole, i) for i, place in enumerate(places)):
+                return whole.tensors  # they lie side by side already
+        return trees.stack([artifact.tensors() for artifact in self._artifacts])
+
+    @property
+    def parent(self) -> Artifact | Stacked | None:
+        """What they continued."""
+        parents = [artifact.parent for artifact in self._artifacts]
+        first = parents[0]
+        if first is None or all(parent is first for parent in parents):
+            return first
+        return Stacked([parent for parent in parents if parent is not None])

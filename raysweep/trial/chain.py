@@ -1,0 +1,364 @@
+"""Takes rows through the stages of their workload: each distinct stage of these rows is computed once.
+
+Rows that share a stage go on together from its artifact, and one artifact after the other is finished (depth first),
+so that few are in memory. A kept stage comes from the store if it is there. Weights are read only when a stage that
+must be computed asks for them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from raysweep.plan.row_stages import RowStage, RowStages
+from raysweep.stages import trees
+from raysweep.stages.artifacts import Artifact, Stacked
+from raysweep.trial.context import Context
+from raysweep.trial.results import Checked, checked
+from raysweep.workloads.declaration import ANY, OK, STATUSES, Columns, Workload
+from raysweep.workloads.rows import Rows
+
+WORST = {status: rank for rank, status in enumerate(STATUSES)}
+"""A row has the worst status of its stages; the statuses are listed from good to bad."""
+
+Curve = dict[str, list[float]]
+
+
+@dataclass
+class Computation:
+    """What rows came to.
+
+    metrics: maps each metric to its values, shape (rows,); NaN where no stage gave one.
+    status: the word of each row, shape (rows,).
+    stages: for each row its kept stages: {name: [id, ...]}, one id for each point.
+    curves: for each row what its stages that are not kept logged: {name: {"step": [...], NAME: [...]}}.
+    shared_curves: what the kept stages logged: {id: {"step": [...], NAME: [...]}}.
+    """
+
+    metrics: dict[str, np.ndarray]
+    status: np.ndarray
+    stages: list[dict[str, list[str]]]
+    curves: list[dict[str, Curve]]
+    shared_curves: dict[str, Curve]
+
+
+def compute(workload: Workload, columns: Columns, seeds: np.ndarray, store: Any, keep: Sequence[str]) -> Computation:
+    """Compute rows through all stages.
+
+    columns, seeds: one entry per row.
+    store: the stage store (or a gang's view of it); None if nothing is kept.
+    keep: the stages that the space keeps in addition.
+
+    InputError if a stage gives back something that does not fit its declaration.
+    """
+    walk = _Walk(workload, columns, seeds, store, keep)
+    walk.descend(0, np.arange(len(seeds)), [None] * len(seeds))
+    return walk.found
+
+
+def reach(workload: Workload, columns: Columns, seed: int, store: Any, keep: Sequence[str], stage: str) -> None:
+    """Put one kept stage of a row into the store, with those before it. All of these must be kept.
+
+    columns: of this one row.
+    stage: the id of the stage.
+    """
+    _Walk(workload, columns, np.asarray([seed]), store, keep).reach(stage)
+
+
+@dataclass
+class _Instance:
+    """A distinct stage of some rows.
+
+    rows: the numbers of the rows, the first of which stands for all.
+    parent: what it starts from.
+    """
+
+    rows: np.ndarray
+    parent: Artifact | None
+
+    @property
+    def row(self) -> int:
+        """The number of the row that stands for all."""
+        return int(self.rows[0])
+
+
+class _Walk:
+    """One walk of some rows through the chain."""
+
+    def __init__(
+        self, workload: Workload, columns: Columns, seeds: np.ndarray, store: Any, keep: Sequence[str]
+    ) -> None:
+        self._workload, self._columns, self._seeds, self._store = workload, columns, seeds, store
+        self._chain, self._kept = workload.chain, set(workload.chain.kept(keep))
+        self._stages = RowStages(workload, columns, keep)
+        self._looked: dict[str, Any] = {}
+        count = len(seeds)
+        self.found = Computation(
+            {metric.name: np.full(count, np.nan) for metric in workload.metrics},
+            np.full(count, OK, dtype=object),
+            [{} for _ in range(count)],
+            [{} for _ in range(count)],
+            {},
+        )
+
+    def descend(self, index: int, rows: np.ndarray, parents: Sequence[Artifact | None]) -> None:
+        """Take rows through the stage at this place of the chain, each from its parent, and through all later ones."""
+        if index == len(self._chain):
+            return
+        distinct = self._distinct(index, rows, parents)
+        for call in self._calls(index, distinct):
+            artifacts = self._after(index, call)
+            following = np.concatenate([instance.rows for instance in call])
+            starts = [a for instance, a in zip(call, artifacts, strict=True) for _ in range(len(instance.rows))]
+            self.descend(index + 1, following, starts)
+
+    def reach(self, stage: str) -> None:
+        """Put a kept stage of the first row into the store, and those before it."""
+        artifact: Artifact | None = None
+        for own in self._stages.of_row(0, int(self._seeds[0])):
+            instance = _Instance(np.arange(1), artifact)
+            (artifact,) = self._from_store([own], [instance], needed=own.id == stage)
+            if own.id == stage:
+                return
+        raise ValueError(f"the row has no kept stage {stage}")
+
+    def _distinct(self, index: int, rows: np.ndarray, parents: Sequence[Artifact | None]) -> list[_Instance]:
+        """The distinct stages of these rows, in the order of their first rows."""
+        if index == 0 and self._chain.stages[0].together == ANY and 0 not in self._kept:
+            return [_Instance(rows[i : i + 1], parents[i]) for i in range(len(rows))]
+        names = self._chain.known[index]
+        found: dict[tuple[Any, ...], list[int]] = {}
+        for position, row in enumerate(rows.tolist()):
+            key = (int(self._seeds[row]), *(self._columns[name][row] for name in names))
+            found.setdefault(key, []).append(position)
+        return [_Instance(rows[members], parents[members[0]]) for members in found.values()]
+
+    def _calls(self, index: int, distinct: list[_Instance]) -> list[list[_Instance]]:
+        """The distinct stages in groups, one for each call of the stage's function."""
+        stage = self._chain.stages[index]
+        if stage.together is None or stage.points is not None:
+            return [[instance] for instance in distinct]
+        groups = [distinct]
+        if stage.together != ANY:
+            names = [name for name in self._chain.known[index] if name not in stage.together]
+            found: dict[tuple[Any, ...], list[_Instance]] = {}
+            for instance in distinct:
+                key = (int(self._seeds[instance.row]), *(self._columns[name][instance.row] for name in names))
+                found.setdefault(key, []).append(instance)
+            groups = list(found.values())
+        if not stage.size:
+            return groups
+        calls = []
+        for group in groups:
+            size = max(1, int(_function(stage.size)(self._rows(index, group))))
+            calls += [group[first : first + size] for first in range(0, len(group), size)]
+        return calls
+
+    def _after(self, index: int, call: list[_Instance]) -> Sequence[Artifact | None]:
+        """The artifact of each of these stages, from the store or computed now. Enters what was found of their rows."""
+        stage = self._chain.stages[index]
+        if stage.points is None:
+            if index in self._kept:
+                return self._from_store([self._own(index, instance)[-1] for instance in call], call)
+            result, context = self._run(index, call)
+            self._enter(index, call, result, context)
+            return _in_memory(result, call, stage.together is not None)
+        (instance,) = call
+        artifact = instance.parent
+        for own in self._own(index, instance):
+            here = _Instance(instance.rows, artifact)
+            if index in self._kept:
+                (artifact,) = self._from_store([own], [here])
+            else:
+                result, context = self._run(index, [here], own.point, own.before)
+                self._enter(index, [here], result, context)
+                (artifact,) = _in_memory(result, [here], together=False)
+        return [artifact]
+
+    def _own(self, index: int, instance: _Instance) -> list[RowStage]:
+        """A distinct stage with its identity; one for each point."""
+        found = self._stages.of_row(instance.row, int(self._seeds[instance.row]), index)
+        return [own for own in found if own.index == index]
+
+    def _run(
+        self,
+        index: int,
+        call: Sequence[_Instance],
+        point: float | None = None,
+        before: float = 0.0,
+        progress: Any = None,
+    ) -> tuple[Checked, Context]:
+        """Call the function of a stage. Returns its result, and the context with what it logged."""
+        stage = self._chain.stages[index]
+        rows = self._rows(index, call)
+        context = Context(stage.name, len(call), point, before, progress)
+        result = _function(stage.run)(rows, self._parent(index, call), context)
+        return checked(self._workload, index, result, rows), context
+
+    def _rows(self, index: int, call: Sequence[_Instance]) -> Rows:
+        """The rows as the function of a stage sees them: only what it may depend on."""
+        stage, first = self._chain.stages[index], [instance.row for instance in call]
+        names = [name for name in self._chain.known[index] if name != stage.until]
+        return Rows({name: self._columns[name][first] for name in names}, self._seeds[first], stage.name)
+
+    def _parent(self, index: int, call: Sequence[_Instance]) -> Artifact | Stacked | None:
+        """What a call starts from: the artifact that its rows share, or theirs stacked."""
+        parents = [instance.parent for instance in call if instance.parent is not None]
+        if not parents or not self._chain.stacked(index):
+            return call[0].parent
+        return Stacked(parents)
+
+    def _enter(self, index: int, call: Sequence[_Instance], result: Checked, context: Context) -> None:
+        """Enter what a stage that is not kept found of its rows."""
+        rows = np.concatenate([instance.rows for instance in call])
+        of_row = np.repeat(np.arange(len(call)), [len(instance.rows) for instance in call])
+        for name, values in result.metrics.items():
+            self.found.metrics[name][rows] = values[of_row]
+        name = self._chain.stages[index].name
+        logged = bool(context.curve)
+        if not logged and all(word == OK for word in result.status):
+            return
+        for row, position in zip(rows.tolist(), of_row.tolist(), strict=True):
+            self._worsen(row, result.status[position])
+            if logged:
+                self.found.curves[row][name] = joined(self.found.curves[row].get(name), context.curve.of_row(position))
+
+    def _worsen(self, row: int, status: str) -> None:
+        if WORST[status] > WORST[self.found.status[row]]:
+            self.found.status[row] = status
+
+    def _from_store(
+        self, stages: Sequence[RowStage], call: Sequence[_Instance], needed: bool = False
+    ) -> list[Artifact]:
+        """The artifacts of kept stages of one call; those that are wanted and not in the store are computed together.
+
+        needed: whether they are wanted even if no later stage needs them.
+        """
+        wanted = [
+            (own, instance)
+            for own, instance in zip(stages, call, strict=True)
+            if self._look(own.id) is None and (needed or any(self._wanted(own, row) for row in instance.rows.tolist()))
+        ]
+        if wanted:
+            self._compute([own for own, _ in wanted], [instance for _, instance in wanted])
+        found = []
+        for own, instance in zip(stages, call, strict=True):
+            meta = self._look(own.id) or {}
+            self._enter_stored(own, instance, meta)
+            found.append(
+                Artifact(
+                    lambda own=own, instance=instance: self._tensors(own, instance),  # type: ignore[misc]
+                    meta.get("metrics", {}),
+                    meta.get("status", OK),
+                    meta.get("curve", {}),
+                    instance.parent,
+                )
+            )
+        return found
+
+    def _look(self, stage: str) -> dict[str, Any] | None:
+        """What the store has of a stage besides its tensors; None if the stage is not there."""
+        if self._looked.get(stage) is None:
+            record = self._store.look(stage)
+            self._looked[stage] = record["meta"] if record is not None else None
+        found: dict[str, Any] | None = self._looked[stage]
+        return found
+
+    def _wanted(self, own: RowStage, row: int) -> bool:
+        """Whether a stage that is not in the store must be computed for a row: its metrics are asked for, or a later
+        stage needs it."""
+        if self._chain.metrics[own.index]:
+            return True
+        stages = self._stages.of_row(row, int(self._seeds[row]))
+        later = [other for other in stages[stages.index(own) + 1 :] if other.kept]
+        return not later or (self._look(later[0].id) is None and self._wanted(later[0], row))
+
+    def _compute(self, stages: Sequence[RowStage], instances: Sequence[_Instance]) -> list[Any]:
+        """The store's entries of kept stages; those that are not there are computed together and published."""
+        own = {stage.id: (stage, instance) for stage, instance in zip(stages, instances, strict=True)}
+        index, together = stages[0].index, self._chain.stages[stages[0].index].together is not None
+
+        def work(ids: list[str], progress: Any) -> list[tuple[dict[str, np.ndarray], dict[str, Any]]]:
+            call = [own[stage][1] for stage in ids]
+            result, context = self._run(index, call, own[ids[0]][0].point, own[ids[0]][0].before, progress)
+            computed = []
+            for position in range(len(call)):
+                tensors = trees.entry(result.tensors, position) if together else result.tensors
+                arrays, described = trees.flatten(tensors)
+                computed.append(
+                    (
+                        arrays,
+                        {
+                            "tree": described,
+                            "metrics": {name: float(values[position]) for name, values in result.metrics.items()},
+                            "status": str(result.status[position]),
+                            "curve": context.curve.of_row(position),
+                        },
+                    )
+                )
+            return computed
+
+        described = {stage.id: self._describe(stage, instance) for stage, instance in own.values()}
+        entries: list[Any] = self._store.once_together(described, work)
+        for entry in entries:
+            self._looked[entry.stage] = entry.meta
+        return entries
+
+    def _tensors(self, own: RowStage, instance: _Instance) -> Any:
+        """The tensors of a kept stage; it is computed if it is missing or damaged."""
+        entry = self._store.fetch(own.id) or self._compute([own], [instance])[0]
+        return trees.unflatten(entry.tensors(), entry.meta["tree"])
+
+    def _describe(self, own: RowStage, instance: _Instance) -> dict[str, Any]:
+        """What a stage is, for people who look at the store."""
+        row = self._rows(own.index, [instance]).row()
+        described = {"workload": self._workload.name, "stage": own.stage, "seed": row.pop("seed"), "parameters": row}
+        return described if own.point is None else {**described, "point": own.point}
+
+    def _enter_stored(self, own: RowStage, instance: _Instance, meta: dict[str, Any]) -> None:
+        """Enter what a kept stage found of its rows."""
+        for row in instance.rows.tolist():
+            self.found.stages[row].setdefault(own.stage, []).append(own.id)
+            self._worsen(row, meta.get("status", OK))
+        for name, value in meta.get("metrics", {}).items():
+            if name in self.found.metrics:
+                self.found.metrics[name][instance.rows] = value
+        if meta.get("curve"):
+            self.found.shared_curves[own.id] = meta["curve"]
+
+
+def joined(first: Curve | None, second: Curve) -> Curve:
+    """One curve after the other; a metric that only one of them has is NaN in the other."""
+    if not first:
+        return second
+    lengths = len(first["step"]), len(second["step"])
+    return {
+        name: [*first.get(name, [np.nan] * lengths[0]), *second.get(name, [np.nan] * lengths[1])]
+        for name in dict.fromkeys([*first, *second])
+    }
+
+
+def _in_memory(result: Checked, call: Sequence[_Instance], together: bool) -> list[Artifact]:
+    """The artifacts of stages that are not kept: their tensors stay where the function left them."""
+    return [
+        Artifact(
+            (lambda: result.tensors) if not together else lambda position=position: result.entry(position),  # type: ignore[misc]
+            {name: float(values[position]) for name, values in result.metrics.items()},
+            str(result.status[position]),
+            {},
+            instance.parent,
+            (result, position) if together else None,
+        )
+        for position, instance in enumerate(call)
+    ]
+
+
+def _function(path: str) -> Callable[..., Any]:
+    """The function with this path, "module:function"."""
+    module, _, name = path.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return found

@@ -1,0 +1,177 @@
+"""What a stage's function may ask for while it runs: a log for learning curves, checkpoints, its device, its gang."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.errors import InputError
+from raysweep.stages import trees
+from raysweep.training import devices
+
+if TYPE_CHECKING:
+    import torch
+
+    from raysweep.stages.store import Progress
+
+CHECKPOINT_SECONDS = 60.0
+"""Seconds between two intermediate checkpoints of a stage."""
+CURVE_POINTS = 512
+"""Points of a learning curve that are kept; of a longer one every second, fourth, ... logged point, and the last."""
+
+
+class Curve:
+    """What a stage logs: steps, and the value of each metric at each step, for all rows of the call."""
+
+    def __init__(self, stage: str, rows: int) -> None:
+        self._stage, self._rows = stage, rows
+        self._stride, self._count = 1, 0
+        self._points: list[tuple[float, dict[str, np.ndarray]]] = []
+        self._last: tuple[float, dict[str, np.ndarray]] | None = None
+
+    def __bool__(self) -> bool:
+        """Whether anything was logged."""
+        return bool(self._points)
+
+    def add(self, step: float, metrics: Mapping[str, Any]) -> None:
+        """Log one point. InputError if a metric is not one number for all rows or one per row."""
+        found = {}
+        for name, value in metrics.items():
+            if hasattr(value, "detach"):  # a tensor of torch
+                value = value.detach().cpu()
+            array = np.asarray(value, dtype=np.float64)
+            if array.shape not in ((), (self._rows,)):
+                raise InputError(
+                    f"{self._stage}.log",
+                    f"expected one number of {name} for all rows or one for each of {self._rows}, "
+                    f"got the shape {array.shape}",
+                )
+            found[name] = np.broadcast_to(array, (self._rows,))
+        self._last = (float(step), found)
+        if self._count % self._stride == 0:
+            self._points.append(self._last)
+        self._count += 1
+        if len(self._points) > CURVE_POINTS:
+            self._points, self._stride = self._points[::2], 2 * self._stride
+
+    def of_row(self, index: int) -> dict[str, list[float]]:
+        """The curve of one row: {"step": [...], NAME: [...]}; a metric that was not logged at a step is NaN there."""
+        points = list(self._points)
+        if self._last is not None and points[-1] is not self._last:
+            points.append(self._last)
+        names = list(dict.fromkeys(name for _, found in points for name in found))
+        if not points:
+            return {}
+        missing = np.full(self._rows, np.nan)
+        return {
+            "step": [step for step, _ in points],
+            **{name: [float(found.get(name, missing)[index]) for _, found in points] for name in names},
+        }
+
+    def reached(self) -> dict[str, int]:
+        """The last step, for people who look at a checkpoint."""
+        return {"step": int(self._last[0])} if self._last is not None else {}
+
+    def state(self) -> dict[str, Any]:
+        """The curve so far, for a checkpoint."""
+        names = list(dict.fromkeys(name for _, found in self._points for name in found))
+        missing = np.full(self._rows, np.nan)
+        return {
+            "stride": self._stride,
+            "count": self._count,
+            "steps": np.asarray([step for step, _ in self._points], dtype=np.float64),
+            "values": {name: np.asarray([found.get(name, missing) for _, found in self._points]) for name in names},
+        }
+
+    def go_on(self, state: Mapping[str, Any]) -> None:
+        """Continue from the curve of a checkpoint."""
+        self._stride, self._count = state["stride"], state["count"]
+        self._points = [
+            (float(step), {name: values[index] for name, values in state["values"].items()})
+            for index, step in enumerate(state["steps"])
+        ]
+        self._last = self._points[-1] if self._points else None
+
+
+class Context:
+    """Given to a stage's function as its third argument.
+
+    stage: the name of the stage.
+    point, before: where it stops and where the point before was, for a stage with points; otherwise None and 0.
+    """
+
+    def __init__(
+        self, stage: str, rows: int, point: float | None = None, before: float = 0.0, progress: Progress | None = None
+    ) -> None:
+        self.stage, self.point, self.before = stage, point, before
+        self.curve = Curve(stage, rows)
+        self._progress, self._saved = progress, time.monotonic()
+
+    def log(self, step: float, **metrics: Any) -> None:
+        """Add a point to the learning curve: numbers for all rows, or arrays with one number per row."""
+        self.curve.add(step, metrics)
+
+    def checkpoint(self, state: Mapping[str, Any] | Callable[[], Mapping[str, Any]]) -> None:
+        """Save the state of an unfinished stage, so that it goes on from here if the process dies.
+
+        May be called at every step: it saves at most every CHECKPOINT_SECONDS, and only in a stage that is kept.
+
+        state: a nested mapping of arrays, numbers and words. Or a function that returns it, which is called only if
+            it is time; in a gang all workers then call it at the same step.
+        """
+        if self._progress is None:
+            return
+        due = time.monotonic() - self._saved > CHECKPOINT_SECONDS
+        if callable(state):
+            due = _agreed(due)
+        if not due:
+            return
+        tree = state() if callable(state) else state
+        arrays, described = trees.flatten({"state": tree, "curve": self.curve.state()})
+        self._progress.save(arrays, {"state": described, **self.curve.reached()})
+        self._saved = time.monotonic()
+
+    def restored(self) -> Any | None:
+        """The state of the last checkpoint of this stage, in the form in which it was given; None if there is none."""
+        found = self._progress.load() if self._progress is not None else None
+        if found is None or "state" not in found.meta:
+            return None
+        tree = trees.unflatten(found.tensors(), found.meta["state"])
+        self.curve.go_on(tree["curve"])
+        return tree["state"]
+
+    @property
+    def device(self) -> torch.device:
+        """Where to compute: the CPU, or the GPU that the trial was granted."""
+        return devices.device()
+
+    @property
+    def rank(self) -> int:
+        """The number of this worker in its gang, from 0."""
+        return _gang()[0]
+
+    @property
+    def workers(self) -> int:
+        """How many workers compute these rows together; 1 outside a gang."""
+        return _gang()[1]
+
+
+def _gang() -> tuple[int, int]:
+    if "torch" not in sys.modules:
+        return 0, 1
+    from raysweep.training import parallel
+
+    return parallel.rank(), parallel.workers()
+
+
+def _agreed(due: bool) -> bool:
+    """The first worker's answer, on all workers."""
+    if _gang()[1] == 1:
+        return due
+    from raysweep.training import parallel
+
+    return bool(parallel.of_first(due))

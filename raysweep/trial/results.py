@@ -1,0 +1,111 @@
+"""Checks what a workload gives back: one number per row and metric, and known words as statuses."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from raysweep.errors import InputError, as_typed, shown
+from raysweep.stages import trees
+from raysweep.workloads.declaration import STATUSES, Columns, Workload
+from raysweep.workloads.rows import Result, Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """The result of one call of a stage.
+
+    tensors: as the function gave them.
+    metrics, status: one entry per row.
+    """
+
+    tensors: Any
+    metrics: dict[str, np.ndarray]
+    status: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.status)
+
+    def entry(self, index: int) -> Any:
+        """The tensors of one row of a stage that takes rows together."""
+        return trees.entry(self.tensors, index)
+
+
+def checked(workload: Workload, index: int, result: Any, rows: Rows) -> Checked:
+    """The result of a stage for these rows.
+
+    index: the place of the stage in the chain.
+
+    InputError, which begins with the stage, if the result does not fit the declaration. RuntimeError, which names the
+    row, if a metric is not a number.
+    """
+    stage = workload.chain.stages[index]
+    path, count = f"{workload.name}.{stage.name}", len(rows)
+    if not isinstance(result, Result):
+        raise InputError(path, f"expected a raysweep.Result from {stage.run}, got {shown(result)}")
+    known = workload.chain.metrics[index]
+    if unknown := sorted(set(result.metrics) - set(known)):
+        raise InputError(
+            path, f"gave the metric {unknown[0]}, which is not declared for it (declared: {', '.join(known) or 'none'})"
+        )
+    metrics = {name: _numbers(path, name, values, rows, stage.together) for name, values in result.metrics.items()}
+    if stage.together is not None:
+        for name, length in trees.lengths(result.tensors).items():
+            if length != count:
+                got = "an array without axes" if length < 0 else f"{length:,}"
+                raise InputError(path, f"expected one entry of the tensor {name} for each of {count:,} rows, got {got}")
+    return Checked(result.tensors, metrics, statuses(path, result.status, count))
+
+
+def statuses(path: str, status: Any, count: int) -> np.ndarray:
+    """The status of each row. InputError if there are not as many, or if a word is unknown."""
+    words = [status] * count if isinstance(status, str) else list(status)
+    if len(words) != count:
+        raise InputError(path, f"expected one status for all rows or one for each of {count:,}, got {len(words):,}")
+    for word in words:
+        if word not in STATUSES:
+            raise InputError(path, f"expected a status out of {', '.join(STATUSES)}, got {shown(word)}")
+    return np.asarray([str(word) for word in words], dtype=object)
+
+
+def _numbers(path: str, metric: str, values: Any, rows: Rows, together: Any) -> np.ndarray:
+    if hasattr(values, "detach"):  # a tensor of torch
+        values = values.detach().cpu().double().numpy()
+    if together is None and np.ndim(values) == 0:
+        values = [values.item() if isinstance(values, np.ndarray) else values]
+    return one_number_a_row(path, metric, values, rows.columns, rows.seeds)
+
+
+def one_number_a_row(path: str, metric: str, values: Any, columns: Columns, seeds: np.ndarray) -> np.ndarray:
+    """A metric as an array of numbers, shape (rows,).
+
+    path: the workload or stage, for errors.
+
+    InputError if there is not one entry per row. RuntimeError, which names the row, for a value that is not a number.
+    """
+    with contextlib.suppress(ValueError, TypeError):  # lists of unequal lengths do not make an array
+        array = np.asarray(values)
+        if array.shape == (len(seeds),) and array.dtype.kind in "fiub":
+            return array
+    expected = f"expected {len(seeds):,} numbers as the metric {metric}, one for each row, got"
+    try:
+        listed = None if isinstance(values, (str, bytes, Mapping)) else list(values)
+    except TypeError:
+        listed = None
+    if listed is None:
+        raise InputError(path, f"{expected} {shown(values)}")
+    if len(listed) != len(seeds):
+        raise InputError(path, f"{expected} {len(listed):,}")
+    for i, value in enumerate(listed):
+        if not isinstance(value, Real):
+            row = ", ".join(f"{name} = {as_typed(column[i])}" for name, column in columns.items())
+            raise RuntimeError(
+                f"{path}: expected one number as the metric {metric}, got {shown(value)} in "
+                f"the row {row}, seed = {seeds[i]}"
+            )
+    return np.asarray(listed, dtype=np.float64)

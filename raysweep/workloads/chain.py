@@ -1,0 +1,160 @@
+"""The chain of stages of a workload, and what follows from it: which parameters and metrics belong to which stage."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from raysweep.workloads.declaration import Metric
+    from raysweep.workloads.parameters import Parameter
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What it costs to compute rows that share their costly part.
+
+    seconds: on one core.
+    peak_bytes: memory at the peak.
+    gpu_seconds: on one GPU; None if the workload cannot use a GPU.
+    """
+
+    seconds: float
+    peak_bytes: float
+    gpu_seconds: float | None = None
+
+    def seconds_with(self, gpus: float) -> float:
+        """Seconds in a trial with so many GPUs; several GPUs count as one."""
+        return self.seconds if not gpus or self.gpu_seconds is None else self.gpu_seconds
+
+
+ANY = ("*",)
+"""For `Stage.together`: any rows, of any seed and with any parents."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of the chain through which a workload takes a row: pretrain, finetune, evaluate.
+
+    name: its name.
+    run: "module:function", imported only where rows are computed: (rows, parent, context) -> Result.
+    after: the name of the stage before; empty for the first stage.
+    keeps: whether its artifact is always kept in the stage store, where it is computed once for everybody who shares
+        the store. The artifact of any other stage is kept if a space says so (`keep: [NAME]`).
+    together: how many rows one call gets. None: one row. Names of parameters: rows of one seed that differ only in
+        these. ANY: all rows of a pack. If rows of one call can have different parents, the parents are stacked: each
+        tensor of `parent` then has one entry per row.
+    points: a row's parameters -> the points at which the stage stops and leaves an artifact, in order. Each point
+        continues the one before (steps of a trunk, epochs), so rows share all points that they have in common. A row
+        without points has no artifact of this stage. None: the stage is one piece.
+    until: the parameter that says how far the stage goes (the last point); no other point depends on it.
+    cost: columns of distinct rows -> their Cost. Of a stage with points: (columns, before, point) -> the Cost of one
+        row from one point (0 at first) to the next. None: nothing is known in advance.
+    size: "module:function": rows -> how many of them one call should get; empty for all.
+    version: version of its artifacts; 0 takes the workload's identity_version.
+    sources: the modules whose source decides its artifacts; empty takes the workload's.
+    """
+
+    name: str
+    run: str
+    after: str = ""
+    keeps: bool = False
+    together: tuple[str, ...] | None = None
+    points: Callable[[Mapping[str, Any]], Sequence[float]] | None = None
+    until: str = ""
+    cost: Callable[..., Cost] | None = None
+    size: str = ""
+    version: int = 0
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The stages of a workload, first to last, with the parameters and metrics of each.
+
+    parameters: for each stage the parameters whose first stage it is.
+    metrics: for each stage the metrics that it measures.
+    """
+
+    stages: tuple[Stage, ...]
+    parameters: tuple[tuple[str, ...], ...]
+    metrics: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(
+        cls, workload: str, stages: Sequence[Stage], parameters: Sequence[Parameter], metrics: Sequence[Metric]
+    ) -> Chain:
+        """The chain of these stages. ValueError, which names the stage, parameter or metric that does not fit."""
+        ordered = _ordered(workload, stages)
+        names = [stage.name for stage in ordered]
+
+        def place(what: str, name: str, stage: str, default: str) -> int:
+            if not stage and len(names) > 1 and not default:
+                raise ValueError(f"{workload}: {what} {name} belongs to no stage; expected one of {', '.join(names)}")
+            if (stage or default or names[0]) not in names:
+                raise ValueError(f"{workload}: {what} {name} belongs to stage {stage!r}, expected {', '.join(names)}")
+            return names.index(stage or default or names[0])
+
+        owners = {p.name: place("parameter", p.name, p.stage, "") for p in parameters}
+        measured = {m.name: place("metric", m.name, m.stage, names[-1]) for m in metrics}
+        for stage in ordered:
+            unknown = {*(stage.together or ()), stage.until} - {*owners, "*", ""}
+            if unknown:
+                raise ValueError(f"{workload}: stage {stage.name} names {min(unknown)}, which is no parameter")
+        indices = range(len(names))
+        return cls(
+            tuple(ordered),
+            tuple(tuple(name for name, own in owners.items() if own == index) for index in indices),
+            tuple(tuple(name for name, own in measured.items() if own == index) for index in indices),
+        )
+
+    def __len__(self) -> int:
+        return len(self.stages)
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the stages, first to last."""
+        return tuple(stage.name for stage in self.stages)
+
+    @functools.cached_property
+    def known(self) -> tuple[tuple[str, ...], ...]:
+        """For each stage the parameters on which it may depend: its own, and those of the stages before."""
+        return tuple(
+            tuple(name for own in self.parameters[: index + 1] for name in own) for index in range(len(self.stages))
+        )
+
+    def kept(self, keep: Sequence[str] = ()) -> list[int]:
+        """The stages whose artifacts are kept in the store: those that always are, and those that a space keeps."""
+        return [i for i, stage in enumerate(self.stages) if stage.keeps or stage.name in keep]
+
+    def stacked(self, index: int) -> bool:
+        """Whether the rows of one call of this stage can have different parents, which are then stacked."""
+        together = self.stages[index].together
+        if index == 0 or together is None:
+            return False
+        return together == ANY or bool(set(together) & set(self.known[index - 1]))
+
+
+def _ordered(workload: str, stages: Sequence[Stage]) -> list[Stage]:
+    """The stages, first to last. ValueError if they are not one chain."""
+    names = [stage.name for stage in stages]
+    for name in names:
+        if not name.isidentifier() or names.count(name) > 1:
+            raise ValueError(f"{workload}: expected stages with different plain names, got {', '.join(names)}")
+    for stage in stages:
+        if stage.after and stage.after not in names:
+            raise ValueError(f"{workload}: stage {stage.name} comes after {stage.after}, which is no stage")
+    following = {stage.after: stage for stage in stages}
+    found: list[Stage] = []
+    while (after := found[-1].name if found else "") in following and len(found) < len(stages):
+        found.append(following[after])
+    if len(found) < len(stages):
+        circle = not any(not stage.after for stage in stages) or len(following) == len(stages)
+        raise ValueError(
+            f"{workload}: expected stages in one chain, each after another one"
+            + (", got a circle: " if circle else ", got two after the same one: ")
+            + ", ".join(f"{stage.name} after {stage.after or 'nothing'}" for stage in stages)
+        )
+    return found
