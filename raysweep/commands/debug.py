@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from raysweep.storage import files, paths
 from raysweep.storage.sealed import encode
 from raysweep.training import devices
 from raysweep.trial import threads
+from raysweep.trial.chain import Computation
 from raysweep.trial.compute import compute
 
 
@@ -39,20 +39,20 @@ def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
     # a row that was granted GPUs on a cluster may use whatever GPUs are here, or none
     gpus = None if cells.needs[cells.need[matches[0]]].gpus else 0
 
-    def computed(store: str) -> tuple[Mapping[str, np.ndarray], np.ndarray]:
+    def of_store(store: str) -> Computation:
         columns, user = cells.take(indices), shared_stages.user(found.record)
-        return compute(found.space.workload, columns, np.asarray([chosen]), store, user)
+        return compute(found.space.workload, columns, np.asarray([chosen]), store, user, keep=found.space.keep)
 
     with threads.limited(found.space.resources["cpus_per_trial"]), devices.granted(gpus):
         address = shared_stages.address(found.folder, found.record)
         try:
-            metrics, status = computed(address)
+            computed = of_store(address)
         except Halted as halted:
             if not files.is_read_only(paths.locate_store(address)):
                 raise
             terminal.say(f"{halted}; the stages of this row are computed and not kept")
             with tempfile.TemporaryDirectory(prefix="raysweep-debug-") as room:
-                metrics, status = computed(room)
+                computed = of_store(room)
     parameters = {
         name: encode(value) if isinstance(value, float) else value
         for name, value in cells.parameters(matches[0]).items()
@@ -60,7 +60,7 @@ def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
     return {
         "cell": cells.ids[matches[0]],
         "seed": chosen,
-        "status": str(status[0]),
+        "status": str(computed.status[0]),
         "parameters": parameters,
-        "metrics": {name: encode(float(values[0])) for name, values in metrics.items()},
+        "metrics": {name: encode(float(values[0])) for name, values in computed.metrics.items()},
     }

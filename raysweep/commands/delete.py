@@ -27,7 +27,7 @@ def delete(found: Sweep, tracking_uri: str | None) -> None:
             if whole:  # it is still whole
                 sweep_record.keep(found.folder)
             raise
-        if found.workload.stored:
+        if found.stored:
             shared_stages.release(found.folder, found.record)
         try:
             sweep_record.delete(found.folder)

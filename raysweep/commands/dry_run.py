@@ -31,7 +31,7 @@ def describe(space: Space, options: Options) -> list[str]:
     cells = enumerate_cells(space)
     is_part = record is not None and compatibility.is_part(Space(**record.space), space, record.sweep)
     state = State(space, cells, folder, options.on_code_change)
-    shared_stages.check_asked(options.store, state.workload, folder)
+    shared_stages.check_asked(options.store, state.workload, space.keep, folder)
     total = len(cells) * len(space.seeds)
     lines = [
         f"{space.name}: {space.workload}",
@@ -49,7 +49,7 @@ def describe(space: Space, options: Options) -> list[str]:
     pending = state.missing()
     if not pending.rows:
         return [*lines, "  nothing to compute"]
-    if state.workload.stored:
+    if state.stored:
         store = Store(options.store or shared_stages.address(folder, record))
         plan = stage_plan.build(state, pending, store, options.on_code_change == "recompute")
         if plan.older:
@@ -67,8 +67,8 @@ def _effort(state: State, pending: PendingRows, options: Options) -> list[str]:
     on_gpus = any(needs.gpus for needs in cells.needs)  # this machine cannot know how many GPUs there will be
     trials = 1 if executor == "inline" else options.workers or (1 if on_gpus else placement.local_trials(cells))
     packing = placement.Placement(executor, trials, True, beside=trials).packing()
-    packs = make_packs(workload, cells, pending.indices, packing)
-    seconds = placement.total_seconds(packs, pending, workload)
+    packs = make_packs(workload, cells, pending.indices, packing, state.space.keep)
+    seconds = placement.total_seconds(packs, pending, state.stored)
     largest = max(map(len, packs))
     lines = [f"{pending.rows:,} rows to compute in {counted(len(packs), 'pack')} of up to {counted(largest, 'row')}"]
     if cells.needs != [Resources()]:

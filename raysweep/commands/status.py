@@ -52,7 +52,7 @@ def details(found: Sweep) -> list[str]:
         *(f"  {sign}" for sign in [driver_lock.last_sign(found.folder)] if sign),
         *_pace(found.folder, state, pending, running),
     ]
-    if found.workload.stored:
+    if found.stored:
         if running:
             lines += _stages_under_way(Store(shared_stages.address(found.folder, found.record)))
         lines.append(f"  {shared_stages.of_sweep(found.folder, found.record)}")

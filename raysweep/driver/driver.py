@@ -184,6 +184,7 @@ class Driver:
             attempt=self._state.attempt,
             code_version=code_version(self._state.workload),
             cpus=self.space.resources["cpus_per_trial"],
+            keep=tuple(self.space.keep),
         )
         queue = PackQueue(self._propose, self._in_time)
         with Progress() as self._progress:
@@ -205,16 +206,16 @@ class Driver:
         workload, pending = self._state.workload, self._stages.claim(self._state.missing())
         if not pending.rows:
             return []
-        packs = make_packs(workload, self.cells, pending.indices, self._placement.packing())
+        packs = make_packs(workload, self.cells, pending.indices, self._placement.packing(), self.space.keep)
         self._progress.expect(pending.rows, sum(pack.seconds for pack in packs))
         guessed = workload.gpu_guess and any(pack.needs.gpus for pack in packs)
-        line = self._placement.line(packs, pending.rows, total_seconds(packs, pending, workload))
+        line = self._placement.line(packs, pending.rows, total_seconds(packs, pending, self._state.stored))
         self._say(line + (" (a guess)" if guessed else ""))
         return packs
 
     def _in_time(self, pack: Pack) -> bool:
         """Whether to begin a pack. If its stages are stored, any time left is enough: they can be continued."""
-        return self._limit.left() > 0 if self._state.workload.stored else self._limit.fits(pack.seconds)
+        return self._limit.left() > 0 if self._state.stored else self._limit.fits(pack.seconds)
 
     def _on_segment(self, pack: Pack, path: AnyPath) -> None:
         """Enter the rows of a finished pack, and log the cells that are complete now."""

@@ -12,7 +12,6 @@ from raysweep.driver.state import PendingRows
 from raysweep.phrases import counted
 from raysweep.plan.cells import Cells
 from raysweep.plan.packs import Pack, Packing
-from raysweep.workloads.declaration import Workload
 
 INLINE_UP_TO = 20.0  # estimated seconds of one core below which starting Ray (about 15 s) does not pay
 PACK_FLOOR = {"ray": 2.0, "inline": 0.5}  # seconds; a new trial costs Ray 0.1 to 2 s, this process nothing
@@ -82,10 +81,10 @@ def local_trials(cells: Cells) -> int:
     return max(1, *((os.cpu_count() or 1) // needs.cpus for needs in cells.needs))
 
 
-def total_seconds(packs: list[Pack], pending: PendingRows, workload: Workload) -> float:
+def total_seconds(packs: list[Pack], pending: PendingRows, stored: bool) -> float:
     """Estimated seconds of the rows on one core or GPU. Unless stages are stored, work that several packs share is
     repeated in each of them."""
-    return pending.seconds if workload.stored else sum(pack.seconds for pack in packs)
+    return pending.seconds if stored else sum(pack.seconds for pack in packs)
 
 
 def wall_seconds(packs: list[Pack], trials: int, seconds: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,9 +39,10 @@ def placed(record: Record, url: str | None) -> Record:
     return record if url is None else replace(record, store=absolute(url))
 
 
-def check_asked(url: str | None, workload: Workload, folder: AnyPath) -> None:
+def check_asked(url: str | None, workload: Workload, keep: Sequence[str], folder: AnyPath) -> None:
     """Check the store that the user asked for.
 
+    keep: the stages that the space keeps.
     folder: the folder of this sweep.
 
     Raises InputError if the workload stores no stages, if the address is not valid, or if the store would lie in the
@@ -49,7 +50,7 @@ def check_asked(url: str | None, workload: Workload, folder: AnyPath) -> None:
     """
     if url is None:
         return
-    if not workload.stored:
+    if not workload.stores(keep):
         raise InputError("--store", f"workload {workload.name} leaves no stages to store; leave it out")
     Folder(url)
     if "://" in url:
@@ -77,7 +78,7 @@ class SharedStages:
     ) -> None:
         self.url, self.user = address(folder, record), user(record)
         self._state, self._on_code_change, self._say = state, on_code_change, say
-        self._store = Store(self.url) if state.workload.stored else None
+        self._store = Store(self.url) if state.stored else None
         self._before: dict[str, str] = {}  # needed stage -> its weights in the store before this run, or ""
         self._told = False
 

@@ -7,32 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from raysweep.driver.state import PendingRows, State
 from raysweep.plan.identity import code_version
-from raysweep.plan.stages import stored_stages
+from raysweep.plan.row_stages import RowStage, RowStages
 from raysweep.stages import intermediate
 from raysweep.stages.checkpoints import Record
 from raysweep.stages.store import Store
 from raysweep.workloads.asked_once import one_look
-from raysweep.workloads.declaration import Stage, Workload
-
-FINETUNE = "finetune"
+from raysweep.workloads.declaration import Workload
 
 
 @dataclass
 class Kind:
-    """The stages of one kind below one kind of parent.
+    """The stages of one name below the same stages.
 
+    kept: whether they are kept in the store.
     distinct: how many different stages there are.
     new: how many of them are to be computed.
     begun: how many of the new ones have an intermediate checkpoint.
-    parents: for fine-tunings, the number of checkpoints that they start from.
+    parents: the number of artifacts that they start from.
     seconds: the estimated seconds of the new ones.
     """
 
+    kept: bool
     distinct: int = 0
     new: int = 0
     begun: int = 0
@@ -51,7 +52,7 @@ class StagePlan:
     found: the store's records of the stages that it has.
     older: the found stages that other code computed.
     reused: the found stages that are not computed again.
-    kinds: maps the path of kinds from the first stage to the stages at its end.
+    kinds: maps the path of names from the first stage to the stages at its end.
     alone: seconds if every checkpoint were pretrained once, without a shared trunk.
     plain: seconds of a grid that pretrains for every row.
     """
@@ -69,47 +70,102 @@ class StagePlan:
 
     @property
     def seconds(self) -> float:
-        """Estimated seconds of the plan: new stages and all fine-tunings."""
+        """Estimated seconds of the plan: everything that is to be computed."""
         return sum(kind.seconds for kind in self.kinds.values())
 
 
 @one_look()
 def build(state: State, pending: PendingRows, store: Store, recompute: bool = False) -> StagePlan:
     """Plan the stages of these rows. Weights are not read. recompute: whether stages of other code count as new."""
-    cells, of_row = state.cells, stored_stages(state.workload, state.cells)
-    leaves: dict[str, tuple[list[Stage], list[int]]] = {}  # last stage -> the chain that ends in it, and its cells
-    for seed, indices in pending.indices.items():
-        for index in indices.tolist():
-            chain = of_row(index, seed)
-            leaves.setdefault(chain[-1].id, (chain, []))[1].append(index)
-    needed = {stage.id for chain, _ in leaves.values() for stage in chain}
+    workload, cells = state.workload, state.cells
+    stages = RowStages(workload, cells.columns, state.space.keep)
+    rows = [(index, seed) for seed, indices in pending.indices.items() for index in indices.tolist()]
+    needed = {own.id for row in rows for own in stages.of_row(*row) if own.kept}
     found = records(store, needed)
-    older = of_other_code(state.workload, found)
+    older = of_other_code(workload, found)
     there = found.keys() - (older if recompute else set())
     on_gpu = any(needs.gpus for needs in cells.needs)
-    plan = StagePlan(store, on_gpu, on_gpu and bool(state.workload.gpu_guess), needed, found, older, there)
+    plan = StagePlan(store, on_gpu, on_gpu and bool(workload.gpu_guess), needed, found, older, there)
     begun = {name.split(".")[0] for name in store.files.names(intermediate.FOLDER) if name.endswith(".json")}
+    always = max(workload.chain.kept(), default=-1)
+    leaves: dict[str, tuple[tuple[RowStage, ...], int, list[int]]] = {}  # rows by their last stage that is always kept
     seen: set[str] = set()
-    for chain, members in leaves.values():
-        gpus = cells.needs[cells.need[members[0]]].gpus
-        pretraining = [stage.cost.seconds_with(gpus) for stage in chain]
-        for depth, (stage, seconds) in enumerate(zip(chain, pretraining, strict=True)):
-            if stage.id in seen:
+    for index, seed in rows:
+        chain = stages.of_row(index, seed, always)
+        gpus = cells.needs[cells.need[index]].gpus
+        leaves.setdefault(chain[-1].id if chain else "", (chain, seed, []))[2].append(index)
+        wanted = _missing(stages.of_row(index, seed), there)
+        for depth, own in enumerate(chain):
+            if own.id in seen and own.id not in wanted:
                 continue
-            seen.add(stage.id)
-            kind = plan.kinds.setdefault(_path(chain[: depth + 1]), Kind())
-            kind.distinct += 1
-            if stage.id not in there:
-                kind.new, kind.begun = kind.new + 1, kind.begun + (stage.id in begun)
-                kind.seconds += seconds
-        whole = state.workload.cost(cells.take(np.asarray(members))).seconds_with(gpus)
-        own = max(0.0, whole - sum(pretraining))
-        kind = plan.kinds.setdefault((*_path(chain), FINETUNE), Kind())
-        kind.distinct, kind.new, kind.parents = kind.distinct + len(members), kind.new + len(members), kind.parents + 1
-        kind.seconds += own
-        plan.alone += sum(pretraining) + own
-        plan.plain += len(members) * sum(pretraining) + own
+            kind = plan.kinds.setdefault(_path(chain[: depth + 1]), Kind(own.kept))
+            if own.id not in seen:
+                seen.add(own.id)
+                kind.distinct += 1
+            if own.id in wanted and f"{own.id} new" not in seen:
+                seen.add(f"{own.id} new")
+                kind.new, kind.begun = kind.new + 1, kind.begun + (own.id in begun)
+                kind.seconds += own.cost.seconds_with(gpus)
+    for chain, seed, members in leaves.values():
+        gpus = cells.needs[cells.need[members[0]]].gpus
+        shared = sum(own.cost.seconds_with(gpus) for own in chain)
+        later = _later(plan, workload, stages, chain, seed, members, there, gpus, always)
+        plan.alone += shared + later
+        plan.plain += len(members) * shared + later
     return plan
+
+
+def _later(
+    plan: StagePlan,
+    workload: Workload,
+    stages: RowStages,
+    chain: tuple[RowStage, ...],
+    seed: int,
+    members: list[int],
+    there: set[str],
+    gpus: int,
+    always: int,
+) -> float:
+    """Add the stages after the last one that is always kept, for rows that share it. Returns the seconds of all of
+    them, whether they are in the store or not."""
+    total = 0.0
+    path = _path(chain)
+    parents = 1 if chain else 0
+    columns = stages.columns
+    for index in range(always + 1, len(workload.chain)):
+        stage = workload.chain.stages[index]
+        path = (*path, stage.name)
+        keys: dict[tuple[Any, ...], int] = {}
+        for member in members:
+            keys.setdefault(tuple(columns[name][member] for name in workload.chain.known[index]), member)
+        distinct = list(keys.values())
+        new = [member for member in distinct if _is_missing(index, stages.of_row(member, seed), there)]
+        kind = plan.kinds.setdefault(path, Kind(index in workload.chain.kept(stages.keep)))
+        kind.distinct, kind.new, kind.parents = (
+            kind.distinct + len(distinct),
+            kind.new + len(new),
+            kind.parents + parents,
+        )
+        if stage.cost and stage.points is None:
+            at = {name: values[np.asarray(distinct)] for name, values in columns.items()}
+            total += stage.cost(at).seconds_with(gpus)
+            if new:
+                at = {name: values[np.asarray(new)] for name, values in columns.items()}
+                kind.seconds += stage.cost(at).seconds_with(gpus)
+        parents = len(distinct)
+    return total
+
+
+def _missing(chain: tuple[RowStage, ...], there: set[str]) -> set[str]:
+    """The ids of the stages of a row that must be computed: those after the last one that the store has."""
+    last = max((i for i, own in enumerate(chain) if own.id in there), default=-1)
+    return {own.id for own in chain[last + 1 :]}
+
+
+def _is_missing(index: int, chain: tuple[RowStage, ...], there: set[str]) -> bool:
+    """Whether a row's stage at this place must be computed. chain: its stages up to the last one that is kept."""
+    last = max((own.index for own in chain if own.id in there), default=-1)
+    return index > last
 
 
 def records(store: Store, stages: Iterable[str]) -> dict[str, Record]:
@@ -119,10 +175,15 @@ def records(store: Store, stages: Iterable[str]) -> dict[str, Record]:
 
 
 def of_other_code(workload: Workload, found: Mapping[str, Record]) -> set[str]:
-    """The published stages that were computed by a different version of the workload's source."""
-    current = code_version(workload)
-    return {stage for stage, record in found.items() if record["meta"].get("code_version", current) != current}
+    """The published stages that were computed by a different version of their source."""
+    current = {stage.name: code_version(workload, stage) for stage in workload.chain.stages}
+    older = set()
+    for stage, record in found.items():
+        now = current.get(record.get("describe", {}).get("stage", ""), code_version(workload))
+        if record["meta"].get("code_version", now) != now:
+            older.add(stage)
+    return older
 
 
-def _path(chain: list[Stage]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(stage.kind for stage in chain))
+def _path(chain: Iterable[RowStage]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(own.stage for own in chain))

@@ -28,7 +28,7 @@ def run(space: Space, options: Options) -> Sweep:
     folder, record = find_place(space, options)
     cells = _cells(space, folder if record else None)
     grouping.check_runs_per(options.runs_per, record)
-    shared_stages.check_asked(options.store, workloads.get(space.workload), folder)
+    shared_stages.check_asked(options.store, workloads.get(space.workload), space.keep, folder)
     if record and compatibility.is_part(Space(**record.space), space, record.sweep):
         return _run_part(Sweep(folder, record, space), options)
     return Driver(folder, record, space, cells, options).drive()
@@ -37,7 +37,7 @@ def run(space: Space, options: Options) -> Sweep:
 def resume(name: str, options: Options) -> Sweep:
     """Compute the rows that a sweep still lacks, and compute failed rows again."""
     found = open_sweep(name, options.storage)
-    shared_stages.check_asked(options.store, found.workload, found.folder)
+    shared_stages.check_asked(options.store, found.workload, found.space.keep, found.folder)
     cells = _cells(found.space, found.folder, retry_failed=True)
     return Driver(found.folder, found.record, found.space, cells, options, retry_failed=True).drive()
 

@@ -59,6 +59,11 @@ class State:
         self.outdated = self._outdated({cell for cell, _ in contents.rows} - self.position.keys())
         self.notes += [self.outdated] * bool(self.outdated)
 
+    @property
+    def stored(self) -> bool:
+        """Whether stages of the sweep are kept in the store."""
+        return self.workload.stores(self.space.keep)
+
     def _planned(self, cell: str, seed: int) -> bool:
         return cell in self.position and seed in self._seeds
 
@@ -107,7 +112,7 @@ class State:
             for seed in self.space.seeds
         }
         pending = {seed: indices for seed, indices in pending.items() if len(indices)}
-        return PendingRows(pending, *estimate(self.workload, self.cells, pending))
+        return PendingRows(pending, *estimate(self.workload, self.cells, pending, self.space.keep))
 
     def is_complete(self, cell: int) -> bool:
         """Whether every draw of a cell is in the ledger."""

@@ -55,6 +55,11 @@ class Sweep:
         """The declaration of the sweep's workload."""
         return workloads.get(self.space.workload)
 
+    @property
+    def stored(self) -> bool:
+        """Whether stages of the sweep are kept in a store."""
+        return self.workload.stores(self.space.keep)
+
     @cached_property
     def cells(self) -> Cells:
         """The cells, in plan order."""
@@ -152,7 +157,7 @@ def report(
     notes += [
         f"{label}: {shared_stages.of_sweep(sweep.folder, sweep.record)}"
         for sweep, label in zip(sweeps, labels, strict=True)
-        if sweep.workload.stored
+        if sweep.stored
     ]
     with copies.workplace(folder) as room:
         written = write_report(

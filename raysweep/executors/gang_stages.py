@@ -58,6 +58,13 @@ class GangStages:
         _meet()
         return _share(self._store.fetch(stage) if self._store else None, self._waiting)
 
+    def look(self, stage: str) -> dict[str, Any] | None:
+        """The meta of a published stage, under "meta"; None if there is none. Its weights are not read."""
+        _meet()
+        record = self._store.look(stage) if self._store else None
+        meta = _broadcast({"meta": None if record is None else record["meta"]}, self._waiting)["meta"]
+        return None if meta is None else {"meta": meta}
+
     def once(self, stage: str, compute: Callable[[Any], Computed], *, describe: dict[str, Any]) -> SharedEntry:
         """Like `Store.once`."""
         return self.once_together({stage: describe}, lambda stages, progress: [compute(progress)])[0]

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from raysweep.storage import files
 from raysweep.storage.paths import AnyPath
@@ -24,7 +24,13 @@ from raysweep.storage.sealed import WORDS, Damaged, encode
 
 MERGED = "merged-"
 REQUESTS = 32  # simultaneous requests to a bucket; each takes some 20 ms
+CURVES = ("curves", "shared_curves")
+"""Keys of a row that hold learning curves."""
 LISTINGS = 20  # after so many, a segment that is listed but not there counts as damaged
+
+
+Curve = dict[str, list[float]]
+"""A learning curve: "step", and for each metric its value at each step."""
 
 
 class Row(TypedDict):
@@ -36,6 +42,9 @@ class Row(TypedDict):
     seconds: its share of the time that its pack took
     error: the traceback, if it failed
     pack, host, finished: where it was computed, and when (seconds of the epoch)
+    stages: its kept stages: {name: [id, ...]}, one id for each point
+    curves: what its other stages logged: {name: {"step": [...], METRIC: [...]}}
+    shared_curves: what kept stages of the rows of its pack logged, in the pack's first row: {id: {"step": [...], ...}}
     """
 
     cell: str
@@ -49,6 +58,9 @@ class Row(TypedDict):
     pack: NotRequired[str]
     host: NotRequired[str]
     finished: NotRequired[float]
+    stages: NotRequired[dict[str, list[str]]]
+    curves: NotRequired[dict[str, Curve]]
+    shared_curves: NotRequired[dict[str, Curve]]
 
 
 @dataclass
@@ -71,7 +83,8 @@ def write_segment(path: AnyPath, rows: Iterable[Row]) -> bool:
     digest = hashlib.sha256()
     for row in rows:
         metrics = {name: encode(value) for name, value in row["metrics"].items()}
-        line = json.dumps({**row, "metrics": metrics}, separators=(",", ":"), allow_nan=False) + "\n"
+        logged = {key: _each_number(row[key], encode) for key in CURVES if key in row}  # type: ignore[literal-required]
+        line = json.dumps({**row, "metrics": metrics, **logged}, separators=(",", ":"), allow_nan=False) + "\n"
         lines.append(line.encode())
         digest.update(lines[-1])
     trailer = json.dumps({"rows": len(lines), "sha256": digest.hexdigest()}) + "\n"
@@ -93,9 +106,19 @@ def read_segment(path: AnyPath) -> list[Row]:
             row["metrics"] = {
                 name: WORDS[value] if isinstance(value, str) else value for name, value in row["metrics"].items()
             }
+            for key in CURVES:
+                if key in row:
+                    row[key] = _each_number(row[key], lambda value: WORDS[value] if isinstance(value, str) else value)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Damaged(f"{path}: not a whole segment ({error})") from None
     return rows
+
+
+def _each_number(curves: dict[str, Curve], change: Callable[[Any], Any]) -> dict[str, Any]:
+    return {
+        name: {metric: [change(value) for value in values] for metric, values in curve.items()}
+        for name, curve in curves.items()
+    }
 
 
 def segments(folder: AnyPath) -> list[AnyPath]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.plan.cells import Cells
-from raysweep.plan.stages import stored_stages
+from raysweep.plan.row_stages import RowStages
 from raysweep.workloads.declaration import Columns, Workload
 
 
@@ -30,16 +30,16 @@ class Piece:
 class Costs:
     """What the rows of some cells cost. The seeds of a grid have equal sets of cells; each set is estimated once."""
 
-    def __init__(self, workload: Workload, cells: Cells) -> None:
+    def __init__(self, workload: Workload, cells: Cells, keep: Sequence[str] = ()) -> None:
         self._workload, self._cells = workload, cells
         self._known: dict[bytes, tuple[float, float]] = {}
-        self._stages_of = stored_stages(workload, cells)
+        self._stages = RowStages(workload, cells.columns, keep)
 
     def piece(self, seed: int, indices: np.ndarray) -> Piece:
         """These cells of one seed, with their cost."""
         key = indices.tobytes()
         if key not in self._known:
-            cost = self._workload.cost(self._cells.take(indices))
+            cost = self._stages.cost_of(indices, seed)
             self._known[key] = (cost.seconds_with(self._gpus(indices)), cost.peak_bytes)
         return Piece(seed, indices, *self._known[key])
 
@@ -47,8 +47,8 @@ class Costs:
         """Rows ({seed: cell indices}) in groups of one seed, equal shared parameters and needs, in plan order."""
         found = []
         for seed, indices in rows.items():
-            if self._workload.shared or len(self._cells.needs) > 1:
-                names = self._workload.shared
+            names = self._workload.grouping
+            if names or len(self._cells.needs) > 1:
                 same = alike([self._cells.need[indices], *(self._cells.columns[name][indices] for name in names)])
                 found += [self.piece(seed, indices[members]) for members in same]
             else:
@@ -57,25 +57,26 @@ class Costs:
 
     def stored_stages(self, piece: Piece) -> dict[str, float]:
         """The stages of a piece that the store keeps, with the seconds of each."""
-        if not self._workload.stored:
-            return {}
         gpus = self._gpus(piece.cells)
         return {
             stage.id: stage.cost.seconds_with(gpus)
             for index in piece.cells.tolist()
-            for stage in self._stages_of(index, piece.seed)
+            for stage in self._stages.of_row(index, piece.seed)
+            if stage.kept
         }
 
     def _gpus(self, indices: np.ndarray) -> int:
         return self._cells.needs[self._cells.need[indices[0]]].gpus
 
 
-def estimate(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray]) -> tuple[float, float]:
+def estimate(
+    workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray], keep: Sequence[str] = ()
+) -> tuple[float, float]:
     """Seconds and peak bytes of all rows ({seed: cell indices}).
 
     The seconds are on one core, or on one GPU if trials have GPUs.
     """
-    groups = Costs(workload, cells).groups(rows)
+    groups = Costs(workload, cells, keep).groups(rows)
     return sum(group.seconds for group in groups), max((group.peak_bytes for group in groups), default=0.0)
 
 
@@ -86,10 +87,12 @@ def shares(workload: Workload, columns: Columns, seeds: np.ndarray, count: int) 
     halved.
     """
 
-    def costed(members: np.ndarray) -> tuple[float, np.ndarray]:
-        return workload.cost({name: values[members] for name, values in columns.items()}).seconds, members
+    stages = RowStages(workload, columns)
 
-    groups = [costed(members) for members in alike([seeds, *(columns[name] for name in workload.shared)])]
+    def costed(members: np.ndarray) -> tuple[float, np.ndarray]:
+        return stages.cost_of(members, int(seeds[members[0]])).seconds, members
+
+    groups = [costed(members) for members in alike([seeds, *(columns[name] for name in workload.grouping)])]
     count = min(count, len(seeds))
     while len(groups) < count:
         largest = max((i for i in range(len(groups)) if len(groups[i][1]) > 1), key=lambda i: groups[i][0])

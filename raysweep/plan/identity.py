@@ -43,9 +43,15 @@ def content_id(value: Any) -> str:
 
 
 def _identifying(workload: Workload, parameters: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """These parameters, without those that were added later and say nothing."""
-    wanted = (workload.by_name[name] for name in names)
-    return {p.name: parameters[p.name] for p in wanted if not (p.late and parameters[p.name] == p.absent)}
+    """These parameters, without those that were added later and say nothing, and in the form that they had first."""
+    found = {}
+    for name in names:
+        parameter, value = workload.by_name[name], parameters[name]
+        if parameter.formerly is not None:
+            found[parameter.formerly.name] = parameter.formerly.old(value)
+        elif not (parameter.late and value == parameter.absent):
+            found[name] = value
+    return found
 
 
 def cell_id(workload: Workload, parameters: Mapping[str, Any]) -> str:

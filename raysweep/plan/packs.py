@@ -51,13 +51,15 @@ class Packing:
 
 
 @one_look()
-def make_packs(workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray], packing: Packing) -> list[Pack]:
+def make_packs(
+    workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray], packing: Packing, keep: Sequence[str] = ()
+) -> list[Pack]:
     """Cut rows ({seed: cell indices}) into packs; all rows of a pack have equal needs.
 
     The largest trials come first, because they wait longest for their place. Among these the costliest come first, so
     that the last packs to end are short.
     """
-    costs = Costs(workload, cells)
+    costs = Costs(workload, cells, keep)
     groups = costs.groups(rows)
     total = _seconds(groups)
     target = float(np.clip(total / (3 * packing.workers), packing.floor, packing.ceiling))

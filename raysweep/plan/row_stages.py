@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from raysweep.plan.cells import Cells
 from raysweep.plan.identity import stage_id
-from raysweep.workloads.declaration import Columns, Cost, Workload
-
-NOTHING = Cost(0.0, 0.0)
+from raysweep.workloads.asked_once import one_look
+from raysweep.workloads.chain import NOTHING, Cost
+from raysweep.workloads.declaration import Columns, Workload
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class RowStages:
     """
 
     def __init__(self, workload: Workload, columns: Columns, keep: Sequence[str] = ()) -> None:
-        self._workload, self._columns = workload, columns
+        self._workload, self.columns, self.keep = workload, columns, keep
         self._chain, self._kept = workload.chain, set(workload.chain.kept(keep))
         self._known: dict[tuple[Any, ...], tuple[RowStage, ...]] = {}
         self.deepest = max(self._kept, default=-1)
@@ -54,7 +55,7 @@ class RowStages:
         index = self.deepest if last is None else last
         if index < 0:
             return ()
-        key = (index, seed, *(self._columns[name][cell] for name in self._chain.known[index]))
+        key = (index, seed, *(self.columns[name][cell] for name in self._chain.known[index]))
         if key not in self._known:
             before = self.of_row(cell, seed, index - 1)
             self._known[key] = (*before, *self._own(index, cell, seed, before[-1].id if before else ""))
@@ -77,11 +78,36 @@ class RowStages:
         return found
 
     def _of_one(self, cell: int) -> dict[str, np.ndarray]:
-        return {name: values[cell : cell + 1] for name, values in self._columns.items()}
+        return {name: values[cell : cell + 1] for name, values in self.columns.items()}
+
+    def cost_of(self, cells: np.ndarray, seed: int) -> Cost:
+        """The cost of all rows of these cells and one seed, computed together, with nothing in the store."""
+        always = max(self._chain.kept(), default=-1)
+        distinct = {own.id: own.cost for cell in cells.tolist() for own in self.of_row(cell, seed, always)}
+        total = sum(distinct.values(), NOTHING)
+        columns = {name: values[cells] for name, values in self.columns.items()}
+        for stage in self._chain.stages[always + 1 :]:
+            total += stage.cost(columns) if stage.cost and stage.points is None else NOTHING
+        return total
 
     def parameters(self, cell: int) -> dict[str, Any]:
         """One cell's parameters as plain Python values."""
         return {
             name: values[cell].item() if hasattr(values[cell], "item") else values[cell]
-            for name, values in self._columns.items()
+            for name, values in self.columns.items()
         }
+
+
+def cell_stages(
+    workload: Workload, cells: Cells, seeds: Iterable[int], keep: Sequence[str] = ()
+) -> Callable[[int], list[str]]:
+    """A function cell -> the ids of its stages for all seeds, stage by stage, for the record."""
+    seeds, stages, last = list(seeds), RowStages(workload, cells.columns, keep), len(workload.chain) - 1
+
+    @one_look()
+    def of_cell(cell: int) -> list[str]:
+        chains = [stages.of_row(cell, seed, last) for seed in seeds]
+        ordered = sorted((own.index, number, own.id) for chain in chains for number, own in enumerate(chain))
+        return list(dict.fromkeys(identity for _, _, identity in ordered))
+
+    return of_cell

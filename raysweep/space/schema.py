@@ -41,6 +41,7 @@ class Space:
     scale: log or linear, for each axis whose scale in figures and fits the space states.
     fixed: all other parameters of the workload, defaults filled in.
     seeds: the draws of each cell.
+    keep: the stages whose artifacts are kept in the store, in addition to those that always are.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Space:
     exclude: list[dict[str, list[Any]]]
     fixed: dict[str, Any]
     seeds: list[int]
+    keep: list[str] = field(default_factory=list)
     search: dict[str, SearchOptions]
     resources: ResourceOptions
     analysis: list[dict[str, Any]]
@@ -59,13 +61,11 @@ class Space:
     def as_dict(self) -> dict[str, Any]:
         """The resolved space as plain data.
 
-        The key `scale` is left out if it is empty, so that an earlier release, which does not know the key, can read
-        the record.
+        The keys `scale` and `keep` are left out if they are empty, so that an earlier release, which does not know
+        them, can read the record.
         """
         plain = asdict(self)
-        if not self.scale:
-            del plain["scale"]
-        return plain
+        return {key: value for key, value in plain.items() if value or key not in ("scale", "keep")}
 
     def groups(self) -> list[tuple[str, ...]]:
         """The axes in groups, in file order: axes that move together, or a single axis."""
@@ -111,6 +111,7 @@ def validate(data: Mapping[str, Any]) -> Space:
         exclude=_exclude(data.get("exclude") or [], context),
         fixed=_fixed(data.get("fixed"), context),
         seeds=_seeds(data.get("seeds", 1)),
+        keep=_keep(data.get("keep") or [], context),
         search=search_options.check(data.get("search", "grid"), context),
         resources=resources.check(data.get("resources"), context),
         analysis=_analysis(data.get("analysis") or [], context),
@@ -287,6 +288,17 @@ def _seeds(value: Any) -> list[int]:
             raise InputError(f"seeds[{index}]", f"expected a whole number of at least 0, got {shown(seed)}")
     _no_repeat(value, "seeds")
     return list(value)
+
+
+def _keep(names: Any, context: Context) -> list[str]:
+    """The stages to keep, in the order of the chain."""
+    known = context.workload.chain.names
+    expect(isinstance(names, list), "keep", f"a list of stages, out of {', '.join(known)}", names)
+    for index, name in enumerate(names):
+        checks.named(name, f"keep[{index}]", "stage", known)
+    if names and context.workload.compute:
+        raise InputError("keep", f"{context.workload.name} has no artifacts to keep; leave it out")
+    return [name for name in known if name in names]
 
 
 def _analysis(entries: Any, context: Context) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import command, counted
 from raysweep.plan.cells import Cells, plan_record
 from raysweep.plan.identity import code_version
-from raysweep.plan.stages import cell_stages
+from raysweep.plan.row_stages import cell_stages
 from raysweep.space import yaml_reader
 from raysweep.space.schema import Space
 from raysweep.storage import copies, files, paths, signs
@@ -46,7 +46,7 @@ class Session:
         self._folder, self._record, self._space, self._cells, self._rows = folder, record, space, cells, rows
         self._size = grouping.cells_per_run(record, cells)
         workload = workloads.get(space.workload)
-        self._stages = cell_stages(workload, cells, space.seeds)
+        self._stages = cell_stages(workload, cells, space.seeds, space.keep)
         self._handed_over: set[int] = set()
         self.closed = False
         known = signs.mirrored(folder)

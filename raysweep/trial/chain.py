@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.plan.identity import code_version
 from raysweep.plan.row_stages import RowStage, RowStages
 from raysweep.stages import trees
 from raysweep.stages.artifacts import Artifact, Stacked
@@ -22,7 +23,7 @@ from raysweep.trial.results import Checked, checked
 from raysweep.workloads.declaration import ANY, OK, STATUSES, Columns, Workload
 from raysweep.workloads.rows import Rows
 
-WORST = {status: rank for rank, status in enumerate(STATUSES)}
+WORST: dict[str, int] = {str(status): rank for rank, status in enumerate(STATUSES)}
 """A row has the worst status of its stages; the statuses are listed from good to bad."""
 
 Curve = dict[str, list[float]]
@@ -297,6 +298,7 @@ class _Walk:
                             "metrics": {name: float(values[position]) for name, values in result.metrics.items()},
                             "status": str(result.status[position]),
                             "curve": context.curve.of_row(position),
+                            "code_version": code_version(self._workload, self._chain.stages[index]),
                         },
                     )
                 )

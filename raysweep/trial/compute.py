@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from raysweep import workloads
-from raysweep.plan.identity import code_version
 from raysweep.trial import chain
 from raysweep.trial.chain import Computation
 from raysweep.trial.results import one_number_a_row, statuses
@@ -55,11 +54,11 @@ def compute(
 
 def open_store(workload: Workload, store: str, sweep: str, keep: Sequence[str]) -> Any:
     """The stage store, for a workload that keeps stages; None for any other."""
-    if not workload.chain.kept(keep):
+    if not workload.stores(keep):
         return None
     from raysweep.stages.store import Store
 
-    return Store(store, provenance={"sweep": sweep, "code_version": code_version(workload)})
+    return Store(store, provenance={"sweep": sweep})
 
 
 def _table(workload: Workload, columns: Columns, seeds: np.ndarray) -> Computation:

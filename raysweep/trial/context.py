@@ -30,8 +30,9 @@ class Curve:
     def __init__(self, stage: str, rows: int) -> None:
         self._stage, self._rows = stage, rows
         self._stride, self._count = 1, 0
-        self._points: list[tuple[float, dict[str, np.ndarray]]] = []
-        self._last: tuple[float, dict[str, np.ndarray]] | None = None
+        self._points: list[tuple[float, dict[str, Any]]] = []
+        self._last: tuple[float, dict[str, Any]] | None = None
+        self._read: tuple[int, list[float], dict[str, np.ndarray]] | None = None
 
     def __bool__(self) -> bool:
         """Whether anything was logged."""
@@ -41,16 +42,15 @@ class Curve:
         """Log one point. InputError if a metric is not one number for all rows or one per row."""
         found = {}
         for name, value in metrics.items():
-            if hasattr(value, "detach"):  # a tensor of torch
-                value = value.detach().cpu()
-            array = np.asarray(value, dtype=np.float64)
-            if array.shape not in ((), (self._rows,)):
+            # a tensor stays on its device until the curve is read, because reading would make a GPU wait
+            kept = value.detach().clone() if hasattr(value, "detach") else np.array(value, dtype=np.float64)
+            if tuple(kept.shape) not in ((), (self._rows,)):
                 raise InputError(
                     f"{self._stage}.log",
                     f"expected one number of {name} for all rows or one for each of {self._rows}, "
-                    f"got the shape {array.shape}",
+                    f"got the shape {tuple(kept.shape)}",
                 )
-            found[name] = np.broadcast_to(array, (self._rows,))
+            found[name] = kept
         self._last = (float(step), found)
         if self._count % self._stride == 0:
             self._points.append(self._last)
@@ -60,17 +60,23 @@ class Curve:
 
     def of_row(self, index: int) -> dict[str, list[float]]:
         """The curve of one row: {"step": [...], NAME: [...]}; a metric that was not logged at a step is NaN there."""
+        steps, values = self._table()
+        return {"step": steps, **{name: table[:, index].tolist() for name, table in values.items()}} if steps else {}
+
+    def _table(self) -> tuple[list[float], dict[str, np.ndarray]]:
+        """The steps, and for each metric its values, shape (steps, rows)."""
+        if self._read is not None and self._read[0] == self._count:
+            return self._read[1:]
         points = list(self._points)
         if self._last is not None and points[-1] is not self._last:
             points.append(self._last)
         names = list(dict.fromkeys(name for _, found in points for name in found))
-        if not points:
-            return {}
-        missing = np.full(self._rows, np.nan)
-        return {
-            "step": [step for step, _ in points],
-            **{name: [float(found.get(name, missing)[index]) for _, found in points] for name in names},
-        }
+        values = {name: np.full((len(points), self._rows), np.nan) for name in names}
+        for i, (_, found) in enumerate(points):
+            for name, value in found.items():
+                values[name][i] = value.cpu().double().numpy() if hasattr(value, "cpu") else value
+        self._read = (self._count, [step for step, _ in points], values)
+        return self._read[1:]
 
     def reached(self) -> dict[str, int]:
         """The last step, for people who look at a checkpoint."""
@@ -78,13 +84,12 @@ class Curve:
 
     def state(self) -> dict[str, Any]:
         """The curve so far, for a checkpoint."""
-        names = list(dict.fromkeys(name for _, found in self._points for name in found))
-        missing = np.full(self._rows, np.nan)
+        steps, values = self._table()
         return {
             "stride": self._stride,
             "count": self._count,
-            "steps": np.asarray([step for step, _ in self._points], dtype=np.float64),
-            "values": {name: np.asarray([found.get(name, missing) for _, found in self._points]) for name in names},
+            "steps": np.asarray(steps, dtype=np.float64)[: len(self._points)],
+            "values": {name: table[: len(self._points)] for name, table in values.items()},
         }
 
     def go_on(self, state: Mapping[str, Any]) -> None:
@@ -115,18 +120,19 @@ class Context:
         """Add a point to the learning curve: numbers for all rows, or arrays with one number per row."""
         self.curve.add(step, metrics)
 
-    def checkpoint(self, state: Mapping[str, Any] | Callable[[], Mapping[str, Any]]) -> None:
+    def checkpoint(self, state: Mapping[str, Any] | Callable[[], Mapping[str, Any]], gathers: bool = False) -> None:
         """Save the state of an unfinished stage, so that it goes on from here if the process dies.
 
         May be called at every step: it saves at most every CHECKPOINT_SECONDS, and only in a stage that is kept.
 
-        state: a nested mapping of arrays, numbers and words. Or a function that returns it, which is called only if
-            it is time; in a gang all workers then call it at the same step.
+        state: a nested mapping of arrays, numbers and words, or a function that returns it and is called only if it is
+            time.
+        gathers: whether the function needs all workers of a gang; they then call it at the same step.
         """
         if self._progress is None:
             return
         due = time.monotonic() - self._saved > CHECKPOINT_SECONDS
-        if callable(state):
+        if gathers:
             due = _agreed(due)
         if not due:
             return
@@ -143,6 +149,11 @@ class Context:
         tree = trees.unflatten(found.tensors(), found.meta["state"])
         self.curve.go_on(tree["curve"])
         return tree["state"]
+
+    @property
+    def kept(self) -> bool:
+        """Whether the artifact goes to the store. If not, it stays in memory as it is, for the next stage."""
+        return self._progress is not None
 
     @property
     def device(self) -> torch.device:

@@ -47,6 +47,7 @@ class Job:
     attempt: the number of this attempt at the rows, from 1.
     code_version: the version of the workload's code.
     cpus, gpus: cores and GPUs of a trial that this process may use.
+    keep: the stages that the space keeps in addition to those that always are.
     """
 
     workload: str
@@ -60,6 +61,7 @@ class Job:
     code_version: str
     cpus: int
     gpus: int = 0
+    keep: tuple[str, ...] = ()
 
     def segment(self, pack: str) -> AnyPath:
         """The path of the segment with the rows of a pack."""
@@ -121,13 +123,20 @@ def attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any]
     """Compute rows together. Errors of the workload are not caught. view: as in `compute`."""
     started = time.perf_counter()
     columns = {name: values[cells] for name, values in job.columns.items()}
-    metrics, status = compute(job.workload, columns, seeds, job.store, job.sweep, view)
+    found = compute(job.workload, columns, seeds, job.store, job.sweep, view, job.keep)
     seconds = (time.perf_counter() - started) / len(seeds)
-    lists = {name: values.tolist() for name, values in metrics.items()}
-    return [
-        _row(job, int(cell), int(seed), str(status[i]), seconds, {name: v[i] for name, v in lists.items()})
-        for i, (cell, seed) in enumerate(zip(cells, seeds, strict=True))
-    ]
+    lists = {name: values.tolist() for name, values in found.metrics.items()}
+    rows = []
+    for i, (cell, seed) in enumerate(zip(cells, seeds, strict=True)):
+        row = _row(job, int(cell), int(seed), str(found.status[i]), seconds, {name: v[i] for name, v in lists.items()})
+        if found.stages[i]:
+            row["stages"] = found.stages[i]
+        if found.curves[i]:
+            row["curves"] = found.curves[i]
+        rows.append(row)
+    if found.shared_curves:
+        rows[0]["shared_curves"] = found.shared_curves
+    return rows
 
 
 def compute_rows(

@@ -25,11 +25,18 @@ class Cost:
     peak_bytes: float
     gpu_seconds: float | None = None
 
+    def __add__(self, other: Cost) -> Cost:
+        """The cost of both, one after the other."""
+        gpu = None if self.gpu_seconds is None or other.gpu_seconds is None else self.gpu_seconds + other.gpu_seconds
+        return Cost(self.seconds + other.seconds, max(self.peak_bytes, other.peak_bytes), gpu)
+
     def seconds_with(self, gpus: float) -> float:
         """Seconds in a trial with so many GPUs; several GPUs count as one."""
         return self.seconds if not gpus or self.gpu_seconds is None else self.gpu_seconds
 
 
+NOTHING = Cost(0.0, 0.0, 0.0)
+"""The cost of no work."""
 ANY = ("*",)
 """For `Stage.together`: any rows, of any seed and with any parents."""
 

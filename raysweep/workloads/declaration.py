@@ -7,7 +7,7 @@ metrics come out, what a row costs, and with which closed form it is compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.workloads.chain import ANY, Chain, Cost, Stage
-from raysweep.workloads.parameters import SCALES, Parameter, column
+from raysweep.workloads.parameters import SCALES, Former, Parameter, column
 
 __all__ = [
     "ANY",
@@ -28,6 +28,7 @@ __all__ = [
     "Columns",
     "Cost",
     "Engines",
+    "Former",
     "Metric",
     "Parameter",
     "Stage",
@@ -90,9 +91,10 @@ class Workload:
 
     stages: the chain of stages, first to last (in any order here; `after` decides). A row's result may depend only on
         the row's own parameters and seed, and a stage only on the parameters of itself and of the stages before.
-    compute: for a workload of one stage, instead of `stages`: "module:function" (columns, seeds) -> (metrics, status),
-        a dict of float64 arrays and an array of status words, in row order.
-    cost: with `compute`: columns -> Cost of computing these rows together; the rows have one seed and agree in `shared`.
+    compute: for a workload of one stage, instead of `stages`: "module:function", a function of a table,
+        (columns, seeds) -> (metrics, status): a dict of float64 arrays and an array of status words, in row order.
+    cost: with `compute`: columns -> Cost of computing these rows together. The rows have one seed and agree in
+        `shared`.
     shared: rows of one seed with equal values of these parameters share costly work inside a call, and should be
         computed together. Only for a workload that keeps no stage.
     sources: the modules whose source decides the numbers (its digest is recorded with every row).
@@ -136,6 +138,18 @@ class Workload:
         stages = self.stages or (Stage("compute", self.compute, together=ANY, cost=self.cost),)
         object.__setattr__(self, "by_name", {parameter.name: parameter for parameter in self.parameters})
         object.__setattr__(self, "chain", Chain.of(self.name, stages, self.parameters, self.metrics))
+
+    def stores(self, keep: Sequence[str] = ()) -> bool:
+        """Whether artifacts of stages are kept in the store. keep: the stages that a space keeps in addition."""
+        return bool(self.chain.kept(keep))
+
+    @property
+    def grouping(self) -> tuple[str, ...]:
+        """Rows of one seed with equal values of these parameters share their costly part: the stages up to the last
+        one that is always kept; else the first of several stages; else `shared`."""
+        if kept := self.chain.kept():
+            return self.chain.known[kept[-1]]
+        return self.chain.known[0] if len(self.chain) > 1 else self.shared
 
     def searched(self, kind: str) -> str | None:
         """The parameter along which a search of this kind refines if a space names no axis."""

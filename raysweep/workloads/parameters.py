@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,20 @@ _REQUIRED = object()
 
 
 @dataclass(frozen=True)
+class Former:
+    """An earlier form of a parameter. Cells keep the identity that they had in that form.
+
+    name: its name then.
+    new: the present value of a value in that form.
+    old: the value in that form of a present value.
+    """
+
+    name: str
+    new: Callable[[Any], Any]
+    old: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
 class Parameter:
     """One parameter of a workload: its type, unit, range and default.
 
@@ -28,6 +43,7 @@ class Parameter:
     scale: how its axis is drawn and fitted (log or linear) if a space does not say; empty: decided by the spacing of
         the values.
     symbol: its letter in papers and figures.
+    formerly: its name and values in an earlier release, or None.
     searched_by: the search (boundary, optimum) that refines along it if a space names no axis.
     """
 
@@ -47,6 +63,7 @@ class Parameter:
     scale: str = ""
     symbol: str = ""
     searched_by: str = ""
+    formerly: Former | None = None
 
     def __post_init__(self) -> None:
         if self.scale and (self.categorical or self.scale not in SCALES):

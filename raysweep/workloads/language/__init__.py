@@ -5,22 +5,28 @@ This file is the declaration. The files beside it compute the workload. No file 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
+from raysweep.training.schedules import trunk_and_anneal, trunk_steps
+from raysweep.workloads.declaration import Cost, Former, Metric, Parameter, Stage, Workload
 from raysweep.workloads.language.corpus import BPE_FORM, FORMS, TASK_FORMS
-from raysweep.workloads.language.model_config import PRESETS, config_of, vocabulary_of
+from raysweep.workloads.language.model_config import PRESETS, angle_of, config_of, share_of, steps_of, vocabulary_of
 
 PRETRAIN_SCHEDULES = ("cosine", "constant", "wsd")
 FINETUNE_SCHEDULES = ("cosine", "constant", "constant_warmup")
+PER_MODEL = ("finetune_lr", "noise")
+"""Models that train side by side may differ in these parameters."""
 
-Pretraining = partial(Parameter, pretraining=True)
-"""A parameter that belongs to the identity of the pretraining."""
+Trunk, Pretraining, Finetuning, Evaluation = (
+    partial(Parameter, stage=name) for name in ("trunk", "pretrain", "finetune", "evaluate")
+)
+"""Parameters by the first stage that they matter to."""
 
 PARAMETERS = (
-    Pretraining(
+    Trunk(
         "preset",
         str,
         "tiny",
@@ -37,7 +43,7 @@ PARAMETERS = (
         open_minimum=True,
         whole=True,
     ),
-    Parameter(
+    Finetuning(
         "finetune_lr",
         float,
         1e-3,
@@ -47,11 +53,19 @@ PARAMETERS = (
         symbol="η",
         searched_by="optimum",
     ),
-    Pretraining("depth", int, 0, "layers; 0 takes the preset's", unit="layers", minimum=0, maximum=200, symbol="L"),
-    Parameter(
-        "overlap", float, 0.0, "share of the target's text that is drawn from the source instead", minimum=0, maximum=1
+    Trunk("depth", int, 0, "layers; 0 takes the preset's", unit="layers", minimum=0, maximum=200, symbol="L"),
+    Finetuning(
+        "overlap_angle",
+        float,
+        90.0,
+        "its cosine is the share of the target's text that is drawn from the source instead",
+        unit="degrees",
+        minimum=0,
+        maximum=90,
+        symbol="θ",
+        formerly=Former("overlap", angle_of, share_of),
     ),
-    Pretraining(
+    Trunk(
         "width",
         int,
         0,
@@ -59,18 +73,18 @@ PARAMETERS = (
         minimum=0,
         maximum=16384,
     ),
-    Pretraining("context", int, 0, "tokens a sequence; 0 takes the preset's", unit="tokens", minimum=0, maximum=65536),
-    Pretraining(
+    Trunk("context", int, 0, "tokens a sequence; 0 takes the preset's", unit="tokens", minimum=0, maximum=65536),
+    Trunk(
         "source",
         str,
         "grammar:0",
         f"text to pretrain on: {FORMS}; or {BPE_FORM}, the target then being read in these tokens too",
     ),
-    Parameter("target", str, "grammar:0.5", f"what to fine-tune on: text in the same forms, or {TASK_FORMS}"),
-    Pretraining(
+    Finetuning("target", str, "grammar:0.5", f"what to fine-tune on: text in the same forms, or {TASK_FORMS}"),
+    Trunk(
         "pretrain_lr", float, 2e-3, "peak rate of AdamW on the source, at width 256 (muP)", minimum=0, open_minimum=True
     ),
-    Pretraining(
+    Trunk(
         "pretrain_schedule",
         str,
         "cosine",
@@ -78,10 +92,8 @@ PARAMETERS = (
         "trunk at constant rate for all lengths, each branching off into a linear decay over its last tenth",
         choices=PRETRAIN_SCHEDULES,
     ),
-    Pretraining(
-        "pretrain_batch", int, 16, "sequences a step of pretraining", unit="sequences", minimum=1, maximum=65536
-    ),
-    Pretraining(
+    Trunk("pretrain_batch", int, 16, "sequences a step of pretraining", unit="sequences", minimum=1, maximum=65536),
+    Trunk(
         "pretrain_warmup",
         int,
         0,
@@ -90,8 +102,8 @@ PARAMETERS = (
         minimum=0,
         maximum=10**7,
     ),
-    Pretraining("pretrain_weight_decay", float, 0.1, "AdamW's decoupled weight decay on the source", minimum=0),
-    Parameter(
+    Trunk("pretrain_weight_decay", float, 0.1, "AdamW's decoupled weight decay on the source", minimum=0),
+    Finetuning(
         "noise",
         float,
         0.0,
@@ -100,7 +112,7 @@ PARAMETERS = (
         minimum=0,
         symbol="σ",
     ),
-    Parameter(
+    Finetuning(
         "finetune_steps",
         int,
         50,
@@ -109,16 +121,18 @@ PARAMETERS = (
         minimum=0,
         maximum=10**9,
     ),
-    Parameter("finetune_batch", int, 16, "sequences a step of fine-tuning", unit="sequences", minimum=1, maximum=65536),
-    Parameter(
+    Finetuning(
+        "finetune_batch", int, 16, "sequences a step of fine-tuning", unit="sequences", minimum=1, maximum=65536
+    ),
+    Finetuning(
         "finetune_schedule",
         str,
         "cosine",
         "cosine and constant_warmup warm up for a tenth of the steps",
         choices=FINETUNE_SCHEDULES,
     ),
-    Parameter("finetune_weight_decay", float, 0.0, "AdamW's decoupled weight decay on the target", minimum=0),
-    Parameter(
+    Finetuning("finetune_weight_decay", float, 0.0, "AdamW's decoupled weight decay on the target", minimum=0),
+    Finetuning(
         "early_stopping",
         int,
         0,
@@ -127,7 +141,7 @@ PARAMETERS = (
         minimum=0,
         maximum=1000,
     ),
-    Parameter(
+    Finetuning(
         "evaluation_tokens",
         int,
         16384,
@@ -136,7 +150,7 @@ PARAMETERS = (
         minimum=1,
         maximum=10**9,
     ),
-    Parameter(
+    Evaluation(
         "sharpness_iterations",
         int,
         0,
@@ -145,7 +159,7 @@ PARAMETERS = (
         minimum=0,
         maximum=200,
     ),
-    Pretraining(
+    Trunk(
         "pretrain_dropout",
         float,
         0.0,
@@ -154,7 +168,7 @@ PARAMETERS = (
         maximum=0.9,
         absent=0.0,
     ),
-    Parameter("finetune_dropout", float, 0.0, "the same on the target", minimum=0, maximum=0.9, absent=0.0),
+    Finetuning("finetune_dropout", float, 0.0, "the same on the target", minimum=0, maximum=0.9, absent=0.0),
 )
 
 METRICS = (
@@ -191,6 +205,7 @@ METRICS = (
         "started from, mean over its last 10 batches: above 0 it ended worse than it began; 0 without steps",
         "nats",
         "minimize",
+        stage="finetune",
     ),
     Metric(
         "pretrain_training_loss_rise",
@@ -198,6 +213,7 @@ METRICS = (
         "mean over the last 10 batches of pretraining",
         "nats",
         "minimize",
+        stage="pretrain",
     ),
     Metric(
         "pretrain_loss_after_per_byte",
@@ -213,7 +229,7 @@ METRICS = (
         "minimize",
     ),
     Metric("distance_moved", "length of the change of all weights, by noise and fine-tuning"),
-    Metric("epochs", "times pretraining went over the source's training text; 0 for endless text"),
+    Metric("epochs", "times pretraining went over the source's training text; 0 for endless text", stage="pretrain"),
     Metric("finetune_epochs", "times fine-tuning went over the target's training text; 0 for endless text"),
     Metric("sharpness", "largest eigenvalue of the Hessian of the source loss at the pretrained weights (O App. D)"),
     Metric("hessian_trace", "trace of it in units of each tensor's initialization, Tr(ΣH) (estimate)"),
@@ -223,11 +239,40 @@ METRICS = (
 )
 
 
-def cost(columns: Columns) -> Cost:
-    """Seconds and peak bytes of the rows of one draw, which share their pretraining."""
-    from raysweep.workloads.language import costs
+def _cost(stage: str) -> Callable[..., Cost]:
+    """The cost of a stage; the module that knows it is imported when it is asked for."""
 
-    return costs.of_rows(columns)
+    def cost(*arguments: Any) -> Cost:
+        from raysweep.workloads.language import costs
+
+        found: Cost = getattr(costs, stage)(*arguments)
+        return found
+
+    return cost
+
+
+def trunk_points(parameters: Mapping[str, Any]) -> list[int]:
+    """The steps at which the trunk of a row is kept; none if its lengths share nothing."""
+    if parameters["pretrain_schedule"] != "wsd":
+        return []
+    return trunk_steps(trunk_and_anneal(steps_of(parameters))[0])
+
+
+def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """What identifies a stage: the shape of the model instead of its preset, and the digests of texts.
+
+    InputError if a text has gone since the sweep was planned.
+    """
+    from raysweep.workloads.language import corpus
+
+    found = {name: value for name, value in values.items() if name not in ("preset", "depth", "width", "context")}
+    found["model"] = asdict(config_of(row))
+    for name in ("source", "target"):
+        if name in found:
+            found[name] = corpus.digest_of(row, name)
+    if stage == "finetune" and not row["early_stopping"]:  # only the validation of early stopping looks at them
+        found.pop("evaluation_tokens", None)
+    return found
 
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -270,13 +315,42 @@ WORKLOAD = Workload(
     identity_version=4,
     parameters=PARAMETERS,
     metrics=METRICS,
-    compute="raysweep.workloads.language.compute:compute",
-    cost=cost,
+    stages=(
+        Stage(
+            "trunk",
+            "raysweep.workloads.language.pretraining:trunk",
+            keeps=True,
+            points=trunk_points,
+            cost=_cost("trunk"),
+            version=4,
+        ),
+        Stage(
+            "pretrain",
+            "raysweep.workloads.language.pretraining:pretrain",
+            after="trunk",
+            keeps=True,
+            cost=_cost("pretrain"),
+            version=4,
+        ),
+        Stage(
+            "finetune",
+            "raysweep.workloads.language.finetuning:finetune",
+            after="pretrain",
+            together=PER_MODEL,
+            size="raysweep.workloads.language.finetuning:side_by_side",
+            cost=_cost("finetune"),
+        ),
+        Stage(
+            "evaluate",
+            "raysweep.workloads.language.evaluation:evaluate",
+            after="finetune",
+            together=PER_MODEL,
+            cost=_cost("evaluate"),
+        ),
+    ),
     sources=("raysweep.workloads.language", "raysweep.training"),
-    shared=tuple(parameter.name for parameter in PARAMETERS if parameter.pretraining),
-    stored=True,
+    identify=identify,
     data_parallel=True,
-    stages="raysweep.workloads.language.pretraining_identity:needed",
     check=check,
     gpu_guess="within a factor of 10 either way: its formula is fitted to another program, and this one was not "
     "measured on a GPU",

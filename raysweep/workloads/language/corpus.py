@@ -15,7 +15,10 @@ except for `tokens:` and `bpe:`. Losses are in nats a token; the metrics `_per_b
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
+from typing import Any
 
+from raysweep.errors import InputError
 from raysweep.workloads import asked_once
 from raysweep.workloads.language import bpe, files, packed, tasks
 from raysweep.workloads.language.bpe import Vocabulary
@@ -41,9 +44,18 @@ def load(name: str, source: str = "") -> Corpus:
 
 
 @asked_once.once
-def digest(name: str) -> str:
-    """The digest of the text of that name."""
-    return load(name).digest
+def digest(name: str, source: str = "") -> str:
+    """The digest of the text of that name; arguments as of `load`."""
+    return load(name, source).digest
+
+
+def digest_of(parameters: Mapping[str, Any], which: str) -> str:
+    """The digest of a row's source or target. InputError if the text has gone since the sweep was planned."""
+    source, name = str(parameters["source"]), str(parameters[which])
+    try:
+        return digest(name) if which == "source" else digest(name, source)
+    except BadText as error:
+        raise InputError(which, str(error)) from None
 
 
 @asked_once.once

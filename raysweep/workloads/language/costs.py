@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 
 from raysweep.workloads.declaration import Columns, Cost
+from raysweep.workloads.language import PER_MODEL, trunk_points
 from raysweep.workloads.language.model_config import ModelConfig, config_of
 
-PER_MODEL = ("finetune_lr", "noise")
-"""Models that train side by side may differ in these parameters."""
 EVALUATION = 64  # sequences evaluated at a time
 
 _BASE_BYTES = 4e8  # memory of the process itself
@@ -40,30 +39,52 @@ _GPU_LAUNCH, _GPU_LAUNCH_LAYER = 2e-4, 1.2e-3  # seconds to start a step's kerne
 _GPU_STEP_VALUE = 60  # bytes that the optimizer moves per weight
 
 
-def of_rows(columns: Columns) -> Cost:
-    """Seconds and peak bytes of all rows of one draw, which share their pretraining."""
-    first = {name: values[0] for name, values in columns.items()}
-    config = config_of(first)
-    before = pretraining(first, float(first["pretrain_length"]))
-    seconds, gpu_seconds = before.seconds, before.gpu_seconds or 0.0
-    for rows, count in _side_by_side(columns):
-        steps, batch = int(rows["finetune_steps"]), int(rows["finetune_batch"])
-        looks = 3 + int(rows["early_stopping"]) if steps else 3  # evaluations: source, validation and test
-        tokens = steps * batch * config.context
-        evaluated = float(rows["evaluation_tokens"]) * looks
+def trunk(columns: Columns, before: float, point: float) -> Cost:
+    """Cost of the trunk of one row from one point to the next, in steps."""
+    row = _first(columns)
+    return pretraining(row, (point - before) * int(row["pretrain_batch"]) * config_of(row).context)
+
+
+def pretrain(columns: Columns) -> Cost:
+    """Cost of the pretraining of one row after its trunk."""
+    row = _first(columns)
+    shared = max(trunk_points(row), default=0) * int(row["pretrain_batch"]) * config_of(row).context
+    return pretraining(row, float(row["pretrain_length"]) - shared)
+
+
+def finetune(columns: Columns) -> Cost:
+    """Cost of fine-tuning rows of one draw that start from one pretraining."""
+    seconds = gpu_seconds = 0.0
+    for row, count in _side_by_side(columns):
+        config, steps, batch = config_of(row), int(row["finetune_steps"]), int(row["finetune_batch"])
+        looked = float(row["evaluation_tokens"]) * int(row["early_stopping"]) if steps else 0.0
         core = token_seconds(config)
-        seconds += count * (
-            steps * _STEP
-            + steps * _STEP_VALUE * config.weights()
-            + (1.05 * tokens + evaluated / 3) * core
-            + 0.2 * evaluated / looks * core / 3
-        )
-        gpu_seconds += 1.05 * steps * gpu_step(config, batch, count) + _gpu_forward(config, evaluated, count)
+        step = _STEP + _STEP_VALUE * config.weights() + 1.05 * batch * config.context * core
+        seconds += count * (steps * step + looked * core / 3)
+        gpu_seconds += 1.05 * steps * gpu_step(config, batch, count) + _gpu_forward(config, looked, count)
+    config = config_of(_first(columns))
+    memory = config.training_bytes(int(np.max(columns["finetune_batch"])))
+    return Cost(seconds, _BASE_BYTES + memory, gpu_seconds)
+
+
+def evaluate(columns: Columns) -> Cost:
+    """Cost of measuring rows of one draw that start from one pretraining: three losses after, and some before."""
+    seconds = gpu_seconds = 0.0
+    first = _first(columns)
+    config = config_of(first)
+    core = token_seconds(config)
+    for row, count in _side_by_side(columns):
+        tokens = float(row["evaluation_tokens"])
+        seconds += count * 3.2 * tokens * core / 3
+        gpu_seconds += _gpu_forward(config, 3 * tokens, count)
     curved = 2 * int(first["sharpness_iterations"]) * 2  # Hessian products; each costs about two steps
-    seconds += curved * EVALUATION * config.context * token_seconds(config)
+    seconds += curved * EVALUATION * config.context * core
     gpu_seconds += curved * gpu_step(config, EVALUATION)
-    largest = max(int(first["pretrain_batch"]), EVALUATION, int(np.max(columns["finetune_batch"])))
-    return Cost(seconds, _BASE_BYTES + config.training_bytes(largest), gpu_seconds)
+    return Cost(seconds, _BASE_BYTES + config.training_bytes(EVALUATION), gpu_seconds)
+
+
+def _first(columns: Columns) -> dict[str, Any]:
+    return {name: values[0] for name, values in columns.items()}
 
 
 def pretraining(parameters: Mapping[str, Any], tokens: float) -> Cost:
@@ -100,7 +121,7 @@ def _side_by_side(columns: Columns) -> list[tuple[dict[str, Any], int]]:
     """Rows that can train side by side: the first row of each such set, and the number of rows in it."""
     apart = [values for name, values in columns.items() if name not in PER_MODEL]
     found: dict[tuple[Any, ...], list[int]] = {}
-    for index in range(len(columns["finetune_steps"])):
+    for index in range(len(columns["finetune_lr"])):
         found.setdefault(tuple(values[index] for values in apart), []).append(index)
     return [
         ({name: values[members[0]] for name, values in columns.items()}, len(members)) for members in found.values()

@@ -1,78 +1,138 @@
-"""What models are evaluated on: held-out text, or examples to classify by length-normalized likelihood (O App. C)."""
+"""The stage evaluate: losses before and after, accuracy, distances and curvature."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from raysweep.training import optimizer, parallel, sharding
-from raysweep.training.optimizer import mixed_precision, on_device
-from raysweep.workloads.language import model
-from raysweep.workloads.language.model_config import ModelConfig
+from raysweep.errors import InputError
+from raysweep.training import hessian, sharding
+from raysweep.training.params import named
+from raysweep.workloads.declaration import DIVERGED, OK
+from raysweep.workloads.language import model, texts
+from raysweep.workloads.language.examination import Examination, examination
+from raysweep.workloads.language.finetuning import flat_of, mixture_of, start_of
+from raysweep.workloads.language.model_config import ModelConfig, config_of
 from raysweep.workloads.language.tasks import Task
-from raysweep.workloads.language.texts import Corpus, Mixture
+from raysweep.workloads.rows import Result, Rows
 
-Examination = Callable[[Tensor], tuple[np.ndarray, np.ndarray]]
-"""Maps models (models, weights) to their loss and accuracy, (models,) each; accuracy is NaN for text."""
+if TYPE_CHECKING:
+    from raysweep.stages.artifacts import Artifact, Stacked
+    from raysweep.trial.context import Context
+
+CURVATURE_SEQUENCES = 64
+"""Number of held-out sequences in the mean loss whose curvature is measured."""
 
 
 @dataclass(frozen=True)
-class Examinations:
-    """The held-out text of the source, and the validation and test documents of the target."""
+class Before:
+    """What rows share that start from one pretraining and are measured alike.
+
+    source, validation, test: the held-out text of the source, and the documents of the target.
+    metrics: what is measured before perturbation and fine-tuning.
+    quadratic: the quadratic model of the source loss; None if curvature is not measured.
+    """
 
     source: Examination
     validation: Examination
     test: Examination
+    metrics: dict[str, float]
+    quadratic: hessian.Quadratic | None
 
-    @classmethod
-    def of(cls, mixture: Mixture, count: int, config: ModelConfig) -> Examinations:
-        """Examinations on up to `count` sequences or examples each."""
-        return cls(
-            examination(mixture.source, "test", count, config),
-            examination(mixture, "validation", count, config),
-            examination(mixture, "test", count, config),
+
+def evaluate(rows: Rows, parent: Stacked, context: Context) -> Result:
+    """Measure fine-tuned models of one pretraining. A row is diverged if a metric is not finite."""
+    parameters, pretraining = rows.row(), _single(parent.parent)
+    config = config_of(parameters)
+    start, flat = start_of(pretraining, config), flat_of(parent.tensors(), config)
+    alike = tuple(value for name, value in parameters.items() if not name.startswith("finetune_") and name != "noise")
+    before = pretraining.once(("before", *alike), lambda: _before(parameters, start, config))
+    loss, accuracy = before.test(flat)
+    found = {
+        "pretrain_loss_after": before.source(flat)[0],
+        "finetune_loss": loss,
+        "finetune_loss_validation": before.validation(flat)[0],
+        "distance_moved": sharding.norm((flat - start).double(), config).cpu().numpy(),
+    }
+    found |= {name: np.full(len(rows), value) for name, value in before.metrics.items()}
+    found["finetune_epochs"] = np.full(len(rows), _epochs(parameters, config))
+    found["sensitivity"] = found["pretrain_loss_after"] - found["pretrain_loss"]
+    finite = np.all([np.isfinite(values) for values in found.values()], axis=0)
+    if before.quadratic is not None:
+        found["quadratic_sensitivity"] = np.array([before.quadratic.change(moved) for moved in flat - start])
+    for name, size in pretraining.once(("bytes", *alike), lambda: _bytes_per_token(parameters, config)).items():
+        found[f"{name}_per_byte"] = found[name] / size
+    return Result(
+        metrics={**found, **_perplexities(found), "finetune_accuracy": accuracy}, status=np.where(finite, OK, DIVERGED)
+    )
+
+
+def _single(artifact: Artifact | Stacked | None) -> Artifact:
+    """The one pretraining from which all rows of a call start."""
+    from raysweep.stages.artifacts import Artifact
+
+    assert isinstance(artifact, Artifact)
+    return artifact
+
+
+def _before(parameters: Mapping[str, Any], start: Tensor, config: ModelConfig) -> Before:
+    mixture = mixture_of(parameters)
+    count = max(1, int(parameters["evaluation_tokens"]) // config.context)
+    source = examination(mixture.source, "test", count, config)
+    test = examination(mixture, "test", count, config)
+    metrics = {"pretrain_loss": float(source(start)[0][0]), "finetune_loss_before": float(test(start)[0][0])}
+    quadratic = None
+    if iterations := int(parameters["sharpness_iterations"]):
+        if sharding.is_share(start, config):
+            raise InputError(
+                "sharpness_iterations",
+                "curvature is measured of models that fit one GPU, and this one is spread over several: set it to 0",
+            )
+        held_out = mixture.source.held_out("test", count, config.context)
+        quadratic = quadratic_of(start, held_out[:CURVATURE_SEQUENCES], config)
+        metrics |= hessian.summary(quadratic, config, iterations, int(parameters["seed"]))
+    return Before(source, examination(mixture, "validation", count, config), test, metrics, quadratic)
+
+
+def quadratic_of(flat: Tensor, sequences: np.ndarray, config: ModelConfig) -> hessian.Quadratic:
+    """The mean loss on sequences, with its gradient and Hessian at one model (1, weights)."""
+    tokens = torch.from_numpy(sequences.astype(np.int64)).to(flat.device)
+    return hessian.Quadratic(flat, lambda leaf: model.losses(named(leaf, config), tokens, config)[0])
+
+
+def _epochs(parameters: Mapping[str, Any], config: ModelConfig) -> float:
+    """How often fine-tuning goes through the target's training text; 0 for an endless text."""
+    mixture = mixture_of(parameters)
+    sequences = int(parameters["finetune_steps"]) * int(parameters["finetune_batch"]) * (1 - mixture.overlap)
+    if isinstance(mixture.target, Task):
+        return sequences / mixture.target.size if mixture.target.size else 0.0
+    return sequences * config.context / mixture.target.train_tokens if mixture.target.train_tokens else 0.0
+
+
+def _perplexities(metrics: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The perplexities that paper O plots; infinite if the loss is so large (about 710 nats) that float64 overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        before, after, own = (
+            np.exp(metrics[name]) for name in ("pretrain_loss", "pretrain_loss_after", "finetune_loss")
         )
+        return {
+            "pretrain_perplexity": before,
+            "pretrain_perplexity_after": after,
+            "sensitivity_perplexity": after - before,
+            "finetune_perplexity": own,
+        }
 
 
-def examination(target: Mixture | Corpus, split: str, count: int, config: ModelConfig) -> Examination:
-    """The evaluation on up to `count` held-out sequences of a text, or examples of a task."""
-    own = target.target if isinstance(target, Mixture) else target
-    if isinstance(own, Task):
-        asked, truth = own.questions(split, count, config.context)
-        return lambda flat: classify(flat, asked, truth, config)
-    sequences = target.held_out(split, count, config.context)
-    return lambda flat: (optimizer.evaluate(flat, sequences, config), np.full(len(flat), np.nan))
-
-
-@torch.no_grad()
-def classify(
-    flat: Tensor, asked: np.ndarray, truth: np.ndarray, config: ModelConfig, batch: int = 64
-) -> tuple[np.ndarray, np.ndarray]:
-    """How well models (models, weights) classify: loss and accuracy, (models,) each.
-
-    The loss is the mean -log of the probability of the right class, which is the logarithm of O's perplexity over
-    classes. The accuracy is the share of examples whose most likely class is right. Workers of a gang share the
-    examples.
-
-    asked: examples with every possible label, (examples, classes, length + 1).
-    truth: the right classes, (examples,).
-    """
-    params = sharding.params(flat, config)
-    rows = asked.reshape(-1, asked.shape[-1])
-    own, first = parallel.share(rows)
-    found = []
-    for start in range(0, len(own), batch):
-        part = on_device(own[start : start + batch], flat.device)
-        with mixed_precision(flat.device):
-            each = model.token_losses(params, part, config).double()
-        found.append(-each.sum(2) / (part[:, 1:] >= 0).sum(1))
-    each = torch.zeros(len(flat), len(rows), dtype=torch.float64, device=flat.device)
-    each[:, first : first + len(own)] = torch.cat(found, 1)[:, : max(0, len(rows) - first)]
-    likelihood = parallel.add_up(each).unflatten(1, asked.shape[:2]).cpu()  # (models, examples, classes)
-    right = torch.from_numpy(truth)
-    loss = -likelihood.log_softmax(2)[:, torch.arange(len(right)), right].mean(1)
-    return loss.numpy(), (likelihood.argmax(2) == right).double().mean(1).numpy()
+def _bytes_per_token(parameters: Mapping[str, Any], config: ModelConfig) -> dict[str, float]:
+    """Bytes per token of the text on which each of two losses is measured."""
+    mixture = mixture_of(parameters)
+    count = max(1, int(parameters["evaluation_tokens"]) // config.context)
+    return {
+        "pretrain_loss_after": texts.bytes_per_token(mixture.source, "test", count, config.context),
+        "finetune_loss": texts.bytes_per_token(mixture, "test", count, config.context),
+    }

@@ -1,113 +1,103 @@
-"""Everything that starts from one checkpoint: perturbing, fine-tuning at many rates at a time, and measuring."""
+"""The stage finetune: perturbs a pretraining and fine-tunes it, at many rates side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from raysweep.errors import InputError
-from raysweep.training import devices, draws, hessian, model_batch, optimizer, parallel, schedules, sharding
+from raysweep.training import devices, draws, model_batch, optimizer, parallel, schedules, sharding
 from raysweep.training.optimizer import State, TrainConfig
-from raysweep.training.params import Part, named, of_row
-from raysweep.workloads.declaration import DIVERGED, OK, Status
-from raysweep.workloads.language import corpus, model
-from raysweep.workloads.language.evaluation import Examination, Examinations
-from raysweep.workloads.language.model_config import ModelConfig, config_of
-from raysweep.workloads.language.tasks import Task
+from raysweep.training.params import Part, named
+from raysweep.workloads.declaration import DIVERGED, OK
+from raysweep.workloads.language import PER_MODEL, corpus
+from raysweep.workloads.language.examination import Examination, examination
+from raysweep.workloads.language.model_config import ModelConfig, config_of, share_of
 from raysweep.workloads.language.texts import Mixture
+from raysweep.workloads.rows import Result, Rows
+
+if TYPE_CHECKING:
+    from raysweep.stages.artifacts import Artifact
+    from raysweep.trial.context import Context
 
 Row = Mapping[str, Any]
-CURVATURE_SEQUENCES = 64
-"""Number of held-out sequences in the mean loss whose curvature is measured."""
 
 
-@dataclass(frozen=True)
-class Shared:
-    """What rows share that start from one checkpoint and differ only in costs.PER_MODEL.
-
-    start: the checkpoint's flat row (1, weights), or this worker's share of it.
-    noise: a perturbation of strength 1 in the same form; None if no row asks for one.
-    before: metrics that are equal for all rows.
-    begun: losses on the last training batches before fine-tuning, by strength of noise; filled when needed.
-    """
-
-    parameters: Row
-    seed: int
-    config: ModelConfig
-    mixture: Mixture
-    examinations: Examinations
-    start: Tensor
-    noise: np.ndarray | None
-    before: dict[str, float]
-    begun: dict[float, np.ndarray] = field(default_factory=dict)
-
-    @property
-    def steps(self) -> int:
-        """Number of fine-tuning steps."""
-        return int(self.parameters["finetune_steps"])
-
-    def batches(self, step: int) -> np.ndarray:
-        """The sequences of one fine-tuning step."""
-        batch = int(self.parameters["finetune_batch"])
-        return self.mixture.sequences(self.seed, step * batch, batch, self.config.context)
-
-
-def run(base: np.ndarray, rows: list[Row], seed: int, size: int | None = None) -> list[tuple[dict[str, float], Status]]:
-    """Metrics and status of rows that start from one checkpoint and differ only in costs.PER_MODEL.
-
-    base: the checkpoint's flat row (1, weights).
-    size: models side by side; None for the number that is measured to be fastest.
-    """
-    parameters = rows[0]
+def side_by_side(rows: Rows) -> int:
+    """How many of these rows to fine-tune as one batch of models."""
+    parameters = rows.row()
     config = config_of(parameters)
-    source = str(parameters["source"])
-    mixture = Mixture(corpus.load(str(parameters["target"]), source), corpus.load(source), float(parameters["overlap"]))
-    count = max(1, int(parameters["evaluation_tokens"]) // config.context)
-    examinations = Examinations.of(mixture, count, config)
-    spread = sharding.wanted(config)
-    start = torch.as_tensor(sharding.row(of_row(base[0], config), config, spread)[None], device=devices.device())
-    before = {
-        "pretrain_loss": float(examinations.source(start)[0][0]),
-        "finetune_loss_before": float(examinations.test(start)[0][0]),
-        "finetune_epochs": _epochs(parameters, config, mixture),
-    }
-    quadratic = None
-    if iterations := int(parameters["sharpness_iterations"]):
-        if spread:
-            raise InputError(
-                "sharpness_iterations",
-                "curvature is measured of models that fit one GPU, and this one is spread over several: set it to 0",
-            )
-        held_out = mixture.source.held_out("test", count, config.context)
-        quadratic = quadratic_of(start, held_out[:CURVATURE_SEQUENCES], config)
-        before |= hessian.summary(quadratic, config, iterations, seed)
-    noise = None
-    if any(float(row["noise"]) for row in rows):
-        noise = sharding.row(lambda part: noise_of(part, seed), config, spread)
-    shared = Shared(parameters, seed, config, mixture, examinations, start, noise, before)
-    size = 1 if spread else size
-    if size is None:
-        size = model_batch.side_by_side(config, int(parameters["finetune_batch"]), len(rows)) if shared.steps else 1
-        size = int(parallel.of_first(size))
-    results: list[tuple[dict[str, float], Status]] = []
-    for first in range(0, len(rows), size):
-        flat, own = _together(shared, rows[first : first + size])
-        if quadratic is not None:
-            for (metrics, _), moved in zip(own, flat - start, strict=True):
-                metrics["quadratic_sensitivity"] = quadratic.change(moved)
-        results += own
-    return results
+    if not parameters["finetune_steps"] or sharding.wanted(config):
+        return 1
+    return int(parallel.of_first(model_batch.side_by_side(config, int(parameters["finetune_batch"]), len(rows))))
 
 
-def quadratic_of(flat: Tensor, sequences: np.ndarray, config: ModelConfig) -> hessian.Quadratic:
-    """The mean loss on sequences, with its gradient and Hessian at one model (1, weights)."""
-    tokens = torch.from_numpy(sequences.astype(np.int64)).to(flat.device)
-    return hessian.Quadratic(flat, lambda leaf: model.losses(named(leaf, config), tokens, config)[0])
+def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
+    """Perturb and fine-tune the models of rows that start from one pretraining and differ only in PER_MODEL.
+
+    The artifact has the weights of each model. A row is diverged if a loss or gradient up to these weights was not
+    finite. With early stopping the kept weights are older than the last, and the status is about these.
+    """
+    parameters = rows.row()
+    config = config_of(parameters)
+    start = start_of(parent, config)
+    flat = start.repeat(len(rows), 1)
+    strengths = rows["noise"].astype(np.float64)
+    if strengths.any():
+        noise = parent.once("noise", lambda: _noise(rows.seed, config, start.device))
+        flat += torch.as_tensor(strengths, dtype=flat.dtype, device=flat.device).unsqueeze(1) * noise
+    finite, rise = np.ones(len(rows), bool), np.zeros(len(rows))
+    if parameters["finetune_steps"]:
+        flat, finite, rise = _train(rows, parent, flat, config, context)
+    good = finite & np.isfinite(rise)
+    return Result(
+        _artifact(flat, config, context.kept), {"finetune_training_loss_rise": rise}, np.where(good, OK, DIVERGED)
+    )
+
+
+def start_of(pretraining: Artifact, config: ModelConfig) -> Tensor:
+    """The weights of a pretraining as a flat row (1, weights) on the device, or this worker's share of it."""
+
+    def load() -> Tensor:
+        weights = pretraining.tensors()["weights"]
+        values = sharding.row(lambda part: weights[part.name], config, sharding.wanted(config))
+        return torch.as_tensor(values[None], device=devices.device())
+
+    return pretraining.once("start", load)
+
+
+def mixture_of(parameters: Row) -> Mixture:
+    """The target's text, with the share of the source's text that overlap_angle says."""
+    source, target = str(parameters["source"]), str(parameters["target"])
+    return Mixture(corpus.load(target, source), corpus.load(source), share_of(float(parameters["overlap_angle"])))
+
+
+def _artifact(flat: Tensor, config: ModelConfig, kept: bool) -> dict[str, Any]:
+    """Fine-tuned models: flat rows in memory, and named weights, with one entry per model, for the store."""
+    if not kept:
+        return {"flat": flat}
+    if sharding.is_share(flat, config):  # a model that is spread is fine-tuned alone
+        return {"weights": {name: values[None] for name, values in sharding.tensors(flat, config).items()}}
+    return {"weights": named(flat, config)}
+
+
+def flat_of(finetuned: Mapping[str, Any], config: ModelConfig) -> Tensor:
+    """The flat rows (models, weights) of fine-tuned models from their artifacts, or this worker's share of them."""
+    if "flat" in finetuned:
+        flat: Tensor = finetuned["flat"]
+        return flat
+    weights, spread = finetuned["weights"], sharding.wanted(config)
+    count = len(next(iter(weights.values())))
+    rows = [sharding.row(lambda part, i=i: weights[part.name][i], config, spread) for i in range(count)]  # type: ignore[misc]
+    return torch.as_tensor(np.stack(rows), device=devices.device())
+
+
+def _noise(seed: int, config: ModelConfig, where: torch.device) -> Tensor:
+    values = sharding.row(lambda part: noise_of(part, seed), config, sharding.wanted(config))
+    return torch.as_tensor(values, device=where)
 
 
 def noise_of(part: Part, seed: int) -> np.ndarray:
@@ -121,73 +111,62 @@ def noise_of(part: Part, seed: int) -> np.ndarray:
     return (part.deviation * draws.normal(seed, f"language/noise/{part.name}", part.size)).astype(np.float32)
 
 
-def _epochs(parameters: Row, config: ModelConfig, mixture: Mixture) -> float:
-    """How often fine-tuning goes through the target's training text; 0 for an endless text."""
-    sequences = int(parameters["finetune_steps"]) * int(parameters["finetune_batch"]) * (1 - mixture.overlap)
-    if isinstance(mixture.target, Task):
-        return sequences / mixture.target.size if mixture.target.size else 0.0
-    return sequences * config.context / mixture.target.train_tokens if mixture.target.train_tokens else 0.0
-
-
-def _together(shared: Shared, rows: list[Row]) -> tuple[Tensor, list[tuple[dict[str, float], Status]]]:
-    """Compute rows as one batch of models: their final weights, metrics and status."""
-    flat = shared.start.repeat(len(rows), 1)
-    if shared.noise is not None:
-        strength = torch.tensor([[float(row["noise"])] for row in rows], dtype=flat.dtype, device=flat.device)
-        flat += strength * torch.as_tensor(shared.noise, device=flat.device)
-    finite, rise = np.ones(len(rows), bool), np.zeros(len(rows))
-    if shared.steps:
-        flat, finite, rise = _finetune(shared, flat, rows)
-    loss, accuracy = shared.examinations.test(flat)
-    measured = {
-        "pretrain_loss_after": shared.examinations.source(flat)[0],
-        "finetune_loss": loss,
-        "finetune_accuracy": accuracy,
-        "finetune_loss_validation": shared.examinations.validation(flat)[0],
-        "finetune_training_loss_rise": rise,
-        "distance_moved": sharding.norm((flat - shared.start).double(), shared.config).cpu().numpy(),
-    }
-    results = []
-    for index in range(len(rows)):
-        metrics = {**shared.before, **{name: float(values[index]) for name, values in measured.items()}}
-        metrics["sensitivity"] = metrics["pretrain_loss_after"] - metrics["pretrain_loss"]
-        measurable = all(np.isfinite(value) for name, value in metrics.items() if name != "finetune_accuracy")
-        results.append((metrics, OK if measurable and finite[index] else DIVERGED))
-    return flat, results
-
-
-def _finetune(shared: Shared, flat: Tensor, rows: list[Row]) -> tuple[Tensor, np.ndarray, np.ndarray]:
+def _train(
+    rows: Rows, parent: Artifact, flat: Tensor, config: ModelConfig, context: Context
+) -> tuple[Tensor, np.ndarray, np.ndarray]:
     """Fine-tune the models. Returns three things for each model:
 
     - the weights that are kept;
     - whether every loss and gradient up to these weights was finite;
     - how much the loss on the last batches rose from the start to these weights (optimizer.mean_rise).
     """
-    parameters, steps, config = shared.parameters, shared.steps, shared.config
+    parameters = rows.row()
+    steps, batch, mixture = int(parameters["finetune_steps"]), int(parameters["finetune_batch"]), mixture_of(parameters)
+
+    def batches(step: int) -> np.ndarray:
+        return mixture.sequences(rows.seed, step * batch, batch, config.context)
+
     recipe = TrainConfig(
         config,
-        np.array([float(row["finetune_lr"]) for row in rows]),
+        rows["finetune_lr"].astype(np.float64),
         schedules.schedule(str(parameters["finetune_schedule"]), steps),
         float(parameters["finetune_weight_decay"]),
         dropout=float(parameters["finetune_dropout"]),
-        seed=shared.seed,
+        seed=rows.seed,
         role="finetune",
     )
     state = State.fresh(flat, flat.device)
     looks = int(parameters["early_stopping"])
-    best = Best(state, shared.examinations.validation, {round(steps * (i + 1) / looks) for i in range(looks)} - {0})
-    optimizer.train(state, recipe, shared.batches, steps, best if best.looks else None)
-    kept, finite = (best.flat, best.found) if best.looks else (state.params, state.alive)
-    noises = [float(row["noise"]) for row in rows]
-    for index, noise in enumerate(noises):  # rows with equal noise have the same start
-        if noise not in shared.begun:
-            start = flat[index : index + 1]
-            shared.begun[noise] = optimizer.last_losses(start, shared.batches, steps, config)
+    best = None
+    if looks:
+        count = max(1, int(parameters["evaluation_tokens"]) // config.context)
+        validation = parent.once(
+            ("validation", *_alike(parameters)), lambda: examination(mixture, "validation", count, config)
+        )
+        best = Best(state, validation, {round(steps * (i + 1) / looks) for i in range(looks)} - {0})
+
+    def after_step(state: State, losses: Tensor) -> None:
+        context.log(state.step, training_loss=losses)
+        if best is not None:
+            best(state, losses)
+
+    optimizer.train(state, recipe, batches, steps, after_step)
+    kept, finite = (best.flat, best.found) if best is not None else (state.params, state.alive)
+
+    def begun(index: int) -> np.ndarray:  # rows with equal noise have the same start
+        key = ("begun", float(rows["noise"][index]), *_alike(parameters))
+        return parent.once(key, lambda: optimizer.last_losses(flat[index : index + 1], batches, steps, config))
+
     rise = optimizer.mean_rise(
-        np.concatenate([shared.begun[noise] for noise in noises], 1),
-        optimizer.last_losses(kept, shared.batches, steps, config),
+        np.concatenate([begun(index) for index in range(len(rows))], 1),
+        optimizer.last_losses(kept, batches, steps, config),
     )
     return kept, finite.cpu().numpy(), rise
+
+
+def _alike(parameters: Row) -> tuple[Hashable, ...]:
+    """What rows of one call have in common."""
+    return tuple(value for name, value in parameters.items() if name not in PER_MODEL)
 
 
 class Best:

@@ -32,6 +32,22 @@ EMBEDDING, HEAD = "embedding", "head"  # units of tensors; each layer is a unit 
 _TOKENS = re.compile(r"(?:tokens|bpe):(\d+):")  # a text with a vocabulary of its own
 
 
+def share_of(angle: float) -> float:
+    """The share of the target that is drawn from the source: the cosine of overlap_angle (degrees), to 12 digits."""
+    return round(math.cos(math.radians(angle)), 12) + 0.0
+
+
+def angle_of(share: float) -> float:
+    """The overlap_angle (degrees) whose cosine is this share."""
+    return math.degrees(math.acos(share))
+
+
+def steps_of(parameters: Mapping[str, Any]) -> int:
+    """Number of steps of a row's pretraining."""
+    step = config_of(parameters).context * int(parameters["pretrain_batch"])
+    return round(float(parameters["pretrain_length"]) / step)
+
+
 @dataclass(frozen=True)
 class ModelConfig:
     """A decoder: layers, residual width, attention heads, inner width of the MLP, context and vocabulary in tokens.

@@ -6,7 +6,6 @@ This file is the declaration. The engines are the files beside it; it does not i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,6 @@ from raysweep.workloads.linear_spectrum.spectra import FORMS, read
 
 ENGINES = ("theory", "flow", "network")
 
-Pretraining = partial(Parameter, pretraining=True)
-"""A parameter that belongs to the identity of the pretraining."""
-
 PARAMETERS = (
     Parameter(
         "engine",
@@ -27,7 +23,7 @@ PARAMETERS = (
         "how exactly it is solved: closed forms; gradient flow; gradient descent on the real layers",
         choices=ENGINES,
     ),
-    Pretraining(
+    Parameter(
         "pretrain_length",
         float,
         float("inf"),
@@ -47,7 +43,7 @@ PARAMETERS = (
         symbol="η",
         searched_by="optimum",
     ),
-    Pretraining("depth", int, 2, "number of weight matrices", minimum=1, maximum=100, symbol="L"),
+    Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=100, symbol="L"),
     Parameter(
         "overlap_angle",
         float,
@@ -59,10 +55,10 @@ PARAMETERS = (
         symbol="θ",
         searched_by="boundary",
     ),
-    Pretraining("source_spectrum", str, "geometric:2:0.6", f"source task, from the largest: {FORMS}"),
+    Parameter("source_spectrum", str, "geometric:2:0.6", f"source task, from the largest: {FORMS}"),
     Parameter("target_spectrum", str, "geometric:1:0.8", f"target task, in any order: {FORMS}"),
-    Pretraining("dim", int, 8, "input, hidden and output dimension d", minimum=1, maximum=10_000, symbol="d"),
-    Pretraining(
+    Parameter("dim", int, 8, "input, hidden and output dimension d", minimum=1, maximum=10_000, symbol="d"),
+    Parameter(
         "init_scale",
         float,
         0.01,
@@ -101,7 +97,7 @@ PARAMETERS = (
         minimum=0,
         maximum=1e6,
     ),
-    Pretraining(
+    Parameter(
         "pretrain_start",
         str,
         "exact",

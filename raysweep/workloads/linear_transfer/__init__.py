@@ -6,7 +6,6 @@ This file is the declaration. The engines are the files beside it; it does not i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,6 @@ import numpy as np
 from raysweep.workloads.declaration import Columns, Cost, Engines, Metric, Parameter, Workload
 
 ENGINES = ("theory", "limit", "flow", "network")
-
-Pretraining = partial(Parameter, pretraining=True)
-"""A parameter that belongs to the identity of the pretraining."""
 
 PARAMETERS = (
     Parameter(
@@ -27,7 +23,7 @@ PARAMETERS = (
         "gradient flow of the end-to-end map; gradient descent on the real layers",
         choices=ENGINES,
     ),
-    Pretraining(
+    Parameter(
         "pretrain_length",
         float,
         float("inf"),
@@ -46,7 +42,7 @@ PARAMETERS = (
         symbol="η",
         searched_by="optimum",
     ),
-    Pretraining("depth", int, 2, "number of weight matrices", minimum=1, maximum=1000, symbol="L"),
+    Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=1000, symbol="L"),
     Parameter(
         "overlap_angle",
         float,
@@ -67,9 +63,9 @@ PARAMETERS = (
         open_minimum=True,
         symbol="γ",
     ),
-    Pretraining("dim", int, 100, "input dimension d (and hidden width)", minimum=2, maximum=100_000, symbol="d"),
+    Parameter("dim", int, 100, "input dimension d (and hidden width)", minimum=2, maximum=100_000, symbol="d"),
     Parameter("noise", float, 0.0, "standard deviation of the target's label noise", minimum=0, symbol="σ"),
-    Pretraining(
+    Parameter(
         "init_scale",
         float,
         0.01,
@@ -93,9 +89,9 @@ PARAMETERS = (
         "ridge", float, 0.0, "penalty on the retrained last layer of linear transfer (F eq. 14)", minimum=0, symbol="λ"
     ),
     Parameter("frozen_layers", int, 0, "first layers kept fixed while fine-tuning", minimum=0),
-    Pretraining("source_norm", float, 1.0, "norm of the source teacher", minimum=0, open_minimum=True),
+    Parameter("source_norm", float, 1.0, "norm of the source teacher", minimum=0, open_minimum=True),
     Parameter("target_norm", float, 1.0, "norm of the target teacher", minimum=0),
-    Pretraining(
+    Parameter(
         "pretrain_start",
         str,
         "exact",
