@@ -83,3 +83,10 @@ class Stacked:
         if first is None or all(parent is first for parent in parents):
             return first
         return Stacked([parent for parent in parents if parent is not None])
+
+    def common_parent(self) -> Artifact:
+        """The one artifact that they all continued. ValueError if they continued different ones, or none."""
+        parent = self.parent
+        if not isinstance(parent, Artifact):
+            raise ValueError("the rows of this call have no common parent")
+        return parent

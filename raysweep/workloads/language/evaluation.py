@@ -22,7 +22,7 @@ from raysweep.workloads.language.tasks import Task
 from raysweep.workloads.rows import Result, Rows
 
 if TYPE_CHECKING:
-    from raysweep.stages.artifacts import Artifact, Stacked
+    from raysweep.stages.artifacts import Stacked
     from raysweep.trial.context import Context
 
 CURVATURE_SEQUENCES = 64
@@ -47,7 +47,7 @@ class Before:
 
 def evaluate(rows: Rows, parent: Stacked, context: Context) -> Result:
     """Measure fine-tuned models of one pretraining. A row is diverged if a metric is not finite."""
-    parameters, pretraining = rows.row(), _single(parent.parent)
+    parameters, pretraining = rows.row(), parent.common_parent()
     config = config_of(parameters)
     start, flat = start_of(pretraining, config), flat_of(parent.tensors(), config)
     alike = tuple(value for name, value in parameters.items() if not name.startswith("finetune_") and name != "noise")
@@ -70,14 +70,6 @@ def evaluate(rows: Rows, parent: Stacked, context: Context) -> Result:
     return Result(
         metrics={**found, **_perplexities(found), "finetune_accuracy": accuracy}, status=np.where(finite, OK, DIVERGED)
     )
-
-
-def _single(artifact: Artifact | Stacked | None) -> Artifact:
-    """The one pretraining from which all rows of a call start."""
-    from raysweep.stages.artifacts import Artifact
-
-    assert isinstance(artifact, Artifact)
-    return artifact
 
 
 def _before(parameters: Mapping[str, Any], start: Tensor, config: ModelConfig) -> Before:
