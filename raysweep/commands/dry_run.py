@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from raysweep.driver import compatibility, placement, shared_stages, stage_plan
+from raysweep.driver import added_metrics, compatibility, placement, shared_stages, stage_plan
 from raysweep.driver.options import Options, code_note
 from raysweep.driver.progress import duration
 from raysweep.driver.stage_plan import StagePlan
@@ -46,11 +46,15 @@ def describe(space: Space, options: Options) -> list[str]:
         if "grid" not in space.search:
             return [*lines, "  nothing to compute"]
     lines += [f"  note: {note}" for note in state.notes]
+    store = Store(options.store or shared_stages.address(folder, record)) if state.stored else None
+    if store and store.exists() and options.on_code_change != "recompute":
+        added = added_metrics.find(state, store)
+        lines += [f"  note: {added.note}"] * bool(added.note)
+        state.replace(added.rows)
     pending = state.missing()
     if not pending.rows:
         return [*lines, "  nothing to compute"]
-    if state.stored:
-        store = Store(options.store or shared_stages.address(folder, record))
+    if store:
         plan = stage_plan.build(state, pending, store, options.on_code_change == "recompute")
         if plan.older:
             older = f"{len(plan.older):,} of the stages in the store"
@@ -107,15 +111,13 @@ def stage_lines(plan: StagePlan) -> list[str]:
     shown = [f"stages, kept in {plan.store.url} ({unit} time {said}):"]
     for path in sorted(plan.kinds):
         kind = plan.kinds[path]
-        if kind.parents:
-            text = f"{counted(kind.distinct, 'row')} from {counted(kind.parents, 'checkpoint')}"
-        else:
-            text = f"{kind.distinct:,} distinct: {kind.new:,} new"
-            text += f" ({kind.begun:,} of them from an intermediate checkpoint on)" if kind.begun else ""
-            reused = kind.distinct - kind.new
-            text += f", {reused:,} reused (in the store: same parameters, text and seed)" if reused else ""
+        text = f"{kind.distinct:,} distinct: {kind.new:,} new"
+        text += f" ({kind.begun:,} of them from an intermediate checkpoint on)" if kind.begun else ""
+        reused = kind.distinct - kind.new
+        text += f", {reused:,} reused (in the store: same parameters, data and seed)" if reused else ""
+        text += "" if kind.kept else ", not kept"
         name = "  " * len(path) + path[-1]
-        shown.append(f"{name:14} {text}, {spent(kind.seconds, unit)}")
+        shown.append(f"{name:{2 * len(max(plan.kinds, key=len)) + 9}} {text}, {spent(kind.seconds, unit)}")
     if sweeps := _users(plan.store, plan.reused):
         names = ", ".join(sweeps[:3]) + (f" and {len(sweeps) - 3:,} more" if len(sweeps) > 3 else "")
         shown.append(f"  what is reused is also of: {names}")
@@ -124,7 +126,7 @@ def stage_lines(plan: StagePlan) -> list[str]:
         f"{spent(plan.plain, unit)}: {plan.plain / max(plan.seconds, 1e-9):,.1f} times as much, "
         f"{spent(plan.plain - plan.seconds, unit)} saved"
     )
-    if any(len(path) > 2 for path in plan.kinds):
+    if plan.continued:
         shown.append(f"  without the shared trunk, every checkpoint trained from the start: {spent(plan.alone, unit)}")
     return shown
 

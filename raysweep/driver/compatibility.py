@@ -8,8 +8,9 @@ from typing import Any
 from raysweep.errors import InputError, as_typed
 from raysweep.space.schema import Space
 
-FREE = ("description", "analysis", "resources", "scale")
-"""Keys that change no row: they say how a sweep is described, analysed and computed, and may differ between runs."""
+FREE = ("description", "analysis", "resources", "scale", "keep")
+"""Keys that change no row: how a sweep is described, analysed and computed, and what it keeps. They may differ between
+runs."""
 
 
 def is_part(recorded: Space, asked: Space, sweep: str) -> bool:

@@ -148,6 +148,7 @@ class Driver:
             for note in self._state.notes:
                 self._say(note)
             self._stages = SharedStages(self.folder, current, self._state, self.options.on_code_change, self._say)
+            self._stages.add_metrics()
             self._pending = self._stages.claim(self._state.missing())
             self._placement = place(self.options, self._pending, self.cells)
             self._put_handlers_back()  # Ray has replaced them by its own

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from raysweep.driver import stage_plan
+from raysweep.driver import added_metrics, stage_plan
 from raysweep.driver.options import code_note
 from raysweep.driver.state import PendingRows, State
 from raysweep.errors import InputError, RaysweepError
@@ -81,6 +81,16 @@ class SharedStages:
         self._store = Store(self.url) if state.stored else None
         self._before: dict[str, str] = {}  # needed stage -> its weights in the store before this run, or ""
         self._told = False
+
+    def add_metrics(self) -> None:
+        """Have metrics measured that the workload has gained since rows were computed, where the store has what they
+        are measured from. Says what is done."""
+        if self._store is None or self._on_code_change == "recompute" or not self._store.exists():
+            return
+        added = added_metrics.find(self._state, self._store)
+        if added.note:
+            self._say(f"note: {added.note}")
+        self._state.replace(added.rows)
 
     def claim(self, pending: PendingRows) -> PendingRows:
         """Refer to every stage that these rows need, before any row is computed. Stages that other code computed are

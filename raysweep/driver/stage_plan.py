@@ -53,6 +53,7 @@ class StagePlan:
     older: the found stages that other code computed.
     reused: the found stages that are not computed again.
     kinds: maps the path of names from the first stage to the stages at its end.
+    continued: whether some stage continues one of its own kind (a trunk), which rows then share.
     alone: seconds if every checkpoint were pretrained once, without a shared trunk.
     plain: seconds of a grid that pretrains for every row.
     """
@@ -65,6 +66,7 @@ class StagePlan:
     older: set[str]
     reused: set[str]
     kinds: dict[tuple[str, ...], Kind] = field(default_factory=dict)
+    continued: bool = False
     alone: float = 0.0
     plain: float = 0.0
 
@@ -83,6 +85,8 @@ def build(state: State, pending: PendingRows, store: Store, recompute: bool = Fa
     needed = {own.id for row in rows for own in stages.of_row(*row) if own.kept}
     found = records(store, needed)
     older = of_other_code(workload, found)
+    for row in rows:  # what continues a stage of other code is of that code too
+        older |= {own.id for own in stages.of_row(*row) if own.parent in older and own.id in found}
     there = found.keys() - (older if recompute else set())
     on_gpu = any(needs.gpus for needs in cells.needs)
     plan = StagePlan(store, on_gpu, on_gpu and bool(workload.gpu_guess), needed, found, older, there)
@@ -99,6 +103,7 @@ def build(state: State, pending: PendingRows, store: Store, recompute: bool = Fa
             if own.id in seen and own.id not in wanted:
                 continue
             kind = plan.kinds.setdefault(_path(chain[: depth + 1]), Kind(own.kept))
+            plan.continued |= own.point is not None
             if own.id not in seen:
                 seen.add(own.id)
                 kind.distinct += 1

@@ -91,6 +91,13 @@ class State:
             self.notes.append(code_note(self.workload.name, f"{len(older):,} rows", on_code_change))
         return older if on_code_change == "recompute" else set()
 
+    def replace(self, keys: set[tuple[str, int]]) -> None:
+        """Have these rows, (cell, seed), computed again; the present ones count until then."""
+        new = {key for key in keys if key in self.rows} - self._redo
+        self._redo |= new
+        self._have -= Counter(cell for cell, _ in new)
+        self.attempt = max(self.attempt, 1 + max((self.rows[key]["attempt"] for key in new), default=0))
+
     def wanted(self) -> list[int]:
         """The cells that the search wants in the ledger, given the rows that are there."""
         return search.wanted(self.space, self.cells, self.draws)

@@ -47,6 +47,8 @@ class RowStages:
     def __init__(self, workload: Workload, columns: Columns, keep: Sequence[str] = ()) -> None:
         self._workload, self.columns, self.keep = workload, columns, keep
         self._chain, self._kept = workload.chain, set(workload.chain.kept(keep))
+        self._pointed = any(stage.points is not None for stage in workload.chain.stages)
+        self._points: dict[int, tuple[tuple[float, ...], ...]] = {}
         self._known: dict[tuple[Any, ...], tuple[RowStage, ...]] = {}
         self.deepest = max(self._kept, default=-1)
 
@@ -55,11 +57,20 @@ class RowStages:
         index = self.deepest if last is None else last
         if index < 0:
             return ()
-        key = (index, seed, *(self.columns[name][cell] for name in self._chain.known[index]))
+        points = self.points(cell)[: index + 1]
+        key = (index, seed, points, *(self.columns[name][cell] for name in self._chain.known[index]))
         if key not in self._known:
             before = self.of_row(cell, seed, index - 1)
             self._known[key] = (*before, *self._own(index, cell, seed, before[-1].id if before else ""))
         return self._known[key]
+
+    def points(self, cell: int) -> tuple[tuple[float, ...], ...]:
+        """The points of each stage of a row; () for a stage without points."""
+        if cell not in self._points:
+            row = self.parameters(cell) if self._pointed else {}
+            found = [tuple(stage.points(row)) if stage.points else () for stage in self._chain.stages]
+            self._points[cell] = tuple(found)
+        return self._points[cell]
 
     def _own(self, index: int, cell: int, seed: int, parent: str) -> list[RowStage]:
         stage, row = self._chain.stages[index], self.parameters(cell)
@@ -70,7 +81,7 @@ class RowStages:
             return [RowStage(own, stage.name, index, parent, 0.0, None, kept, cost)]
         found: list[RowStage] = []
         before = 0.0
-        for point in stage.points(row):
+        for point in self.points(cell)[index]:
             cost = stage.cost(self._of_one(cell), before, point) if stage.cost else NOTHING
             own = stage_id(self._workload, index, row, seed, parent, point)
             found.append(RowStage(own, stage.name, index, parent, before, point, kept, cost))

@@ -134,7 +134,8 @@ class _Walk:
         names = self._chain.known[index]
         found: dict[tuple[Any, ...], list[int]] = {}
         for position, row in enumerate(rows.tolist()):
-            key = (int(self._seeds[row]), *(self._columns[name][row] for name in names))
+            points = self._stages.points(row)[: index + 1]
+            key = (int(self._seeds[row]), points, *(self._columns[name][row] for name in names))
             found.setdefault(key, []).append(position)
         return [_Instance(rows[members], parents[members[0]]) for members in found.values()]
 

@@ -1,0 +1,59 @@
+"""Metrics that a workload has gained since rows were computed: which rows can get them without training again.
+
+A row can if the store has the artifact from which the stage that measures the metric starts: then only that stage is
+computed. Any other row stays as it is, and the user is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from raysweep.driver.state import State
+from raysweep.phrases import rows_are
+from raysweep.plan.row_stages import RowStages
+from raysweep.stages.store import Store
+from raysweep.workloads.asked_once import one_look
+from raysweep.workloads.declaration import FAILED
+
+
+@dataclass(frozen=True)
+class AddedMetrics:
+    """Rows that lack metrics.
+
+    rows: those (cell, seed) that can get them from what the store has.
+    note: a sentence for the user; "" if no row lacks a metric.
+    """
+
+    rows: set[tuple[str, int]]
+    note: str
+
+
+@one_look()
+def find(state: State, store: Store) -> AddedMetrics:
+    """The rows of a sweep that lack metrics of its workload, and what can be done about them."""
+    chain, stages = state.workload.chain, RowStages(state.workload, state.cells.columns, state.space.keep)
+    stage_of = {name: index for index, names in enumerate(chain.metrics) for name in names}
+    published = set(store.stages())
+    rows: set[tuple[str, int]] = set()
+    missing: set[str] = set()
+    lacking = 0
+    for (cell, seed), row in state.rows.items():
+        lacks = stage_of.keys() - row["metrics"].keys()
+        if row["status"] == FAILED or not lacks:
+            continue
+        lacking, missing = lacking + 1, missing | lacks
+        kept = [own for own in stages.of_row(state.position[cell], seed) if own.id in published]
+        before = min(stage_of[name] for name in lacks)
+        if kept and kept[-1].index == before - 1:
+            rows.add((cell, seed))
+    if not lacking:
+        return AddedMetrics(rows, "")
+    names = ", ".join(name for name in stage_of if name in missing)
+    said = f"{rows_are(lacking)} there without {names}, which {state.workload.name} has gained since"
+    if len(rows) == lacking:
+        return AddedMetrics(rows, f"{said}: measuring them from the kept artifacts")
+    rest = "--on-code-change recompute computes them again"
+    measured = f"measuring {len(rows):,} of them from kept artifacts; " if rows else ""
+    return AddedMetrics(
+        rows, f"{said}: {measured}of the others no artifact is kept from which to measure them ({rest})"
+    )
