@@ -19,7 +19,7 @@ FILE = Path(__file__).with_name("identity_digests.json")
 def current() -> dict[str, dict[str, str]]:
     """{workload: {identity_version: digest of its source}} of the workloads of raysweep itself."""
     declared = [workloads.get(name) for name in workloads.BUILT_IN]
-    return {workload.name: {str(workload.identity_version): source_digest(workload)} for workload in declared}
+    return {workload.name: {str(workload.identity_version): source_digest(workload.sources)} for workload in declared}
 
 
 if __name__ == "__main__":
