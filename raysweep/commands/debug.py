@@ -41,7 +41,7 @@ def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
 
     def of_store(store: str) -> Computation:
         columns, user = cells.take(indices), shared_stages.user(found.record)
-        return compute(found.space.workload, columns, np.asarray([chosen]), store, user, keep=found.space.keep)
+        return compute(found.workload, columns, np.asarray([chosen]), store, user, keep=found.space.keep)
 
     with threads.limited(found.space.resources["cpus_per_trial"]), devices.granted(gpus):
         address = shared_stages.address(found.folder, found.record)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from raysweep import workloads
 from raysweep.driver import compatibility, shared_stages, signal_handlers
 from raysweep.driver.driver import Driver, log_the_rest, remember, show
 from raysweep.driver.hold import only_driver
@@ -28,7 +27,7 @@ def run(space: Space, options: Options) -> Sweep:
     folder, record = find_place(space, options)
     cells = _cells(space, folder if record else None)
     grouping.check_runs_per(options.runs_per, record)
-    shared_stages.check_asked(options.store, workloads.get(space.workload), space.keep, folder)
+    shared_stages.check_asked(options.store, space.declaration, space.keep, folder)
     if record and compatibility.is_part(Space(**record.space), space, record.sweep):
         return _run_part(Sweep(folder, record, space), options)
     return Driver(folder, record, space, cells, options).drive()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raysweep import search, workloads
+from raysweep import search
 from raysweep.driver.options import code_note
 from raysweep.ledger import segments, sweep_record
 from raysweep.plan.cells import Cells
@@ -44,7 +44,7 @@ class State:
         self, space: Space, cells: Cells, folder: AnyPath, on_code_change: str = "reuse", retry_failed: bool = False
     ) -> None:
         self.space, self.cells = space, cells
-        self.workload = workloads.get(space.workload)
+        self.workload = space.declaration
         contents = segments.read(folder / sweep_record.LEDGER) if folder.is_dir() else segments.Contents()
         self.position = {cell: index for index, cell in enumerate(cells.ids)}
         self._seeds = set(space.seeds)

@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raysweep import workloads
 from raysweep.driver import shared_stages
 from raysweep.driver.state import State
 from raysweep.errors import InputError
@@ -53,7 +52,7 @@ class Sweep:
     @property
     def workload(self) -> Workload:
         """The declaration of the sweep's workload."""
-        return workloads.get(self.space.workload)
+        return self.space.declaration
 
     @property
     def stored(self) -> bool:
@@ -86,7 +85,7 @@ class Sweep:
         from raysweep.ledger import results_table
 
         rows = self.rows() if state is None else state.rows
-        return results_table.frame(self.name, self.space.workload, self.cells, self.space.seeds, rows)
+        return results_table.frame(self.name, self.workload, self.cells, self.space.seeds, rows)
 
     def report(
         self, directory: str | AnyPath | None = None, on_step: Callable[[int, int], None] = lambda done, of: None

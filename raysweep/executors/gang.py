@@ -20,7 +20,6 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.placement_group import PlacementGroup
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from raysweep import workloads
 from raysweep.errors import Halted
 from raysweep.executors.gang_worker import MEETING, Answer, Outcome, Worker
 from raysweep.ledger.segments import Row
@@ -46,7 +45,7 @@ class Gang:
 
     def rows(self, job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[Row]:
         """Compute the rows of a pack. Raises WorkerLost if a worker died."""
-        workload = workloads.get(job.workload)
+        workload = job.declaration()
         log.LOGGER.info("by %s workers, whose logs are beside this one (.worker0, ...)", self.needs.gang)
         if workload.data_parallel:
             return compute_rows(job, cells, seeds, lambda job, cells, seeds: self._together(job, pack, cells, seeds))

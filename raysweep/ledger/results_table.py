@@ -6,12 +6,12 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
-from raysweep import workloads
 from raysweep.ledger import segments
 from raysweep.plan.cells import Cells
 from raysweep.storage import files
 from raysweep.storage.paths import AnyPath
 from raysweep.storage.sealed import encode
+from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     import pandas
@@ -20,7 +20,7 @@ FORMATS = ("csv", "json", "parquet")
 
 
 def frame(
-    sweep: str, space_workload: str, cells: Cells, seeds: list[int], rows: dict[tuple[str, int], segments.Row]
+    sweep: str, workload: Workload, cells: Cells, seeds: list[int], rows: dict[tuple[str, int], segments.Row]
 ) -> pandas.DataFrame:
     """One line per row in the ledger: sweep, cell, seed, status, parameters, metrics, code_version, seconds."""
     import numpy as np
@@ -34,7 +34,7 @@ def frame(
     ]
     indices = np.asarray([index for index, _ in found], dtype=np.int64)
     listed = [row for _, row in found]
-    names = workloads.get(space_workload).metric_names()
+    names = workload.metric_names()
     extra = sorted({name for row in listed for name in row["metrics"]}.difference(names))
     columns: dict[str, Any] = {
         "sweep": np.full(len(found), sweep, dtype=object),

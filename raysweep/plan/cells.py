@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from raysweep import workloads
 from raysweep.errors import InputError, as_typed
 from raysweep.plan import resources
 from raysweep.plan.identity import cell_id
@@ -56,7 +55,7 @@ def enumerate_cells(space: Space, check: bool = True) -> Cells:
         still
     be shown.
     """
-    workload = workloads.get(space.workload)
+    workload = space.declaration
     chosen = list(space.cells())
     if not chosen:
         raise InputError("exclude", "every cell is excluded; nothing is left to compute")

@@ -21,6 +21,7 @@ from raysweep.reporting.selection import all_keys, groups
 from raysweep.reporting.words import plain
 from raysweep.space.analyses import ANALYSES, check_analysis, metrics_of, no_best_place, opened
 from raysweep.space.checks import Context
+from raysweep.space.schema import declared
 from raysweep.storage.paths import AnyPath
 from raysweep.workloads.declaration import Workload
 
@@ -68,13 +69,12 @@ def write_report(
 
     Raises InputError for an analysis that cannot be made, and for a scale that does not fit the values of a sweep.
     """
-    from raysweep import workloads
     from raysweep.reporting.figures.style import styled
 
     every = frame
     names = tuple(map(str, dict.fromkeys(frame["sweep"]))) if further else (sweep,)
     design = Design((space, *further), names)
-    workload = design.scaled(workloads.get(space["workload"]))
+    workload = design.scaled(declared(space))
     if {"cell", "seed"} <= set(frame.columns):
         frame = frame.drop_duplicates(["cell", "seed"])  # sweeps may share cells
     home = Path(directory)

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep import workloads
-
 if TYPE_CHECKING:
     from raysweep.plan.cells import Cells
     from raysweep.search import Draws
@@ -30,7 +28,7 @@ def wanted(space: Space, cells: Cells, draws: Draws, *, metric: str, count: int)
 
     count = min(count, len(cells))
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    direction = "maximize" if workloads.get(space.workload).maximized(metric) else "minimize"
+    direction = "maximize" if space.declaration.maximized(metric) else "minimize"
     study = optuna.create_study(direction=direction, sampler=optuna.samplers.TPESampler(seed=0))
     groups = space.groups()
     positions = {tuple(cells.columns[group[0]][i] for group in groups): i for i in range(len(cells))}

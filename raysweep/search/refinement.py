@@ -23,8 +23,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysweep import workloads
-
 if TYPE_CHECKING:
     from raysweep.plan.cells import Cells
     from raysweep.search import Draws
@@ -39,7 +37,7 @@ def wanted(kind: str, options: SearchOptions, space: Space, cells: Cells, draws:
     draws: see `raysweep.search.Draws`.
     """
     metric = options["metric"]
-    slices, maximize = _slices(space, cells, options["x"]), workloads.get(space.workload).maximized(metric)
+    slices, maximize = _slices(space, cells, options["x"]), space.declaration.maximized(metric)
     waiting = [_first(members, options["start"]) for members in slices]  # for each slice, the next cells to choose
     chosen: list[list[int]] = [[] for _ in slices]
     while any(waiting):

@@ -7,6 +7,7 @@ begins with the path of its key.
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import math
 import re
@@ -67,6 +68,11 @@ class Space:
         plain = asdict(self)
         return {key: value for key, value in plain.items() if value or key not in ("scale", "keep")}
 
+    @functools.cached_property
+    def declaration(self) -> Workload:
+        """The declaration of its workload."""
+        return declared({"workload": self.workload})
+
     def groups(self) -> list[tuple[str, ...]]:
         """The axes in groups, in file order: axes that move together, or a single axis."""
         zipped = {name: tuple(group) for group in self.zip for name in group}
@@ -96,7 +102,7 @@ def validate(data: Mapping[str, Any]) -> Space:
     for key in data:
         if key not in KEYS:
             raise unknown_key(str(key), key, data)
-    name, workload = plain_name(data.get("name"), "name"), _workload(data)
+    name, workload = plain_name(data.get("name"), "name"), declared(data)
     axes = _axes(data.get("axes"), workload)
     context = Context(workload, axes)
     space = Space(
@@ -140,7 +146,7 @@ def restore(record: Mapping[str, Any]) -> Space:
     row, and an analysis that this release does not know must not hide the rows.
     """
     axes, fixed = (checks.mapping(record.get(key), key, "parameter to value") for key in ("axes", "fixed"))
-    absent = {p.name: p.absent for p in _workload(record).parameters if p.late and p.name not in axes}
+    absent = {p.name: p.absent for p in declared(record).parameters if p.late and p.name not in axes}
     space = validate({**record, "fixed": {**absent, **fixed}, "analysis": []})
     return replace(space, analysis=record.get("analysis") or [])
 
@@ -174,7 +180,9 @@ def _no_password(value: Any, path: str, seen: set[int]) -> None:
                 _no_password(entry, f"{path}{below}".removeprefix("."), seen)
 
 
-def _workload(data: Mapping[str, Any]) -> Workload:
+def declared(data: Mapping[str, Any]) -> Workload:
+    """The declaration of the workload of a space, given as plain data. Nothing but raysweep and the workloads of
+    installed packages is imported. InputError if there is no such workload."""
     return workloads.get(checks.named(data.get("workload"), "workload", "workload", workloads.names()))
 
 

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-from raysweep import workloads
 from raysweep.errors import InputError
 from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import command, counted
@@ -45,7 +44,7 @@ class Session:
     def __init__(self, uri: str, folder: AnyPath, record: Record, space: Space, cells: Cells, rows: Rows) -> None:
         self._folder, self._record, self._space, self._cells, self._rows = folder, record, space, cells, rows
         self._size = grouping.cells_per_run(record, cells)
-        workload = workloads.get(space.workload)
+        workload = space.declaration
         self._stages = cell_stages(workload, cells, space.seeds, space.keep)
         self._handed_over: set[int] = set()
         self.closed = False

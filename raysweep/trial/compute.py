@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from raysweep import workloads
 from raysweep.trial import chain
 from raysweep.trial.chain import Computation
 from raysweep.trial.results import one_number_a_row, statuses
@@ -17,7 +16,7 @@ from raysweep.workloads.declaration import Columns, Workload
 
 
 def compute(
-    workload_name: str,
+    workload: Workload,
     columns: Columns,
     seeds: np.ndarray,
     store: str,
@@ -37,7 +36,6 @@ def compute(
     Returns the metrics (closed forms as NAME_theory), statuses and curves of the rows.
     Raises InputError or RuntimeError if the workload gives back anything else.
     """
-    workload = workloads.get(workload_name)
     if workload.compute:
         found = _table(workload, columns, seeds)
     else:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from raysweep import workloads
 from raysweep.errors import Halted, RaysweepError
 from raysweep.ledger import segments
 from raysweep.ledger.segments import Row
@@ -29,7 +30,7 @@ from raysweep.storage.paths import AnyPath
 from raysweep.training import devices
 from raysweep.trial import log, threads
 from raysweep.trial.compute import compute
-from raysweep.workloads.declaration import FAILED, Columns
+from raysweep.workloads.declaration import FAILED, Columns, Workload
 
 _OUT_OF_MEMORY = re.compile("MemoryError|out of memory|allocate memory|ALLOC_FAILED", re.IGNORECASE)
 """Matches tracebacks of short memory, as Python, NumPy, torch, CUDA's libraries or a gang write them."""
@@ -62,6 +63,10 @@ class Job:
     cpus: int
     gpus: int = 0
     keep: tuple[str, ...] = ()
+
+    def declaration(self) -> Workload:
+        """The declaration of the workload."""
+        return workloads.get(self.workload)
 
     def segment(self, pack: str) -> AnyPath:
         """The path of the segment with the rows of a pack."""
@@ -123,7 +128,7 @@ def attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any]
     """Compute rows together. Errors of the workload are not caught. view: as in `compute`."""
     started = time.perf_counter()
     columns = {name: values[cells] for name, values in job.columns.items()}
-    found = compute(job.workload, columns, seeds, job.store, job.sweep, view, job.keep)
+    found = compute(job.declaration(), columns, seeds, job.store, job.sweep, view, job.keep)
     seconds = (time.perf_counter() - started) / len(seeds)
     lists = {name: values.tolist() for name, values in found.metrics.items()}
     rows = []

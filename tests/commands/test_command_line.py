@@ -80,9 +80,9 @@ def test_trials_theory_and_workloads_need_neither_ray_nor_mlflow() -> None:
     code = (
         f"{blocked}; import numpy as np; from raysweep.plan.cells import enumerate_cells; "
         "from raysweep.space.schema import validate; from raysweep.trial.compute import compute; "
-        f"cells = enumerate_cells(validate({small_space()!r})); "
+        f"space = validate({small_space()!r}); cells = enumerate_cells(space); "
         "seeds = np.zeros(6, dtype=np.int64); "
-        "print(*compute('linear_transfer', cells.columns, seeds, '/nonexistent')[1])"
+        "print(*compute(space.declaration, cells.columns, seeds, '/nonexistent').status)"
     )
     assert (
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()

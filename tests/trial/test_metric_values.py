@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from raysweep import workloads
 from raysweep.trial.compute import compute
 from raysweep.workloads.declaration import Cost, Metric, Parameter, Workload
 
@@ -39,8 +38,7 @@ def returned(monkeypatch: pytest.MonkeyPatch) -> Returned:
             metrics=(Metric("fine", ""), Metric("loss", "")),
             cost=lambda columns: Cost(0.0, 0.0),
         )
-        monkeypatch.setattr(workloads, "get", {"returning": workload}.__getitem__)
-        return compute("returning", COLUMNS, SEEDS, "")[0]
+        return compute(workload, COLUMNS, SEEDS, "").metrics
 
     return of
 
