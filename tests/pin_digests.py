@@ -1,8 +1,8 @@
 """Pin the digest of each workload's source to its identity_version: python -m tests.pin_digests
 
 Run it after a change of the source that changes no number. If numbers change, first raise the workload's
-identity_version, so that rows computed before are not taken for rows of the new code; where weights that `language`
-stores change, VERSION in its pretraining_identity.py too.
+identity_version, so that rows computed before are not taken for rows of the new code; where the artifact of a stage
+with a version of its own changes (Stage.version), raise that too.
 """
 
 from __future__ import annotations

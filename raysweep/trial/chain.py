@@ -8,7 +8,7 @@ must be computed asks for them.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,12 +110,58 @@ class _Walk:
         """Take rows through the stage at this place of the chain, each from its parent, and through all later ones."""
         if index == len(self._chain):
             return
-        distinct = self._distinct(index, rows, parents)
-        for call in self._calls(index, distinct):
-            artifacts = self._after(index, call)
+        followed = self._points if self._chain.stages[index].points is not None else self._whole
+        waiting: list[tuple[np.ndarray, list[Artifact | None]]] = []
+        for ready in followed(index, rows, parents):
+            if self._chain.finishes(index):
+                self.descend(index + 1, *ready)
+            else:
+                waiting.append(ready)
+        if waiting:
+            starts = [artifact for _, artifacts in waiting for artifact in artifacts]
+            self.descend(index + 1, np.concatenate([some for some, _ in waiting]), starts)
+
+    def _whole(
+        self, index: int, rows: np.ndarray, parents: Sequence[Artifact | None]
+    ) -> Iterator[tuple[np.ndarray, list[Artifact | None]]]:
+        """Rows that have passed a stage of one piece, with what the stage left for each, call by call."""
+        for call in self._calls(index, self._distinct(index, rows, parents)):
+            artifacts: Sequence[Artifact | None]
+            if index in self._kept:
+                artifacts = self._from_store([self._own(index, instance.row)[-1] for instance in call], call)
+            else:
+                result, context = self._run(index, call)
+                self._enter(index, call, result, context)
+                artifacts = _in_memory(result, call, self._chain.stages[index].together is not None)
             following = np.concatenate([instance.rows for instance in call])
-            starts = [a for instance, a in zip(call, artifacts, strict=True) for _ in range(len(instance.rows))]
-            self.descend(index + 1, following, starts)
+            yield following, [a for instance, a in zip(call, artifacts, strict=True) for _ in instance.rows]
+
+    def _points(
+        self, index: int, rows: np.ndarray, parents: Sequence[Artifact | None]
+    ) -> Iterator[tuple[np.ndarray, list[Artifact | None]]]:
+        """Rows that have come to their last point of a stage, with what it left there. Rows share the points that they
+        have in common."""
+        chains = {row: self._own(index, row) for row in rows.tolist()}
+        starts = dict(zip(rows.tolist(), parents, strict=True))
+        open_: list[tuple[list[int], int]] = [(rows.tolist(), 0)]
+        while open_:
+            members, passed = open_.pop()
+            if ended := [row for row in members if len(chains[row]) == passed]:
+                yield np.asarray(ended), [starts[row] for row in ended]
+            following: dict[str, list[int]] = {}
+            for row in members:
+                if len(chains[row]) > passed:
+                    following.setdefault(chains[row][passed].id, []).append(row)
+            for some in following.values():
+                own, here = chains[some[0]][passed], _Instance(np.asarray(some), starts[some[0]])
+                if index in self._kept:
+                    (artifact,) = self._from_store([own], [here])
+                else:
+                    result, context = self._run(index, [here], own.point, own.before)
+                    self._enter(index, [here], result, context)
+                    (artifact,) = _in_memory(result, [here], together=False)
+                starts |= dict.fromkeys(some, artifact)
+                open_.append((some, passed + 1))
 
     def reach(self, stage: str) -> None:
         """Put a kept stage of the first row into the store, and those before it."""
@@ -142,7 +188,7 @@ class _Walk:
     def _calls(self, index: int, distinct: list[_Instance]) -> list[list[_Instance]]:
         """The distinct stages in groups, one for each call of the stage's function."""
         stage = self._chain.stages[index]
-        if stage.together is None or stage.points is not None:
+        if stage.together is None:
             return [[instance] for instance in distinct]
         groups = [distinct]
         if stage.together != ANY:
@@ -160,30 +206,9 @@ class _Walk:
             calls += [group[first : first + size] for first in range(0, len(group), size)]
         return calls
 
-    def _after(self, index: int, call: list[_Instance]) -> Sequence[Artifact | None]:
-        """The artifact of each of these stages, from the store or computed now. Enters what was found of their rows."""
-        stage = self._chain.stages[index]
-        if stage.points is None:
-            if index in self._kept:
-                return self._from_store([self._own(index, instance)[-1] for instance in call], call)
-            result, context = self._run(index, call)
-            self._enter(index, call, result, context)
-            return _in_memory(result, call, stage.together is not None)
-        (instance,) = call
-        artifact = instance.parent
-        for own in self._own(index, instance):
-            here = _Instance(instance.rows, artifact)
-            if index in self._kept:
-                (artifact,) = self._from_store([own], [here])
-            else:
-                result, context = self._run(index, [here], own.point, own.before)
-                self._enter(index, [here], result, context)
-                (artifact,) = _in_memory(result, [here], together=False)
-        return [artifact]
-
-    def _own(self, index: int, instance: _Instance) -> list[RowStage]:
-        """A distinct stage with its identity; one for each point."""
-        found = self._stages.of_row(instance.row, int(self._seeds[instance.row]), index)
+    def _own(self, index: int, row: int) -> list[RowStage]:
+        """A stage of a row with its identity; one for each point."""
+        found = self._stages.of_row(row, int(self._seeds[row]), index)
         return [own for own in found if own.index == index]
 
     def _run(
@@ -273,11 +298,13 @@ class _Walk:
     def _wanted(self, own: RowStage, row: int) -> bool:
         """Whether a stage that is not in the store must be computed for a row: its metrics are asked for, or a later
         stage needs it."""
-        if self._chain.metrics[own.index]:
-            return True
         stages = self._stages.of_row(row, int(self._seeds[row]))
-        later = [other for other in stages[stages.index(own) + 1 :] if other.kept]
-        return not later or (self._look(later[0].id) is None and self._wanted(later[0], row))
+        for other in stages[stages.index(own) :]:
+            if other.kept and other is not own and self._look(other.id) is not None:
+                return False
+            if other.kept and self._chain.metrics[other.index]:
+                return True
+        return True
 
     def _compute(self, stages: Sequence[RowStage], instances: Sequence[_Instance]) -> list[Any]:
         """The store's entries of kept stages; those that are not there are computed together and published."""

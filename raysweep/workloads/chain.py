@@ -51,7 +51,7 @@ class Stage:
     keeps: whether its artifact is always kept in the stage store, where it is computed once for everybody who shares
         the store. The artifact of any other stage is kept if a space says so (`keep: [NAME]`).
     together: how many rows one call gets. None: one row. Names of parameters: rows of one seed that differ only in
-        these. ANY: all rows of a pack. If rows of one call can have different parents, the parents are stacked: each
+        these. ANY: all rows of a pack (or of the call before it, if that stage takes any rows too). If rows of one call can have different parents, the parents are stacked: each
         tensor of `parent` then has one entry per row.
     points: a row's parameters -> the points at which the stage stops and leaves an artifact, in order. Each point
         continues the one before (steps of a trunk, epochs), so rows share all points that they have in common. A row
@@ -135,6 +135,15 @@ class Chain:
     def kept(self, keep: Sequence[str] = ()) -> list[int]:
         """The stages whose artifacts are kept in the store: those that always are, and those that a space keeps."""
         return [i for i, stage in enumerate(self.stages) if stage.keeps or stage.name in keep]
+
+    def finishes(self, index: int) -> bool:
+        """Whether the rows of each call of this stage can go through all later stages before the next call begins.
+        Not if a later stage takes rows of several calls together."""
+        own, known = self.stages[index].together, set(self.known[index])
+        return own == ANY or all(
+            later.together != ANY and known.intersection(later.together or ()) <= set(own or ())
+            for later in self.stages[index + 1 :]
+        )
 
     def stacked(self, index: int) -> bool:
         """Whether the rows of one call of this stage can have different parents, which are then stacked."""

@@ -1,6 +1,7 @@
-"""A data-parallel workload for tests, brought by entry point: all workers of a gang add up one number together.
+"""A staged, data-parallel workload for tests, brought by entry point: all workers of a gang add up one number together.
 
-Whole numbers, so that the sum does not depend on who adds what; it is kept in the stage store as a checkpoint would be.
+Whole numbers, so that the sum does not depend on who adds what. The sum is kept in the stage store, with a checkpoint
+after every step; the row is made from it.
 """
 
 from __future__ import annotations
@@ -11,36 +12,30 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from sandbox_workload import first
 
-from raysweep.plan.identity import content_id
-from raysweep.workloads.declaration import OK, Columns, Cost, Metric, Parameter, Stage, Workload
+from raysweep.trial import context as trial_context
+from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
+from raysweep.workloads.rows import Result, Rows
 
 STEPS, TERMS = 4, 12
 
 
-def compute(columns: Columns, seeds: np.ndarray, store: Any) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """y = 4 · 78 · (x + seed); what else happens is said by `behaviour`, and `folder` remembers what happened."""
-    y = np.empty(len(seeds))
-    for index in range(len(seeds)):
-        row = {name: values[index] for name, values in columns.items()}
-        stage = stages(row, int(seeds[index]))[0].id
-        found = store.fetch(stage) or store.once(
-            stage, lambda progress, row=row, seed=int(seeds[index]): _learn(row, seed, progress), describe={}
-        )
-        y[index] = found.tensors()["total"][0]
-    size = dist.get_world_size() if dist.is_initialized() else 1
-    return {"y": y, "workers": np.full(len(seeds), float(size))}, np.full(len(seeds), OK, dtype=object)
+def add_up(rows: Rows, parent: None, context: trial_context.Context) -> Result:
+    """The sum 4 · 78 · (x + seed); what else happens is said by `behaviour`, and `folder` remembers what happened."""
+    with mock.patch.object(trial_context, "CHECKPOINT_SECONDS", 0.0):
+        return Result({"total": _learn(rows.row(), context)})
 
 
-def _learn(row: Mapping[str, Any], seed: int, progress: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    rank, size = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
-    begun, last = progress.load(), size - 1
-    total, step = (begun.tensors()["total"], int(begun.meta["step"])) if begun else (np.zeros(1), 0)
+def _learn(row: Mapping[str, Any], context: trial_context.Context) -> np.ndarray:
+    rank, last, seed = context.rank, context.workers - 1, row["seed"]
+    state = context.restored() or {"total": np.zeros(1), "step": 0}
+    total, step = state["total"], state["step"]
     mark = Path(row["folder"]) / f"{row['behaviour']}-{row['x']:g}-{seed}"
     while step < STEPS:
         if (
@@ -55,20 +50,23 @@ def _learn(row: Mapping[str, Any], seed: int, progress: Any) -> tuple[dict[str, 
             time.sleep(0.01)  # it is taken down meanwhile
         if rank == last and row["behaviour"] == "raise":
             raise ArithmeticError(f"x = {row['x']:g} cannot be computed")
-        part = torch.tensor([sum(term * (row["x"] + seed) for term in range(1 + rank, TERMS + 1, size))]).double()
-        if size > 1:
+        part = torch.tensor(
+            [sum(term * (row["x"] + seed) for term in range(1 + rank, TERMS + 1, context.workers))]
+        ).double()
+        if last:
             dist.all_reduce(part)
         total, step = total + part.numpy(), step + 1
         if rank == 0:
             with mark.with_suffix(".steps").open("a") as stream:
                 stream.write(f"{step}\n")
-        progress.save({"total": total}, {"step": step})
-    return {"total": total}, {"step": step}
+        context.log(step, total=total[0])
+        context.checkpoint({"total": total, "step": step})
+    return total
 
 
-def stages(row: Mapping[str, Any], seed: int) -> list[Stage]:
-    """One stage a row."""
-    return [Stage(content_id([str(row["behaviour"]), float(row["x"]), seed]), "sum", Cost(float(row["seconds"]), 1.0))]
+def tell(rows: Rows, parent: Any, context: trial_context.Context) -> Result:
+    """The sum as a metric of the row, and how many workers there are."""
+    return Result(metrics={"y": parent.tensors()["total"][0], "workers": context.workers})
 
 
 WORKLOAD = Workload(
@@ -76,23 +74,25 @@ WORKLOAD = Workload(
     summary="a sum that all workers add up together",
     identity_version=1,
     parameters=(
-        Parameter("x", float, 0.0, "a number", pretraining=True),
+        Parameter("x", float, 0.0, "a number", stage="sum"),
         Parameter(
             "behaviour",
             str,
             "compute",
             "what happens in the row",
             choices=("compute", "raise", "die_twice", "stuck"),
-            pretraining=True,
+            stage="sum",
         ),
-        Parameter("folder", str, "/nonexistent", "where marks are left"),
-        Parameter("seconds", float, 0.0, "what a row is said to cost", unit="s", minimum=0),
+        Parameter("folder", str, "/nonexistent", "where marks are left", stage="sum"),
+        Parameter("seconds", float, 0.0, "what a row is said to cost", unit="s", minimum=0, stage="sum"),
     ),
     metrics=(Metric("y", "4 · 78 · (x + seed)"), Metric("workers", "how many there were")),
-    compute="gang_workload:compute",
-    cost=lambda columns: Cost(float(np.sum(columns["seconds"])), 1.0),
+    stages=(
+        Stage(
+            "sum", "gang_workload:add_up", keeps=True, cost=lambda columns: Cost(float(np.sum(columns["seconds"])), 1.0)
+        ),
+        Stage("tell", "gang_workload:tell", after="sum"),
+    ),
     sources=("gang_workload",),
-    stored=True,
-    stages="gang_workload:stages",
     data_parallel=True,
 )

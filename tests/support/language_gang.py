@@ -7,7 +7,6 @@ import json
 import os
 import sys
 import weakref
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,13 +14,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from raysweep.executors.gang_stages import GangStages, waiting_group
 from raysweep.stages.store import Store
 from raysweep.training import model_batch, optimizer, parallel, params, sharding
 from raysweep.training.optimizer import State, TrainConfig
-from raysweep.workloads.declaration import column
-from raysweep.workloads.language import PARAMETERS
-from raysweep.workloads.language.compute import compute
 from raysweep.workloads.language.model_config import ModelConfig
+from tests.support.language_rows import columns_of, compute
 
 SMALL = ModelConfig(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
 DEEP = ModelConfig(depth=10, width=16, heads=2, mlp=24, context=12, vocabulary=20)
@@ -79,43 +77,9 @@ def train(kind: str, models: int = len(RATES), jolt: float = 0.0) -> dict[str, n
     }
 
 
-class FromStart:
-    """No intermediate checkpoints."""
-
-    def load(self) -> None:
-        """None there."""
-
-    def save(self, tensors: Any, meta: Any) -> None:
-        """Not kept."""
-
-
-class FirstPublishes:
-    """A store in which all compute and the first worker publishes."""
-
-    def __init__(self, folder: Path, rank: int) -> None:
-        self._store, self._rank = Store(folder), rank
-
-    def fetch(self, stage: str) -> Any:
-        """As Store.fetch."""
-        return self._store.fetch(stage)
-
-    def once(self, stage: str, compute: Callable[[Any], Any], *, describe: dict[str, Any]) -> Any:
-        """As Store.once, with nobody else about."""
-        found = self._store.fetch(stage)
-        if found is None:
-            tensors, meta = compute(FromStart())
-            if self._rank == 0:
-                self._store.publish(stage, tensors, meta, describe)
-            torch.distributed.barrier()
-            found = self._store.fetch(stage)
-        return found
-
-
 def rows(store: Any) -> dict[str, np.ndarray]:
     """Whole rows, pretraining and all."""
-    defaults = {p.name: p.default for p in PARAMETERS} | QUICK
-    columns = {p.name: column(p, [(defaults | row)[p.name] for row in ROWS]) for p in PARAMETERS}
-    metrics, status = compute(columns, np.zeros(len(ROWS), int), store)
+    metrics, status = compute(columns_of(*ROWS, **QUICK), np.zeros(len(ROWS), int), store)
     return {**metrics, "status": status.astype(str)}
 
 
@@ -193,7 +157,7 @@ def main(folder: Path, rank: int, workers: int, jobs: list[str]) -> None:
     for job in jobs:
         os.environ[sharding.VARIABLE] = "always" if job.startswith("spread") else "never"
         if job.endswith("rows"):
-            found = rows(FirstPublishes(folder / f"{job}.store", rank))
+            found = rows(GangStages(Store(folder / f"{job}.store"), waiting_group()))
         else:
             found = {"spread": spread, "memory": memory}.get(job, functools.partial(train, job))()
         np.savez(folder / f"{job}.{rank}.npz", **found)

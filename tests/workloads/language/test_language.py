@@ -13,29 +13,23 @@ import numpy as np
 import pytest
 import torch
 from auditing import ctrl_c_when, writing
+from language_rows import columns_of, compute, identity, pretrained, stages
 from spaces import language_space
 
 import raysweep
 from raysweep.fits.draws import usable
+from raysweep.stages.artifacts import Artifact
 from raysweep.stages.store import Store
 from raysweep.training import optimizer, params, schedules
-from raysweep.workloads.declaration import column
-from raysweep.workloads.language import (
-    PARAMETERS,
-    WORKLOAD,
-    evaluation,
-    finetuning,
-    model,
-    pretraining,
-    pretraining_identity,
-    tasks,
-)
-from raysweep.workloads.language.compute import compute
+from raysweep.trial import context
+from raysweep.trial.context import Context
+from raysweep.workloads.language import PARAMETERS, WORKLOAD, examination, finetuning, model, tasks
 from raysweep.workloads.language.grammar import Grammar
 from raysweep.workloads.language.model_config import config_of
-from raysweep.workloads.language.pretraining_identity import identity
+from raysweep.workloads.rows import Rows
 
 STEP = 8 * 16  # tokens
+RISE = "pretrain_training_loss_rise"
 QUICK: dict[str, Any] = {
     "width": 16,
     "depth": 1,
@@ -57,8 +51,7 @@ def one_thread() -> Iterator[None]:
 
 
 def table(*rows: dict[str, Any]) -> dict[str, np.ndarray]:
-    defaults = {p.name: p.default for p in PARAMETERS} | QUICK
-    return {p.name: column(p, [(defaults | row)[p.name] for row in rows]) for p in PARAMETERS}
+    return columns_of(*rows, **QUICK)
 
 
 def row(**parameters: Any) -> dict[str, Any]:
@@ -79,7 +72,7 @@ def test_rates_noises_and_targets_of_one_checkpoint_share_its_pretraining(tmp_pa
         {"finetune_lr": 1e-3},
         {"finetune_lr": 3e-3},
         {"noise": 1.0, "finetune_steps": 0},
-        {"target": "grammar:1", "overlap": 0.5},
+        {"target": "grammar:1", "overlap_angle": 60.0},
         {"early_stopping": 2},
         {"evaluation_tokens": 256},
         {"pretrain_length": 20.0 * STEP},
@@ -190,7 +183,7 @@ def test_how_far_a_training_loss_rose_says_what_held_out_text_says(store):
     ]
     rows = [
         {
-            "overlap": 1.0,
+            "overlap_angle": 0.0,
             "finetune_lr": rate,
             "finetune_steps": 30,
             "finetune_schedule": schedule,
@@ -262,26 +255,11 @@ def test_what_a_pretraining_did_to_its_training_loss_is_measured_once_and_kept_w
     assert first["pretrain_training_loss_rise"] < -0.2
     stage = identity(row(**parameters), 0)
     kept = {each: measured.fetch(each) for each in measured.stages()}
-    assert [each for each, entry in kept.items() if pretraining.RISE in entry.meta] == [stage]  # no trunk is looked at
-    meta = {**kept[stage].meta, pretraining.RISE: 7.0}
-    told.publish(stage, kept[stage].tensors(), meta, pretraining_identity.describe(row(**parameters), 0, "pretrain"))
+    assert [each for each, entry in kept.items() if RISE in entry.meta["metrics"]] == [stage]  # no trunk is looked at
+    meta = {**kept[stage].meta, "metrics": {**kept[stage].meta["metrics"], RISE: 7.0}}
+    told.publish(stage, kept[stage].tensors(), meta)
     again, _ = compute(table(parameters), np.zeros(1, int), told)
     assert again["pretrain_training_loss_rise"] == 7  # as it stands there: what is kept is believed
-
-
-def test_a_pretraining_that_was_stored_when_a_rise_was_divergence_is_read_as_what_it_is(tmp_path):
-    parameters = row(pretrain_lr=2.0)
-    now, then = Store(tmp_path / "now"), Store(tmp_path / "then")
-    entry, stage = pretraining.pretrained(parameters, 0, now), identity(parameters, 0)
-    kept = {key: value for key, value in entry.meta.items() if key != "training_loss_rise"}
-    then.publish(
-        stage, entry.tensors(), {**kept, "diverged": True}, pretraining_identity.describe(parameters, 0, "pretrain")
-    )
-    expected, _ = compute(table({"pretrain_lr": 2.0}), np.zeros(1, int), now)
-    metrics, status = compute(table({"pretrain_lr": 2.0}), np.zeros(1, int), then)
-    assert status.tolist() == ["ok"]
-    for name, values in metrics.items():
-        np.testing.assert_array_equal(values, expected[name])
 
 
 def test_losses_stand_as_perplexities_too(store):
@@ -303,11 +281,12 @@ def test_losses_stand_as_perplexities_too(store):
     assert metrics["sensitivity_perplexity"][2] == np.inf
 
 
-def test_stored_pretrainings_keep_their_names_when_rows_change(store):
-    """These ids were published by version 3 of the rows."""
+def test_stored_pretrainings_keep_their_names():
+    """Stores of others hold them under these ids: a change must be wanted, and the stage's version raised then."""
     usual = {parameter.name: parameter.default for parameter in PARAMETERS}
-    assert identity(usual, 0) == "394c1c97c14c486d"
-    assert identity({**usual, "pretrain_schedule": "wsd", "pretrain_dropout": 0.1}, 1, 16) == "86835844ab81f163"
+    assert identity(usual, 0) == "66737c41b2313d04"
+    trunk, *_ = stages({**usual, "pretrain_schedule": "wsd", "pretrain_dropout": 0.1}, 1)
+    assert (trunk.stage, trunk.point, trunk.id) == ("trunk", 16, "e96f975863756ca6")
 
 
 def test_repetition_is_reported_in_epochs(tmp_path):
@@ -321,29 +300,38 @@ def test_repetition_is_reported_in_epochs(tmp_path):
 
 
 def test_an_interrupted_pretraining_goes_on_from_its_checkpoint_to_the_same_weights(tmp_path, monkeypatch):
-    whole = pretraining.pretrained(row(), 0, Store(tmp_path / "whole")).tensors()
-    monkeypatch.setattr(pretraining, "CHECKPOINT_SECONDS", 0.0)
+    whole = pretrained(row(), 0, Store(tmp_path / "whole"))
+    monkeypatch.setattr(context, "CHECKPOINT_SECONDS", 0.0)
     with (
         writing(".safetensors") as kept,
         pytest.raises(KeyboardInterrupt),
         ctrl_c_when(lambda: len(kept) == 26),  # a checkpoint after each of 40 steps
     ):
-        pretraining.pretrained(row(), 0, Store(tmp_path / "cut", lease_seconds=1))
+        pretrained(row(), 0, Store(tmp_path / "cut", lease_seconds=1))
     with writing(".safetensors") as kept:
-        again = pretraining.pretrained(row(), 0, Store(tmp_path / "cut", lease_seconds=1)).tensors()
+        again = pretrained(row(), 0, Store(tmp_path / "cut", lease_seconds=1))
     assert len(kept) == 40 - 25  # not from the start
-    for name, values in whole.items():
-        np.testing.assert_array_equal(values, again[name])
+    assert again["step"] == whole["step"] == 40
+    for kind in ("weights", "exp_avg", "exp_avg_sq"):
+        for name, values in whole[kind].items():
+            np.testing.assert_array_equal(values, again[kind][name])
+    curves = [Store(tmp_path / name).look(identity(row(), 0))["meta"]["curve"] for name in ("whole", "cut")]
+    assert curves[0]["step"] == list(range(1, 41))
+    assert curves[1] == curves[0]
 
 
 def test_wsd_lengths_share_a_trunk_and_end_as_if_trained_in_one_go(tmp_path):
     lengths = [{"pretrain_schedule": "wsd", "pretrain_length": float(steps * STEP)} for steps in (100, 150, 200)]
     store = Store(tmp_path)
     compute(table(*lengths), np.zeros(3, int), store)
-    described = [pretraining_identity.stages(row(**parameters), 0) for parameters in lengths]
-    assert set(store.stages()) == {stage for tree in described for stage, _, _ in tree}
-    tokens = {stage: tokens for tree in described for stage, _, tokens in tree}
-    assert sum(tokens.values()) < 0.6 * (100 + 150 + 200) * STEP
+    described = [stages(row(**parameters), 0) for parameters in lengths]
+    assert set(store.stages()) == {own.id for chain in described for own in chain}
+    steps = {}
+    for chain, length in zip(described, (100, 150, 200), strict=True):
+        assert [own.stage for own in chain] == ["trunk"] * (len(chain) - 1) + ["pretrain"]
+        steps |= {own.id: own.point - own.before for own in chain[:-1]}
+        steps[chain[-1].id] = length - chain[-2].point
+    assert sum(steps.values()) < 0.6 * (100 + 150 + 200)
 
     parameters = row(**lengths[1])
     shape, text = config_of(parameters), Grammar(0.0)
@@ -355,8 +343,9 @@ def test_wsd_lengths_share_a_trunk_and_end_as_if_trained_in_one_go(tmp_path):
         parameters["pretrain_weight_decay"],
     )
     optimizer.train(state, recipe, lambda step: text.sequences("train", 0, "pretrain", 8 * step, 8, 16), 150)
-    entry = store.fetch(described[1][-1][0])
-    np.testing.assert_array_equal(pretraining.flat_of(entry.tensors(), shape), state.params.numpy())
+    weights = pretrained(parameters, 0, store)["weights"]
+    flat = np.concatenate([weights[part.name].ravel() for part in shape.parts()])
+    np.testing.assert_array_equal(flat, state.params.numpy()[0])
 
 
 def test_what_decides_a_pretraining_is_in_its_identity_and_nothing_else():
@@ -417,7 +406,7 @@ def test_class_likelihoods_are_normalized_by_length():
     flat = torch.tensor(params.initial(shape, 0))[None] * 5
     labels = (b"yes", b"certainly not")
     asked = np.stack([tasks.sequence(b"is it so?", label, 24) for label in labels])[None]
-    loss, accuracy = evaluation.classify(flat, asked, np.array([1]), shape)
+    loss, accuracy = examination.classify(flat, asked, np.array([1]), shape)
     likelihoods = []
     for label in labels:
         text = b"is it so?" + tasks.BETWEEN
@@ -432,8 +421,12 @@ def test_class_likelihoods_are_normalized_by_length():
 
 def test_what_a_dry_run_asks_imports_no_torch():
     code = (
-        "import sys; from raysweep.workloads.language import WORKLOAD, pretraining_identity, costs, corpus; "
-        "p = {q.name: q.default for q in WORKLOAD.parameters}; WORKLOAD.check(p); pretraining_identity.stages(p, 0); "
+        "import sys; from raysweep.workloads.language import WORKLOAD; "
+        "from raysweep.workloads.declaration import column; "
+        "from raysweep.plan.row_stages import RowStages; p = {q.name: q.default for q in WORKLOAD.parameters}; "
+        "WORKLOAD.check(p); table = {q.name: column(q, [q.default]) for q in WORKLOAD.parameters}; "
+        "assert RowStages(WORKLOAD, table).of_row(0, 0)[-1].cost.seconds > 0; "
+        "assert WORKLOAD.chain.stages[-1].cost(table).seconds > 0; "
         "sys.exit(any(name in sys.modules for name in ('torch', 'scipy', 'pandas')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -445,9 +438,18 @@ def test_rows_trained_side_by_side_are_those_trained_in_turn(store):
         {"finetune_lr": rate, "noise": noise, "finetune_steps": 10, "early_stopping": 2}
         for rate, noise in ((3e-4, 0.0), (1e-3, 0.5), (1e7, 0.0), (2e-3, 0.0))
     ]
-    rows = [row(**parameters) for parameters in rates]
-    base = pretraining.flat_of(pretraining.pretrained(rows[0], 0, Store(store)).tensors(), config_of(rows[0]))
-    for fused, alone in zip(finetuning.run(base, rows, 0, size=4), finetuning.run(base, rows, 0, size=1), strict=True):
-        assert fused[1] == alone[1]
-        if alone[1] == "ok":
-            assert fused[0] == pytest.approx(alone[0], abs=2e-3, nan_ok=True)
+    columns, tensors = table(*rates), pretrained(row(), 0, Store(store))
+    parent = Artifact(lambda: tensors, {}, "ok", {}, None)
+
+    config = config_of(row())
+    validation = examination.examination(finetuning.mixture_of(row()), "validation", 32, config)
+
+    def finetuned(indices: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        some = Rows({name: values[indices] for name, values in columns.items()}, np.zeros(len(indices), int))
+        found = finetuning.finetune(some, parent, Context("finetune", len(indices)))
+        return validation(found.tensors["flat"])[0], found.status
+
+    fused = finetuned([0, 1, 2, 3])
+    alone = [np.concatenate(parts) for parts in zip(*(finetuned([index]) for index in range(4)), strict=True)]
+    assert fused[1].tolist() == alone[1].tolist() == ["ok", "ok", "diverged", "ok"]
+    np.testing.assert_allclose(fused[0][fused[1] == "ok"], alone[0][fused[1] == "ok"], atol=2e-3)

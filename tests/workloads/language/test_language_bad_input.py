@@ -238,7 +238,7 @@ CASES: dict[str, tuple[dict[str, Any], Callable[[Path], Any] | None, str, tuple[
         ("500",),
     ),
     "a width that divides into no heads": ({"width": 33}, None, "fixed.width: ", ("head width 16",)),
-    "an overlap above 1": ({"overlap": 1.5}, None, "fixed.overlap: ", ("0 to 1",)),
+    "an overlap angle above 90": ({"overlap_angle": 91}, None, "fixed.overlap_angle: ", ("0 to 90 (degrees)",)),
     "an unknown preset": ({"preset": "7b"}, None, "fixed.preset: ", ("30m",)),
 }
 

@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from language_rows import columns_of, compute, identity
 
 from raysweep.stages.store import Store
-from raysweep.workloads.declaration import column
 from raysweep.workloads.language import PARAMETERS, bpe, cache, corpus, texts
-from raysweep.workloads.language.compute import compute
-from raysweep.workloads.language.pretraining_identity import identity
 
 WORDS = ("learning", "rates", "fall", "while", "models", "grow", "and", "losses", "do", "not", "always", "follow")
 
@@ -167,8 +165,7 @@ def test_losses_are_given_per_byte_so_that_vocabularies_compare(lines, tmp_path)
         "target": f"file:{lines}",
     }
     for source in (f"file:{lines}", f"bpe:300:file:{lines}"):
-        row = {p.name: p.default for p in PARAMETERS} | common | {"source": source}
-        columns = {p.name: column(p, [row[p.name]]) for p in PARAMETERS}
+        columns = columns_of({**common, "source": source})
         metrics, status = compute(columns, np.zeros(1, int), Store(tmp_path / "store"))
         assert status[0] == "ok"
         own = corpus.documents(f"file:{lines}").splits["test"]

@@ -1,0 +1,45 @@
+"""Rows of the workload `language` and the names of their stages, for its tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from raysweep.plan.row_stages import RowStage, RowStages
+from raysweep.stages import trees
+from raysweep.trial import chain
+from raysweep.workloads.declaration import Columns, column
+from raysweep.workloads.language import PARAMETERS, WORKLOAD
+
+
+def columns_of(*rows: Mapping[str, Any], **usual: Any) -> dict[str, np.ndarray]:
+    """A table of rows; what a row does not say is as `usual` or by default."""
+    defaults = {p.name: p.default for p in PARAMETERS} | usual
+    return {p.name: column(p, [{**defaults, **row}[p.name] for row in rows]) for p in PARAMETERS}
+
+
+def compute(columns: Columns, seeds: np.ndarray, store: Any) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The metrics and the status of rows, through all stages."""
+    found = chain.compute(WORKLOAD, columns, seeds, store, ())
+    return found.metrics, found.status
+
+
+def stages(row: Mapping[str, Any], seed: int) -> tuple[RowStage, ...]:
+    """The stages of a row that are in the store, parents first: trunks, and last its pretraining."""
+    return RowStages(WORKLOAD, columns_of(row)).of_row(0, seed)
+
+
+def identity(row: Mapping[str, Any], seed: int) -> str:
+    """The id of a row's pretraining."""
+    return stages(row, seed)[-1].id
+
+
+def pretrained(row: Mapping[str, Any], seed: int, store: Any) -> dict[str, Any]:
+    """A row's pretraining, in the form in which the stage gave it, from the store or computed now."""
+    stage = identity(row, seed)
+    chain.reach(WORKLOAD, columns_of(row), seed, store, (), stage)
+    entry = store.fetch(stage)
+    found: dict[str, Any] = trees.unflatten(entry.tensors(), entry.meta["tree"])
+    return found
