@@ -51,8 +51,8 @@ class Stage:
     keeps: whether its artifact is always kept in the stage store, where it is computed once for everybody who shares
         the store. The artifact of any other stage is kept if a space says so (`keep: [NAME]`).
     together: how many rows one call gets. None: one row. Names of parameters: rows of one seed that differ only in
-        these. ANY: all rows of a pack (or of the call before it, if that stage takes any rows too). If rows of one call can have different parents, the parents are stacked: each
-        tensor of `parent` then has one entry per row.
+        these. ANY: all rows of a pack (or of the call before, if the stage before takes any rows too). If rows of one
+        call can have different parents, the parents are stacked: each tensor of `parent` then has one entry per row.
     points: a row's parameters -> the points at which the stage stops and leaves an artifact, in order. Each point
         continues the one before (steps of a trunk, epochs), so rows share all points that they have in common. A row
         without points has no artifact of this stage. None: the stage is one piece.
