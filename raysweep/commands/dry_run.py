@@ -121,11 +121,9 @@ def stage_lines(plan: StagePlan) -> list[str]:
     if sweeps := _users(plan.store, plan.reused):
         names = ", ".join(sweeps[:3]) + (f" and {len(sweeps) - 3:,} more" if len(sweeps) > 3 else "")
         shown.append(f"  what is reused is also of: {names}")
-    shown.append(
-        f"  together {spent(plan.seconds, unit)}; a plain grid, which pretrains again for every row, "
-        f"{spent(plan.plain, unit)}: {plan.plain / max(plan.seconds, 1e-9):,.1f} times as much, "
-        f"{spent(plan.plain - plan.seconds, unit)} saved"
-    )
+    again = f"  together {spent(plan.seconds, unit)}; a plain grid, which pretrains again for every row, "
+    times = f"{plan.plain / plan.seconds:,.1f} times as much, " if plan.seconds > 1e-3 * plan.plain else ""
+    shown.append(f"{again}{spent(plan.plain, unit)}: {times}{spent(plan.plain - plan.seconds, unit)} saved")
     if plan.continued:
         shown.append(f"  without the shared trunk, every checkpoint trained from the start: {spent(plan.alone, unit)}")
     return shown
