@@ -129,19 +129,22 @@ def show_status(sweep: str, storage: str, tracking_uri: str | None, watch: bool)
 
 @cli.command()
 @SWEEPS
+@click.option("--curves", is_flag=True, help="Print learning curves instead: one line per step that a stage logged.")
 @click.option("--format", "kind", type=click.Choice(["csv", "json", "parquet"]), default="csv", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="File to write [default: stdout].")
 @STORAGE
-def results(sweeps: tuple[str, ...], kind: str, output: str | None, storage: str) -> None:
+def results(sweeps: tuple[str, ...], curves: bool, kind: str, output: str | None, storage: str) -> None:
     """Print the rows of sweeps as a tidy table.
 
-    Rows stand in plan order, then by seed.
+    Rows stand in plan order, then by seed. With --curves, what each stage logged while it ran: every row has a line per
+    stage and step, with the parameters that vary and the logged metrics (training_loss …). A metric that was not logged
+    at a step is empty there, and a stage that rows share stands in each of them.
     """
     from raysweep.commands import results as rows
     from raysweep.ledger import results_table
     from raysweep.storage import paths
 
-    frame = rows.table([raysweep.open_sweep(name, storage) for name in sweeps])
+    frame = (rows.curves if curves else rows.table)([raysweep.open_sweep(name, storage) for name in sweeps])
     if output is None:
         sys.stdout.buffer.write(results_table.dump(frame, kind))
     else:

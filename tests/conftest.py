@@ -174,10 +174,10 @@ def space(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that, on the path, brings the workloads `sandbox`, `annotated`, `apart`, `together` and several `toy`
-    by entry point, as another package would."""
+    """A folder that, on the path, brings the workloads `sandbox`, `annotated`, `apart`, `together`, `logging` and
+    several `toy` by entry point, as another package would."""
     folder = tmp_path_factory.mktemp("site")
-    for module in ("sandbox_workload.py", "gang_workload.py", "toy_workloads.py"):
+    for module in ("sandbox_workload.py", "gang_workload.py", "toy_workloads.py", "logging_workload.py"):
         (folder / module).write_text((SUPPORT / module).read_text())
     installed(
         folder,
@@ -185,6 +185,7 @@ def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         annotated="sandbox_workload:ANNOTATED",
         apart="sandbox_workload:APART",
         together="gang_workload:WORKLOAD",
+        logging="logging_workload:WORKLOAD",
         toy="toy_workloads:TOY",
         toy_switched="toy_workloads:SWITCHED",
         toy_losing="toy_workloads:LOSING",

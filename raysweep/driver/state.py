@@ -10,7 +10,7 @@ import numpy as np
 
 from raysweep import search
 from raysweep.driver.options import code_note
-from raysweep.ledger import segments, sweep_record
+from raysweep.ledger import curves, segments, sweep_record
 from raysweep.plan.cells import Cells
 from raysweep.plan.cost import estimate
 from raysweep.plan.identity import cell_id, code_version
@@ -49,6 +49,7 @@ class State:
         self.position = {cell: index for index, cell in enumerate(cells.ids)}
         self._seeds = set(space.seeds)
         self.rows = {key: row for key, row in contents.rows.items() if self._planned(*key)}
+        self.shared_curves = contents.shared_curves
         self.damaged = contents.damaged
         self.notes = [f"{path.name} is damaged; its rows are computed again" for path in contents.damaged]
         self._redo = self._changed(on_code_change)
@@ -131,6 +132,7 @@ class State:
 
     def add(self, rows: list[segments.Row]) -> list[int]:
         """Enter rows. Returns those of their cells that are complete now."""
+        segments.gather(self.shared_curves, rows)
         for row in rows:
             key = (row["cell"], row["seed"])
             if key not in self.rows or key in self._redo:
@@ -146,6 +148,10 @@ class State:
     def of_cell(self, cell: int) -> list[segments.Row]:
         """All draws of a complete cell, by seed."""
         return [self.rows[(self.cells.ids[cell], seed)] for seed in self.space.seeds]
+
+    def curves(self, row: segments.Row) -> dict[str, segments.Curve]:
+        """The learning curves of a row, by stage."""
+        return curves.of_row(row, self.shared_curves)
 
     def statuses(self) -> Counter[str]:
         """How many rows have which status."""

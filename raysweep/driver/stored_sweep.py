@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -86,6 +86,23 @@ class Sweep:
 
         rows = self.rows() if state is None else state.rows
         return results_table.frame(self.name, self.workload, self.cells, self.space.seeds, rows)
+
+    def curves(self, state: State | None = None, names: Sequence[str] | None = None) -> pandas.DataFrame:
+        """What the stages logged while they ran, as a tidy table with one line per point of a learning curve.
+
+        Its columns are sweep, cell, seed, status, stage, step, parameters, and every metric that a stage logged; a
+        metric that was not logged at a step is NaN there. A stage that several rows share has its curve in each of
+        them. The lines are in plan order, then by seed, then by stage in the order of the chain, then by step.
+
+        state: None to read the ledger again.
+        names: the parameters to show; None for the axes.
+        """
+        from raysweep.ledger import curves
+
+        state = state or self.state()
+        shown = list(self.space.axes) if names is None else names
+        stages = self.workload.chain.names
+        return curves.table(self.name, stages, shown, self.cells, self.space.seeds, state.rows, state.shared_curves)
 
     def report(
         self, directory: str | AnyPath | None = None, on_step: Callable[[int, int], None] = lambda done, of: None

@@ -47,8 +47,14 @@ def _merge(
     folder: AnyPath, number: int, parts: list[tuple[AnyPath, list[segments.Row]]], still_ours: Callable[[], None]
 ) -> None:
     winners: dict[tuple[str, int], segments.Row] = {}
+    shared: segments.SharedCurves = {}
     for _, rows in parts:
+        segments.gather(shared, rows)
         segments.enter(winners, rows)
+    if shared:  # in a row of the latest attempt, so that they still count before those of earlier attempts
+        latest = max(winners, key=lambda key: winners[key]["attempt"])
+        curves = {identity: curve for identity, (_, curve) in shared.items()}
+        winners[latest] = {**winners[latest], "shared_curves": curves}
     names = hashlib.sha256("\n".join(path.name for path, _ in parts).encode()).hexdigest()
     path = folder / f"{segments.MERGED}{number:06d}-{names[:16]}.jsonl"
     segments.write_segment(path, winners.values())

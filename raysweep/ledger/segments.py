@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,8 +30,10 @@ CURVES = ("curves", "shared_curves")
 LISTINGS = 20  # after so many, a segment that is listed but not there counts as damaged
 
 
-Curve = dict[str, list[float]]
+Curve = Mapping[str, Sequence[float]]
 """A learning curve: "step", and for each metric its value at each step."""
+SharedCurves = dict[str, tuple[int, Curve]]
+"""The curves of kept stages: {id: (number of the attempt in which it was recorded, curve)}."""
 
 
 class Row(TypedDict):
@@ -44,7 +47,8 @@ class Row(TypedDict):
     pack, host, finished: where it was computed, and when (seconds of the epoch)
     stages: its kept stages: {name: [id, ...]}, one id for each point
     curves: what its other stages logged: {name: {"step": [...], METRIC: [...]}}
-    shared_curves: what kept stages of the rows of its pack logged, in the pack's first row: {id: {"step": [...], ...}}
+    shared_curves: what kept stages of the rows of its pack logged: {id: {"step": [...], ...}}. They stand in the pack's
+        first row; readers take them out of the rows.
     """
 
     cell: str
@@ -59,15 +63,19 @@ class Row(TypedDict):
     host: NotRequired[str]
     finished: NotRequired[float]
     stages: NotRequired[dict[str, list[str]]]
-    curves: NotRequired[dict[str, Curve]]
-    shared_curves: NotRequired[dict[str, Curve]]
+    curves: NotRequired[Mapping[str, Curve]]
+    shared_curves: NotRequired[Mapping[str, Curve]]
 
 
 @dataclass
 class Contents:
-    """All rows of a ledger, one per (cell, seed), and the segments that could not be read."""
+    """All rows of a ledger, one per (cell, seed), and the segments that could not be read.
+
+    shared_curves: what kept stages logged. The rows do not hold them any more: a row may be replaced.
+    """
 
     rows: dict[tuple[str, int], Row] = field(default_factory=dict)
+    shared_curves: SharedCurves = field(default_factory=dict)
     damaged: list[AnyPath] = field(default_factory=list)
     repeated: int = 0
 
@@ -83,7 +91,7 @@ def write_segment(path: AnyPath, rows: Iterable[Row]) -> bool:
     digest = hashlib.sha256()
     for row in rows:
         metrics = {name: encode(value) for name, value in row["metrics"].items()}
-        logged = {key: _each_number(row[key], encode) for key in CURVES if key in row}  # type: ignore[literal-required]
+        logged = {key: _encoded(row[key]) for key in CURVES if key in row}  # type: ignore[literal-required]
         line = json.dumps({**row, "metrics": metrics, **logged}, separators=(",", ":"), allow_nan=False) + "\n"
         lines.append(line.encode())
         digest.update(lines[-1])
@@ -108,17 +116,29 @@ def read_segment(path: AnyPath) -> list[Row]:
             }
             for key in CURVES:
                 if key in row:
-                    row[key] = _each_number(row[key], lambda value: WORDS[value] if isinstance(value, str) else value)
+                    row[key] = _decoded(row[key])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Damaged(f"{path}: not a whole segment ({error})") from None
     return rows
 
 
-def _each_number(curves: dict[str, Curve], change: Callable[[Any], Any]) -> dict[str, Any]:
+def _encoded(curves: Mapping[str, Curve]) -> dict[str, Any]:
     return {
-        name: {metric: [change(value) for value in values] for metric, values in curve.items()}
+        name: {metric: [encode(value) for value in values] for metric, values in curve.items()}
         for name, curve in curves.items()
     }
+
+
+def _decoded(curves: dict[str, dict[str, list[Any]]]) -> dict[str, Curve]:
+    """Curves with their numbers as arrays: lists would take four times as much of the driver's memory."""
+    return {name: {metric: _numbers(values) for metric, values in curve.items()} for name, curve in curves.items()}
+
+
+def _numbers(values: list[Any]) -> array[float]:
+    try:
+        return array("d", values)
+    except TypeError:
+        return array("d", [WORDS[value] if isinstance(value, str) else value for value in values])
 
 
 def segments(folder: AnyPath) -> list[AnyPath]:
@@ -137,6 +157,7 @@ def read(folder: AnyPath) -> Contents:
                 if rows is None:
                     contents.damaged.append(path)
                 else:
+                    gather(contents.shared_curves, rows)
                     contents.repeated += enter(contents.rows, rows)
         except FileNotFoundError:  # merged after it was listed
             listed = segments(folder)
@@ -183,6 +204,14 @@ def enter(known: dict[tuple[str, int], Row], rows: Iterable[Row]) -> int:
         if key not in known or row["attempt"] > known[key]["attempt"]:
             known[key] = row
     return repeated
+
+
+def gather(known: SharedCurves, rows: Iterable[Row]) -> None:
+    """Take the curves of kept stages out of rows and add them to those known by id. A later attempt's counts."""
+    for row in rows:
+        for identity, curve in row.pop("shared_curves", {}).items():
+            if identity not in known or row["attempt"] > known[identity][0]:
+                known[identity] = row["attempt"], curve
 
 
 def _merged(paths: Iterable[AnyPath]) -> set[str]:

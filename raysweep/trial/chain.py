@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.ledger.curves import one_after_the_other
+from raysweep.ledger.segments import Curve
 from raysweep.plan.identity import code_version
 from raysweep.plan.row_stages import RowStage, RowStages
 from raysweep.stages import trees
@@ -25,8 +27,6 @@ from raysweep.workloads.rows import Rows
 
 WORST: dict[str, int] = {str(status): rank for rank, status in enumerate(STATUSES)}
 """A row has the worst status of its stages; the statuses are listed from good to bad."""
-
-Curve = dict[str, list[float]]
 
 
 @dataclass
@@ -252,7 +252,9 @@ class _Walk:
         for row, position in zip(rows.tolist(), of_row.tolist(), strict=True):
             self._worsen(row, result.status[position])
             if logged:
-                self.found.curves[row][name] = joined(self.found.curves[row].get(name), context.curve.of_row(position))
+                before = self.found.curves[row].get(name)
+                parts = [*([before] if before else []), context.curve.of_row(position)]
+                self.found.curves[row][name] = one_after_the_other(parts)
 
     def _worsen(self, row: int, status: str) -> None:
         if WORST[status] > WORST[self.found.status[row]]:
@@ -359,17 +361,6 @@ class _Walk:
                 self.found.metrics[name][instance.rows] = value
         if meta.get("curve"):
             self.found.shared_curves[own.id] = meta["curve"]
-
-
-def joined(first: Curve | None, second: Curve) -> Curve:
-    """One curve after the other; a metric that only one of them has is NaN in the other."""
-    if not first:
-        return second
-    lengths = len(first["step"]), len(second["step"])
-    return {
-        name: [*first.get(name, [np.nan] * lengths[0]), *second.get(name, [np.nan] * lengths[1])]
-        for name in dict.fromkeys([*first, *second])
-    }
 
 
 def _in_memory(result: Checked, call: Sequence[_Instance], together: bool) -> list[Artifact]:

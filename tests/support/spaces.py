@@ -68,3 +68,14 @@ def written(folder: Path, space: dict[str, Any]) -> Path:
     path = folder / "space.yaml"
     path.write_text(yaml.safe_dump(space, sort_keys=False))
     return path
+
+
+def logging_space(**changes: Any) -> dict[str, Any]:
+    """Two epochs and then three, which rows of all rates share; two draws (logging_workload.py)."""
+    return {
+        "name": "logged",
+        "workload": "logging",
+        "axes": {"epochs": [2, 3], "rate": [0.5, 1.0]},
+        "seeds": 2,
+        **changes,
+    }
