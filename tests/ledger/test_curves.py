@@ -155,9 +155,7 @@ def test_what_is_computed_again_takes_no_curve_from_other_rows(tmp_path: Path) -
     assert repr({name: list(values) for name, values in kept["warm"].items()}) == repr(curve)
 
 
-def test_merging_keeps_all_curves_and_writes_each_once(
-    sweep: raysweep.Sweep, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_merging_keeps_all_curves_and_writes_each_once(sweep: raysweep.Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = sweep.folder / "ledger"
     for number, path in enumerate(sorted(folder.iterdir())):
         rows = ledger.read_segment(path)
