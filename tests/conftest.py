@@ -63,11 +63,10 @@ def process(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     before: Callable[[], None] | None = None,
-    first: str = "",
 ) -> Outcome:
-    """The command line as a process of its own, to its end; `before` is called in it first, then `first` executed."""
+    """The command line as a process of its own, to its end; `before` is called in it first."""
     done = subprocess.run(
-        command(*arguments, first=first),
+        command(*arguments),
         capture_output=True,
         text=True,
         cwd=cwd,

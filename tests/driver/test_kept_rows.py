@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, files_of, process, refused, run
-from moments import before
+from auditing import just_before
+from conftest import QUIET, Outcome, files_of, refused, run
 from spaces import STEP, language_space, sandbox_space, written
 
 from raysweep import workloads
@@ -91,16 +91,8 @@ def of_text(text: Path) -> dict[str, Any]:
 def test_rows_stay_where_a_text_is_gone_before_the_end(text: Path, storage: Path, tmp_path: Path, call: Call) -> None:
     written(tmp_path, of_text(text))
     nowhere = ["--tracking-uri", "none"]
-    outcome = process(
-        "run",
-        tmp_path / "space.yaml",
-        "--storage",
-        storage,
-        *nowhere,
-        "--executor",
-        "inline",
-        first=before("os.link", ending=".jsonl", action=f"os.unlink({str(text)!r})"),  # as the row is published
-    )
+    with just_before("os.link", ending=".jsonl", do=text.unlink):  # as the row is published
+        outcome = call("run", tmp_path / "space.yaml", "--storage", storage, *nowhere, "--executor", "inline")
     assert outcome.code == 0, outcome  # nothing but the rows is needed any more
     assert not text.exists()
     for command in (["results"], ["status", *nowhere], ["report"], ["resume", *nowhere]):
@@ -123,15 +115,12 @@ def test_rows_stay_where_a_text_is_gone_before_the_end(text: Path, storage: Path
     assert open_sweep("small", storage).results()["status"].tolist() == ["ok"]
 
 
-def test_a_text_that_is_gone_while_a_sweep_is_planned_leaves_nothing(text: Path, storage: Path, tmp_path: Path) -> None:
-    outcome = process(
-        "run",
-        written(tmp_path, of_text(text)),
-        "--storage",
-        storage,
-        *QUIET,
-        first=before("os.link", ending="sweep.json", action=f"os.unlink({str(text)!r})"),
-    )
+def test_a_text_that_is_gone_while_a_sweep_is_planned_leaves_nothing(
+    text: Path, storage: Path, tmp_path: Path, call: Call
+) -> None:
+    written(tmp_path, of_text(text))
+    with just_before("os.link", ending="sweep.json", do=text.unlink):
+        outcome = call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
     refused(outcome, "source: ", "no such file")
     assert not storage.exists()
 

@@ -21,7 +21,6 @@ from spaces import language_space, sandbox_space, small_space, written
 from raysweep.commands.debug import one_row
 from raysweep.sweep import open_sweep
 from raysweep.training import devices
-from raysweep.workloads.linear_transfer import network
 
 ROWS = {"axes": {"overlap_angle": [30.0]}, "fixed": {"dim": 6, "engine": "network", "finetune_steps": 3}, "seeds": 1}
 LINE = (
@@ -32,15 +31,15 @@ LINE = (
 
 @pytest.fixture
 def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The devices that network training was given; it is done on the CPU whichever they are."""
+    """The devices that rows were to be computed on; they are computed on the CPU whichever they are."""
     found: list[str] = []
-    chunk = network._Chunk
+    device = devices.device
 
-    def on_the_cpu(columns: Any, seeds: Any, device: torch.device) -> Any:
-        found.append(device.type)
-        return chunk(columns, seeds, torch.device("cpu"))
+    def on_the_cpu() -> torch.device:
+        found.append(device().type)
+        return torch.device("cpu")
 
-    monkeypatch.setattr(network, "_Chunk", on_the_cpu)
+    monkeypatch.setattr(devices, "device", on_the_cpu)
     return found
 
 
@@ -62,7 +61,7 @@ def test_a_trial_in_this_process_computes_where_it_was_granted_and_leaves_the_en
     assert outcome.code == 0, outcome.err
     assert asked_for == [device]
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "3"
-    assert devices.device().type == ("cuda" if visible else "cpu")  # who calls a workload outside a trial may use it
+    assert devices.usable() == visible  # who calls a workload outside a trial may use it
 
 
 def test_a_row_is_debugged_where_it_can_be_and_on_no_gpu_if_its_trial_was_granted_none(

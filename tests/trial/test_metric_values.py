@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import ModuleType
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import returning_workload
+from conftest import installed
 
-from raysweep import workloads
 from raysweep.trial.compute import compute
-from raysweep.workloads.declaration import Cost, Metric, Parameter, Workload
 
 COLUMNS = {"x": np.array([0.5, 1.5, 2.5]), "fast": np.array([True, False, True], dtype=object)}
 SEEDS = np.array([7, 8, 9])
@@ -21,25 +20,13 @@ Returned = Callable[[Any, Any], dict[str, np.ndarray]]
 
 
 @pytest.fixture
-def returned(monkeypatch: pytest.MonkeyPatch) -> Returned:
-    """Metrics of three rows by a workload that returns these values of loss, and this status."""
+def returned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Returned:
+    """Metrics of three rows by a workload of another package that returns these values of loss, and this status."""
+    installed(tmp_path, returning="returning_workload:WORKLOAD")
+    monkeypatch.syspath_prepend(tmp_path)
 
     def of(values: Any, status: Any = None) -> dict[str, np.ndarray]:
-        module = ModuleType("returning")
-        words = ["ok"] * 3 if status is None else status
-        vars(module)["compute"] = lambda columns, seeds: ({"fine": np.zeros(3), "loss": values}, words)
-        monkeypatch.setitem(sys.modules, "returning", module)
-        workload = Workload(
-            name="returning",
-            summary="",
-            identity_version=1,
-            compute="returning:compute",
-            sources=(),
-            parameters=(Parameter("x", float, 0.0, "x"), Parameter("fast", bool, False, "fast")),
-            metrics=(Metric("fine", ""), Metric("loss", "")),
-            cost=lambda columns: Cost(0.0, 0.0),
-        )
-        monkeypatch.setattr(workloads, "get", {"returning": workload}.__getitem__)
+        returning_workload.ANSWER.update(loss=values, status=["ok"] * 3 if status is None else status)
         return compute("returning", COLUMNS, SEEDS, "")[0]
 
     return of
