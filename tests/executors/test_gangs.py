@@ -260,7 +260,11 @@ def autoscaler(path: Path, configuration: str) -> Iterator[None]:
     """A process that is started as Ray starts the autoscaler of the cluster nowhere:7, with this configuration."""
     options = ["--gcs-address=nowhere:7", f"--autoscaling-config={path}"]
     path.write_text(configuration)
-    started = subprocess.Popen([sys.executable, "-c", "input()", *options], stdin=subprocess.PIPE)
+    started = subprocess.Popen(
+        [sys.executable, "-c", "input('up\\n')", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert started.stdout is not None
+    assert started.stdout.readline() == b"up\n"  # before, its command line may not be there yet
     yield
     started.communicate(b"\n", timeout=120)
 
