@@ -52,7 +52,7 @@ def test_sweeps_that_differ_in_a_fixed_parameter_are_a_curve_each(call: Callable
     kinds = ("inflection", "trend", "boundary")
     run(storage, asked("shallow", 1, LENGTHS[::2], kinds))
     run(storage, asked("deep", 8, LENGTHS[1::2], kinds))
-    _, text, tables = reported(call, storage, "shallow", "deep")
+    done, text, tables = reported(call, storage, "shallow", "deep")
     for name in ("inflection_turns", "trend_trends", "boundary_zeros"):
         table = pd.read_csv(tables / f"{name}.csv")
         assert table["depth"].tolist() == [1, 8], name
@@ -64,7 +64,9 @@ def test_sweeps_that_differ_in_a_fixed_parameter_are_a_curve_each(call: Callable
     fixed = next(line for line in text.splitlines() if line.startswith("- Fixed: "))
     assert "depth" not in fixed
     assert "dim 60" in fixed
-    assert not list(tables.glob("comparison*"))  # no cell of one has a partner in the other
+    (line,) = [line for line in done.out.splitlines() if line.startswith("deep (depth = 8) less shallow (depth = 1): ")]
+    assert " cell " in line  # none of one has a partner in the other
+    assert not list(tables.glob("comparison*"))
 
 
 @pytest.mark.parametrize("kind", ["inflection", "boundary", "trend", "optimum"])
@@ -169,7 +171,11 @@ def test_what_cannot_be_compared_in_pairs_is_said(call: Callable[..., Outcome], 
     run(storage, asked("shallow", 1, LENGTHS[:4]))
     run(storage, asked("others", 8, LENGTHS[:4], seeds=[20, 21, 22]))
     run(storage, asked("again", 1, LENGTHS[2:5]))
-    _, _, tables = reported(call, storage, "shallow", "others")
+    done, _, tables = reported(call, storage, "shallow", "others")
+    (line,) = [
+        line for line in done.out.splitlines() if line.startswith("others (depth = 8) less shallow (depth = 1): ")
+    ]
+    assert " seed " in line
     assert not list(tables.glob("comparison*"))
     done, _, _ = reported(call, storage, "shallow", "again")
     assert "again less shallow: no difference in every draw; clearly higher in 0, lower in 0 of 2 cells" in done.out
