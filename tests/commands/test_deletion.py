@@ -16,6 +16,7 @@ from conftest import QUIET, Outcome, driving, files_of, nobody_else_writes, proc
 
 from raysweep.storage import driver_lock
 from raysweep.sweep import open_sweep
+from tests.chaos.waiting import PATIENCE
 
 Call = Callable[..., Outcome]
 
@@ -39,7 +40,7 @@ def test_nobody_begins_to_drive_a_sweep_that_is_being_deleted(
                 refused(call(*words, *there), "small: is being deleted")
             assert call("list", *there).code == 0
             assert deleting.poll() is None
-        assert deleting.wait(timeout=120) == 0
+        assert deleting.wait(timeout=PATIENCE) == 0
     assert not (storage / "small").exists()
     assert len(run(storage).results()) == 18
 

@@ -32,9 +32,9 @@ from raysweep.plan.resources import Resources
 from raysweep.sweep import open_sweep
 from raysweep.tracking import mirror
 from tests.chaos.tracking_server import Server
+from tests.chaos.waiting import PATIENCE
 
 Call = Callable[..., Outcome]
-PATIENCE = 120.0  # seconds until a test gives up waiting for a condition
 
 
 def some_waiting(folder: Path, computed: int = 2, waiting: int = 2) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def values(storage: Path) -> list[float]:
 
 def run_statuses(database: Path) -> dict[str, Counter[str]]:
     """How many runs have which status in MLflow, by the kind that their tag says; half ones included."""
-    with contextlib.closing(sqlite3.connect(database)) as db:
+    with contextlib.closing(sqlite3.connect(database, timeout=PATIENCE)) as db:
         found = db.execute(
             "SELECT t.value, r.status, COUNT(*) FROM runs r JOIN tags t ON t.run_uuid = r.run_uuid AND "
             "t.key = 'raysweep.kind' WHERE r.lifecycle_stage = 'active' GROUP BY t.value, r.status"
@@ -105,7 +105,7 @@ def run_statuses(database: Path) -> dict[str, Counter[str]]:
 
 def begun(database: Path) -> bool:
     """Whether a sweep has a run in MLflow."""
-    with contextlib.closing(sqlite3.connect(database)) as db:
+    with contextlib.closing(sqlite3.connect(database, timeout=PATIENCE)) as db:
         return db.execute("SELECT COUNT(*) FROM runs").fetchone() > (0,)
 
 

@@ -31,9 +31,9 @@ from raysweep.stages.store import Store
 from raysweep.storage.sealed import seal, unseal
 from raysweep.workloads.declaration import Cost
 from raysweep.workloads.language import costs
+from tests.chaos.waiting import PATIENCE
 
 Call = Callable[..., Outcome]
-PATIENCE = 90.0
 
 
 def asked(**changes: Any) -> dict[str, Any]:

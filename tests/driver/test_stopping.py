@@ -13,8 +13,7 @@ from conftest import QUIET, command, hear, until
 from spaces import sandbox_space, written
 
 from raysweep.driver import signal_handlers
-
-PATIENCE = 120.0  # seconds until a test gives up waiting for the end
+from tests.chaos.waiting import PATIENCE
 
 STUCK = """
 import hashlib, sys, threading
@@ -94,7 +93,8 @@ def test_a_signal_to_a_driver_that_is_leaving_ends_it_at_once_with_its_own_code(
     assert "Exception ignored" not in err
 
 
-def test_what_two_threads_close_is_closed_once_and_both_see_it_done() -> None:
+def test_what_two_threads_close_is_closed_once_and_both_see_it_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signal_handlers, "DEADLINE", PATIENCE)
     closed: list[str] = []
     begun, let_go = threading.Event(), threading.Event()
 

@@ -31,6 +31,7 @@ from raysweep.plan.resources import Resources
 from raysweep.space import schema
 from raysweep.stages.store import Store
 from raysweep.sweep import Sweep, open_sweep
+from tests.chaos.waiting import PATIENCE
 
 run = functools.partial(run_anywhere, executor="ray")
 GRID = {"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 1.0], "depth": [2, 3]}
@@ -52,7 +53,7 @@ def deadline() -> Iterator[None]:
         raise TimeoutError("the sweep does not end")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(400)
+    signal.alarm(1200)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
@@ -493,7 +494,7 @@ def growing_cluster(tmp_path_factory: pytest.TempPathFactory, sandbox_path: Path
         yield environment
     finally:
         head.terminate()
-        head.wait(timeout=120)
+        head.wait(timeout=PATIENCE)
         for process in Path("/proc").glob("[0-9]*"):  # the machines outlive the head
             try:
                 if f"{temporary}/".encode() in (process / "cmdline").read_bytes():
@@ -511,7 +512,7 @@ def on(cluster: dict[str, str], *arguments: str | Path) -> Outcome:
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=480,
+        timeout=2 * PATIENCE,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
 

@@ -23,7 +23,7 @@ from raysweep.space import schema
 from raysweep.stages.store import Store
 from raysweep.trial.pack import Job, WorkerLost
 
-PATIENCE = 3.0  # seconds
+PATIENCE = 12.0  # seconds; on a busy machine one of two workers that start together may be late by some
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def gang_of(ray_cluster: str, sandbox: Path, monkeypatch: pytest.MonkeyPatch) ->
         def begin(workers: int) -> Gang:
             group = placement_group([{"CPU": 2 / workers}] * workers)
             stack.callback(remove_placement_group, group)
-            ray.get(group.ready(), timeout=120)
+            ray.get(group.ready(), timeout=400)
             found = Gang(Resources(0, 2, workers), group)
             stack.callback(found.end)
             return found
@@ -89,12 +89,12 @@ def test_all_wait_as_long_as_it_takes_for_a_stage_that_another_trial_computes(
     def slowly(progress: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         begun.set()
         until(lambda: log.exists() and "somebody else computes it; waiting" in log.read_text())
-        threading.Event().wait(2.5 * PATIENCE)  # they wait all that time
+        threading.Event().wait(PATIENCE + 1)  # they wait all that time
         return {"total": np.array([7.0])}, {"step": 4}
 
     other = threading.Thread(target=Store(asked.store).once, args=(stage, slowly), kwargs={"describe": {}})
     other.start()
-    assert begun.wait(120)
+    assert begun.wait(400)
     rows = two_workers.rows(asked, "pack", np.array([0]), np.array([5]))
     other.join()
     assert [row["metrics"] for row in rows] == [{"y": 7.0, "workers": 2.0}]

@@ -21,10 +21,10 @@ from spaces import sandbox_space, waiting_space, written
 from raysweep.ledger import compaction, segments
 from raysweep.storage import driver_lock, files, paths
 from raysweep.storage.folder import Folder
+from tests.chaos.waiting import PATIENCE
 
 Call = Callable[..., Outcome]
-LEASE = 4.0
-PATIENCE = 90.0
+LEASE, LONG_LEASE = 4.0, 20.0  # for a driver that is to be succeeded, and for one that is not, however busy
 DRIVER = (
     "import sys; from raysweep.storage import driver_lock; driver_lock.LEASE_SECONDS = float(sys.argv[1]); "
     "from raysweep.main import main; main(sys.argv[2:])"
@@ -56,12 +56,15 @@ def rows(call: Call, storage: str | Path, name: str = "small") -> list[dict[str,
 
 
 @pytest.fixture
-def waiting(sandbox: Path, s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[str]]:
+def waiting(
+    request: pytest.FixtureRequest, sandbox: Path, s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[subprocess.Popen[str]]:
     """A driver, a process of its own, that has computed three rows of six and waits in the fourth."""
-    monkeypatch.setattr(driver_lock, "LEASE_SECONDS", LEASE)
+    lease = getattr(request, "param", LEASE)
+    monkeypatch.setattr(driver_lock, "LEASE_SECONDS", lease)
     monkeypatch.chdir(tmp_path)  # where the default mlflow.db goes
     written(tmp_path, waiting_space(tmp_path, name="small"))
-    process = start("run", tmp_path / "space.yaml", "--storage", s3, "--no-report", "--executor", "inline")
+    process = start("run", tmp_path / "space.yaml", "--storage", s3, "--no-report", "--executor", "inline", lease=lease)
     folder = paths.locate(f"{s3}/small/ledger")
     until(lambda: len(segments.segments(folder)) == 3, process)
     yield process
@@ -149,6 +152,7 @@ def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(
     assert objects(s3) == {}
 
 
+@pytest.mark.parametrize("waiting", [LONG_LEASE], indirect=True)
 def test_a_second_driver_is_refused_and_the_first_goes_on(
     waiting: subprocess.Popen[str], call: Call, s3: str, tmp_path: Path
 ) -> None:

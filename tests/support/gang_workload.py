@@ -52,7 +52,7 @@ def _learn(row: Mapping[str, Any], seed: int, progress: Any) -> tuple[dict[str, 
             and any(first(mark.with_suffix(f".death{number}")) for number in (1, 2))
         ):
             os.kill(os.getpid(), signal.SIGKILL)
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 900
         while rank == last and step == 2 and row["behaviour"] == "stuck" and time.monotonic() < deadline:
             time.sleep(0.01)  # it is taken down meanwhile
         if rank == last and row["behaviour"] == "raise":

@@ -16,11 +16,12 @@ import torch
 from raysweep.stages.store import Store
 from raysweep.training import sharding
 from raysweep.training.params import drawn
+from tests.chaos.waiting import PATIENCE
 
 Results = dict[str, np.ndarray]
 
 
-def gang(folder: Path, workers: int, jobs: list[str], seconds: float = 240) -> list[dict[str, Results]]:
+def gang(folder: Path, workers: int, jobs: list[str], seconds: float = PATIENCE) -> list[dict[str, Results]]:
     """Run jobs with so many workers, to their end in so many seconds: for each worker {job: its results}."""
     folder.mkdir()
     started = [
@@ -138,7 +139,7 @@ def test_a_model_is_spread_where_its_training_does_not_fit_the_gpu_and_never_alo
 
 def test_what_one_worker_has_no_memory_for_is_slow_to_all_and_none_waits_for_it(tmp_path):
     """By language_gang.memory: worker 1 runs out of memory in the middle of a timing."""
-    found = [worker["memory"] for worker in gang(tmp_path / "memory", 2, ["memory"], seconds=120)]
+    found = [worker["memory"] for worker in gang(tmp_path / "memory", 2, ["memory"])]
     np.testing.assert_array_equal(found[0]["timings"], found[1]["timings"])
     assert np.isfinite(found[0]["timings"]).tolist() == [True, True, False, False, False]
     assert found[0]["chosen"] == found[1]["chosen"] <= 2
