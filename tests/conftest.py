@@ -64,10 +64,11 @@ def process(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     before: Callable[[], None] | None = None,
+    first: str = "",
 ) -> Outcome:
-    """The command line as a process of its own, to its end; `before` is called in it first."""
+    """The command line as a process of its own, to its end; `before` is called in it first, then `first` executed."""
     done = subprocess.run(
-        command(*arguments),
+        command(*arguments, first=first),
         capture_output=True,
         text=True,
         cwd=cwd,
