@@ -267,7 +267,7 @@ def autoscaler(path: Path, configuration: str) -> Iterator[None]:
     assert started.stdout is not None
     assert started.stdout.readline() == b"up\n"  # before, its command line may not be there yet
     yield
-    started.communicate(b"\n", timeout=120)
+    started.communicate(b"\n", timeout=PATIENCE)
 
 
 def nodes(*up: dict[str, float]) -> list[dict[str, Any]]:
@@ -401,7 +401,7 @@ def test_what_this_machine_can_never_hold_is_one_line_before_ray_is_started(stor
         capture_output=True,
         text=True,
         check=True,
-        timeout=240,
+        timeout=PATIENCE,
         stdin=subprocess.DEVNULL,
         env={name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"},
     )

@@ -33,7 +33,7 @@ def gang_of(ray_cluster: str, sandbox: Path, monkeypatch: pytest.MonkeyPatch) ->
     from ray.util.placement_group import placement_group, remove_placement_group
 
     monkeypatch.setattr(gang, "PATIENCE", PATIENCE)
-    monkeypatch.setattr(gang, "GRACE", 1.0)
+    monkeypatch.setattr(gang, "GRACE", 4.0)  # for answers that are under way
     with contextlib.ExitStack() as stack:
 
         def begin(workers: int) -> Gang:
