@@ -76,9 +76,9 @@ def test_a_deletion_that_is_killed_leaves_no_sweep_and_can_be_finished(storage: 
     killed = subprocess.run(arguments, stdin=subprocess.DEVNULL, timeout=120, check=False)
     assert killed.returncode == -signal.SIGKILL
     assert {"ledger", "logs"} & {path.name for path in (storage / "small").iterdir()} in ({"ledger"}, {"logs"})
-    for command in (["run", space, *QUIET], ["resume", "small", *QUIET], ["results", "small"], ["status", "small"]):
+    for words in (["run", space, *QUIET], ["resume", "small", *QUIET], ["results", "small"], ["status", "small"]):
         refused(
-            call(*command, *there),
+            call(*words, *there),
             "small: is being deleted, or its deletion was cut short",
             f"raysweep delete small --storage {storage}",
         )
