@@ -319,13 +319,10 @@ def older(call: Call, storage: Path, space: Callable[..., Path]) -> Path:
 def test_stages_of_other_code_are_reused_and_that_is_said(older: Path, call: Call, space: Callable[..., Path]) -> None:
     before = published(older)
     path = space(name="later")
-    said = (
-        "the code of language changed since 4 of the stages in the store were computed, the version of their "
-        "identity did not"
-    )
-    assert f"{said}: reusing them" in call("run", path, "--dry-run", "--storage", older).out
+    said = "the code of language changed since 4 of the stages"
+    assert said in call("run", path, "--dry-run", "--storage", older).out
     done = call("run", path, "--storage", older, *QUIET)
-    assert f"{said}: reusing them" in done.err
+    assert said in done.err
     assert "0 computed, 4 reused" in done.err
     assert published(older) == before
 

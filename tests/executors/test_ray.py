@@ -54,9 +54,9 @@ def test_a_worker_killed_in_mid_pack_costs_no_row(
 def test_a_cluster_that_cannot_hold_a_trial_says_so(ray_cluster: str, storage: Path) -> None:
     import ray
 
-    with pytest.raises(InputError, match="resources.gpus_per_trial: a trial asks for 1 GPU, the cluster has 0"):
+    with pytest.raises(InputError, match="^resources.gpus_per_trial: .* 1 GPU"):
         run(storage, small_space(resources={"gpus_per_trial": 1}))
-    with pytest.raises(InputError, match="resources.cpus_per_trial: a trial asks for 3 CPU, the cluster has 2"):
+    with pytest.raises(InputError, match="^resources.cpus_per_trial: .* 3 CPU"):
         run(storage, small_space(name="other", resources={"cpus_per_trial": 3}))
     assert ray.is_initialized()  # a Ray that was there before stays
 
@@ -79,7 +79,7 @@ def test_a_halt_on_ray_waits_for_no_trial_that_still_runs(
 ) -> None:
     space = sandbox_space(tmp_path, ["compute", "halt", "wait"])
     written(tmp_path, space)
-    with pytest.raises(Halted, match="fixed.folder: expected a place that is there; 1 row is kept; go on with"):
+    with pytest.raises(Halted, match="^fixed.folder: .*; 1 row is kept; .* raysweep resume sandy"):
         run(storage, space, workers=2)
     (waiting,) = tmp_path.glob("wait-*")
     until(lambda: not Path(f"/proc/{waiting.read_text()}").exists())

@@ -67,12 +67,9 @@ def one_line(outcome: Outcome, *words: str) -> str:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ({"thesis.tex": "\\begin"}, "is not a store"),
-        (
-            {"store.json": json.dumps({"raysweep": "stage store", "format": 99})},
-            "another version of raysweep (format 99",
-        ),
-        ({"store.json": "{"}, "store.json cannot be read"),
+        ({"thesis.tex": "\\begin"}, "store"),
+        ({"store.json": json.dumps({"raysweep": "stage store", "format": 99})}, "format 99"),
+        ({"store.json": "{"}, "store.json"),
     ],
 )
 def test_a_place_that_is_no_store_of_ours_is_refused_before_anything_is_created(
@@ -106,7 +103,7 @@ def test_a_store_in_the_folder_of_a_sweep_is_refused(call: Call, space: Path, st
             refused = call("run", space, "--storage", storage, "--store", storage / name / "store", *QUIET, *more)
             assert refused.code == 2
             assert refused.err.startswith("--store: ")
-            assert f"lies in the folder of the sweep {name} and would be deleted with it" in refused.err
+            assert f" {name} " in refused.err
     assert not (storage / "small").exists()
 
 
@@ -125,7 +122,7 @@ def test_an_address_short_of_a_slash_is_no_folder(
 
 def test_a_store_for_a_workload_that_keeps_nothing_is_refused(call: Call, storage: Path, tmp_path: Path) -> None:
     outcome = call("run", "quickstart", "--storage", storage, "--store", tmp_path / "store", *QUIET)
-    assert one_line(outcome, "linear_transfer leaves no stages").startswith("--store: ")
+    assert one_line(outcome, "linear_transfer").startswith("--store: ")
     assert not storage.exists()
 
 
@@ -135,8 +132,9 @@ def test_an_existing_sweep_does_not_remember_a_store_that_was_refused(
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "one.tex").touch()
     assert call("run", space, "--storage", storage, *QUIET).code == 0
-    one_line(call("run", space, "--storage", storage, "--store", tmp_path / "thesis", *QUIET), "is not a store")
-    one_line(call("resume", "small", "--storage", storage, "--store", tmp_path / "thesis", *QUIET), "is not a store")
+    for command in (("run", space), ("resume", "small")):
+        refused = call(*command, "--storage", storage, "--store", tmp_path / "thesis", *QUIET)
+        assert one_line(refused).startswith(f"{tmp_path / 'thesis'}: ")
     assert "2 computed" in call("status", "small", "--storage", storage, "--tracking-uri", "none").out
 
 

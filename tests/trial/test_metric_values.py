@@ -52,24 +52,20 @@ def test_any_sequence_of_numbers_is_a_metric(values: Any, returned: Returned) ->
 def test_a_value_that_is_no_number_is_said_with_its_row(values: Any, said: str, returned: Returned) -> None:
     with pytest.raises(RuntimeError) as wrong:
         returned(values)
-    assert "expected one number as the metric loss" in str(wrong.value)
+    assert str(wrong.value).startswith("returning: expected one number ")
+    assert " loss, " in str(wrong.value)
     assert said in str(wrong.value)
 
 
 @pytest.mark.parametrize("values", [0.5, None, "abc", np.float64(1), [1.0, 2.0], {"a": 1, "b": 2, "c": 3}, np.zeros(4)])
 def test_a_wrong_number_of_values_is_said_with_the_metric(values: Any, returned: Returned) -> None:
-    with pytest.raises(RuntimeError, match="^returning: expected 3 numbers as the metric loss, one for each row, got "):
+    with pytest.raises(RuntimeError, match="^returning: expected 3 .* loss, .* got "):
         returned(values)
 
 
 @pytest.mark.parametrize(
     ("status", "said"),
-    [
-        ("ok", "expected 3 words as the status, got 'ok'"),
-        (["ok"] * 2, "expected 3 words as the status"),
-        (["ok", "good", "ok"], "returned the status 'good'"),
-        (["ok", ["ok"], "ok"], "returned the status ['ok']"),
-    ],
+    [("ok", "'ok'"), (["ok"] * 2, " 3 "), (["ok", "good", "ok"], "'good'"), (["ok", ["ok"], "ok"], "['ok']")],
 )
 def test_a_status_is_a_known_word_for_each_row(status: Any, said: str, returned: Returned) -> None:
     with pytest.raises(RuntimeError) as wrong:
