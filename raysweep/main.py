@@ -10,6 +10,7 @@ if __name__ == "__main__":  # Python puts a script's own folder first on the pat
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -146,9 +147,9 @@ def results(sweeps: tuple[str, ...], curves: bool, kind: str, output: str | None
 
     frame = (rows.curves if curves else rows.table)([raysweep.open_sweep(name, storage) for name in sweeps])
     if output is None:
-        sys.stdout.buffer.write(results_table.dump(frame, kind))
+        _print(results_table.dump(frame, kind))
     else:
-        _writing(output, lambda: results_table.write(frame, kind, paths.locate(output)))
+        _writing(output, lambda: results_table.write(frame, kind, paths.locate(output, "-o")))
 
 
 @cli.command()
@@ -160,17 +161,19 @@ def report(sweeps: tuple[str, ...], output: str | None, storage: str) -> None:
 
     Several sweeps must be of one workload.
     """
+    from raysweep.storage import paths
     from raysweep.sweep import report as reported
 
     found = [raysweep.open_sweep(name, storage) for name in sweeps]
-    written = _writing(output or f"{found[0].folder / 'report'}", lambda: reported(found, output))
+    folder = None if output is None else paths.locate(output, "-o")
+    written = _writing(output or f"{found[0].folder / 'report'}", lambda: reported(found, folder))
     _show([*written.headline, f"report: {written.directory / 'report.html'}"])
 
 
 @cli.command()
 @SWEEP
 @click.argument("cell", metavar="CELL")
-@click.argument("seed", metavar="[SEED]", type=int, required=False)
+@click.argument("seed", metavar="[SEED]", type=click.IntRange(0, 2**63 - 1), required=False)
 @STORAGE
 def debug(sweep: str, cell: str, seed: int | None, storage: str) -> None:
     """Compute one row here, with its traceback.
@@ -284,7 +287,18 @@ def store_prune(
 
 
 def _show(lines: Iterable[str]) -> None:
-    click.echo("\n".join(lines))
+    _print("\n".join(lines))
+
+
+def _print(text: str | bytes) -> None:
+    try:
+        click.echo(text, nl=isinstance(text, str))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # it goes to a file on a full disk
+        terminal.silence(sys.stdout)
+        raise InputError("stdout", f"cannot be written: {error.strerror}") from None
 
 
 def _sets(pairs: tuple[str, ...]) -> dict[str, Any]:
@@ -349,9 +363,14 @@ def main(arguments: list[str] | None = None) -> None:
         error.show()
         sys.exit(2)
     except click.exceptions.NoSuchCommand as error:
-        terminal.say(str(unknown(error.command_name, "command", error.command_name, sorted(cli.commands))))
+        group = error.ctx.command if error.ctx else cli
+        known = group.commands if isinstance(group, click.Group) else {}
+        terminal.say(str(unknown(error.command_name, "command", error.command_name, sorted(known))))
         sys.exit(2)
     except click.UsageError as error:
+        if extra := re.match(r"Got unexpected extra arguments? \((.*)\)", error.format_message()):
+            terminal.say(str(InputError(extra[1].split(" ")[0], "expected no more arguments")))
+            sys.exit(2)
         parameter = getattr(error, "param", None)
         path = (
             parameter.opts[0]

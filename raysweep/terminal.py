@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from typing import TextIO
 
 
 def say(line: str) -> None:
@@ -15,10 +16,10 @@ def say(line: str) -> None:
         silence()
 
 
-def silence() -> None:
-    """Redirect this process's stderr to /dev/null, so that flushing its buffer at exit cannot fail."""
+def silence(stream: TextIO | None = None) -> None:
+    """Redirect stderr, or another stream, to /dev/null, so that flushing its buffer at exit cannot fail."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        _nowhere(sys.stderr.fileno())
+        _nowhere((stream or sys.stderr).fileno())
 
 
 def open_streams() -> None:

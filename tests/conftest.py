@@ -19,13 +19,14 @@ import pytest
 from spaces import small_space, written
 
 from tests.chaos.tracking_server import Server
-from tests.chaos.waiting import wait_for
+from tests.chaos.waiting import PATIENCE, wait_for
 
 if TYPE_CHECKING:
     from raysweep.stages.store import Store
     from raysweep.sweep import Sweep
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_worker_niceness", "0")  # 15 by default: beside other tests its workers would starve
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy and torch: the cores are shared by several workers
 
@@ -72,7 +73,7 @@ def process(
         text=True,
         cwd=cwd,
         check=False,
-        timeout=120,
+        timeout=PATIENCE,
         stdin=subprocess.DEVNULL,
         env={**os.environ, **(env or {})},
         preexec_fn=before,
@@ -101,7 +102,7 @@ def refused(outcome: Outcome, begins: str, *parts: str) -> None:
 
 
 def until(
-    condition: Callable[[], object], process: subprocess.Popen[Any] | None = None, seconds: float = 120.0
+    condition: Callable[[], object], process: subprocess.Popen[Any] | None = None, seconds: float = PATIENCE
 ) -> None:
     """Wait for a condition. The test fails if it does not come about in time, or if a process that it depends on ends
     before, with what that process said."""
@@ -113,7 +114,7 @@ def until(
     process.kill()
     pytest.fail(
         f"waited for a process that {'goes on' if code is None else f'ended with {code}'} and said "
-        f"{process.communicate(timeout=30)}"
+        f"{process.communicate(timeout=PATIENCE)}"
     )
 
 
@@ -259,7 +260,7 @@ def s3_server() -> Iterator[str]:
     assert port, "the S3 server did not start"
     yield f"http://127.0.0.1:{port}"
     serving.terminate()
-    serving.wait(30)
+    serving.wait(PATIENCE)
 
 
 @pytest.fixture
@@ -298,6 +299,25 @@ def database(storage: Path, template: Path) -> Path:
     """MLflow's database of this storage, empty."""
     storage.mkdir()
     return Path(shutil.copy(template, storage / "mlflow.db"))
+
+
+@pytest.fixture
+def slow_database(database: Path) -> Path:
+    """The same, that works for a tenth of a second at each cell: however busy the machine is, who mirrors many cells is
+    at it for much longer than a test needs to see the first."""
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        db.executescript(
+            "CREATE TABLE work AS SELECT value FROM json_each('[' || trim(replace(hex(zeroblob(750)), '0', '0,'), ',') "
+            "|| ']'); CREATE TRIGGER slowly AFTER INSERT ON tags WHEN NEW.key = 'raysweep.cell' BEGIN "
+            "SELECT COUNT(*) FROM work a, work b WHERE a.value + b.value > 1; END"
+        )
+    return database
+
+
+def hurry(database: Path) -> None:
+    """Let a slow database be as fast as any."""
+    with contextlib.closing(sqlite3.connect(database, timeout=PATIENCE)) as db:
+        db.execute("DROP TRIGGER slowly")
 
 
 @pytest.fixture

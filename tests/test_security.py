@@ -166,7 +166,7 @@ def test_a_pickle_for_a_record_is_one_line(call: Call, canary: Path, small: Path
     (small / "sweep.json").write_bytes(pickle.dumps(Canary(canary)))
     for words in (["status"], ["resume"], ["results"], ["report"], ["sync"], ["delete"], ["debug"]):
         arguments = [*words, "small", *(["abc"] if words == ["debug"] else []), "--storage", small.parent]
-        refused(call(*arguments), f"{small / 'sweep.json'}: not the record of a sweep")
+        refused(call(*arguments), f"{small / 'sweep.json'}: ")
     listed = call("list", "--storage", small.parent)
     assert (listed.code, listed.out.count("\n")) == (0, 1)
 
@@ -189,7 +189,7 @@ def test_a_pickle_for_a_record_is_one_line(call: Call, canary: Path, small: Path
 def test_a_record_with_a_strange_value_is_one_line(call: Call, small: Path, change: dict[str, Any]) -> None:
     plain = json.loads((small / "sweep.json").read_text())
     (small / "sweep.json").write_text(json.dumps({**plain, **change}))
-    refused(call("results", "small", "--storage", small.parent), f"{small / 'sweep.json'}: not the record of a sweep")
+    refused(call("results", "small", "--storage", small.parent), f"{small / 'sweep.json'}: ")
 
 
 def test_a_pickle_in_the_ledger_is_damage_and_computed_again(call: Call, canary: Path, small: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_pickle_in_the_ledger_is_damage_and_computed_again(call: Call, canary:
     (small / "ledger" / "more.jsonl").write_bytes(pickle.dumps(Canary(canary), protocol=0))
     status = call("status", "small", "--storage", small.parent)
     assert status.code == 0
-    assert "damaged segment" in status.out
+    assert all(path.name in status.out for path in (small / "ledger").iterdir())
     assert call("resume", "small", "--storage", small.parent, *QUIET).code == 0
     after = call("results", "small", "--storage", small.parent).out
     assert len(after.splitlines()) == len(before.splitlines()) == 19
@@ -234,9 +234,9 @@ def test_pickles_in_the_store_are_damage_or_one_line(call: Call, canary: Path, t
     assert (tmp_path / "secret").read_text() == "not for the store"
     (tmp_path / "store" / "refs" / "s").mkdir(parents=True)
     (tmp_path / "store" / "refs" / "s" / "r.json").write_bytes(evil)
-    refused(call("store", "list", "--store", tmp_path / "store"), f"{tmp_path / 'store'}: a reference is damaged")
+    refused(call("store", "list", "--store", tmp_path / "store"), f"{tmp_path / 'store'}: ", "r.json")
     (tmp_path / "store" / "store.json").write_bytes(evil)
-    refused(call("store", "verify", "--store", tmp_path / "store"), f"{tmp_path / 'store'}: store.json cannot be read")
+    refused(call("store", "verify", "--store", tmp_path / "store"), f"{tmp_path / 'store'}: ", "store.json")
 
 
 def test_an_array_of_objects_is_no_text(canary: Path, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_an_array_of_objects_is_no_text(canary: Path, tmp_path: Path) -> None:
 
     path = tmp_path / "tokens.npy"
     np.save(path, np.array([Canary(canary)], dtype=object), allow_pickle=True)
-    with pytest.raises(BadText, match="cannot be mapped") as raised:
+    with pytest.raises(BadText, match=str(path)) as raised:
         packed.read("tokens", f"300:0:{path}")
     assert "\n" not in str(raised.value)
 

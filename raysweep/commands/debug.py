@@ -30,7 +30,7 @@ def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
     matches = [i for i, identity in enumerate(cells.ids) if identity.startswith(cell)]
     if len(matches) != 1:
         raise InputError(
-            cell,
+            cell or "CELL",
             f"expected the beginning of one cell's hash, it fits {len(matches)} of "
             f"{len(cells):,}; `raysweep results {found.name}` lists them",
         )

@@ -26,10 +26,10 @@ def sweeps(storage: AnyPath) -> list[str]:
     for name in sweep_record.sweeps(storage):
         try:
             found = open_sweep(name, storage)
+            state = found.state()
         except RaysweepError as error:
             lines.append(f"{name:32} {error}")
             continue
-        state = found.state()
         done, left = len(state.rows), state.missing().rows
         lines.append(
             f"{name:32} {found.space.workload:18} {done:>9,} of {done + left:<9,} {phase(found, left):12} "
@@ -46,7 +46,7 @@ def workloads() -> list[str]:
 def workload(name: str) -> list[str]:
     """Lines about a workload: its parameters with unit, range and default, then its metrics."""
     if name not in declared.names():
-        raise unknown(name, "workload", name, declared.names())
+        raise unknown(name or "NAME", "workload", name, declared.names())
     workload = declared.get(name)
     lines = [f"{workload.name}: {workload.summary}", "", "parameters"]
     for parameter in workload.parameters:

@@ -20,7 +20,7 @@ _DESCRIPTION = 100  # columns
 
 def open_store(storage: str | AnyPath, url: str | None = None) -> Store:
     """Open the store at `url`, or STORAGE/store if there is no URL. Raises InputError if there is no store."""
-    store = Store(url or paths.storage(storage) / STORE)
+    store = Store(paths.storage(storage) / STORE if url is None else url)
     if not store.exists():
         raise InputError(store.url, "there is no store yet; a sweep whose workload stores its stages makes one")
     return store

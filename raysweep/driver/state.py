@@ -15,6 +15,7 @@ from raysweep.plan.cells import Cells
 from raysweep.plan.cost import estimate
 from raysweep.plan.identity import cell_id, code_version
 from raysweep.space.schema import Space
+from raysweep.storage import files
 from raysweep.storage.paths import AnyPath
 from raysweep.workloads.declaration import FAILED, OK
 
@@ -45,7 +46,8 @@ class State:
     ) -> None:
         self.space, self.cells = space, cells
         self.workload = space.declaration
-        contents = segments.read(folder / sweep_record.LEDGER) if folder.is_dir() else segments.Contents()
+        with files.permitted(folder):
+            contents = segments.read(folder / sweep_record.LEDGER) if folder.is_dir() else segments.Contents()
         self.position = {cell: index for index, cell in enumerate(cells.ids)}
         self._seeds = set(space.seeds)
         self.rows = {key: row for key, row in contents.rows.items() if self._planned(*key)}

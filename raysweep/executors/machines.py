@@ -20,7 +20,7 @@ from raysweep.errors import InputError
 from raysweep.plan.resources import Resources
 from raysweep.redaction import redact
 
-_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")  # where a pod finds the name of its own
 
 Machine = Mapping[str, float]
 """The resources of a machine by Ray's names: CPU, GPU."""
@@ -157,12 +157,12 @@ def _of_kubernetes(say: Callable[[str], None]) -> dict[str, Any] | None:
     """The configuration that Ray's autoscaler derives from this pod's RayCluster; None outside KubeRay or if it cannot
     be read."""
     cluster = os.environ.get("RAY_CLUSTER_NAME")  # KubeRay sets it in every pod of a cluster
-    if not cluster or not _NAMESPACE.exists():
+    if not cluster or not NAMESPACE.exists():
         return None
     try:
         from ray.autoscaler._private.kuberay import autoscaling_config, node_provider
 
-        api = node_provider.KubernetesHttpApiClient(namespace=_NAMESPACE.read_text().strip())
+        api = node_provider.KubernetesHttpApiClient(namespace=NAMESPACE.read_text().strip())
         found = api.get(f"rayclusters/{cluster}")
         if not found["spec"].get("enableInTreeAutoscaling"):
             return None

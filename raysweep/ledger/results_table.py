@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysweep.ledger import segments
@@ -66,8 +68,15 @@ def dump(table: pandas.DataFrame, kind: str) -> bytes:
 
 
 def write(table: pandas.DataFrame, kind: str, path: AnyPath) -> None:
-    """Write a table to a file, whole or not at all."""
-    files.replace(path, dump(table, kind))
+    """Write a table to a file, whole or not at all. A device or a pipe is written to; a link keeps its place."""
+    content = dump(table, kind)
+    if isinstance(path, Path):
+        path = Path(os.path.realpath(path)) if path.is_file() else path
+        if path.exists() and not path.is_file() and not path.is_dir():
+            with open(path, "wb", buffering=0) as stream:
+                stream.write(content)
+            return
+    files.replace(path, content)
 
 
 def _json(value: Any) -> Any:

@@ -104,11 +104,12 @@ def load(folder: AnyPath, to_delete: bool = False) -> Record | None:
 
     InputError also if the deletion of the sweep has begun, unless `to_delete`.
     """
-    for path in (folder, *(folder / inner for inner in INSIDE)):  # a name must not lead out of the storage
-        if isinstance(path, Path) and path.is_symlink():
-            raise InputError(str(path), "is a link; expected to lie in the storage itself")
     try:
-        text = _text(folder, to_delete)
+        with files.permitted(folder):
+            for path in (folder, *(folder / inner for inner in INSIDE)):  # a name must not lead out of the storage
+                if isinstance(path, Path) and path.is_symlink():
+                    raise InputError(str(path), "is a link; expected to lie in the storage itself")
+            text = _text(folder, to_delete)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UnicodeDecodeError:
@@ -160,8 +161,8 @@ def find(storage: AnyPath, name: str) -> AnyPath:
     chosen = name if name in known else (alike[0] if len(alike) == 1 else None)
     if chosen is None:
         if not known:
-            raise InputError(name, f"no such sweep: there is none in {storage}")
-        raise unknown(name, f"sweep in {storage}", name, known)
+            raise InputError(name or "SWEEP", f"no such sweep: there is none in {storage}")
+        raise unknown(name or "SWEEP", f"sweep in {storage}", name, known)
     return storage / chosen
 
 

@@ -48,7 +48,7 @@ def plan(store: Store, stages: Collection[str] = (), *, referred: bool = False, 
     published, busy = set(store.stages()), leases.live(store.files)
     for stage in stages:
         if stage not in published:
-            raise unknown(stage, "stage in the store", stage, sorted(published)[:20])
+            raise unknown(stage or "STAGE", "stage in the store", stage, sorted(published)[:20])
         if stage in users and not referred:
             raise InputError(stage, f"sweep {', '.join(users[stage])} refers to it; --referred prunes it all the same")
         if stage in busy:

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from raysweep.errors import Halted
+from raysweep.errors import Halted, InputError
 from raysweep.storage.paths import AnyPath, first_line
 
 if TYPE_CHECKING:
@@ -234,6 +234,15 @@ def remove(paths: Sequence[AnyPath]) -> None:
     if objects:
         with contextlib.suppress(FileNotFoundError):
             objects[0].fs.rm([path.path for path in objects])  # one request for a thousand files
+
+
+@contextlib.contextmanager
+def permitted(place: AnyPath) -> Iterator[None]:
+    """Raise InputError, in one line, where the block may not read something. place: what it reads, if unsaid."""
+    try:
+        yield
+    except PermissionError as error:
+        raise InputError(str(error.filename or place), f"cannot be read ({error.strerror})") from None
 
 
 def is_read_only(folder: AnyPath) -> bool:

@@ -27,22 +27,27 @@ BUCKETS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}
 EXPECTED = "expected a folder, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX"
 
 
-def locate(address: str | AnyPath) -> AnyPath:
-    """The place that a path or URL names; InputError if it cannot hold sweeps. Does not contact the place."""
+def locate(address: str | AnyPath, key: str = "--storage") -> AnyPath:
+    """The place that a path or URL names; InputError if it cannot hold sweeps. Does not contact the place.
+
+    key: what the address was given as.
+    """
     if not isinstance(address, str):
         return address
-    protocol, rest = _parts(address, "--storage")
-    if not protocol:
+    protocol, rest = _parts(address, key)
+    if address and not protocol:
         return Path(address)
     if protocol not in BUCKETS or not rest.strip("/") or "::" in rest:
-        raise InputError("--storage", f"{EXPECTED}, got {address!r}")
-    return _elsewhere(address, protocol, "--storage")
+        raise InputError(key, f"{EXPECTED}, got {address!r}")
+    return _elsewhere(address, protocol, key)
 
 
 def locate_store(address: str) -> AnyPath:
     """The place that a path or URL names; InputError if it cannot hold stages. Does not contact the place."""
     if "::" in address:
         raise InputError(address, "expected a plain path or URL for the store (a cache hides what others do)")
+    if not address:
+        raise InputError("--store", f"{EXPECTED}, got {address!r}")
     protocol, rest = _parts(address, address)
     if protocol in ("", "file", "local"):
         return Path(rest).expanduser().absolute()

@@ -12,7 +12,7 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.chaos.waiting import wait_for
+from tests.chaos.waiting import PATIENCE, wait_for
 
 
 class Server:
@@ -66,7 +66,7 @@ class Server:
             raise RuntimeError(f"the MLflow server does not answer: {said.read_text(errors='replace')[-2000:]}")
 
     def _answers(self) -> bool:
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.uri}/health", timeout=2):
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.uri}/health", timeout=20):
             return True
         return False
 
@@ -75,5 +75,5 @@ class Server:
         if self.process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait(30)
+            self.process.wait(PATIENCE)
             self.process = None

@@ -10,10 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 LOOK = 0.02  # seconds between two looks
+PATIENCE = 400.0
+"""Seconds after which a test gives up. What it waits for takes seconds; a busy machine may take fifty times as long."""
 
 
 def wait_for(
-    condition: Callable[[], object], process: subprocess.Popen[Any] | None = None, seconds: float = 120.0
+    condition: Callable[[], object], process: subprocess.Popen[Any] | None = None, seconds: float = PATIENCE
 ) -> bool:
     """Whether a condition came about within so many seconds and, where a process is given, before that had ended."""
     deadline, pause = time.monotonic() + seconds, threading.Event()

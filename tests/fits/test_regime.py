@@ -193,10 +193,9 @@ def test_the_papers_case_is_told_by_the_losses_at_the_tuned_rate(in_domain: str,
     assert table["paper_case"].tolist() == [case]
     assert f"O §3.4.2's case by the losses at that rate: {case} (" in section.headline
     assert section.shown[0]["regime by the slope"] == table["verdict"][0] != "quickly decreasing"
-    assert any("These bounds are this project's own" in text for text in section.paragraphs)
     alone = regime_section(Question(frame, {**options, "metrics": []}, workloads.get("language"), "regime"))
+    assert alone.tables["regime_slopes"]["paper_case"].isin(["", None]).all()
     assert "O §3.4.2" not in alone.headline
-    assert any("No pretraining loss after fine-tuning is among the metrics" in text for text in alone.paragraphs)
 
 
 def test_few_lengths_and_length_0_or_infinity_are_said() -> None:

@@ -203,11 +203,13 @@ def test_a_parabola_is_told_by_its_fall_and_its_rise_and_not_as_if_noise_had_bee
 def test_what_does_not_change_and_what_is_not_shown_have_words_of_their_own() -> None:
     x = np.linspace(0, 1, 9)
     level = section_of(looks(np.zeros_like, x, 0.0))
-    assert level.headline == "loss does not change with x: every draw has one value everywhere"
+    assert level.tables["trend_trends"]["status"].tolist() == ["does not change"]
+    assert "loss does not change with x" in level.headline
     steps = section_of(looks(np.round, x, 0.05))
-    assert steps.headline.startswith("loss rises overall with x: ")
+    (row,) = steps.tables["trend_trends"].to_dict("records")
+    assert (row["status"], row["turns_back"], row["throughout"]) == ("rises", False, False)
+    assert f": {row['slope']:.4g} [" in steps.headline
     assert {"p if there is no trend", "p if it never turns back"} <= {*steps.shown[0]}
-    assert "the values do not tell whether the trend holds throughout" in steps.paragraphs[0]
 
 
 @pytest.mark.parametrize("form", [None, lambda columns: {"loss": np.full(len(columns["x"]), np.nan)}])
@@ -243,8 +245,10 @@ def test_a_change_that_is_clear_is_told_where_one_wild_end_leaves_the_slope_open
     frame = looks(lambda x: sign * x, np.linspace(0, 8, 9), 0.1)
     wild = frame["x"] == 0
     frame.loc[wild, "loss"] += 40 * np.random.default_rng(1).standard_normal(wild.sum())
-    headline = section_of(frame).headline
-    assert headline.startswith(f"loss shows no clear trend, but {said} with x: ")
+    section = section_of(frame)
+    (row,) = section.tables["trend_trends"].to_dict("records")
+    assert (row["status"], row["changes"]) == ("no clear trend", said)
+    assert said in section.headline
 
 
 def test_on_a_flat_curve_changes_are_told_no_more_often_than_the_level_says() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from auditing import just_before
 from conftest import QUIET, Outcome, assert_same_rows, files_of
 from spaces import small_space, written
 from test_ledger import row, table
@@ -17,9 +17,10 @@ from raysweep.ledger import compaction
 from raysweep.ledger import segments as ledger
 
 Call = Callable[..., Outcome]
+MANY = compaction.MORE_THAN + 20  # segments
 
 
-def filled(folder: Path, segments: int = 30, rows: int = 4) -> dict[tuple[str, int], ledger.Row]:
+def filled(folder: Path, segments: int = MANY, rows: int = 4) -> dict[tuple[str, int], ledger.Row]:
     """A ledger of small segments, every fifth of which is a second attempt at the rows of the one before; its rows."""
     for number in range(segments):
         again = number % 5 == 4
@@ -31,17 +32,10 @@ def filled(folder: Path, segments: int = 30, rows: int = 4) -> dict[tuple[str, i
     return ledger.read(folder).rows
 
 
-@pytest.fixture
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compaction at a scale of tens."""
-    monkeypatch.setattr(compaction, "MORE_THAN", 3)
-    monkeypatch.setattr(compaction, "ROWS", 20)
-
-
-def test_merging_keeps_every_row_once(tmp_path: Path, small_pieces: None) -> None:
-    before = filled(tmp_path)
-    assert compaction.compact(tmp_path) == 30
-    assert len(list(tmp_path.iterdir())) == 6
+def test_merging_keeps_every_row_once(tmp_path: Path) -> None:
+    before = filled(tmp_path, rows=compaction.ROWS // 100)
+    assert compaction.compact(tmp_path) == MANY
+    assert len(list(tmp_path.iterdir())) == 2
     contents = ledger.read(tmp_path)
     assert contents.rows == before
     assert contents.damaged == []
@@ -52,13 +46,13 @@ def test_merging_keeps_every_row_once(tmp_path: Path, small_pieces: None) -> Non
 
 
 def test_few_segments_are_left_as_they_are(tmp_path: Path) -> None:
-    filled(tmp_path)
+    filled(tmp_path, compaction.MORE_THAN)
     recorded = files_of(tmp_path)
     assert compaction.compact(tmp_path) == 0
     assert files_of(tmp_path) == recorded
 
 
-def test_a_damaged_segment_is_not_merged(tmp_path: Path, small_pieces: None) -> None:
+def test_a_damaged_segment_is_not_merged(tmp_path: Path) -> None:
     before = filled(tmp_path)
     path = tmp_path / f"{7:016x}-1.jsonl"
     path.write_bytes(path.read_bytes()[:-5])
@@ -68,31 +62,27 @@ def test_a_damaged_segment_is_not_merged(tmp_path: Path, small_pieces: None) -> 
     assert contents.rows == {key: value for key, value in before.items() if key[0] != "0007"}
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2, 7, 20, 35])
-def test_merging_cut_short_anywhere_loses_and_doubles_no_row(
-    steps: int, tmp_path: Path, small_pieces: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The driver dies after so many files were published or removed; the next one finishes the job."""
-    before, left = filled(tmp_path), steps
-    link, unlink = os.link, Path.unlink
-
-    def mortal(*_: Any) -> None:
-        nonlocal left
-        if left == 0:
-            raise KeyboardInterrupt
-        left -= 1
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "link", lambda *paths: (mortal(), link(*paths)))
-        patch.setattr(Path, "unlink", lambda path, **options: (mortal(), unlink(path, **options)))
-        with pytest.raises(KeyboardInterrupt):
-            compaction.compact(tmp_path)
+@pytest.mark.parametrize(
+    ("rows", "steps"),
+    [(4, 0), (4, 1), (4, 2), (4, 60), (4, MANY), (compaction.ROWS // 100, 101), (compaction.ROWS // 100, 110)],
+)
+def test_merging_cut_short_anywhere_loses_and_doubles_no_row(rows: int, steps: int, tmp_path: Path) -> None:
+    """Ctrl-C after so many files were published or removed; the next driver finishes the job."""
+    before = filled(tmp_path, rows=rows)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        just_before(
+            "os.link", "os.remove", ending=".jsonl", do=lambda: signal.raise_signal(signal.SIGINT), number=steps + 1
+        ),
+    ):
+        compaction.compact(tmp_path)
+    assert len(files_of(tmp_path)) > 1
     assert ledger.read(tmp_path).rows == before
     compaction.compact(tmp_path)
     assert ledger.read(tmp_path).rows == before
 
 
-def test_nothing_is_removed_by_a_driver_that_lost_its_sweep(tmp_path: Path, small_pieces: None) -> None:
+def test_nothing_is_removed_by_a_driver_that_lost_its_sweep(tmp_path: Path) -> None:
     before = filled(tmp_path)
     recorded = files_of(tmp_path)
 
@@ -105,28 +95,15 @@ def test_nothing_is_removed_by_a_driver_that_lost_its_sweep(tmp_path: Path, smal
     assert ledger.read(tmp_path).rows == before
 
 
-def test_whoever_listed_the_ledger_before_a_merger_reads_every_row(
-    tmp_path: Path, small_pieces: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whoever_listed_the_ledger_before_a_merger_reads_every_row(tmp_path: Path) -> None:
     before = filled(tmp_path)
-    segments, listings = ledger.segments, []
-
-    def stale(folder: Path) -> list[Path]:
-        listed = segments(folder)
-        listings.append(listed)
-        if len(listings) == 1:
-            with monkeypatch.context() as patch:
-                patch.setattr(ledger, "segments", segments)
-                compaction.compact(folder)
-        return listed
-
-    monkeypatch.setattr(ledger, "segments", stale)
-    assert ledger.read(tmp_path).rows == before
-    assert len(listings) > 1
+    with just_before("open", ending=".jsonl", do=lambda: compaction.compact(tmp_path)):
+        assert ledger.read(tmp_path).rows == before
+    assert len(files_of(tmp_path)) == 1
 
 
 def test_a_listing_in_which_a_merger_hid_both_old_and_new_is_repeated(
-    tmp_path: Path, small_pieces: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A folder is listed piece by piece: what is removed before its turn and published after it is in no piece."""
     before = filled(tmp_path)
@@ -141,7 +118,7 @@ def test_a_listing_in_which_a_merger_hid_both_old_and_new_is_repeated(
     assert ledger.read(tmp_path).rows == before
 
 
-def test_readers_see_every_row_while_segments_are_written_and_merged(tmp_path: Path, small_pieces: None) -> None:
+def test_readers_see_every_row_while_segments_are_written_and_merged(tmp_path: Path) -> None:
     before, over, wrong = filled(tmp_path), threading.Event(), []
 
     def look() -> None:
@@ -152,14 +129,15 @@ def test_readers_see_every_row_while_segments_are_written_and_merged(tmp_path: P
     readers = [threading.Thread(target=look) for _ in range(3)]
     for reader in readers:
         reader.start()
-    for number in range(100, 140):
+    for number in range(2 * MANY, 3 * MANY):  # the first of them has all merged, and so has one of the last
         ledger.write_segment(ledger.segment_path(tmp_path, f"{number:016x}", 1), [row(f"{number:04x}", 0, y=1.0)])
         compaction.compact(tmp_path)
     over.set()
     for reader in readers:
         reader.join()
     assert wrong == []
-    assert len(ledger.read(tmp_path).rows) == len(before) + 40
+    assert len(ledger.read(tmp_path).rows) == len(before) + MANY
+    assert len(list(tmp_path.glob("merged-*"))) == 2
 
 
 def test_a_run_merges_its_segments_at_its_end(call: Call, apart: Path, tmp_path: Path, storage: Path) -> None:

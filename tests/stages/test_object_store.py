@@ -18,9 +18,9 @@ from raysweep import sweep
 from raysweep.errors import Halted
 from raysweep.stages.store import Progress, Store
 from raysweep.storage.folder import Folder
+from tests.chaos.waiting import PATIENCE
 
 CONTEXT = multiprocessing.get_context("spawn")
-PATIENCE = 60.0
 
 
 def _publish(url: str, gate, number: int, won) -> None:

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from stored_stage import DESCRIBE, PATIENCE, STAGE, assert_equal, once, published, weights
+from stored_stage import DESCRIBE, STAGE, assert_equal, once, published, weights
 
 from raysweep.stages.store import Progress, Store
 from raysweep.stages.tensors import CHUNK
+from tests.chaos.waiting import PATIENCE
 
 CONTEXT = multiprocessing.get_context("spawn")
 

@@ -10,16 +10,18 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from conftest import until
-from stored_stage import DESCRIBE, PATIENCE, STAGE, assert_equal, once, weights
+from stored_stage import DESCRIBE, STAGE, assert_equal, once, weights
 
 from raysweep.commands import store as store_commands
 from raysweep.stages.store import Progress, Store
 from raysweep.storage import leases
+from tests.chaos.waiting import PATIENCE
 
 CONTEXT = multiprocessing.get_context("spawn")
 
@@ -119,15 +121,25 @@ def test_a_damaged_last_checkpoint_gives_way_to_the_one_before(killed: Callable[
     assert len(store.files.names("damaged")) == 2
 
 
-def test_a_lease_is_renewed_for_as_long_as_its_holder_lives(tmp_path: Path) -> None:
+def test_a_lease_is_renewed_for_as_long_as_its_holder_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that goes on only while its holder waits to renew it."""
+    now = [0.0]
+
+    class Hurried(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout is not None
+            now[0] += timeout
+            return super().wait(0.001)
+
     store = Store(tmp_path / "store")
-    lease = leases.Claim(store.files, STAGE, seconds=1.5).take()
+    lease = leases.Claim(store.files, STAGE, seconds=60.0).take()
     assert lease is not None
-    watcher = leases.Claim(store.files, STAGE, seconds=1.5)
+    watcher = leases.Claim(store.files, STAGE, seconds=60.0)
     taken = []
-    deadline = time.monotonic() + 3.5
+    monkeypatch.setattr(leases, "threading", SimpleNamespace(**{**vars(threading), "Event": Hurried}))
+    monkeypatch.setattr(leases, "time", SimpleNamespace(time=time.time, monotonic=lambda: now[0]))
     with leases.kept(lease):
-        until(lambda: taken.append(watcher.take()) or time.monotonic() > deadline)
+        until(lambda: taken.append(watcher.take()) or now[0] > 10 * 60.0)
     assert set(taken) == {None}
     assert watcher.take() is not None  # given back
 

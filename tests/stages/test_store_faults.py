@@ -67,12 +67,9 @@ def one_line(outcome: Outcome, *words: str) -> str:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ({"thesis.tex": "\\begin"}, "is not a store"),
-        (
-            {"store.json": json.dumps({"raysweep": "stage store", "format": 99})},
-            "another version of raysweep (format 99",
-        ),
-        ({"store.json": "{"}, "store.json cannot be read"),
+        ({"thesis.tex": "\\begin"}, "store"),
+        ({"store.json": json.dumps({"raysweep": "stage store", "format": 99})}, "format 99"),
+        ({"store.json": "{"}, "store.json"),
     ],
 )
 def test_a_place_that_is_no_store_of_ours_is_refused_before_anything_is_created(
@@ -106,7 +103,7 @@ def test_a_store_in_the_folder_of_a_sweep_is_refused(call: Call, space: Path, st
             refused = call("run", space, "--storage", storage, "--store", storage / name / "store", *QUIET, *more)
             assert refused.code == 2
             assert refused.err.startswith("--store: ")
-            assert f"lies in the folder of the sweep {name} and would be deleted with it" in refused.err
+            assert f" {name} " in refused.err
     assert not (storage / "small").exists()
 
 
@@ -125,7 +122,7 @@ def test_an_address_short_of_a_slash_is_no_folder(
 
 def test_a_store_for_a_workload_that_keeps_nothing_is_refused(call: Call, storage: Path, tmp_path: Path) -> None:
     outcome = call("run", "quickstart", "--storage", storage, "--store", tmp_path / "store", *QUIET)
-    assert one_line(outcome, "linear_transfer leaves no stages").startswith("--store: ")
+    assert one_line(outcome, "linear_transfer").startswith("--store: ")
     assert not storage.exists()
 
 
@@ -135,8 +132,9 @@ def test_an_existing_sweep_does_not_remember_a_store_that_was_refused(
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "one.tex").touch()
     assert call("run", space, "--storage", storage, *QUIET).code == 0
-    one_line(call("run", space, "--storage", storage, "--store", tmp_path / "thesis", *QUIET), "is not a store")
-    one_line(call("resume", "small", "--storage", storage, "--store", tmp_path / "thesis", *QUIET), "is not a store")
+    for command in (("run", space), ("resume", "small")):
+        refused = call(*command, "--storage", storage, "--store", tmp_path / "thesis", *QUIET)
+        assert one_line(refused).startswith(f"{tmp_path / 'thesis'}: ")
     assert "2 computed" in call("status", "small", "--storage", storage, "--tracking-uri", "none").out
 
 
@@ -295,18 +293,19 @@ def test_a_disk_that_fills_up_ends_a_sweep_that_goes_on_when_there_is_room(
     if executor == "ray":
         request.getfixturevalue("ray_cluster")
     space, place = sized(space, 400 if executor == "inline" else 1200), tmp_path / "place"  # packs of their own
-    arguments = ("run", space, "--storage", storage, "--store", place / "store", "--executor", executor, *QUIET)
+    where = ("--storage", storage, "--executor", executor, *QUIET)
+    in_order = ("--workers", "1") if executor == "ray" else ()  # else the large model may fail while the small one runs
     with disk(place, "-o", "size=1m"):
-        outcome = call(*arguments)
+        outcome = call("run", space, "--store", place / "store", *where, *in_order)
         line = one_line(outcome, "the store is full", "No space left", "raysweep resume small")
         assert line.startswith(f"{place}/store: ")
-        kept = rows(storage)  # of the model that fitted; on Ray what was under way beside it may be lost
-        assert len(kept) == 2 if executor == "inline" else kept
-        again = call("resume", "small", "--storage", storage, "--executor", executor, *QUIET)
+        kept = rows(storage)
+        assert len(kept) == 2  # of the model that fitted
+        again = call("resume", "small", *where)
         one_line(again, "the store is full")
         assert {row["cell"] for row in rows(storage)} >= {row["cell"] for row in kept}
         assert mounted("-o", "remount,size=30m", str(place))
-        done = call("resume", "small", "--storage", storage, "--executor", executor, *QUIET)
+        done = call("resume", "small", *where)
         assert done.code == 0, done.err
         assert Store(place / "store").files.names("leases") == []
         assert call("store", "verify", "--store", place / "store").code == 0

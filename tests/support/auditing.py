@@ -68,6 +68,22 @@ def writing(suffix: str) -> Iterator[list[Path]]:
 
 
 @contextlib.contextmanager
+def just_before(*events: str, ending: str, do: Callable[[], object], number: int = 1) -> Iterator[None]:
+    """Do something before such an event (the so many-th) at a file whose path ends so; the call raises what it does."""
+    met: list[str] = []
+
+    def listener(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in events and any(str(found).endswith(ending) for found in arguments):
+            met.append(event)
+            if len(met) == number:
+                do()
+
+    with heard(listener):
+        yield
+    assert len(met) >= number, "it never came to that"
+
+
+@contextlib.contextmanager
 def ctrl_c_when(condition: Callable[[], object]) -> Iterator[None]:
     """Ctrl-C as soon as a condition holds: at the next file that is opened, none of those that an import opens."""
     said: list[bool] = []

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}  # which a limit on files would leave cut short for everybody
-PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1  # linux/prctl.h, linux/capability.h
+PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 24, 1, 2  # linux/prctl.h, linux/capability.h
 
 
 def mounted(*arguments: str) -> bool:
@@ -42,7 +42,8 @@ def no_file_beyond(size: int) -> Callable[[], None]:
 def bound_by_permissions() -> None:
     """To be called in a new process: permissions of files hold for root as for everybody else."""
     if os.geteuid() == 0:
-        ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0)
+        for right in (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH):
+            ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, right, 0, 0, 0)
 
 
 @contextlib.contextmanager

@@ -147,6 +147,28 @@ def memory() -> dict[str, np.ndarray]:
     }
 
 
+def share() -> dict[str, np.ndarray]:
+    """This worker's part of a batch of five sequences."""
+    own, first = parallel.share(np.arange(5 * 4, dtype=np.uint8).reshape(5, 4))
+    return {"own": own, "first": np.array(first)}
+
+
+def wanted() -> dict[str, np.ndarray]:
+    """Whether a model is spread where a GPU that is pretended has little memory, and much: by itself, always, never."""
+    torch.cuda.is_available = lambda: True
+    found = []
+    for a_weight in (16.0, 100.0):
+        gpu = SimpleNamespace(total_memory=a_weight * DEEP.weights())
+        torch.cuda.get_device_properties = lambda gpu=gpu: gpu
+        for said in ("", "always", "never"):
+            os.environ[sharding.VARIABLE] = said
+            found.append(sharding.wanted(DEEP))
+    return {"wanted": np.array(found)}
+
+
+JOBS = {"spread": spread, "memory": memory, "share": share, "wanted": wanted}
+
+
 def main(folder: Path, rank: int, workers: int, jobs: list[str]) -> None:
     """Each job's results as FOLDER/JOB.RANK.npz."""
     torch.set_num_threads(1)
@@ -159,7 +181,7 @@ def main(folder: Path, rank: int, workers: int, jobs: list[str]) -> None:
         if job.endswith("rows"):
             found = rows(GangStages(Store(folder / f"{job}.store"), waiting_group()))
         else:
-            found = {"spread": spread, "memory": memory}.get(job, functools.partial(train, job))()
+            found = JOBS.get(job, functools.partial(train, job))()
         np.savez(folder / f"{job}.{rank}.npz", **found)
     if workers > 1:
         torch.distributed.destroy_process_group()

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.chaos.waiting import PATIENCE
+
 FILES = 20
 PUBLISHER = """
 import sys
@@ -36,4 +38,4 @@ def race(place: str | Path, letters: str, size: int) -> int:
         assert publisher.stdin is not None
         publisher.stdin.write("go\n")
         publisher.stdin.flush()
-    return sum(int(publisher.communicate(timeout=120)[0]) for publisher in publishers)
+    return sum(int(publisher.communicate(timeout=PATIENCE)[0]) for publisher in publishers)

@@ -61,7 +61,7 @@ def compute(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray],
 
 def await_that(condition: Callable[[], bool]) -> None:
     """Wait for a condition, and not for ever."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 900  # longer than any test waits
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError("nobody said go")

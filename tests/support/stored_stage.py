@@ -12,7 +12,6 @@ from raysweep.stages.store import Store
 
 STAGE = "0123456789abcdef"
 DESCRIBE = {"workload": "language", "parameters": {"depth": 2, "pretrain_length": float("inf")}, "seed": 0}
-PATIENCE = 60.0  # seconds until a test gives up waiting for another process
 
 
 def weights(seed: int = 0, count: int = 64) -> dict[str, np.ndarray]:

@@ -23,6 +23,7 @@ from spaces import small_space
 from raysweep.errors import InputError
 from raysweep.redaction import has_password, redact, without_credentials
 from tests.chaos.tracking_server import Server
+from tests.chaos.waiting import PATIENCE
 
 PASSWORD = "correct-horse-battery"
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
@@ -325,7 +326,7 @@ def test_a_local_ray_listens_on_loopback_behind_a_token_of_this_user(
         modes = [path.stat().st_mode & 0o777 for path in (home / ".ray").iterdir() if path.is_file()]
     finally:
         (tmp_path / "go").touch()
-        said = driver.communicate(timeout=120)[1]
+        said = driver.communicate(timeout=PATIENCE)[1]
     assert driver.returncode == 0, said
     assert len(everyone) > 3
     loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}

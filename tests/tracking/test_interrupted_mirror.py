@@ -11,18 +11,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Outcome, command, until
+from conftest import Outcome, command, hurry, until
 from spaces import small_space, written
+
+from tests.chaos.waiting import PATIENCE
 
 STATUSES = "SELECT status, lifecycle_stage, COUNT(*) FROM runs GROUP BY status, lifecycle_stage"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_end_that_is_cut_short_leaves_no_run_running(
-    number: signal.Signals, storage: Path, database: Path, tmp_path: Path, call: Callable[..., Outcome]
+    number: signal.Signals, storage: Path, slow_database: Path, tmp_path: Path, call: Callable[..., Outcome]
 ) -> None:
     def runs() -> list[tuple[str, str, int]]:
-        with contextlib.closing(sqlite3.connect(database)) as db:
+        with contextlib.closing(sqlite3.connect(slow_database, timeout=PATIENCE)) as db:
             return db.execute(STATUSES).fetchall()
 
     space = small_space(axes={"overlap_angle": list(range(1, 41)), "gamma": [0.2, 0.4, 0.6, 0.8]}, seeds=2)
@@ -41,7 +43,7 @@ def test_an_end_that_is_cut_short_leaves_no_run_running(
     until(runs, driver)
     driver.send_signal(number)
     told = driver.stderr.read()
-    assert driver.wait(timeout=120) == 130
+    assert driver.wait(timeout=PATIENCE) == 130
     assert "interrupted: all 320 rows are kept; go on with: raysweep resume small" in told
     missing = re.search(
         r"mirror incomplete: (\d+) cells not written \(of 160\); run `raysweep sync small "
@@ -52,5 +54,6 @@ def test_an_end_that_is_cut_short_leaves_no_run_running(
     assert "RUNNING" not in {status for status, _, _ in found}
     there = {status: count for status, stage, count in found if stage == "active"}
     assert there.get("FINISHED", 0) == 160 - (int(missing[1]) if missing else 0), told
+    hurry(slow_database)
     assert call("sync", "small", "--storage", storage).code == 0
     assert ("FINISHED", "active", 161) in runs()

@@ -12,6 +12,7 @@ from raysweep.training import optimizer, params
 from raysweep.training.dropout import Dropout
 from raysweep.training.optimizer import State, TrainConfig
 from raysweep.workloads.language import model
+from raysweep.workloads.language.model_config import ModelConfig
 
 CPU = torch.device("cpu")
 
@@ -81,7 +82,7 @@ def test_a_sequence_s_mask_does_not_depend_on_the_slice_that_holds_it():
     assert torch.equal(of_step(3).at(4).applied(values, 1, masks.MLP_OUT, 12)[0] > 0, whole[4 * 12 :])
 
 
-def test_with_nothing_dropped_the_masked_model_is_the_plain_one(monkeypatch):
+def test_with_nothing_dropped_the_masked_model_is_the_plain_one():
     flat = torch.tensor(3 * params.initial(SMALL, 0).astype(np.float64))[None].repeat(2, 1)
     batch = torch.from_numpy(tokens(0).astype(np.int64))
     weights = params.named(flat, SMALL)
@@ -111,19 +112,28 @@ def test_the_loss_under_dropout_is_differentiated_right():
     assert change == pytest.approx(float((gradient * move).sum()), rel=1e-5)
 
 
-def trained(rates: list[float], stops: tuple[int, ...] = (12,), seed: int = 0) -> torch.Tensor:
+class Hungry(ModelConfig):
+    """Of which a piece of a batch holds one sequence."""
+
+    def sample_bytes(self, spread: bool = False) -> float:
+        return params.PIECE_BYTES
+
+
+def trained(
+    rates: list[float], stops: tuple[int, ...] = (12,), seed: int = 0, shape: ModelConfig = SMALL
+) -> torch.Tensor:
     state = State.fresh(np.stack([3 * params.initial(SMALL, 0).astype(np.float64)] * len(rates)))
-    recipe = TrainConfig(SMALL, np.array(rates), lambda step: 1.0, dropout=0.1, seed=seed, role="finetune")
+    recipe = TrainConfig(shape, np.array(rates), lambda step: 1.0, dropout=0.1, seed=seed, role="finetune")
     for stop in stops:
         optimizer.train(state, recipe, tokens, stop)
     return state.params
 
 
-def test_side_by_side_alone_resumed_or_in_pieces_is_the_same_training(monkeypatch):
+def test_side_by_side_alone_resumed_or_in_pieces_is_the_same_training():
     together = trained([1e-4, 3e-4])
     for index, rate in enumerate((1e-4, 3e-4)):
         torch.testing.assert_close(together[index], trained([rate])[0], rtol=1e-8, atol=1e-10)
     assert torch.equal(together, trained([1e-4, 3e-4], (1, 5, 12)))
-    monkeypatch.setattr(optimizer, "PIECE_BYTES", 1.0)
-    torch.testing.assert_close(together, trained([1e-4, 3e-4]), rtol=1e-8, atol=1e-10)
+    pieces = trained([1e-4, 3e-4], shape=Hungry(**vars(SMALL)))
+    torch.testing.assert_close(together, pieces, rtol=1e-8, atol=1e-10)
     assert not torch.allclose(together, trained([1e-4, 3e-4], seed=1), atol=1e-5)

@@ -14,13 +14,14 @@ import pytest
 import torch
 
 from raysweep.stages.store import Store
-from raysweep.training import parallel, sharding
+from raysweep.training import sharding
 from raysweep.training.params import drawn
+from tests.chaos.waiting import PATIENCE
 
 Results = dict[str, np.ndarray]
 
 
-def gang(folder: Path, workers: int, jobs: list[str], seconds: float = 240) -> list[dict[str, Results]]:
+def gang(folder: Path, workers: int, jobs: list[str], seconds: float = PATIENCE) -> list[dict[str, Results]]:
     """Run jobs with so many workers, to their end in so many seconds: for each worker {job: its results}."""
     folder.mkdir()
     started = [
@@ -45,7 +46,7 @@ def gang(folder: Path, workers: int, jobs: list[str], seconds: float = 240) -> l
     return [{job: dict(np.load(folder / f"{job}.{rank}.npz")) for job in jobs} for rank in range(workers)]
 
 
-JOBS = ["float64", "float32", "rows", "spread", "spread rows"]
+JOBS = ["float64", "float32", "rows", "spread", "spread rows", "share", "wanted"]
 
 
 @pytest.fixture(scope="module")
@@ -125,38 +126,27 @@ def test_a_worker_holds_its_share_and_one_layer(two):
     assert 2 * shape.layer_weights() < shape.weights() / 4
 
 
-def test_a_model_is_spread_where_its_training_does_not_fit_the_gpu_and_never_alone(monkeypatch):
-    shape = language_gang.DEEP
-    monkeypatch.delenv(sharding.VARIABLE, raising=False)
-    monkeypatch.setattr(parallel, "of_first", lambda value: value)
+def test_a_model_is_spread_where_its_training_does_not_fit_the_gpu_and_never_alone(two, monkeypatch):
+    """By language_gang.wanted, on a GPU that is pretended."""
+    for worker in two:
+        assert worker["wanted"]["wanted"].tolist() == [True, True, False, False, True, False]
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    gpu = SimpleNamespace(total_memory=0.0)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda: gpu)
-    assert not sharding.wanted(shape)  # one worker
-    monkeypatch.setattr(parallel, "workers", lambda: 2)
-    for gpu.total_memory, spread in ((16.0 * shape.weights(), True), (100.0 * shape.weights(), False)):
-        assert sharding.wanted(shape) == spread
-        for said in ("always", "never"):
-            monkeypatch.setenv(sharding.VARIABLE, said)
-            assert sharding.wanted(shape) == (said == "always")
-        monkeypatch.delenv(sharding.VARIABLE)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda: SimpleNamespace(total_memory=0.0))
+    for said in ("", "always"):
+        monkeypatch.setenv(sharding.VARIABLE, said)
+        assert not sharding.wanted(language_gang.DEEP)
 
 
 def test_what_one_worker_has_no_memory_for_is_slow_to_all_and_none_waits_for_it(tmp_path):
     """By language_gang.memory: worker 1 runs out of memory in the middle of a timing."""
-    found = [worker["memory"] for worker in gang(tmp_path / "memory", 2, ["memory"], seconds=120)]
+    found = [worker["memory"] for worker in gang(tmp_path / "memory", 2, ["memory"])]
     np.testing.assert_array_equal(found[0]["timings"], found[1]["timings"])
     assert np.isfinite(found[0]["timings"]).tolist() == [True, True, False, False, False]
     assert found[0]["chosen"] == found[1]["chosen"] <= 2
     assert found[0]["sum"] == found[1]["sum"] == 3  # and they still meet
 
 
-def test_a_share_is_padded_with_sequences_that_have_nothing_to_predict(monkeypatch):
-    batch = np.arange(5 * 4, dtype=np.uint8).reshape(5, 4)
-    monkeypatch.setattr(parallel, "workers", lambda: 3)
-    shares = []
-    for rank in range(3):
-        monkeypatch.setattr(parallel, "rank", lambda rank=rank: rank)
-        shares.append(parallel.share(batch))
-    assert [first for _, first in shares] == [0, 2, 4]
-    np.testing.assert_array_equal(np.concatenate([own for own, _ in shares]), np.concatenate([batch, [[-1] * 4]]))
+def test_a_share_is_padded_with_sequences_that_have_nothing_to_predict(two):
+    batch, shares = np.arange(5 * 4).reshape(5, 4), [worker["share"] for worker in two]
+    assert [int(share["first"]) for share in shares] == [0, 3]
+    np.testing.assert_array_equal(np.concatenate([share["own"] for share in shares]), [*batch, [-1] * 4])

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.chaos.waiting import PATIENCE
+
 LIMITED = """
 import resource, sys
 from pathlib import Path
@@ -21,7 +23,7 @@ print("done")
 
 def test_what_a_trial_prints_onto_a_full_disk_is_dropped(tmp_path: Path) -> None:
     log = tmp_path / "pack-1.log"
-    ran = subprocess.run([sys.executable, "-c", LIMITED, str(log)], capture_output=True, text=True, timeout=120)
+    ran = subprocess.run([sys.executable, "-c", LIMITED, str(log)], capture_output=True, text=True, timeout=PATIENCE)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "done\n", "")
     assert log.stat().st_size == 1000
     assert log.read_text().count("a workload prints") > 5

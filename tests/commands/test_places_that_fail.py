@@ -1,0 +1,103 @@
+"""Places that are unreadable, full or no place at all, and arguments too many: exit 2, one line, nothing written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import QUIET, Outcome, command, files_of, process, refused
+from conftest import run as run_sweep
+from disks import NO_BYTECODE, bound_by_permissions
+
+Call = Callable[..., Outcome]
+LOOKING = (["status", "small"], ["results", "small"], ["report", "small"])
+
+
+@pytest.fixture
+def finished(storage: Path) -> Path:
+    """A storage with the finished sweep `small`."""
+    run_sweep(storage)
+    return storage
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.parametrize("what", ["sweep.json", "ledger", "ledger/*"])
+def test_what_may_not_be_read_is_named(what: str, finished: Path) -> None:
+    path = next((finished / "small").glob(what))
+    mode = path.stat().st_mode
+    path.chmod(0)
+    try:
+        for arguments in (*LOOKING, ["resume", "small", *QUIET], ["list"]):
+            outcome = process(*arguments, "--storage", finished, before=bound_by_permissions, env=NO_BYTECODE)
+            if arguments == ["list"]:  # says so in the sweep's line, and lists the others
+                assert outcome.code == 0, outcome
+                assert f"{path}: cannot be read (Permission denied)" in outcome.out
+            else:
+                refused(outcome, f"{path}: cannot be read (Permission denied)")
+    finally:
+        path.chmod(mode)
+
+
+def test_addresses_that_are_empty_or_of_no_kind_are_refused(
+    call: Call, finished: Path, space: Path, elsewhere: Path
+) -> None:
+    before = files_of(finished)
+    for arguments, begins in (
+        (["list", "--storage", ""], "--storage: "),
+        (["run", space, "--storage", "", *QUIET], "--storage: "),
+        (["store", "list", "--store", ""], "--store: "),
+        (["results", "small", "--storage", finished, "-o", ""], "-o: "),
+        (["results", "small", "--storage", finished, "-o", "http://a/b"], "-o: "),
+        (["report", "small", "--storage", finished, "-o", ""], "-o: "),
+        (["report", "small", "--storage", finished, "-o", "http://a/b"], "-o: "),
+        (["report", "small", "--storage", finished, "-o", space / "x"], f"{space / 'x'}: cannot be written"),
+        (["resume", "", "--storage", finished], "SWEEP: "),
+        (["debug", "small", "", "--storage", finished], "CELL: "),
+    ):
+        refused(call(*arguments), begins)
+    assert files_of(finished) == before
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_arguments_too_many_and_unknown_commands_are_named(call: Call, finished: Path) -> None:
+    refused(call("resume", "small", "other", "--storage", finished), "other: ")
+    refused(call("list", "small", "other"), "small: ")
+    refused(call("store", "prone"), "prone: unknown command", "did you mean prune", "list, prune, verify")
+    cell = call("results", "small", "--storage", finished).out.splitlines()[1].split(",")[1]
+    for seed in ("x", 2**63, 10**30):
+        refused(call("debug", "small", cell, str(seed), "--storage", finished), "[SEED]: ")
+
+
+def test_rows_go_through_a_pipe_or_a_link_and_leave_it_in_its_place(
+    call: Call, finished: Path, elsewhere: Path
+) -> None:
+    expected = call("results", "small", "--storage", finished).out
+    (elsewhere / "link").symlink_to("rows.csv")
+    (elsewhere / "rows.csv").write_text("old")
+    os.mkfifo(elsewhere / "pipe")
+    assert call("results", "small", "--storage", finished, "-o", "link").code == 0
+    assert (elsewhere / "link").is_symlink()
+    assert (elsewhere / "rows.csv").read_text() == expected
+    reading = subprocess.Popen(["cat", elsewhere / "pipe"], stdout=subprocess.PIPE, text=True)
+    assert call("results", "small", "--storage", finished, "-o", "pipe").code == 0
+    assert reading.communicate(timeout=60)[0] == expected
+    assert (elsewhere / "pipe").is_fifo()
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no /dev/full on this system")
+def test_a_full_disk_under_stdout_is_named(finished: Path) -> None:
+    for arguments in (["results", "small", "--storage", finished], ["list", "--storage", finished], ["workloads"]):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(command(*arguments), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        refused(Outcome(done.returncode, "", done.stderr), "stdout: cannot be written: No space left on device")
