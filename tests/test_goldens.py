@@ -13,6 +13,7 @@ import pytest
 import raysweep
 from raysweep.space import space_files
 from raysweep.space.packaged import spaces
+from raysweep.stages.store import Store
 from tests.goldens import OLD_STORAGE, SPACES, path_of, rows_of
 
 FLOAT64 = 1e-9  # relative: what other libraries of linear algebra leave to chance
@@ -40,7 +41,7 @@ def test_rows_are_those_of_the_golden(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "total", "computed"), [("old_linear", 18, 9), ("old_language", 6, 3)])
-def test_a_sweep_of_an_earlier_release_is_resumed_and_its_stages_are_reused(
+def test_a_sweep_of_an_earlier_release_is_resumed_and_its_rows_stay(
     name: str, total: int, computed: int, tmp_path: Path
 ) -> None:
     storage = tmp_path / "sweeps"
@@ -55,10 +56,43 @@ def test_a_sweep_of_an_earlier_release_is_resumed_and_its_stages_are_reused(
     assert len(after) == total
     assert set(after.status) == {"ok"}
     kept = after.set_index(["cell", "seed"]).loc[list(zip(before.cell, before.seed, strict=True))].reset_index()
-    assert list(kept.code_version) == list(before.code_version)
-    if name == "old_language":
-        assert any("0 computed, " in line for line in said), said
+    for column in ("code_version", "seconds"):  # they were not computed again
+        assert list(kept[column]) == list(before[column])
     rows = json.loads(path_of(name).with_suffix(".json").read_text())
     metric = {"old_linear": "risk_finetune", "old_language": "finetune_loss"}[name]
     found = {f"{row.cell} {row.seed}": getattr(row, metric) for row in after.itertuples()}
     assert found == pytest.approx(rows, rel=FLOAT32 if name == "old_language" else FLOAT64)
+
+
+def test_a_sweep_of_an_earlier_release_says_its_parameters_as_they_are_now(tmp_path: Path) -> None:
+    """`overlap` was a share; as that, it is the cosine of overlap_angle."""
+    storage = tmp_path / "sweeps"
+    shutil.copytree(OLD_STORAGE, storage)
+    sweep = raysweep.open_sweep("old_language", storage=storage)
+    assert set(sweep.results().overlap_angle) == {90.0}
+    report = sweep.report().directory / "report.md"
+    assert "overlap_angle" in report.read_text()
+    assert "overlap:" not in report.read_text()
+
+
+def test_stages_of_an_earlier_identity_are_told_of_once_and_computed_again_once(tmp_path: Path) -> None:
+    """Of the two sweeps that used the pretraining of an earlier release, the one that goes on lets it go."""
+    storage = tmp_path / "sweeps"
+    shutil.copytree(OLD_STORAGE, storage)
+    store = Store(storage / "store")
+    (own, *_), (other, *_) = ([s for s in store.files.names("refs") if s.startswith(name)] for name in ("old", "other"))
+    (former,) = store.referred(own)
+    told, stages = [], []
+    for _ in range(2):
+        said: list[str] = []
+        raysweep.resume(
+            "old_language", storage=storage, tracking_uri="none", executor="inline", report=False, say=said.append
+        )
+        told.append(sum("1 stage of an earlier identity" in line for line in said))
+        stages.append([line for line in said if line.startswith("stages: ")])
+    assert told == [1, 0]
+    assert stages == [["stages: 1 distinct, 1 computed, 0 reused, 0 computed twice"], []]
+    assert former not in store.referred(own)
+    assert len(store.referred(own)) == 1
+    assert former in store.referred(other)
+    assert former in store.stages()

@@ -13,6 +13,10 @@ from raysweep.driver.state import PendingRows, State
 from raysweep.errors import InputError, RaysweepError
 from raysweep.ledger import sweep_record
 from raysweep.ledger.sweep_record import Record
+from raysweep.phrases import counted
+from raysweep.plan.cells import enumerate_cells
+from raysweep.plan.row_stages import RowStages
+from raysweep.space.schema import Space
 from raysweep.stages.store import Store
 from raysweep.storage import paths
 from raysweep.storage.folder import Folder
@@ -77,7 +81,7 @@ class SharedStages:
         self, folder: AnyPath, record: Record, state: State, on_code_change: str, say: Callable[[str], None]
     ) -> None:
         self.url, self.user = address(folder, record), user(record)
-        self._state, self._on_code_change, self._say = state, on_code_change, say
+        self._record, self._state, self._on_code_change, self._say = record, state, on_code_change, say
         self._store = Store(self.url) if state.stored else None
         self._before: dict[str, str] = {}  # needed stage -> its weights in the store before this run, or ""
         self._told = False
@@ -112,12 +116,29 @@ class SharedStages:
                 self._say(note)
             self._told = True
         self._store.refer(self.user, plan.needed)
+        self._let_go(plan.needed)
         weights = {stage: plan.found[stage]["weights"] if stage in plan.found else "" for stage in plan.needed}
         self._before = weights | self._before
         if recompute:
             for stage in plan.older:
                 self._store.supersede(stage)
         return replace(pending, seconds=plan.seconds)
+
+    def _let_go(self, needed: set[str]) -> None:
+        """Once in a run, drop the references to stages that no row of the sweep needs any more, and say so."""
+        if self._store is None or self._before:
+            return
+        with contextlib.suppress(Damaged, InputError):  # a damaged reference, or a text that has gone: all stay
+            former = self._store.referred(self.user) - needed
+            # rows that are done may need them, or did before the user took a stage out of `keep`
+            former -= _stages_of(self._record, former) if former else set()
+            if former:
+                self._store.release(self.user, former)
+                are = "is" if len(former) == 1 else "are"
+                self._say(
+                    f"note: {counted(len(former), 'stage')} of an earlier identity (of an earlier release, or of a text "
+                    f"that has changed) {are} used no longer; what missing rows need of them is computed again"
+                )
 
     def account(self) -> str | None:
         """A line that counts how many stages this run computed and reused; None if it needed no stage."""
@@ -139,6 +160,15 @@ def withdraw(folder: AnyPath, record: Record, new_storage: bool) -> None:
         release(folder, record)
         if new_storage and record.store is None:
             Store(address(folder, record)).discard(folder_too=True)
+
+
+def _stages_of(record: Record, among: set[str]) -> set[str]:
+    """Which of these stages the rows of a whole sweep have, whether the sweep keeps them or not."""
+    space = Space(**record.space)
+    cells = enumerate_cells(space, check=False)
+    stages, last = RowStages(space.declaration, cells.columns, space.keep), len(space.declaration.chain) - 1
+    rows = ((cell, seed) for cell in range(len(cells)) for seed in space.seeds)
+    return {own.id for row in rows for own in stages.of_row(*row, last)} & among
 
 
 def _in_words(store: Store, own: str, before: Mapping[str, str]) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 from raysweep import workloads
 from raysweep.errors import InputError, shown, unknown
 from raysweep.redaction import has_password
-from raysweep.space import checks, resources, search_options
+from raysweep.space import checks, former_names, resources, search_options
 from raysweep.space.analyses import check_analysis
 from raysweep.space.checks import Context, expect
 from raysweep.space.resources import ResourceOptions
@@ -134,17 +134,23 @@ def validate(data: Mapping[str, Any]) -> Space:
 def unknown_key(path: str, key: object, data: Mapping[str, Any]) -> InputError:
     """The error for an unknown key of a space; for a parameter of the workload it says where parameters belong."""
     name = data.get("workload")
-    if isinstance(name, str) and name in workloads.names() and key in workloads.get(name).by_name:
-        return InputError(path, f"is a parameter of {name}; say fixed.{key} or axes.{key}")
+    if isinstance(name, str) and name in workloads.names():
+        workload = workloads.get(name)
+        if key in workload.by_name:
+            return InputError(path, f"is a parameter of {name}; say fixed.{key} or axes.{key}")
+        if former := former_names.find(key, workload):
+            return former_names.error(path, former, data.get(str(key)))
     return unknown(path, "key", key, KEYS)
 
 
 def restore(record: Mapping[str, Any]) -> Space:
     """The Space of a record that `as_dict` wrote in this release or an earlier one; InputError if that is impossible.
 
-    Parameters that a later release added get the value that means "absent". Analyses are not checked: they change no
-    row, and an analysis that this release does not know must not hide the rows.
+    Parameters that a later release added get the value that means "absent". Those that it renamed are converted.
+    Analyses are not checked: they change no row, and an analysis that this release does not know must not hide the
+    rows.
     """
+    record = former_names.converted(record, declared(record))
     axes, fixed = (checks.mapping(record.get(key), key, "parameter to value") for key in ("axes", "fixed"))
     absent = {p.name: p.absent for p in declared(record).parameters if p.late and p.name not in axes}
     space = validate({**record, "fixed": {**absent, **fixed}, "analysis": []})
@@ -188,17 +194,21 @@ def declared(data: Mapping[str, Any]) -> Workload:
 
 def _axes(given: Any, workload: Workload) -> dict[str, list[Any]]:
     """The values on every axis."""
+    former_names.check(given, "axes", workload, _listed)
     known = {parameter.name: partial(_axis, parameter) for parameter in workload.parameters}
     return checks.keys(given, "axes", Context(workload, {}), known, noun=f"parameter of {workload.name}")
 
 
 def _axis(parameter: Parameter, values: Any, path: str, context: Context) -> list[Any]:
-    if isinstance(values, dict):
-        values = _spaced(values, path)
+    values = _listed(values, path)
     spaced = "{linspace: [first, last, count]} or {geomspace: [first, last, count]}"
     expect(isinstance(values, list), path, f"a list of values, or {spaced}", values)
     expect(bool(values), path, "at least one value", values)
     return [checks.coerced(parameter, value, f"{path}[{index}]", context) for index, value in enumerate(values)]
+
+
+def _listed(values: Any, path: str) -> Any:
+    return _spaced(values, path) if isinstance(values, dict) else values
 
 
 def _spaced(spec: dict[str, Any], path: str) -> list[float]:
@@ -223,6 +233,7 @@ def _spaced(spec: dict[str, Any], path: str) -> list[float]:
 def _fixed(given: Any, context: Context) -> dict[str, Any]:
     """The values of all parameters that are not on an axis, defaults filled in."""
     parameters = context.workload.parameters
+    former_names.check(given, "fixed", context.workload)
     known = {parameter.name: partial(_fixed_value, parameter) for parameter in parameters}
     fixed = checks.keys(given, "fixed", context, known, noun=f"parameter of {context.workload.name}")
     return {**{p.name: p.default for p in parameters if p.name not in context.axes}, **fixed}

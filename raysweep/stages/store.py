@@ -292,6 +292,16 @@ class Store:
         if not self.files.create(name, content):
             self.files.replace(name, content)  # a different content under this name was damaged
 
+    def release(self, sweep: str, stages: Iterable[str]) -> None:
+        """Remove a sweep's references to these stages, because it does not need them any more; its others stay."""
+        others = self.referred(sweep).difference(stages)
+        before = self.files.names(_references(sweep))
+        if others:  # first, so that they are referred to all the time
+            self.refer(sweep, others)
+        for name in before:
+            if name != f"{content_id(sorted(others))}.json":
+                self.files.remove(f"{_references(sweep)}/{name}")
+
     def forget(self, sweep: str) -> None:
         """Remove a sweep's references, because the sweep was deleted."""
         folder = _references(sweep)

@@ -21,8 +21,10 @@ from raysweep import workloads
 from raysweep.errors import InputError
 from raysweep.plan import identity
 from raysweep.plan.cells import enumerate_cells
+from raysweep.plan.row_stages import RowStages
 from raysweep.space import packaged, space_files, yaml_reader
 from raysweep.space.schema import Space, restore, validate
+from raysweep.workloads.declaration import column
 
 
 def values(axis: Any) -> list[Any]:
@@ -296,9 +298,9 @@ def test_the_source_of_a_workload_changes_with_its_version() -> None:
     for name, versions in current().items():
         for version, digest in versions.items():
             assert pinned.get(name, {}).get(version) == digest, (
-                f"the source of {name} changed. If any number it computes changed, raise its identity_version (and "
-                "VERSION in language/pretraining_identity.py, if weights that it stores did); in either case then pin "
-                "the new digest: python -m tests.pin_digests"
+                f"the source of {name} changed. If any number it computes changed, raise its identity_version (and the "
+                "version of a stage that has one of its own, if its artifact did); in either case then pin the new "
+                "digest: python -m tests.pin_digests"
             )
 
 
@@ -308,13 +310,14 @@ CHANGE_NO_ROW = {
     "raysweep.workloads.declaration": "types that describe a workload; what it says of itself is a source of its own",
     "raysweep.training.devices": "where rows are computed, which decides no more than their last digits",
     "raysweep.workloads.asked_once": "asks the same question once",
+    "raysweep.workloads.rows": "types in which rows are handed over",
 }
 
 
 @pytest.mark.parametrize("name", workloads.BUILT_IN)
 def test_every_module_that_a_workload_computes_with_is_one_of_its_sources(name: str) -> None:
     """Else a change there would be seen by no --on-code-change."""
-    sources = identity.source_files(workloads.get(name))
+    sources = identity.source_files(workloads.get(name).sources)
     missing = {
         module: str(path)
         for path in sources
@@ -356,14 +359,76 @@ def is_module(name: str) -> bool:
 
 
 def test_stages_are_shared_by_rows_that_agree_in_them() -> None:
-    workload = workloads.get("linear_transfer")
-    usual = {parameter.name: parameter.default for parameter in workload.parameters}
-    one, two = (identity.stage_ids(workload, {**usual, "gamma": gamma}, 0) for gamma in (0.3, 0.5))
-    assert one["pretrain"] == two["pretrain"]
-    assert one["finetune"] != two["finetune"]
-    deeper, later = identity.stage_ids(workload, {**usual, "depth": 3}, 0), identity.stage_ids(workload, usual, 1)
-    assert len({entry["pretrain"] for entry in (one, deeper, later)}) == 3
-    assert len({entry["finetune"] for entry in (one, two, deeper, later)}) == 4
+    """In the parameters of the stage and of those before, and in the seed."""
+    workload = workloads.get("language")
+    rows = [{}, {"finetune_lr": 0.5}, {"sharpness_iterations": 3}, {"depth": 3}]
+    columns = {p.name: column(p, [row.get(p.name, p.default) for row in rows]) for p in workload.parameters}
+    found = RowStages(workload, columns)
+    asked = [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1)]
+    chains = [{own.stage: own.id for own in found.of_row(*row, last=3)} for row in asked]
+    shared = {
+        name: [[chain[name] for chain in chains].index(chain[name]) for chain in chains]
+        for name in ("pretrain", "finetune", "evaluate")
+    }
+    assert shared == {"pretrain": [0, 0, 0, 3, 4], "finetune": [0, 1, 0, 3, 4], "evaluate": [0, 1, 2, 3, 4]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "path", "converted"),
+    [
+        ({"fixed": {"overlap": 0.5}}, "fixed.overlap", "; 0.5 is overlap_angle 60"),
+        ({"axes": {"overlap": [0, 0.5, 1]}}, "axes.overlap", "; [0, 0.5, 1] is overlap_angle: [90, 60, 0]"),
+        (
+            {"axes": {"overlap": {"linspace": [0, 1, 101]}}},
+            "axes.overlap",
+            "; [0, 0.01, 0.02, 0.03, 0.04, ...] is overlap_angle: [90, 89.427, 88.854, 88.2809, 87.7076, ...]",
+        ),
+        ({"fixed": {"overlap": "half"}}, "fixed.overlap", ""),
+        ({"fixed": {"overlap": 2}}, "fixed.overlap", ""),
+        ({"overlap": 0.5}, "overlap", "; 0.5 is overlap_angle 60"),
+    ],
+)
+def test_who_uses_the_earlier_name_of_a_parameter_is_told_what_to_say_now(
+    asked: dict[str, Any], path: str, converted: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        validate({"name": "a", "workload": "language", **asked})
+    said = "its cosine is the share of the target's text that is drawn from the source instead"
+    assert str(caught.value) == f"{path}: is now overlap_angle, in degrees: {said}{converted}"
+
+
+def test_set_of_an_earlier_name_is_told_so_too(call: Any, storage: Path) -> None:
+    outcome = call("run", "overtraining_language_tiny", "--set", "fixed.overlap=0.25", "--storage", storage)
+    assert outcome.code == 2
+    assert outcome.err.startswith("fixed.overlap: is now overlap_angle, in degrees: ")
+    assert outcome.err.endswith("; 0.25 is overlap_angle 75.5225\n")
+    assert not storage.exists()
+
+
+def test_a_record_with_an_earlier_parameter_is_the_same_space_with_the_present_one() -> None:
+    """Everywhere that a parameter or its values can stand; the names of its cells stay."""
+    now = {
+        "name": "a",
+        "workload": "language",
+        "axes": {"overlap_angle": [90, 60, 0], "finetune_lr": [1e-3, 2e-3, 3e-3], "noise": [0, 1]},
+        "zip": [["overlap_angle", "finetune_lr"]],
+        "exclude": [{"overlap_angle": 60, "noise": 1}],
+        "search": {"boundary": {"metric": "sensitivity", "x": "noise", "budget": 10}},
+        "resources": {"where": [{"overlap_angle": 90, "cpus_per_trial": 2}]},
+        "analysis": [{"curves": {"metric": "finetune_loss", "x": "overlap_angle"}}],
+    }
+    space = validate(now)
+    text = json.dumps(space.as_dict()).replace("overlap_angle", "overlap")
+    record = json.loads(text)
+    record["axes"]["overlap"] = [0.0, 0.5, 1.0]
+    record["exclude"][0]["overlap"] = [0.5]
+    record["resources"]["where"][0]["overlap"] = [0.0]
+    assert restore(record) == space
+    cells = enumerate_cells(space)
+    for index, cell in enumerate(cells.ids):
+        parameters = {k: v for k, v in cells.parameters(index).items() if "dropout" not in k}  # these came later
+        parameters["overlap"] = {90.0: 0.0, 60.0: 0.5, 0.0: 1.0}[parameters.pop("overlap_angle")]
+        assert cell == identity.content_id(["language", 4, parameters])
 
 
 def sandbox_space(**fixed: Any) -> Space:

@@ -38,8 +38,8 @@ def share_of(angle: float) -> float:
 
 
 def angle_of(share: float) -> float:
-    """The overlap_angle (degrees) whose cosine is this share."""
-    return math.degrees(math.acos(share))
+    """The overlap_angle (degrees) whose cosine is this share, to 12 digits after the point. ValueError for no share."""
+    return round(math.degrees(math.acos(share)), 12)
 
 
 def steps_of(parameters: Mapping[str, Any]) -> int:
