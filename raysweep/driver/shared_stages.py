@@ -136,8 +136,8 @@ class SharedStages:
                 self._store.release(self.user, former)
                 are = "is" if len(former) == 1 else "are"
                 self._say(
-                    f"note: {counted(len(former), 'stage')} of an earlier identity (of an earlier release, or of a text "
-                    f"that has changed) {are} used no longer; what missing rows need of them is computed again"
+                    f"note: {counted(len(former), 'stage')} of an earlier identity (of an earlier release, or of a "
+                    f"text that has changed) {are} used no longer; what missing rows need of them is computed again"
                 )
 
     def account(self) -> str | None:
