@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from raysweep.ledger.segments import Row
+from raysweep.tracking import histories
+from raysweep.tracking.histories import Point
 from raysweep.workloads.declaration import FAILED, OK
 
 LAYOUT = 3
@@ -24,8 +26,6 @@ LAYOUT = 3
 again."""
 LONGEST_PARAM, LONGEST_TAG = 6000, 5000  # MLflow refuses longer ones
 
-Point = tuple[str, float, int]
-"""A point of a metric: key, value, step."""
 Cell = tuple[int, Mapping[str, Any], Sequence[Row]]
 """A complete cell: position in the plan, parameters, rows."""
 
@@ -54,6 +54,8 @@ def of_cell(
     For each metric, NAME is the mean over the ok draws, NAME_se its standard error (with two draws or more), and
     NAME_draws has one point per seed. A numeric axis is a metric too, because MLflow sorts parameters as text (13.5
     before 4.5). The status is FAILED if a draw failed or no draw is ok.
+
+    rows: their `curves` are those of all stages; the learning curves become histories (histories.py).
     """
     rows = sorted(rows, key=lambda row: row["seed"])
     good = [row for row in rows if row["status"] == OK]
@@ -76,7 +78,8 @@ def of_cell(
     taken = {*names, "draws_ok"}
     metrics += [(name, float(value), 0) for name, value in further.items() if name not in taken and _is_number(value)]
 
-    tags = _tags(cell_id, rows)
+    curves = histories.of_draws([row.get("curves", {}) for row in good])
+    tags = _tags(cell_id, rows) | ({"mlflow.note.content": histories.DESCRIPTION} if curves else {})
     if stage_ids:
         tags["raysweep.stage_ids"] = _stages(stage_ids)
     if not_finite:
@@ -84,10 +87,10 @@ def of_cell(
     return Content(
         name=" ".join(f"{axis}={text(params[axis])}" for axis in axes if axis in params) or cell_id,
         status="FAILED" if len(good) == 0 or any(row["status"] == FAILED for row in rows) else "FINISHED",
-        metrics=metrics,
+        metrics=metrics + curves,
         params={name: cut(text(value), LONGEST_PARAM) for name, value in params.items()},
         tags=tags,
-        digest=_digest(params, rows, stage_ids),
+        digest=_digest(params, rows, stage_ids, curves),
     )
 
 
@@ -166,12 +169,15 @@ def _stages(stage_ids: Sequence[str]) -> str:
     return f"{kept} … ({len(stage_ids)} in all)"
 
 
-def _digest(params: Mapping[str, Any], rows: Sequence[Row], stage_ids: Sequence[str]) -> str:
+def _digest(
+    params: Mapping[str, Any], rows: Sequence[Row], stage_ids: Sequence[str], curves: Sequence[Point]
+) -> str:
     """A hash of everything that decides the content, except the seconds: they differ when a row is computed again."""
     plain = [
         LAYOUT,
         {name: str(value) for name, value in params.items()},
         list(stage_ids),
         [[row["seed"], row["status"], dict(row["metrics"])] for row in rows],
+        *([curves] if curves else []),
     ]
     return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()[:32]

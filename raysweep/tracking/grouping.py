@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from raysweep.errors import InputError, unknown
-from raysweep.ledger.segments import Row
+from raysweep.ledger.segments import Curve, Row
 from raysweep.ledger.sweep_record import Record
 from raysweep.plan.cells import Cells
 
@@ -30,6 +30,9 @@ class Rows(Protocol):
 
     def of_cell(self, cell: int) -> list[Row]:
         """Every draw of a complete cell, by seed."""
+
+    def curves(self, row: Row) -> dict[str, Curve]:
+        """The learning curves of a row, by stage."""
 
 
 def check_runs_per(asked: str | None, record: Record | None) -> None:

@@ -104,7 +104,7 @@ class Mirror:
         """Hand over one complete cell.
 
         params: all parameters of the cell.
-        rows: one per draw, with seed, status, metrics and seconds.
+        rows: one per draw, with seed, status, metrics, seconds and the learning curves of all stages.
         stage_ids: the ids of the cell's stages; None if they cannot be determined. A run of the same rows that is
             already in MLflow keeps its ids then.
         mark: a text that identifies these rows among others of the same cell.

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysweep.phrases import counted
-from raysweep.tracking.cell_run import LONGEST_PARAM, LONGEST_TAG, Content, Point, cut, text
+from raysweep.tracking.cell_run import LONGEST_PARAM, LONGEST_TAG, Content, cut, text
+from raysweep.tracking.histories import Point
 from raysweep.tracking.server import connect, is_server
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from raysweep.errors import InputError
+from raysweep.ledger.segments import Row
 from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import command, counted
 from raysweep.plan.cells import Cells, plan_record
@@ -87,7 +88,8 @@ class Session:
                 stages = self._stages(cell)
             except InputError:  # a text was deleted after its rows were computed
                 stages = None
-            self.mirror.cell(name, parameters, rows, stages, mark(rows))
+            logged: list[Row] = [{**row, "curves": self._rows.curves(row)} for row in rows]
+            self.mirror.cell(name, parameters, logged, stages, mark(rows))
 
     def close(
         self,

@@ -1,0 +1,103 @@
+"""Learning curves are histories of a cell's run in MLflow, written once; read back by MLflow and by sqlite3."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Outcome
+from spaces import logging_space, written
+from test_mirror import Sweep, rows
+
+from raysweep.tracking import histories, server
+
+Call = Callable[..., Outcome]
+
+
+@pytest.fixture
+def sweep(tmp_path: Path, template: Path) -> Sweep:
+    (tmp_path / "mlflow.db").write_bytes(template.read_bytes())
+    return Sweep(f"sqlite:///{tmp_path / 'mlflow.db'}", tmp_path)
+
+
+def points(database: Path) -> int:
+    """Points of all histories."""
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        return int(db.execute("select count(*) from metrics where key like '%/%'").fetchone()[0])
+
+
+def test_a_cell_has_the_mean_curve_of_each_stage_and_a_replay_adds_nothing(
+    call: Call, sandbox: Path, storage: Path, database: Path, tmp_path: Path
+) -> None:
+    space = written(tmp_path, logging_space())
+    assert call("run", space, "--executor", "inline", "--no-report", "--storage", storage).code == 0
+    client = server.connect(f"sqlite:///{database}")
+    experiment = client.get_experiment_by_name("logged")
+    runs = client.search_runs([experiment.experiment_id], "tags.`raysweep.kind` = 'cell'")
+    assert len(runs) == 4
+    for run in runs:
+        epochs, rate = int(run.data.params["epochs"]), float(run.data.params["rate"])
+        warm, tune = (client.get_metric_history(run.info.run_id, f"{stage}/loss") for stage in ("warm", "tune"))
+        assert {point.step: point.value for point in warm} == pytest.approx(
+            {step: 1 / step + 0.5 for step in range(1, 2 * epochs + 1)}
+        )
+        assert {point.step: point.value for point in tune} == pytest.approx(
+            {step: math.exp(-rate * step) + 0.05 for step in range(4)}
+        )
+        assert "means over the ok draws" in run.data.tags["mlflow.note.content"]
+    before = points(database)
+    for command in ("sync", "resume"):
+        assert call(command, "logged", "--storage", storage).code == 0
+        assert points(database) == before
+
+
+def test_a_cell_without_curves_is_written_as_before(sweep: Sweep) -> None:
+    assert sweep.replay([rows(0, 2)]) is None
+    child = sweep.children()["cell-0"]
+    assert "mlflow.note.content" not in child.data.tags
+    assert not [name for name in child.data.metrics if "/" in name]
+    assert child.data.tags["raysweep.rows"] == "79a601c917c6a6937da3febb8af5d4d9"  # so that a replay leaves it
+
+
+def test_more_points_than_mlflow_takes_at_once_arrive(sweep: Sweep) -> None:
+    curve = {"step": list(range(90)), **{f"m{number}": [0.25] * 90 for number in range(20)}}
+    assert sweep.replay([[{**row, "curves": {"tune": curve}} for row in rows(0, 2)]]) is None
+    child = sweep.children()["cell-0"]
+    assert sum(len(sweep.client().get_metric_history(child.info.run_id, f"tune/m{k}")) for k in range(20)) == 1800
+
+
+def of(*draws: dict[str, Any], stage: str = "s") -> list[histories.Point]:
+    return histories.of_draws([{stage: draw} for draw in draws])
+
+
+def test_a_mean_is_over_all_ok_draws_or_not_there() -> None:
+    one = {"step": [1.0, 2.0, 3.0], "y": [1.0, math.nan, 3.0]}
+    other = {"step": [1.0, 2.0, 3.0, 4.0], "y": [2.0, 2.0, 4.0, 9.0]}
+    assert of(one, other) == [("s/y", 1.5, 1), ("s/y", 3.5, 3)]
+    assert of(one, {"step": [1.0], "z": [0.0]}) == []
+    assert of(one, {"step": [1.0, 3.0], "y": [math.inf, 5.0]}) == [("s/y", 4.0, 3)]
+    assert histories.of_draws([]) == []
+
+
+def test_a_long_history_is_thinned_and_keeps_both_ends() -> None:
+    steps = np.arange(1.0, 513.0)
+    found = of({"step": steps, "y": 2 * steps})
+    assert len(found) == histories.LONGEST
+    assert found[0] == ("s/y", 2.0, 1)
+    assert found[-1] == ("s/y", 1024.0, 512)
+    assert all(value == 2 * step for _, value, step in found)
+    assert np.ptp(np.diff([step for *_, step in found])) <= 1
+
+
+def test_steps_that_are_not_whole_are_numbered_and_names_are_those_that_mlflow_takes() -> None:
+    assert of({"step": [0.5, 1.0], "top@5": [1.0, 2.0]}) == [("s/top_5", 1.0, 0), ("s/top_5", 2.0, 1)]
+
+
+def test_large_values_have_a_mean() -> None:
+    assert of(*[{"step": [1.0], "y": [1.5e308]}] * 2) == [("s/y", 1.5e308, 1)]
