@@ -169,9 +169,7 @@ def _stages(stage_ids: Sequence[str]) -> str:
     return f"{kept} … ({len(stage_ids)} in all)"
 
 
-def _digest(
-    params: Mapping[str, Any], rows: Sequence[Row], stage_ids: Sequence[str], curves: Sequence[Point]
-) -> str:
+def _digest(params: Mapping[str, Any], rows: Sequence[Row], stage_ids: Sequence[str], curves: Sequence[Point]) -> str:
     """A hash of everything that decides the content, except the seconds: they differ when a row is computed again."""
     plain = [
         LAYOUT,
