@@ -128,10 +128,14 @@ def nobody_else_writes(database: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def driving(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
-    """A command that goes on as a process of its own; killed at the end of the block."""
+def driving(*arguments: str | Path, first: str = "") -> Iterator[subprocess.Popen[str]]:
+    """A command that goes on as a process of its own; killed at the end of the block. `first` is executed in it."""
     driver = subprocess.Popen(
-        command(*arguments), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command(*arguments, first=first),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     yield driver
     driver.kill()
@@ -175,9 +179,10 @@ def space(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that, on the path, brings the workloads `sandbox`, `annotated`, `apart`, `together`, `logging` and
-    several `toy` by entry point, as another package would."""
+    """A folder that, on the path, brings the workloads `sandbox`, `annotated`, `apart`, `together`, `logging`, several
+    `toy` and the documented `digits` by entry point, as another package would."""
     folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(TESTS.parent / "docs" / "digits" / "digits", folder / "digits")
     for module in ("sandbox_workload.py", "gang_workload.py", "toy_workloads.py", "logging_workload.py"):
         (folder / module).write_text((SUPPORT / module).read_text())
     installed(
@@ -186,6 +191,7 @@ def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         annotated="sandbox_workload:ANNOTATED",
         apart="sandbox_workload:APART",
         together="gang_workload:WORKLOAD",
+        digits="digits:WORKLOAD",
         logging="logging_workload:WORKLOAD",
         toy="toy_workloads:TOY",
         toy_switched="toy_workloads:SWITCHED",

@@ -44,20 +44,30 @@ def workloads() -> list[str]:
 
 
 def workload(name: str) -> list[str]:
-    """Lines about a workload: its parameters with unit, range and default, then its metrics."""
+    """Lines about a workload: its stages, its parameters with unit, range and default, then its metrics."""
     if name not in declared.names():
         raise unknown(name or "NAME", "workload", name, declared.names())
     workload = declared.get(name)
-    lines = [f"{workload.name}: {workload.summary}", "", "parameters"]
-    for parameter in workload.parameters:
-        default = ".inf" if parameter.default == float("inf") else parameter.default
-        lines.append(f"  {parameter.name:18} {parameter.expected()}; default {as_typed(default)}")
-        lines.append(f"  {'':18} {parameter.description}")
-    lines += ["", "metrics"]
+    chain, last = workload.chain, workload.chain.stages[-1].name
+    lines = [f"{workload.name}: {workload.summary}", ""]
+    if len(chain) > 1:
+        kept = ", ".join(chain.names[index] for index in chain.kept()) or "none unless a space says so"
+        lines += [f"stages: {' > '.join(chain.names)}; kept: {kept}", ""]
+    for stage, names in zip(chain.names, chain.parameters, strict=True):
+        if not names:
+            continue
+        lines.append(f"parameters of {stage}" if len(chain) > 1 else "parameters")
+        for parameter in (workload.by_name[each] for each in names):
+            default = ".inf" if parameter.default == float("inf") else parameter.default
+            lines.append(f"  {parameter.name:18} {parameter.expected()}; default {as_typed(default)}")
+            lines.append(f"  {'':18} {parameter.description}")
+        lines.append("")
+    lines.append("metrics")
     for metric in workload.metrics:
         unit = f" [{metric.unit}]" if metric.unit else ""
         direction = f" ({metric.direction})" if metric.direction != "none" else ""
-        lines.append(f"  {metric.name:26} {metric.description}{unit}{direction}")
+        stage = f", measured in {metric.stage}" if metric.stage not in ("", last) else ""
+        lines.append(f"  {metric.name:26} {metric.description}{unit}{direction}{stage}")
     if workload.closed_form is not None:
         closed = [name for name in workload.metric_names() if name.endswith("_theory")]
         lines += ["", "closed forms beside them: " + ", ".join(closed)]

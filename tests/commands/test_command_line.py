@@ -125,6 +125,22 @@ def test_workloads_are_explained(call: Call) -> None:
     for entry in (*declared.parameters, *declared.metrics):
         assert f"  {entry.name} " in told
     assert "from 0 to 180 (degrees); default 45.0" in told
+    assert "stage" not in told
+
+
+def test_the_chain_of_a_workload_is_shown_with_the_parameters_of_each_stage(call: Call) -> None:
+    told = call("workloads", "language").out
+    assert "\nstages: trunk > pretrain > finetune > evaluate; kept: trunk, pretrain\n" in told
+    chain = workloads.get("language").chain
+    parts = re.split(r"^parameters of (\w+)$|^(metrics)$", told, flags=re.MULTILINE)[1:]
+    shown = {stage or metrics: text for stage, metrics, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True)}
+    assert list(shown) == [*chain.names, "metrics"]
+    for stage, names in zip(chain.names, chain.parameters, strict=True):
+        assert re.findall(r"^  (\w+)", shown[stage], flags=re.MULTILINE) == list(names)
+    lines = {line.split()[0]: line for line in shown["metrics"].strip().splitlines()}
+    for stage, names in zip(chain.names, chain.metrics, strict=True):
+        assert all(lines[name].endswith(f", measured in {stage}") == (stage != "evaluate") for name in names)
+    assert any(chain.metrics[:-1])
 
 
 def test_every_packaged_space_is_listed_and_can_be_planned(call: Call, storage: Path) -> None:

@@ -1,0 +1,287 @@
+"""The documented staged workload (docs/digits) does what docs/staged_workloads.md says of it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from conftest import QUIET, TESTS, Outcome, assert_same_rows, driving, installed, process, until
+from sklearn.datasets import load_digits
+
+import raysweep
+from raysweep.stages import trees
+from raysweep.stages.store import Store
+
+DIGITS = TESTS.parent / "docs" / "digits"
+SMALL = {"axes.pretrain_length": [1, 3], "axes.finetune_lr": [0.05, 0.5], "seeds": 2}
+STAGES = 2 * 3 + 8  # of two seeds three epochs each, which both lengths share; and a fine-tuning of each row
+Call = Callable[..., Outcome]
+
+
+@functools.cache
+def plain(seed: int, length: int, lr: float) -> tuple[float, list[float], list[float]]:
+    """The same training in one piece: accuracy, losses while pretraining, losses while fine-tuning."""
+    pixels, labels = load_digits(return_X_y=True)
+    x, y = torch.tensor(pixels / 16, dtype=torch.float32), torch.tensor(labels)
+    trained = np.flatnonzero(np.arange(len(labels)) % 5)
+    old, new = (trained[labels[trained] < 5], trained[labels[trained] >= 5])
+    torch.manual_seed(seed)
+    net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
+
+    def steps(batches: list[np.ndarray], optimizer: torch.optim.Optimizer) -> list[float]:
+        losses = []
+        for batch in batches:
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(net(x[batch]), y[batch])
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return losses
+
+    orders = [np.random.default_rng([seed, epoch]).permutation(old) for epoch in range(1, length + 1)]
+    batches = [batch for order in orders for batch in np.array_split(order, 12)]
+    before = steps(batches, torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9))
+    few = np.random.default_rng(seed).permutation(new)[:20]
+    after = steps([few] * 50, torch.optim.SGD(net.parameters(), lr=lr))
+    held_out = (np.arange(len(labels)) % 5 == 0) & (labels >= 5)
+    return (net(x[held_out]).argmax(1) == y[held_out]).double().mean().item(), before, after
+
+
+def arguments(storage: Path, *more: str | Path, **keys: Any) -> list[str | Path]:
+    """Of a command that runs the documented space, with these keys of it set."""
+    sets = [word for key, value in {**SMALL, **keys}.items() for word in ("--set", f"{key}={value}")]
+    return ["run", DIGITS / "digits.yaml", *sets, "--storage", storage, *QUIET, *more]
+
+
+def rows(storage: Path, name: str = "digits") -> list[dict[str, Any]]:
+    return raysweep.open_sweep(name, storage).results().drop(columns="sweep").to_dict("records")
+
+
+def said_of_stages(outcome: Outcome) -> str:
+    assert outcome.code == 0, outcome.err
+    return re.search(r"stages: (.*)", outcome.err).group(1)  # type: ignore[union-attr]
+
+
+def kept(storage: Path, stage: str) -> dict[str, dict[str, Any]]:
+    """The records of the kept artifacts of a stage, by their ids."""
+    store = Store(storage / "store")
+    found = {identity: store.look(identity) for identity in store.stages()}
+    return {identity: record for identity, record in found.items() if record["describe"]["stage"] == stage}
+
+
+def edition(folder: Path, **changes: tuple[str, str] | list[tuple[str, str]]) -> dict[str, str]:
+    """Another edition of the package, in which texts of its modules are replaced; the environment that brings it."""
+    package = shutil.copytree(DIGITS / "digits", folder / "digits")
+    installed(folder, digits="digits:WORKLOAD")
+    for module, replacements in changes.items():
+        path = package / f"{module}.py"
+        text = path.read_text()
+        for old, new in replacements if isinstance(replacements, list) else [replacements]:
+            assert old in text
+            text = text.replace(old, new)
+        path.write_text(text)
+    return {"PYTHONPATH": str(folder)}
+
+
+@pytest.fixture
+def finished(call: Call, sandbox: Path, storage: Path) -> Path:
+    """A storage with the finished sweep, whose fine-tunings are kept."""
+    outcome = call(*arguments(storage))
+    assert said_of_stages(outcome) == f"{STAGES} distinct, {STAGES} computed, 0 reused, 0 computed twice"
+    return storage
+
+
+def test_the_example_is_short_and_its_package_declares_its_entry_point() -> None:
+    lines = [line for path in (DIGITS / "digits").glob("*.py") for line in path.read_text().splitlines()]
+    assert len(lines) < 80
+    assert 'digits = "digits:WORKLOAD"' in (DIGITS / "pyproject.toml").read_text()
+    assert yaml.safe_load((DIGITS / "digits.yaml").read_text())["keep"] == ["finetune"]
+
+
+def test_rows_and_curves_are_those_of_a_training_in_one_piece(finished: Path) -> None:
+    sweep = raysweep.open_sweep("digits", finished)
+    table, curves = sweep.results(), sweep.curves()
+    assert len(table) == 8
+    assert len(set(table["accuracy"])) > 4
+    for row in table.itertuples():
+        accuracy, before, after = plain(row.seed, row.pretrain_length, row.finetune_lr)
+        assert row.accuracy == pytest.approx(accuracy, abs=1e-6)
+        own = curves[(curves["cell"] == row.cell) & (curves["seed"] == row.seed)]
+        for stage, expected in (("pretrain", before), ("finetune", after)):
+            lines = own[own["stage"] == stage]
+            assert lines["step"].tolist() == list(range(1, len(expected) + 1))
+            np.testing.assert_allclose(lines["loss"], expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("where", "twice"), [("evaluate", 0), ("finetune", 1)])
+def test_killed_in_the_middle_it_goes_on_and_computes_each_stage_once(
+    where: str, twice: int, finished: Path, call: Call, storage: Path, tmp_path: Path
+) -> None:
+    """It is killed in a stage of its fifth row: only a fine-tuning that had begun is begun again."""
+    stops = (
+        "import itertools, pathlib, threading\nimport digits.net as net\n"
+        f"calls, real, mark = itertools.count(1), net.{where}, pathlib.Path({str(tmp_path / 'reached')!r})\n"
+        "def stops(rows, parent, context):\n"
+        "    if next(calls) == 5:\n"
+        "        mark.touch()\n"
+        "        threading.Event().wait()\n"
+        "    return real(rows, parent, context)\n"
+        f"net.{where} = stops\n"
+    )
+    killed = tmp_path / "killed"
+    with driving(*arguments(killed), first=stops) as driver:
+        until((tmp_path / "reached").exists, driver)
+    before = {path.name: path.stat().st_mtime_ns for path in (killed / "store" / "entries").iterdir()}
+    assert 0 < len(before) < 2 * STAGES
+    resumed = call("resume", "digits", "--storage", killed, *QUIET)
+    there = len(before) // 2  # a record and its weights
+    assert said_of_stages(resumed).startswith(f"{STAGES} distinct, {STAGES - there} computed, {there} reused, {twice} ")
+    after = {path.name: path.stat().st_mtime_ns for path in (killed / "store" / "entries").iterdir()}
+    assert after.items() >= before.items()
+    assert len(after) == 2 * STAGES
+    started = [
+        record["meta"]["computed"] for stage in ("pretrain", "finetune") for record in kept(killed, stage).values()
+    ]
+    assert sorted(started) == [1] * (STAGES - twice) + [2] * twice
+    assert_same_rows(rows(killed), rows(finished))
+    assert raysweep.open_sweep("digits", killed).curves().equals(raysweep.open_sweep("digits", finished).curves())
+
+
+@pytest.mark.slow
+def test_two_workers_of_a_gang_give_the_same_rows(ray_cluster: str, finished: Path, call: Call, tmp_path: Path) -> None:
+    two = tmp_path / "two"
+    outcome = call(*arguments(two, "--executor", "ray", **{"resources.gang": 2}))
+    assert said_of_stages(outcome) == f"{STAGES} distinct, {STAGES} computed, 0 reused, 0 computed twice"
+    assert {path.suffix for path in (two / "digits" / "logs").iterdir()} == {".log", ".worker0", ".worker1"}
+    assert_same_rows(rows(two), rows(finished))
+    assert raysweep.open_sweep("digits", two).curves().equals(raysweep.open_sweep("digits", finished).curves())
+
+
+def test_kept_fine_tuned_weights_give_the_accuracy_of_their_row(finished: Path, call: Call) -> None:
+    pixels, labels = load_digits(return_X_y=True)
+    held_out = (np.arange(len(labels)) % 5 == 0) & (labels >= 5)
+    table = {(row["seed"], row["pretrain_length"], row["finetune_lr"]): row["accuracy"] for row in rows(finished)}
+    found = kept(finished, "finetune")
+    for identity, record in found.items():
+        entry = Store(finished / "store").fetch(identity)
+        net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
+        net.load_state_dict(trees.unflatten(entry.tensors(), entry.meta["tree"])["net"])
+        right = net(torch.tensor(pixels[held_out] / 16).float()).argmax(1).numpy() == labels[held_out]
+        point = {"seed": record["describe"]["seed"], **record["describe"]["parameters"]}
+        key = (point["seed"], point["pretrain_length"], point["finetune_lr"])
+        assert table.pop(key) == pytest.approx(right.mean(), abs=1e-6)
+    assert not table
+    listed = call("store", "list", "--storage", finished).out
+    assert listed.count("digits pretrain seed=") == 6
+    assert listed.count("digits finetune seed=") == 8
+    assert all(identity in listed for identity in found)
+
+
+ONE_MORE_METRIC = {
+    "__init__": (
+        'direction="maximize"),)',
+        'direction="maximize"),\n        Metric("loss", "cross-entropy on held-out images of 5-9", unit="nats"))',
+    ),
+    "net": [
+        ("    right = network(rows.row(), parent.tensors())(PIXELS[test]).argmax(1) == LABELS[test]\n",
+         "    outputs = network(rows.row(), parent.tensors())(PIXELS[test])\n"
+         "    right = outputs.argmax(1) == LABELS[test]\n"),
+        ('"accuracy": right.double().mean()', '"accuracy": right.double().mean(), '
+         '"loss": cross_entropy(outputs, LABELS[test])'),
+    ],
+}  # fmt: skip
+
+
+def test_a_metric_that_is_added_later_trains_nothing(finished: Path, tmp_path: Path) -> None:
+    before = rows(finished)
+    newer = edition(tmp_path / "newer", **ONE_MORE_METRIC)
+    for more in (("--dry-run",), ()):
+        outcome = process(*arguments(finished, *more), env=newer)
+        assert outcome.code == 0, outcome.err
+        note = "note: 8 rows are there without loss, which digits has gained since: measuring them from the kept"
+        assert note in outcome.out + outcome.err
+    assert said_of_stages(outcome) == f"{STAGES} distinct, 0 computed, {STAGES} reused, 0 computed twice"
+    table = process("results", "digits", "--storage", finished, "--format", "json", env=newer)
+    found = json.loads(table.out)
+    assert [row["accuracy"] for row in found] == [row["accuracy"] for row in before]
+    assert all(0 < row["loss"] < 10 for row in found)
+    assert len({row["loss"] for row in found}) == 8
+
+
+def test_without_kept_fine_tunings_the_note_says_what_to_do(
+    call: Call, sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
+    assert call(*arguments(storage, keep=[])).code == 0
+    assert not kept(storage, "finetune")
+    newer = edition(tmp_path / "newer", **ONE_MORE_METRIC)
+    outcome = process(*arguments(storage, "--dry-run", keep=[]), env=newer)
+    assert outcome.code == 0, outcome.err
+    assert "note: 8 rows are there without loss" in outcome.out
+    assert "--on-code-change recompute computes them again" in outcome.out
+    assert "nothing to compute" in outcome.out
+
+
+def test_changed_code_of_a_stage_computes_that_stage_and_what_follows(
+    call: Call, storage: Path, tmp_path: Path
+) -> None:
+    """Each stage is a module here, and says so."""
+    net = (DIGITS / "digits" / "net.py").read_text()
+    stages = ("pretrain", "finetune", "evaluate")
+    parts = re.split(rf"(?=^def (?:{'|'.join(stages)})\()", net, flags=re.MULTILINE)
+    own = 'run="digits.{0}:{0}", sources=("digits.common", "digits.{0}")'
+    declared = [(f'run="digits.net:{stage}"', own.format(stage)) for stage in stages]
+    older, newer = (tmp_path / name for name in ("older", "newer"))
+    for folder in (older, newer):
+        environment = edition(folder, __init__=declared)
+        (folder / "digits" / "net.py").unlink()
+        (folder / "digits" / "common.py").write_text(parts[0])
+        for stage, text in zip(stages, parts[1:], strict=True):
+            (folder / "digits" / f"{stage}.py").write_text(f"from digits.common import *\n\n\n{text}")
+    changed = newer / "digits" / "finetune.py"
+    changed.write_text(changed.read_text().replace("[few] * 50", "[few] * 5"))
+    first = process(*arguments(storage), env={"PYTHONPATH": str(older)})
+    assert said_of_stages(first) == f"{STAGES} distinct, {STAGES} computed, 0 reused, 0 computed twice"
+    before = rows(storage)
+    pretrained = kept(storage, "pretrain")
+    again = arguments(storage, "--on-code-change", "recompute")
+    shown = process(*again, "--dry-run", env=environment)
+    assert re.search(r"pretrain +6 distinct: 0 new, 6 reused", shown.out), shown.out
+    assert re.search(r"finetune +8 distinct: 8 new", shown.out)
+    assert re.search(r"evaluate +8 distinct: 8 new", shown.out)
+    second = process(*again, env=environment)
+    assert said_of_stages(second) == f"{STAGES} distinct, 8 computed, 6 reused, 0 computed twice"
+    assert kept(storage, "pretrain") == pretrained
+    assert all(one["accuracy"] != other["accuracy"] for one, other in zip(before, rows(storage), strict=True))
+    curves = raysweep.open_sweep("digits", storage).curves()
+    assert curves[curves["stage"] == "finetune"]["step"].max() == 5
+
+
+ONE_MORE_EVALUATION = {
+    "__init__": (
+        "    ),\n    stages=(",
+        '        Parameter("shift", int, 0, "pixels that the images are moved", stage="evaluate", absent=0),\n'
+        "    ),\n    stages=(",
+    ),
+    "net": ("parent.tensors())(PIXELS[test])", 'parent.tensors())(PIXELS[test].roll(rows.row()["shift"], 1))'),
+}
+
+
+def test_evaluating_at_other_parameters_shares_the_kept_fine_tunings(finished: Path, tmp_path: Path) -> None:
+    newer = edition(tmp_path / "newer", **ONE_MORE_EVALUATION)
+    outcome = process(*arguments(finished, "--name", "shifted", **{"axes.shift": [0, 1, 2]}), env=newer)
+    assert said_of_stages(outcome) == f"{STAGES} distinct, 0 computed, {STAGES} reused, 0 computed twice"
+    table = process("results", "shifted", "--storage", finished, "--format", "json", env=newer)
+    found = json.loads(table.out)
+    assert len(found) == 24
+    unmoved = [row["accuracy"] for row in found if row["shift"] == 0]
+    assert unmoved == [row["accuracy"] for row in rows(finished)]
+    assert np.mean(unmoved) - np.mean([row["accuracy"] for row in found if row["shift"] == 2]) > 0.1
