@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.plan.cells import Cells
-from raysweep.plan.row_stages import RowStages
+from raysweep.plan.row_stages import RowStage, RowStages
 from raysweep.workloads.declaration import Columns, Workload
 
 
@@ -55,15 +55,19 @@ class Costs:
                 found.append(self.piece(seed, indices))
         return found
 
-    def stored_stages(self, piece: Piece) -> dict[str, float]:
+    def kept(self, piece: Piece) -> dict[str, float]:
         """The stages of a piece that the store keeps, with the seconds of each."""
         gpus = self._gpus(piece.cells)
-        return {
-            stage.id: stage.cost.seconds_with(gpus)
-            for index in piece.cells.tolist()
-            for stage in self._stages.of_row(index, piece.seed)
-            if stage.kept
-        }
+        return {own.id: own.cost.seconds_with(gpus) for _, chain in self.chains(piece) for own in chain if own.kept}
+
+    def chains(self, piece: Piece) -> list[tuple[int, tuple[RowStage, ...]]]:
+        """The stages of the rows of a piece up to the last one that is kept, parents first; equal ones only once, with
+        the cell of the first row that has them."""
+        found: dict[str, tuple[int, tuple[RowStage, ...]]] = {}
+        for cell in piece.cells.tolist():
+            if chain := self._stages.of_row(cell, piece.seed):
+                found.setdefault(chain[-1].id, (cell, chain))
+        return list(found.values())
 
     def _gpus(self, indices: np.ndarray) -> int:
         return self._cells.needs[self._cells.need[indices[0]]].gpus

@@ -6,38 +6,23 @@ once. Packs are large enough to make the cost of starting a trial small, and sma
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from raysweep.plan.cells import Cells
 from raysweep.plan.cost import Costs, Piece
-from raysweep.plan.identity import content_id
-from raysweep.plan.resources import Resources
+from raysweep.plan.pack import Pack, halves, pack_id
+from raysweep.plan.row_stages import RowStage, lacking
+from raysweep.plan.stage_packs import Rows, with_stages
 from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.declaration import Workload
 
+__all__ = ["Pack", "Packing", "halves", "make_packs"]
+
 CUTTING_HELPS = 0.9  # a finer cut must reduce memory or time to less than this share
-
-
-@dataclass(frozen=True)
-class Pack:
-    """Rows that one trial computes together: cells[i] with seeds[i].
-
-    seconds (on one core), peak_bytes: estimates.
-    needs: the resources of its trial.
-    """
-
-    id: str
-    cells: np.ndarray
-    seeds: np.ndarray
-    seconds: float
-    peak_bytes: float
-    needs: Resources
-
-    def __len__(self) -> int:
-        return len(self.seeds)
 
 
 @dataclass(frozen=True)
@@ -52,38 +37,106 @@ class Packing:
 
 @one_look()
 def make_packs(
-    workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray], packing: Packing, keep: Sequence[str] = ()
+    workload: Workload,
+    cells: Cells,
+    rows: Mapping[int, np.ndarray],
+    packing: Packing,
+    keep: Sequence[str] = (),
+    there: Collection[str] = (),
 ) -> list[Pack]:
     """Cut rows ({seed: cell indices}) into packs; all rows of a pack have equal needs.
 
-    The largest trials come first, because they wait longest for their place. Among these the costliest come first, so
-    that the last packs to end are short.
+    keep: the stages that the space keeps in addition to those that always are.
+    there: the ids of the stages that the store has.
+
+    A kept stage that several packs need is a pack of its own; it comes before them. The costliest packs of rows come
+    first among themselves.
     """
     costs = Costs(workload, cells, keep)
     groups = costs.groups(rows)
+    prices = _Prices(workload, costs, groups, there) if workload.stores(keep) else None
+    if prices:
+        groups = [prices.priced(group, group, set()) for group in groups]
     total = _seconds(groups)
     target = float(np.clip(total / (3 * packing.workers), packing.floor, packing.ceiling))
-    packs: list[Pack] = []
+    cut = functools.partial(_cut, costs, prices)
+    batches: list[list[Piece]] = []
     for number, needs in enumerate(cells.needs):
         batch: list[Piece] = []
         for group in groups:
             if cells.need[group.cells[0]] != number:
                 continue
             # on a GPU, rows that share their costly part train side by side: they stay together however long they take
-            pieces = [group] if needs.gpus else _cut_up(group, costs, total, target, packing)
+            pieces = [group] if needs.gpus else _cut_up(group, cut, total, target, packing)
             for piece in pieces:
                 before = _seconds(batch)
                 full = before >= target or before + piece.seconds > 1.25 * target
                 if batch and (full or piece is not pieces[0]):  # pieces of a cut group stay apart
-                    packs.append(_pack(cells, needs, batch))
+                    batches.append(batch)
                     batch = []
                 batch.append(piece)
         if batch:
-            packs.append(_pack(cells, needs, batch))
-    return sorted(packs, key=lambda pack: (-pack.needs.gpus, -pack.needs.cpus, -pack.seconds))
+            batches.append(batch)
+    packs = prices.with_stages(cells, batches) if prices else [_pack(cells, batch) for batch in batches]
+    return sorted(packs, key=lambda pack: (not pack.stages, 0.0 if pack.stages else -pack.seconds))
 
 
-def _cut_up(group: Piece, costs: Costs, total: float, target: float, packing: Packing) -> list[Piece]:
+class _Prices:
+    """What pieces cost where the store keeps stages: a stage that is there costs nothing, and each other one is paid
+    for once, by the first group that needs it."""
+
+    def __init__(self, workload: Workload, costs: Costs, groups: Sequence[Piece], there: Collection[str]) -> None:
+        self._workload, self._costs, self._there = workload, costs, frozenset(there)
+        self._payer: dict[str, tuple[int, int]] = {}
+        for group in groups:
+            for stage in self._needed(self._rows(group)):
+                self._payer.setdefault(stage, _name(group))
+
+    def _rows(self, piece: Piece) -> Rows:
+        """Rows of a piece, one for each of their last kept stages."""
+        return [
+            (cell, piece.seed, chain, lacking(self._workload, chain, self._there))
+            for cell, chain in self._costs.chains(piece)
+        ]
+
+    def _needed(self, rows: Rows) -> dict[str, RowStage]:
+        """The stages that have to be computed, parents first."""
+        return {own.id: own for *_, needed in rows for own in needed}
+
+    def priced(self, piece: Piece, group: Piece, done: set[str]) -> Piece:
+        """A piece of a group with the seconds that it pays.
+
+        done: the stages that an earlier piece of the group has paid for. Those of this one are added.
+        """
+        needed, kept = self._needed(self._rows(piece)), self._costs.kept(piece)
+        pays = {stage for stage in needed if stage not in done and self._payer[stage] == _name(group)}
+        done |= pays
+        free = sum(seconds for stage, seconds in kept.items() if stage not in pays)
+        return replace(piece, seconds=max(0.0, piece.seconds - free))
+
+    def with_stages(self, cells: Cells, batches: Sequence[Sequence[Piece]]) -> list[Pack]:
+        """The packs of these batches, and the packs of stages that they share."""
+        packs, rows = [], []
+        for batch in batches:
+            own_rows = [row for piece in batch for row in self._rows(piece)]
+            needed = self._needed(own_rows)
+            pack = _pack(cells, batch)
+            seconds = sum(own.cost.seconds_with(pack.needs.gpus) for own in needed.values())
+            for piece in batch:
+                whole = self._costs.piece(piece.seed, piece.cells)
+                seconds += max(0.0, whole.seconds - sum(self._costs.kept(whole).values()))
+            packs.append(replace(pack, seconds=seconds, needed=tuple(needed)))
+            rows.append(own_rows)
+        return with_stages(self._workload, cells, packs, rows)
+
+
+def _name(group: Piece) -> tuple[int, int]:
+    return group.seed, int(group.cells[0])
+
+
+def _cut_up(
+    group: Piece, cut: Callable[[Piece, int], list[Piece]], total: float, target: float, packing: Packing
+) -> list[Piece]:
     """Cut a group that would take longer than a pack, or more than the memory, into equal runs of rows.
 
     total: seconds of all groups; a cut that costs seconds must make the whole sweep end earlier.
@@ -94,25 +147,25 @@ def _cut_up(group: Piece, costs: Costs, total: float, target: float, packing: Pa
     def until_the_end(pieces: list[Piece]) -> float:
         return max((total - group.seconds + _seconds(pieces)) / packing.workers, _longest(pieces))
 
-    pieces = soonest = _cut(group, min(most, int(group.seconds // (1.5 * target)) + 1), costs)
+    pieces = soonest = cut(group, min(most, int(group.seconds // (1.5 * target)) + 1))
     # fewer, larger pieces if a cut repeats work, or if one piece does nearly all of the work and the others wait for it
     while len(pieces) > 1 and (
         CUTTING_HELPS * _seconds(pieces) > group.seconds or _longest(pieces) > CUTTING_HELPS * group.seconds
     ):
-        pieces = _cut(group, len(pieces) // 2, costs)
+        pieces = cut(group, len(pieces) // 2)
         soonest = min(soonest, pieces, key=until_the_end)
     if until_the_end(soonest) < CUTTING_HELPS * until_the_end(pieces):
         pieces = soonest
     while (peak := _peak(pieces)) > packing.memory and len(pieces) < most:
         enough = int(np.ceil(len(pieces) * min(peak / packing.memory, most)))
-        finer = _cut(group, min(most, max(len(pieces) + 1, enough)), costs)
+        finer = cut(group, min(most, max(len(pieces) + 1, enough)))
         if _peak(finer) > CUTTING_HELPS * peak:
             break
         pieces = finer
     return pieces
 
 
-def _cut(group: Piece, count: int, costs: Costs) -> list[Piece]:
+def _cut(costs: Costs, prices: _Prices | None, group: Piece, count: int) -> list[Piece]:
     """Cut a group into `count` equal runs of rows, each with its own cost.
 
     The work that the rows share is repeated in every run; only if the store keeps its result, the first run does it for
@@ -120,15 +173,9 @@ def _cut(group: Piece, count: int, costs: Costs) -> list[Piece]:
     """
     if count == 1:
         return [group]
-    pieces: list[Piece] = []
+    pieces = [costs.piece(group.seed, run) for run in np.array_split(group.cells, count)]
     done: set[str] = set()
-    for run in np.array_split(group.cells, count):
-        piece = costs.piece(group.seed, run)
-        stages = costs.stored_stages(piece)
-        again = sum(stages[stage] for stage in stages.keys() & done)
-        pieces.append(replace(piece, seconds=max(0.0, piece.seconds - again)))
-        done |= stages.keys()
-    return pieces
+    return [prices.priced(piece, group, done) for piece in pieces] if prices else pieces
 
 
 def _seconds(pieces: Sequence[Piece]) -> float:
@@ -143,26 +190,8 @@ def _peak(pieces: Sequence[Piece]) -> float:
     return max(piece.peak_bytes for piece in pieces)
 
 
-def _pack(cells: Cells, needs: Resources, batch: Sequence[Piece]) -> Pack:
+def _pack(cells: Cells, batch: Sequence[Piece]) -> Pack:
     indices = np.concatenate([piece.cells for piece in batch])
     seeds = np.concatenate([np.full(len(piece.cells), piece.seed, dtype=np.int64) for piece in batch])
-    return Pack(_pack_id(cells.ids, indices, seeds), indices, seeds, _seconds(batch), _peak(batch), needs)
-
-
-def _pack_id(cell_ids: Sequence[str], indices: np.ndarray, seeds: np.ndarray) -> str:
-    """The id of a pack: equal rows have an equal id, so their segment can be published only once."""
-    return content_id([[cell_ids[index], seed] for index, seed in zip(indices.tolist(), seeds.tolist(), strict=True)])
-
-
-def halves(pack: Pack, cell_ids: Sequence[str]) -> list[Pack]:
-    """The two halves of a lost pack; a pack of one row is returned unchanged.
-
-    Each half is expected to take half the seconds, so that both together take the time of the pack.
-    """
-    if len(pack) == 1:
-        return [pack]
-    half = len(pack) // 2
-    return [
-        Pack(_pack_id(cell_ids, cells, seeds), cells, seeds, pack.seconds / 2, pack.peak_bytes, pack.needs)
-        for cells, seeds in ((pack.cells[:half], pack.seeds[:half]), (pack.cells[half:], pack.seeds[half:]))
-    ]
+    needs = cells.needs[cells.need[indices[0]]]
+    return Pack(pack_id(cells.ids, indices, seeds), indices, seeds, _seconds(batch), _peak(batch), needs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,6 +107,22 @@ class RowStages:
             name: values[cell].item() if hasattr(values[cell], "item") else values[cell]
             for name, values in self.columns.items()
         }
+
+
+def lacking(workload: Workload, chain: Sequence[RowStage], there: Collection[str]) -> list[RowStage]:
+    """The kept stages of a row that have to be computed, parents first: those whose metrics are asked for, and those
+    that a later stage needs.
+
+    chain: the stages of the row, up to the last one that is kept.
+    there: the ids of the stages in the store.
+    """
+    found: list[RowStage] = []
+    needed = True
+    for own in reversed(chain):
+        if own.kept:
+            needed = own.id not in there and (needed or bool(workload.chain.metrics[own.index]))
+            found += [own] * needed
+    return found[::-1]
 
 
 def cell_stages(

@@ -59,6 +59,8 @@ class Store:
 
     lease_seconds: how long a lease lasts after its last renewal.
     provenance: which sweep and which code; added to the meta of every stage that is computed through this object.
+    waits: whether `once` waits for a stage that somebody else computes; if not, it raises leases.Held. True at first.
+    expired: by stage, the content of a lease that the caller knows to have expired.
     """
 
     def __init__(
@@ -68,6 +70,8 @@ class Store:
         self.url = self.files.root
         self.lease_seconds = lease_seconds
         self.provenance = dict(provenance or {})
+        self.waits = True
+        self.expired: Mapping[str, bytes] = {}
         self._lost = False  # whether this is a store whose marker is missing
         self._ready = self._marked()
 
@@ -206,12 +210,14 @@ class Store:
         The meta of an entry gets the provenance and two keys. `computed` counts how often the computation was started
         because the lease before had expired (1 if never); `seconds` is the time that all these computations took,
         shared by the stages computed together. If compute raises, the exception goes to its caller, and the next
-        waiter tries.
+        waiter tries. leases.Held if the store does not wait and somebody else computes one of the stages.
         """
         for stage, describe in stages.items():
             _record(stage)
             seal({"describe": describe})  # so that an error in `describe` is found before the work
-        claims = {stage: leases.Claim(self.files, stage, self.lease_seconds) for stage in stages}
+        claims = {
+            stage: leases.Claim(self.files, stage, self.lease_seconds, self.expired.get(stage, b"")) for stage in stages
+        }
         found: dict[str, Entry] = {}
         pause = _SHORTEST
         while True:
@@ -228,6 +234,8 @@ class Store:
                 with contextlib.suppress(leases.Lost):
                     found |= self._computed(held, stages, compute)
                 continue
+            if not self.waits:
+                raise leases.Held(missing[0])
             if pause == _SHORTEST:
                 LOGGER.info("stage %s: somebody else computes it; waiting", missing[0])
             time.sleep(pause)
@@ -266,7 +274,7 @@ class Store:
 
     def held_elsewhere(self, stages: Iterable[str]) -> str | None:
         """One of these stages that is not published and that somebody else computes now; None if there is none."""
-        live = leases.live(self.files)
+        live = leases.live(self.files, self.expired)
         return next((stage for stage in stages if stage in live and self.look(stage) is None), None)
 
     def leased(self, stage: str) -> contextlib.AbstractContextManager[leases.Lease | None]:

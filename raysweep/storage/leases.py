@@ -22,7 +22,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from raysweep.errors import RaysweepError
@@ -38,6 +38,17 @@ SKEW = 300.0
 
 class Lost(Exception):
     """The lease expired and somebody else computes the stage now."""
+
+
+class Held(Exception):
+    """Somebody else computes a stage now, and the caller does not want to wait for it.
+
+    stage: which one.
+    """
+
+    def __init__(self, stage: str) -> None:
+        super().__init__(f"somebody else computes the stage {stage}")
+        self.stage = stage
 
 
 @dataclass(frozen=True)
@@ -138,11 +149,14 @@ class Lease:
 
 
 class Claim:
-    """One waiter for one stage; remembers since when the lease of another holder has not changed."""
+    """One waiter for one stage; remembers since when the lease of another holder has not changed.
 
-    def __init__(self, folder: Folder, stage: str, seconds: float) -> None:
+    expired: the content of a lease that is known to have expired.
+    """
+
+    def __init__(self, folder: Folder, stage: str, seconds: float, expired: bytes = b"") -> None:
         self._folder, self._stage, self._seconds = folder, stage, seconds
-        self._seen, self._since = b"", 0.0
+        self._seen, self._since = expired, float("-inf")
 
     def take(self) -> Lease | None:
         """The lease, if nobody holds it or the holder's lease has expired; None otherwise."""
@@ -157,6 +171,11 @@ class Claim:
             self._folder.remove(lease.name)
             return None
         return lease
+
+    def expired(self) -> bytes | None:
+        """The content of the lease that counts now, if it has expired; None if nobody holds it, or if it is live."""
+        held = _generations(self._folder, self._stage)
+        return self._expired(held[-1]) if held else None
 
     def _expired(self, generation: int) -> bytes | None:
         """The bytes of an expired lease; None for a live one."""
@@ -220,13 +239,16 @@ def at_once(folder: Folder, stage: str, seconds: float) -> Iterator[Lease | None
         yield lease
 
 
-def live(folder: Folder) -> dict[str, str]:
-    """stage -> who computes it; without leases that count as expired at once."""
+def live(folder: Folder, expired: Mapping[str, bytes] | None = None) -> dict[str, str]:
+    """stage -> who computes it; without leases that count as expired at once.
+
+    expired: by stage, the content of a lease that is known to have expired.
+    """
     found = {}
     for stage, generations in _all_generations(folder).items():
         with contextlib.suppress(FileNotFoundError):
             now = _read(folder, stage, generations[-1])
-            if not now.expired:
+            if not now.expired and now.content != (expired or {}).get(stage):
                 found[stage] = now.holder
     return found
 

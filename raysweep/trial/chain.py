@@ -8,7 +8,7 @@ must be computed asks for them.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,13 +61,16 @@ def compute(workload: Workload, columns: Columns, seeds: np.ndarray, store: Any,
     return walk.found
 
 
-def reach(workload: Workload, columns: Columns, seed: int, store: Any, keep: Sequence[str], stage: str) -> None:
-    """Put one kept stage of a row into the store, with those before it. All of these must be kept.
+def reach(
+    workload: Workload, columns: Columns, seeds: np.ndarray, store: Any, keep: Sequence[str], stages: Collection[str]
+) -> None:
+    """Put kept stages of some rows into the store, and nothing else. Stages that continue each other come in order.
 
-    columns: of this one row.
-    stage: the id of the stage.
+    columns, seeds, store, keep: as in `compute`.
+    stages: the ids of the stages. All stages before them must be kept.
     """
-    _Walk(workload, columns, np.asarray([seed]), store, keep).reach(stage)
+    walk = _Walk(workload, columns, seeds, store, keep, frozenset(stages))
+    walk.descend(0, np.arange(len(seeds)), [None] * len(seeds))
 
 
 @dataclass
@@ -88,12 +91,22 @@ class _Instance:
 
 
 class _Walk:
-    """One walk of some rows through the chain."""
+    """One walk of some rows through the chain.
+
+    only: the kept stages that are computed; None for everything that the rows need.
+    """
 
     def __init__(
-        self, workload: Workload, columns: Columns, seeds: np.ndarray, store: Any, keep: Sequence[str]
+        self,
+        workload: Workload,
+        columns: Columns,
+        seeds: np.ndarray,
+        store: Any,
+        keep: Sequence[str],
+        only: frozenset[str] | None = None,
     ) -> None:
         self._workload, self._columns, self._seeds, self._store = workload, columns, seeds, store
+        self._only = only
         self._chain, self._kept = workload.chain, set(workload.chain.kept(keep))
         self._stages = RowStages(workload, columns, keep)
         self._looked: dict[str, Any] = {}
@@ -108,7 +121,7 @@ class _Walk:
 
     def descend(self, index: int, rows: np.ndarray, parents: Sequence[Artifact | None]) -> None:
         """Take rows through the stage at this place of the chain, each from its parent, and through all later ones."""
-        if index == len(self._chain):
+        if index == len(self._chain) or (self._only is not None and index not in self._kept):
             return
         followed = self._points if self._chain.stages[index].points is not None else self._whole
         waiting: list[tuple[np.ndarray, list[Artifact | None]]] = []
@@ -162,16 +175,6 @@ class _Walk:
                     (artifact,) = _in_memory(result, [here], together=False)
                 starts |= dict.fromkeys(some, artifact)
                 open_.append((some, passed + 1))
-
-    def reach(self, stage: str) -> None:
-        """Put a kept stage of the first row into the store, and those before it."""
-        artifact: Artifact | None = None
-        for own in self._stages.of_row(0, int(self._seeds[0])):
-            instance = _Instance(np.arange(1), artifact)
-            (artifact,) = self._from_store([own], [instance], needed=own.id == stage)
-            if own.id == stage:
-                return
-        raise ValueError(f"the row has no kept stage {stage}")
 
     def _distinct(self, index: int, rows: np.ndarray, parents: Sequence[Artifact | None]) -> list[_Instance]:
         """The distinct stages of these rows, in the order of their first rows."""
@@ -260,17 +263,12 @@ class _Walk:
         if WORST[status] > WORST[self.found.status[row]]:
             self.found.status[row] = status
 
-    def _from_store(
-        self, stages: Sequence[RowStage], call: Sequence[_Instance], needed: bool = False
-    ) -> list[Artifact]:
-        """The artifacts of kept stages of one call; those that are wanted and not in the store are computed together.
-
-        needed: whether they are wanted even if no later stage needs them.
-        """
+    def _from_store(self, stages: Sequence[RowStage], call: Sequence[_Instance]) -> list[Artifact]:
+        """The artifacts of kept stages of one call; those that are wanted and not there are computed together."""
         wanted = [
             (own, instance)
             for own, instance in zip(stages, call, strict=True)
-            if self._look(own.id) is None and (needed or any(self._wanted(own, row) for row in instance.rows.tolist()))
+            if self._look(own.id) is None and any(self._wanted(own, row) for row in instance.rows.tolist())
         ]
         if wanted:
             self._compute([own for own, _ in wanted], [instance for _, instance in wanted])
@@ -300,6 +298,8 @@ class _Walk:
     def _wanted(self, own: RowStage, row: int) -> bool:
         """Whether a stage that is not in the store must be computed for a row: its metrics are asked for, or a later
         stage needs it."""
+        if self._only is not None:
+            return own.id in self._only
         stages = self._stages.of_row(row, int(self._seeds[row]))
         for other in stages[stages.index(own) :]:
             if other.kept and other is not own and self._look(other.id) is not None:

@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from raysweep.phrases import counted
 from raysweep.redaction import redact
 from raysweep.storage import copies
 from raysweep.storage.paths import AnyPath
@@ -42,12 +41,12 @@ class _Log(io.TextIOWrapper):
 
 
 @contextlib.contextmanager
-def recorded(path: AnyPath, pack: str, rows: int, capture: bool) -> Iterator[None]:
+def recorded(path: AnyPath, pack: str, what: str, capture: bool) -> Iterator[None]:
     """Append to a log file what the logger `raysweep` receives inside the block.
 
     path: the log file. If it cannot be opened (the disk is full, or the path is a symbolic link), there is no log.
     pack: the id of the pack.
-    rows: the number of its rows.
+    what: what it has to compute, in words: 12 rows.
     capture: whether stdout and stderr also go to the log.
     """
     with contextlib.ExitStack() as stack:
@@ -65,7 +64,7 @@ def recorded(path: AnyPath, pack: str, rows: int, capture: bool) -> Iterator[Non
             stack.enter_context(contextlib.redirect_stdout(stream))
             stack.enter_context(contextlib.redirect_stderr(stream))
         started = time.perf_counter()
-        LOGGER.info("pack %s of %s on %s, process %s", pack, counted(rows, "row"), socket.gethostname(), os.getpid())
+        LOGGER.info("pack %s of %s on %s, process %s", pack, what, socket.gethostname(), os.getpid())
         try:
             yield
             LOGGER.info("done after %.1f s", time.perf_counter() - started)
@@ -112,6 +111,8 @@ def under_way(folder: AnyPath, finished: set[str], since: float) -> list[tuple[f
         if path.stem in finished:
             continue
         for line in reversed(path.read_text(errors="replace").splitlines()):
+            if " INFO done after " in line:  # a pack of stages, which leaves no row
+                break
             stamp, _, said = line.partition(" INFO pack ")
             if said:
                 began = datetime.fromisoformat(stamp).timestamp()
