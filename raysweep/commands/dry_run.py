@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 
 from raysweep.driver import added_metrics, compatibility, placement, shared_stages, stage_plan
@@ -54,27 +55,32 @@ def describe(space: Space, options: Options) -> list[str]:
     pending = state.missing()
     if not pending.rows:
         return [*lines, "  nothing to compute"]
+    there: set[str] = set()
     if store:
         plan = stage_plan.build(state, pending, store, options.on_code_change == "recompute")
         if plan.older:
             older = f"{len(plan.older):,} of the stages in the store"
             lines.append(f"  note: {code_note(state.workload.name, older, options.on_code_change)}")
         lines += [f"  {line}" for line in stage_lines(plan)]
-        pending = replace(pending, seconds=plan.seconds)
-    return [*lines, *(f"  {line}" for line in _effort(state, pending, options))]
+        pending, there = replace(pending, seconds=plan.seconds), plan.reused
+    return [*lines, *(f"  {line}" for line in _effort(state, pending, options, there))]
 
 
-def _effort(state: State, pending: PendingRows, options: Options) -> list[str]:
-    """Lines about what these rows need: packs, time, memory and disk."""
+def _effort(state: State, pending: PendingRows, options: Options, there: Collection[str]) -> list[str]:
+    """Lines about what these rows need: packs, time, memory and disk. there: the stages that the store has."""
     cells, workload = state.cells, state.workload
     executor = placement.choose_executor(options, pending, cells)
     on_gpus = any(needs.gpus for needs in cells.needs)  # this machine cannot know how many GPUs there will be
     trials = 1 if executor == "inline" else options.workers or (1 if on_gpus else placement.local_trials(cells))
     packing = placement.Placement(executor, trials, True, beside=trials).packing()
-    packs = make_packs(workload, cells, pending.indices, packing, state.space.keep)
+    packs = make_packs(workload, cells, pending.indices, packing, state.space.keep, there)
     seconds = placement.total_seconds(packs, pending, state.stored)
     largest = max(map(len, packs))
-    lines = [f"{pending.rows:,} rows to compute in {counted(len(packs), 'pack')} of up to {counted(largest, 'row')}"]
+    stages = sum(1 for pack in packs if pack.stages)
+    lines = [
+        f"{pending.rows:,} rows to compute in {counted(len(packs) - stages, 'pack')} of up to {counted(largest, 'row')}"
+        + (f", after {counted(stages, 'pack')} of stages that they share" if stages else "")
+    ]
     if cells.needs != [Resources()]:
         for needs, count in Counter(pack.needs for pack in packs).items():
             lines.append(f"{counted(count, 'pack')} on {needs.words()} each")

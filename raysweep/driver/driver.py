@@ -27,7 +27,8 @@ from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import command, rows_are
 from raysweep.plan.cells import Cells
 from raysweep.plan.identity import code_version
-from raysweep.plan.packs import Pack, make_packs
+from raysweep.plan.pack import Pack
+from raysweep.plan.packs import make_packs
 from raysweep.plan.queue import PackQueue
 from raysweep.space.schema import Space
 from raysweep.storage import files, paths
@@ -36,6 +37,7 @@ from raysweep.storage.sealed import Damaged
 from raysweep.tracking import address, grouping, server
 from raysweep.tracking.session import Session
 from raysweep.trial.pack import Job
+from raysweep.trial.run import Ended
 
 if TYPE_CHECKING:
     from raysweep.reporting.report import Report
@@ -78,6 +80,7 @@ class Driver:
         self._pending: PendingRows
         self._placement: Placement
         self._progress: Progress
+        self._job: Job
 
     def drive(self) -> Sweep:
         """Do all steps and return the sweep. Raises KeyboardInterrupt if it is told to end or its time is up."""
@@ -174,7 +177,7 @@ class Driver:
         if isinstance(self.folder, Path):  # a copy of a sweep may lack folders that were empty
             for inner in (sweep_record.LEDGER, sweep_record.LOGS):
                 (self.folder / inner).mkdir(exist_ok=True)
-        job = Job(
+        self._job = job = Job(
             self.space.workload,
             self.cells.columns,
             self.cells.ids,
@@ -186,18 +189,19 @@ class Driver:
             code_version=code_version(self._state.workload),
             cpus=self.space.resources["cpus_per_trial"],
             keep=tuple(self.space.keep),
+            expired=self._stages.expired,
         )
-        queue = PackQueue(self._propose, self._in_time)
+        queue = PackQueue(self._propose, self._in_time, self._stages.is_busy)
         with Progress() as self._progress:
             if self._placement.executor == "ray":
                 from raysweep.executors import ray_tune
 
                 scratch = Path(tempfile.mkdtemp(prefix="raysweep-tune-"))  # not on the rows' disk, which may be full
-                ray_tune.run(queue, job, self._on_segment, workers=self._placement.trials, scratch=scratch)
+                ray_tune.run(queue, job, self._on_done, workers=self._placement.trials, scratch=scratch)
             else:
                 from raysweep.executors import inline
 
-                inline.run(queue, job, self._on_segment)
+                inline.run(queue, job, self._on_done)
             if queue.held_back:
                 raise self._limit.over()
         self._tidy()
@@ -207,7 +211,8 @@ class Driver:
         workload, pending = self._state.workload, self._stages.claim(self._state.missing())
         if not pending.rows:
             return []
-        packs = make_packs(workload, self.cells, pending.indices, self._placement.packing(), self.space.keep)
+        packing, there = self._placement.packing(), self._stages.there
+        packs = make_packs(workload, self.cells, pending.indices, packing, self.space.keep, there)
         self._progress.expect(pending.rows, sum(pack.seconds for pack in packs))
         guessed = workload.gpu_guess and any(pack.needs.gpus for pack in packs)
         line = self._placement.line(packs, pending.rows, total_seconds(packs, pending, self._state.stored))
@@ -218,8 +223,13 @@ class Driver:
         """Whether to begin a pack. If its stages are stored, any time left is enough: they can be continued."""
         return self._limit.left() > 0 if self._state.stored else self._limit.fits(pack.seconds)
 
-    def _on_segment(self, pack: Pack, path: AnyPath) -> None:
+    def _on_done(self, pack: Pack, ended: Ended) -> None:
         """Enter the rows of a finished pack, and log the cells that are complete now."""
+        if pack.stages:
+            self._progress.advance(0, pack.seconds)
+            self._limit.learn(ended.seconds, pack.seconds)
+            return
+        path = self._job.segment(pack.id)
         try:
             rows = segments.read_segment(path)
         except (Damaged, FileNotFoundError) as error:

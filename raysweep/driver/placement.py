@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import os
 from dataclasses import dataclass
 
@@ -11,7 +12,9 @@ from raysweep.driver.progress import duration
 from raysweep.driver.state import PendingRows
 from raysweep.phrases import counted
 from raysweep.plan.cells import Cells
-from raysweep.plan.packs import Pack, Packing
+from raysweep.plan.pack import Pack
+from raysweep.plan.packs import Packing
+from raysweep.plan.queue import PackQueue
 
 INLINE_UP_TO = 20.0  # estimated seconds of one core below which starting Ray (about 15 s) does not pay
 PACK_FLOOR = {"ray": 2.0, "inline": 0.5}  # seconds; a new trial costs Ray 0.1 to 2 s, this process nothing
@@ -42,7 +45,7 @@ class Placement:
 
         seconds: the estimated seconds of all rows on one core or GPU.
         """
-        size = f"{rows:,} rows in {counted(len(packs), 'pack')}"
+        size = f"{rows:,} rows in {in_words(packs)}"
         if self.executor == "inline":
             hint = "" if self.asked else "; --executor ray for Ray Tune"
             return f"{size}, in this process, estimated {duration(seconds)}{hint}"
@@ -87,15 +90,30 @@ def total_seconds(packs: list[Pack], pending: PendingRows, stored: bool) -> floa
     return pending.seconds if stored else sum(pack.seconds for pack in packs)
 
 
+def in_words(packs: list[Pack]) -> str:
+    """The number of packs in words: 12 packs, after 3 packs of stages."""
+    stages = sum(1 for pack in packs if pack.stages)
+    text = counted(len(packs) - stages, "pack")
+    return f"{text}, after {counted(stages, 'pack')} of stages" if stages else text
+
+
 def wall_seconds(packs: list[Pack], trials: int, seconds: float) -> float:
-    """How many seconds packs take if they are computed in their order.
+    """How many seconds packs take if the queue gives them out, each after those that it starts from.
 
     packs: the packs, some of which a gang may compute.
     trials: how many packs are computed at a time.
     seconds: the estimated seconds of all packs together on one core or GPU.
     """
-    free = [0.0] * max(trials, 1)  # the second at which each place for a trial is free
-    for pack in packs:
-        heapq.heapreplace(free, free[0] + pack.seconds / pack.needs.gang)
+    rounds, begun = iter([packs]), itertools.count()
+    queue = PackQueue(lambda: next(rounds, []))
+    now = 0.0
+    running: list[tuple[float, int, Pack]] = []  # when each ends
+    while True:
+        while len(running) < max(trials, 1) and (pack := queue.next()) is not None:
+            heapq.heappush(running, (now + pack.seconds / pack.needs.gang, next(begun), pack))
+        if not running:
+            break
+        now, _, pack = heapq.heappop(running)
+        queue.done(pack)
     alone = sum(pack.seconds for pack in packs)
-    return seconds * max(free) / alone if alone else 0.0
+    return seconds * now / alone if alone else 0.0

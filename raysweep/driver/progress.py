@@ -116,7 +116,7 @@ class Progress(Shown):
         self._seconds += estimated_seconds
 
     def advance(self, rows: int, estimated_seconds: float) -> None:
-        """Count rows that reached the ledger, with their estimated seconds of one core."""
+        """Count rows that reached the ledger (none for a pack of stages), with their estimated seconds of one core."""
         self._done += rows
         self._done_seconds += estimated_seconds
 
@@ -126,10 +126,11 @@ class Progress(Shown):
         if not self._rows:
             return "planning"
         text = f"{self._done:,} of {counted(self._rows, 'row')}"
-        if not self._done:
+        if not self._done and not self._done_seconds:
             return f"{text}, {duration(elapsed)} so far"
         left = elapsed * max(self._seconds - self._done_seconds, 0) / max(self._done_seconds, 1e-9)
-        text += f", {self._done / elapsed:,.4g} rows/s"
+        if self._done:  # before the first row, stages have been computed
+            text += f", {self._done / elapsed:,.4g} rows/s"
         return f"{text}, {duration(left)} left" if self._done < self._rows else f"{text}, {duration(elapsed)}"
 
     def counts(self) -> tuple[int, int]:

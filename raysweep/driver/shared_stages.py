@@ -18,7 +18,7 @@ from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.row_stages import RowStages
 from raysweep.space.schema import Space
 from raysweep.stages.store import Store
-from raysweep.storage import paths
+from raysweep.storage import leases, paths
 from raysweep.storage.folder import Folder
 from raysweep.storage.paths import AnyPath
 from raysweep.storage.sealed import Damaged
@@ -75,7 +75,11 @@ def user(record: Record) -> str:
 
 
 class SharedStages:
-    """The shared stages of a running sweep. Raises RaysweepError if its store is not a store or cannot be read."""
+    """The shared stages of a running sweep. Raises RaysweepError if its store is not a store or cannot be read.
+
+    there: the stages that the store had when rows were claimed last.
+    expired: the leases of stages that this driver has seen expire, each with its content.
+    """
 
     def __init__(
         self, folder: AnyPath, record: Record, state: State, on_code_change: str, say: Callable[[str], None]
@@ -85,6 +89,9 @@ class SharedStages:
         self._store = Store(self.url) if state.stored else None
         self._before: dict[str, str] = {}  # needed stage -> its weights in the store before this run, or ""
         self._told = False
+        self.there: set[str] = set()
+        self.expired: dict[str, bytes] = {}
+        self._claims: dict[str, leases.Claim] = {}
 
     def add_metrics(self) -> None:
         """Have metrics measured that the workload has gained since rows were computed, where the store has what they
@@ -122,6 +129,7 @@ class SharedStages:
         if recompute:
             for stage in plan.older:
                 self._store.supersede(stage)
+        self.there = plan.reused
         return replace(pending, seconds=plan.seconds)
 
     def _let_go(self, needed: set[str]) -> None:
@@ -139,6 +147,19 @@ class SharedStages:
                     f"note: {counted(len(former), 'stage')} of an earlier identity (of an earlier release, or of a "
                     f"text that has changed) {are} used no longer; what missing rows need of them is computed again"
                 )
+
+    def is_busy(self, stage: str) -> bool:
+        """Whether somebody else computes a stage now: it is not published, and its lease is live.
+
+        A lease also counts as expired if it was not renewed while this driver looked; trials are told (`expired`).
+        """
+        if self._store is None or self._store.look(stage) is not None:
+            return False
+        claim = self._claims.setdefault(stage, leases.Claim(self._store.files, stage, self._store.lease_seconds))
+        expired = claim.expired()
+        if expired is not None:
+            self.expired[stage] = expired
+        return expired is None and leases.latest(self._store.files, stage) is not None
 
     def account(self) -> str | None:
         """A line that counts how many stages this run computed and reused; None if it needed no stage."""

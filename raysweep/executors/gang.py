@@ -24,7 +24,9 @@ from raysweep.errors import Halted
 from raysweep.executors.gang_worker import MEETING, Answer, Outcome, Worker
 from raysweep.ledger.segments import Row
 from raysweep.plan.cost import shares
+from raysweep.plan.pack import Pack
 from raysweep.plan.resources import Resources
+from raysweep.storage import leases
 from raysweep.trial import log
 from raysweep.trial.pack import Job, WorkerLost, compute_rows
 
@@ -43,25 +45,32 @@ class Gang:
         self._workers: list[Any] = []
         self._met = False
 
-    def rows(self, job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[Row]:
-        """Compute the rows of a pack. Raises WorkerLost if a worker died."""
+    def rows(self, job: Job, pack: Pack, cells: np.ndarray, seeds: np.ndarray) -> list[Row]:
+        """Compute rows of a pack, or put its stages into the store for these rows. Raises WorkerLost if a worker
+        died."""
         workload = job.declaration()
         log.LOGGER.info("by %s workers, whose logs are beside this one (.worker0, ...)", self.needs.gang)
         if workload.data_parallel:
+            if pack.stages:
+                return self._together(job, pack, cells, seeds)
             return compute_rows(job, cells, seeds, lambda job, cells, seeds: self._together(job, pack, cells, seeds))
         columns = {name: values[cells] for name, values in job.columns.items()}
         parts = shares(workload, columns, seeds, self.needs.gang)
+        if pack.stages:
+            parts = [np.arange(len(seeds))]  # one worker: the rows may have stages in common
         self._start()
         started = time.perf_counter()
         found = self._ask(pack, [(self._own(job, cells[part]), seeds[part]) for part in parts], together=False)
         # a row's seconds are its share of the time that the whole trial was busy
         share = (time.perf_counter() - started) / max(sum(row["seconds"] for own in found for row in own), 1e-9)
         rows = [row for own in found for row in own]
+        if pack.stages:
+            return rows
         for row in rows:
             row["seconds"] *= share
         return [rows[index] for index in np.argsort(np.concatenate(parts)).tolist()]
 
-    def _together(self, job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[Row]:
+    def _together(self, job: Job, pack: Pack, cells: np.ndarray, seeds: np.ndarray) -> list[Row]:
         self._start()
         if not self._met:
             address, port = self._answers([self._workers[0].invite.remote()])[0]
@@ -94,10 +103,9 @@ class Gang:
             gpus=self.needs.gpus // self.needs.gang,
         )
 
-    def _ask(self, pack: str, work: list[tuple[Job, np.ndarray]], together: bool) -> list[list[Row]]:
+    def _ask(self, pack: Pack, work: list[tuple[Job, np.ndarray]], together: bool) -> list[list[Row]]:
         """Let each worker compute its rows. Returns the rows of each worker; raises the problem if any worker had one.
 
-        pack: the id of the pack.
         work: for each worker, a job and the seeds of its rows.
         together: whether all workers train the same rows together.
         """
@@ -109,6 +117,8 @@ class Gang:
         outcomes = [answer.outcome if answer else "" for answer in answers]
         if all(outcome == Outcome.ROWS for outcome in outcomes):
             return [answer.rows for answer in answers if answer]
+        if all(outcome in (Outcome.ROWS, Outcome.HELD) for outcome in outcomes):
+            raise leases.Held(next(answer.problem for answer in answers if answer and answer.outcome == Outcome.HELD))
         self._met = False
         missed = _missed(outcomes)
         stuck = None in answers
@@ -117,7 +127,7 @@ class Gang:
         failed = [
             (f"worker {rank} of {len(calls)}", answer)
             for rank, answer in enumerate(answers)
-            if answer and answer.outcome != Outcome.ROWS
+            if answer and answer.outcome not in (Outcome.ROWS, Outcome.HELD)
         ]
         for worker, answer in failed:
             if answer.outcome == Outcome.LOST:
@@ -151,7 +161,7 @@ def _gather(calls: list[Any]) -> list[Answer | None]:
     answers: dict[Any, Answer] = {}
     waiting = calls
     while waiting:
-        failed = any(answer.outcome != Outcome.ROWS for answer in answers.values())
+        failed = any(answer.outcome not in (Outcome.ROWS, Outcome.HELD) for answer in answers.values())
         ready, waiting = ray.wait(waiting, timeout=GRACE if failed else None)
         if not ready:
             break
@@ -176,7 +186,7 @@ def _missed(outcomes: Sequence[str]) -> str:
 _gang: Gang | None = None  # Tune reuses this process, with its placement group, for one trial after another
 
 
-def rows(needs: Resources, job: Job, pack: str, cells: np.ndarray, seeds: np.ndarray) -> list[Row]:
+def rows(needs: Resources, job: Job, pack: Pack, cells: np.ndarray, seeds: np.ndarray) -> list[Row]:
     """Compute the rows of a pack with this trial's gang. The gang is kept for the next pack."""
     global _gang
     group = ray.util.get_current_placement_group()

@@ -73,14 +73,16 @@ class GangStages:
         self, stages: Mapping[str, dict[str, Any]], compute: Callable[[list[str], Any], Sequence[Computed]]
     ) -> list[SharedEntry]:
         """Like `Store.once_together`. If the first worker gets leases, all workers compute together, and it
-        publishes."""
+        publishes. If it raises leases.Held, all of them do."""
         _meet()
         entries: list[Any] = [None] * len(stages)
         if self._store is None:
-            while own := _broadcast({"compute": None}, self._waiting)["compute"]:
-                compute(own, _SharedProgress(None, self._waiting))
+            while (told := _broadcast({}, self._waiting))["compute"]:
+                compute(told["compute"], _SharedProgress(None, self._waiting))
                 _meet()
+            held = told["held"]
         else:
+            held = ""
 
             def lead(own: list[str], progress: Any) -> Sequence[Computed]:
                 _broadcast({"compute": own}, self._waiting)
@@ -91,8 +93,13 @@ class GangStages:
                     raise leases.Lost(own[0])
                 return results
 
-            entries = list(self._store.once_together(stages, lead))
-            _broadcast({"compute": []}, self._waiting)
+            try:
+                entries = list(self._store.once_together(stages, lead))
+            except leases.Held as other:
+                held = other.stage
+            _broadcast({"compute": [], "held": held}, self._waiting)
+        if held:
+            raise leases.Held(held)
         found = [_share(entry, self._waiting) for entry in entries]
         assert all(found)
         return [entry for entry in found if entry is not None]

@@ -18,10 +18,14 @@ import ray
 
 from raysweep.errors import RaysweepError
 from raysweep.ledger.segments import Row
+from raysweep.phrases import counted
+from raysweep.plan.pack import Pack
 from raysweep.plan.resources import Resources
+from raysweep.storage import leases
 from raysweep.training import devices
 from raysweep.trial import log, threads
-from raysweep.trial.pack import Job, attempt, compute_rows
+from raysweep.trial.pack import Job, attempt
+from raysweep.trial.run import compute_directly, content, put_stages
 
 MEETING = 300.0  # seconds that all workers have to start and find each other
 
@@ -31,6 +35,7 @@ class Outcome(StrEnum):
 
     ROWS = "rows"
     FAILED = "failed"  # the workload raised an error
+    HELD = "held"  # somebody else computes a stage that it needs
     HALTED = "halted"  # for a reason other than the rows: a full disk, a missing text
     WAITED = "waited"  # the worker waited in vain for another one
     LOST = "lost"  # the process died
@@ -38,7 +43,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of one worker: its rows, or the problem in words."""
+    """The result of one worker: its rows, or the problem in words (for HELD the stage)."""
 
     outcome: Outcome
     rows: list[Row] = field(default_factory=list)
@@ -101,27 +106,35 @@ class Worker:
         )
         self._waiting = gang_stages.waiting_group()
 
-    def compute(self, job: Job, pack: str, seeds: np.ndarray, together: bool) -> Answer:
-        """Compute the rows of a job that has one cell for each row.
+    def compute(self, job: Job, pack: Pack, seeds: np.ndarray, together: bool) -> Answer:
+        """Compute the rows of a job that has one cell for each row, or put the stages of the pack that they need into
+        the store.
 
         job: cell i belongs to row i.
-        pack: the id of the pack.
         seeds: the seed of each row.
         together: whether all workers train the same rows together. Only the first worker returns the rows then.
         """
-        cells = np.arange(len(seeds))
+        cells, what = np.arange(len(seeds)), content(pack) if pack.stages else counted(len(seeds), "row")
         with (
             threads.limited(job.cpus),
             devices.granted(job.gpus),
-            log.recorded(job.log(pack, self._rank), pack, len(seeds), capture=True),
+            log.recorded(job.log(pack.id, self._rank), pack.id, what, capture=True),
         ):
             try:
                 if not together:
-                    return Answer(Outcome.ROWS, compute_rows(job, cells, seeds))
+                    return Answer(Outcome.ROWS, compute_directly(job, pack, cells, seeds))
                 from raysweep.executors.gang_stages import GangStages
 
-                rows = attempt(job, cells, seeds, lambda store: GangStages(store, self._waiting))
+                def view(store: Any) -> GangStages:
+                    return GangStages(store, self._waiting)
+
+                if pack.stages:
+                    put_stages(job, pack.stages, cells, seeds, view)
+                    return Answer(Outcome.ROWS)
+                rows = attempt(job, cells, seeds, view)
                 return Answer(Outcome.ROWS, rows if self._rank == 0 else [])
+            except leases.Held as other:
+                return Answer(Outcome.HELD, problem=other.stage)
             except RaysweepError as error:
                 self._forsake()
                 return Answer(Outcome.HALTED, problem=str(error))

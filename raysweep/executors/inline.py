@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from raysweep.plan.packs import Pack
+from raysweep.plan.pack import Pack
 from raysweep.plan.queue import PackQueue
-from raysweep.storage.paths import AnyPath
-from raysweep.trial.pack import Job, run_pack
+from raysweep.trial.pack import Job
+from raysweep.trial.run import Ended, run_pack
 
 
-def run(source: PackQueue, job: Job, on_segment: Callable[[Pack, AnyPath], None]) -> None:
-    """Compute every pack of `source`. `on_segment` is called with each pack and the path of its published segment."""
-    while (pack := source.next()) is not None:
-        own = replace(job, gpus=pack.needs.gpus)
-        on_segment(pack, run_pack(own, pack.id, pack.cells, pack.seeds))
-        source.done()
+def run(source: PackQueue, job: Job, on_done: Callable[[Pack, Ended], None]) -> None:
+    """Compute every pack of `source`. `on_done` is called with each pack whose rows or stages are there, or whose
+    stages cannot be computed."""
+    while True:
+        while (pack := source.next()) is not None:
+            own = replace(job, gpus=pack.needs.gpus, failed=source.errors(pack))
+            ended = run_pack(own, pack)
+            if ended.held:
+                source.hold_back(pack, ended.held)
+                continue
+            on_done(pack, ended)
+            source.done(pack, ended.failed)
+        if not source.wait():
+            return

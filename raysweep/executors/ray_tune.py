@@ -11,7 +11,7 @@ import logging
 import os
 import shutil
 import signal
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -22,13 +22,12 @@ import numpy as np
 from raysweep import terminal
 from raysweep.errors import Halted, InputError, RaysweepError
 from raysweep.executors import local_ray, machines, ray_alive
-from raysweep.phrases import counted
-from raysweep.plan.packs import Pack, halves
+from raysweep.plan.pack import Pack, halves
 from raysweep.plan.queue import PackQueue
 from raysweep.plan.resources import Resources
-from raysweep.storage.paths import AnyPath
 from raysweep.training import devices
-from raysweep.trial.pack import Job, lost_rows, publish, run_pack
+from raysweep.trial.pack import Job, lost_rows, publish
+from raysweep.trial.run import Ended, content, is_done, lost_stages, run_pack
 
 _ENVIRONMENT = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
@@ -130,6 +129,10 @@ class RetryPolicy:
         """Record that a pack is started."""
         self._starts.setdefault(pack, []).append(dead)
 
+    def take_back(self, pack: str) -> None:
+        """Forget the last start of a pack: it ended because somebody else computes what it needs."""
+        self._starts[pack].pop()
+
     def count(self, pack: str, dead: Set[str]) -> tuple[int, int]:
         """How often a pack that is just lost may have been lost because of its rows, and how often because of a
         machine."""
@@ -154,15 +157,28 @@ class RetryPolicy:
         return len(self._starts[pack])
 
 
-def run(
-    source: PackQueue, job: Job, on_segment: Callable[[Pack, AnyPath], None], *, workers: int, scratch: Path
-) -> None:
+def run(source: PackQueue, job: Job, on_done: Callable[[Pack, Ended], None], *, workers: int, scratch: Path) -> None:
     """Compute every pack of `source` on the connected cluster.
 
-    on_segment: called with each pack and the path of its published segment.
+    on_done: called with each pack whose rows or stages are there, or whose stages cannot be computed.
     workers: how many trials run at a time.
     scratch: a folder for Tune's files, which is deleted afterwards.
     """
+    retries = RetryPolicy()
+    _run(source, job, on_done, retries, workers, scratch)
+    while source.wait():  # Tune has ended meanwhile: it would keep a worker, and its cores, for the next trial
+        _run(source, job, on_done, retries, workers, scratch)
+
+
+def _run(
+    source: PackQueue,
+    job: Job,
+    on_done: Callable[[Pack, Ended], None],
+    retries: RetryPolicy,
+    workers: int,
+    scratch: Path,
+) -> None:
+    """Compute packs of `source` until none can begin and none runs."""
     from ray import tune
 
     trainable = tune.with_resources(tune.with_parameters(_trainable, job=job), _placement)
@@ -181,7 +197,7 @@ def run(
     tuner = tune.Tuner(
         trainable,
         tune_config=tune.TuneConfig(
-            search_alg=_searcher(source, job, on_segment, problems),
+            search_alg=_searcher(source, job, on_done, retries, problems),
             num_samples=-1,
             max_concurrent_trials=workers,
             reuse_actors=True,
@@ -210,20 +226,41 @@ def _placement(config: dict[str, Any]) -> Any:
 def _trainable(config: dict[str, Any], job: Job) -> None:
     from ray import tune
 
-    cells, seeds = (np.frombuffer(bytes.fromhex(config[name]), dtype=np.int64) for name in ("cells", "seeds"))
-    needs = Resources(**config["needs"])
+    pack, needs = _pack(config), Resources(**config["needs"])
     gpus, by = needs.gpus, None
     if needs.gang > 1:
         from raysweep.executors import gang
 
         gpus, by = 0, functools.partial(gang.rows, needs)  # the workers hold the GPUs
     devices.hide_unless(gpus)
+    told = dict(config["failed"]), dict(config["expired"])
+    own = replace(job, cpus=needs.threads, gpus=gpus, failed=told[0], expired=told[1])
     try:
-        run_pack(replace(job, cpus=needs.threads, gpus=gpus), config["pack"], cells, seeds, capture=True, by=by)
+        ended = run_pack(own, pack, capture=True, by=by)
     except RaysweepError as error:  # caused neither by the rows nor by this worker: the driver has to end
         tune.report({"rows": 0, "halted": str(error)})
     else:
-        tune.report({"rows": len(seeds)})
+        tune.report({"rows": len(pack), "ended": ended})
+
+
+def _config(pack: Pack, job: Job, failed: Mapping[str, str]) -> dict[str, Any]:
+    """A pack as the configuration of a trial: plain data, without keys that Tune would take apart."""
+    return {
+        "pack": pack.id,
+        "cells": pack.cells.astype(np.int64).tobytes().hex(),
+        "seeds": pack.seeds.astype(np.int64).tobytes().hex(),
+        "needs": asdict(pack.needs),
+        "needed": " ".join(pack.needed),
+        "stages": " ".join(pack.stages),
+        "failed": list(failed.items()),
+        "expired": [(stage, job.expired[stage]) for stage in pack.needed if stage in job.expired],
+    }
+
+
+def _pack(config: dict[str, Any]) -> Pack:
+    cells, seeds = (np.frombuffer(bytes.fromhex(config[name]), dtype=np.int64) for name in ("cells", "seeds"))
+    needed, stages = (tuple(config[name].split()) for name in ("needed", "stages"))
+    return Pack(config["pack"], cells, seeds, 0.0, 0.0, Resources(**config["needs"]), needed, stages=stages)
 
 
 def _dead_nodes() -> set[str]:
@@ -234,7 +271,11 @@ def _dead_nodes() -> set[str]:
 
 
 def _searcher(
-    source: PackQueue, job: Job, on_segment: Callable[[Pack, AnyPath], None], problems: list[BaseException]
+    source: PackQueue,
+    job: Job,
+    on_done: Callable[[Pack, Ended], None],
+    retries: RetryPolicy,
+    problems: list[BaseException],
 ) -> Any:
     """A Tune Searcher that takes its trials from the queue of packs. (Its base class needs Ray, hence the inner class.)
 
@@ -246,22 +287,20 @@ def _searcher(
         def __init__(self) -> None:
             super().__init__(metric="rows", mode="max")
             self.running: dict[str, Pack] = {}
-            self.retries = RetryPolicy()
 
         def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
             if problems:
                 return Searcher.FINISHED
-            pack = source.next()
-            if pack is None:  # a running pack may still be handed back or start a round
+            try:
+                pack = source.next()
+            except Exception as problem:
+                problems.append(problem)
+                return Searcher.FINISHED
+            if pack is None:  # Tune asks again within 0.1 s, and at once when a trial ends
                 return None if source.running else Searcher.FINISHED
             self.running[trial_id] = pack
-            self.retries.begin(pack.id, _dead_nodes())
-            return {
-                "pack": pack.id,
-                "cells": pack.cells.astype(np.int64).tobytes().hex(),
-                "seeds": pack.seeds.astype(np.int64).tobytes().hex(),
-                "needs": asdict(pack.needs),
-            }
+            retries.begin(pack.id, _dead_nodes())
+            return _config(pack, job, source.errors(pack))
 
         def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
             pack = self.running.pop(trial_id)
@@ -270,18 +309,31 @@ def _searcher(
             try:
                 if result and "halted" in result:
                     raise Halted("", result["halted"])
-                path = job.segment(pack.id)
-                if not path.exists():  # the segment may exist even if the worker died afterwards
-                    if parts := self.retries.again(pack, job.cell_ids, _dead_nodes()):
-                        terminal.say(f"lost a worker; trying its pack of {counted(len(pack), 'row')} again")
-                        source.hand_back(parts)
-                        return
-                    lost = lost_rows(job, pack.cells, pack.seeds, self.retries.losses(pack.id))
-                    publish(job, pack.id, lost)
-                on_segment(pack, path)
-                source.done()
+                ended = result["ended"] if result and "ended" in result else None
+                if ended is None:
+                    ended = self._after_loss(pack)
+                elif ended.held:
+                    retries.take_back(pack.id)
+                    source.hold_back(pack, ended.held)
+                    return
+                if ended is not None:
+                    on_done(pack, ended)
+                    source.done(pack, ended.failed)
             except Exception as problem:  # Tune would ignore it, but the driver must know it
                 problems.append(problem)
+
+        def _after_loss(self, pack: Pack) -> Ended | None:
+            """How a pack ended whose worker was lost; None if it is tried again."""
+            if is_done(job, pack):  # the worker died afterwards
+                return Ended()
+            if parts := retries.again(pack, job.cell_ids, _dead_nodes()):
+                terminal.say(f"lost a worker; trying its pack of {content(pack)} again")
+                source.hand_back(pack, parts)
+                return None
+            if pack.stages:
+                return Ended(failed=lost_stages(job, pack, retries.losses(pack.id)))
+            publish(job, pack.id, lost_rows(job, pack.cells, pack.seeds, retries.losses(pack.id)))
+            return Ended()
 
         def __reduce__(self) -> tuple[type, tuple[str]]:
             return str, ("Tune saves its searcher; this queue is not to be saved, the ledger is the state",)

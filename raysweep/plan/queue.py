@@ -71,22 +71,19 @@ class PackQueue:
             self._elsewhere = in_time
         return bool(self._ready)
 
-    def done(self, pack: Pack) -> None:
-        """Record that a pack is finished: its rows are in the ledger, or its stages in the store."""
+    def done(self, pack: Pack, failed: Mapping[str, str] | None = None) -> None:
+        """Record that a pack is finished: its rows are in the ledger, or its stages in the store.
+
+        failed: stages of the pack that cannot be computed, each with its error. The packs that wait for it begin all
+            the same, and are told (`errors`): the error of a stage is the error of every row that needs it, and no
+            stage is tried again for each of them.
+        """
         del self._running[pack.id]
+        self._failed |= failed or {}
         for later in self._later.pop(pack.id, ()):
             self._missing[later.id] -= 1
             if not self._missing[later.id]:
                 self._push(later)
-
-    def fail(self, pack: Pack, errors: Mapping[str, str]) -> None:
-        """Record that some stages of a pack cannot be computed, each with its error.
-
-        The packs that wait for it begin, and are told (`errors`): the error of a stage is the error of every row that
-        needs it, and no stage is tried again for each of them.
-        """
-        self._failed |= errors
-        self.done(pack)
 
     def hand_back(self, pack: Pack, parts: Iterable[Pack]) -> None:
         """Put the parts of a lost pack (or the pack itself) where it was in the queue, to be tried again."""

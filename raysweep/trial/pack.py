@@ -1,4 +1,4 @@
-"""Computes a pack of rows inside one trial, and publishes it as one segment of the ledger.
+"""Computes the rows of a pack inside one trial, and publishes them as one segment of the ledger.
 
 Needs only numpy and the workload, neither Ray nor MLflow. If a pack fails, because memory is short or because one row
 cannot be computed, it is halved until the failing row is alone. That row is tried once more and then recorded as failed
@@ -13,8 +13,8 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,10 @@ from raysweep.ledger import segments
 from raysweep.ledger.segments import Row
 from raysweep.phrases import counted
 from raysweep.redaction import redact
-from raysweep.storage import paths
+from raysweep.storage import leases, paths
 from raysweep.storage.paths import AnyPath
-from raysweep.training import devices
-from raysweep.trial import log, threads
-from raysweep.trial.compute import compute
+from raysweep.trial import log
+from raysweep.trial.compute import compute, open_store
 from raysweep.workloads.declaration import FAILED, Columns, Workload
 
 _OUT_OF_MEMORY = re.compile("MemoryError|out of memory|allocate memory|ALLOC_FAILED", re.IGNORECASE)
@@ -49,6 +48,8 @@ class Job:
     code_version: the version of the workload's code.
     cpus, gpus: cores and GPUs of a trial that this process may use.
     keep: the stages that the space keeps in addition to those that always are.
+    failed: for this trial, the stages that it needs and that failed before, each with its error.
+    expired: for this trial, the leases of stages that are known to have expired, as in `Store`.
     """
 
     workload: str
@@ -63,10 +64,22 @@ class Job:
     cpus: int
     gpus: int = 0
     keep: tuple[str, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
+    expired: Mapping[str, bytes] = field(default_factory=dict)
 
     def declaration(self) -> Workload:
         """The declaration of the workload."""
         return workloads.get(self.workload)
+
+    def open_store(self) -> Any:
+        """The stage store, as a trial uses it; None if no stage is kept."""
+        store = open_store(self.declaration(), self.store, self.sweep, self.keep)
+        return store if store is None else self.without_waiting(store)
+
+    def without_waiting(self, store: Any) -> Any:
+        """A store as a trial uses it: it raises leases.Held where it would wait for somebody else."""
+        store.waits, store.expired = False, self.expired
+        return store
 
     def segment(self, pack: str) -> AnyPath:
         """The path of the segment with the rows of a pack."""
@@ -80,36 +93,6 @@ class Job:
 
 class WorkerLost(Exception):
     """A process that computed a part of this trial died. Its rows may not be the cause."""
-
-
-def run_pack(
-    job: Job,
-    pack: str,
-    cells: np.ndarray,
-    seeds: np.ndarray,
-    capture: bool = False,
-    by: Callable[[Job, str, np.ndarray, np.ndarray], list[Row]] | None = None,
-) -> AnyPath:
-    """Compute the rows (cells[i], seeds[i]) and publish them. Returns the path of their segment.
-
-    job: what all trials of the sweep share.
-    pack: the id of the pack.
-    cells: positions in the job's table of cells.
-    seeds: one seed for each row.
-    capture: whether stdout and stderr go to the trial's log.
-    by: computes the rows instead of this process, for example with a gang.
-
-    Raises Halted if the rows cannot be written.
-    """
-    path = job.segment(pack)
-    if not path.exists():
-        with (
-            threads.limited(job.cpus),
-            devices.granted(job.gpus),
-            log.recorded(job.log(pack), pack, len(seeds), capture),
-        ):
-            publish(job, pack, by(job, pack, cells, seeds) if by else compute_rows(job, cells, seeds))
-    return path
 
 
 def publish(job: Job, pack: str, rows: list[Row]) -> None:
@@ -128,12 +111,18 @@ def attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any]
     """Compute rows together. Errors of the workload are not caught. view: as in `compute`."""
     started = time.perf_counter()
     columns = {name: values[cells] for name, values in job.columns.items()}
-    found = compute(job.declaration(), columns, seeds, job.store, job.sweep, view, job.keep)
+
+    def own(store: Any) -> Any:
+        return view(job.without_waiting(store)) if view else job.without_waiting(store)
+
+    found = compute(job.declaration(), columns, seeds, job.store, job.sweep, own, job.keep)
     seconds = (time.perf_counter() - started) / len(seeds)
     lists = {name: values.tolist() for name, values in found.metrics.items()}
     rows = []
     for i, (cell, seed) in enumerate(zip(cells, seeds, strict=True)):
-        row = _row(job, int(cell), int(seed), str(found.status[i]), seconds, {name: v[i] for name, v in lists.items()})
+        row = new_row(
+            job, int(cell), int(seed), str(found.status[i]), seconds, {name: v[i] for name, v in lists.items()}
+        )
         if found.stages[i]:
             row["stages"] = found.stages[i]
         if found.curves[i]:
@@ -166,19 +155,14 @@ def compute_rows(
         started = time.perf_counter()
         try:
             return attempt(job, cells, seeds)
-        except (RaysweepError, WorkerLost):  # not caused by the rows: a full disk, a missing text, a lost process
+        except (RaysweepError, WorkerLost, leases.Held):  # not caused by the rows: a full disk, a lost process
             raise
         except Exception:  # errors of a workload are recorded with its rows and do not end the sweep
             found = traceback.format_exc(limit=0 if brief else None)
-        problem = redact(found)  # it may quote an address with a password, and rows are stored and shown
-        out_of_memory = _OUT_OF_MEMORY.search(found) is not None
-        if out_of_memory or not brief:
-            together = f"{counted(len(seeds), 'row')} cannot be computed together"
-            log.LOGGER.error("%s:\n%s", together if len(seeds) > 1 else "a row cannot be computed", problem)
-        if out_of_memory:
-            _free_memory()
+        together = f"{counted(len(seeds), 'row')} cannot be computed together"
+        problem = problem_of(found, together if len(seeds) > 1 else "a row cannot be computed", brief)
     if len(seeds) == 1:
-        row = _row(job, int(cells[0]), int(seeds[0]), FAILED, time.perf_counter() - started, {})
+        row = new_row(job, int(cells[0]), int(seeds[0]), FAILED, time.perf_counter() - started, {})
         return [{**row, "error": problem}]
     middle = len(seeds) // 2
     return [
@@ -187,16 +171,31 @@ def compute_rows(
     ]
 
 
+def problem_of(found: str, what: str, brief: bool = False) -> str:
+    """A traceback as it is recorded: without passwords. Says it in the log, and frees memory if that was short.
+
+    brief: whether the log says it only if memory was short.
+    """
+    problem = redact(found)  # it may quote an address with a password, and rows are stored and shown
+    out_of_memory = _OUT_OF_MEMORY.search(found) is not None
+    if out_of_memory or not brief:
+        log.LOGGER.error("%s:\n%s", what, problem)
+    if out_of_memory:
+        _free_memory()
+    return problem
+
+
 def lost_rows(job: Job, cells: np.ndarray, seeds: np.ndarray, times: int) -> list[Row]:
     """Failed rows for a pack whose worker died every time. times: how often it died."""
     reason = f"the worker computing this row died {times} times (out of memory, killed from outside, or stuck)"
     return [
-        {**_row(job, int(cell), int(seed), FAILED, 0.0, {}), "error": reason}
+        {**new_row(job, int(cell), int(seed), FAILED, 0.0, {}), "error": reason}
         for cell, seed in zip(cells, seeds, strict=True)
     ]
 
 
-def _row(job: Job, cell: int, seed: int, status: str, seconds: float, metrics: dict[str, float]) -> Row:
+def new_row(job: Job, cell: int, seed: int, status: str, seconds: float, metrics: dict[str, float]) -> Row:
+    """A row as the ledger keeps it. cell: its position in the job's table."""
     return {
         "cell": job.cell_ids[cell],
         "seed": seed,

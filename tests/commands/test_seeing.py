@@ -141,12 +141,12 @@ def test_a_pack_that_would_not_end_in_time_leaves_its_turn_to_a_shorter_one() ->
         for name, seconds in [("first", 10), ("long", 3600), ("short", 5)]
     ]
     limit = TimeLimit(0.5)
+    limit.learn(2.0, 1.0)  # twice what was estimated
     queue = PackQueue(lambda: packs, lambda pack: limit.fits(pack.seconds))
     given = []
     while (pack := queue.next()) is not None:
         given.append(pack.id)
-        limit.learn(2 * pack.seconds, pack.seconds)  # twice what was estimated
-        queue.done()
+        queue.done(pack)
     assert given == ["first", "short"]
     assert queue.held_back == 1
 

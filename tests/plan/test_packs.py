@@ -18,6 +18,7 @@ from raysweep.driver.progress import duration
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.cost import estimate
 from raysweep.plan.packs import Pack, Packing, make_packs
+from raysweep.plan.row_stages import RowStages
 from raysweep.space.schema import validate
 from raysweep.workloads.declaration import Cost
 
@@ -46,7 +47,7 @@ def test_rows_are_cut_apart_where_that_ends_the_whole_earlier() -> None:
     assert {len(pack) for pack in packs_of(2, 20, 1.0, 20.0)} == {8}  # what is done again is next to nothing
 
 
-def test_a_pretraining_in_the_store_is_estimated_once_for_all_packs_that_need_it() -> None:
+def test_a_pretraining_that_several_packs_need_is_a_pack_of_its_own_before_them() -> None:
     found = validate(
         language_space(
             axes={"finetune_lr": {"geomspace": [1e-4, 1e-2, 30]}, "pretrain_length": [4000 * STEP]},
@@ -54,13 +55,18 @@ def test_a_pretraining_in_the_store_is_estimated_once_for_all_packs_that_need_it
         )
     )
     cells, workload, rows = enumerate_cells(found), workloads.get("language"), {0: np.arange(30)}
-    packs = make_packs(workload, cells, rows, Packing(workers=2, floor=1.0))
+    first, *packs = make_packs(workload, cells, rows, Packing(workers=2, floor=1.0))
     assert len(packs) > 3
-    assert sum(pack.seconds for pack in packs) == pytest.approx(estimate(workload, cells, rows)[0], rel=1e-6)
-    alone = workload.cost(cells.take(packs[1].cells)).seconds
-    pretraining = sum(stage.cost.seconds for stage in workload.stages_of(cells.parameters(0), 0))
-    assert packs[1].seconds == pytest.approx(alone - pretraining)
-    assert packs[0].seconds == pytest.approx(workload.cost(cells.take(packs[0].cells)).seconds)
+    assert sum(pack.seconds for pack in (first, *packs)) == pytest.approx(estimate(workload, cells, rows)[0], rel=1e-6)
+    (pretraining,) = RowStages(workload, cells.columns).of_row(0, 0)
+    assert first.stages == (pretraining.id,)
+    assert first.seconds == pytest.approx(pretraining.cost.seconds)
+    assert len(first) == 0
+    assert sum(map(len, packs)) == 30
+    assert {pack.after for pack in packs} == {(first.id,)}
+    there = make_packs(workload, cells, rows, Packing(workers=2, floor=1.0), there={pretraining.id})
+    assert not any(pack.stages or pack.after for pack in there)
+    assert sum(pack.seconds for pack in there) == pytest.approx(sum(pack.seconds for pack in packs))
 
 
 def test_a_dry_run_says_what_its_packs_take(call: Callable[..., Outcome], storage: Path, tmp_path: Path) -> None:

@@ -1,0 +1,189 @@
+"""Runs one trial: it computes a pack of rows, or puts a pack of stages into the store, and says how it ended.
+
+A stage that cannot be computed is tried once more and is then an error of every row that needs it. The driver tells the
+trials after it, which do not try it again.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from raysweep.errors import RaysweepError
+from raysweep.ledger.segments import Row
+from raysweep.phrases import counted
+from raysweep.plan.pack import Pack
+from raysweep.plan.row_stages import RowStages, lacking
+from raysweep.storage import leases
+from raysweep.training import devices
+from raysweep.trial import chain, log, threads
+from raysweep.trial.pack import Job, WorkerLost, compute_rows, new_row, problem_of, publish
+from raysweep.workloads.declaration import FAILED
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a trial ended. Without any of these, its rows are in the ledger, or its stages in the store.
+
+    held: a stage that it needs and that somebody else computes. The trial has ended because of it, and is to be run
+        again once nobody does; what it has put into the store stays there.
+    failed: stages of its pack that cannot be computed, each with its error.
+    seconds: how long the trial took.
+    """
+
+    held: str = ""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+By = Callable[[Job, Pack, np.ndarray, np.ndarray], list[Row]]
+"""Computes some rows of a pack, or puts its stages into the store for these rows (and returns none)."""
+
+
+def run_pack(job: Job, pack: Pack, capture: bool = False, by: By | None = None) -> Ended:
+    """Compute a pack: publish its rows as one segment of the ledger, or put its stages into the store.
+
+    job: what all trials of the sweep share.
+    capture: whether stdout and stderr go to the trial's log.
+    by: computes instead of this process, for example with a gang.
+
+    A trial never waits for a stage that somebody else computes: it ends and says so.
+    Raises Halted if the rows cannot be written.
+    """
+    started = time.perf_counter()
+    if is_done(job, pack):
+        return Ended()
+    if held := _held_elsewhere(job, pack):
+        return Ended(held)
+    failed: dict[str, str] = {}
+    try:
+        with (
+            threads.limited(job.cpus),
+            devices.granted(job.gpus),
+            log.recorded(job.log(pack.id), pack.id, content(pack), capture),
+        ):
+            if pack.stages:
+                failed = _compute_stages(job, pack, by or compute_directly)
+            else:
+                publish(job, pack.id, _compute_pack(job, pack, by or compute_directly))
+    except leases.Held as other:
+        return Ended(other.stage)
+    return Ended(failed=failed, seconds=time.perf_counter() - started)
+
+
+def content(pack: Pack) -> str:
+    """What a pack has to compute, in words."""
+    return counted(len(pack.stages), "stage") if pack.stages else counted(len(pack), "row")
+
+
+def is_done(job: Job, pack: Pack) -> bool:
+    """Whether the rows of a pack are in the ledger, or its stages in the store."""
+    if not pack.stages:
+        return bool(job.segment(pack.id).exists())
+    store = job.open_store()
+    return all(store.look(stage) is not None for stage in pack.stages)
+
+
+def _held_elsewhere(job: Job, pack: Pack) -> str:
+    """A stage that a pack needs and that somebody else computes now; "" if there is none."""
+    needed = [stage for stage in pack.needed if stage not in job.failed]
+    return (job.open_store().held_elsewhere(needed) or "") if needed else ""
+
+
+def compute_directly(job: Job, pack: Pack, cells: np.ndarray, seeds: np.ndarray) -> list[Row]:
+    """Compute rows of a pack, or its stages, in this process."""
+    if not pack.stages:
+        return compute_rows(job, cells, seeds)
+    put_stages(job, pack.stages, cells, seeds)
+    return []
+
+
+def put_stages(
+    job: Job,
+    stages: Collection[str],
+    cells: np.ndarray,
+    seeds: np.ndarray,
+    view: Callable[[Any], Any] = lambda store: store,
+) -> None:
+    """Put those of these stages that some rows need into the store. Errors of the workload are not caught."""
+    columns = {name: values[cells] for name, values in job.columns.items()}
+    chain.reach(job.declaration(), columns, seeds, view(job.open_store()), job.keep, stages)
+
+
+def _compute_pack(job: Job, pack: Pack, by: By) -> list[Row]:
+    """The rows of a pack. Rows that need a stage which failed before have failed with its error."""
+    errors = _known_errors(job, pack)
+    rows: list[Row | None] = [
+        {**new_row(job, int(cell), int(seed), FAILED, 0.0, {}), "error": error} if error else None
+        for cell, seed, error in zip(pack.cells, pack.seeds, errors, strict=True)
+    ]
+    left = np.asarray([not error for error in errors])
+    computed = iter(by(job, pack, pack.cells[left], pack.seeds[left]) if left.any() else [])
+    return [row or next(computed) for row in rows]
+
+
+def _compute_stages(job: Job, pack: Pack, by: By) -> dict[str, str]:
+    """Put the stages of a pack into the store. Returns those that cannot be computed, each with its error."""
+    errors = np.asarray(_known_errors(job, pack), dtype=object)
+    failed: dict[str, str] = {}
+    for error in dict.fromkeys(errors[errors != ""]):
+        failed |= dict.fromkeys(_lacking(job, pack, *_of(pack, errors == error)), error)
+
+    def compute(cells: np.ndarray, seeds: np.ndarray) -> None:
+        for _ in range(2 if len(seeds) == 1 else 1):
+            try:
+                by(job, pack, cells, seeds)
+                return
+            except (RaysweepError, WorkerLost, leases.Held):
+                raise
+            except Exception:
+                problem = problem_of(traceback.format_exc(), f"{content(pack)} cannot be computed")
+        if len(seeds) == 1:
+            failed.update(dict.fromkeys(_lacking(job, pack, cells, seeds), problem))
+            return
+        middle = len(seeds) // 2
+        compute(cells[:middle], seeds[:middle])
+        compute(cells[middle:], seeds[middle:])
+
+    if (errors == "").any():
+        compute(*_of(pack, errors == ""))
+    return failed
+
+
+def _of(pack: Pack, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return pack.cells[chosen], pack.seeds[chosen]
+
+
+def _known_errors(job: Job, pack: Pack) -> list[str]:
+    """For each row of a pack, the error of a stage that it needs and that failed before, or ""."""
+    if not job.failed:
+        return [""] * len(pack.seeds)
+    workload = job.declaration()
+    stages, needed = RowStages(workload, job.columns, job.keep), set(pack.needed)
+    found = []
+    for cell, seed in zip(pack.cells.tolist(), pack.seeds.tolist(), strict=True):
+        row = stages.of_row(cell, seed)
+        own = lacking(workload, row, {stage.id for stage in row} - needed)
+        found.append(next((job.failed[stage.id] for stage in own if stage.id in job.failed), ""))
+    return found
+
+
+def _lacking(job: Job, pack: Pack, cells: np.ndarray, seeds: np.ndarray) -> list[str]:
+    """The stages of a pack that some rows need and that the store has not."""
+    stages, store = RowStages(job.declaration(), job.columns, job.keep), job.open_store()
+    rows = zip(cells.tolist(), seeds.tolist(), strict=True)
+    own = dict.fromkeys(stage.id for row in rows for stage in stages.of_row(*row) if stage.id in pack.stages)
+    return [stage for stage in own if store.look(stage) is None]
+
+
+def lost_stages(job: Job, pack: Pack, times: int) -> dict[str, str]:
+    """The stages of a pack whose worker died every time, with the error of the rows that need them."""
+    reason = (
+        f"the worker computing a stage of this row died {times} times (out of memory, killed from outside, or stuck)"
+    )
+    return dict.fromkeys(_lacking(job, pack, pack.cells, pack.seeds), reason)
