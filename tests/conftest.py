@@ -179,11 +179,11 @@ def space(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that, on the path, brings the workloads `sandbox`, `annotated`, `apart`, `together`, `logging`, several
-    `toy` and the documented `digits` by entry point, as another package would."""
+    """A folder that, on the path, brings the workloads `sandbox`, `annotated`, `apart`, `together`, `logging`, `valley`,
+    several `toy` and the documented `digits` by entry point, as another package would."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(TESTS.parent / "docs" / "digits" / "digits", folder / "digits")
-    for module in ("sandbox_workload.py", "gang_workload.py", "toy_workloads.py", "logging_workload.py"):
+    for module in ("sandbox_workload.py", "gang_workload.py", "toy_workloads.py", "logging_workload.py", "valley_workload.py"):
         (folder / module).write_text((SUPPORT / module).read_text())
     installed(
         folder,
@@ -193,6 +193,7 @@ def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         together="gang_workload:WORKLOAD",
         digits="digits:WORKLOAD",
         logging="logging_workload:WORKLOAD",
+        valley="valley_workload:WORKLOAD",
         toy="toy_workloads:TOY",
         toy_switched="toy_workloads:SWITCHED",
         toy_losing="toy_workloads:LOSING",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from raysweep.errors import InputError, as_typed
-from raysweep.space.schema import Space
+from raysweep.space.schema import KEYS, Space
 
 FREE = ("description", "analysis", "resources", "scale", "keep")
 """Keys that change no row: how a sweep is described, analysed and computed, and what it keeps. They may differ between
@@ -33,13 +33,15 @@ def is_part(recorded: Space, asked: Space, sweep: str) -> bool:
 def _differences(old: Space, new: Space) -> Iterator[tuple[str, str]]:
     """The differences because of which `new` lacks rows of `old`: for each the key, and what `old` has in words."""
     before, after = old.as_dict(), new.as_dict()
-    for key in ("name", "workload", "zip", *after):  # zip before axes, because zipped axes are compared together
+    for key in ("name", "workload", "zip", *KEYS):  # zip before axes, because zipped axes are compared together
         if key in FREE:
             continue
         if key == "exclude":
             found = _exclude_difference(old, new)
+        elif key == "when":
+            found = _when_difference(old, new)
         else:
-            found = _key_difference(key, before[key], after[key], new.zip if old.zip == new.zip else [])
+            found = _key_difference(key, before.get(key), after.get(key), new.zip if old.zip == new.zip else [])
         if found:
             yield found
 
@@ -75,6 +77,24 @@ def _exclude_difference(old: Space, new: Space) -> tuple[str, str] | None:
     ]
     before, after = ([rule for rule in kept if all(rule.values())] for kept in rules)
     return ("exclude", f"exclude = {old.exclude!r}, not {new.exclude!r}") if before != after else None
+
+
+def _when_difference(old: Space, new: Space) -> tuple[str, str] | None:
+    """Compare the conditions of axes on the values that both spaces have on their axes. Other values are ignored."""
+    for name in sorted({*old.when, *new.when}):
+        before, after = (
+            {
+                other: {
+                    value for value in values if value in old.axes.get(other, ()) and value in new.axes.get(other, ())
+                }
+                for other, values in space.when.get(name, {}).items()
+            }
+            for space in (old, new)
+        )
+        if before != after:
+            said = f"{name} when {old.when[name]!r}" if name in old.when else f"{name} in every cell"
+            return f"axes.{name}.when", said
+    return None
 
 
 def _axes_difference(

@@ -12,6 +12,7 @@ from raysweep.errors import InputError, as_typed
 from raysweep.plan import resources
 from raysweep.plan.identity import cell_id
 from raysweep.plan.resources import Resources
+from raysweep.space import axes
 from raysweep.space.schema import Space
 from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.declaration import Workload, column
@@ -59,6 +60,9 @@ def enumerate_cells(space: Space, check: bool = True) -> Cells:
     chosen = list(space.cells())
     if not chosen:
         raise InputError("exclude", "every cell is excluded; nothing is left to compute")
+    for name in space.when:
+        if all(name in axes.absent(space.when, cell) for cell in chosen):
+            raise InputError(f"axes.{name}.when", "no cell satisfies it, because of what zip and exclude leave")
     full = [{**space.fixed, **cell} for cell in chosen]
     if check:
         _check_declared_scales(space, workload)

@@ -16,13 +16,12 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from raysweep import workloads
 from raysweep.errors import InputError, shown, unknown
 from raysweep.redaction import has_password
-from raysweep.space import checks, former_names, resources, search_options
+from raysweep.space import axes, checks, former_names, resources, search_options
 from raysweep.space.analyses import check_analysis
+from raysweep.space.axes import Conditions
 from raysweep.space.checks import Context, expect
 from raysweep.space.resources import ResourceOptions
 from raysweep.space.search_options import SearchOptions
@@ -30,8 +29,8 @@ from raysweep.workloads.declaration import SCALES, Parameter, Workload
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_VALUES = 10_000_000  # more cells than this cannot be enumerated, with or without --yes
-MAX_ON_AXIS = 1_000_000  # values are checked one by one; more would take longer than anyone wants to wait
-MAX_END = 1e300  # a longer span would overflow
+LATER = ("when", "scale", "keep")
+"""Keys that earlier releases do not know."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +38,7 @@ class Space:
     """A validated space.
 
     axes: name -> values, in file order (the first axis varies slowest).
+    when: the conditions of the axes that are not in all cells (see `raysweep.space.axes`).
     scale: log or linear, for each axis whose scale in figures and fits the space states.
     fixed: all other parameters of the workload, defaults filled in.
     seeds: the draws of each cell.
@@ -49,6 +49,7 @@ class Space:
     description: str
     workload: str
     axes: dict[str, list[Any]]
+    when: Conditions = field(default_factory=dict)
     scale: dict[str, str] = field(default_factory=dict)
     zip: list[list[str]]
     exclude: list[dict[str, list[Any]]]
@@ -62,11 +63,11 @@ class Space:
     def as_dict(self) -> dict[str, Any]:
         """The resolved space as plain data.
 
-        The keys `scale` and `keep` are left out if they are empty, so that an earlier release, which does not know
-        them, can read the record.
+        The keys in LATER are left out if they are empty, so that an earlier release, which does not know them, can read
+        the record.
         """
         plain = asdict(self)
-        return {key: value for key, value in plain.items() if value or key not in ("scale", "keep")}
+        return {key: value for key, value in plain.items() if value or key not in LATER}
 
     @functools.cached_property
     def declaration(self) -> Workload:
@@ -83,14 +84,26 @@ class Space:
         return math.prod(len(self.axes[group[0]]) for group in self.groups())
 
     def cells(self) -> Iterator[dict[str, Any]]:
-        """Every cell as {axis: value}, in plan order."""
+        """Every cell as {axis: value}, in plan order. Where an axis is absent, it has the default of its parameter."""
         groups = self.groups()
         choices = [list(zip(*(self.axes[name] for name in group), strict=True)) for group in groups]
         names = [name for group in groups for name in group]
+        seen: set[tuple[Any, ...]] = set()
         for combination in itertools.product(*choices):
             cell = dict(zip(names, itertools.chain.from_iterable(combination), strict=True))
+            if self.when:
+                cell = self.settled(cell)
+                values = tuple(cell.values())
+                if values in seen:
+                    continue
+                seen.add(values)
             if not any(all(cell[key] in values for key, values in rule.items()) for rule in self.exclude):
                 yield cell
+
+    def settled(self, cell: Mapping[str, Any]) -> dict[str, Any]:
+        """A cell, {axis: value}, with the default of each parameter whose axis is absent in it."""
+        defaults = {name: self.declaration.by_name[name].default for name in axes.absent(self.when, cell)}
+        return {**cell, **defaults}
 
 
 KEYS = tuple(key.name for key in fields(Space))
@@ -103,15 +116,16 @@ def validate(data: Mapping[str, Any]) -> Space:
         if key not in KEYS:
             raise unknown_key(str(key), key, data)
     name, workload = plain_name(data.get("name"), "name"), declared(data)
-    axes = _axes(data.get("axes"), workload)
-    context = Context(workload, axes)
+    values = axes.check(data.get("axes"), workload)
+    context = Context(workload, values)
     space = Space(
         name=name,
         description=checks.text(data.get("description") or "", "description", context).strip(),
         workload=workload.name,
-        axes=axes,
+        axes=values,
+        when=axes.conditions(data.get("axes"), data.get("when"), context),
         scale=checks.keys(
-            data.get("scale"), "scale", context, {key: partial(_scale, key) for key in axes}, noun="axis"
+            data.get("scale"), "scale", context, {key: partial(_scale, key) for key in values}, noun="axis"
         ),
         zip=_zip(data.get("zip") or [], context),
         exclude=_exclude(data.get("exclude") or [], context),
@@ -190,44 +204,6 @@ def declared(data: Mapping[str, Any]) -> Workload:
     """The declaration of the workload of a space, given as plain data. Nothing but raysweep and the workloads of
     installed packages is imported. InputError if there is no such workload."""
     return workloads.get(checks.named(data.get("workload"), "workload", "workload", workloads.names()))
-
-
-def _axes(given: Any, workload: Workload) -> dict[str, list[Any]]:
-    """The values on every axis."""
-    former_names.check(given, "axes", workload, _listed)
-    known = {parameter.name: partial(_axis, parameter) for parameter in workload.parameters}
-    return checks.keys(given, "axes", Context(workload, {}), known, noun=f"parameter of {workload.name}")
-
-
-def _axis(parameter: Parameter, values: Any, path: str, context: Context) -> list[Any]:
-    values = _listed(values, path)
-    spaced = "{linspace: [first, last, count]} or {geomspace: [first, last, count]}"
-    expect(isinstance(values, list), path, f"a list of values, or {spaced}", values)
-    expect(bool(values), path, "at least one value", values)
-    return [checks.coerced(parameter, value, f"{path}[{index}]", context) for index, value in enumerate(values)]
-
-
-def _listed(values: Any, path: str) -> Any:
-    return _spaced(values, path) if isinstance(values, dict) else values
-
-
-def _spaced(spec: dict[str, Any], path: str) -> list[float]:
-    if len(spec) != 1 or next(iter(spec)) not in ("linspace", "geomspace"):
-        raise InputError(path, f"expected linspace or geomspace, got {', '.join(map(str, spec)) or 'nothing'}")
-    ((kind, numbers),) = spec.items()
-    path = f"{path}.{kind}"
-    three = isinstance(numbers, list) and len(numbers) == 3
-    good = three and all(checks.is_finite(number) and abs(number) <= MAX_END for number in numbers)
-    expect(good, path, "[first, last, count]", numbers)
-    first, last, count = numbers
-    expect(count == int(count) and count >= 1, path, "a whole count of at least 1", count)
-    if count > MAX_ON_AXIS:
-        raise InputError(path, f"{count:,} values are more than the {MAX_ON_AXIS:,} that an axis can hold")
-    expect(count == 1 or first != last, path, "two different ends", [first, last])
-    expect(kind == "linspace" or min(first, last) > 0, path, "ends above 0", [first, last])
-    spaced = np.linspace(first, last, int(count)) if kind == "linspace" else np.geomspace(first, last, int(count))
-    inner = [float(f"{value:.12g}") for value in spaced]  # 0.3, not 0.30000000000000004: people type these values
-    return [float(first), *inner[1:-1], float(last)] if count > 1 else [float(first)]
 
 
 def _fixed(given: Any, context: Context) -> dict[str, Any]:

@@ -117,7 +117,11 @@ TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "axes.noise[1]: duplicate value",
         (),
     ),
-    "spacing unknown": (axis("{logspace: [1, 2, 3]}"), "axes.gamma: expected linspace or geomspace", ("logspace",)),
+    "spacing unknown": (
+        axis("{logspace: [1, 2, 3]}"),
+        "axes.gamma: expected values, linspace, geomspace",
+        ("logspace",),
+    ),
     "spacing twice": (axis("{linspace: [1, 2, 3], geomspace: [1, 2, 3]}"), "axes.gamma: ", ()),
     "spacing of nothing": (axis("{}"), "axes.gamma: ", ()),
     "spacing of two": (axis("{linspace: [1, 2]}"), "axes.gamma.linspace: expected [first, last, count]", ()),

@@ -1,0 +1,142 @@
+"""The axes of a space: their values, and the conditions under which an axis is there at all.
+
+axes:
+  optimizer: [adam, sgd]                                      # a list of values
+  lr: {geomspace: [1e-4, 1e-1, 7]}                            # or {linspace: [first, last, count]}
+  momentum: {values: [0, 0.5, 0.9], when: {optimizer: sgd}}   # only in cells with optimizer sgd
+  nesterov: {values: [true, false], when: {momentum: [0.5, 0.9], optimizer: sgd}}   # both must hold
+
+Where the condition of an axis does not hold, its parameter has its default, and cells that are then the same are one
+cell. A condition holds only where the axes that it names are there themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from raysweep.errors import InputError, as_typed
+from raysweep.space import checks, former_names
+from raysweep.space.checks import Context, expect
+from raysweep.workloads.declaration import Parameter, Workload
+
+MAX_ON_AXIS = 1_000_000  # values are checked one by one; more would take longer than anyone wants to wait
+MAX_END = 1e300  # a longer span would overflow
+KINDS = {
+    "values": "{values: [...]}",
+    "linspace": "{linspace: [first, last, count]}",
+    "geomspace": "{geomspace: [first, last, count]}",
+}
+"""The keys of an axis that say its values."""
+
+Conditions = dict[str, dict[str, list[Any]]]
+"""For each axis that is not in all cells, the axes on which that depends, with the values at which it is there. An axis
+stands after the axes that its condition names."""
+
+
+def check(given: Any, workload: Workload) -> dict[str, list[Any]]:
+    """The values on every axis; InputError names the key."""
+    former_names.check(given, "axes", workload, lambda values, path: _opened(values, path)[1])
+    known = {parameter.name: partial(_values, parameter) for parameter in workload.parameters}
+    return checks.keys(given, "axes", Context(workload, {}), known, noun=f"parameter of {workload.name}")
+
+
+def _values(parameter: Parameter, values: Any, path: str, context: Context) -> list[Any]:
+    path, values = _opened(values, path)
+    expect(isinstance(values, list), path, f"a list of values, or {' or '.join(KINDS.values())}", values)
+    expect(bool(values), path, "at least one value", values)
+    return [checks.coerced(parameter, value, f"{path}[{index}]", context) for index, value in enumerate(values)]
+
+
+def _opened(spec: Any, path: str) -> tuple[str, Any]:
+    """The path and the values of an axis, which may be given as a mapping."""
+    if not isinstance(spec, Mapping):
+        return path, spec
+    for key in spec:
+        if key not in (*KINDS, "when"):
+            raise InputError(path, f"expected {', '.join(KINDS)} or when, got {as_typed(key)}")
+    kinds = [key for key in spec if key in KINDS]
+    if len(kinds) != 1:
+        raise InputError(path, f"expected one of {', '.join(KINDS)}, got {' and '.join(kinds) or 'none of them'}")
+    (kind,) = kinds
+    inner = f"{path}.{kind}"
+    return (inner, spec[kind]) if kind == "values" else (path, _spaced(kind, spec[kind], inner))
+
+
+def _spaced(kind: str, numbers: Any, path: str) -> list[float]:
+    three = isinstance(numbers, list) and len(numbers) == 3
+    good = three and all(checks.is_finite(number) and abs(number) <= MAX_END for number in numbers)
+    expect(good, path, "[first, last, count]", numbers)
+    first, last, count = numbers
+    expect(count == int(count) and count >= 1, path, "a whole count of at least 1", count)
+    if count > MAX_ON_AXIS:
+        raise InputError(path, f"{count:,} values are more than the {MAX_ON_AXIS:,} that an axis can hold")
+    expect(count == 1 or first != last, path, "two different ends", [first, last])
+    expect(kind == "linspace" or min(first, last) > 0, path, "ends above 0", [first, last])
+    spaced = np.linspace(first, last, int(count)) if kind == "linspace" else np.geomspace(first, last, int(count))
+    inner = [float(f"{value:.12g}") for value in spaced]  # 0.3, not 0.30000000000000004: people type these values
+    return [float(first), *inner[1:-1], float(last)] if count > 1 else [float(first)]
+
+
+def conditions(given: Any, recorded: Any, context: Context) -> Conditions:
+    """The conditions of the axes, in an order in which each comes after those that it depends on.
+
+    given: the axes as the user wrote them.
+    recorded: the conditions in a record, by axis.
+
+    InputError if a condition names no axis or no value of it, depends on itself, or can never hold.
+    """
+    own = {name: axis["when"] for name, axis in (given or {}).items() if isinstance(axis, Mapping) and "when" in axis}
+    paths = {name: f"axes.{name}.when" for name in own}
+    for name, condition in checks.mapping(recorded, "when", "axis to its condition").items():
+        path = paths[checks.axis(name, f"when.{name}", context)] = f"when.{name}"
+        own[name] = checks.mapping(condition, path, "axis to the values at which this axis is there")
+    known = {name: partial(checks.of_axis, name) for name in context.axes}
+    found: Conditions = {}
+    for name, condition in own.items():
+        expect(bool(condition) and isinstance(condition, Mapping), paths[name], "{axis: value or values}", condition)
+        found[name] = checks.keys(condition, paths[name], context, known, noun="axis")
+    return _ordered(found, paths)
+
+
+def _ordered(conditions: Conditions, paths: Mapping[str, str]) -> Conditions:
+    """The same conditions, each after those that it depends on. InputError for a circle, and for a condition that
+    contradicts the conditions of the axes that it names."""
+    needs: Conditions = {}  # what must hold altogether
+    ordered: Conditions = {}
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        if name in path:
+            circle = " on ".join([*path[path.index(name) :], name])
+            raise InputError(paths[name], f"expected conditions without a circle, but {circle} depends on itself")
+        if name in ordered or name not in conditions:
+            return
+        for other in conditions[name]:
+            visit(other, (*path, name))
+        altogether = {other: list(values) for other, values in conditions[name].items()}
+        for parent in conditions[name]:
+            for other, values in needs.get(parent, {}).items():
+                altogether[other] = [value for value in altogether.get(other, values) if value in values]
+                if not altogether[other]:
+                    raise InputError(
+                        f"{paths[name]}.{other if other in conditions[name] else parent}",
+                        f"nothing satisfies it: {parent} is there only when {other} is "
+                        f"{' or '.join(map(as_typed, values))}",
+                    )
+        needs[name], ordered[name] = altogether, conditions[name]
+
+    for name in conditions:
+        visit(name, ())
+    return ordered
+
+
+def absent(conditions: Conditions, cell: Mapping[str, Any]) -> set[str]:
+    """The axes whose condition does not hold in a cell, {axis: value}. An axis that the cell lacks decides nothing."""
+    found: set[str] = set()
+    for name, condition in conditions.items():
+        if any(other in found or (other in cell and cell[other] not in values) for other, values in condition.items()):
+            found.add(name)
+    return found
