@@ -40,8 +40,8 @@ def wanted(space: Space, cells: Cells, draws: Draws, *, metric: str, count: int)
         asked: list[tuple[optuna.Trial, int]] = []
         while len(asked) < min(ROUND, max(count - len(chosen), 1)):
             trial = study.ask()
-            cell = _suggested(trial, space)
-            asked.append((trial, positions.get(tuple(cell[name] for name in space.axes), -1)))
+            suggested = _suggested(trial, space)
+            asked.append((trial, positions.get(tuple(suggested[name] for name in space.axes), -1)))
         chosen += [cell for cell in dict.fromkeys(cell for _, cell in asked) if cell >= 0 and cell not in chosen]
         if len(chosen) >= count or any(cell >= 0 and draws(cell, metric) is None for _, cell in asked):
             break
