@@ -158,6 +158,11 @@ def report(
     tables = [
         sweep.results(state).assign(sweep=label) for sweep, label, state in zip(sweeps, labels, states, strict=True)
     ]
+
+    def curves() -> pandas.DataFrame:
+        parts = zip(sweeps, labels, states, strict=True)
+        return pandas.concat([sweep.curves(state, ()).assign(sweep=label) for sweep, label, state in parts])
+
     begun = [(sweep, table) for sweep, table in zip(sweeps, tables, strict=True) if len(table)]
     if not begun:
         outdated = states[0].outdated
@@ -177,7 +182,14 @@ def report(
     ]
     with copies.workplace(folder) as room:
         written = write_report(
-            frame, spaces[0], room, sweep=", ".join(labels), notes=notes, further=spaces[1:], on_step=on_step
+            frame,
+            spaces[0],
+            room,
+            sweep=", ".join(labels),
+            notes=notes,
+            further=spaces[1:],
+            curves=curves,
+            on_step=on_step,
         )
     there = [folder / Path(str(path)).relative_to(room).as_posix() for path in written.files]
     return replace(written, directory=folder, files=there)

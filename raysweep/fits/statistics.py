@@ -70,6 +70,17 @@ def half_width(level: float, error: np.ndarray, count: np.ndarray) -> np.ndarray
     return np.array([t_quantile(level, int(draws) - 1) for draws in count]) * error
 
 
+def mean_band(values: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(mean, low, high) over draws at each point of values[draw, point]: Student's t intervals.
+
+    The band holds the expected value with this level at each point by itself, not everywhere at once. It is NaN with
+    fewer than two draws.
+    """
+    mean, error, count = standard_error(values)
+    half = half_width(level, error, count)
+    return mean, mean - half, mean + half
+
+
 def clearly_positive(differences: np.ndarray, level: float, exact: bool = False) -> np.ndarray:
     """Whether the mean over draws of differences[draw, point] is above 0 at each point (one-sided Student's t test).
 

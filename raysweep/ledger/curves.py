@@ -15,6 +15,7 @@ from raysweep.ledger.segments import Curve, Row, SharedCurves
 from raysweep.plan.cells import Cells
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas
 
 STEP = "step"
@@ -44,6 +45,24 @@ def one_after_the_other(parts: Sequence[Curve]) -> Curve:
         name: array("d", (value for part in parts for value in part.get(name) or [math.nan] * len(part[STEP])))
         for name in names
     }
+
+
+def aligned(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """(x, values[curve, point]) of several curves, at the x at which all of them have a finite value, sorted.
+
+    parts: (x, values) of each curve.
+    """
+    import numpy as np
+
+    finite = [(x[np.isfinite(values)], values[np.isfinite(values)]) for x, values in parts]
+    if not finite:
+        return np.empty(0), np.empty((0, 0))
+    first, _ = finite[0]
+    if all(np.array_equal(x, first) for x, _ in finite) and bool(np.all(np.diff(first) > 0)):
+        return first, np.stack([values for _, values in finite])
+    known = [dict(zip(x.tolist(), values.tolist(), strict=True)) for x, values in finite]
+    common = sorted(set.intersection(*map(set, known)))
+    return np.array(common), np.array([[one[x] for x in common] for one in known])
 
 
 def table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from raysweep.reporting.document.html import to_html
 from raysweep.reporting.document.markdown import to_markdown
 from raysweep.reporting.selection import all_keys, groups
 from raysweep.reporting.words import plain
-from raysweep.space.analyses import ANALYSES, check_analysis, metrics_of, no_best_place, opened
+from raysweep.space.analyses import ANALYSES, along_training, check_analysis, metrics_of, no_best_place, opened
 from raysweep.space.checks import Context
 from raysweep.space.schema import declared
 from raysweep.storage.paths import AnyPath
@@ -51,6 +52,7 @@ def write_report(
     sweep: str,
     notes: Sequence[str] = (),
     further: Sequence[Mapping[str, Any]] = (),
+    curves: Callable[[], pd.DataFrame] | None = None,
     on_step: Callable[[int, int], None] = lambda done, of: None,
 ) -> Report:
     """Write report.md, report.html (self-contained), figures/ and tables/ of one or several sweeps of one workload.
@@ -64,6 +66,8 @@ def write_report(
     sweep: the title of the report.
     notes: other facts that the reader must know.
     further: the spaces of the other sweeps, in the order of the column `sweep`. Their analyses are made too.
+    curves: gives the learning curves (the table of `Sweep.curves`, with the same sweeps as `frame`). It is called only
+        if an analysis needs them.
     on_step: called with (steps done, steps in total), first with 0 done. Each analysis is one step and its figures are
         another one; the comparison of several sweeps counts like an analysis.
 
@@ -84,7 +88,7 @@ def write_report(
     steps = 2 * (len(design.analyses()) + bool(further))
     on_step(0, steps)
     with styled():
-        sections = all_sections(frame, design, workload, lambda done: on_step(done, steps))
+        sections = all_sections(frame, design, workload, curves, lambda done: on_step(done, steps))
         if further:
             sections.append(comparison_section(every, design, workload))
             on_step(len(sections), steps)
@@ -117,18 +121,23 @@ def _free(path: Path) -> Path:
 
 
 def all_sections(
-    frame: pd.DataFrame, design: Design, workload: Workload, on_step: Callable[[int], None]
+    frame: pd.DataFrame,
+    design: Design,
+    workload: Workload,
+    curves: Callable[[], pd.DataFrame] | None,
+    on_step: Callable[[int], None],
 ) -> list[Section]:
     """Make one section per analysis. on_step: called with the number of finished sections."""
     sections: list[Section] = []
     used: Counter[str] = Counter()
+    curves = functools.cache(curves) if curves else None
     context = Context(workload, {name: [] for name in frame.columns if name in workload.by_name})
     for entry in design.analyses():
         check_analysis(entry, "analysis", context)
         kind, options = opened(entry)
         used[kind] += 1
         name = kind if used[kind] == 1 else f"{kind}_{used[kind]}"
-        sections.append(section_of(kind, Question(frame, options, workload, name, design)))
+        sections.append(section_of(kind, Question(frame, options, workload, name, design, curves)))
         on_step(len(sections))
     return sections
 
@@ -138,6 +147,10 @@ def section_of(kind: str, asked: Question) -> Section:
 
     If there is nothing to analyse, the section only says why.
     """
+    if along_training(kind, asked.options, asked.workload):
+        from raysweep.reporting.analyses.learning_curves import learning_curves_section
+
+        return learning_curves_section(asked)
     metrics = metrics_of(asked.options)
     finite = {metric: asked.rows[metric].where(can_be_fitted(asked.rows[metric])) for metric in metrics}
     fitted = replace(asked, rows=asked.rows.assign(**finite))

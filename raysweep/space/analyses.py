@@ -11,9 +11,12 @@ from typing import Any
 from raysweep.errors import InputError, shown
 from raysweep.space import checks
 from raysweep.space.checks import Check, Context, expect
+from raysweep.workloads.declaration import SCALES, Workload
 
 NAME_AXES = ("x", "y", "lr", "length", "by")
 """The options that name axes (or, in relation, the metrics x and y); two of them must not have the same value."""
+ALONG_TRAINING = ("step", "share")
+"""The values of x for which `curves` shows learning curves: the step of the stage, or its share of the last step."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,25 @@ def _lines(value: Any, path: str, context: Context) -> Any:
     return value
 
 
+def _curves_x(value: Any, path: str, context: Context) -> Any:
+    return checks.named(value, path, "axis", [*context.axes, *ALONG_TRAINING])
+
+
+def _stage(value: Any, path: str, context: Context) -> Any:
+    return checks.named(value, path, "stage", context.workload.chain.names)
+
+
+def _logged(value: Any, path: str, context: Context) -> Any:
+    """Metrics that a stage logs. Their names are known only from its rows."""
+    listed = value if isinstance(value, list) else [value]
+    expect(bool(listed) and all(isinstance(name, str) for name in listed), path, "names of logged metrics", value)
+    return value
+
+
+def _scale(value: Any, path: str, context: Context) -> Any:
+    return checks.named(value, path, "scale", SCALES)
+
+
 _engine = partial(checks.text, wanted="the name of an engine")
 _fitted = partial(checks.number_axis, advice="; give it under by, or draw it with curves")
 _BY_LEVEL: dict[str, Check] = {"by": _axes, "level": _level}
@@ -70,11 +92,15 @@ ANALYSES = {
         above=0.0,
     ),
     "trend": Analysis(_METRIC_X, _BY_LEVEL, along="x"),
-    "curves": Analysis({"x": checks.axis}, {"metric": checks.metric, "metrics": _metrics, "by": _axes}),
+    "curves": Analysis({"x": _curves_x}, {"metric": checks.metric, "metrics": _metrics, "by": _axes}),
     "agreement": Analysis(optional={"metrics": _metrics}),
     "engines": Analysis(optional={"metrics": _metrics, "reference": _engine, "x": _fitted, "by": _axes}),
     "relation": Analysis({"x": checks.metric, "y": checks.metric}, {"by": _axes}),
 }
+LEARNING_CURVES = Analysis(
+    {"x": _curves_x}, {"stage": _stage, "metric": _logged, "metrics": _logged, "by": _axes, "scale": _scale}
+)
+"""The options of `curves` with x: step or x: share."""
 
 
 def opened(entry: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -90,6 +116,11 @@ def metrics_of(given: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(name for name in names if name))
 
 
+def along_training(kind: str, given: Mapping[str, Any], workload: Workload) -> bool:
+    """Whether an entry with these options asks for learning curves."""
+    return kind == "curves" and given.get("x") in ALONG_TRAINING and given["x"] not in workload.by_name
+
+
 def check_analysis(entry: Any, path: str, context: Context) -> None:
     """Raise InputError for an entry of `analysis` that cannot be made; it names the key at or below `path`.
 
@@ -100,6 +131,9 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
     kind = next(iter(entry))
     path = f"{path}.{kind}"
     analysis = ANALYSES[checks.named(kind, path, "analysis", ANALYSES)]
+    learning = isinstance(entry[kind], Mapping) and along_training(kind, entry[kind], context.workload)
+    if learning:
+        analysis = LEARNING_CURVES
     known = {**analysis.required, **{key: checks.unless_null(check) for key, check in analysis.optional.items()}}
     checks.keys(entry[kind], path, context, known, defaults=dict.fromkeys(analysis.required))
     _, given = opened(entry)
@@ -107,6 +141,8 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
         raise InputError(f"{path}.metric", "missing; expected a metric")
     if kind == "engines":
         _check_engines(given, path, context)
+    if learning:
+        _check_learning_curves(given, path, context)
     used: dict[str, str] = {}
     for key in (key for key in NAME_AXES if key in given):
         for name in given[key] if key == "by" else [given[key]]:
@@ -125,6 +161,20 @@ def _check_engines(given: Mapping[str, Any], path: str, context: Context) -> Non
         raise InputError(path, f"expected {engines.parameter} among the axes, to compare engines")
     if not (given.get("x") or context.workload.searched("optimum")):
         raise InputError(f"{path}.x", "missing; expected one of the axes")
+
+
+def _check_learning_curves(given: Mapping[str, Any], path: str, context: Context) -> None:
+    workload = context.workload
+    if workload.compute:
+        axes = ", ".join(context.axes) or "none"
+        raise InputError(f"{path}.x", f"{workload.name} logs no learning curves; expected one of its axes: {axes}")
+    names = workload.chain.names
+    if len(names) > 1 and "stage" not in given:
+        raise InputError(f"{path}.stage", f"missing; expected one of {', '.join(names)}")
+    stage = given.get("stage", names[0])
+    for name in given.get("by", []):
+        if name not in workload.chain.known[names.index(stage)]:
+            raise InputError(f"{path}.by", f"the stage {stage} does not depend on {name}")
 
 
 def no_best_place(kind: str, given: Mapping[str, Any], values: Iterable[Any]) -> str:

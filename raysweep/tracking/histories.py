@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from raysweep.ledger.curves import STEP
+from raysweep.ledger.curves import STEP, aligned
 from raysweep.ledger.segments import Curve
 
 Point = tuple[str, float, int]
@@ -55,14 +55,7 @@ def of_draws(draws: Sequence[Mapping[str, Curve]]) -> list[Point]:
 
 def _mean(draws: Sequence[Curve], name: str) -> tuple[np.ndarray, np.ndarray]:
     """(steps, means over draws) of one metric, at the steps at which all draws have a finite value of it."""
-    steps, values = [], []
-    for curve in draws:
-        at, logged = np.asarray(curve.get(STEP, ()), float), np.asarray(curve.get(name, ()), float)
-        finite = np.isfinite(logged) if len(logged) else np.zeros(len(at), bool)
-        steps.append(at[finite])
-        values.append(logged[finite] if len(logged) else logged)
-    if any(not np.array_equal(at, steps[0]) for at in steps):
-        common = sorted(set.intersection(*(set(at.tolist()) for at in steps)))
-        known = [dict(zip(at.tolist(), one.tolist(), strict=True)) for at, one in zip(steps, values, strict=True)]
-        steps, values = [np.array(common)], [np.array([one[at] for at in common]) for one in known]
-    return steps[0], sum((one / len(values) for one in values), np.zeros(len(steps[0])))  # a sum might overflow
+    if not all(name in curve for curve in draws):
+        return np.empty(0), np.empty(0)
+    steps, values = aligned([(np.asarray(curve[STEP], float), np.asarray(curve[name], float)) for curve in draws])
+    return steps, (values / len(draws)).sum(axis=0)  # divided first: the sum of large values may overflow

@@ -140,3 +140,29 @@ def test_a_best_value_is_sought_on_any_finite_axis_and_a_regime_above_zero() -> 
     regime = {"regime": {"metric": "risk_scratch", "lr": "noise", "length": "pretrain_length"}}
     said = refused(regime, axes)
     assert said.startswith("here.regime.lr: the best noise is sought on a logarithmic scale")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, ".stage: missing; expected one of trunk, pretrain, finetune, evaluate"),
+        ({"stage": "finetun"}, ".stage: unknown stage 'finetun'; did you mean finetune? Known: trunk, pretrain"),
+        ({"stage": "finetune", "metric": None}, ".metric: missing; expected a metric"),
+        ({"stage": "finetune", "metric": 3}, ".metric: expected names of logged metrics, got 3"),
+        ({"stage": "pretrain", "by": ["finetune_lr"]}, ".by: the stage pretrain does not depend on finetune_lr"),
+        ({"stage": "finetune", "scale": "lin"}, ".scale: unknown scale 'lin'; did you mean linear? Known: "),
+        ({"x": "steps"}, ".x: unknown axis 'steps'; did you mean step? Known: finetune_lr, step, share"),
+        ({"stage": "finetune", "colour": 1}, ".colour: unknown option"),
+    ],
+)
+def test_what_is_wrong_with_learning_curves_is_said(options: dict[str, Any], message: str) -> None:
+    entry = {"curves": {"x": "step", "metric": "training_loss", **options}}
+    with pytest.raises(InputError) as error:
+        check_analysis(entry, "here", Context(workloads.get("language"), {"finetune_lr": []}))
+    assert str(error.value).startswith(f"here.curves{message}")
+
+
+def test_a_workload_that_logs_nothing_has_no_learning_curves() -> None:
+    assert refused({"curves": {"x": "step", "metric": "risk_scratch"}}, {"gamma": []}) == (
+        "here.curves.x: linear_transfer logs no learning curves; expected one of its axes: gamma"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,8 @@ class Question:
     options: the options of the entry.
     name: the beginning of the names of its files.
     design: the declared spaces of the sweeps.
+    curves: gives the learning curves of the sweeps: one line per point, with sweep, cell, seed, stage, step and what
+        was logged; None if there are none.
     """
 
     rows: pd.DataFrame
@@ -32,6 +34,7 @@ class Question:
     workload: Workload
     name: str
     design: Design = NOTHING_DECLARED
+    curves: Callable[[], pd.DataFrame] | None = None
 
     @property
     def x(self) -> str:

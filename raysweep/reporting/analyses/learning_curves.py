@@ -1,0 +1,224 @@
+"""The curves analysis along training: what a stage logged at each step, as means over draws with a band."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.errors import unknown
+from raysweep.fits.draws import log_axis
+from raysweep.fits.statistics import mean_band
+from raysweep.ledger.curves import STEP, aligned
+from raysweep.phrases import counted
+from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.series import by_panel, laid_out
+from raysweep.reporting.figures.learning_curves import Learning, learning_figure
+from raysweep.reporting.words import interval, number, plain, settings
+from raysweep.space.analyses import metrics_of
+from raysweep.workloads.declaration import DIVERGED
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+VALUE = "_value"  # the column of a logged metric; no parameter name begins with an underscore
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The learning curves of one setting of the parameters.
+
+    values: the values of the keys, in the order in which figures use them: lines first.
+    x, mean, low, high: the mean over ok draws and its band, at each x that all ok draws have.
+    draws: how many draws are ok.
+    left_out: (x, values) of each draw that is not ok.
+    words: the statuses of these.
+    """
+
+    values: tuple[Any, ...]
+    x: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    draws: int
+    left_out: list[tuple[np.ndarray, np.ndarray]]
+    words: list[str]
+
+
+def learning_curves_section(asked: Question) -> Section:
+    """Figures and tables of one `curves` entry with x: step or x: share.
+
+    InputError if the stage logged other metrics than the one that is asked for.
+    """
+    stage = asked.options.get("stage", asked.workload.chain.names[0])
+    title = f"Learning curves of {stage} over {asked.x if asked.x == STEP else 'the share of its steps'}"
+    every = asked.curves() if asked.curves else asked.rows.iloc[:0].assign(stage="")
+    points = every[every["stage"] == stage]
+    if points.empty:
+        return Section(title, f"{stage} logged nothing in these rows, so there are no learning curves to show")
+    fixed = ("sweep", "cell", "seed", "status", "stage", STEP)
+    logged = [name for name in points.columns if name not in fixed and points[name].notna().any()]
+    known = asked.workload.chain.known[asked.workload.chain.names.index(stage)]
+    keys = [name for name in asked.keys(asked.x) if name in known]
+    shared = [name for name in asked.keys(asked.x) if name not in known]
+    rows = asked.rows[["sweep", "cell", "seed", "status", *keys]]
+    drawings, tables, shown = [], {}, list[dict[str, str]]()
+    headlines, notes = [], [how(asked)]
+    for metric in metrics_of(asked.options):
+        if metric not in logged:
+            option = "metric" if asked.options.get("metric") == metric else "metrics"
+            raise unknown(f"analysis.curves.{option}", f"metric that {stage} logged", metric, logged)
+        found = learned(rows, points, keys, metric, asked)
+        name = f"{asked.name}_{metric}"
+        tables[name] = points_table(found, keys, asked.x)
+        drawings += drawn(found, keys, stage, metric, asked, name)
+        shown += [shown_row(one, keys, metric, asked) for one in found]
+        headlines.append(in_words(found, keys, stage, metric, asked))
+        notes += left_out_words(found, metric)
+    if shared:
+        notes.append(
+            f"{stage} does not depend on {', '.join(map(plain, shared))}: rows that differ only in this share a curve."
+        )
+    return Section(title, "; ".join(headlines), notes, drawings, shown, tables)
+
+
+def learned(rows: pd.DataFrame, points: pd.DataFrame, keys: list[str], metric: str, asked: Question) -> list[Setting]:
+    """The mean curve of each setting, in the order in which figures show them.
+
+    rows: sweep, cell, seed, status and the keys of every row.
+    points: what the stage logged.
+
+    Rows of one setting and one seed share the stage. It is ok if it is ok in one of them: the others differ only in
+    later stages.
+    """
+    identity = ["sweep", "cell", "seed"]
+    order = rows.assign(_bad=rows["status"] != "ok").sort_values("_bad", kind="stable")
+    order = order[order.set_index(identity).index.isin(points.set_index(identity).index)]
+    chosen = order.drop_duplicates([*keys, "seed"]).drop(columns="_bad")
+    logged = points[[*identity, STEP, metric]].rename(columns={metric: VALUE})  # it may have the name of a key
+    table = logged.merge(chosen, on=identity)
+    if asked.x != STEP:
+        table[STEP] = (table[STEP] / table.groupby(identity)[STEP].transform("max")).round(12)
+    table = table[table[VALUE].notna() | (table["status"] != "ok")]
+    found = []
+    for values, part in by_panel(table, keys):
+        draws: dict[bool, list[tuple[np.ndarray, np.ndarray]]] = {True: [], False: []}
+        words = []
+        for _, draw in part.groupby("seed"):
+            status = str(draw["status"].iloc[0])
+            draws[status == "ok"].append((draw[STEP].to_numpy(float), draw[VALUE].to_numpy(float)))
+            words += [status] if status != "ok" else []
+        x, stacked = aligned(draws[True])
+        band = mean_band(stacked, asked.level) if len(x) else (x, x, x)
+        found.append(Setting(values, x, *band, len(draws[True]), draws[False], words))
+    return found
+
+
+def points_table(found: list[Setting], keys: list[str], x: str) -> pd.DataFrame:
+    """One row per setting and x: the mean over ok draws, its band, the number of draws."""
+    import pandas as pd
+
+    parts = [
+        pd.DataFrame(
+            {
+                **dict(zip(keys, ([value] * len(one.x) for value in one.values), strict=True)),
+                x: one.x,
+                "mean": one.mean,
+                "low": one.low,
+                "high": one.high,
+                "draws": one.draws,
+                "draws_left_out": len(one.left_out),
+            }
+        )
+        for one in found
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def drawn(found: list[Setting], keys: list[str], stage: str, metric: str, asked: Question, name: str) -> list[Drawing]:
+    """The figure; an empty list if no setting has a point."""
+    visible = [one for one in found if len(one.x) or one.left_out]
+    every = np.unique(np.concatenate([x for one in visible for x in (one.x, *(x for x, _ in one.left_out))]))
+    if not len(every):
+        return []
+    scale = asked.options.get("scale")
+    positive = every[every > 0]
+    log = log_axis(positive, True) if scale == "log" else log_axis(every, False if scale else None)
+
+    def line(key: Any, label: str, one: Setting) -> Learning:
+        return Learning(key, label, one.x, one.mean, one.low, one.high, one.left_out)
+
+    panels = laid_out([(one.values, one) for one in visible], keys[:1], keys[1:], line, asked.workload)
+    shown = sum(len(lines) for _, lines in panels)
+    caption = f"{metric} of {stage} against {'its step' if asked.x == STEP else 'the share of its steps'}: "
+    caption += f"mean over ok draws; band: {asked.percent} at each point by itself."
+    if any(one.left_out for one in visible):
+        caption += " Dashed: draws that are not ok, up to a cross at their last finite value."
+    if shown < len(visible):
+        caption += f" {shown} of {counted(len(visible), 'setting')} are shown; the table has all."
+    if log and len(positive) < len(every):
+        caption += " The logarithmic axis leaves out 0."
+    words = {word for one in visible for word in one.words}
+    label = "diverged draw" if words == {DIVERGED} else "draw that is not ok"
+    x = "step" if asked.x == STEP else "share of the steps"
+    return [Drawing(name, caption, learning_figure(panels, x, metric, log, asked.percent, label, asked.workload))]
+
+
+def in_words(found: list[Setting], keys: list[str], stage: str, metric: str, asked: Question) -> str:
+    """Where the curves end, in one sentence."""
+    there = [one for one in found if len(one.x)]
+    if not there:
+        return f"{metric} of {stage}: no draw is ok"
+    bad = sum(len(one.left_out) for one in found)
+    total = bad + sum(one.draws for one in found)
+    ending = f" ({asked.percent} over draws)"
+    if bad:
+        ending += f"; {bad:,} of {counted(total, 'draw')} left out, because they are not ok"
+    best, worst = (pick(there, key=lambda one: float(one.mean[-1])) for pick in (min, max))
+    if best is worst or len(there) == 1:
+        first = f"{number(best.mean[0])} at {asked.x} {number(best.x[0])}"
+        return f"{metric} of {stage} goes from {first} to {end_of(best)} at {asked.x} {number(best.x[-1], 6)}{ending}"
+    at_best, at_worst = (settings(keys, one.values, asked.workload) for one in (best, worst))
+    return (
+        f"{metric} of {stage} ends lowest, at {end_of(best)}, with {at_best}, and highest, at {end_of(worst)}, with "
+        f"{at_worst}{ending}"
+    )
+
+
+def end_of(one: Setting) -> str:
+    """The last mean with its interval."""
+    if not np.isfinite(one.low[-1]):
+        return f"{number(one.mean[-1])} (a single draw)"
+    return interval(one.mean[-1], one.low[-1], one.high[-1])
+
+
+def shown_row(one: Setting, keys: list[str], metric: str, asked: Question) -> dict[str, str]:
+    """One setting as a row of formatted text: where its curve begins and ends."""
+    out = {plain(key): number(value) for key, value in zip(keys, one.values, strict=True)}
+    out["metric"] = metric
+    out[f"{asked.x}s"] = f"{number(one.x[0], 6)} to {number(one.x[-1], 6)}" if len(one.x) else "–"
+    out["first mean"] = number(one.mean[0]) if len(one.x) else "–"
+    out[f"last mean [{asked.percent}]"] = end_of(one) if len(one.x) else "–"
+    out["draws"] = str(one.draws)
+    out["left out"] = ", ".join(f"{count} {plain(word)}" for word, count in Counter(one.words).items()) or "–"
+    return out
+
+
+def how(asked: Question) -> str:
+    """How means and bands were made, in words."""
+    return (
+        "Each mean is over the ok draws, at the points that all of them logged. Its band is Student's t over draws: it "
+        f"holds the expected value with {asked.percent} at each point by itself, not everywhere at once; a single draw "
+        "has none."
+    )
+
+
+def left_out_words(found: list[Setting], metric: str) -> list[str]:
+    """Which draws are in no mean, in words; an empty list if there are none."""
+    words = Counter(word for one in found for word in one.words)
+    if not words:
+        return []
+    listed = ", ".join(f"{count:,} {plain(word)}" for word, count in words.items())
+    return [f"In no mean of {metric}: {counted(words.total(), 'draw')} ({listed}), which the figure shows dashed."]
