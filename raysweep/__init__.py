@@ -13,18 +13,35 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from raysweep.errors import InputError
     from raysweep.sweep import Sweep, open_sweep, resume, run
+    from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
+    from raysweep.workloads.rows import Result
 
 __version__ = "0.1.0"
-__all__ = ["InputError", "Sweep", "__version__", "open_sweep", "resume", "run"]
+__all__ = [
+    "Cost",
+    "InputError",
+    "Metric",
+    "Parameter",
+    "Result",
+    "Stage",
+    "Sweep",
+    "Workload",
+    "__version__",
+    "open_sweep",
+    "resume",
+    "run",
+]
+_HOMES = {
+    "InputError": "raysweep.errors",
+    "Result": "raysweep.workloads.rows",
+    **dict.fromkeys(("Cost", "Metric", "Parameter", "Stage", "Workload"), "raysweep.workloads.declaration"),
+}
+"""The modules of the names that are not in raysweep.sweep."""
 
 
 def __getattr__(name: str) -> Any:
-    if name == "InputError":
-        from raysweep.errors import InputError
-
-        return InputError
     if name in __all__:
-        from raysweep import sweep
+        from importlib import import_module
 
-        return getattr(sweep, name)
+        return getattr(import_module(_HOMES.get(name, "raysweep.sweep")), name)
     raise AttributeError(f"module 'raysweep' has no attribute {name!r}")

@@ -20,7 +20,7 @@ try:
 
     import raysweep
     from raysweep import terminal
-    from raysweep.commands.options import STORAGE, STORE, SWEEP, SWEEPS, TRACKING, YES, how_to_run
+    from raysweep.commands.options import STORAGE, STORE, SWEEP, SWEEPS, TRACKING, WORKLOAD, YES, how_to_run
     from raysweep.driver import signal_handlers
     from raysweep.errors import InputError, RaysweepError, unknown
 except ModuleNotFoundError as missing:
@@ -73,17 +73,19 @@ def run(space: str, sets: tuple[str, ...], dry_run: bool, **options: Any) -> Non
         from raysweep.driver.options import Options
         from raysweep.space import space_files
 
-        _show(dry.describe(space_files.read(space, changes), Options(**options)))
+        found, _ = space_files.read_with_function(space, changes)
+        _show(dry.describe(found, Options(**options)))
         return
     _finish(raysweep.run(space, set=changes, **options))
 
 
 @cli.command()
 @SWEEP
+@WORKLOAD
 @how_to_run
-def resume(sweep: str, **options: Any) -> None:
+def resume(sweep: str, workload: str | None, **options: Any) -> None:
     """Compute what SWEEP lacks, failed rows too."""
-    _finish(raysweep.resume(sweep, **options))
+    _finish(raysweep.resume(sweep, workload, **options))
 
 
 @cli.command()
@@ -174,15 +176,16 @@ def report(sweeps: tuple[str, ...], output: str | None, storage: str) -> None:
 @SWEEP
 @click.argument("cell", metavar="CELL")
 @click.argument("seed", metavar="[SEED]", type=click.IntRange(0, 2**63 - 1), required=False)
+@WORKLOAD
 @STORAGE
-def debug(sweep: str, cell: str, seed: int | None, storage: str) -> None:
+def debug(sweep: str, cell: str, seed: int | None, workload: str | None, storage: str) -> None:
     """Compute one row here, with its traceback.
 
     The row is computed in this process. CELL is a cell's hash or its beginning.
     """
     from raysweep.commands.debug import one_row
 
-    _show([json.dumps(one_row(raysweep.open_sweep(sweep, storage), cell, seed), indent=1)])
+    _show([json.dumps(one_row(raysweep.open_sweep(sweep, storage), cell, seed, workload), indent=1)])
 
 
 @cli.command()

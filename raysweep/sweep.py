@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -15,32 +15,49 @@ from raysweep.space import space_files
 __all__ = ["Options", "Sweep", "open_sweep", "report", "resume", "run", "sync"]
 
 
-def run(space: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None, **keywords: Any) -> Sweep:
-    """Run a space to its end and return the sweep.
+def run(
+    space: str | Path | Mapping[str, Any] | Callable[..., Any], *, set: Mapping[str, Any] | None = None, **keywords: Any
+) -> Sweep:
+    """Run a space, or a sweep over a function's arguments, to its end and return the sweep.
 
     A sweep of that name that exists already is continued or extended. If the space is only a part of that sweep, the
     returned sweep is this part.
 
-    space: a path, the name of a packaged space, or plain data.
+    space: a path, the name of a packaged space, or plain data. Or a function of the arguments that the sweep sets, of
+        `seed`, and if it likes of `log` (log(step, **metrics) draws learning curves). It returns its metrics, a mapping
+        from names to numbers, or one number, the metric `value`. An exception makes a failed row.
     set: maps dotted keys of the space to values, like `--set`.
     keywords: the fields of `Options` (`storage`, `workers` …). Any other keyword replaces a key of the space
-        (`seeds=5`); `axes` and `fixed` replace only the parameters that they name.
+        (`seeds=5`); `axes` and `fixed` replace only the parameters that they name. For a function also `metrics`
+        ({"accuracy": "maximize"}; others are minimized), `version` (raise it when the function computes something
+        else; rows of another version are not used) and `vectorized` (one call gets many rows: arrays, shape (rows,),
+        and returns such arrays).
 
     Raises InputError for bad input, and KeyboardInterrupt after everything finished so far is safe.
     """
     options = Options(**{key: keywords.pop(key) for key in {field.name for field in fields(Options)} & keywords.keys()})
     changes = dict(set or {})
+    if callable(space):
+        data = {"workload": space, **keywords}
+        found, function = space_files.read_with_function(data, changes, options.name)
+        return start_and_resume.run(found, options, function)
     for key, value in keywords.items():
         if key in ("axes", "fixed") and isinstance(value, Mapping):
             changes |= {f"{key}.{inner}": entry for inner, entry in value.items()}
         else:
             changes[key] = value
-    return start_and_resume.run(space_files.read(space, changes), options)
+    found, function = space_files.read_with_function(space, changes, options.name)
+    return start_and_resume.run(found, options, function)
 
 
-def resume(name: str, **options: Any) -> Sweep:
-    """Compute the rows that a sweep still lacks, and compute failed rows again. options: the fields of `Options`."""
-    return start_and_resume.resume(name, Options(**options))
+def resume(name: str, workload: str | Callable[..., Any] | None = None, **options: Any) -> Sweep:
+    """Compute the rows that a sweep still lacks, and compute failed rows again.
+
+    workload: for a sweep of a function, the function or FILE.py:NAME; None for the file from which your own run took
+        it. Its source must be unchanged.
+    options: the fields of `Options`.
+    """
+    return start_and_resume.resume(name, Options(**options), workload)
 
 
 def sync(name: str, **options: Any) -> Sweep:

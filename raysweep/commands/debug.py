@@ -9,6 +9,7 @@ import numpy as np
 
 from raysweep import terminal
 from raysweep.driver import shared_stages
+from raysweep.driver.start_and_resume import function_of
 from raysweep.driver.stored_sweep import Sweep
 from raysweep.errors import Halted, InputError
 from raysweep.plan.cells import enumerate_cells
@@ -18,13 +19,15 @@ from raysweep.training import devices
 from raysweep.trial import threads
 from raysweep.trial.chain import Computation
 from raysweep.trial.compute import compute
+from raysweep.trial.function import Function
 
 
-def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
+def one_row(found: Sweep, cell: str, seed: int | None, workload: str | None = None) -> dict[str, Any]:
     """Compute one row in this process. Errors are not caught, and the ledger is not changed.
 
     cell: the hash of a cell, or its beginning.
     seed: None for the first seed of the sweep.
+    workload: FILE.py:NAME of a Python function; None for the file from which this user's own run took it.
     """
     cells = enumerate_cells(found.space)
     matches = [i for i, identity in enumerate(cells.ids) if identity.startswith(cell)]
@@ -34,6 +37,7 @@ def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
             f"expected the beginning of one cell's hash, it fits {len(matches)} of "
             f"{len(cells):,}; `raysweep results {found.name}` lists them",
         )
+    given = function_of(found, workload)
     chosen = found.space.seeds[0] if seed is None else seed
     indices = np.asarray(matches)
     # a row that was granted GPUs on a cluster may use whatever GPUs are here, or none
@@ -41,6 +45,8 @@ def one_row(found: Sweep, cell: str, seed: int | None) -> dict[str, Any]:
 
     def of_store(store: str) -> Computation:
         columns, user = cells.take(indices), shared_stages.user(found.record)
+        if given and found.workload.function:
+            return Function(found.workload.function, given.call).compute(columns, np.asarray([chosen]))
         return compute(found.workload, columns, np.asarray([chosen]), store, user, keep=found.space.keep)
 
     with threads.limited(found.space.resources["cpus_per_trial"]), devices.granted(gpus):

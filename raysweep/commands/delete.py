@@ -8,6 +8,7 @@ from raysweep.driver.hold import only_driver
 from raysweep.driver.stored_sweep import Sweep
 from raysweep.errors import InputError
 from raysweep.ledger import sweep_record
+from raysweep.space import user_files
 from raysweep.storage import driver_lock, files
 from raysweep.tracking import address
 
@@ -29,6 +30,7 @@ def delete(found: Sweep, tracking_uri: str | None) -> None:
             raise
         if found.stored:
             shared_stages.release(found.folder, found.record)
+        user_files.forget(found.record.sweep_id)
         try:
             sweep_record.delete(found.folder)
         except OSError as error:

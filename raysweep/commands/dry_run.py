@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
-from raysweep.driver import added_metrics, compatibility, placement, shared_stages, stage_plan
+from raysweep.driver import added_metrics, compatibility, first_rows, placement, shared_stages, stage_plan
 from raysweep.driver.options import Options, code_note
 from raysweep.driver.progress import duration
 from raysweep.driver.stage_plan import StagePlan
@@ -30,6 +30,8 @@ def describe(space: Space, options: Options) -> list[str]:
     """Lines for the terminal: the question, cells, draws, rows in the ledger, stages, packs, time and memory."""
     folder, record = find_place(space, options)
     cells = enumerate_cells(space)
+    if record:
+        space = first_rows.carried(space, record)
     is_part = record is not None and compatibility.is_part(Space(**record.space), space, record.sweep)
     state = State(space, cells, folder, options.on_code_change)
     shared_stages.check_asked(options.store, state.workload, space.keep, folder)
@@ -69,6 +71,13 @@ def describe(space: Space, options: Options) -> list[str]:
 def _effort(state: State, pending: PendingRows, options: Options, there: Collection[str]) -> list[str]:
     """Lines about what these rows need: packs, time, memory and disk. there: the stages that the store has."""
     cells, workload = state.cells, state.workload
+    if not workload.costs_are_known:
+        how = "are computed in this process" if first_rows.can_measure(cells) else "tell it"
+        return [
+            f"{pending.rows:,} rows to compute; what a row costs is not known yet: the first ones {how}, and what they "
+            "take decides packs and where the others are computed",
+            f"rows on disk about {pending.rows * 700 / 1e6:,.1f} MB",
+        ]
     executor = placement.choose_executor(options, pending, cells)
     on_gpus = any(needs.gpus for needs in cells.needs)  # this machine cannot know how many GPUs there will be
     trials = 1 if executor == "inline" else options.workers or (1 if on_gpus else placement.local_trials(cells))

@@ -34,6 +34,12 @@ TRACKING = click.option(
     help="MLflow to mirror into [default: sqlite database STORAGE/mlflow.db; ./mlflow.db of this "
     "machine where STORAGE is a bucket].",
 )
+WORKLOAD = click.option(
+    "--workload",
+    metavar="FILE.py:NAME",
+    help="The function of the sweep, if it is a Python function; its source must be unchanged [default: where your own "
+    "run found it].",
+)
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
 SWEEP = click.argument("sweep", metavar="SWEEP")
 SWEEPS = click.argument("sweeps", metavar="SWEEP...", nargs=-1, required=True)

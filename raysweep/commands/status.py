@@ -63,7 +63,7 @@ def details(found: Sweep) -> list[str]:
     if report.exists():
         lines.append(f"  report: {report}")
     if now == "interrupted":
-        lines.append(f"  go on with: {command('resume', found.name, found.folder.parent)}")
+        lines.append(f"  go on with: {found.go_on()}")
     return lines
 
 

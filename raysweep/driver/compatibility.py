@@ -8,7 +8,7 @@ from typing import Any
 from raysweep.errors import InputError, as_typed
 from raysweep.space.schema import KEYS, Space
 
-FREE = ("description", "analysis", "resources", "scale", "keep")
+FREE = ("description", "analysis", "resources", "scale", "keep", "function")
 """Keys that change no row: how a sweep is described, analysed and computed, and what it keeps. They may differ between
 runs."""
 
@@ -33,6 +33,8 @@ def is_part(recorded: Space, asked: Space, sweep: str) -> bool:
 def _differences(old: Space, new: Space) -> Iterator[tuple[str, str]]:
     """The differences because of which `new` lacks rows of `old`: for each the key, and what `old` has in words."""
     before, after = old.as_dict(), new.as_dict()
+    if bool(old.function) != bool(new.function):
+        yield "workload", f"another workload that is called {old.workload}"
     for key in ("name", "workload", "zip", *KEYS):  # zip before axes, because zipped axes are compared together
         if key in FREE:
             continue

@@ -7,12 +7,13 @@ and the difference is cut into packs.
 from __future__ import annotations
 
 import tempfile
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from raysweep.driver import shared_stages, signal_handlers
+from raysweep.driver import first_rows, shared_stages, signal_handlers
 from raysweep.driver.hold import only_driver
 from raysweep.driver.limits import TimeIsUp, TimeLimit
 from raysweep.driver.options import Options
@@ -24,18 +25,21 @@ from raysweep.driver.stored_sweep import Sweep
 from raysweep.errors import Halted, InputError, RaysweepError
 from raysweep.ledger import compaction, segments, sweep_record
 from raysweep.ledger.sweep_record import Record
-from raysweep.phrases import command, rows_are
+from raysweep.phrases import rows_are
 from raysweep.plan.cells import Cells
 from raysweep.plan.identity import code_version
 from raysweep.plan.pack import Pack
 from raysweep.plan.packs import make_packs
 from raysweep.plan.queue import PackQueue
+from raysweep.space import user_files
+from raysweep.space.function_files import Given
 from raysweep.space.schema import Space
 from raysweep.storage import files, paths
 from raysweep.storage.paths import AnyPath
 from raysweep.storage.sealed import Damaged
 from raysweep.tracking import address, grouping, server
 from raysweep.tracking.session import Session
+from raysweep.trial.function import Function
 from raysweep.trial.pack import Job
 from raysweep.trial.run import Ended
 
@@ -56,6 +60,7 @@ class Driver:
     options: how to run it.
     part: whether the space is only a part of the sweep. The record stays unchanged then, and nothing goes to MLflow.
     retry_failed: whether failed rows are computed again.
+    function: the Python function that the space is about; None for any other workload, and if no row is missing.
     """
 
     folder: AnyPath
@@ -65,6 +70,7 @@ class Driver:
     options: Options
     part: bool = False
     retry_failed: bool = False
+    function: Given | None = None
 
     def __post_init__(self) -> None:
         self._say, self._limit = self.options.say, TimeLimit(self.options.max_hours)
@@ -99,6 +105,7 @@ class Driver:
                 with self._limit.enforced():
                     self.prepare(record)
                     self.compute()
+                    self._remember_learned()
                     self.report()
                     self.close()
             except (KeyboardInterrupt, SystemExit) as told:  # SystemExit: Ray's SIGTERM handler while it starts
@@ -142,6 +149,9 @@ class Driver:
         """
         try:
             current = shared_stages.placed(record, self.options.store)
+            if self.function:
+                user_files.remember(record.sweep_id, self.function)
+                self._learn()
             if not self.part:
                 current = remember(self.folder, current, self.space, self._uri)
                 self._sweep = Sweep(self.folder, current)
@@ -153,18 +163,77 @@ class Driver:
             self._stages = SharedStages(self.folder, current, self._state, self.options.on_code_change, self._say)
             self._stages.add_metrics()
             self._pending = self._stages.claim(self._state.missing())
+            if self._pending.rows and self._state.workload.function and not self.function:
+                raise InputError("workload", f"rows of {self.space.workload} are missing and its code is not at hand")
             self._placement = place(self.options, self._pending, self.cells)
+            if self.function and self._placement.executor == "ray":
+                from raysweep.executors import shipping
+
+                shipping.check(self.function.call, self.space.workload)
             self._put_handlers_back()  # Ray has replaced them by its own
             if self._uri:
                 self._session = Session(self._uri, self.folder, current, self.space, self.cells, self._state)
         except Exception:
             if self.record is None:
+                if self.function:
+                    first_rows.withdraw(self.folder)
+                    user_files.forget(record.sweep_id)
                 shared_stages.withdraw(self.folder, shared_stages.placed(record, self.options.store), self._new_storage)
                 sweep_record.withdraw(self.folder, self._new_storage)
             elif sweep_record.load(self.folder) != record:
                 sweep_record.update(self.folder, record)
             raise
         self._begun = True
+
+    def _learn(self) -> None:
+        """Learn from rows what the function measures and what it costs, if that is not known yet. The first rows of a
+        sweep are computed for it."""
+        if not self.space.declaration.measures_anything:
+            return
+        state = State(self.space, self.cells, self.folder, retry_failed=self.retry_failed)
+        found = first_rows.learned(self.space, state)
+        if found is None and state.missing().rows and first_rows.can_measure(self.cells):
+            self._say(
+                f"{self._sweep.name}: what a row of {self.space.workload} costs is not known yet; the first ones are "
+                "computed in this process"
+            )
+            self._state = state
+            first_rows.measure(state, self._new_job(""))
+            found = first_rows.learned(self.space, state)
+        if found is not None:
+            self.space = found
+
+    def _remember_learned(self) -> None:
+        """If the first rows were computed with all others, record at the end what they tell."""
+        if self.part or not self.space.declaration.measures_anything:
+            return
+        try:
+            found = first_rows.learned(self.space, self._state)
+        except InputError as error:  # it names a metric that no row has
+            self._say(str(error))
+            return
+        if found is not None:
+            self.space = found
+            self._sweep = Sweep(self.folder, remember(self.folder, self._sweep.record, found, self._uri))
+            self._sweep.cells = self.cells
+
+    def _new_job(self, store: str, run: str = "") -> Job:
+        """What all trials share. store: the address of the stage store. run: as in `Function`."""
+        function = self._state.workload.function
+        return Job(
+            self.space.workload,
+            self.cells.columns,
+            self.cells.ids,
+            ledger=paths.absolute(self.folder / sweep_record.LEDGER),
+            logs=paths.absolute(self.folder / sweep_record.LOGS),
+            store=store,
+            sweep=shared_stages.user(self._sweep.record),
+            attempt=self._state.attempt,
+            code_version=code_version(self._state.workload),
+            cpus=self.space.resources["cpus_per_trial"],
+            keep=tuple(self.space.keep),
+            function=Function(function, self.function.call, run) if function and self.function else None,
+        )
 
     def compute(self) -> None:
         """Compute the missing rows, round by round. Raises TimeIsUp if no time was left for some packs."""
@@ -177,20 +246,8 @@ class Driver:
         if isinstance(self.folder, Path):  # a copy of a sweep may lack folders that were empty
             for inner in (sweep_record.LEDGER, sweep_record.LOGS):
                 (self.folder / inner).mkdir(exist_ok=True)
-        self._job = job = Job(
-            self.space.workload,
-            self.cells.columns,
-            self.cells.ids,
-            ledger=paths.absolute(self.folder / sweep_record.LEDGER),
-            logs=paths.absolute(self.folder / sweep_record.LOGS),
-            store=self._stages.url,
-            sweep=self._stages.user,
-            attempt=self._state.attempt,
-            code_version=code_version(self._state.workload),
-            cpus=self.space.resources["cpus_per_trial"],
-            keep=tuple(self.space.keep),
-            expired=self._stages.expired,
-        )
+        run = uuid.uuid4().hex if self._placement.executor == "ray" else ""
+        self._job = job = replace(self._new_job(self._stages.url, run), expired=self._stages.expired)
         queue = PackQueue(self._propose, self._in_time, self._stages.is_busy)
         with Progress() as self._progress:
             if self._placement.executor == "ray":
@@ -276,7 +333,7 @@ class Driver:
         """A sentence that says how many rows are kept and how to continue."""
         known = len(self._state.rows) if self._begun else 0
         rows = known if known > COUNT_AGAIN_UP_TO else len(self._sweep.rows())
-        again = command(self._go_on, self._sweep.name, self.folder.parent)
+        again = self._sweep.go_on(self._go_on)
         return f"{rows_are(rows, self._every)} kept; go on with: {'the same command' if self.part else again}"
 
     def _tidy(self) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from raysweep.driver import compatibility, shared_stages, signal_handlers
+from pathlib import Path
+from typing import Any
+
+from raysweep.driver import compatibility, first_rows, shared_stages, signal_handlers
 from raysweep.driver.driver import Driver, log_the_rest, remember, show
 from raysweep.driver.hold import only_driver
 from raysweep.driver.options import Options
@@ -12,6 +15,8 @@ from raysweep.errors import Halted, InputError
 from raysweep.ledger import sweep_record
 from raysweep.phrases import command, rows_are
 from raysweep.plan.cells import Cells, enumerate_cells
+from raysweep.space import function_files, user_files
+from raysweep.space.function_files import Given
 from raysweep.space.schema import Space, plain_name
 from raysweep.storage import files, paths
 from raysweep.storage.paths import AnyPath
@@ -21,24 +26,75 @@ from raysweep.tracking.session import Session
 ASK_FROM_ROWS = 1_000_000
 
 
-def run(space: Space, options: Options) -> Sweep:
+def run(space: Space, options: Options, function: Given | None = None) -> Sweep:
     """Start a sweep of this space, or continue the sweep that has its name. If the space is only a part of that sweep,
-    run the part."""
+    run the part.
+
+    function: the Python function that the space is about.
+    """
     folder, record = find_place(space, options)
+    if record:
+        space = first_rows.carried(space, record)
     cells = _cells(space, folder if record else None)
     grouping.check_runs_per(options.runs_per, record)
     shared_stages.check_asked(options.store, space.declaration, space.keep, folder)
     if record and compatibility.is_part(Space(**record.space), space, record.sweep):
-        return _run_part(Sweep(folder, record, space), options)
-    return Driver(folder, record, space, cells, options).drive()
+        return _run_part(Sweep(folder, record, space), options, function)
+    return Driver(folder, record, space, cells, options, function=function).drive()
 
 
-def resume(name: str, options: Options) -> Sweep:
-    """Compute the rows that a sweep still lacks, and compute failed rows again."""
+def resume(name: str, options: Options, workload: Any = None) -> Sweep:
+    """Compute the rows that a sweep still lacks, and compute failed rows again.
+
+    workload: for a sweep of a Python function, the function or FILE.py:NAME, relative to the current folder; None for
+        the file from which this user's own run took it.
+    """
     found = open_sweep(name, options.storage)
     shared_stages.check_asked(options.store, found.workload, found.space.keep, found.folder)
     cells = _cells(found.space, found.folder, retry_failed=True)
-    return Driver(found.folder, found.record, found.space, cells, options, retry_failed=True).drive()
+    missing = workload is not None or (
+        found.workload.function is not None
+        and State(found.space, cells, found.folder, retry_failed=True).missing().rows
+    )
+    function = function_of(found, workload) if missing else None
+    driver = Driver(found.folder, found.record, found.space, cells, options, retry_failed=True, function=function)
+    return driver.drive()
+
+
+def function_of(found: Sweep, workload: Any = None) -> Given | None:
+    """The function of a sweep, to compute rows; None for a sweep of any other workload.
+
+    workload: as in `resume`.
+
+    Nothing in the storage says which file is imported: the user does, now or in a run before. InputError if neither
+    does, or if the source is not that of the sweep any more.
+    """
+    recorded = found.workload.function
+    if recorded is None:
+        if workload is not None:
+            raise InputError("--workload", f"{found.name} is a sweep of {found.workload.name}, which is no function")
+        return None
+    if workload is not None:
+        given = function_files.find(workload, Path(), "--workload")
+    elif place := user_files.recall(found.record.sweep_id):
+        if function_files.digest_of_file(place[0]) not in (None, recorded.digest):
+            function_files.refuse_changed(recorded, found.name, str(place[0]))
+        given = function_files.imported(*place, str(place[0]), "--workload")
+    elif recorded.source:
+        raise InputError(
+            "--workload",
+            f"missing; {found.name} is a sweep of the function {recorded.name}, which no run of yours on this machine "
+            f"gave: say --workload FILE.py:{recorded.name}",
+        )
+    else:
+        raise InputError(
+            found.name,
+            f"its function {recorded.name} was given in Python; go on by calling raysweep.run with it again (or "
+            f"say --workload FILE.py:{recorded.name})",
+        )
+    if given.digest != recorded.digest:
+        function_files.refuse_changed(recorded, found.name, "--workload")
+    return given
 
 
 def sync(name: str, options: Options) -> Sweep:
@@ -117,7 +173,7 @@ def _cells(space: Space, folder: AnyPath | None, retry_failed: bool = False) -> 
         return cells
 
 
-def _run_part(sweep: Sweep, options: Options) -> Sweep:
+def _run_part(sweep: Sweep, options: Options, function: Given | None) -> Sweep:
     """Run a part of a sweep. Missing rows are computed only for a grid, because a search chooses its cells from the
     whole sweep."""
     say = options.say
@@ -137,7 +193,7 @@ def _run_part(sweep: Sweep, options: Options) -> Sweep:
     state = State(sweep.space, sweep.cells, sweep.folder, options.on_code_change)
     say(f"{sweep.name}: this is a part of that sweep, whose record, mirror and report stay those of the whole")
     if grid and state.missing().rows:
-        return Driver(sweep.folder, sweep.record, sweep.space, sweep.cells, options, part=True).drive()
+        return Driver(sweep.folder, sweep.record, sweep.space, sweep.cells, options, True, function=function).drive()
     for note in state.notes:
         say(note)
     say(f"{sweep.name}: {rows_are(len(state.rows), of=' of this part')} there; nothing to compute")

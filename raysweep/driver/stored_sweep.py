@@ -13,6 +13,7 @@ from raysweep.driver import shared_stages
 from raysweep.driver.state import State
 from raysweep.errors import InputError
 from raysweep.ledger import segments, sweep_record
+from raysweep.phrases import command
 from raysweep.plan.cells import Cells, enumerate_cells
 from raysweep.space.schema import Space
 from raysweep.storage import copies, files, paths
@@ -53,6 +54,13 @@ class Sweep:
     def workload(self) -> Workload:
         """The declaration of the sweep's workload."""
         return self.space.declaration
+
+    def go_on(self, what: str = "resume") -> str:
+        """What continues the sweep: a command (resume, report, …); the same call, for a function given in Python."""
+        function = self.workload.function
+        if what == "resume" and function is not None and not function.source:
+            return f"the same call of raysweep.run, which gives it {function.name} again"
+        return command(what, self.name, self.folder.parent)
 
     @property
     def stored(self) -> bool:

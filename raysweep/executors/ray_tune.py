@@ -6,6 +6,7 @@ the driver hears of them. Tune's own loggers, result files and checkpoints are o
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
@@ -21,7 +22,7 @@ import numpy as np
 
 from raysweep import terminal
 from raysweep.errors import Halted, InputError, RaysweepError
-from raysweep.executors import local_ray, machines, ray_alive
+from raysweep.executors import local_ray, machines, ray_alive, shipping
 from raysweep.plan.pack import Pack, halves
 from raysweep.plan.queue import PackQueue
 from raysweep.plan.resources import Resources
@@ -181,7 +182,8 @@ def _run(
     """Compute packs of `source` until none can begin and none runs."""
     from ray import tune
 
-    trainable = tune.with_resources(tune.with_parameters(_trainable, job=job), _placement)
+    with shipping.by_value(job.function.code) if job.function else contextlib.nullcontext():
+        trainable = tune.with_resources(tune.with_parameters(_trainable, job=job), _placement)
     scratch.mkdir(exist_ok=True)
     problems: list[BaseException] = []
 

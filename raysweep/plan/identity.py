@@ -105,4 +105,6 @@ def source_digest(modules: tuple[str, ...]) -> str:
 def code_version(workload: Workload, stage: Stage | None = None) -> str:
     """The version of the code that decides a row, or the artifact of a stage: of raysweep, and the digest of the
     source."""
+    if workload.function is not None:
+        return f"{__version__}+{workload.function.digest}"
     return f"{__version__}+{source_digest((stage.sources if stage else ()) or workload.sources)}"

@@ -195,3 +195,8 @@ def _pack(cells: Cells, batch: Sequence[Piece]) -> Pack:
     seeds = np.concatenate([np.full(len(piece.cells), piece.seed, dtype=np.int64) for piece in batch])
     needs = cells.needs[cells.need[indices[0]]]
     return Pack(pack_id(cells.ids, indices, seeds), indices, seeds, _seconds(batch), _peak(batch), needs)
+
+
+def pack_of(cells: Cells, indices: np.ndarray, seed: int) -> Pack:
+    """A pack of some cells of one seed, of which nothing is known."""
+    return _pack(cells, [Piece(seed, indices, 0.0, 0.0)])

@@ -65,7 +65,7 @@ def converted(record: Mapping[str, Any], workload: Workload) -> dict[str, Any]:
 
 
 def _formers(workload: Workload) -> dict[object, Parameter]:
-    return {p.formerly.name: p for p in workload.parameters if p.formerly is not None}
+    return {p.formerly.name: p for p in workload.parameters if p.formerly is not None and p.formerly.name != p.name}
 
 
 def _renamed(plain: Any, formers: Mapping[object, Parameter], values_too: bool) -> Any:

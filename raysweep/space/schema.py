@@ -25,11 +25,12 @@ from raysweep.space.axes import Conditions
 from raysweep.space.checks import Context, expect
 from raysweep.space.resources import ResourceOptions
 from raysweep.space.search_options import SearchOptions
+from raysweep.workloads import functions
 from raysweep.workloads.declaration import SCALES, Parameter, Workload
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_VALUES = 10_000_000  # more cells than this cannot be enumerated, with or without --yes
-LATER = ("when", "scale", "keep")
+LATER = ("when", "scale", "keep", "function")
 """Keys that earlier releases do not know."""
 
 
@@ -43,6 +44,7 @@ class Space:
     fixed: all other parameters of the workload, defaults filled in.
     seeds: the draws of each cell.
     keep: the stages whose artifacts are kept in the store, in addition to those that always are.
+    function: the description of the Python function that the workload is, as plain data; None for any other workload.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Space:
     search: dict[str, SearchOptions]
     resources: ResourceOptions
     analysis: list[dict[str, Any]]
+    function: dict[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The resolved space as plain data.
@@ -72,7 +75,7 @@ class Space:
     @functools.cached_property
     def declaration(self) -> Workload:
         """The declaration of its workload."""
-        return declared({"workload": self.workload})
+        return declared({"workload": self.workload, "function": self.function})
 
     def groups(self) -> list[tuple[str, ...]]:
         """The axes in groups, in file order: axes that move together, or a single axis."""
@@ -106,14 +109,15 @@ class Space:
         return {**cell, **defaults}
 
 
-KEYS = tuple(key.name for key in fields(Space))
+KEYS = tuple(key.name for key in fields(Space) if key.name != "function")
+"""What a space can say. `function` is derived from its workload and stands in records only."""
 
 
 def validate(data: Mapping[str, Any]) -> Space:
     """A Space from plain data; InputError for the first error in it."""
     _no_password(data, "", set())
     for key in data:
-        if key not in KEYS:
+        if key not in (*KEYS, "function"):
             raise unknown_key(str(key), key, data)
     name, workload = plain_name(data.get("name"), "name"), declared(data)
     values = axes.check(data.get("axes"), workload)
@@ -135,6 +139,7 @@ def validate(data: Mapping[str, Any]) -> Space:
         search=search_options.check(data.get("search", "grid"), context),
         resources=resources.check(data.get("resources"), context),
         analysis=_analysis(data.get("analysis") or [], context),
+        function=workload.function.plain() if workload.function else None,
     )
     if space.count_upper_bound() > MAX_VALUES:
         raise InputError(
@@ -203,6 +208,8 @@ def _no_password(value: Any, path: str, seen: set[int]) -> None:
 def declared(data: Mapping[str, Any]) -> Workload:
     """The declaration of the workload of a space, given as plain data. Nothing but raysweep and the workloads of
     installed packages is imported. InputError if there is no such workload."""
+    if data.get("function") is not None:
+        return functions.declared(functions.read(data["function"]))
     return workloads.get(checks.named(data.get("workload"), "workload", "workload", workloads.names()))
 
 
@@ -291,7 +298,7 @@ def _keep(names: Any, context: Context) -> list[str]:
     expect(isinstance(names, list), "keep", f"a list of stages, out of {', '.join(known)}", names)
     for index, name in enumerate(names):
         checks.named(name, f"keep[{index}]", "stage", known)
-    if names and context.workload.compute:
+    if names and (context.workload.compute or context.workload.function):
         raise InputError("keep", f"{context.workload.name} has no artifacts to keep; leave it out")
     return [name for name in known if name in names]
 

@@ -8,16 +8,39 @@ from pathlib import Path
 from typing import Any
 
 from raysweep.errors import InputError, unknown
-from raysweep.space import packaged, yaml_reader
+from raysweep.space import function_files, packaged, yaml_reader
+from raysweep.space.function_files import Given
 from raysweep.space.schema import KEYS, Space, unknown_key, validate
 
 
 def read(source: str | Path | Mapping[str, Any], sets: Mapping[str, Any] | None = None) -> Space:
     """A space from a path, the name of a packaged space, or plain data; `sets` maps dotted keys to values."""
-    data = _plain(source) if isinstance(source, Mapping) else _loaded(source)
+    return read_with_function(source, sets)[0]
+
+
+def read_with_function(
+    source: str | Path | Mapping[str, Any], sets: Mapping[str, Any] | None = None, name: str | None = None
+) -> tuple[Space, Given | None]:
+    """A space as `read` gives it, and the Python function that it names. The function's file is imported.
+
+    name: the name of a function that has none itself.
+    """
+    folder = Path()
+    if isinstance(source, Mapping):
+        data = _plain(source)
+    else:
+        data, folder = _loaded(source), locate(source).parent
     for key, value in (sets or {}).items():
         apply_set(data, key, _plain(value))
-    return validate(data)
+    if "function" in data:
+        raise InputError("function", "stands in records only; name the function in workload: my_file.py:train")
+    if not function_files.is_named(data.get("workload")):
+        return validate(data), None
+    for key in data:
+        if key not in (known := (*KEYS, *function_files.OWN_KEYS)):
+            raise unknown(key, "key", key, known)
+    given = function_files.find(data["workload"], folder)
+    return validate(function_files.described(data, given, name)), given
 
 
 def _loaded(source: str | Path) -> dict[str, Any]:
@@ -59,7 +82,7 @@ def apply_set(data: dict[str, Any], key: str, value: Any) -> None:
             step = int(part)
         elif not isinstance(place, dict):
             raise InputError(here, "there is nothing below this key to set")
-        elif depth == 0 and part not in KEYS:
+        elif depth == 0 and part not in (*KEYS, *function_files.OWN_KEYS):
             raise unknown_key(here, part, data)
         elif last and value is None:
             place.pop(part, None)

@@ -29,6 +29,7 @@ from raysweep.storage import leases, paths
 from raysweep.storage.paths import AnyPath
 from raysweep.trial import log
 from raysweep.trial.compute import compute, open_store
+from raysweep.trial.function import Function
 from raysweep.workloads.declaration import FAILED, Columns, Workload
 
 _OUT_OF_MEMORY = re.compile("MemoryError|out of memory|allocate memory|ALLOC_FAILED", re.IGNORECASE)
@@ -50,6 +51,7 @@ class Job:
     keep: the stages that the space keeps in addition to those that always are.
     failed: for this trial, the stages that it needs and that failed before, each with its error.
     expired: for this trial, the leases of stages that are known to have expired, as in `Store`.
+    function: the Python function that the workload is; None for any other.
     """
 
     workload: str
@@ -66,10 +68,11 @@ class Job:
     keep: tuple[str, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
     expired: Mapping[str, bytes] = field(default_factory=dict)
+    function: Function | None = None
 
     def declaration(self) -> Workload:
         """The declaration of the workload."""
-        return workloads.get(self.workload)
+        return self.function.declaration if self.function else workloads.get(self.workload)
 
     def open_store(self) -> Any:
         """The stage store, as a trial uses it; None if no stage is kept."""
@@ -115,7 +118,10 @@ def attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any]
     def own(store: Any) -> Any:
         return view(job.without_waiting(store)) if view else job.without_waiting(store)
 
-    found = compute(job.declaration(), columns, seeds, job.store, job.sweep, own, job.keep)
+    if job.function:
+        found = job.function.compute(columns, seeds)
+    else:
+        found = compute(job.declaration(), columns, seeds, job.store, job.sweep, own, job.keep)
     seconds = (time.perf_counter() - started) / len(seeds)
     lists = {name: values.tolist() for name, values in found.metrics.items()}
     rows = []
@@ -148,6 +154,9 @@ def compute_rows(
     attempt: computes rows together and raises any error.
     is_half: whether the rows are a part of a pack that failed before.
     """
+    if job.function and not job.function.vectorized and len(seeds) > 1:  # one that fails must not repeat the others
+        alone = [(cells[i : i + 1], seeds[i : i + 1]) for i in range(len(seeds))]
+        return [row for cell, seed in alone for row in compute_rows(job, cell, seed, attempt, is_half)]
     # the log has the whole traceback if all rows fail together or a single row fails. For the halves between, it says
     # only if memory was short: each line waits for the thread that logs to MLflow, and there may be thousands
     brief = is_half and len(seeds) > 1

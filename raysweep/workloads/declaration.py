@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.workloads.chain import ANY, Chain, Cost, Stage
 from raysweep.workloads.parameters import SCALES, Former, Parameter, column
+
+if TYPE_CHECKING:
+    from raysweep.workloads.functions import Description
 
 __all__ = [
     "ANY",
@@ -109,6 +112,7 @@ class Workload:
     engines: the parameter that says how exactly a row is solved, or None.
     gpu_guess: why the gpu_seconds of its costs are only a guess, and within what factor. It is printed after the words
         "GPU time is a guess"; empty if they were measured.
+    function: the description of the Python function that this workload is, or None.
     """
 
     name: str
@@ -129,6 +133,7 @@ class Workload:
     heavy_tailed: Callable[[str, Columns], np.ndarray] | None = None
     engines: Engines | None = None
     gpu_guess: str = ""
+    function: Description | None = None
     by_name: dict[str, Parameter] = field(init=False, repr=False, compare=False)
     chain: Chain = field(init=False, repr=False, compare=False)
 
@@ -142,6 +147,16 @@ class Workload:
     def stores(self, keep: Sequence[str] = ()) -> bool:
         """Whether artifacts of stages are kept in the store. keep: the stages that a space keeps in addition."""
         return bool(self.chain.kept(keep))
+
+    @property
+    def measures_anything(self) -> bool:
+        """Whether the names of its metrics are not known yet: of a function before its first row."""
+        return self.function is not None and self.function.returned is None
+
+    @property
+    def costs_are_known(self) -> bool:
+        """Whether the cost of a row is known or estimated; False for a function before its first row."""
+        return self.function is None or self.function.seconds is not None
 
     @property
     def grouping(self) -> tuple[str, ...]:

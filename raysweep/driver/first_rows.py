@@ -1,0 +1,107 @@
+"""What only the first rows of a Python function tell: the names of its metrics, and what a row costs.
+
+They are computed in the driver's process, where each is a row of the sweep like any other, before it is decided where
+the other rows are computed. Rows that take GPUs or a gang are not computed here: nothing is known then until they are
+there, and a pack has few of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from raysweep.driver.state import State
+from raysweep.errors import InputError
+from raysweep.ledger import segments, sweep_record
+from raysweep.plan.cells import Cells
+from raysweep.plan.identity import code_version
+from raysweep.plan.pack import Pack
+from raysweep.plan.packs import pack_of
+from raysweep.space.schema import Space, validate
+from raysweep.storage import files
+from raysweep.storage.paths import AnyPath
+from raysweep.trial.function import Unusable
+from raysweep.trial.pack import Job
+from raysweep.trial.run import run_pack
+from raysweep.workloads import functions
+from raysweep.workloads.declaration import FAILED
+
+TRIED = 3
+"""Rows that are tried until one does not fail: the first, the last and the middle one of those that are missing."""
+ENOUGH = 1.0  # seconds; if the first row took less, it was perhaps an import, and a second row is measured too
+TOGETHER = 64  # rows of the first call of a vectorized function, whose cost is not that of single rows
+
+
+def carried(space: Space, record: sweep_record.Record) -> Space:
+    """The space with what the record of its sweep knows of its function, if that has the same source."""
+    if space.function is None or record.space.get("function") is None:
+        return space
+    asked, known = functions.read(space.function), functions.read(record.space["function"])
+    same = ("name", "version", "digest", "vectorized")
+    if any(getattr(asked, name) != getattr(known, name) for name in same):
+        return space
+    return _knowing(space, known.returned, known.seconds)
+
+
+def learned(space: Space, state: State) -> Space | None:
+    """The space with what rows of the present code tell of its function; None if there is no such row.
+
+    InputError if the space names a metric that they do not have.
+    """
+    current = code_version(state.workload)
+    good = [row for row in state.rows.values() if row["status"] != FAILED and row["code_version"] == current]
+    if not good:
+        return None
+    order = {seed: number for number, seed in enumerate(space.seeds)}
+    first = min(good, key=lambda row: (state.position[row["cell"]], order[row["seed"]]))
+    seconds = min(row["seconds"] for row in good)  # the first call in a process imports and compiles
+    return _knowing(space, tuple(first["metrics"]), seconds)
+
+
+def _knowing(space: Space, returned: tuple[str, ...] | None, seconds: float | None) -> Space:
+    found = replace(functions.read(space.function), returned=returned, seconds=seconds)
+    functions.check_returned(found)
+    return validate({**space.as_dict(), "function": found.plain()})
+
+
+def measure(state: State, job: Job) -> None:
+    """Compute first rows in this process, into the ledger.
+
+    InputError if the function returns what cannot be metrics.
+    """
+    started, good = time.monotonic(), 0
+    for pack in _candidates(state):
+        run_pack(job, pack)
+        rows = segments.read_segment(job.segment(pack.id))
+        for row in rows:
+            if (mark := f"{Unusable.__module__}.{Unusable.__qualname__}: ") in row.get("error", ""):
+                raise InputError("workload", row["error"].rpartition(mark)[2])
+        state.add(rows)
+        good += any(row["status"] != FAILED for row in rows)
+        if good > 1 or (good and time.monotonic() - started > ENOUGH):
+            return
+
+
+def _candidates(state: State) -> Iterator[Pack]:
+    pending = state.missing().indices
+    rows = [(seed, cell) for seed, cells in pending.items() for cell in cells.tolist()]
+    for place in dict.fromkeys([0, len(rows) - 1, len(rows) // 2][:TRIED]):
+        seed, cell = rows[place]
+        several = pending[seed][:TOGETHER] if state.workload.function and state.workload.function.vectorized else None
+        yield pack_of(state.cells, np.asarray([cell]) if several is None else several, seed)
+        if several is not None:
+            return
+
+
+def can_measure(cells: Cells) -> bool:
+    """Whether rows can be computed in this process: none takes a GPU or a gang."""
+    return all(needs.gang == 1 and not needs.gpus for needs in cells.needs)
+
+
+def withdraw(folder: AnyPath) -> None:
+    """Remove the first rows of a sweep that could not begin."""
+    for inner in (sweep_record.LEDGER, sweep_record.LOGS):
+        files.remove([folder / inner / name for name in files.tree(folder / inner)])

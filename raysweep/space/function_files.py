@@ -1,0 +1,196 @@
+"""Finds the Python function that a space is about: given in Python, or named as `my_file.py:train`.
+
+This is the only place that imports a user's file. It is called for a space, a file or a function that the user names
+now, and with a place that `user_files` remembers of the user's own run; never with anything read from a storage.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import re
+import sys
+import textwrap
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.abc import SourceLoader
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any, NoReturn
+
+from raysweep.errors import InputError, shown, unknown
+from raysweep.workloads import functions
+from raysweep.workloads.functions import Description
+
+OWN_KEYS = ("metrics", "version", "vectorized")
+"""Keys of a space whose workload is a function."""
+_NAMED = re.compile(r"(?P<file>.+\.py)(:(?P<name>.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A function that the user gave.
+
+    call: the function.
+    digest: 12 hexadecimal digits over its source.
+    file, name: where it was imported from; None and "" if it was given in Python.
+    """
+
+    call: Callable[..., Any]
+    digest: str
+    file: Path | None = None
+    name: str = ""
+
+
+def is_named(workload: Any) -> bool:
+    """Whether this is the value of `workload` for a function: a function, or a text like my_file.py:train."""
+    return not isinstance(workload, (str, Mapping, type(None), int, float, list)) or (
+        isinstance(workload, str) and _NAMED.fullmatch(workload) is not None
+    )
+
+
+def find(workload: Any, folder: Path, path: str = "workload") -> Given:
+    """The function: itself, or imported from FILE.py:NAME, where the file is relative to `folder`.
+
+    path: the key for errors. InputError for a file that cannot be imported or that has no such function.
+    """
+    if not isinstance(workload, str):
+        return Given(workload, digest_of(workload))
+    match = _NAMED.fullmatch(workload)
+    if match is None or not (match["name"] or "").isidentifier():
+        raise InputError(path, f"expected FILE.py:FUNCTION, such as my_file.py:train, got {shown(workload)}")
+    return imported(folder / match["file"], match["name"], match["file"], path)
+
+
+def imported(file: Path, name: str, shown_as: str, path: str) -> Given:
+    """The function of this name in this file, which is executed as if it was imported.
+
+    shown_as, path: the file and the key for errors.
+    """
+    try:
+        text = file.read_bytes()
+    except OSError as error:
+        why = "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or str(error))
+        raise InputError(path, f"{shown_as} cannot be read: {why}") from None
+    file = file.resolve()
+    module = _module(file, text, shown_as, path)
+    found = getattr(module, name, None)
+    if found is None:
+        own = [
+            key
+            for key, value in vars(module).items()
+            if inspect.isfunction(value) and value.__module__ == module.__name__
+        ]
+        raise unknown(path, f"function in {shown_as}:", name, own or ["none"])
+    return Given(found, _digest(text), file, name)
+
+
+class _Loader(SourceLoader):
+    """Imports a file as it was read once, so that its digest is that of what is executed."""
+
+    def __init__(self, file: Path, text: bytes) -> None:
+        self._file, self._text = file, text
+
+    def get_filename(self, fullname: str) -> str:
+        """The path of the file."""
+        return str(self._file)
+
+    def get_data(self, path: str | bytes) -> bytes:
+        """The text of the file."""
+        return self._text
+
+
+def _module(file: Path, text: bytes, shown_as: str, path: str) -> ModuleType:
+    """The module of a file. Files beside it can be imported from it, as from a script."""
+    plain = re.sub(r"\W", "_", file.stem)
+    name = f"_raysweep_{plain}_{_digest(str(file).encode())[:6]}"  # the file may be called like an installed module
+    spec = ModuleSpec(name, _Loader(file, text), origin=str(file))
+    spec.has_location = True
+    module = importlib.util.module_from_spec(spec)
+    if str(file.parent) not in sys.path:
+        sys.path.insert(0, str(file.parent))
+    before = sys.modules.get(name)
+    sys.modules[name] = module
+    try:
+        assert spec.loader is not None
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        sys.modules.pop(name, None)
+        if before is not None:
+            sys.modules[name] = before
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+        if isinstance(error, SyntaxError) and error.filename == str(file):
+            lines, error.filename = [error.lineno], None
+            error = type(error)(error.msg)
+        where = f", line {lines[-1]}" if lines else ""
+        raise InputError(path, f"{shown_as}{where} cannot be imported: {type(error).__name__}: {error}") from None
+    return module
+
+
+def digest_of(function: Callable[..., Any]) -> str:
+    """12 hexadecimal digits over the source of a function that was given in Python: of its file if it is in a module;
+    of its own lines in a script or a notebook; of its code where there is no source."""
+    function = inspect.unwrap(getattr(function, "func", function))
+    module = sys.modules.get(getattr(function, "__module__", "") or "")
+    file = getattr(module, "__file__", None)
+    if file and module is not None and module.__name__ != "__main__" and Path(file).suffix == ".py":
+        try:
+            return _digest(Path(file).read_bytes())
+        except OSError:
+            pass
+    try:
+        return _digest(textwrap.dedent(inspect.getsource(function)).encode())
+    except (OSError, TypeError):
+        code = getattr(function, "__code__", None)
+        return _digest(repr(_content(code) if code else repr(type(function))).encode())
+
+
+def _content(code: CodeType) -> tuple[Any, ...]:
+    """What a code object does, without where it was written."""
+    constants = [_content(value) if isinstance(value, CodeType) else repr(value) for value in code.co_consts]
+    return (code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars)
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:12]
+
+
+def described(data: Mapping[str, Any], given: Given, name: str | None = None) -> dict[str, Any]:
+    """The space with the function's description instead of its code.
+
+    data: the space as plain data; its types are not checked yet.
+    name: the name of the function if it has none itself.
+    """
+    source = data["workload"] if isinstance(data["workload"], str) else ""
+    own = getattr(given.call, "__name__", "")
+    found = functions.describe(
+        given.call,
+        name=given.name or (name if not str(own).isidentifier() else None),
+        digest=given.digest,
+        source=source,
+        axes=data.get("axes"),
+        fixed=data.get("fixed"),
+        **{key: data[key] for key in OWN_KEYS if data.get(key) is not None},
+    )
+    rest = {key: value for key, value in data.items() if key not in OWN_KEYS}
+    return {"name": found.name, **rest, "workload": found.name, "function": found.plain()}
+
+
+def digest_of_file(file: Path) -> str | None:
+    """The digest of a file; None if it cannot be read."""
+    try:
+        return _digest(file.read_bytes())
+    except OSError:
+        return None
+
+
+def refuse_changed(recorded: Description, sweep: str, path: str) -> NoReturn:
+    """Raise the InputError for a function whose source is not that of the sweep."""
+    raise InputError(
+        path,
+        f"the source of {recorded.name} changed since the sweep {sweep} recorded it; run its space again (raysweep "
+        "run, or raysweep.run in Python), where --on-code-change says what to do with its rows",
+    )

@@ -1,0 +1,120 @@
+"""Calls a plain Python function for rows, and checks what it returns."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from raysweep.errors import InputError, shown
+from raysweep.ledger.segments import Curve
+from raysweep.trial.chain import Computation
+from raysweep.trial.context import Context
+from raysweep.workloads import functions
+from raysweep.workloads.declaration import DIVERGED, OK, Columns, Workload
+from raysweep.workloads.functions import LOG, VALUE, Description
+
+_OF_RUN: dict[str, Callable[..., Any]] = {}  # of this process
+
+
+class Unusable(TypeError):
+    """A function returned what cannot be the metrics of its rows."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A Python function as a trial gets it.
+
+    description: what the sweep knows of it.
+    code: the function. Ray makes a new one of it for every trial.
+    run: unique for each run of the sweep. The first function of a run in a process is used for all its trials there,
+        so that what it keeps in globals (a data set) is there for the next pack.
+    """
+
+    description: Description
+    code: Callable[..., Any]
+    run: str = ""
+
+    @property
+    def vectorized(self) -> bool:
+        """Whether one call gets many rows."""
+        return self.description.vectorized
+
+    @functools.cached_property
+    def declaration(self) -> Workload:
+        """The declaration of the workload."""
+        return functions.declared(self.description)
+
+    def compute(self, columns: Columns, seeds: np.ndarray) -> Computation:
+        """Call the function for these rows: once for each, or once for all if it is vectorized.
+
+        columns, seeds: one entry per row.
+
+        Raises whatever the function raises, and Unusable if it returns anything but its metrics. A row with a number
+        that is not finite is diverged.
+        """
+        call = _OF_RUN.setdefault(self.run, self.code) if self.run else self.code
+        seed, logs = _asks(call, self.vectorized)
+        calls = [np.arange(len(seeds))] if self.vectorized else [np.asarray([i]) for i in range(len(seeds))]
+        found: list[dict[str, np.ndarray]] = []
+        curves: list[dict[str, Curve]] = []
+        for rows in calls:
+            context = Context(functions.stage_name(self.description.name), len(rows))
+            row = rows if self.vectorized else rows[0]
+            given = {name: _plain(values[row]) for name, values in columns.items()}
+            given[seed] = _plain(seeds[row])
+            if logs:
+                given[LOG] = context.log
+            found.append(self._metrics(call(**given), len(rows)))
+            curves += [{context.stage: context.curve.of_row(i)} if context.curve else {} for i in range(len(rows))]
+        metrics = {name: np.concatenate([each[name] for each in found]) for name in found[0]}
+        finite = np.all([np.isfinite(values) for values in metrics.values()], axis=0)
+        status = np.where(finite, OK, DIVERGED).astype(object)
+        return Computation(metrics, status, [{} for _ in seeds], curves, {})
+
+    def _metrics(self, returned: Any, count: int) -> dict[str, np.ndarray]:
+        """What a call returned, as arrays of shape (count,)."""
+        name = self.description.name
+        if not isinstance(returned, Mapping):
+            returned = {VALUE: returned}
+            if returned[VALUE] is None:
+                raise Unusable(f"{name} returned None; expected a number, or a mapping from names to numbers")
+        metrics = {metric: self._numbers(metric, values, count) for metric, values in returned.items()}
+        for metric in metrics:
+            try:
+                functions.check_metric(metric, name)
+            except InputError as error:
+                raise Unusable(str(error)) from None
+            if metric in self.declaration.by_name:
+                raise Unusable(f"{name} returned {metric}, which is one of its arguments; expected another name")
+        known = self.description.returned
+        if not metrics or (known is not None and set(known) != set(metrics)):
+            expected = ", ".join(known) + ", as the first row did" if known else "at least one"
+            raise Unusable(f"{name} returned {', '.join(metrics) or 'no metric'}; expected {expected}")
+        return metrics
+
+    def _numbers(self, metric: Any, values: Any, count: int) -> np.ndarray:
+        if hasattr(values, "detach"):  # a tensor of torch
+            values = values.detach().cpu().double().numpy()
+        try:
+            array = np.asarray(values)
+            if array.dtype.kind in "fiub" and array.shape == ((count,) if self.vectorized else ()):
+                return array.astype(np.float64).reshape(count)
+        except (ValueError, TypeError):  # lists of unequal lengths
+            pass
+        named = "" if metric == VALUE else f" as {shown(metric)}"
+        wanted = f"{count:,} numbers, one for each row" if self.vectorized else "one number"
+        raise Unusable(f"{self.description.name} returned {shown(values)}{named}; expected {wanted}")
+
+
+@functools.lru_cache(maxsize=64)
+def _asks(call: Callable[..., Any], vectorized: bool) -> tuple[str, bool]:
+    """The argument for the seed, and whether it wants the log."""
+    return functions.seed_argument(call, vectorized), functions.takes_log(call)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

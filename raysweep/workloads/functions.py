@@ -1,0 +1,366 @@
+"""A plain Python function as a workload of one stage.
+
+`describe` reads a function's signature, and the description is plain data: it is what the record of a sweep keeps.
+`declared` makes the declaration from the description alone, so that everything except computing rows (results, report,
+status, sync, delete) needs no code of the user.
+"""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+import re
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from raysweep.errors import InputError, shown, unknown
+from raysweep.workloads.chain import Cost, Stage
+from raysweep.workloads.declaration import ANY, Metric, Workload
+from raysweep.workloads.parameters import Former, Parameter
+
+TYPES: dict[str, type] = {"int": int, "float": float, "bool": bool, "str": str}
+DIRECTIONS = ("minimize", "maximize")
+TAKEN = ("sweep", "cell", "seed", "status", "code_version", "seconds")
+"""Columns of the results, which no argument and no metric can be called."""
+VALUE = "value"
+"""The metric of a function that returns a plain number."""
+LOG = "log"
+UNMEASURED = 60.0
+"""Seconds that a row is taken to cost until one was measured: then a pack on Ray has only few rows."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """What is known of a function without its code.
+
+    name: the name of the workload.
+    version: the version that the user gives; rows of another version have other identities.
+    parameters: the arguments that a space can set: {"name", "type", "default", "choices"}.
+    metrics: the directions that the user stated, by metric.
+    returned: the names of all metrics, as the first row returned them; None before a row is there.
+    seconds: measured, of one row; None before.
+    vectorized: whether it gets columns.
+    digest: 12 hexadecimal digits over its source.
+    source: "my_file.py:train" as the user wrote it; "" if it was given in Python. It is only shown: nothing that is
+        read from a storage says which file is imported.
+    """
+
+    name: str
+    version: int
+    parameters: tuple[Mapping[str, Any], ...]
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    returned: tuple[str, ...] | None = None
+    seconds: float | None = None
+    vectorized: bool = False
+    digest: str = ""
+    source: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        """The description as plain data; `read` reads it back."""
+        return {
+            **{name: getattr(self, name) for name in ("name", "version", "seconds", "vectorized", "digest", "source")},
+            "parameters": [dict(parameter) for parameter in self.parameters],
+            "metrics": dict(self.metrics),
+            "returned": None if self.returned is None else list(self.returned),
+        }
+
+
+def read(plain: Any) -> Description:
+    """The description from plain data. It may come from anybody's storage: InputError unless every part is as
+    `describe` makes it."""
+    try:
+        found = Description(
+            **{
+                **plain,
+                "parameters": tuple(plain["parameters"]),
+                "returned": None if plain["returned"] is None else tuple(plain["returned"]),
+            }
+        )
+        names = [str(parameter["name"]) for parameter in found.parameters]
+        good = (
+            all(map(_plain_name, [found.name, *names, *found.metrics, *(found.returned or ())]))
+            and all(parameter["type"] in TYPES for parameter in found.parameters)
+            and all(direction in DIRECTIONS for direction in found.metrics.values())
+            and isinstance(found.version, int)
+            and (found.seconds is None or found.seconds >= 0)
+            and re.fullmatch(r"[0-9a-f]{12}", found.digest)
+            and isinstance(found.source, str)
+            and isinstance(found.vectorized, bool)
+        )
+    except (TypeError, KeyError, AttributeError) as error:
+        raise InputError("function", f"is no description of a function ({error})") from None
+    if not good:
+        raise InputError("function", "is no description of a function")
+    return found
+
+
+def _plain_name(name: Any) -> bool:
+    return isinstance(name, str) and 0 < len(name) <= 250 and name.isprintable()
+
+
+def declared(found: Description) -> Workload:
+    """The declaration of a function, from its description."""
+    named = found.returned if found.returned is not None else tuple(found.metrics)
+    seconds = UNMEASURED if found.seconds is None else found.seconds
+
+    def cost(columns: Mapping[str, Any]) -> Cost:
+        rows = len(next(iter(columns.values()))) if columns else 1
+        return Cost(seconds * rows, 0.0, seconds * rows)
+
+    return Workload(
+        name=found.name,
+        summary=f"a Python function{f', {found.source}' if found.source else ''}",
+        identity_version=found.version,
+        parameters=tuple(_parameter(parameter) for parameter in found.parameters),
+        metrics=tuple(
+            Metric(name, f"what {found.name} returns", direction=found.metrics.get(name, DIRECTIONS[0]))
+            for name in named
+        ),
+        stages=(Stage(stage_name(found.name), found.source, together=ANY if found.vectorized else None, cost=cost),),
+        gpu_guess="" if found.seconds is not None else "because no row was measured yet",
+        function=found,
+    )
+
+
+def stage_name(name: str) -> str:
+    """The name of the stage of a function with this name."""
+    plain = re.sub(r"\W", "_", name)
+    return plain if plain.isidentifier() else f"_{plain}"
+
+
+def _parameter(plain: Mapping[str, Any]) -> Parameter:
+    kind = TYPES[plain["type"]]
+    name = plain["name"]
+    return Parameter(
+        name,
+        kind,
+        plain.get("default"),
+        f"argument {name}",
+        choices=tuple(plain.get("choices") or ()),
+        infinite=kind is float,
+        # whether a number is whole is only inferred from the values at hand: 1 and 1.0 are one cell, so that more
+        # values on an axis extend a sweep
+        formerly=Former(name, new=float, old=_whole) if kind is float else None,
+    )
+
+
+def _whole(value: float) -> float:
+    return int(value) if value == value and abs(value) < 2**53 and value == int(value) else value
+
+
+def describe(
+    function: Callable[..., Any],
+    *,
+    name: str | None,
+    digest: str,
+    source: str = "",
+    axes: Any = None,
+    fixed: Any = None,
+    metrics: Any = None,
+    version: Any = 1,
+    vectorized: Any = False,
+) -> Description:
+    """The description of a function for these axes and fixed values.
+
+    name: its name; None for the name with which it was defined.
+    axes, fixed: as in a space, not checked yet; the types of arguments without annotation come from their values.
+    metrics, version, vectorized: as the user gives them.
+
+    InputError, which begins with the offending key, for anything that is no function that a space can run.
+    """
+    called = _name(function) if name is None else name
+    if not isinstance(vectorized, bool):
+        raise InputError("vectorized", f"expected true or false, got {shown(vectorized)}")
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise InputError("version", f"expected a whole number of at least 1, got {shown(version)}")
+    arguments = _arguments(function, called, vectorized)
+    axes, fixed = (given if isinstance(given, Mapping) else {} for given in (axes, fixed))
+    _no_reserved(called, axes, fixed)
+    known = [argument.name for argument in arguments]
+    for path, given in (("axes", axes), ("fixed", fixed)):
+        for key in given:
+            if key not in known:
+                raise unknown(f"{path}.{key}", f"argument of {called}", key, known or ["none"])
+    hints = _hints(function)
+    parameters = []
+    for argument in arguments:
+        given = _values(axes[argument.name]) if argument.name in axes else []
+        given += [fixed[argument.name]] if fixed.get(argument.name) is not None else []
+        asked = argument.name in axes or argument.name in fixed
+        axis = axes.get(argument.name)
+        if (
+            isinstance(axis, Mapping)
+            and "when" in axis
+            and (argument.default is argument.empty or argument.default is None)
+        ):
+            raise InputError(
+                f"axes.{argument.name}.when",
+                f"{called} needs a default for {argument.name}, which it has in the cells without this axis",
+            )
+        found = _described(called, argument, hints.get(argument.name), given, asked, vectorized)
+        if found is not None:
+            parameters.append(found)
+    return Description(called, version, tuple(parameters), _directions(metrics), None, None, vectorized, digest, source)
+
+
+def _name(function: Any) -> str:
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str) or not name.isidentifier():
+        what = "a lambda" if name == "<lambda>" else f"{type(function).__name__}"
+        raise InputError(
+            "workload", f"expected a function that has a name, got {what}; define it with def, or say name="
+        )
+    return name
+
+
+def _arguments(function: Any, name: str, vectorized: bool) -> list[inspect.Parameter]:
+    """The arguments that a space sets: all but the seed and the log."""
+    if inspect.isclass(function) or not callable(function):
+        what = f"the class {function.__name__}" if inspect.isclass(function) else shown(function)
+        raise InputError("workload", f"expected a function, got {what}")
+    waits = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+    if waits or inspect.isgeneratorfunction(function):
+        what = "a coroutine (async def)" if waits else "a generator"
+        raise InputError("workload", f"expected a function that returns its metrics, {name} is {what}")
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):
+        raise InputError(
+            "workload", f"the arguments of {name} cannot be read; wrap it in a function with def"
+        ) from None
+    for argument in signature.parameters.values():
+        star = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(argument.kind.name)
+        if star or argument.kind is argument.POSITIONAL_ONLY:
+            text = f"{star}{argument.name}" if star else f"{argument.name} before /"
+            raise InputError("workload", f"{name} has {text}; expected arguments that each have a name")
+        if argument.name in TAKEN and argument.name != "seed":
+            raise InputError(
+                "workload", f"{name} has an argument {argument.name}, which is a column of the results; rename it"
+            )
+    seeds = [key for key in ("seed", *(["seeds"] if vectorized else [])) if key in signature.parameters]
+    if not seeds:
+        raise InputError("workload", f"{name} has no argument seed, which every function needs: def {name}(…, seed)")
+    return [argument for key, argument in signature.parameters.items() if key not in (*seeds, LOG)]
+
+
+def seed_argument(function: Callable[..., Any], vectorized: bool) -> str:
+    """The argument that gets the seed, or the seeds."""
+    return "seeds" if vectorized and "seeds" in inspect.signature(function).parameters else "seed"
+
+
+def takes_log(function: Callable[..., Any]) -> bool:
+    """Whether it has the argument that gets the log."""
+    return LOG in inspect.signature(function).parameters
+
+
+def _no_reserved(name: str, axes: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
+    for path, given in (("axes", axes), ("fixed", fixed)):
+        if "seed" in given:
+            raise InputError(f"{path}.seed", "the seeds stand under seeds: a count, or a list")
+        if LOG in given:
+            raise InputError(f"{path}.{LOG}", f"is what {name} gets from raysweep; leave it out")
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function)
+    except Exception:  # an annotation that names what is not there; it is then shown as text where it matters
+        return dict(getattr(function, "__annotations__", {}))
+
+
+def _values(given: Any) -> list[Any]:
+    """The values of an axis, as far as they tell its type."""
+    if isinstance(given, Mapping) and "values" in given:
+        given = given["values"]
+    if isinstance(given, Mapping):  # evenly spaced, or a range
+        return [0.5]
+    return list(given) if isinstance(given, (list, tuple)) else []
+
+
+def _described(
+    name: str, argument: inspect.Parameter, hint: Any, given: list[Any], asked: bool, vectorized: bool
+) -> dict[str, Any] | None:
+    """One argument as a parameter; None if it has a default that a space cannot write and is not asked for."""
+    required = argument.default is argument.empty
+    if required and not asked:
+        raise InputError(
+            f"fixed.{argument.name}",
+            f"missing; {name} has no default for {argument.name}: put it on an axis, or fix it",
+        )
+    kind, choices = _annotated(hint)
+    known = given + ([] if required or argument.default is None else [argument.default])
+    if kind is None and hint is not None and not vectorized:
+        if not asked:
+            return None
+        said = getattr(hint, "__name__", str(hint))
+        raise InputError("workload", f"{name}: {argument.name} is annotated {said}; expected int, float, bool or str")
+    kind = kind or _inferred(known)
+    if kind is None:
+        if not asked:
+            return None
+        raise InputError(
+            f"axes.{argument.name}" if len(given) > 1 else f"fixed.{argument.name}",
+            f"expected values of one type (numbers, true and false, or texts) for {argument.name} of {name}"
+            + (f", whose default is {shown(argument.default)}" if not required else ""),
+        )
+    found: dict[str, Any] = {"name": argument.name, "type": kind.__name__, "default": None, "choices": list(choices)}
+    default = argument.default if not required and argument.default is not None else (known or [None])[0]
+    try:
+        found["default"] = _parameter(found).coerce(default)
+    except (ValueError, OverflowError) as error:
+        if required or argument.default is None:
+            return found  # a value on the axis, which is checked where the axis is
+        raise InputError("workload", f"{name}: {argument.name} is annotated {kind.__name__}: default {error}") from None
+    if argument.default is None and not asked:
+        return None
+    return found
+
+
+def _annotated(hint: Any) -> tuple[type | None, tuple[str, ...]]:
+    """The type that an annotation says, and its choices; (None, ()) if it says none of the four."""
+    options = [entry for entry in typing.get_args(hint) if entry is not type(None)]
+    if typing.get_origin(hint) is typing.Literal and all(isinstance(entry, str) for entry in options):
+        return str, tuple(options)
+    if len(options) == 1 and typing.get_origin(hint) is not list and type(None) in typing.get_args(hint):
+        return _annotated(options[0])
+    if isinstance(hint, str):
+        return TYPES.get(hint), ()
+    return (hint, ()) if hint in TYPES.values() else (None, ())
+
+
+def _inferred(values: list[Any]) -> type | None:
+    """The type that all these values have: float if one of several numbers is no int."""
+    kinds = {type(value) for value in values}
+    if kinds <= {int, float} and kinds:
+        return float if float in kinds else int
+    return kinds.pop() if len(kinds) == 1 and kinds <= {bool, str} else None
+
+
+def _directions(metrics: Any) -> dict[str, str]:
+    if metrics is None:
+        return {}
+    if not isinstance(metrics, Mapping):
+        raise InputError("metrics", f"expected a mapping like {{accuracy: maximize}}, got {shown(metrics)}")
+    for name, direction in metrics.items():
+        check_metric(name, "metrics")
+        if direction not in DIRECTIONS:
+            raise InputError(f"metrics.{name}", f"expected {' or '.join(DIRECTIONS)}, got {shown(direction)}")
+    return dict(metrics)
+
+
+def check_metric(name: Any, path: str) -> None:
+    """InputError if a metric cannot have this name."""
+    good = isinstance(name, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_./ -]{0,99}", name)
+    if not good or name in TAKEN or keyword.iskeyword(str(name)):
+        taken = ", which is a column of the results" if name in TAKEN else ""
+        raise InputError(path, f"expected a plain name for a metric, got {shown(name)}{taken}")
+
+
+def check_returned(found: Description) -> None:
+    """InputError, which suggests the nearest, if the user named a metric that the function does not return."""
+    returned = found.returned
+    for name in found.metrics if returned is not None else ():
+        if returned is not None and name not in returned:
+            raise unknown(f"metrics.{name}", f"metric of {found.name}", name, returned)
