@@ -18,10 +18,12 @@ class Design:
 
     spaces: the resolved space of each sweep, as plain data.
     names: the names of the sweeps.
+    usual: the analysis entries that are made if no space asks for any.
     """
 
     spaces: tuple[Mapping[str, Any], ...] = ()
     names: tuple[str, ...] = ()
+    usual: tuple[Mapping[str, Any], ...] = ()
 
     def values(self, name: str) -> list[Any]:
         """All values that a parameter has in any sweep, without repeats, in the order of the axes."""
@@ -32,7 +34,7 @@ class Design:
         asked: list[Any] = []
         for space in self.spaces:
             asked += [entry for entry in space.get("analysis") or [] if entry not in asked]
-        return asked
+        return asked or list(self.usual)
 
     def metrics(self) -> list[str]:
         """All names that may be metrics in the analyses, without repeats. x and y are included, because in a relation

@@ -25,6 +25,7 @@ from raysweep.space.checks import Context
 from raysweep.space.schema import declared
 from raysweep.storage.paths import AnyPath
 from raysweep.workloads.declaration import Workload
+from raysweep.workloads.functions import Description
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,6 +80,8 @@ def write_report(
     names = tuple(map(str, dict.fromkeys(frame["sweep"]))) if further else (sweep,)
     design = Design((space, *further), names)
     workload = design.scaled(declared(space))
+    if workload.function:
+        design = replace(design, usual=usual_analyses(workload.function))
     if {"cell", "seed"} <= set(frame.columns):
         frame = frame.drop_duplicates(["cell", "seed"])  # sweeps may share cells
     home = Path(directory)
@@ -118,6 +121,13 @@ def _free(path: Path) -> Path:
     if path.is_symlink():
         path.unlink()
     return path
+
+
+def usual_analyses(function: Description) -> tuple[dict[str, Any], ...]:
+    """What is asked of a function if its space asks for no analysis: the best cell of each metric that it names, or
+    else of the first one."""
+    metrics = list(function.metrics) or list(function.returned or ())[:1]
+    return tuple({"best": {"metric": metric}} for metric in metrics)
 
 
 def all_sections(

@@ -28,7 +28,7 @@ def parameters_of(frame: pd.DataFrame, workload: Workload) -> list[str]:
 
 def better_extremum(metric: str, workload: Workload, otherwise: str = "min") -> str:
     """The extremum that is best for a metric: max or min by its direction; `otherwise` if it has no direction."""
-    direction = next(known.direction for known in workload.metrics if known.name == metric)
+    direction = next((known.direction for known in workload.metrics if known.name == metric), "none")
     return {"maximize": "max", "minimize": "min"}.get(direction, otherwise)
 
 

@@ -96,6 +96,7 @@ ANALYSES = {
     "agreement": Analysis(optional={"metrics": _metrics}),
     "engines": Analysis(optional={"metrics": _metrics, "reference": _engine, "x": _fitted, "by": _axes}),
     "relation": Analysis({"x": checks.metric, "y": checks.metric}, {"by": _axes}),
+    "best": Analysis({"metric": checks.metric}),
 }
 LEARNING_CURVES = Analysis(
     {"x": _curves_x}, {"stage": _stage, "metric": _logged, "metrics": _logged, "by": _axes, "scale": _scale}

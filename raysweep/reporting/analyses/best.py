@@ -1,0 +1,85 @@
+"""The best analysis: the cell with the best mean of a metric, and which other cells cannot be told from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raysweep.fits.statistics import t_quantile
+from raysweep.phrases import counted
+from raysweep.reporting.analyses.section import Question, Section
+from raysweep.reporting.selection import all_keys, better_extremum, means_table
+from raysweep.reporting.words import number, plain, settings, with_error
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = 10
+
+
+def best_section(asked: Question) -> Section:
+    """Section of one `best` entry."""
+    metric, workload = asked.metric, asked.workload
+    keys = all_keys(asked.rows, workload, None, asked.design.varied(), asked.design)
+    keys = [key for key in keys if key in asked.rows.columns]
+    table = means_table(asked.rows, keys or ["cell"], metric, workload)
+    largest = better_extremum(metric, workload) == "max"
+    table = table.sort_values("mean", ascending=not largest, kind="stable", ignore_index=True)
+    top = table.iloc[0]
+    alike = _alike(asked, keys, table)
+    told = _direction(asked, largest)
+    where = settings(keys, [top[key] for key in keys], workload)
+    headline = (
+        f"best {plain(metric)} ({told}): {with_error(float(top['mean']), float(top['standard_error']))}"
+        + (f" at {where}" if where else "")
+        + f", the mean of {counted(int(top['draws']), 'draw')}; the best of {counted(len(table), 'cell')}"
+    )
+    few = int(top["draws"]) < 2
+    paragraphs = [
+        "One draw a cell does not tell how far chance decides which cell is best."
+        if few
+        else f"{counted(alike, 'other cell')} cannot be told from it (95 %, by the differences of equal draws).",
+        "The best of many means is on average a little too good; draws with new seeds at this cell show how much.",
+    ]
+    return Section(
+        title=f"Best: {plain(metric)}",
+        headline=headline,
+        paragraphs=paragraphs,
+        shown=[
+            {
+                **{plain(key): number(row[key]) for key in keys},
+                plain(metric): with_error(float(row["mean"]), float(row["standard_error"])),
+                "draws": str(row["draws"]),
+            }
+            for row in table.head(SHOWN).to_dict("records")
+        ],
+        tables={f"{asked.name}_cells": table},
+    )
+
+
+def _direction(asked: Question, largest: bool) -> str:
+    """Which direction is better, in words, and whether anybody said so."""
+    function = asked.workload.function
+    assumed = function is not None and asked.metric not in function.metrics
+    return ("the largest" if largest else "the smallest") + (
+        ": minimized, since metrics says nothing else" if assumed else ""
+    )
+
+
+def _alike(asked: Question, keys: list[str], table: pd.DataFrame) -> int:
+    """How many cells differ from the best one by less than 95 % of the differences by chance. Draws are paired."""
+    good = asked.rows[asked.rows["status"] == "ok"]
+    wide = good.pivot_table(index="seed", columns="cell", values=asked.metric)
+    best = good
+    for key in keys:
+        best = best[best[key] == table.iloc[0][key]]
+    own = wide[best["cell"].iloc[0]]
+    found = 0
+    for cell in wide.columns:
+        differences = (wide[cell] - own).dropna().to_numpy(float)
+        if cell == own.name or len(differences) < 2:
+            continue
+        error = float(np.std(differences, ddof=1) / np.sqrt(len(differences)))
+        found += bool(abs(differences.mean()) <= t_quantile(0.95, len(differences) - 1) * error)
+    return found
