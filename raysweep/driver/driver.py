@@ -6,6 +6,7 @@ and the difference is cut into packs.
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import uuid
 from collections.abc import Callable
@@ -117,6 +118,9 @@ class Driver:
                 stop("KILLED" if halt else "FAILED")
                 if halt is None:
                     raise
+                if self._begun and isinstance(halt, InputError) and self.record is None and not self._sweep.rows():
+                    self._take_back()
+                    raise halt from problem
                 if self._begun:
                     raise Halted("", f"{halt}; {self._kept()}") from problem
                 raise halt from None
@@ -234,6 +238,18 @@ class Driver:
             keep=tuple(self.space.keep),
             function=Function(function, self.function.call, run) if function and self.function else None,
         )
+
+    def _take_back(self) -> None:
+        """Remove a new sweep without rows, whose workload cannot be run as it is declared, and its runs in MLflow."""
+        if self._uri:
+            from raysweep.tracking import cleanup, server
+
+            with contextlib.suppress(server.Unreachable):  # its runs say that they were killed
+                cleanup.forget(self._uri, self.space.name, self._sweep.record.sweep_id)
+        shared_stages.withdraw(self.folder, self._sweep.record, self._new_storage)
+        sweep_record.begin_deletion(self.folder)
+        sweep_record.delete(self.folder)
+        sweep_record.abandon(self.folder, self._new_storage)
 
     def compute(self) -> None:
         """Compute the missing rows, round by round. Raises TimeIsUp if no time was left for some packs."""

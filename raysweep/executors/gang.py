@@ -20,7 +20,7 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.placement_group import PlacementGroup
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from raysweep.errors import Halted
+from raysweep.errors import Halted, InputError
 from raysweep.executors.gang_worker import MEETING, Answer, Outcome, Worker
 from raysweep.ledger.segments import Row
 from raysweep.plan.cost import shares
@@ -135,6 +135,8 @@ class Gang:
         if stuck and missed:
             raise WorkerLost(missed)
         for _, answer in failed:
+            if answer.outcome == Outcome.REFUSED:
+                raise InputError("", answer.problem)
             if answer.outcome == Outcome.HALTED:
                 raise Halted("", answer.problem)
         said = [f"{worker}: {answer.problem}" for worker, answer in failed]

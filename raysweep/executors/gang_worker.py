@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import ray
 
-from raysweep.errors import RaysweepError
+from raysweep.errors import InputError, RaysweepError
 from raysweep.ledger.segments import Row
 from raysweep.phrases import counted
 from raysweep.plan.pack import Pack
@@ -37,6 +37,7 @@ class Outcome(StrEnum):
     FAILED = "failed"  # the workload raised an error
     HELD = "held"  # somebody else computes a stage that it needs
     HALTED = "halted"  # for a reason other than the rows: a full disk, a missing text
+    REFUSED = "refused"  # the same for bad input: a stage gave back what does not fit its declaration
     WAITED = "waited"  # the worker waited in vain for another one
     LOST = "lost"  # the process died
 
@@ -137,7 +138,8 @@ class Worker:
                 return Answer(Outcome.HELD, problem=other.stage)
             except RaysweepError as error:
                 self._forsake()
-                return Answer(Outcome.HALTED, problem=str(error))
+                outcome = Outcome.REFUSED if isinstance(error, InputError) else Outcome.HALTED
+                return Answer(outcome, problem=str(error))
             except Exception as error:  # the trial records the problem with the rows
                 self._forsake()
                 problem = traceback.format_exc()

@@ -240,7 +240,7 @@ def _trainable(config: dict[str, Any], job: Job) -> None:
     try:
         ended = run_pack(own, pack, capture=True, by=by)
     except RaysweepError as error:  # caused neither by the rows nor by this worker: the driver has to end
-        tune.report({"rows": 0, "halted": str(error)})
+        tune.report({"rows": 0, "halted": str(error), "bad_input": isinstance(error, InputError)})
     else:
         tune.report({"rows": len(pack), "ended": ended})
 
@@ -310,7 +310,7 @@ def _searcher(
                 return
             try:
                 if result and "halted" in result:
-                    raise Halted("", result["halted"])
+                    raise (InputError if result["bad_input"] else Halted)("", result["halted"])
                 ended = result["ended"] if result and "ended" in result else None
                 if ended is None:
                     ended = self._after_loss(pack)

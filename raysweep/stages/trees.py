@@ -95,7 +95,7 @@ def stack(trees: list[Any]) -> Any:
         return {key: stack([tree[key] for tree in trees]) for key in first}
     if isinstance(first, (list, tuple)):
         return [stack(list(entries)) for entries in zip(*trees, strict=True)]
-    if isinstance(first, np.ndarray):
+    if isinstance(first, (np.ndarray, np.generic)):  # an entry of a vector is a number of NumPy's
         return np.stack(trees)
     if _is_array(first):
         import torch

@@ -178,7 +178,7 @@ class _Walk:
 
     def _distinct(self, index: int, rows: np.ndarray, parents: Sequence[Artifact | None]) -> list[_Instance]:
         """The distinct stages of these rows, in the order of their first rows."""
-        if index == 0 and self._chain.stages[0].together == ANY and 0 not in self._kept:
+        if len(self._chain) == 1 and self._chain.stages[0].together == ANY and 0 not in self._kept:
             return [_Instance(rows[i : i + 1], parents[i]) for i in range(len(rows))]
         names = self._chain.known[index]
         found: dict[tuple[Any, ...], list[int]] = {}
@@ -193,14 +193,15 @@ class _Walk:
         stage = self._chain.stages[index]
         if stage.together is None:
             return [[instance] for instance in distinct]
-        groups = [distinct]
-        if stage.together != ANY:
-            names = [name for name in self._chain.known[index] if name not in stage.together]
-            found: dict[tuple[Any, ...], list[_Instance]] = {}
-            for instance in distinct:
-                key = (int(self._seeds[instance.row]), *(self._columns[name][instance.row] for name in names))
-                found.setdefault(key, []).append(instance)
-            groups = list(found.values())
+        names = [name for name in self._chain.known[index] if name not in stage.together]
+        found: dict[tuple[Any, ...], list[_Instance]] = {}
+        for instance in distinct:
+            # parents of one stage can be stacked; where they are not, the rows of a call have the same one
+            start = self._start(index, instance) if self._chain.stacked(index) else id(instance.parent)
+            own = () if stage.together == ANY else (int(self._seeds[instance.row]),)
+            values = () if stage.together == ANY else (self._columns[name][instance.row] for name in names)
+            found.setdefault((start, *own, *values), []).append(instance)
+        groups = list(found.values())
         if not stage.size:
             return groups
         calls = []
@@ -208,6 +209,11 @@ class _Walk:
             size = max(1, int(_function(stage.size)(self._rows(index, group))))
             calls += [group[first : first + size] for first in range(0, len(group), size)]
         return calls
+
+    def _start(self, index: int, instance: _Instance) -> int:
+        """The place of the stage whose artifact a stage starts from: the one before, unless that has no points."""
+        points, stages = self._stages.points(instance.row), self._chain.stages
+        return next((i for i in range(index - 1, -1, -1) if stages[i].points is None or points[i]), -1)
 
     def _own(self, index: int, row: int) -> list[RowStage]:
         """A stage of a row with its identity; one for each point."""

@@ -1,0 +1,93 @@
+"""Workloads of several stages for tests, made up of stages that do next to nothing and remember that they were called.
+
+The value of a stage is a digest of everything that it may depend on: its rows' parameters, their seeds, the point, and
+the value of its parent. So two rows have equal values exactly if they have the same past, whoever computed it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from raysweep.stages.artifacts import Artifact, Stacked
+from raysweep.trial.context import Context
+from raysweep.workloads.declaration import Columns, Metric, Parameter, Stage, Workload, column
+from raysweep.workloads.rows import Result, Rows
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a stage's function: what it was given."""
+
+    stage: str
+    rows: list[dict[str, Any]]
+    point: float | None
+    before: float
+    parent: Artifact | Stacked | None
+
+
+CALLS: list[Call] = []
+
+
+def work(rows: Rows, parent: Artifact | Stacked | None, context: Context) -> Result:
+    """The values of rows. A row's parameter `fate_STAGE` is its status there."""
+    CALLS.append(Call(context.stage, list(rows), context.point, context.before, parent))
+    values = np.array([_digest(context, row, past) for row, past in zip(rows, _past(rows, parent), strict=True)])
+    for step in (1, 2):
+        context.log(context.before + step, loss=values / step)
+    fates = [row.get(f"fate_{context.stage}", "ok") for row in rows]
+    return Result({"nested": [{"value": values}]}, {f"{context.stage}_value": values}, fates)
+
+
+def careless(rows: Rows, parent: Artifact | Stacked | None, context: Context) -> Result:
+    """The same without a look at the parent, and without metrics."""
+    CALLS.append(Call(context.stage, list(rows), context.point, context.before, parent))
+    return Result({"nested": [{"value": np.array([_digest(context, row, 0.0) for row in rows])}]})
+
+
+def at_most_two(rows: Rows) -> int:
+    """For Stage.size."""
+    return 2
+
+
+def _digest(context: Context, row: dict[str, Any], past: float) -> float:
+    text = json.dumps([context.stage, context.point, row, past], sort_keys=True)
+    return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16) / 2**48
+
+
+def _past(rows: Rows, parent: Artifact | Stacked | None) -> list[float]:
+    if parent is None:
+        return [0.0] * len(rows)
+    values = np.ravel(parent.tensors()["nested"][0]["value"]).tolist()
+    return values if isinstance(parent, Stacked) else values * len(rows)
+
+
+def workload(*stages: Stage, parameters: Iterable[str], types: dict[str, type] | None = None) -> Workload:
+    """A workload of these stages. parameters: "STAGE.NAME"; a number unless `types` or the name (fate_) says text."""
+    declared = []
+    for path in parameters:
+        stage, _, name = path.partition(".")
+        kind = (types or {}).get(name, str if name.startswith("fate_") else float)
+        declared.append(Parameter(name, kind, "ok" if kind is str else kind(0), "", stage=stage))
+    metrics = tuple(Metric(f"{stage.name}_value", "", stage=stage.name) for stage in stages)
+    return Workload("made_up", "", 1, tuple(declared), metrics, stages=stages)
+
+
+def stage(name: str, after: str = "", **options: Any) -> Stage:
+    """A stage that does `work`."""
+    return Stage(name, options.pop("run", "made_up_chain:work"), after=after, **options)
+
+
+def table(made: Workload, *rows: dict[str, Any]) -> Columns:
+    """Rows as columns, defaults filled in."""
+    return {p.name: column(p, [row.get(p.name, p.default) for row in rows]) for p in made.parameters}
+
+
+def called(name: str) -> list[Call]:
+    """The calls of a stage so far."""
+    return [call for call in CALLS if call.stage == name]

@@ -1,0 +1,424 @@
+"""Rows on their way through the stages of a workload: what is computed, how often, from what, and what is kept."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from auditing import reading
+from made_up_chain import CALLS, called, stage, table, workload
+
+from raysweep.plan.row_stages import RowStages
+from raysweep.stages.artifacts import Artifact, Stacked
+from raysweep.stages.store import Store
+from raysweep.trial import chain
+from raysweep.trial.chain import Computation
+from raysweep.workloads.declaration import ANY, Stage, Workload
+
+
+@pytest.fixture(autouse=True)
+def no_calls() -> Iterator[None]:
+    CALLS.clear()
+    yield
+    CALLS.clear()
+
+
+def three(**options: dict[str, Any]) -> Workload:
+    """pretrain (a), finetune (b, c) and evaluate (d); options of a stage by its name."""
+    return workload(
+        stage("pretrain", **options.get("pretrain", {})),
+        stage("finetune", "pretrain", **options.get("finetune", {})),
+        stage("evaluate", "finetune", **options.get("evaluate", {})),
+        parameters=["pretrain.a", "finetune.b", "finetune.c", "evaluate.d"],
+    )
+
+
+def compute(made: Workload, rows: list[dict[str, Any]], store: Any = None, keep: tuple[str, ...] = ()) -> Computation:
+    """Rows with their seeds (0 by default)."""
+    return chain.compute(made, table(made, *rows), np.array([row.get("seed", 0) for row in rows]), store, keep)
+
+
+def grid(**axes: list[Any]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = [{}]
+    for name, values in axes.items():
+        rows = [{**row, name: value} for row in rows for value in values]
+    return rows
+
+
+def alone(made: Workload, rows: list[dict[str, Any]]) -> list[Computation]:
+    """Each row by itself, in memory."""
+    return [compute(made, [row]) for row in rows]
+
+
+def assert_rows_are(found: Computation, expected: list[Computation]) -> None:
+    for index, own in enumerate(expected):
+        assert found.status[index] == own.status[0]
+        for name, values in own.metrics.items():
+            np.testing.assert_array_equal(found.metrics[name][index], values[0], err_msg=f"{name} of row {index}")
+
+
+def test_each_distinct_stage_is_called_once_and_every_row_has_its_own_numbers() -> None:
+    made = three()
+    rows = grid(a=[1, 2], b=[1, 2, 3], d=[1, 2], seed=[0, 1])
+    random.Random(0).shuffle(rows)
+    found = compute(made, [*rows, *rows[:5]])
+    assert [len(called(name)) for name in made.chain.names] == [4, 12, 24]
+    assert all(len(call.rows) == 1 for call in CALLS)
+    assert_rows_are(found, alone(made, [*rows, *rows[:5]]))
+    assert len(set(found.metrics["evaluate_value"][: len(rows)])) == len(rows)
+
+
+def test_rows_see_the_parameters_of_their_stage_and_of_those_before_and_no_other() -> None:
+    compute(three(finetune={"until": "c", "points": lambda row: [1.0, 2.0]}), [{}])
+    seen = {call.stage: set(call.rows[0]) for call in CALLS}
+    assert seen == {
+        "pretrain": {"a", "seed"},
+        "finetune": {"a", "b", "seed"},  # how far it goes is said by its points alone
+        "evaluate": {"a", "b", "c", "d", "seed"},
+    }
+    with pytest.raises(KeyError, match="d is no parameter of the stage pretrain or of a stage before it"):
+        workload_rows()["d"]
+
+
+def workload_rows() -> Any:
+    from raysweep.workloads.rows import Rows
+
+    return Rows({"a": np.zeros(1)}, np.zeros(1, int), "pretrain")
+
+
+@pytest.mark.parametrize(
+    ("together", "sizes"),
+    [(None, [1] * 12), (("b",), [3] * 4), (("b", "c"), [6] * 2), (("a", "b", "c"), [12]), (ANY, [12])],
+)
+def test_a_call_gets_the_rows_that_the_stage_takes_together(together: Any, sizes: list[int]) -> None:
+    made = three(finetune={"together": together})
+    rows = grid(a=[1, 2], b=[1, 2, 3], c=[1, 2])
+    found = compute(made, rows)
+    assert sorted(len(call.rows) for call in called("finetune")) == sorted(sizes)
+    for call in called("finetune"):
+        apart = {"a", "b", "c"} - set(together or ()) if together != ANY else set()
+        assert all(len({row[name] for row in call.rows}) == 1 for name in apart)
+    assert_rows_are(found, alone(made, rows))
+
+
+def test_rows_of_several_seeds_are_together_only_where_a_stage_takes_any() -> None:
+    rows = grid(b=[1, 2], seed=[0, 1, 2])
+    compute(three(finetune={"together": ("a", "b", "c")}), rows)
+    assert [len(call.rows) for call in called("finetune")] == [2] * 3
+    compute(three(finetune={"together": ANY}), rows)
+    assert [len(call.rows) for call in called("finetune")][3:] == [6]
+
+
+def test_a_stage_says_how_many_rows_a_call_gets_at_most() -> None:
+    made = three(finetune={"together": ("b",), "size": "made_up_chain:at_most_two"})
+    found = compute(made, rows := grid(a=[1, 2], b=[1, 2, 3]))
+    assert [len(call.rows) for call in called("finetune")] == [2, 1, 2, 1]
+    assert_rows_are(found, alone(made, rows))
+
+
+def test_few_artifacts_are_in_memory_because_one_is_finished_after_the_other() -> None:
+    compute(three(finetune={"together": ("b",)}, evaluate={"together": ("b",)}), grid(a=[1, 2], b=[1, 2]))
+    assert [call.stage for call in CALLS] == ["pretrain", "finetune", "evaluate"] * 2
+
+
+@pytest.mark.parametrize("earlier", [None, ("b",)])
+def test_a_stage_that_takes_any_rows_gets_those_of_several_calls_with_their_parents_stacked(earlier: Any) -> None:
+    made = three(finetune={"together": earlier}, evaluate={"together": ANY})
+    rows = grid(a=[1, 2], b=[1, 2], d=[1, 2], seed=[0, 1])
+    found = compute(made, rows)
+    (call,) = called("evaluate")
+    assert len(call.rows) == 16
+    assert isinstance(call.parent, Stacked)
+    assert len(call.parent) == 16
+    assert_rows_are(found, alone(made, rows))
+
+
+def test_parents_of_parents_are_stacked_too_and_a_common_one_is_one() -> None:
+    made = three(finetune={"together": ("b",)}, evaluate={"together": ("b",)})
+    compute(made, grid(b=[1, 2]))
+    (pretraining,), (call,) = called("pretrain"), called("evaluate")
+    assert isinstance(call.parent, Stacked)
+    common = call.parent.common_parent()
+    assert isinstance(common, Artifact)
+    assert common.metrics["pretrain_value"] == common.tensors()["nested"][0]["value"][0]
+    assert pretraining.parent is None
+    CALLS.clear()
+    compute(three(evaluate={"together": ANY}), grid(a=[1, 2]))
+    (call,) = called("evaluate")
+    assert isinstance(call.parent.parent, Stacked)
+    with pytest.raises(ValueError, match="no common parent"):
+        call.parent.common_parent()
+
+
+EPOCHS = {"until": "epochs", "points": lambda row: [float(n) for n in range(1, int(row["epochs"]) + 1)]}
+
+
+def trained(**options: Any) -> Workload:
+    return workload(
+        stage("train", **{**EPOCHS, **options}),
+        stage("evaluate", "train"),
+        parameters=["train.rate", "train.epochs", "evaluate.d"],
+    )
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_rows_share_the_points_of_a_stage_that_they_have_in_common(kept: bool, tmp_path: Path) -> None:
+    """Epoch 3 after 2 after 1, whether they are kept or in memory."""
+    made = trained(keeps=kept)
+    rows = [{"rate": 1, "epochs": n} for n in (2, 4, 3, 4)] + [{"rate": 2, "epochs": 1}, {"rate": 1, "epochs": 0}]
+    found = compute(made, rows, Store(tmp_path) if kept else None)
+    assert sorted((call.rows[0]["rate"], call.before, call.point) for call in called("train")) == [
+        (1, 0, 1),
+        (1, 1, 2),
+        (1, 2, 3),
+        (1, 3, 4),
+        (2, 0, 1),
+    ]
+    assert len(called("evaluate")) == 5
+    assert np.isnan(found.metrics["train_value"][5])  # it has no epoch at all
+    assert found.metrics["train_value"][1] == found.metrics["train_value"][3]
+    assert len(set(found.metrics["train_value"][:5])) == 4
+    by_point = {call.point: call for call in called("train") if call.rows[0]["rate"] == 1}
+    past = {point: call.parent.tensors()["nested"][0]["value"][0] for point, call in by_point.items() if call.parent}
+    assert found.metrics["train_value"][[0, 2]].tolist() == [past[3], past[4]]
+    if kept:
+        assert [len(entry.get("train", [])) for entry in found.stages] == [2, 4, 3, 4, 1, 0]
+        assert found.stages[0]["train"] == found.stages[1]["train"][:2]
+        assert len(Store(tmp_path).stages()) == 5
+    else:
+        assert [len(curve.get("train", {}).get("step", [])) for curve in found.curves] == [4, 8, 6, 8, 2, 0]
+        assert list(found.curves[0]["train"]["step"]) == [1, 2, 2, 3]
+
+
+def test_a_thousand_points_are_no_deeper_than_one() -> None:
+    found = compute(trained(), [{"epochs": 1500}, {"epochs": 1200}])
+    assert len(called("train")) == 1500
+    assert len(set(found.metrics["train_value"])) == 2
+
+
+def test_points_that_depend_on_a_parameter_of_a_later_stage_are_each_row_s_own(tmp_path: Path) -> None:
+    """As a trunk whose length follows from the length of a pretraining that branches off from it."""
+    made = workload(
+        stage("trunk", keeps=True, points=lambda row: [p for p in (10.0, 20.0, 40.0) if p < row["length"]]),
+        stage("pretrain", "trunk", keeps=True),
+        parameters=["trunk.width", "pretrain.length"],
+    )
+    for rows in (grid(length=[50, 15, 30, 5]), grid(length=[5, 15, 30, 50])):
+        CALLS.clear()
+        found = compute(made, rows, Store(tmp_path / str(rows[0]["length"])))
+        assert [call.point for call in called("trunk")] == [10, 20, 40]
+        parents = {call.rows[0]["length"]: call.parent for call in called("pretrain")}
+        assert parents[5] is None
+        assert len({parents[length].metrics["trunk_value"] for length in (15, 30, 50)}) == 3
+        by_length = dict(zip([row["length"] for row in rows], found.stages, strict=True))
+        assert {length: len(own.get("trunk", [])) for length, own in by_length.items()} == {5: 0, 15: 1, 30: 2, 50: 3}
+
+
+def kept(**options: dict[str, Any]) -> Workload:
+    """Of `three` the pretraining is always kept."""
+    return three(**{**options, "pretrain": {"keeps": True, **options.get("pretrain", {})}})
+
+
+def test_what_is_in_the_store_is_not_computed_and_what_is_not_asked_for_is_not_read(tmp_path: Path) -> None:
+    made = kept(evaluate={"run": "made_up_chain:careless"})
+    store, rows = Store(tmp_path), grid(a=[1, 2], b=[1, 2])
+    first = compute(made, rows, store, ("finetune",))
+    assert len(store.stages()) == 2 + 4
+    CALLS.clear()
+    with reading("entries") as read:
+        again = compute(made, rows, Store(tmp_path), ("finetune",))
+    assert {call.stage for call in CALLS} == {"evaluate"}
+    assert not [path for path in read if path.suffix == ".safetensors"]
+    assert_rows_are(again, [compute(made, [row], store, ("finetune",)) for row in rows])
+    assert [set(own) for own in again.stages] == [{"pretrain", "finetune"}] * 4
+    assert again.stages == first.stages
+
+
+def test_a_later_stage_that_is_there_reads_its_own_weights_and_none_before(tmp_path: Path) -> None:
+    made, rows = kept(), grid(b=[1, 2])
+    compute(made, rows, Store(tmp_path), ("finetune",))
+    with reading("entries") as read:
+        compute(made, rows, Store(tmp_path), ("finetune",))
+    weights = {path.name.split(".")[0] for path in read if path.suffix == ".safetensors"}
+    stages = RowStages(made, table(made, *rows), ("finetune",))
+    assert weights == {stages.of_row(row, 0)[-1].id for row in (0, 1)}
+
+
+def test_a_pruned_trunk_under_a_pretraining_that_is_there_is_not_computed_again(tmp_path: Path) -> None:
+    made = workload(
+        Stage("trunk", "made_up_chain:careless", keeps=True, points=lambda row: [1.0, 2.0]),
+        stage("pretrain", "trunk", keeps=True),
+        stage("evaluate", "pretrain"),
+        parameters=["trunk.width", "pretrain.length", "evaluate.d"],
+    )
+    made = workload_without_metric(made, "trunk_value")
+    store = Store(tmp_path)
+    first = compute(made, [{}], store)
+    for identity in first.stages[0]["trunk"]:
+        for path in (tmp_path / "entries").glob(f"{identity}.*"):
+            path.unlink()
+    CALLS.clear()
+    assert_rows_are(compute(made, [{"d": 1}, {}], Store(tmp_path)), [compute(made, [{"d": 1}], store), first])
+    assert {call.stage for call in CALLS} == {"evaluate"}
+    assert len(store.stages()) == 1
+    compute(made, [{"length": 1}], Store(tmp_path))  # now it is needed
+    assert [call.point for call in called("trunk")] == [1, 2]
+
+
+def workload_without_metric(made: Workload, name: str) -> Workload:
+    from dataclasses import replace
+
+    return replace(made, metrics=tuple(metric for metric in made.metrics if metric.name != name))
+
+
+def test_a_stage_whose_metrics_are_asked_for_is_computed_again_where_it_was_pruned(tmp_path: Path) -> None:
+    made, store = kept(), Store(tmp_path)
+    first = compute(made, [{}], store, ("finetune",))
+    for path in (tmp_path / "entries").glob(f"{first.stages[0]['pretrain'][0]}.*"):
+        path.unlink()
+    CALLS.clear()
+    assert_rows_are(compute(made, [{}], Store(tmp_path), ("finetune",)), [first])
+    assert [call.stage for call in CALLS] == ["pretrain", "evaluate"]
+
+
+def test_a_damaged_entry_is_set_aside_and_computed_again(tmp_path: Path) -> None:
+    made, store = kept(), Store(tmp_path)
+    first = compute(made, [{"b": 1}], store)
+    (weights,) = (tmp_path / "entries").glob("*.safetensors")
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    CALLS.clear()
+    found = compute(made, [{"b": 1}, {"b": 2}], Store(tmp_path))
+    assert_rows_are(found, [first, compute(made, [{"b": 2}], store)])
+    assert len(called("pretrain")) == 1
+    assert list((tmp_path / "damaged").iterdir())
+
+
+def test_kept_stages_that_are_taken_together_are_computed_in_one_call_and_published_each(tmp_path: Path) -> None:
+    made, store = kept(finetune={"together": ("b",)}), Store(tmp_path)
+    rows = grid(b=[1, 2, 3])
+    first = compute(made, rows[:1], store, ("finetune",))
+    CALLS.clear()
+    found = compute(made, rows, store, ("finetune",))
+    assert [[row["b"] for row in call.rows] for call in called("finetune")] == [[2, 3]]  # only what is missing
+    assert len(store.stages()) == 1 + 3
+    assert_rows_are(found, [first, *alone(three(finetune={"together": ("b",)}), rows[1:])])
+    described = [store.look(own["finetune"][0])["describe"] for own in found.stages]
+    assert [entry["parameters"]["b"] for entry in described] == [1, 2, 3]
+    assert {entry["stage"] for entry in described} == {"finetune"}
+
+
+def test_one_stage_of_a_row_can_be_put_into_the_store_with_those_before(tmp_path: Path) -> None:
+    made = trained(keeps=True)
+    rows = table(made, {"epochs": 4})
+    stages = RowStages(made, rows).of_row(0, 7)
+    chain.reach(made, rows, 7, Store(tmp_path), (), stages[1].id)
+    assert set(Store(tmp_path).stages()) == {stages[0].id, stages[1].id}
+    chain.reach(made, rows, 7, Store(tmp_path), (), stages[3].id)
+    assert [call.point for call in CALLS] == [1, 2, 3, 4]
+    with pytest.raises(ValueError, match="no kept stage"):
+        chain.reach(made, rows, 7, Store(tmp_path), (), "0123456789abcdef")
+
+
+@pytest.mark.parametrize("keep", [(), ("pretrain",), ("pretrain", "finetune"), ("pretrain", "finetune", "evaluate")])
+def test_a_row_has_the_worst_status_of_its_stages(keep: tuple[str, ...], tmp_path: Path) -> None:
+    made = workload(
+        stage("pretrain"),
+        stage("finetune", "pretrain", together=ANY),
+        stage("evaluate", "finetune"),
+        parameters=["pretrain.fate_pretrain", "finetune.fate_finetune", "evaluate.fate_evaluate"],
+    )
+    fates = ["ok", "not_converged", "diverged"]
+    rows = grid(fate_pretrain=fates, fate_finetune=fates, fate_evaluate=fates)
+    for _ in range(2 if keep else 1):  # the second time from the store
+        found = compute(made, rows, Store(tmp_path) if keep else None, keep)
+        assert found.status.tolist() == [max(row.values(), key=fates.index) for row in rows]
+
+
+def test_curves_of_kept_stages_are_shared_and_others_are_each_row_s(tmp_path: Path) -> None:
+    made, rows = kept(finetune={"together": ("b",)}), grid(b=[1, 2])
+    for _ in range(2):  # the second time from the store
+        found = compute(made, rows, Store(tmp_path))
+        assert set(found.shared_curves) == {found.stages[0]["pretrain"][0]}
+        (shared,) = found.shared_curves.values()
+        value = found.metrics["pretrain_value"][0]
+        assert shared == {"step": [1, 2], "loss": [value, value / 2]}
+        for index, curves in enumerate(found.curves):
+            value = found.metrics["finetune_value"][index]
+            assert curves["finetune"] == {"step": [1, 2], "loss": [value, value / 2]}
+            assert set(curves) == {"finetune", "evaluate"}
+
+
+def random_workload(draw: random.Random) -> Workload:
+    """One to four stages with up to two parameters each, taken alone or together, in points or whole, kept or not."""
+    stages, parameters = [], []
+    for number in range(draw.randint(1, 4)):
+        own = [f"{'abcd'[number]}{i}" for i in range(draw.randint(0, 2))]
+        parameters += [f"s{number}.{name}" for name in own]
+        known = [path.partition(".")[2] for path in parameters]
+        options: dict[str, Any] = {"keeps": draw.random() < 0.3}
+        kind = draw.choice(["alone", "alone", "together", "any", "points"])
+        if kind == "points" and own:
+            options |= {"until": own[0], "points": lambda row, name=own[0]: [1.0 * n for n in range(int(row[name]))]}
+        elif kind == "together" and known:
+            options["together"] = tuple(draw.sample(known, draw.randint(1, len(known))))
+        elif kind == "any":
+            options["together"] = ANY
+        if "together" in options and draw.random() < 0.5:
+            options["size"] = "made_up_chain:at_most_two"
+        stages.append(stage(f"s{number}", f"s{number - 1}" if number else "", **options))
+    draw.shuffle(stages)
+    return workload(*stages, parameters=parameters)
+
+
+@pytest.mark.parametrize("number", range(25))
+def test_rows_do_not_depend_on_how_they_are_packed_halved_ordered_or_kept(number: int, tmp_path: Path) -> None:
+    draw = random.Random(number)
+    made = random_workload(draw)
+    names = [parameter.name for parameter in made.parameters]
+    rows = [{"seed": draw.randint(0, 1), **{name: draw.randint(0, 3) for name in names}} for _ in range(10)]
+
+    def keep() -> tuple[str, ...]:
+        return tuple(name for name in made.chain.names if draw.random() < 0.5)
+
+    def packs(indices: list[int]) -> list[list[int]]:
+        if len(indices) == 1 or draw.random() < 0.3:
+            return [indices]
+        middle = draw.randint(1, len(indices) - 1)
+        return [*packs(indices[:middle]), *packs(indices[middle:])]
+
+    expected = [compute(made, [row], Store(tmp_path / f"row{i}")) for i, row in enumerate(rows)]
+    stores = [Store(tmp_path / "shared"), Store(tmp_path / "other")]
+    for _ in range(2):
+        order = list(range(len(rows)))
+        draw.shuffle(order)
+        for pack in packs(order):
+            CALLS.clear()
+            asked = keep()
+            found = compute(made, [rows[i] for i in pack], draw.choice(stores), asked)
+            assert_rows_are(found, [expected[i] for i in pack])
+            stages = RowStages(made, table(made, *rows), asked)
+            for position, i in enumerate(pack):
+                ids = [own.id for own in stages.of_row(i, rows[i]["seed"], len(made.chain) - 1) if own.kept]
+                assert [own for named in found.stages[position].values() for own in named] == ids
+            distinct: dict[str, set[str]] = {}
+            for i in pack:
+                for own in stages.of_row(i, rows[i]["seed"], len(made.chain) - 1):
+                    distinct.setdefault(own.stage, set()).add(own.id)
+            for own in made.chain.stages:
+                if own.together != ANY or own is not made.chain.stages[0]:  # whose rows are taken as they come
+                    assert sum(len(call.rows) for call in called(own.name)) <= len(distinct.get(own.name, set()))
+
+
+def test_values_of_made_up_stages_tell_all_pasts_apart() -> None:
+    """Else the tests above would say nothing."""
+    rows = grid(a=[0, 1], b=[0, 1], c=[0, 1], d=[0, 1], seed=[0, 1])
+    found = compute(three(), rows)
+    assert len(set(found.metrics["evaluate_value"])) == len(rows)
+    assert json.dumps(found.metrics["pretrain_value"].tolist())
