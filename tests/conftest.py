@@ -198,6 +198,7 @@ def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         apart="sandbox_workload:APART",
         together="gang_workload:WORKLOAD",
         digits="digits:WORKLOAD",
+        careless="careless_workload:WORKLOAD",
         logging="logging_workload:WORKLOAD",
         valley="valley_workload:WORKLOAD",
         toy="toy_workloads:TOY",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from raysweep import workloads as declared
 from raysweep.commands.status import phase
 from raysweep.driver.stored_sweep import open_sweep
-from raysweep.errors import RaysweepError, as_typed, unknown
+from raysweep.errors import InputError, RaysweepError, as_typed, unknown
 from raysweep.ledger import sweep_record
 from raysweep.space import packaged
 from raysweep.storage.paths import AnyPath
@@ -39,8 +39,14 @@ def sweeps(storage: AnyPath) -> list[str]:
 
 
 def workloads() -> list[str]:
-    """One line per workload."""
-    return [f"{name:18} {declared.get(name).summary}" for name in declared.names()]
+    """One line per workload; of one that cannot be loaded it says why."""
+    lines = []
+    for name in declared.names():
+        try:
+            lines.append(f"{name:18} {declared.get(name).summary}")
+        except InputError as error:
+            lines.append(f"{name:18} {error}")
+    return lines
 
 
 def workload(name: str) -> list[str]:

@@ -7,6 +7,7 @@ import importlib
 import sys
 from importlib.metadata import EntryPoint, entry_points
 
+from raysweep.errors import InputError
 from raysweep.workloads.declaration import Workload
 
 BUILT_IN = {
@@ -23,10 +24,16 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Workload:
-    """The declaration of a workload; KeyError if no workload has this name."""
+    """The declaration of a workload; KeyError if no workload has this name.
+
+    InputError if the stages or parameters of another package's declaration do not fit together.
+    """
     if name in BUILT_IN:
         return importlib.import_module(BUILT_IN[name]).WORKLOAD
-    return _brought(name, tuple(sys.path)).load()
+    try:
+        return _brought(name, tuple(sys.path)).load()
+    except ValueError as error:
+        raise InputError("workload", f"{name} cannot be loaded: {error}") from error
 
 
 @functools.cache

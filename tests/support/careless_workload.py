@@ -1,0 +1,80 @@
+"""A staged workload of another package, brought by entry point, whose stages give back what does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from raysweep.trial.context import Context
+from raysweep.workloads.declaration import Metric, Parameter, Stage, Workload
+from raysweep.workloads.rows import Result, Rows
+
+RESULTS: dict[str, Callable[[int], Any]] = {
+    "fine": lambda n: Result({"w": np.zeros((n, 3))}, {"loss": np.ones(n)}),
+    "rows too many": lambda n: Result({"w": np.zeros((n, 3))}, {"loss": np.ones(n + 1)}),
+    "an unknown metric": lambda n: Result({"w": np.zeros((n, 3))}, {"loss": np.ones(n), "accuracy": np.ones(n)}),
+    "another stage's metric": lambda n: Result({"w": np.zeros((n, 3))}, {"loss": np.ones(n), "score": np.ones(n)}),
+    "tensors of another length": lambda n: Result({"layers": [{"w": np.zeros((n + 1, 3))}]}, {"loss": np.ones(n)}),
+    "a tensor without axes": lambda n: Result({"step": np.float64(3)}, {"loss": np.ones(n)}),
+    "no result": lambda n: {"loss": np.ones(n)},
+    "nothing": lambda n: None,
+    "an unknown status": lambda n: Result({"w": np.zeros((n, 3))}, {"loss": np.ones(n)}, "good"),
+    "statuses too few": lambda n: Result({"w": np.zeros((n, 3))}, {"loss": np.ones(n)}, ["ok"] * (n - 1)),
+    "a text as metric": lambda n: Result({"w": np.zeros((n, 3))}, {"loss": "low"}),
+}
+
+
+def learn(rows: Rows, parent: None, context: Context) -> Any:
+    """What `gives` says; "an odd log" logs a number for one row more than there are."""
+    gives = rows.same("gives")
+    if gives == "an odd log":
+        context.log(1, loss=np.zeros(len(rows) + 1))
+    return RESULTS.get(gives, RESULTS["fine"])(len(rows))
+
+
+def score(rows: Rows, parent: Any, context: Context) -> Result:
+    """A number."""
+    return Result(metrics={"score": np.ones(len(rows))})
+
+
+def _workload(name: str, stages: tuple[Stage, ...], stage: str = "learn", metric: str = "learn") -> Workload:
+    return Workload(
+        name=name,
+        summary="a workload that does not fit",
+        identity_version=1,
+        parameters=(
+            Parameter("x", float, 0.0, "a number", stage="learn"),
+            Parameter("gives", str, "fine", "what a stage gives back", stage=stage),
+        ),
+        metrics=(Metric("loss", "a loss", stage=metric), Metric("score", "a score")),
+        stages=stages,
+        sources=("careless_workload",),
+    )
+
+
+LEARN = Stage("learn", "careless_workload:learn", together=("x",))
+SCORE = Stage("score", "careless_workload:score", after="learn", together=("x",))
+WORKLOAD = _workload("careless", (LEARN, SCORE))
+
+
+def __getattr__(name: str) -> Workload:
+    """Workloads that are wrong in their declaration: what an entry point names is an error when it is loaded."""
+    from dataclasses import replace
+
+    if name == "CIRCLE":
+        return _workload("circle", (replace(LEARN, after="score"), SCORE))
+    if name == "FORK":
+        return _workload("fork", (LEARN, SCORE, replace(SCORE, name="other")))
+    if name == "NO_STAGE":
+        return _workload("no_stage", (LEARN, SCORE), stage="")
+    if name == "OTHER_STAGE":
+        return _workload("other_stage", (LEARN, SCORE), metric="guess")
+    if name == "TOGETHER":
+        return _workload("together_by_nothing", (replace(LEARN, together=("y",)), SCORE))
+    if name == "UNTIL":
+        return _workload("until_nothing", (replace(LEARN, until="epochs"), SCORE))
+    if name == "AFTER_NOTHING":
+        return _workload("after_nothing", (LEARN, replace(SCORE, after="train")))
+    raise AttributeError(name)

@@ -1,0 +1,175 @@
+"""What a stage gives back that does not fit its declaration, and declarations that do not fit, end in one line."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from careless_workload import RESULTS
+from conftest import QUIET, SUPPORT, Outcome, _before, files_of, installed, process, run
+from spaces import written
+
+from raysweep import workloads
+from raysweep.errors import InputError
+
+Call = Callable[..., Outcome]
+
+LINES = {
+    "rows too many": "careless.learn: expected 2 numbers as the metric loss, one for each row, got 3",
+    "an unknown metric": "careless.learn: gave the metric accuracy, which is not declared for it (declared: loss)",
+    "another stage's metric": "careless.learn: gave the metric score, which is not declared for it (declared: loss)",
+    "tensors of another length": "careless.learn: expected one entry of the tensor layers/0/w for each of 2 rows, "
+    "got 3",
+    "a tensor without axes": "careless.learn: expected one entry of the tensor step for each of 2 rows, got an array "
+    "without axes",
+    "no result": "careless.learn: expected a raysweep.Result from careless_workload:learn, got {'loss': array",
+    "nothing": "careless.learn: expected a raysweep.Result from careless_workload:learn, got None",
+    "an unknown status": "careless.learn: expected a status out of ",
+    "statuses too few": "careless.learn: expected one status for all rows or one for each of 2, got 1",
+    "a text as metric": "careless.learn: expected 2 numbers as the metric loss, one for each row, got 'low'",
+    "an odd log": "learn.log: expected one number of loss for all rows or one for each of 2, got the shape (3,)",
+}
+
+
+def space(gives: list[str], **changes: Any) -> dict[str, Any]:
+    return {"name": "odd", "workload": "careless", "axes": {"gives": gives, "x": [1, 2]}, "seeds": 1, **changes}
+
+
+def refused(outcome: Outcome, line: str) -> None:
+    """Exit 2, and the last line is this one; nothing that looks like an error in raysweep."""
+    assert outcome.code == 2, outcome
+    assert outcome.out == ""
+    assert "Traceback" not in outcome.err
+    assert outcome.err.splitlines()[-1].startswith(line), outcome.err
+    assert outcome.err.count("careless") == line.count("careless"), "it is said once"
+
+
+def test_every_result_that_does_not_fit_has_its_line() -> None:
+    assert {*RESULTS, "an odd log"} - {"fine"} == set(LINES)
+
+
+@pytest.mark.parametrize("gives", LINES)
+@pytest.mark.parametrize("keep", [[], ["learn"]])
+def test_a_result_that_does_not_fit_is_one_line_and_leaves_nothing(
+    gives: str, keep: list[str], sandbox: Path, call: Call, tmp_path: Path, storage: Path
+) -> None:
+    path = written(tmp_path, space([gives], keep=keep))
+    refused(call("run", path, "--storage", storage, "--executor", "inline", *QUIET), LINES[gives])
+    assert not storage.exists()
+
+
+def test_a_sweep_that_has_rows_is_kept_with_them(sandbox: Path, call: Call, tmp_path: Path, storage: Path) -> None:
+    """Also one that had rows before: it goes on once the workload is mended."""
+    path = written(tmp_path, space(["fine"]))
+    assert call("run", path, "--storage", storage, "--executor", "inline", *QUIET).code == 0
+    path = written(tmp_path, space(["fine", "no result"]))
+    outcome = call("run", path, "--storage", storage, "--executor", "inline", *QUIET)
+    assert outcome.code == 2
+    assert outcome.err.splitlines()[-1].startswith(LINES["no result"])
+    assert "2 rows are kept; go on with: " in outcome.err
+    assert call("results", "odd", "--storage", storage).out.count("\n") == 3
+
+
+def test_what_others_have_in_the_storage_stays(sandbox: Path, call: Call, tmp_path: Path, storage: Path) -> None:
+    run(storage, space(["fine"], name="other", keep=["learn"]))
+    before = files_of(storage)
+    path = written(tmp_path, space(["no result"], keep=["learn"]))
+    refused(call("run", path, "--storage", storage, "--executor", "inline", *QUIET), LINES["no result"])
+    assert files_of(storage).keys() == before.keys()
+
+
+def test_its_run_in_mlflow_is_taken_back_too(
+    sandbox: Path, call: Call, tmp_path: Path, storage: Path, database: Path
+) -> None:
+    import mlflow
+
+    path = written(tmp_path, space(["no result"]))
+    refused(call("run", path, "--storage", storage, "--executor", "inline", "--no-report"), LINES["no result"])
+    assert not (storage / "odd").exists()
+    client = mlflow.MlflowClient(f"sqlite:///{database}")
+    experiments = [found.experiment_id for found in client.search_experiments()]
+    assert not list(client.search_runs(experiments))
+
+
+@pytest.mark.parametrize("gives", ["no result", "rows too many"])
+@pytest.mark.parametrize("resources", [{}, {"gang": 2}])
+def test_on_ray_it_is_the_same_line(
+    gives: str, resources: dict[str, Any], ray_cluster: str, sandbox: Path, call: Call, tmp_path: Path, storage: Path
+) -> None:
+    asked = space([gives], resources=resources, axes={"gives": [gives], "x": [1, 2, 3, 4]})
+    outcome = call("run", written(tmp_path, asked), "--storage", storage, "--executor", "ray", *QUIET)
+    assert outcome.code == 2, outcome
+    assert "Traceback" not in outcome.err
+    assert outcome.err.splitlines()[-1].startswith(LINES[gives].split(" 2 ")[0].split(", got")[0]), outcome.err
+    assert not storage.exists()
+
+
+@pytest.mark.parametrize(
+    ("keep", "line"),
+    [
+        (["train"], "keep[0]: unknown stage 'train'; known: learn, score"),
+        (["learn", "scor"], "keep[1]: unknown stage 'scor'; did you mean score? Known: learn, score"),
+        ("learn", "keep: expected a list of stages, out of learn, score, got 'learn'"),
+        ([3], "keep[0]: expected one of learn, score, got 3"),
+    ],
+)
+def test_what_cannot_be_kept_is_told_by_its_place(
+    keep: Any, line: str, sandbox: Path, call: Call, tmp_path: Path, storage: Path
+) -> None:
+    refused(call("run", written(tmp_path, space(["fine"], keep=keep)), "--storage", storage, *QUIET), line)
+    assert not storage.exists()
+
+
+def test_a_workload_without_artifacts_keeps_none(call: Call, tmp_path: Path, storage: Path) -> None:
+    asked = {"name": "a", "workload": "linear_transfer", "keep": ["compute"], "axes": {"depth": [2]}}
+    refused(
+        call("run", written(tmp_path, asked), "--storage", storage, *QUIET),
+        "keep: linear_transfer has no artifacts to keep; leave it out",
+    )
+    assert not storage.exists()
+
+
+DECLARED = {
+    "CIRCLE": "circle: expected stages in one chain, each after another one, got a circle: learn after score, score "
+    "after learn",
+    "FORK": "fork: expected stages in one chain, each after another one, got two after the same one: learn after "
+    "nothing, score after learn, other after learn",
+    "NO_STAGE": "no_stage: parameter gives belongs to no stage; expected one of learn, score",
+    "OTHER_STAGE": "other_stage: metric loss belongs to stage 'guess', expected learn, score",
+    "TOGETHER": "together_by_nothing: stage learn names y, which is no parameter",
+    "UNTIL": "until_nothing: stage learn names epochs, which is no parameter",
+    "AFTER_NOTHING": "after_nothing: stage score comes after train, which is no stage",
+}
+
+
+@pytest.mark.parametrize("wrong", DECLARED)
+def test_a_declaration_that_does_not_fit_is_one_line_where_it_is_loaded(
+    wrong: str, call: Call, tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    shutil.copy(SUPPORT / "careless_workload.py", site)
+    installed(site, wrong=f"careless_workload:{wrong}")
+    monkeypatch.syspath_prepend(str(site))
+    path = written(tmp_path, space(["fine"], workload="wrong"))
+    outcome = call("run", path, "--storage", storage, *QUIET)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err == f"workload: wrong cannot be loaded: {DECLARED[wrong]}\n"
+    assert not storage.exists()
+    with pytest.raises(InputError, match="^workload: wrong cannot be loaded: "):
+        workloads.get("wrong")
+
+
+def test_one_wrong_declaration_hides_no_other_workload(tmp_path: Path) -> None:
+    """Neither a list of workloads nor a sweep of another one ends because of it."""
+    site = tmp_path / "site"
+    site.mkdir()
+    shutil.copy(SUPPORT / "careless_workload.py", site)
+    installed(site, wrong="careless_workload:CIRCLE")
+    listed = process("workloads", env={"PYTHONPATH": _before(site)})
+    assert listed.code == 0, listed
+    assert "linear_transfer" in listed.out
+    assert "wrong cannot be loaded: circle: expected stages in one chain" in " ".join((listed.out + listed.err).split())
