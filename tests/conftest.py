@@ -179,18 +179,13 @@ def space(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that, on the path, brings the workloads `sandbox`, `annotated`, `apart`, `together`, `logging`,
-    `valley`, several `toy` and the documented `digits` by entry point, as another package would."""
+    """A folder that, on the path, brings the workloads `sandbox`, `annotated`, `apart`, `together`, `careless`,
+    `logging`, `valley`, several `toy` and the documented `digits` by entry point, as another package would."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(TESTS.parent / "docs" / "digits" / "digits", folder / "digits")
-    for module in (
-        "sandbox_workload.py",
-        "gang_workload.py",
-        "toy_workloads.py",
-        "logging_workload.py",
-        "valley_workload.py",
-    ):
-        (folder / module).write_text((SUPPORT / module).read_text())
+    for module in ("sandbox", "gang", "careless", "logging", "valley"):
+        shutil.copy(SUPPORT / f"{module}_workload.py", folder)
+    shutil.copy(SUPPORT / "toy_workloads.py", folder)
     installed(
         folder,
         sandbox="sandbox_workload:WORKLOAD",

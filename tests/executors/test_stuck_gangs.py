@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import until
-from gang_workload import Told, stages
+from gang_workload import Told
 from spaces import sandbox_space
 
 from raysweep.executors import gang
 from raysweep.executors.gang import Gang
 from raysweep.plan.cells import enumerate_cells
+from raysweep.plan.pack import Pack
 from raysweep.plan.resources import Resources
+from raysweep.plan.row_stages import RowStages
 from raysweep.space import schema
+from raysweep.stages import trees
 from raysweep.stages.store import Store
 from raysweep.trial.pack import Job, WorkerLost
 
@@ -52,9 +55,10 @@ def two_workers(gang_of: Callable[[int], Gang]) -> Gang:
     return gang_of(2)
 
 
-def job(folder: Path, behaviour: str) -> tuple[Job, dict[str, Any]]:
-    """One row of the workload `together`: as a trial is told, and its parameters."""
-    cells = enumerate_cells(schema.validate(sandbox_space(folder, [behaviour], workload="together")))
+def job(folder: Path, behaviour: str) -> tuple[Job, RowStages]:
+    """One row of the workload `together`: as a trial is told, and its stages."""
+    space = schema.validate(sandbox_space(folder, [behaviour], workload="together"))
+    cells = enumerate_cells(space)
     for name in ("ledger", "logs"):
         (folder / name).mkdir()
     asked = Job(
@@ -69,33 +73,40 @@ def job(folder: Path, behaviour: str) -> tuple[Job, dict[str, Any]]:
         "code",
         1,
     )
-    return asked, cells.parameters(0)
+    return asked, RowStages(space.declaration, cells.columns)
+
+
+def pack(name: str) -> Pack:
+    """A pack of this name; the rows are told apart from it."""
+    return Pack(name, np.array([0]), np.array([0]), 0.0, 0.0, Resources(0, 2, 2))
 
 
 def test_a_worker_that_never_comes_is_named_and_not_waited_for(two_workers: Gang, tmp_path: Path) -> None:
     asked, _ = job(tmp_path, "stuck")
     with pytest.raises(WorkerLost, match=f"^worker 1 of 2 did not come where the others waited {PATIENCE:g} s$"):
-        two_workers.rows(asked, "pack", np.array([0]), np.array([0]))
+        two_workers.rows(asked, pack("pack"), np.array([0]), np.array([0]))
     assert "Timed out waiting" in (tmp_path / "logs" / "pack-1.log.worker0").read_text()
 
 
 def test_all_wait_as_long_as_it_takes_for_a_stage_that_another_trial_computes(
     two_workers: Gang, tmp_path: Path
 ) -> None:
-    asked, row = job(tmp_path, "compute")
-    stage, log = stages(row, 5)[0].id, tmp_path / "logs" / "pack-1.log.worker0"
+    asked, stages = job(tmp_path, "compute")
+    (own,) = stages.of_row(0, 5)
+    stage, log = own.id, tmp_path / "logs" / "pack-1.log.worker0"
     begun = threading.Event()
 
     def slowly(progress: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         begun.set()
         until(lambda: log.exists() and "somebody else computes it; waiting" in log.read_text())
         threading.Event().wait(PATIENCE + 1)  # they wait all that time
-        return {"total": np.array([7.0])}, {"step": 4}
+        arrays, tree = trees.flatten({"total": np.array([7.0])})
+        return arrays, {"tree": tree}
 
     other = threading.Thread(target=Store(asked.store).once, args=(stage, slowly), kwargs={"describe": {}})
     other.start()
     assert begun.wait(400)
-    rows = two_workers.rows(asked, "pack", np.array([0]), np.array([5]))
+    rows = two_workers.rows(asked, pack("pack"), np.array([0]), np.array([5]))
     other.join()
     assert [row["metrics"] for row in rows] == [{"y": 7.0, "workers": 2.0}]
 
@@ -122,7 +133,7 @@ def test_who_is_named(
     monkeypatch.setattr(gang, "Worker", Told)
     (asked, _), of = job(tmp_path, "compute"), len(words)
     try:
-        (row,) = gang_of(of).rows(asked, "-".join(words), np.array([0]), np.array([0]))
+        (row,) = gang_of(of).rows(asked, pack("-".join(words)), np.array([0]), np.array([0]))
     except WorkerLost as error:
         assert lost
         said = str(error)

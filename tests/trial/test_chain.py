@@ -314,16 +314,14 @@ def test_kept_stages_that_are_taken_together_are_computed_in_one_call_and_publis
     assert {entry["stage"] for entry in described} == {"finetune"}
 
 
-def test_one_stage_of_a_row_can_be_put_into_the_store_with_those_before(tmp_path: Path) -> None:
+def test_stages_can_be_put_into_the_store_with_those_before_and_nothing_else(tmp_path: Path) -> None:
     made = trained(keeps=True)
-    rows = table(made, {"epochs": 4})
-    stages = RowStages(made, rows).of_row(0, 7)
-    chain.reach(made, rows, 7, Store(tmp_path), (), stages[1].id)
-    assert set(Store(tmp_path).stages()) == {stages[0].id, stages[1].id}
-    chain.reach(made, rows, 7, Store(tmp_path), (), stages[3].id)
-    assert [call.point for call in CALLS] == [1, 2, 3, 4]
-    with pytest.raises(ValueError, match="no kept stage"):
-        chain.reach(made, rows, 7, Store(tmp_path), (), "0123456789abcdef")
+    rows, seeds = table(made, {"epochs": 4}, {"epochs": 2, "rate": 1}), np.array([7, 7])
+    stages, others = (RowStages(made, rows).of_row(row, 7) for row in (0, 1))
+    chain.reach(made, rows, seeds, Store(tmp_path), (), [stages[0].id, stages[1].id, others[0].id])
+    assert set(Store(tmp_path).stages()) == {stages[0].id, stages[1].id, others[0].id}
+    chain.reach(made, rows, seeds, Store(tmp_path), (), [stages[2].id, stages[3].id])
+    assert sorted((call.rows[0]["rate"], call.point) for call in CALLS) == [(0, 1), (0, 2), (0, 3), (0, 4), (1, 1)]
 
 
 @pytest.mark.parametrize("keep", [(), ("pretrain",), ("pretrain", "finetune"), ("pretrain", "finetune", "evaluate")])
