@@ -2,7 +2,7 @@
 
 A run stands for a cell, which has several draws, and MLflow's charts show one line per run and metric. So the history
 of STAGE/METRIC is the mean over the ok draws, at the steps that all of them logged. The curve of each draw stays in the
-ledger (`raysweep results --curves`).
+ledger (`raysweep results --curves`). A run that stands for a pack of cells has no histories.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from conftest import QUIET, Outcome
-from spaces import logging_space, small_space, written
+from spaces import logging_space, written
 from test_ledger import row
 
 import raysweep
@@ -93,18 +93,37 @@ def test_sweeps_in_one_table_show_what_differs_between_them(
     assert {(line["sweep"], line["epochs"]) for line in lines} == {("logged", "2"), ("logged", "3"), ("other", "4")}
 
 
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [({}, "linear_transfer computes its rows from formulas or all together, and logs nothing on the way")],
-)
-def test_without_curves_there_is_a_header_and_a_line_that_says_why(
-    changes: dict[str, Any], why: str, call: Call, storage: Path, tmp_path: Path
-) -> None:
-    assert call("run", written(tmp_path, small_space(**changes)), *INLINE, "--storage", storage).code == 0
+def test_without_curves_there_is_a_header_and_a_line_that_says_why(call: Call, storage: Path, space: Path) -> None:
+    assert call("run", space, *INLINE, "--storage", storage).code == 0
     printed = call("results", "small", "--curves", "--storage", storage)
     assert printed.code == 0
     assert printed.out == "sweep,cell,seed,status,stage,step,overlap_angle,gamma\n"
-    assert printed.err == f"small: no learning curves, because {why}\n"
+    assert printed.err == (
+        "small: no learning curves, because linear_transfer computes its rows from formulas or all together, and logs "
+        "nothing on the way\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        (0, "no row is there yet"),
+        (
+            1,
+            "no stage of its rows logged anything (warm, tune), or the rows are older than the record of learning "
+            "curves",
+        ),
+    ],
+)
+def test_rows_that_have_no_curves_are_told_from_no_rows(rows: int, why: str, sweep: raysweep.Sweep, call: Call) -> None:
+    folder = sweep.folder / "ledger"
+    cell = sweep.cells.ids[0]
+    for path in list(folder.iterdir()):
+        path.unlink()
+    ledger.write_segment(ledger.segment_path(folder, "p", 1), [row(cell)] * rows)
+    printed = call("results", "logged", "--curves", "--storage", sweep.folder.parent)
+    assert (printed.code, printed.out) == (0, "sweep,cell,seed,status,stage,step,epochs,rate\n")
+    assert printed.err == f"logged: no learning curves, because {why}\n"
 
 
 def test_a_diverged_row_keeps_its_curve(call: Call, sandbox: Path, storage: Path, tmp_path: Path) -> None:
@@ -122,7 +141,10 @@ def test_another_sweep_that_reuses_the_kept_stage_has_its_curve_too(
     space = logging_space(name="again", axes={"epochs": [2, 3], "rate": [4.0]})
     ran = call("run", written(tmp_path, space), *INLINE, "--storage", sweep.folder.parent)
     assert ran.code == 0
-    assert close(raysweep.open_sweep("again", sweep.folder.parent).curves(), space)
+    table = raysweep.open_sweep("again", sweep.folder.parent).curves()
+    assert close(table, space)
+    warm = table[table["stage"] == "warm"]  # what was logged at some steps only has gaps in the store too
+    assert (warm["accuracy"].notna() == (warm["step"] % 2 == 0)).all()
 
 
 def test_a_part_of_a_sweep_has_the_curves_of_its_rows(sweep: raysweep.Sweep) -> None:
