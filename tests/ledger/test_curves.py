@@ -192,9 +192,9 @@ def test_merging_keeps_all_curves_and_writes_each_once(sweep: raysweep.Sweep, mo
 
 
 def test_the_curve_of_the_latest_attempt_counts(tmp_path: Path) -> None:
-    for attempt, loss in ((2, 2.0), (1, 1.0), (3, 3.0)):
+    for place, (attempt, loss) in enumerate(((2, 2.0), (3, 3.0), (1, 1.0))):
         logged: ledger.Row = {**row(attempt=attempt), "shared_curves": {"id": {"step": [1.0], "loss": [loss]}}}
-        ledger.write_segment(ledger.segment_path(tmp_path, f"{9 - attempt}", attempt), [logged])
+        ledger.write_segment(ledger.segment_path(tmp_path, str(place), attempt), [logged])
     assert list(ledger.read(tmp_path).shared_curves["id"][1]["loss"]) == [3.0]
 
 

@@ -72,6 +72,15 @@ def test_more_points_than_mlflow_takes_at_once_arrive(sweep: Sweep) -> None:
     assert sum(len(sweep.client().get_metric_history(child.info.run_id, f"tune/m{k}")) for k in range(20)) == 1800
 
 
+def test_a_diverged_draw_is_in_no_mean(sweep: Sweep) -> None:
+    good, bad = rows(0, 2)
+    curves = [{"tune": {"step": [1, 2], "loss": [loss, loss]}} for loss in (3.0, 1e9)]
+    cell = [{**good, "curves": curves[0]}, {**bad, "status": "diverged", "curves": curves[1]}]
+    assert sweep.replay([cell]) is None
+    history = sweep.client().get_metric_history(sweep.children()["cell-0"].info.run_id, "tune/loss")
+    assert [(point.step, point.value) for point in history] == [(1, 3.0), (2, 3.0)]
+
+
 def of(*draws: dict[str, Any], stage: str = "s") -> list[histories.Point]:
     return histories.of_draws([{stage: draw} for draw in draws])
 
