@@ -287,7 +287,7 @@ class Driver:
         packing, there = self._placement.packing(), self._stages.there
         packs = make_packs(workload, self.cells, pending.indices, packing, self.space.keep, there)
         self._progress.expect(pending.rows, sum(pack.seconds for pack in packs))
-        guessed = workload.gpu_guess and any(pack.needs.gpus for pack in packs)
+        guessed = not workload.costs_are_known or (workload.gpu_guess and any(pack.needs.gpus for pack in packs))
         line = self._placement.line(packs, pending.rows, total_seconds(packs, pending, self._state.stored))
         self._say(line + (" (a guess)" if guessed else ""))
         return packs

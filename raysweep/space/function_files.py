@@ -6,6 +6,7 @@ now, and with a place that `user_files` remembers of the user's own run; never w
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import inspect
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from importlib.abc import SourceLoader
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CellType, CodeType, ModuleType
 from typing import Any, NoReturn
 
 from raysweep.errors import InputError, shown, unknown
@@ -132,20 +133,51 @@ def _module(file: Path, text: bytes, shown_as: str, path: str) -> ModuleType:
 
 def digest_of(function: Callable[..., Any]) -> str:
     """12 hexadecimal digits over the source of a function that was given in Python: of its file if it is in a module;
-    of its own lines in a script or a notebook; of its code where there is no source."""
-    function = inspect.unwrap(getattr(function, "func", function))
+    of its own lines in a script or a notebook, and of its code where there is no source. What it took from around it
+    (values of a closure, and in a script or notebook the plain values and functions that it names) counts too."""
+    own: Any = function
+    bound: tuple[str, ...] = ()
+    while hasattr(own, "func"):  # functools.partial
+        own, bound = own.func, (*bound, repr(own.args), repr(sorted(own.keywords.items())))
+    own = inspect.unwrap(own)
+    text, whole = _source(own)
+    around = [*bound, *_around(own, whole, {id(own)})]
+    return _digest(text if not around else text + repr(around).encode())
+
+
+def _source(function: Callable[..., Any]) -> tuple[bytes, bool]:
+    """The source of a function, and whether it is that of its whole file."""
     module = sys.modules.get(getattr(function, "__module__", "") or "")
     file = getattr(module, "__file__", None)
     if file and module is not None and module.__name__ != "__main__" and Path(file).suffix == ".py":
-        try:
-            return _digest(Path(file).read_bytes())
-        except OSError:
-            pass
+        with contextlib.suppress(OSError):
+            return Path(file).read_bytes(), True
     try:
-        return _digest(textwrap.dedent(inspect.getsource(function)).encode())
+        return textwrap.dedent(inspect.getsource(function)).encode(), False
     except (OSError, TypeError):
         code = getattr(function, "__code__", None)
-        return _digest(repr(_content(code) if code else repr(type(function))).encode())
+        return repr(_content(code) if code else repr(type(function))).encode(), False
+
+
+def _around(function: Callable[..., Any], whole: bool, seen: set[int]) -> list[str]:
+    """What a function took from around it, as far as it is plain values or functions of a script or notebook."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return []
+    values = dict(zip(code.co_freevars, getattr(function, "__closure__", None) or (), strict=False))
+    named = {name: cell.cell_contents for name, cell in values.items() if cell != CellType()}
+    if not whole:
+        known = getattr(function, "__globals__", {})
+        named |= {name: known[name] for name in code.co_names if name in known}
+    found = []
+    for name, value in sorted(named.items()):
+        if isinstance(value, (int, float, str, bool, tuple, type(None))):
+            found.append(f"{name} = {value!r}")
+        elif inspect.isfunction(value) and id(value) not in seen:
+            seen.add(id(value))
+            text, other = _source(value)
+            found += [f"{name}: {_digest(text)}", *_around(value, other, seen)]
+    return found
 
 
 def _content(code: CodeType) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ import keyword
 import re
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from raysweep.errors import InputError, shown, unknown
@@ -70,30 +70,37 @@ class Description:
 def read(plain: Any) -> Description:
     """The description from plain data. It may come from anybody's storage: InputError unless every part is as
     `describe` makes it."""
-    try:
-        found = Description(
-            **{
-                **plain,
-                "parameters": tuple(plain["parameters"]),
-                "returned": None if plain["returned"] is None else tuple(plain["returned"]),
-            }
-        )
-        names = [str(parameter["name"]) for parameter in found.parameters]
-        good = (
-            all(map(_plain_name, [found.name, *names, *found.metrics, *(found.returned or ())]))
-            and all(parameter["type"] in TYPES for parameter in found.parameters)
-            and all(direction in DIRECTIONS for direction in found.metrics.values())
-            and isinstance(found.version, int)
-            and (found.seconds is None or found.seconds >= 0)
-            and re.fullmatch(r"[0-9a-f]{12}", found.digest)
-            and isinstance(found.source, str)
-            and isinstance(found.vectorized, bool)
-        )
-    except (TypeError, KeyError, AttributeError) as error:
-        raise InputError("function", f"is no description of a function ({error})") from None
-    if not good:
+    if not (isinstance(plain, Mapping) and set(plain) == {each.name for each in fields(Description)} and _good(plain)):
         raise InputError("function", "is no description of a function")
-    return found
+    returned = None if plain["returned"] is None else tuple(plain["returned"])
+    return Description(**{**plain, "parameters": tuple(plain["parameters"]), "returned": returned})
+
+
+def _good(plain: Mapping[str, Any]) -> bool:
+    parameters, metrics, returned, seconds = (plain[key] for key in ("parameters", "metrics", "returned", "seconds"))
+    return (
+        _plain_name(plain["name"])
+        and isinstance(parameters, list)
+        and all(map(_good_parameter, parameters))
+        and isinstance(metrics, Mapping)
+        and all(_plain_name(name) and direction in DIRECTIONS for name, direction in metrics.items())
+        and (returned is None or (isinstance(returned, list) and all(map(_plain_name, returned))))
+        and (seconds is None or (isinstance(seconds, (int, float)) and seconds >= 0))
+        and isinstance(plain["version"], int)
+        and isinstance(plain["digest"], str)
+        and re.fullmatch(r"[0-9a-f]{12}", plain["digest"]) is not None
+        and isinstance(plain["source"], str)
+        and isinstance(plain["vectorized"], bool)
+    )
+
+
+def _good_parameter(plain: Any) -> bool:
+    if not (isinstance(plain, Mapping) and set(plain) == {"name", "type", "default", "choices"}):
+        return False
+    choices = plain["choices"]
+    if not (isinstance(choices, list) and all(isinstance(choice, str) for choice in choices)):
+        return False
+    return _plain_name(plain["name"]) and isinstance(plain["type"], str) and plain["type"] in TYPES
 
 
 def _plain_name(name: Any) -> bool:
@@ -209,9 +216,7 @@ def _name(function: Any) -> str:
     name = getattr(function, "__name__", None)
     if not isinstance(name, str) or not name.isidentifier():
         what = "a lambda" if name == "<lambda>" else f"{type(function).__name__}"
-        raise InputError(
-            "workload", f"expected a function that has a name, got {what}; define it with def, or say name="
-        )
+        raise InputError("workload", f"expected a function with a name, got {what}; define it with def, or say name=")
     return name
 
 

@@ -1,0 +1,404 @@
+"""A sweep of a plain function: its rows are what the function returns by hand, however it is given and run."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import QUIET, Outcome, command, process, until
+
+import raysweep
+
+Call = Callable[..., Outcome]
+AXES = {"lr": {"geomspace": [1e-4, 1e-1, 7]}, "depth": [1, 2], "optimizer": ["adam", "sgd"]}
+SOURCE = """
+import math
+
+import beside
+
+
+def train(lr, depth, optimizer, seed, log=None):
+    for step in range(3):
+        log(step, loss=lr * step)
+    return {"loss": (math.log10(lr) + 2) ** 2 + depth * beside.SHARE + 0.01 * seed, "accuracy": 1 / (1 + lr * depth)}
+"""
+SPACE = """
+name: tried
+workload: my_file.py:train
+axes: {lr: {geomspace: [1e-4, 1e-1, 7]}, depth: [1, 2], optimizer: [adam, sgd]}
+seeds: 5
+metrics: {accuracy: maximize}
+"""
+
+
+@pytest.fixture(autouse=True)
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the user's own runs note where functions are, apart from those of whoever runs the tests."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a space, the file of its function, and a module that this imports."""
+    home = tmp_path / "mine"
+    home.mkdir()
+    (home / "my_file.py").write_text(SOURCE)
+    (home / "beside.py").write_text("SHARE = 0.125\n")
+    (home / "tried.yaml").write_text(SPACE)
+    return home
+
+
+def train(lr: float, depth: int, optimizer: str, seed: int, log: Any = None) -> dict[str, float]:
+    """The function of SOURCE."""
+    for step in range(3):
+        log(step, loss=lr * step)
+    return {"loss": (math.log10(lr) + 2) ** 2 + depth * 0.125 + 0.01 * seed, "accuracy": 1 / (1 + lr * depth)}
+
+
+def by_hand() -> list[tuple[Any, ...]]:
+    """The rows of AXES and five seeds as a loop computes them."""
+    rates = [1e-4, *(float(f"{rate:.12g}") for rate in np.geomspace(1e-4, 1e-1, 7)[1:-1]), 1e-1]
+    rows = itertools.product(rates, [1, 2], ["adam", "sgd"], range(5))
+    return [(*row, *train(*row, log=lambda step, loss: None).values()) for row in rows]
+
+
+def rows_of(table: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """The rows of a table of results."""
+    return list(table[["lr", "depth", "optimizer", "seed", "loss", "accuracy"]].itertuples(index=False, name=None))
+
+
+def quietly(function: Any, storage: Path, **keywords: Any) -> raysweep.Sweep:
+    """Run without a report and without MLflow."""
+    return raysweep.run(function, storage=storage, tracking_uri="none", report=False, **keywords)
+
+
+def test_rows_are_those_of_the_function_called_by_hand(storage: Path) -> None:
+    sweep = quietly(train, storage, axes=AXES, seeds=5, metrics={"accuracy": "maximize"})
+    assert rows_of(sweep.results()) == by_hand()
+    assert set(sweep.results()["status"]) == {"ok"}
+    curves = sweep.curves()
+    assert len(curves) == 140 * 3
+    assert (curves["loss"] == curves["lr"] * curves["step"]).all()
+
+
+def test_a_space_a_call_and_ray_give_the_same_rows(folder: Path, storage: Path, ray_cluster: str, call: Call) -> None:
+    alone = call("run", folder / "tried.yaml", "--storage", storage, *QUIET)
+    assert alone.code == 0
+    done = call("run", folder / "tried.yaml", "--storage", storage, "--name", "ray", "--executor", "ray", *QUIET)
+    assert done.code == 0, done.err
+    assert rows_of(raysweep.open_sweep("tried", storage).results()) == by_hand()
+    assert rows_of(raysweep.open_sweep("ray", storage).results()) == by_hand()
+
+
+def test_workers_need_no_copy_of_the_source(folder: Path, storage: Path, ray_cluster: str) -> None:
+    code = (
+        "import shutil, raysweep\n"
+        "from raysweep.space import space_files\nfrom raysweep.driver import start_and_resume\n"
+        "from raysweep.driver.options import Options\n"
+        f"space, given = space_files.read_with_function({str(folder / 'tried.yaml')!r})\n"
+        f"shutil.rmtree({str(folder)!r})\n"
+        f"start_and_resume.run(space, Options(storage={str(storage)!r}, executor='ray', workers=2, report=False, "
+        "tracking_uri='none'), given)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "RAY_ADDRESS": ray_cluster},
+    )
+    assert done.returncode == 0, done.stderr
+    assert rows_of(raysweep.open_sweep("tried", storage).results()) == by_hand()
+
+
+def test_what_only_reads_a_sweep_never_imports_the_file(folder: Path, storage: Path, call: Call) -> None:
+    assert call("run", folder / "tried.yaml", "--storage", storage, *QUIET).code == 0
+    (folder / "my_file.py").write_text("raise SystemExit('imported')")
+    for what in (["results"], ["report"], ["status"], ["resume", *QUIET]):
+        done = call(what[0], "tried", "--storage", storage, *what[1:])
+        assert done.code == 0, done.err
+        assert "imported" not in done.out + done.err
+    assert "tried" in call("list", "--storage", storage).out
+    synced = call("sync", "tried", "--storage", storage, "--tracking-uri", f"sqlite:///{storage / 'mlflow.db'}")
+    assert synced.code == 0, synced.err
+    deleted = call("delete", "tried", "--storage", storage, "--yes")
+    assert deleted.code == 0, deleted.err
+
+
+def test_the_report_names_the_best_cell_and_the_direction(folder: Path, storage: Path, call: Call) -> None:
+    sweep = quietly(train, storage, axes=AXES, seeds=5, name="without")
+    (headline,) = sweep.report().headline
+    assert "minimize" in headline
+    assert "0.01" in headline
+    sweep = quietly(train, storage, axes=AXES, seeds=5, metrics={"accuracy": "maximize"}, name="with")
+    (headline,) = sweep.report().headline
+    assert "accuracy" in headline
+    assert "largest" in headline
+    assert "minimize" not in headline
+    assert "0.0001" in headline
+
+
+def killed(folder: Path, storage: Path) -> None:
+    """Run the space until some rows are there, and kill that."""
+    slow = SOURCE.replace("    return", "    import time\n    time.sleep(0.05)\n    return")
+    (folder / "my_file.py").write_text(slow)
+    running = subprocess.Popen(
+        command("run", folder / "tried.yaml", "--storage", storage, *QUIET), stderr=subprocess.PIPE, text=True
+    )
+    try:
+        until(lambda: len(list((storage / "tried" / "ledger").glob("*.jsonl"))) > 2, running)
+    finally:
+        running.send_signal(signal.SIGKILL)
+        running.communicate()
+    assert 0 < len(raysweep.open_sweep("tried", storage).results()) < 140
+
+
+def test_a_killed_sweep_is_resumed_from_the_file_of_its_own_run(folder: Path, storage: Path) -> None:
+    killed(folder, storage)
+    done = process("resume", "tried", "--storage", storage, *QUIET, cwd=storage)
+    assert done.code == 0, done.err
+    assert rows_of(raysweep.open_sweep("tried", storage).results()) == by_hand()
+
+
+def test_a_storage_never_says_which_file_is_run(folder: Path, storage: Path, tmp_path: Path, notes: Path) -> None:
+    killed(folder, storage)
+    shutil.rmtree(notes)  # somebody else's storage: there was no run here
+    for where in (folder, tmp_path):
+        refused = process("resume", "tried", "--storage", storage, *QUIET, cwd=where)
+        assert refused.code == 2
+        assert refused.err.startswith("--workload: ")
+        assert len(refused.err.splitlines()) == 1
+    done = process("resume", "tried", "--storage", storage, "--workload", "my_file.py:train", *QUIET, cwd=folder)
+    assert done.code == 0, done.err
+    assert rows_of(raysweep.open_sweep("tried", storage).results()) == by_hand()
+
+
+def test_a_changed_source_is_not_resumed_and_not_debugged(folder: Path, storage: Path) -> None:
+    killed(folder, storage)
+    trace = folder / "trace"
+    (folder / "my_file.py").write_text(f"open({str(trace)!r}, 'w')\n" + SOURCE)
+    cell = raysweep.open_sweep("tried", storage).cells.ids[0]
+    for what in (["resume", "tried", *QUIET], ["debug", "tried", cell]):
+        for named in ([], ["--workload", folder / "my_file.py:train"]):
+            refused = process(*what, "--storage", storage, *named)
+            assert refused.code == 2, refused.err
+            assert "changed" in refused.err
+            assert len(refused.err.splitlines()) == 1
+    again = process("run", folder / "tried.yaml", "--storage", storage, *QUIET)
+    assert again.code == 0, again.err
+    assert "the code of train changed" in again.err
+    assert len(raysweep.open_sweep("tried", storage).results()) == 140
+
+
+def test_a_function_that_was_given_in_python_goes_on_by_the_same_call(storage: Path) -> None:
+    calls: list[int] = []
+
+    def stopping(x: int, seed: int) -> float:
+        calls.append(x)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return x / 4
+
+    with pytest.raises(KeyboardInterrupt):
+        quietly(stopping, storage, axes={"x": [1, 2, 3, 4, 5]})
+    with pytest.raises(raysweep.InputError, match="raysweep.run"):
+        raysweep.resume("stopping", storage=storage)
+    sweep = quietly(stopping, storage, axes={"x": [1, 2, 3, 4, 5]})
+    assert sweep.results()["value"].tolist() == [0.25, 0.5, 0.75, 1.0, 1.25]
+
+
+def test_exceptions_are_failed_rows_and_no_other_row_is_computed_again(storage: Path) -> None:
+    calls: list[tuple[int, int]] = []
+
+    def sometimes(x: int, seed: int) -> float:
+        calls.append((x, seed))
+        if x == 3:
+            raise ValueError("three")
+        return 1.0
+
+    sweep = quietly(sometimes, storage, axes={"x": [1, 2, 3, 4, 5]}, seeds=4)
+    table = sweep.results()
+    assert table.groupby("x")["status"].unique().map(list).to_dict() == {
+        1: ["ok"],
+        2: ["ok"],
+        3: ["failed"],
+        4: ["ok"],
+        5: ["ok"],
+    }
+    failures = sweep.failures()
+    assert all(row["error"].strip().endswith("ValueError: three") for row in failures)
+    assert all("sometimes" in row["error"] for row in failures)  # the traceback
+    assert sorted(call for call in calls if call[0] != 3) == [(x, seed) for x in (1, 2, 4, 5) for seed in range(4)]
+
+
+def test_a_row_with_other_metrics_than_the_first_has_failed(storage: Path) -> None:
+    def changing(x: int, seed: int) -> dict[str, float]:
+        return {"loss": 1.0} if x != 2 else {"lost": 1.0}
+
+    sweep = quietly(changing, storage, axes={"x": [1, 2, 3]})
+    assert sweep.results()["status"].tolist() == ["ok", "failed", "ok"]
+    assert "lost" in sweep.failures()[0]["error"]
+    assert [name for name in sweep.results() if name.startswith("lo")] == ["loss"]
+
+
+def test_a_number_that_is_not_finite_is_a_diverged_row(storage: Path) -> None:
+    def growing(x: float, seed: int) -> float:
+        return math.inf if x > 2 else x
+
+    assert quietly(growing, storage, axes={"x": [1, 2, 3]}).results()["status"].tolist() == ["ok", "ok", "diverged"]
+
+
+def test_a_vectorized_function_gets_columns(storage: Path) -> None:
+    sizes: list[int] = []
+
+    def columns(x: Any, kind: Any, seeds: Any) -> dict[str, Any]:
+        sizes.append(len(x))
+        return {"loss": x + (kind == "b") + 10 * seeds, "x2": x**2}
+
+    axes = {"x": np.linspace(0, 1, 11), "kind": ["a", "b"]}
+    table = quietly(columns, storage, axes=axes, seeds=50, vectorized=True).results()
+    assert (table["loss"] == table["x"] + (table["kind"] == "b") + 10 * table["seed"]).all()
+    assert len(table) == sum(sizes) == 1100
+    assert len(sizes) < 20
+
+
+def test_types_come_from_annotations_defaults_and_values(storage: Path) -> None:
+    seen: list[tuple[Any, ...]] = []
+
+    def typed(whole, real, fast, word, seed, given: float = 1, callback=None, maybe: int | None = None):  # type: ignore[no-untyped-def]
+        seen.append((whole, real, fast, word, given, callback, maybe))
+        return 0.0
+
+    axes = {"whole": [1], "real": [1, 2.5], "fast": [True, False], "word": ["a"]}
+    table = quietly(typed, storage, axes=axes, fixed={"maybe": 3}).results()
+    assert set(seen) == {(1, real, fast, "a", 1.0, None, 3) for real in (1.0, 2.5) for fast in (True, False)}
+    assert {tuple(map(type, row)) for row in seen} == {(int, float, bool, str, float, type(None), int)}
+    assert "callback" not in table
+    # more values extend it, also by numbers that are not whole, and nothing is computed again
+    before = len(seen)
+    quietly(typed, storage, axes={**axes, "whole": [1, 1.5]}, fixed={"maybe": 3})
+    assert {row[0] for row in seen[before:]} == {1.5}
+
+
+def test_another_version_has_its_own_rows(storage: Path) -> None:
+    def of_notebook(text: str) -> Any:
+        space: dict[str, Any] = {"__name__": "__main__"}
+        exec(f"def first(x, seed):\n    return {text}", space)
+        return space["first"]
+
+    said: list[str] = []
+    assert quietly(of_notebook("1.0 * x"), storage, axes={"x": [1, 2]}).results()["value"].tolist() == [1, 2]
+    changed = quietly(of_notebook("10.0 * x"), storage, axes={"x": [1, 2]}, say=said.append)
+    assert changed.results()["value"].tolist() == [1, 2]
+    assert any("code of first changed" in line for line in said)
+    newer = quietly(of_notebook("10.0 * x"), storage, axes={"x": [1, 2]}, version=2)
+    assert newer.results()["value"].tolist() == [10, 20]
+
+
+def test_packs_are_sized_by_what_the_first_rows_took(storage: Path) -> None:
+    def resting(x: int, seed: int) -> float:
+        time.sleep(0.1)
+        return 0.0
+
+    said: list[str] = []
+    sweep = quietly(resting, storage, axes={"x": list(range(12))}, seeds=2, executor="inline", say=said.append)
+    assert any("not known yet" in line for line in said)
+    packs = {row["pack"] for row in sweep.rows().values()}
+    assert 4 < len(packs) < 14  # of half a second and more, beside the first two rows
+
+
+def test_a_dry_run_says_that_the_cost_is_not_known_and_calls_nothing(folder: Path, storage: Path, call: Call) -> None:
+    (folder / "my_file.py").write_text(SOURCE.replace("    return", "    raise SystemExit('called')\n    return"))
+    done = call("run", folder / "tried.yaml", "--storage", storage, "--dry-run")
+    assert done.code == 0, done.err
+    assert "140 rows" in done.out
+    assert "not known" in done.out
+    assert "estimated" not in done.out
+    assert not storage.exists()
+
+
+def test_a_thousand_rows_cost_little_more_than_the_function(storage: Path) -> None:
+    def quick(x: int, seed: int) -> float:
+        return x * 0.5
+
+    def took() -> float:
+        started = time.perf_counter()
+        quietly(quick, storage / str(started), axes={"x": list(range(100))}, seeds=10)
+        return time.perf_counter() - started
+
+    took()  # imports
+    assert min(took() for _ in range(3)) < 1.0  # seconds for 1,000 rows
+
+
+def test_the_words_of_the_issue_work_as_a_script_and_as_code(tmp_path: Path) -> None:
+    script = (
+        "import raysweep\n"
+        "def train(lr, depth, optimizer, seed, log=None):\n"
+        "    return {'loss': lr * depth + seed, 'accuracy': 1 - lr}\n"
+        "sweep = raysweep.run(train, axes={'lr': {'geomspace': [1e-4, 1e-1, 7]}, 'depth': [1, 2], "
+        "'optimizer': ['adam', 'sgd']},\n"
+        "                     seeds=5, metrics={'accuracy': 'maximize'}, tracking_uri='none', report=False)\n"
+        "print(len(sweep.results()))\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    notebook = f"import __main__; exec({script!r}, vars(__main__))"
+    for number, how in enumerate((["script.py"], ["-c", script], ["-c", notebook])):
+        done = subprocess.run(
+            [sys.executable, *(str(tmp_path / word) if word == "script.py" else word for word in how)],
+            cwd=tmp_path,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.stdout == "140\n", (number, done.stderr)
+
+
+def test_a_function_of_a_closure_runs_on_ray_and_what_cannot_be_sent_is_said(storage: Path, ray_cluster: str) -> None:
+    import threading
+
+    def made(factor: float) -> Callable[..., Any]:
+        def inner(x: int, seed: int) -> float:
+            return factor * x
+
+        return inner
+
+    table = quietly(made(0.25), storage, axes={"x": [1, 2, 3, 4]}, executor="ray", workers=2).results()
+    assert table["value"].tolist() == [0.25, 0.5, 0.75, 1.0]
+    lock = threading.Lock()
+
+    def locked(x: int, seed: int) -> float:
+        with lock:
+            return 0.0
+
+    with pytest.raises(raysweep.InputError, match="^workload: locked cannot be sent"):
+        quietly(locked, storage, axes={"x": [1, 2, 3, 4]}, executor="ray", workers=2)
+    assert not (storage / "locked").exists()
+
+
+def test_mlflow_shows_the_rows_of_a_function(storage: Path, database: Path) -> None:
+    import mlflow
+
+    sweep = raysweep.run(train, axes=AXES, seeds=5, storage=storage, report=False)
+    client = mlflow.MlflowClient(f"sqlite:///{database}")
+    (experiment,) = [found for found in client.search_experiments() if found.name == "train"]
+    runs = client.search_runs([experiment.experiment_id], "tags.`raysweep.kind` = 'cell'", max_results=100)
+    means = sweep.results().groupby("cell")["loss"].mean()
+    assert len(runs) == 28
+    for run in runs:
+        assert run.data.metrics["loss"] == pytest.approx(means[run.data.tags["raysweep.cell"]], rel=1e-12)
+        assert set(run.data.params) >= {"lr", "depth", "optimizer"}

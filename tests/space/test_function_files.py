@@ -1,0 +1,144 @@
+"""What cannot be a sweep of a function is said in one line, with exit code 2, and nothing is left behind."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import QUIET, Outcome
+
+import raysweep
+from raysweep.errors import InputError
+from raysweep.space.schema import restore
+from raysweep.workloads import functions
+
+Call = Callable[..., Outcome]
+GOOD = "def train(x, seed):\n    return {'loss': 1.0}\n"
+
+
+@pytest.fixture(autouse=True)
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Notes of this test alone."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.mark.parametrize(
+    ("source", "space", "said"),
+    [
+        (None, "", "workload: mine.py "),
+        ("def tran(x, seed): ...", "", "workload: unknown function in mine.py"),
+        ("x = 1\n\ndef train(x, seed)\n    return 1", "", "workload: mine.py, line 3 "),
+        ("import this_is_nowhere\n" + GOOD, "", "workload: mine.py, line 1 "),
+        ("\n1 / 0\n" + GOOD, "", "workload: mine.py, line 2 "),
+        ("raise SystemExit(3)\n" + GOOD, "", "workload: mine.py, line 1 "),
+        ("train = 3", "", "workload: expected a function"),
+        ("class train: ...", "", "workload: expected a function, got the class train"),
+        ("async def train(x, seed): ...", "", "workload: "),
+        ("def train(x, seed):\n    yield 1", "", "workload: "),
+        ("def train(x):\n    return 1", "", "workload: train has no argument seed"),
+        ("def train(*x, seed):\n    return 1", "", "workload: train has *x"),
+        ("def train(seed, **x):\n    return 1", "", "workload: train has **x"),
+        ("def train(x, /, seed):\n    return 1", "", "workload: train has x before /"),
+        ("def train(x, cell, seed):\n    return 1", "", "workload: train has an argument cell"),
+        ("def train(x, y, seed):\n    return 1", "", "fixed.y: missing"),
+        ("def train(y, seed):\n    return 1", "", "axes.x: unknown argument of train"),
+        (GOOD, "fixed: {z: 1}", "fixed.z: unknown argument of train"),
+        (GOOD, "axes: {x: [1], seed: [1]}", "axes.seed: "),
+        (GOOD, "axes: {x: [1, a]}", "axes.x: "),
+        ("def train(x: str, seed):\n    return 1", "", "axes.x[0]: expected text, got 1"),
+        ("def train(x: list, seed):\n    return 1", "", "workload: train: x is annotated list"),
+        ("def train(x, seed, y: int = 0.5):\n    return 1", "", "workload: train: y is annotated int"),
+        ("def train(x, seed):\n    return None", "", "workload: train returned None"),
+        ("def train(x, seed):\n    return {'loss': 'low'}", "", "workload: train returned 'low'"),
+        ("def train(x, seed):\n    return {'loss': [1, 2]}", "", "workload: train returned [1, 2]"),
+        ("def train(x, seed):\n    return {}", "", "workload: train returned no metric"),
+        ("def train(x, seed):\n    return {'x': 1}", "", "workload: train returned x"),
+        ("def train(x, seed):\n    return {'status': 1}", "", "workload: train: "),
+        (GOOD, "metrics: {loss: up}", "metrics.loss: expected minimize or maximize"),
+        (GOOD, "metrics: [loss]", "metrics: expected a mapping"),
+        (GOOD, "metrics: {los: minimize}", "metrics.los: unknown metric of train 'los'; did you mean loss?"),
+        (GOOD, "search: {optuna: {metric: los, cells: 2}}", "search.optuna.metric: "),
+        (GOOD, "analysis: [{optimum: {metric: los, x: x}}]", "analysis[0].optimum.metric: "),
+        (GOOD, "version: 0", "version: "),
+        (GOOD, "vectorized: 1", "vectorized: "),
+        (GOOD, "metric: {loss: minimize}", "metric: unknown key 'metric'; did you mean metrics?"),
+        (GOOD, "keep: [train]", "keep: "),
+        (GOOD, "function: {name: train}", "function: "),
+        (GOOD, "axes: {x: {values: [1, 2], when: {y: 1}}}", "axes.x.when: "),
+        (GOOD, "workload: mine.py", "workload: expected FILE.py:FUNCTION"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    source: str | None, space: str, said: str, tmp_path: Path, storage: Path, call: Call
+) -> None:
+    if source is not None:
+        (tmp_path / "mine.py").write_text(source)
+    key = space.partition(":")[0]
+    usual = {"name": "mine", "workload": "mine.py:train", "axes": "{x: [1, 2]}"}
+    lines = [f"{name}: {value}" for name, value in usual.items() if name != key]
+    (tmp_path / "space.yaml").write_text("\n".join([*lines, space]))
+    done = call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET)
+    assert done.code == 2, done.err
+    *before, last = done.err.splitlines()
+    assert last.startswith(said), done.err
+    assert all("not known yet" in line for line in before)
+    assert not storage.exists()
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x, seed: 1.0, functools.partial(lambda x, y, seed: 1.0, y=1)], ids=["lambda", "partial"]
+)
+def test_a_function_without_a_name_is_named_by_the_call(function: Any, storage: Path) -> None:
+    quiet: dict[str, Any] = {"storage": storage, "tracking_uri": "none", "report": False}
+    with pytest.raises(InputError, match="^workload: expected a function with a name"):
+        raysweep.run(function, axes={"x": [1]}, **quiet)
+    assert not storage.exists()
+    assert raysweep.run(function, axes={"x": [1]}, name="mine", **quiet).results()["value"].tolist() == [1.0]
+
+
+def test_a_description_from_a_storage_is_checked_and_never_imported(tmp_path: Path) -> None:
+    def train(x: float, seed: int) -> float:
+        return x
+
+    plain = functions.describe(train, name=None, digest="0" * 12, axes={"x": [1.0]}).plain()
+    space = {"name": "mine", "workload": "train", "axes": {"x": [1.0]}, "fixed": {}, "function": plain}
+    assert restore(json.loads(json.dumps(space))).declaration.name == "train"
+    for wrong in (
+        {"digest": "x"},
+        {"version": "1"},
+        {"parameters": [{"name": "x", "type": "Path", "default": 1}]},
+        {"parameters": [1]},
+        {"metrics": {"loss": "up"}},
+        {"returned": "loss"},
+        {"seconds": -1},
+        {"seconds": "1"},
+        {"source": 1},
+        {"name": "a\nb"},
+        {"more": 1},
+    ):
+        with pytest.raises(InputError, match="^function: "):
+            restore({**space, "function": {**plain, **wrong}})
+    for gone in plain:
+        with pytest.raises(InputError, match="^function: "):
+            restore({**space, "function": {key: value for key, value in plain.items() if key != gone}})
+
+
+def test_the_digest_is_that_of_what_a_function_does() -> None:
+    from raysweep.space.function_files import digest_of
+
+    def made(text: str) -> Any:
+        space: dict[str, Any] = {"__name__": "__main__"}
+        exec(text, space)
+        return space["train"]
+
+    once = digest_of(made("K = 1\ndef train(x, seed):\n    return K * x"))
+    assert digest_of(made("\n\nK = 1\nL = 2\ndef train(x, seed):\n    return K * x")) == once
+    assert digest_of(made("K = 2\ndef train(x, seed):\n    return K * x")) != once
+    assert digest_of(made("K = 1\ndef train(x, seed):\n    return K + x")) != once
+    helped = "def help(x):\n    return {}\ndef train(x, seed):\n    return help(x)"
+    assert digest_of(made(helped.format("x"))) != digest_of(made(helped.format("2 * x")))
+    assert digest_of(functools.partial(made("K = 1\ndef train(x, seed):\n    return K * x"), x=1)) != once
