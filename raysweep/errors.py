@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import importlib
+import os
 import reprlib
+import traceback
 from collections.abc import Iterable
 
 from raysweep.redaction import redact
 
+_NOT_THEIRS = (os.path.dirname(__file__), os.path.dirname(importlib.__file__))
 _BRIEF = reprlib.Repr()
 _BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxlong, _BRIEF.maxother = 2, 80, 80, 80
 
@@ -39,6 +43,14 @@ class Halted(RaysweepError):
 def shown(value: object) -> str:
     """A value as error messages quote it: its repr, shortened if it is long."""
     return _BRIEF.repr(value)
+
+
+def told(error: BaseException) -> str:
+    """An error as a part of a line: its type, what it says, and the last place in code that is not our own."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [f for f in frames if not f.filename.startswith(("<", *_NOT_THEIRS))]
+    place = f" ({places[-1].filename}, line {places[-1].lineno})" if places else ""
+    return f"{type(error).__name__}: {error}{place}"
 
 
 def as_typed(value: object) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from raysweep import __version__
+from raysweep.errors import InputError
 from raysweep.workloads.declaration import Stage, Workload
 
 
@@ -85,8 +86,13 @@ def source_files(modules: Iterable[str]) -> list[Path]:
     """All Python files of these modules, in a fixed order."""
     files: list[Path] = []
     for module in modules:
-        spec = importlib.util.find_spec(module)
-        if spec is None or spec.origin is None:
+        try:
+            spec = importlib.util.find_spec(module)
+        except ModuleNotFoundError:
+            spec = None
+        if spec is None:
+            raise InputError("sources", f"there is no module {module}; expected modules whose source decides the rows")
+        if spec.origin is None:
             continue
         origin = Path(spec.origin)
         files += sorted(origin.parent.rglob("*.py")) if origin.name == "__init__.py" else [origin]

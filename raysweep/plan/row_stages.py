@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+import itertools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from raysweep.errors import InputError, shown
 from raysweep.plan.cells import Cells
 from raysweep.plan.identity import stage_id
 from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.chain import NOTHING, Cost
-from raysweep.workloads.declaration import Columns, Workload
+from raysweep.workloads.declaration import Columns, Stage, Workload
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,14 @@ class RowStages:
         """The points of each stage of a row; () for a stage without points."""
         if cell not in self._points:
             row = self.parameters(cell) if self._pointed else {}
-            found = [tuple(stage.points(row)) if stage.points else () for stage in self._chain.stages]
-            self._points[cell] = tuple(found)
+            self._points[cell] = tuple(self._points_of(stage, row) for stage in self._chain.stages)
         return self._points[cell]
+
+    def _points_of(self, stage: Stage, row: Mapping[str, Any]) -> tuple[float, ...]:
+        points = tuple(stage.points(row)) if stage.points else ()
+        if any(later <= earlier for earlier, later in itertools.pairwise(points)):
+            raise InputError(f"{self._workload.name}.{stage.name}", f"expected points that rise, got {shown(points)}")
+        return points
 
     def _own(self, index: int, cell: int, seed: int, parent: str) -> list[RowStage]:
         stage, row = self._chain.stages[index], self.parameters(cell)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.errors import InputError, RaysweepError, told
 from raysweep.ledger.curves import one_after_the_other
 from raysweep.ledger.segments import Curve
 from raysweep.plan.identity import code_version
@@ -385,7 +386,13 @@ def _in_memory(result: Checked, call: Sequence[_Instance], together: bool) -> li
 
 
 def _function(path: str) -> Callable[..., Any]:
-    """The function with this path, "module:function"."""
+    """The function with this path, "module:function". InputError, because it would be an error of every row, if it
+    cannot be imported."""
     module, _, name = path.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    try:
+        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    except RaysweepError:
+        raise
+    except Exception as error:  # whatever a workload does while it is imported
+        raise InputError(path, f"cannot be imported: {told(error)}") from error
     return found

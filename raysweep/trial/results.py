@@ -12,7 +12,7 @@ import numpy as np
 
 from raysweep.errors import InputError, as_typed, shown
 from raysweep.stages import trees
-from raysweep.workloads.declaration import STATUSES, Columns, Workload
+from raysweep.workloads.declaration import OK, STATUSES, Columns, Workload
 from raysweep.workloads.rows import Result, Rows
 
 
@@ -59,7 +59,10 @@ def checked(workload: Workload, index: int, result: Any, rows: Rows) -> Checked:
             if length != count:
                 got = "an array without axes" if length < 0 else f"{length:,}"
                 raise InputError(path, f"expected one entry of the tensor {name} for each of {count:,} rows, got {got}")
-    return Checked(result.tensors, metrics, statuses(path, result.status, count))
+    status = statuses(path, result.status, count)
+    if known and not metrics and OK in status:
+        raise InputError(path, f"gave none of the metrics that are declared for it ({', '.join(known)})")
+    return Checked(result.tensors, metrics, status)
 
 
 def statuses(path: str, status: Any, count: int) -> np.ndarray:

@@ -107,6 +107,7 @@ class Chain:
         owners = {p.name: place("parameter", p.name, p.stage, "") for p in parameters}
         measured = {m.name: place("metric", m.name, m.stage, names[-1]) for m in metrics}
         for stage in ordered:
+            _check(workload, stage)
             unknown = {*(stage.together or ()), stage.until} - {*owners, "*", ""}
             if unknown:
                 raise ValueError(f"{workload}: stage {stage.name} names {min(unknown)}, which is no parameter")
@@ -151,6 +152,20 @@ class Chain:
         if index == 0 or together is None:
             return False
         return together == ANY or bool(set(together) & set(self.known[index - 1]))
+
+
+def _check(workload: str, stage: Stage) -> None:
+    """ValueError if a field of a stage has a form that would be misread later."""
+    module, colon, function = stage.run.partition(":")
+    if not (module and colon and function.isidentifier()):
+        raise ValueError(f'{workload}: stage {stage.name}: expected run as "module:function", got {stage.run!r}')
+    if not isinstance(stage.together or (), tuple):
+        raise ValueError(
+            f"{workload}: stage {stage.name}: expected together as a tuple of parameters, such as "
+            f'("finetune_lr",), as ANY or as None, got {stage.together!r}'
+        )
+    if stage.points is not None and stage.together is not None:
+        raise ValueError(f"{workload}: stage {stage.name} has points, and so gets one row a call: leave together out")
 
 
 def _ordered(workload: str, stages: Sequence[Stage]) -> list[Stage]:

@@ -70,6 +70,12 @@ class Parameter:
             wanted = "no scale, its values being categories" if self.categorical else f"one of {', '.join(SCALES)}"
             raise ValueError(f"{self.name}.scale: expected {wanted}, got {self.scale!r}")
 
+        try:
+            if self.default is not None:  # an argument of a function without a default
+                self.coerce(self.default)
+        except ValueError as error:
+            raise ValueError(f"{self.name}.default: {error}") from None
+
     def coerce(self, value: Any) -> Any:
         """The value in the declared type, so that 1 and 1.0 are the same; ValueError says what was expected."""
         if self.categorical:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,10 +30,7 @@ class Rows:
     def __getitem__(self, name: str) -> np.ndarray:
         """The values of one parameter, shape (rows,)."""
         if name not in self.columns:
-            raise KeyError(
-                f"{name} is no parameter of the stage {self._stage} or of a stage before it "
-                f"(these are {', '.join(self.columns)})"
-            )
+            raise self._missing(name)
         return self.columns[name]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -44,7 +41,11 @@ class Rows:
     def row(self, index: int = 0) -> dict[str, Any]:
         """One row as {parameter: plain value}, with its seed under `seed`."""
         found = {name: _plain(values[index]) for name, values in self.columns.items()}
-        return {**found, "seed": int(self.seeds[index])}
+        return _Row({**found, "seed": int(self.seeds[index])}, self._missing)
+
+    def _missing(self, name: str) -> KeyError:
+        known = ", ".join(self.columns) or "none"
+        return KeyError(f"{name} is no parameter that the stage {self._stage} may depend on (these are {known})")
 
     def same(self, name: str) -> Any:
         """The value of a parameter in which these rows agree, as a plain value."""
@@ -54,6 +55,17 @@ class Rows:
     def seed(self) -> int:
         """The seed, in which the rows of a call agree (unless the stage takes any rows together)."""
         return int(self.seeds[0])
+
+
+class _Row(dict[str, Any]):
+    """One row, which says why a parameter is not there."""
+
+    def __init__(self, values: dict[str, Any], missing: Callable[[str], KeyError]) -> None:
+        super().__init__(values)
+        self._complaint = missing
+
+    def __missing__(self, name: str) -> Any:
+        raise self._complaint(name)
 
 
 def _plain(value: Any) -> Any:
