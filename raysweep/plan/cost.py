@@ -10,6 +10,7 @@ import numpy as np
 
 from raysweep.plan.cells import Cells
 from raysweep.plan.row_stages import RowStage, RowStages
+from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.declaration import Columns, Workload
 
 
@@ -73,6 +74,7 @@ class Costs:
         return self._cells.needs[self._cells.need[indices[0]]].gpus
 
 
+@one_look()
 def estimate(
     workload: Workload, cells: Cells, rows: Mapping[int, np.ndarray], keep: Sequence[str] = ()
 ) -> tuple[float, float]:

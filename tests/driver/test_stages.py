@@ -24,7 +24,7 @@ from raysweep.driver.state import State
 from raysweep.errors import InputError
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.packs import Pack, Packing, make_packs
-from raysweep.plan.stages import stored_stages
+from raysweep.plan.row_stages import RowStages
 from raysweep.space import space_files
 from raysweep.space.schema import Space, validate
 from raysweep.stages.store import Store
@@ -34,6 +34,8 @@ from raysweep.workloads.language import costs
 from tests.chaos.waiting import PATIENCE
 
 Call = Callable[..., Outcome]
+
+CHAIN = ("pretrain", "finetune", "evaluate")
 
 
 def asked(**changes: Any) -> dict[str, Any]:
@@ -71,9 +73,10 @@ def rows(name: str, storage: Path) -> list[dict[str, Any]]:
 def test_a_dry_run_counts_each_pretraining_once_and_prices_the_plain_grid(tmp_path: Path) -> None:
     """By hand: a length is pretrained once a seed, and a plain grid does it once a row."""
     tree = tree_of(validate(asked()), tmp_path)
-    pretrain, finetune = tree.kinds[("pretrain",)], tree.kinds[("pretrain", "finetune")]
-    assert (pretrain.distinct, pretrain.new) == (4, 4)
-    assert (finetune.distinct, finetune.parents) == (12, 4)
+    pretrain, finetune, evaluate = (tree.kinds[CHAIN[:depth]] for depth in (1, 2, 3))
+    assert (pretrain.distinct, pretrain.new, pretrain.kept) == (4, 4, True)
+    assert (finetune.distinct, finetune.parents, finetune.kept) == (12, 4, False)
+    assert (evaluate.distinct, evaluate.parents, evaluate.kept) == (12, 12, False)
     parameters = {p.name: p.default for p in workloads.get("language").parameters} | asked()["fixed"]
     by_hand = 2 * sum(costs.pretraining(parameters, float(steps * STEP)).seconds for steps in (20, 40))
     assert pretrain.seconds == pytest.approx(by_hand)
@@ -85,25 +88,25 @@ def test_lengths_that_share_a_trunk_are_shown_to_be_cheaper(tmp_path: Path) -> N
     lengths = {"pretrain_length": [steps * STEP for steps in (100, 150, 200, 300)]}
     cosine = tree_of(validate(asked(axes=lengths)), tmp_path)
     wsd = tree_of(validate(asked(axes=lengths, fixed={"pretrain_schedule": "wsd"})), tmp_path)
-    assert set(wsd.kinds) == {("trunk",), ("trunk", "anneal"), ("trunk", "anneal", "finetune")}
-    assert wsd.kinds[("trunk", "anneal")].distinct == 8
+    assert set(wsd.kinds) == {("trunk", *CHAIN[:depth]) for depth in range(4)}
+    assert wsd.kinds[("trunk", "pretrain")].distinct == 8
     assert wsd.alone == pytest.approx(cosine.seconds)
-    shared = wsd.seconds - wsd.kinds[("trunk", "anneal", "finetune")].seconds
+    shared = wsd.kinds[("trunk",)].seconds + wsd.kinds[("trunk", "pretrain")].seconds
     apart = cosine.kinds[("pretrain",)].seconds
     assert 300 / 750 < shared / apart < 0.6  # the longest alone; and four short anneals
     shown = stage_lines(wsd)
     assert "without the shared trunk" in shown[-1]
-    assert [line.index(line.split()[0]) for line in shown[1:4]] == [2, 4, 6]
+    assert [line.index(line.split()[0]) for line in shown[1:5]] == [2, 4, 6, 8]
 
 
 def test_the_grid_of_the_paper_is_priced_in_gpu_hours(tmp_path: Path) -> None:
     """6 lengths x 3 batches x 27 rates: 81 rows of every pretraining, of which a plain grid would make 486."""
     endless = {"fixed.source": "grammar:0", "fixed.target": "grammar:0"}  # instead of reading megabytes of text
     tree = tree_of(space_files.read("overtraining_olmo30m", endless), tmp_path)
-    pretrain, finetune = tree.kinds[("pretrain",)], tree.kinds[("pretrain", "finetune")]
+    pretrain, finetune, evaluate = (tree.kinds[CHAIN[:depth]] for depth in (1, 2, 3))
     assert tree.on_gpu
     assert (pretrain.distinct, finetune.distinct, finetune.parents) == (6, 486, 6)
-    assert tree.plain == pytest.approx(81 * pretrain.seconds + finetune.seconds)
+    assert tree.plain == pytest.approx(81 * pretrain.seconds + finetune.seconds + evaluate.seconds)
     assert tree.plain / tree.seconds > 10
     assert "GPU-hours" in stage_lines(tree)[-1]
 
@@ -131,8 +134,8 @@ def test_a_dry_run_says_what_is_new_and_what_is_reused_and_creates_nothing(
     more = call(
         "run", space(axes={"finetune_lr": [1e-3, 2e-3, 4e-3, 8e-3]}, seeds=3), "--dry-run", "--storage", storage
     ).out
-    assert "6 distinct: 2 new, 4 reused (in the store: same parameters, text and seed)" in more
-    assert "12 rows from 6 checkpoints" in more
+    assert "6 distinct: 2 new, 4 reused (in the store: same parameters, data and seed)" in more
+    assert more.count("12 distinct: 12 new, not kept") == 2  # fine-tunings and evaluations
     assert re.search(r"what is reused is also of: small-[0-9a-f]{8}", more)
 
 
@@ -207,10 +210,10 @@ def test_a_killed_long_pretraining_goes_on_from_its_last_checkpoint(
     """A process of its own, killed between two checkpoints; its lease, a second long here, has then to expire."""
     path = space(axes={"pretrain_length": [2000 * STEP]}, seeds=1)
     (tmp_path / "hurried.py").write_text(
-        "import sys\nfrom raysweep.stages import store\nfrom raysweep.workloads.language import pretraining\n"
+        "import sys\nfrom raysweep.stages import store\nfrom raysweep.trial import context\n"
         "opened = store.Store.__init__\n"
         "store.Store.__init__ = lambda self, url, provenance=None: opened(self, url, 1.0, provenance)\n"
-        "pretraining.CHECKPOINT_SECONDS = 0.1\n"
+        "context.CHECKPOINT_SECONDS = 0.1\n"
         "from raysweep.main import main\nmain(sys.argv[1:])\n"
     )
     arguments = ["run", str(path), "--storage", str(storage), *QUIET]
@@ -268,7 +271,7 @@ def test_a_plan_looks_at_a_text_once_however_many_cells_it_has(tmp_path: Path) -
     looks: list[Any] = []
     with heard(lambda event, arguments: event == "glob.glob" and arguments[0] == str(text) and looks.append(arguments)):
         plan_of(text, tmp_path, 10, 30)
-    assert len(looks) == 3  # to enumerate the cells, to cut them into packs, and to ask the store for their stages
+    assert len(looks) == 4  # to enumerate the cells, price them, cut them into packs, and ask for their stages
 
 
 def test_texts_in_turn_are_each_read_once(tmp_path: Path) -> None:
@@ -300,7 +303,7 @@ def test_a_text_that_is_gone_after_planning_is_told_as_the_source_wherever_the_s
     cells = enumerate_cells(found)
     text.unlink()
     with pytest.raises(InputError, match="^source: .*no such file"):
-        stored_stages(workloads.get("language"), cells)(0, 0)
+        RowStages(workloads.get("language"), cells.columns).of_row(0, 0)
 
 
 # Code that changed
@@ -368,7 +371,7 @@ def test_mlflow_names_the_stages_as_the_store_does(
     assert len(tagged) == 6
     stored = set(Store(storage / "store").stages())
     for ids in tagged.values():
-        assert len(ids) == 4  # two seeds: a pretraining and a fine-tuning each
+        assert len(ids) == 6  # two seeds: a pretraining, a fine-tuning and an evaluation each
         assert len(stored.intersection(ids)) == 2
     assert stored == stored.intersection(*[{stage for ids in tagged.values() for stage in ids}])
     assert len({tuple(ids[2:]) for ids in tagged.values()}) == 6
@@ -383,7 +386,10 @@ def test_the_memory_of_a_part_is_asked_for_again(tmp_path: Path) -> None:
     cut = Packing(workers=2, floor=1.0, memory=4e8)
 
     def packs(cost: Callable[[Any], Cost]) -> list[Pack]:
-        return make_packs(replace(workloads.get("language"), cost=cost), cells, {0: np.arange(40)}, cut)
+        language = workloads.get("language")
+        stages = [replace(own, cost=cost if own.name == "finetune" else None) for own in language.chain.stages]
+        found = make_packs(replace(language, stages=tuple(stages)), cells, {0: np.arange(40)}, cut)
+        return [pack for pack in found if not pack.stages]
 
     grows = packs(lambda columns: Cost(0.1, 1e8 * len(columns["finetune_lr"])))
     assert max(pack.peak_bytes for pack in grows) <= 4e8
