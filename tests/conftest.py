@@ -180,15 +180,16 @@ def space(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that, on the path, brings the workloads `sandbox`, `annotated`, `apart`, `together`, `careless`,
-    `logging`, `valley`, several `toy` and the documented `digits` by entry point, as another package would."""
+    `logging`, `staged`, `valley`, several `toy` and the documented `digits` by entry point, as another package would."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(TESTS.parent / "docs" / "digits" / "digits", folder / "digits")
-    for module in ("sandbox", "gang", "careless", "logging", "valley"):
+    for module in ("sandbox", "gang", "careless", "logging", "staged", "valley"):
         shutil.copy(SUPPORT / f"{module}_workload.py", folder)
     shutil.copy(SUPPORT / "toy_workloads.py", folder)
     installed(
         folder,
         sandbox="sandbox_workload:WORKLOAD",
+        staged="staged_workload:WORKLOAD",
         annotated="sandbox_workload:ANNOTATED",
         apart="sandbox_workload:APART",
         together="gang_workload:WORKLOAD",

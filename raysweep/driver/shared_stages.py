@@ -149,17 +149,21 @@ class SharedStages:
                 )
 
     def is_busy(self, stage: str) -> bool:
-        """Whether somebody else computes a stage now: it is not published, and its lease is live.
+        """Whether somebody else computes a stage now: it is not published, and its lease is live. Says so once.
 
         A lease also counts as expired if it was not renewed while this driver looked; trials are told (`expired`).
         """
         if self._store is None or self._store.look(stage) is not None:
             return False
-        claim = self._claims.setdefault(stage, leases.Claim(self._store.files, stage, self._store.lease_seconds))
-        expired = claim.expired()
+        new = leases.Claim(self._store.files, stage, self._store.lease_seconds)
+        expired = self._claims.setdefault(stage, new).expired()
         if expired is not None:
             self.expired[stage] = expired
-        return expired is None and leases.latest(self._store.files, stage) is not None
+            return False
+        holder = leases.latest(self._store.files, stage)
+        if holder is not None and self._claims[stage] is new:
+            self._say(f"stage {stage} is being computed by {holder.holder}; what needs it begins later")
+        return holder is not None
 
     def account(self) -> str | None:
         """A line that counts how many stages this run computed and reused; None if it needed no stage."""

@@ -1,0 +1,189 @@
+"""A sweep is a graph of stages: each is computed once, before what needs it, and nobody waits for it on a core."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import staged_workload
+from conftest import command, until
+from conftest import run as run_anywhere
+from spaces import written
+
+from raysweep.plan.pack import Pack
+from raysweep.plan.queue import PackQueue
+from raysweep.sweep import Sweep, open_sweep
+from tests.chaos.waiting import PATIENCE
+
+QUIET = ("--no-report", "--tracking-uri", "none")
+INLINE_OR_RAY = pytest.mark.parametrize("executor", ["inline", "ray"])
+
+
+def space(folder: Path, trouble: str = "none", **changes: Any) -> dict[str, Any]:
+    """Two trunks with two pretrainings each, and so much to do with each that its rows fall into several packs."""
+    return {
+        "name": "staged",
+        "workload": "staged",
+        "axes": {"source": [0, 1], "length": [1, 3], "rate": list(range(6)), "probe": [0, 1]},
+        "fixed": {"folder": str(folder), "trouble": trouble},
+        "seeds": 1,
+        **changes,
+    }
+
+
+def noted(folder: Path, what: str, *names: str) -> Counter[str]:
+    """How often each stage of these names began ("begin"), or was computed to its end ("end")."""
+    path = folder / "notes.txt"
+    notes = path.read_text().splitlines() if path.exists() else []
+    ended = (note.removeprefix(f"{what} ") for note in notes if note.startswith(f"{what} "))
+    return Counter(note for note in ended if note.split()[0] in names)
+
+
+def logs(sweep: Path) -> list[str]:
+    """What the trials of a sweep said."""
+    return [path.read_text() for path in (sweep / "logs").iterdir()]
+
+
+def assert_right(found: Sweep) -> None:
+    """Every row is there and has the number that its parameters come to."""
+    table = found.results()
+    assert table["status"].tolist() == ["ok"] * 48
+    assert table["y"].tolist() == [staged_workload.expected(row) for row in table.to_dict("records")]
+
+
+@pytest.mark.parametrize(
+    ("executor", "workers", "keep"), [("inline", None, []), ("ray", 1, []), ("ray", 2, ["tune"]), ("ray", 4, [])]
+)
+def test_each_stage_is_computed_once_and_the_rows_are_the_same_everywhere(
+    executor: str, workers: int | None, keep: list[str], ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
+    asked = space(tmp_path, "take time", keep=keep)
+    found = run_anywhere(storage, asked, executor=executor, workers=workers)
+    kept = noted(tmp_path, "end", "trunk", "pretrain", *keep)
+    assert set(kept.values()) == {1}
+    assert len(kept) == 2 * 3 + 2 * 2 + (24 if keep else 0)
+    said = logs(found.folder)
+    assert sum(" stages on " in text or " 1 stage on " in text for text in said) >= 4
+    assert not any("somebody else computes it" in text for text in said)
+    assert_right(found)
+
+
+def test_rows_do_not_depend_on_the_order_of_packs(
+    sandbox: Path, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = PackQueue._push
+    for number in range(5):
+        random = np.random.default_rng(number)
+
+        def shuffled(queue: PackQueue, pack: Pack, random: np.random.Generator = random) -> None:
+            queue._rank[pack.id] = (random.random(), 0, 0, 0)
+            usual(queue, pack)
+
+        monkeypatch.setattr(PackQueue, "_push", shuffled)
+        assert_right(run_anywhere(storage / str(number), space(tmp_path)))
+
+
+@INLINE_OR_RAY
+@pytest.mark.parametrize("name", ["trunk", "pretrain"])
+def test_a_stage_that_fails_is_tried_twice_and_not_once_for_each_row_that_needs_it(
+    name: str, executor: str, ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
+    found = run_anywhere(storage, space(tmp_path, f"raise {name}"), executor=executor)
+    table = found.results()
+    assert (table["status"] == "failed").tolist() == (table["source"] == 1).tolist()
+    errors = {row["error"].splitlines()[-1] for row in found.failures()}
+    first = "trunk 1 0 1" if name == "trunk" else "pretrain 1 0 1 0"
+    assert f"ArithmeticError: {first} cannot be computed" in errors
+    assert all("Traceback" in row["error"] for row in found.failures())
+    begun = {note: count for note, count in noted(tmp_path, "begin", name).items() if note.split()[1] == "1"}
+    assert begun == dict.fromkeys([first] if name == "trunk" else [first, "pretrain 1 0 3 0"], 2)
+    assert set(noted(tmp_path, "end", "trunk", "pretrain").values()) == {1}
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_in_a_pack_of_stages_is_tried_again_and_costs_only_rows_that_need_it(
+    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
+    asked = space(tmp_path)
+    asked["axes"] |= {"trouble": ["die once pretrain", "die trunk"], "length": [1]}
+    del asked["fixed"]["trouble"]
+    found = run_anywhere(storage, {**asked, "zip": [["source", "trouble"]]}, executor="ray")
+    table = found.results()
+    assert (table["status"] == "failed").tolist() == (table["source"] == 1).tolist()
+    assert {row["error"] for row in found.failures()} == {
+        "the worker computing a stage of this row died 4 times (out of memory, killed from outside, or stuck)"
+    }
+    assert noted(tmp_path, "begin", "trunk") == {"trunk 0 0 1": 1, "trunk 1 0 1": 4}
+    assert noted(tmp_path, "begin", "pretrain") == {"pretrain 0 0 1 0": 2}
+
+
+@pytest.fixture
+def drive(tmp_path: Path, storage: Path) -> Any:
+    """Starts drivers of staged sweeps, processes of their own."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(asked: dict[str, Any], *options: str) -> subprocess.Popen[str]:
+        folder = tmp_path / asked["name"]
+        folder.mkdir(exist_ok=True)
+        arguments = command("run", written(folder, asked), "--storage", storage, *QUIET, *options)
+        with (folder / "said.txt").open("a") as said:
+            started.append(subprocess.Popen(arguments, text=True, stdin=subprocess.DEVNULL, stderr=said))
+        return started[-1]
+
+    yield start
+    for driven in started:
+        driven.kill()
+        driven.communicate()
+
+
+def test_a_killed_sweep_goes_on_and_computes_no_stage_twice(
+    sandbox: Path, storage: Path, tmp_path: Path, drive: Callable[..., subprocess.Popen[str]]
+) -> None:
+    asked = space(tmp_path, "wait pretrain")
+    driven = drive(asked, "--executor", "inline")
+    until(lambda: noted(tmp_path, "begin", "pretrain"), driven)
+    driven.send_signal(signal.SIGKILL)
+    driven.wait(PATIENCE)
+    (tmp_path / "go").touch()
+    assert drive(asked, "--executor", "inline").wait(PATIENCE) == 0
+    assert_right(open_sweep("staged", storage))
+    assert set(noted(tmp_path, "end", "trunk", "pretrain").values()) == {1}
+
+
+@INLINE_OR_RAY
+def test_nobody_waits_on_a_core_for_what_another_sweep_computes(
+    executor: str,
+    ray_cluster: str,
+    sandbox: Path,
+    storage: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    drive: Callable[..., subprocess.Popen[str]],
+) -> None:
+    """The first sweep computes a trunk and lets others wait. The second computes what it can, and no trial of it is
+    under way meanwhile."""
+    monkeypatch.setenv("RAY_ADDRESS", ray_cluster)
+    axes = {"source": [0], "length": [1], "rate": list(range(6)), "probe": [0, 1]}
+    first = drive(space(tmp_path, "wait trunk", name="first", axes=axes), "--executor", "inline")
+    until(lambda: noted(tmp_path, "begin", "trunk"), first)
+    options = ("--executor", executor, *(("--workers", "2") if executor == "ray" else ()))
+    second = drive(space(tmp_path, "wait trunk", name="second", axes=axes), *options)
+    until(lambda: "what needs it begins later" in (tmp_path / "second" / "said.txt").read_text(), second)
+    if executor == "ray":
+        import ray
+
+        until(lambda: ray.available_resources().get("CPU") == 2, second)
+    assert noted(tmp_path, "begin", "trunk") == {"trunk 0 0 1": 1}
+    assert logs(storage / "second") == []
+    (tmp_path / "go").touch()
+    for driven in (first, second):
+        assert driven.wait(PATIENCE) == 0
+    assert set(noted(tmp_path, "end", "trunk", "pretrain").values()) == {1}
+    assert open_sweep("second", storage).results()["status"].tolist() == ["ok"] * 12
+    assert not any("somebody else computes it" in text for text in logs(storage / "second"))

@@ -1,0 +1,205 @@
+"""The queue of packs: what can begin, in which order, and how near that comes to the best that any order could do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from raysweep.driver.placement import wall_seconds
+from raysweep.plan import queue
+from raysweep.plan.pack import Pack
+from raysweep.plan.queue import PackQueue
+from raysweep.plan.resources import Resources
+
+Graph = Sequence[tuple[float, Sequence[int]]]
+"""Packs, parents first: of each the seconds, and the packs before it."""
+
+
+def packs_of(graph: Graph) -> list[Pack]:
+    """Every pack with something after it is one of stages."""
+    parents = {other for _, before in graph for other in before}
+    found = []
+    for number, (seconds, before) in enumerate(graph):
+        after = tuple(f"p{other}" for other in before)
+        stages = (f"s{number}",) if number in parents else ()
+        needed = (*(f"s{other}" for other in before), *stages)
+        rows = np.zeros(1, dtype=np.int64)
+        found.append(Pack(f"p{number}", rows, rows, seconds, 0.0, Resources(), needed, after, stages))
+    return found
+
+
+def one_round(packs: Sequence[Pack], **options: Callable[..., bool]) -> PackQueue:
+    """A queue of one round."""
+    rounds = iter([packs])
+    return PackQueue(lambda: next(rounds, []), **options)
+
+
+def ready(waiting: PackQueue) -> list[Pack]:
+    """All packs that can begin now, in their order."""
+    found = []
+    while (pack := waiting.next()) is not None:
+        found.append(pack)
+    return found
+
+
+def names(packs: Sequence[Pack]) -> str:
+    return " ".join(pack.id for pack in packs)
+
+
+# How near to the best
+
+
+def chains(random: np.random.Generator, cost: Callable[[], float]) -> Graph:
+    graph: list[tuple[float, list[int]]] = []
+    for _ in range(random.integers(1, 12)):
+        for place in range(random.integers(1, 10)):
+            graph.append((cost(), [len(graph) - 1] if place else []))
+    return graph
+
+
+def tree(random: np.random.Generator, cost: Callable[[], float]) -> Graph:
+    count = int(random.integers(2, 120))
+    return [(cost(), [int(random.integers(max(0, number - 8), number))] if number else []) for number in range(count)]
+
+
+def trunk_with_branches(random: np.random.Generator, cost: Callable[[], float]) -> Graph:
+    """A trunk of several points, at each of which some pretrainings branch off, and rows from these."""
+    graph: list[tuple[float, list[int]]] = []
+    trunk: list[int] = []
+    for _ in range(random.integers(2, 12)):
+        graph.append((cost(), trunk[-1:]))
+        trunk.append(len(graph) - 1)
+        for _ in range(random.integers(1, 4)):
+            graph.append((cost(), [trunk[-1]]))
+            branch = len(graph) - 1
+            graph += [(cost() / 3, [branch]) for _ in range(random.integers(1, 8))]
+    return graph
+
+
+def many_rows(random: np.random.Generator, cost: Callable[[], float]) -> Graph:
+    stages = [(cost(), []) for _ in range(random.integers(1, 6))]
+    rows = [
+        (cost(), sorted({int(s) for s in random.integers(0, len(stages), random.integers(0, 3))})) for _ in range(300)
+    ]
+    return [*stages, *rows]
+
+
+SHAPES = {"chains": chains, "tree": tree, "trunk": trunk_with_branches, "rows": many_rows}
+
+
+def random_case(number: int) -> tuple[str, int, list[Pack]]:
+    """A shape, a number of workers and packs."""
+    random = np.random.default_rng([10, number])
+    shape = list(SHAPES)[number % len(SHAPES)]
+    costs: list[Callable[[], float]] = [
+        lambda: float(random.uniform(0.5, 1.5)),
+        lambda: float(random.lognormal(0, 1.5)),
+        lambda: float(random.pareto(1.2) + 0.1),
+    ]
+    return shape, int(random.integers(1, 17)), packs_of(SHAPES[shape](random, costs[number // len(SHAPES) % 3]))
+
+
+def bound(packs: Sequence[Pack], workers: int) -> float:
+    """Seconds that no schedule is faster than: the longest path, and all work shared out evenly."""
+    path: dict[str, float] = {}
+    for pack in packs:
+        path[pack.id] = pack.seconds + max((path[other] for other in pack.after), default=0.0)
+    return max(max(path.values()), sum(pack.seconds for pack in packs) / workers)
+
+
+def test_the_order_comes_near_to_what_no_order_can_beat() -> None:
+    ratios = []
+    for number in range(400):
+        shape, workers, packs = random_case(number)
+        total = sum(pack.seconds for pack in packs)
+        ratios.append((wall_seconds(packs, workers, total) / bound(packs, workers), shape, workers, number))
+    assert min(ratios)[0] >= 1 - 1e-9
+    for shape in SHAPES:
+        own = [ratio for ratio, kind, *_ in ratios if kind == shape]
+        assert np.median(own) <= 1.1, shape
+        assert max(own) <= 1.5, max(entry for entry in ratios if entry[1] == shape)
+
+
+def test_ten_thousand_packs_take_no_time_to_speak_of() -> None:
+    random = np.random.default_rng(0)
+    graph = [(float(random.random()), [int(random.integers(0, n))] if n and n % 3 == 0 else []) for n in range(10_000)]
+    packs = packs_of(graph)
+    started = time.perf_counter()
+    wall_seconds(packs, 16, 1.0)
+    assert time.perf_counter() - started < 1.0
+
+
+# What can begin
+
+
+DIAMOND = [(1.0, []), (2.0, [0]), (5.0, [0]), (1.0, [1, 2]), (3.0, [])]
+
+
+def test_a_pack_begins_when_all_before_it_are_done_and_the_longest_path_first() -> None:
+    waiting = one_round(packs_of(DIAMOND))
+    first, alone = ready(waiting)
+    assert names([first, alone]) == "p0 p4"  # 7 seconds with what waits for it, and 3
+    waiting.done(first)
+    long, short = ready(waiting)
+    assert names([long, short]) == "p2 p1"
+    waiting.done(long)
+    assert ready(waiting) == []
+    waiting.done(short)
+    assert names(ready(waiting)) == "p3"
+
+
+def test_larger_trials_come_first_among_equals() -> None:
+    rows = np.zeros(1, dtype=np.int64)
+    needs = [Resources(), Resources(gpus=1), Resources(gpus=8), Resources(cpus=4)]
+    packs = [Pack(f"p{number}", rows, rows, 1.0, 0.0, need) for number, need in enumerate(needs)]
+    assert names(ready(one_round(packs))) == "p2 p1 p3 p0"
+
+
+def test_a_lost_pack_is_tried_again_before_others_and_what_needs_it_waits() -> None:
+    waiting = one_round(packs_of(DIAMOND))
+    first = waiting.next()
+    assert first is not None
+    waiting.hand_back(first, [first])
+    again, alone = ready(waiting)
+    assert names([again, alone]) == "p0 p4"
+
+
+def test_what_waits_for_a_failed_stage_begins_and_is_told() -> None:
+    waiting = one_round(packs_of(DIAMOND))
+    first, alone = ready(waiting)
+    waiting.done(first, {"s0": "an error"})
+    waiting.done(alone)
+    later = ready(waiting)
+    assert [waiting.errors(pack) for pack in later] == [{"s0": "an error"}] * 2
+    assert waiting.errors(alone) == {}
+
+
+def test_a_pack_whose_stage_somebody_else_computes_lets_others_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = {"s0"}
+    monkeypatch.setattr(queue, "LOOK_EVERY", 0.0)
+    waiting = one_round(packs_of(DIAMOND), busy=lambda stage: stage in elsewhere)
+    first = waiting.next()
+    assert first is not None
+    waiting.hold_back(first, "s0")
+    alone = waiting.next()
+    assert alone is not None
+    assert alone.id == "p4"
+    assert waiting.next() is None
+    waiting.done(alone)
+    assert waiting.next() is None
+    assert not waiting.running
+    monkeypatch.setattr(time, "sleep", lambda seconds: elsewhere.clear())
+    assert waiting.wait()
+    assert names(ready(waiting)) == "p0"
+
+
+def test_the_end_comes_when_all_is_done() -> None:
+    waiting = one_round(packs_of(DIAMOND))
+    while packs := ready(waiting):
+        for pack in packs:
+            waiting.done(pack)
+    assert waiting.next() is None
+    assert not waiting.wait()
