@@ -180,7 +180,7 @@ def space(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that, on the path, brings the workloads `sandbox`, `annotated`, `apart`, `together`, `careless`,
-    `logging`, `staged`, `valley`, several `toy` and the documented `digits` by entry point, as another package would."""
+    `logging`, `staged`, `valley`, several `toy` and the documented `digits` by entry point, as a package would."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(TESTS.parent / "docs" / "digits" / "digits", folder / "digits")
     for module in ("sandbox", "gang", "careless", "logging", "staged", "valley"):
