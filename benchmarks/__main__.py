@@ -124,6 +124,23 @@ def packed_cells(count: int) -> tuple[float, float]:
     return found["ray"], found["inline"]
 
 
+def of_function(rows: int) -> float:
+    """Milliseconds that a row of a plain function costs in process beside the function, without mirror and report."""
+    code = (
+        "import time, raysweep\n"
+        "def quick(x, seed):\n    return x * 0.5\n"
+        "def took(rows):\n"
+        "    started = time.perf_counter()\n"
+        "    raysweep.run(quick, axes={'x': list(range(rows // 10))}, seeds=10, name=f'rows{rows}', "
+        "tracking_uri='none', report=False)\n"
+        "    return time.perf_counter() - started\n"
+        "took(10)\n"
+        f"print(took({rows}) / {rows} * 1000)"
+    )
+    with scratch() as folder:
+        return statistics.median(float(seconds([sys.executable, "-c", code], folder)[1]) for _ in range(3))
+
+
 def main() -> None:
     """Measure, and print the table."""
     f = floor()
@@ -160,6 +177,7 @@ def main() -> None:
         ),
         ("plumbing a row, empty workload, 10,000 cells, no mirror", f"{ms:.2f} ms", "5 ms"),
         ("the same mirrored into sqlite, 1,000 cells, waiting for the mirror", f"{mirrored:.1f} ms a cell", "30 ms"),
+        ("a row of a plain function, 1,000 rows in process, no mirror", f"{of_function(1_000):.2f} ms", "1 ms"),
         (
             f"one Ray Tune trial per cell training its layers ({CELLS} cells, dim {DIM}, {STEPS} steps)",
             f"{naive * 1000:,.0f} ms a cell",

@@ -91,7 +91,9 @@ class State:
         current = code_version(self.workload)
         older = {key for key, row in self.rows.items() if row["code_version"] != current}
         if older:
-            self.notes.append(code_note(self.workload.name, f"{len(older):,} rows", on_code_change))
+            note = code_note(self.workload.name, f"{len(older):,} rows", on_code_change)
+            version = f"; version {self.workload.identity_version + 1} of it would have rows of its own"
+            self.notes.append(note + (version if self.workload.function else ""))
         return older if on_code_change == "recompute" else set()
 
     def replace(self, keys: set[tuple[str, int]]) -> None:

@@ -208,7 +208,8 @@ def described(data: Mapping[str, Any], given: Given, name: str | None = None) ->
         **{key: data[key] for key in OWN_KEYS if data.get(key) is not None},
     )
     rest = {key: value for key, value in data.items() if key not in OWN_KEYS}
-    return {"name": found.name, **rest, "workload": found.name, "function": found.plain()}
+    usual = re.sub(r"^[^A-Za-z0-9]+|[^A-Za-z0-9._-]", "", found.name)[:64] or "function"
+    return {"name": usual, **rest, "workload": found.name, "function": found.plain()}
 
 
 def digest_of_file(file: Path) -> str | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from raysweep.errors import InputError, shown
+from raysweep.errors import InputError, RaysweepError, shown
 from raysweep.ledger.segments import Curve
 from raysweep.trial.chain import Computation
 from raysweep.trial.context import Context
@@ -68,12 +69,24 @@ class Function:
             given[seed] = _plain(seeds[row])
             if logs:
                 given[LOG] = context.log
-            found.append(self._metrics(call(**given), len(rows)))
+            found.append(self._metrics(self._called(call, given), len(rows)))
             curves += [{context.stage: context.curve.of_row(i)} if context.curve else {} for i in range(len(rows))]
         metrics = {name: np.concatenate([each[name] for each in found]) for name in found[0]}
         finite = np.all([np.isfinite(values) for values in metrics.values()], axis=0)
         status = np.where(finite, OK, DIVERGED).astype(object)
         return Computation(metrics, status, [{} for _ in seeds], curves, {})
+
+    def _called(self, call: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+        """What a call returns. What would end the whole sweep is an error of its row."""
+        try:
+            return call(**given)
+        except RaysweepError as error:
+            raise RuntimeError(str(error)) from error
+        except SystemExit as error:
+            frame = list(traceback.walk_tb(error.__traceback__))[-1][0]
+            if frame.f_globals.get("__name__", "").partition(".")[0] in ("ray", "raysweep"):
+                raise  # a worker that is told to end
+            raise RuntimeError(f"{self.description.name} called sys.exit({shown(error.code)})") from error
 
     def _metrics(self, returned: Any, count: int) -> dict[str, np.ndarray]:
         """What a call returned, as arrays of shape (count,)."""

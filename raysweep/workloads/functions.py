@@ -240,7 +240,7 @@ def _arguments(function: Any, name: str, vectorized: bool) -> list[inspect.Param
         if star or argument.kind is argument.POSITIONAL_ONLY:
             text = f"{star}{argument.name}" if star else f"{argument.name} before /"
             raise InputError("workload", f"{name} has {text}; expected arguments that each have a name")
-        if argument.name in TAKEN and argument.name != "seed":
+        if argument.name in (*TAKEN, "stage", "step") and argument.name != "seed":
             raise InputError(
                 "workload", f"{name} has an argument {argument.name}, which is a column of the results; rename it"
             )

@@ -245,6 +245,26 @@ def test_exceptions_are_failed_rows_and_no_other_row_is_computed_again(storage: 
     assert sorted(call for call in calls if call[0] != 3) == [(x, seed) for x in (1, 2, 4, 5) for seed in range(4)]
 
 
+def test_what_would_end_a_program_ends_one_row(storage: Path) -> None:
+    def leaving(x: int, seed: int, log: Any) -> float:
+        if x == 2:
+            sys.exit(3)
+        if x == 3:
+            log(1, loss=[1.0, 2.0])
+        return 1.0
+
+    sweep = quietly(leaving, storage, axes={"x": [1, 2, 3, 4]})
+    assert sweep.results()["status"].tolist() == ["ok", "failed", "failed", "ok"]
+    assert [row["error"].strip().splitlines()[-1].partition(":")[0] for row in sweep.failures()] == ["RuntimeError"] * 2
+
+
+def test_a_function_with_a_private_name_has_a_sweep(storage: Path) -> None:
+    def _train(seed: int) -> float:
+        return 1.0
+
+    assert quietly(_train, storage).name == "train"
+
+
 def test_a_row_with_other_metrics_than_the_first_has_failed(storage: Path) -> None:
     def changing(x: int, seed: int) -> dict[str, float]:
         return {"loss": 1.0} if x != 2 else {"lost": 1.0}
