@@ -17,7 +17,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -52,14 +51,14 @@ def whole_sweep(folder: str) -> dict[str, float]:
     """Seconds of the sweep, stages that were computed, and distinct stages."""
     from raysweep import sweep
     from raysweep.driver import stage_plan
-    from raysweep.plan.stages import stored_stages
+    from raysweep.plan.row_stages import RowStages
     from raysweep.stages.store import Store
 
     _run(f"{folder}/first", SHORT)
     total = _timed(lambda: _run(folder, SPACE))
     found = sweep.open_sweep("stages", folder)
-    stages = stored_stages(found.workload, found.cells)
-    distinct = {stage.id for cell in range(len(found.cells)) for stage in stages(cell, 0)}
+    stages = RowStages(found.workload, found.cells.columns)
+    distinct = {stage.id for cell in range(len(found.cells)) for stage in stages.of_row(cell, 0)}
     records = stage_plan.records(Store(f"{folder}/store"), Store(f"{folder}/store").stages())
     return {
         "seconds": total,
@@ -68,44 +67,39 @@ def whole_sweep(folder: str) -> dict[str, float]:
     }
 
 
-class Nowhere:
-    """Stands for the store, keeps nothing, and knows of no checkpoint."""
-
-    def once(self, stage: str, compute: Callable[[Any], Any], *, describe: dict[str, Any]) -> Any:
-        """What is computed, as it is."""
-        tensors, meta = compute(self)
-        return SimpleNamespace(tensors=lambda: tensors, meta=meta)
-
-    def load(self) -> None:
-        """No checkpoint to go on from."""
-
-    def save(self, tensors: Any, meta: Any) -> None:
-        """No checkpoint is kept (one a minute would be, on a machine this slow)."""
-
-
 def bare_loop(folder: str) -> dict[str, float]:
     """Seconds of the distinct pretrainings, of the fine-tunings, and of the pretrainings once for each row."""
     from raysweep.plan.cells import enumerate_cells
     from raysweep.space.schema import validate
-    from raysweep.workloads.language import finetuning, pretraining
-    from raysweep.workloads.language.model_config import config_of
+    from raysweep.stages.artifacts import Artifact, Stacked
+    from raysweep.trial.context import Context
+    from raysweep.workloads.language import evaluation, finetuning, pretraining
+    from raysweep.workloads.rows import Result, Rows
+
+    def artifact(result: Result, parent: Artifact | None) -> Artifact:
+        return Artifact(lambda: result.tensors, {}, "ok", {}, parent)
+
+    def finetune(rows: Rows, parent: Artifact) -> None:
+        tuned = finetuning.finetune(rows, parent, Context("finetune", 1))
+        alone = Result({"flat": tuned.tensors["flat"][0]})
+        evaluation.evaluate(rows, Stacked([artifact(alone, parent)]), Context("evaluate", 1))
 
     def loop(space: dict[str, Any]) -> dict[str, float]:
         cells = enumerate_cells(validate(space))
         found = {"pretraining": 0.0, "finetuning": 0.0, "again": 0.0}
         for length in space["axes"]["pretrain_length"]:
-            rows = [cells.parameters(index) for index in np.flatnonzero(cells.columns["pretrain_length"] == length)]
-            bases: list[np.ndarray] = []
+            indices = np.flatnonzero(cells.columns["pretrain_length"] == length)
+            seed = np.zeros(1, int)
+            rows = [Rows({name: v[[i]] for name, v in cells.columns.items()}, seed) for i in indices]
+            bases: list[Artifact] = []
 
-            def pretrain(first: Any = rows[0], bases: list[np.ndarray] = bases) -> None:
-                bases.append(
-                    pretraining.flat_of(pretraining.pretrained(first, 0, Nowhere()).tensors(), config_of(first))
-                )
+            def pretrain(first: Rows = rows[0], bases: list[Artifact] = bases) -> None:
+                bases.append(artifact(pretraining.pretrain(first, None, Context("pretrain", 1)), None))
 
             spent = _timed(pretrain)
             found["pretraining"] += spent
             found["again"] += spent * len(rows)
-            found["finetuning"] += _timed(lambda b=bases, r=rows: finetuning.run(b[0], r, 0))
+            found["finetuning"] += _timed(lambda b=bases, r=rows: [finetune(one, b[0]) for one in r])
         return found
 
     import torch

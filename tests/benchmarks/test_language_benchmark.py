@@ -7,10 +7,10 @@ import time
 import numpy as np
 import pytest
 import torch
+from language_rows import columns_of, finetuned
 
 from benchmarks import language
 from raysweep.training import devices, model_batch, optimizer, params
-from raysweep.workloads.language import finetuning
 from raysweep.workloads.language.model_config import ModelConfig, config_of
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device: what it measures is of a GPU")
@@ -118,12 +118,12 @@ def test_training_comes_near_the_roofline():
 @needs_gpu
 def test_rows_side_by_side_on_a_gpu_are_those_in_turn():
     """Stated tolerance, bfloat16 products: 1e-2 nats after 10 steps."""
-    from raysweep.workloads.language import PARAMETERS
-
-    parameters = {p.name: p.default for p in PARAMETERS}
-    rows = [{**parameters, "finetune_lr": rate, "finetune_steps": 10} for rate in (3e-4, 1e-3, 3e-3)]
-    base = params.initial(config_of(rows[0]), 0)[None]
-    fused, alone = (finetuning.run(base, rows, 0, size=size) for size in (3, 1))
-    for one, other in zip(fused, alone, strict=True):
-        assert one[1] == other[1]
-        assert np.isclose(one[0]["finetune_loss"], other[0]["finetune_loss"], atol=1e-2)
+    rows = [{"finetune_lr": rate, "finetune_steps": 10} for rate in (3e-4, 1e-3, 3e-3)]
+    config = config_of({name: values[0] for name, values in columns_of(*rows).items()})
+    base = params.named(torch.from_numpy(params.initial(config, 0)[None]), config)
+    start = {name: values[0].numpy() for name, values in base.items()}
+    fused = finetuned(columns_of(*rows), start)
+    alone = [finetuned(columns_of(row), start) for row in rows]
+    for index, (losses, status) in enumerate(alone):
+        assert status[0] == fused[1][index]
+        assert np.isclose(losses[0], fused[0][index], atol=1e-2)

@@ -9,9 +9,12 @@ import numpy as np
 
 from raysweep.plan.row_stages import RowStage, RowStages
 from raysweep.stages import trees
+from raysweep.stages.artifacts import Artifact
 from raysweep.trial import chain
+from raysweep.trial.context import Context
 from raysweep.workloads.declaration import Columns, column
 from raysweep.workloads.language import PARAMETERS, WORKLOAD
+from raysweep.workloads.rows import Rows
 
 
 def columns_of(*rows: Mapping[str, Any], **usual: Any) -> dict[str, np.ndarray]:
@@ -38,8 +41,25 @@ def identity(row: Mapping[str, Any], seed: int) -> str:
 
 def pretrained(row: Mapping[str, Any], seed: int, store: Any) -> dict[str, Any]:
     """A row's pretraining, in the form in which the stage gave it, from the store or computed now."""
-    stage = identity(row, seed)
-    chain.reach(WORKLOAD, columns_of(row), seed, store, (), stage)
-    entry = store.fetch(stage)
+    needed = [own.id for own in stages(row, seed)]
+    chain.reach(WORKLOAD, columns_of(row), np.array([seed]), store, (), needed)
+    entry = store.fetch(needed[-1])
     found: dict[str, Any] = trees.unflatten(entry.tensors(), entry.meta["tree"])
     return found
+
+
+def finetuned(columns: Columns, weights: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Fine-tune rows side by side from these weights: the validation loss and the status of each, (rows,).
+
+    It imports torch, which a dry run must do without.
+    """
+    from raysweep.workloads.language import finetuning
+    from raysweep.workloads.language.examination import examination
+    from raysweep.workloads.language.model_config import config_of
+
+    rows = Rows(columns, np.zeros(len(columns["finetune_lr"]), int))
+    parent = Artifact(lambda: {"weights": weights}, {}, "ok", {}, None)
+    result = finetuning.finetune(rows, parent, Context("finetune", len(rows)))
+    config = config_of(rows.row())
+    validation = examination(finetuning.mixture_of(rows.row()), "validation", 32, config)
+    return validation(finetuning.flat_of(result.tensors, config))[0], result.status

@@ -13,20 +13,17 @@ import numpy as np
 import pytest
 import torch
 from auditing import ctrl_c_when, writing
-from language_rows import columns_of, compute, identity, pretrained, stages
+from language_rows import columns_of, compute, finetuned, identity, pretrained, stages
 from spaces import language_space
 
 import raysweep
 from raysweep.fits.draws import usable
-from raysweep.stages.artifacts import Artifact
 from raysweep.stages.store import Store
 from raysweep.training import optimizer, params, schedules
 from raysweep.trial import context
-from raysweep.trial.context import Context
 from raysweep.workloads.language import PARAMETERS, WORKLOAD, examination, finetuning, model, tasks
 from raysweep.workloads.language.grammar import Grammar
 from raysweep.workloads.language.model_config import config_of
-from raysweep.workloads.rows import Rows
 
 STEP = 8 * 16  # tokens
 RISE = "pretrain_training_loss_rise"
@@ -438,18 +435,8 @@ def test_rows_trained_side_by_side_are_those_trained_in_turn(store):
         {"finetune_lr": rate, "noise": noise, "finetune_steps": 10, "early_stopping": 2}
         for rate, noise in ((3e-4, 0.0), (1e-3, 0.5), (1e7, 0.0), (2e-3, 0.0))
     ]
-    columns, tensors = table(*rates), pretrained(row(), 0, Store(store))
-    parent = Artifact(lambda: tensors, {}, "ok", {}, None)
-
-    config = config_of(row())
-    validation = examination.examination(finetuning.mixture_of(row()), "validation", 32, config)
-
-    def finetuned(indices: list[int]) -> tuple[np.ndarray, np.ndarray]:
-        some = Rows({name: values[indices] for name, values in columns.items()}, np.zeros(len(indices), int))
-        found = finetuning.finetune(some, parent, Context("finetune", len(indices)))
-        return validation(found.tensors["flat"])[0], found.status
-
-    fused = finetuned([0, 1, 2, 3])
-    alone = [np.concatenate(parts) for parts in zip(*(finetuned([index]) for index in range(4)), strict=True)]
+    weights = pretrained(row(), 0, Store(store))["weights"]
+    fused = finetuned(table(*rates), weights)
+    alone = [np.concatenate(parts) for parts in zip(*(finetuned(table(r), weights) for r in rates), strict=True)]
     assert fused[1].tolist() == alone[1].tolist() == ["ok", "ok", "diverged", "ok"]
     np.testing.assert_allclose(fused[0][fused[1] == "ok"], alone[0][fused[1] == "ok"], atol=2e-3)
