@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import QUIET, Outcome, run
+from conftest import QUIET, Outcome, process, run
+
+import raysweep
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -63,3 +67,23 @@ def test_the_question_of_the_readme_can_be_asked(call: Callable[..., Outcome], s
     told = call("run", tmp_path / "my-question.yaml", "--storage", storage, *QUIET, "--dry-run")
     assert told.code == 0, told
     assert "400 cells x 20 draws = 8,000 rows" in told.out
+
+
+def test_the_function_of_the_readme_runs_as_a_script_and_from_its_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "script.py").write_text(block("py") + "print(len(table), table['accuracy'].sum())\n")
+    definition, _, _ = block("py").partition("sweep = ")
+    (tmp_path / "my_file.py").write_text(definition)
+    (tmp_path / "my-space.yaml").write_text(block("yml"))
+    script = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, check=False, capture_output=True, text=True, timeout=120
+    )
+    assert script.returncode == 0, script.stderr
+    assert "best accuracy" in script.stderr
+    done = process("run", "my-space.yaml", *QUIET, cwd=tmp_path)
+    assert done.code == 0, done.err
+    table = raysweep.open_sweep("my-space", tmp_path / "sweeps").results()
+    assert script.stdout.split() == [str(len(table)), str(table["accuracy"].sum())]
+    assert len(table) == 140
