@@ -35,15 +35,16 @@ def describe(space: Space, options: Options) -> list[str]:
     is_part = record is not None and compatibility.is_part(Space(**record.space), space, record.sweep)
     state = State(space, cells, folder, options.on_code_change)
     shared_stages.check_asked(options.store, state.workload, space.keep, folder)
-    total = len(cells) * len(space.seeds)
+    total = cells.most * len(space.seeds)
     lines = [
         f"{space.name}: {space.workload}",
-        *(f"  {name:18} {_values(values)}" for name, values in space.axes.items()),
-        f"  {counted(len(cells), 'cell')} x {counted(len(space.seeds), 'draw')} = {total:,} rows"
+        *(f"  {name:18} {_values(values, space.ranges.get(name, ''))}" for name, values in space.axes.items()),
+        f"  {counted(cells.most, 'cell')} x {counted(len(space.seeds), 'draw')} = {total:,} rows"
         + (f", {len(state.rows):,} of them in the ledger already" if state.rows else ""),
     ]
     if "grid" not in space.search:
-        lines.append(f"  search {_search(space)}: chooses among these cells; this is its next round")
+        chooses = "asks for these cells" if space.ranges else "chooses among these cells"
+        lines.append(f"  search {_search(space)}: {chooses}; this is its next round")
     if is_part:
         lines.append("  a part of the sweep that is there, which stays as it is")
         if "grid" not in space.search:
@@ -101,7 +102,7 @@ def _effort(state: State, pending: PendingRows, options: Options, there: Collect
     lines.append(f"estimated {duration(wall)} in {where}; {duration(seconds)} of one {'GPU' if on_gpus else 'core'}")
     if on_gpus and workload.gpu_guess:
         lines.append(f"GPU time is a guess {workload.gpu_guess}")
-    runs = len(cells) if default_runs_per(cells) == "cell" else 0
+    runs = cells.most if default_runs_per(cells) == "cell" else 0
     return [
         *lines,
         f"beside it: MLflow about {duration(4 + MIRROR_SECONDS * runs)} in the background, the report 5 to "
@@ -163,8 +164,11 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value.is_integer() and 1e4 <= abs(value) < 1e15 else f"{value:g}"
 
 
-def _values(values: list[object]) -> str:
+def _values(values: list[object], range_scale: str) -> str:
+    """The values of an axis in short form. range_scale: log or linear for a range; empty for listed values."""
     shown = [_number(value) if isinstance(value, float) else as_typed(value) for value in values]
+    if range_scale:
+        return f"{shown[0]} to {shown[1]}{', in log' if range_scale == 'log' else ''}"
     if len(shown) <= 10:
         return ", ".join(shown)
     return f"{shown[0]}, {shown[1]} ... {shown[-1]} ({len(shown)} values)"

@@ -35,8 +35,10 @@ def _differences(old: Space, new: Space) -> Iterator[tuple[str, str]]:
     before, after = old.as_dict(), new.as_dict()
     if bool(old.function) != bool(new.function):
         yield "workload", f"another workload that is called {old.workload}"
+    if old.ranges or new.ranges:
+        yield from _range_difference(old, new)
     for key in ("name", "workload", "zip", *KEYS):  # zip before axes, because zipped axes are compared together
-        if key in FREE:
+        if key in (*FREE, "ranges"):
             continue
         if key == "exclude":
             found = _exclude_difference(old, new)
@@ -79,6 +81,18 @@ def _exclude_difference(old: Space, new: Space) -> tuple[str, str] | None:
     ]
     before, after = ([rule for rule in kept if all(rule.values())] for kept in rules)
     return ("exclude", f"exclude = {old.exclude!r}, not {new.exclude!r}") if before != after else None
+
+
+def _range_difference(old: Space, new: Space) -> Iterator[tuple[str, str]]:
+    """What differs in the axes of spaces with a range. A search asks there for other cells if any axis differs, so that
+    not even more values extend it."""
+    for name in sorted({*old.axes, *new.axes}):
+        if (old.axes.get(name), old.ranges.get(name)) != (new.axes.get(name), new.ranges.get(name)):
+            values = ", ".join(map(as_typed, old.axes.get(name, ())))
+            kind = f"a {old.ranges[name]} range [{values}]" if name in old.ranges else f"the values {values}"
+            yield f"axes.{name}", f"{kind} on this axis" if name in old.axes else f"{name} fixed"
+    if old.exclude != new.exclude:
+        yield "exclude", f"exclude = {old.exclude!r}, not {new.exclude!r}"
 
 
 def _when_difference(old: Space, new: Space) -> tuple[str, str] | None:

@@ -237,6 +237,7 @@ class Driver:
             cpus=self.space.resources["cpus_per_trial"],
             keep=tuple(self.space.keep),
             function=Function(function, self.function.call, run) if function and self.function else None,
+            asked=self.cells.asked,
         )
 
     def _take_back(self) -> None:

@@ -36,7 +36,7 @@ def run(space: Space, options: Options, function: Given | None = None) -> Sweep:
     if record:
         space = first_rows.carried(space, record)
     cells = _cells(space, folder if record else None)
-    grouping.check_runs_per(options.runs_per, record)
+    grouping.check_runs_per(options.runs_per, record, cells)
     shared_stages.check_asked(options.store, space.declaration, space.keep, folder)
     if record and compatibility.is_part(Space(**record.space), space, record.sweep):
         return _run_part(Sweep(folder, record, space), options, function)
@@ -145,9 +145,10 @@ def find_place(space: Space, options: Options) -> tuple[AnyPath, sweep_record.Re
     rows = cells * len(space.seeds)
     if rows >= ASK_FROM_ROWS and not options.yes:
         sizes = " x ".join(f"{len(space.axes[group[0]]):,} {'+'.join(group)}" for group in space.groups())
+        sizes = f"{sizes} = " if not space.ranges else ""
         raise InputError(
             "axes",
-            f"{rows:,} rows ({sizes} = {cells:,} cells, x {len(space.seeds):,} seeds); "
+            f"{rows:,} rows ({sizes}{cells:,} cells, x {len(space.seeds):,} seeds); "
             f"--yes is needed from {ASK_FROM_ROWS:,} rows on",
         )
     return storage / name, record

@@ -48,7 +48,9 @@ class State:
         self.workload = space.declaration
         with files.permitted(folder):
             contents = segments.read(folder / sweep_record.LEDGER) if folder.is_dir() else segments.Contents()
-        self.position = {cell: index for index, cell in enumerate(cells.ids)}
+        if space.ranges:
+            cells.restore(space, contents.rows.values())
+        self.position = cells.position
         self._seeds = set(space.seeds)
         self.rows = {key: row for key, row in contents.rows.items() if self._planned(*key)}
         self.shared_curves = contents.shared_curves

@@ -95,13 +95,7 @@ class Gang:
 
     def _own(self, job: Job, cells: np.ndarray) -> Job:
         """The job for a worker: it has one cell for each row that the worker computes."""
-        return replace(
-            job,
-            columns={name: values[cells] for name, values in job.columns.items()},
-            cell_ids=[job.cell_ids[cell] for cell in cells.tolist()],
-            cpus=self.needs.threads,
-            gpus=self.needs.gpus // self.needs.gang,
-        )
+        return replace(job, **job.table(cells), cpus=self.needs.threads, gpus=self.needs.gpus // self.needs.gang)
 
     def _ask(self, pack: Pack, work: list[tuple[Job, np.ndarray]], together: bool) -> list[list[Row]]:
         """Let each worker compute its rows. Returns the rows of each worker; raises the problem if any worker had one.

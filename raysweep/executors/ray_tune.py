@@ -10,6 +10,7 @@ import contextlib
 import functools
 import logging
 import os
+import pickle
 import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -237,6 +238,9 @@ def _trainable(config: dict[str, Any], job: Job) -> None:
     devices.hide_unless(gpus)
     told = dict(config["failed"]), dict(config["expired"])
     own = replace(job, cpus=needs.threads, gpus=gpus, failed=told[0], expired=told[1])
+    if config["table"]:
+        own = replace(own, **pickle.loads(config["table"]))
+        pack = replace(pack, cells=np.arange(len(pack)))
     try:
         ended = run_pack(own, pack, capture=True, by=by)
     except RaysweepError as error:  # caused neither by the rows nor by this worker: the driver has to end
@@ -255,6 +259,8 @@ def _config(pack: Pack, job: Job, failed: Mapping[str, str]) -> dict[str, Any]:
         "needed": " ".join(pack.needed),
         "stages": " ".join(pack.stages),
         "failed": list(failed.items()),
+        # the table grew since the job was sent to the workers: the trial gets its own cells
+        "table": b"" if job.asked is None else pickle.dumps(job.table(pack.cells)),
         "expired": [(stage, job.expired[stage]) for stage in pack.needed if stage in job.expired],
     }
 

@@ -89,7 +89,8 @@ def table(
 
     order = {stage: place for place, stage in enumerate(stages)}
     pieces: list[tuple[int, Row, str, Curve]] = []
-    for index, cell in enumerate(cells.ids):
+    for index in cells.in_order():
+        cell = cells.ids[index]
         for seed in sorted(seeds):
             if (cell, seed) in rows:
                 row = rows[cell, seed]

@@ -30,9 +30,9 @@ def frame(
 
     found = [
         (index, rows[key])
-        for index, cell in enumerate(cells.ids)
+        for index in cells.in_order()
         for seed in sorted(seeds)
-        if (key := (cell, seed)) in rows
+        if (key := (cells.ids[index], seed)) in rows
     ]
     indices = np.asarray([index for index, _ in found], dtype=np.int64)
     listed = [row for _, row in found]

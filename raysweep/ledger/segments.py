@@ -44,6 +44,7 @@ class Row(TypedDict):
     attempt: number of the attempt at this row, from 1 on
     seconds: its share of the time that its pack took
     error: the traceback, if it failed
+    asked: as in `Cells`, if the sweep has an axis that is a range
     pack, host, finished: where it was computed, and when (seconds of the epoch)
     stages: its kept stages: {name: [id, ...]}, one id for each point
     curves: what its other stages logged: {name: {"step": [...], METRIC: [...]}}
@@ -59,6 +60,7 @@ class Row(TypedDict):
     code_version: str
     metrics: dict[str, float]
     error: NotRequired[str]
+    asked: NotRequired[Mapping[str, Any]]
     pack: NotRequired[str]
     host: NotRequired[str]
     finished: NotRequired[float]

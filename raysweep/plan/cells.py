@@ -1,9 +1,13 @@
-"""The cells of a space: every point of its axes, in plan order, with its identity and the resources of its trials."""
+"""The cells of a space: every point of its axes, in plan order, with its identity and the resources of its trials.
+
+A space with an axis that is a range has no list of cells: they are those that its search asks for. They are placed one
+by one at the end of the table, and each row in the ledger keeps the values of its cell.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +22,7 @@ from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.declaration import Workload, column
 
 
-@dataclass(frozen=True)
+@dataclass
 class Cells:
     """The cells of a space in plan order.
 
@@ -26,12 +30,24 @@ class Cells:
     ids: the cells' hashes.
     needs: the different resources that trials take.
     need: which of these each cell takes, shape (cells,).
+    most: how many cells there can be.
+    asked: for each cell of a space with ranges {"number": ..., "values": {axis: value}}: the how manieth it is that the
+        search asks for. None for any other space.
+    position: maps the ids to their positions.
+    complaint: why the workload refused the last cell that was not placed: its parameter and what it said.
     """
 
     columns: dict[str, np.ndarray]
     ids: list[str]
     needs: list[Resources]
     need: np.ndarray
+    most: int
+    asked: list[dict[str, Any]] | None = None
+    position: dict[str, int] = field(init=False)
+    complaint: tuple[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        self.position = {identity: index for index, identity in enumerate(self.ids)}
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -47,6 +63,50 @@ class Cells:
         """The columns at some cells: the table from which a trial computes."""
         return {name: values[indices] for name, values in self.columns.items()}
 
+    def in_order(self) -> Sequence[int]:
+        """All positions in plan order; with ranges, in the order in which the search asked."""
+        if self.asked is None:
+            return range(len(self))
+        asked = self.asked
+        return sorted(range(len(self)), key=lambda index: (asked[index]["number"], index))
+
+    def place(self, space: Space, values: Mapping[str, Any]) -> int | None:
+        """The position of a cell of a space with ranges; it is added if it is new.
+
+        values: maps each axis to its value.
+
+        None if the space or the workload leaves the cell out.
+        """
+        assert self.asked is not None
+        workload, parameters = space.declaration, {**space.fixed, **values}
+        identity = cell_id(workload, parameters)
+        if identity in self.position:
+            return self.position[identity]
+        if space.leaves_out(values):
+            return None
+        if workload.check and (complaint := workload.check(parameters)):
+            self.complaint = complaint
+            return None
+        self.position[identity] = len(self.ids)
+        self.ids.append(identity)  # trials in this process see the table grow, so it must stay the same object
+        self.asked.append({"number": len(self.asked), "values": dict(values)})
+        for parameter in workload.parameters:
+            name = parameter.name
+            self.columns[name] = np.append(self.columns[name], column(parameter, [parameters[name]]))
+        self.need = np.append(self.need, 0)
+        return self.position[identity]
+
+    def restore(self, space: Space, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Place the cells of rows in the ledger, in the order in which they were asked for."""
+        found = {row["cell"]: row["asked"] for row in rows if "asked" in row}
+        for identity, asked in sorted(found.items(), key=lambda item: (item[1]["number"], item[0])):
+            values = asked["values"]
+            known = values.keys() == space.axes.keys()
+            if known and cell_id(space.declaration, {**space.fixed, **values}) == identity:
+                position = self.place(space, values)
+                if position is not None and self.asked is not None:
+                    self.asked[position]["number"] = asked["number"]
+
 
 @one_look()
 def enumerate_cells(space: Space, check: bool = True) -> Cells:
@@ -57,6 +117,10 @@ def enumerate_cells(space: Space, check: bool = True) -> Cells:
     be shown.
     """
     workload = space.declaration
+    if space.ranges:
+        if check:
+            _check_declared_scales(space, workload)
+        return _none_yet(space, workload)
     chosen = list(space.cells())
     if not chosen:
         raise InputError("exclude", "every cell is excluded; nothing is left to compute")
@@ -76,7 +140,14 @@ def enumerate_cells(space: Space, check: bool = True) -> Cells:
         columns,
         [cell_id(workload, parameters) for parameters in full],
         *resources.of_cells(space.resources, columns, len(full)),
+        most=len(full),
     )
+
+
+def _none_yet(space: Space, workload: Workload) -> Cells:
+    """The table of a space with ranges before its search has asked for a cell."""
+    columns = {p.name: column(p, []) for p in workload.parameters}
+    return Cells(columns, [], *resources.of_cells(space.resources, columns, 0), space.count_upper_bound(), [])
 
 
 def _check_declared_scales(space: Space, workload: Workload) -> None:
@@ -105,7 +176,10 @@ def plan_record(space: Space, cells: Cells) -> dict[str, Any]:
         "search": space.search,
         "seeds": space.seeds,
         "cells": [
-            {"cell": identity, **{name: value for name, value in cells.parameters(index).items() if name in space.axes}}
-            for index, identity in enumerate(cells.ids)
+            {
+                "cell": cells.ids[index],
+                **{name: value for name, value in cells.parameters(index).items() if name in space.axes},
+            }
+            for index in cells.in_order()
         ],
     }

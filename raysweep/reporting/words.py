@@ -125,10 +125,13 @@ def interval(estimate: float, low: float, high: float) -> str:
     return f"{estimate:.{decimals}f} [{low:.{decimals}f}, {high:.{decimals}f}]"
 
 
-def values_in_words(name: str, values: list[Any], workload: Workload) -> str:
-    """An axis in words: its name, range and number of values."""
+def values_in_words(name: str, values: list[Any], workload: Workload, any_between: bool = False) -> str:
+    """An axis in words: its name, range and number of values. any_between: whether the values are the ends of a
+    range."""
     unit = unit_of(name, workload)
     label = plain(name) + (f" {symbol}" if (symbol := workload.symbol(name)) else "")
+    if any_between:
+        return f"{label} anywhere from {number(min(values))} to {number(max(values))}{unit}"
     if len(values) > 4 and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
         finite = [v for v in values if math.isfinite(v)]
         more = " and ∞" if len(finite) < len(values) else ""

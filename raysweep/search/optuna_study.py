@@ -1,4 +1,4 @@
-"""Chooses cells with Optuna's ask and tell: its default sampler (TPE) over the values on the axes.
+"""Chooses cells with Optuna's ask and tell: its default sampler (TPE) over the values on the axes, or within ranges.
 
 The study is kept in memory and replayed from the ledger each time, with a fixed seed and in rounds of fixed size. So it
 asks for the same cells however often the sweep is interrupted.
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.space.axes import absent
+from raysweep.search import ATTEMPTS
+from raysweep.space.axes import absent, in_range
 
 if TYPE_CHECKING:
     import optuna
@@ -20,50 +21,62 @@ if TYPE_CHECKING:
     from raysweep.space.schema import Space
 
 ROUND = 8  # cells that are asked for in one round
-ATTEMPTS = 20  # suggestions for each new cell, because the sampler may repeat cells of a small grid
 
 
 def wanted(space: Space, cells: Cells, draws: Draws, *, metric: str, count: int) -> list[int]:
-    """The cells of all rounds that the known draws decide, at most `count` of them.
+    """The cells of all rounds that the known draws decide, at most `count` of them, in plan order. For a space with
+    ranges: in the order in which they are asked for, and new ones are placed in the table.
 
     metric: the metric to optimize.
     """
     import optuna
 
-    count = min(count, len(cells))
+    count = min(count, cells.most)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     direction = "maximize" if space.declaration.maximized(metric) else "minimize"
     study = optuna.create_study(direction=direction, sampler=optuna.samplers.TPESampler(seed=0))
     positions = {place: i for i, place in enumerate(zip(*(cells.columns[name] for name in space.axes), strict=True))}
+
+    def place(trial: optuna.Trial) -> int | None:
+        suggested = _suggested(trial, space)
+        if space.ranges:
+            return cells.place(space, suggested)
+        return positions.get(tuple(suggested[name] for name in space.axes))
+
     chosen: list[int] = []
     for _ in range(ATTEMPTS * count):
-        asked: list[tuple[optuna.Trial, int]] = []
+        asked: list[tuple[optuna.Trial, int | None]] = []
         while len(asked) < min(ROUND, max(count - len(chosen), 1)):
             trial = study.ask()
-            suggested = _suggested(trial, space)
-            asked.append((trial, positions.get(tuple(suggested[name] for name in space.axes), -1)))
-        chosen += [cell for cell in dict.fromkeys(cell for _, cell in asked) if cell >= 0 and cell not in chosen]
-        if len(chosen) >= count or any(cell >= 0 and draws(cell, metric) is None for _, cell in asked):
+            asked.append((trial, place(trial)))
+        chosen += [cell for cell in dict.fromkeys(cell for _, cell in asked) if cell is not None and cell not in chosen]
+        if len(chosen) >= count or any(cell is not None and draws(cell, metric) is None for _, cell in asked):
             break
         for trial, cell in asked:
-            values = draws(cell, metric) if cell >= 0 else np.empty(0)
+            values = draws(cell, metric) if cell is not None else np.empty(0)
             if values is None or len(values) == 0:  # the cell is excluded or has no ok draw
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
             else:
                 study.tell(trial, float(np.mean(values)))
-    return sorted(chosen[:count])
+    return chosen[:count] if space.ranges else sorted(chosen[:count])
 
 
 def _suggested(trial: optuna.Trial, space: Space) -> dict[str, Any]:
     """The cell that a trial suggests, {axis: value}. It is not asked for a value of an axis that is absent there."""
     cell: dict[str, Any] = {}
     for group in _in_order(space):
+        parameter, values = space.declaration.by_name[group[0]], space.axes[group[0]]
         if all(name in space.when and name in absent(space.when, cell) for name in group):
             number = 0
-        elif len(group) == 1 and space.declaration.by_name[group[0]].categorical:
-            number = trial.suggest_categorical(group[0], list(range(len(space.axes[group[0]]))))
+        elif group[0] in space.ranges:
+            suggest = trial.suggest_int if parameter.type is int or parameter.whole else trial.suggest_float
+            value = suggest(group[0], values[0], values[1], log=space.ranges[group[0]] == "log")
+            cell[group[0]] = in_range(parameter, values, value)
+            continue
+        elif len(group) == 1 and parameter.categorical:
+            number = trial.suggest_categorical(group[0], list(range(len(values))))
         else:
-            number = trial.suggest_int(group[0], 0, len(space.axes[group[0]]) - 1)
+            number = trial.suggest_int(group[0], 0, len(values) - 1)
         cell |= {name: space.axes[name][number] for name in group}
     return space.settled(cell)
 

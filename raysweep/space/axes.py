@@ -4,6 +4,7 @@ axes:
   optimizer: [adam, sgd]                                      # a list of values
   lr: {geomspace: [1e-4, 1e-1, 7]}                            # or {linspace: [first, last, count]}
   momentum: {values: [0, 0.5, 0.9], when: {optimizer: sgd}}   # only in cells with optimizer sgd
+  width: {range: [16, 512], log: true}                        # any value from end to end, for search random or optuna
   nesterov: {values: [true, false], when: {momentum: [0.5, 0.9], optimizer: sgd}}   # both must hold
 
 Where the condition of an axis does not hold, its parameter has its default, and cells that are then the same are one
@@ -12,7 +13,8 @@ cell. A condition holds only where the axes that it names are there themselves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +23,7 @@ import numpy as np
 from raysweep.errors import InputError, as_typed
 from raysweep.space import checks, former_names
 from raysweep.space.checks import Context, expect
-from raysweep.workloads.declaration import Parameter, Workload
+from raysweep.workloads.declaration import SCALES, Parameter, Workload
 
 MAX_ON_AXIS = 1_000_000  # values are checked one by one; more would take longer than anyone wants to wait
 MAX_END = 1e300  # a longer span would overflow
@@ -29,6 +31,7 @@ KINDS = {
     "values": "{values: [...]}",
     "linspace": "{linspace: [first, last, count]}",
     "geomspace": "{geomspace: [first, last, count]}",
+    "range": "{range: [low, high], log: true}",
 }
 """The keys of an axis that say its values."""
 
@@ -56,14 +59,70 @@ def _opened(spec: Any, path: str) -> tuple[str, Any]:
     if not isinstance(spec, Mapping):
         return path, spec
     for key in spec:
-        if key not in (*KINDS, "when"):
-            raise InputError(path, f"expected {', '.join(KINDS)} or when, got {as_typed(key)}")
+        if key not in (*KINDS, "log", "when"):
+            raise InputError(path, f"expected {', '.join(KINDS)} (with log) or when, got {as_typed(key)}")
     kinds = [key for key in spec if key in KINDS]
     if len(kinds) != 1:
         raise InputError(path, f"expected one of {', '.join(KINDS)}, got {' and '.join(kinds) or 'none of them'}")
     (kind,) = kinds
     inner = f"{path}.{kind}"
+    if kind == "range":
+        return inner, _ends(spec, path)
+    if "log" in spec:
+        raise InputError(f"{path}.log", f"is for a range, and this axis has {kind}")
     return (inner, spec[kind]) if kind == "values" else (path, _spaced(kind, spec[kind], inner))
+
+
+def _ends(spec: Mapping[str, Any], path: str) -> list[float]:
+    """The two ends of a range."""
+    ends, log = spec["range"], spec.get("log", False)
+    two = isinstance(ends, list) and len(ends) == 2
+    good = two and all(checks.is_finite(end) and abs(end) <= MAX_END for end in ends) and ends[0] < ends[1]
+    expect(good, f"{path}.range", "[low, high], two finite numbers with low below high", ends)
+    expect(isinstance(log, bool), f"{path}.log", "true or false", log)
+    expect(not log or ends[0] > 0, f"{path}.range", "ends above 0, because log is true", ends)
+    return list(ends)
+
+
+def ranges(given: Any, recorded: Any, context: Context) -> dict[str, str]:
+    """The axes that are ranges, each with the scale on which a search draws from it: log or linear.
+
+    given: the axes as the user wrote them.
+    recorded: the ranges in a record, by axis.
+    """
+    found = {
+        name: "log" if axis.get("log") else "linear"
+        for name, axis in (given or {}).items()
+        if isinstance(axis, Mapping) and "range" in axis
+    }
+    for name, scale in checks.mapping(recorded, "ranges", "axis to log or linear").items():
+        path = f"ranges.{checks.axis(name, f'ranges.{name}', context)}"
+        expect(scale in SCALES, path, f"one of {', '.join(SCALES)}", scale)
+        _ends({"range": context.axes[name], "log": scale == "log"}, f"axes.{name}")
+        found[name] = scale
+    for name in found:
+        if context.workload.by_name[name].categorical:
+            kind = context.workload.by_name[name].expected()
+            raise InputError(f"axes.{name}.range", f"expected a list of values, because {name} is {kind}")
+    return found
+
+
+def within(parameter: Parameter, ends: Sequence[float], scale: str, share: float) -> Any:
+    """The value of a range at a share of its length, from 0 (the low end) to 1. Whole numbers are equally likely for
+    shares that are drawn uniformly."""
+    low, high = ends
+    whole = parameter.type is int or parameter.whole
+    above = high + 1 if whole else high  # so that the last whole number has its share too
+    if scale == "log":
+        value = math.exp(math.log(low) + share * (math.log(above) - math.log(low)))
+    else:
+        value = low + share * (above - low)
+    return in_range(parameter, ends, math.floor(value) if whole else value)
+
+
+def in_range(parameter: Parameter, ends: Sequence[float], value: float) -> Any:
+    """A value that a search asks for, in the type of its parameter, with 12 digits: people type these values."""
+    return parameter.coerce(min(max(float(f"{value:.12g}"), ends[0]), ends[1]))
 
 
 def _spaced(kind: str, numbers: Any, path: str) -> list[float]:

@@ -18,10 +18,11 @@ from raysweep.workloads.declaration import Parameter, Workload
 
 @dataclass(frozen=True)
 class Context:
-    """What a check may use: the workload, and the values on each axis."""
+    """What a check may use: the workload, the values on each axis, and the axes that are ranges."""
 
     workload: Workload
     axes: Mapping[str, list[Any]]
+    ranges: Collection[str] = ()
 
 
 Check = Callable[[Any, str, Context], Any]
@@ -126,11 +127,18 @@ def coerced(parameter: Parameter, value: Any, path: str, context: Context) -> An
         raise InputError(path, str(error)) from None
 
 
+def listed(name: str, path: str, context: Context) -> None:
+    """InputError unless an axis has listed values."""
+    if name in context.ranges:
+        raise InputError(path, f"expected an axis with listed values, and {name} is a range")
+
+
 def of_axis(name: str, value: Any, path: str, context: Context) -> list[Any]:
     """The value or values of an entry, as a list; each must be a value on the axis."""
-    listed = value if isinstance(value, list) else [value]
-    expect(bool(listed), path, "at least one value", listed)
-    values = [coerced(context.workload.by_name[name], entry, path, context) for entry in listed]
+    listed(name, path, context)
+    given = value if isinstance(value, list) else [value]
+    expect(bool(given), path, "at least one value", given)
+    values = [coerced(context.workload.by_name[name], entry, path, context) for entry in given]
     for entry in values:
         if entry not in context.axes[name]:
             raise InputError(path, f"{shown(entry)} is not on the axis: {', '.join(map(str, context.axes[name]))}")

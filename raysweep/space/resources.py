@@ -13,6 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NotRequired, TypedDict, cast
 
+from raysweep.errors import InputError
 from raysweep.space import checks
 from raysweep.space.checks import Check, Context, expect
 
@@ -48,6 +49,8 @@ def _rules(value: Any, path: str, context: Context) -> list[dict[str, Any]]:
     wanted = f"a list of mappings from axis and resource to values, such as [{example}]"
     expect(isinstance(value, list), path, wanted, value)
     known: dict[str, Check] = {**{name: partial(checks.of_axis, name) for name in context.axes}, **AMOUNTS}
+    if context.ranges:
+        raise InputError(path, "expected no rules: with an axis that is a range, all trials take the same resources")
     rules = []
     for index, rule in enumerate(value):
         here = f"{path}[{index}]"

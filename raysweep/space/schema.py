@@ -30,7 +30,7 @@ from raysweep.workloads.declaration import SCALES, Parameter, Workload
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_VALUES = 10_000_000  # more cells than this cannot be enumerated, with or without --yes
-LATER = ("when", "scale", "keep", "function")
+LATER = ("ranges", "when", "scale", "keep", "function")
 """Keys that earlier releases do not know."""
 
 
@@ -38,7 +38,8 @@ LATER = ("when", "scale", "keep", "function")
 class Space:
     """A validated space.
 
-    axes: name -> values, in file order (the first axis varies slowest).
+    axes: name -> values, in file order (the first axis varies slowest). An axis that is a range has its two ends.
+    ranges: log or linear, for each axis that is a range: the scale on which a search draws from it.
     when: the conditions of the axes that are not in all cells (see `raysweep.space.axes`).
     scale: log or linear, for each axis whose scale in figures and fits the space states.
     fixed: all other parameters of the workload, defaults filled in.
@@ -51,6 +52,7 @@ class Space:
     description: str
     workload: str
     axes: dict[str, list[Any]]
+    ranges: dict[str, str] = field(default_factory=dict)
     when: Conditions = field(default_factory=dict)
     scale: dict[str, str] = field(default_factory=dict)
     zip: list[list[str]]
@@ -83,7 +85,11 @@ class Space:
         return list(dict.fromkeys(zipped.get(name, (name,)) for name in self.axes))
 
     def count_upper_bound(self) -> int:
-        """Number of cells before `exclude`; computed without enumerating them."""
+        """Number of cells before `exclude`; computed without enumerating them. With a range, what the search may ask
+        for."""
+        if self.ranges:
+            ((_, options),) = self.search.items()
+            return options["cells"]
         return math.prod(len(self.axes[group[0]]) for group in self.groups())
 
     def cells(self) -> Iterator[dict[str, Any]]:
@@ -100,8 +106,12 @@ class Space:
                 if values in seen:
                     continue
                 seen.add(values)
-            if not any(all(cell[key] in values for key, values in rule.items()) for rule in self.exclude):
+            if not self.leaves_out(cell):
                 yield cell
+
+    def leaves_out(self, cell: Mapping[str, Any]) -> bool:
+        """Whether a rule of `exclude` leaves out a cell, {axis: value}."""
+        return any(all(cell[key] in values for key, values in rule.items()) for rule in self.exclude)
 
     def settled(self, cell: Mapping[str, Any]) -> dict[str, Any]:
         """A cell, {axis: value}, with the default of each parameter whose axis is absent in it."""
@@ -121,16 +131,21 @@ def validate(data: Mapping[str, Any]) -> Space:
             raise unknown_key(str(key), key, data)
     name, workload = plain_name(data.get("name"), "name"), declared(data)
     values = axes.check(data.get("axes"), workload)
-    context = Context(workload, values)
+    ranges = axes.ranges(data.get("axes"), data.get("ranges"), Context(workload, values))
+    context = Context(workload, values, ranges)
     space = Space(
         name=name,
         description=checks.text(data.get("description") or "", "description", context).strip(),
         workload=workload.name,
         axes=values,
+        ranges=ranges,
         when=axes.conditions(data.get("axes"), data.get("when"), context),
-        scale=checks.keys(
-            data.get("scale"), "scale", context, {key: partial(_scale, key) for key in values}, noun="axis"
-        ),
+        scale={
+            **{name: scale for name, scale in ranges.items() if scale == "log"},
+            **checks.keys(
+                data.get("scale"), "scale", context, {key: partial(_scale, key) for key in values}, noun="axis"
+            ),
+        },
         zip=_zip(data.get("zip") or [], context),
         exclude=_exclude(data.get("exclude") or [], context),
         fixed=_fixed(data.get("fixed"), context),
@@ -253,6 +268,7 @@ def _zip(groups: Any, context: Context) -> list[list[str]]:
         for name in group:
             if checks.axis(name, path, context) in seen:
                 raise InputError(path, f"{name} is zipped twice")
+            checks.listed(name, path, context)
             seen.add(name)
         lengths = {name: len(context.axes[name]) for name in group}
         if len(set(lengths.values())) > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, TypedDict, cast
 
+from raysweep.errors import InputError
 from raysweep.space import checks
 from raysweep.space.checks import Check, Context, expect
 
@@ -32,6 +33,8 @@ SEARCHES: dict[str, dict[str, Check]] = {
     "optuna": {"metric": checks.metric, "cells": COUNT},
 }
 """The options of each search; an option without a default must be given."""
+IN_RANGES = ("random", "optuna")
+"""The searches that take axes that are ranges. The others choose among listed values."""
 
 
 def check(value: Any, context: Context) -> dict[str, SearchOptions]:
@@ -41,6 +44,13 @@ def check(value: Any, context: Context) -> dict[str, SearchOptions]:
     expect(isinstance(value, dict) and len(value) == 1, "search", f"one of {', '.join(SEARCHES)}", value)
     ((kind, given),) = value.items()
     known = SEARCHES[checks.named(kind, "search", "search", SEARCHES)]
+    if context.ranges and kind not in IN_RANGES:
+        takes = " and ".join(f"{{{name}: …}}" for name in IN_RANGES)
+        raise InputError(
+            f"axes.{next(iter(context.ranges))}.range",
+            f"a range is for the searches {takes}, and this space has search {kind}; say another search, or a list of "
+            "values",
+        )
     usual = context.workload.searched(kind)
     defaults = {"x": usual if usual in context.axes else None, "start": START}
     found = checks.keys(given, f"search.{kind}", context, known, {key: defaults.get(key) for key in known})

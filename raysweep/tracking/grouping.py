@@ -35,13 +35,15 @@ class Rows(Protocol):
         """The learning curves of a row, by stage."""
 
 
-def check_runs_per(asked: str | None, record: Record | None) -> None:
+def check_runs_per(asked: str | None, record: Record | None, cells: Cells) -> None:
     """Raise InputError for an unknown choice, or for a choice that differs from the recorded one: the sweep would be in
     MLflow twice."""
     if asked is None:
         return
     if asked not in CELLS_PER_RUN:
         raise unknown("runs_per", "choice", asked, CELLS_PER_RUN)
+    if asked == "pack" and cells.asked is not None:
+        raise InputError("--runs-per", "expected cell or sweep: cells within a range have no fixed neighbours")
     if record is not None and record.runs_per not in (None, asked):
         raise InputError(
             "--runs-per",
@@ -51,7 +53,9 @@ def check_runs_per(asked: str | None, record: Record | None) -> None:
 
 def default_runs_per(cells: Cells) -> str:
     """The choice of `runs_per` if the user makes none."""
-    return "cell" if len(cells) <= RUN_PER_CELL_UP_TO else "pack"
+    if cells.most <= RUN_PER_CELL_UP_TO:
+        return "cell"
+    return "pack" if cells.asked is None else "sweep"  # cells that a search asks for have no fixed neighbours
 
 
 def cells_per_run(record: Record, cells: Cells) -> int:

@@ -52,6 +52,7 @@ class Job:
     failed: for this trial, the stages that it needs and that failed before, each with its error.
     expired: for this trial, the leases of stages that are known to have expired, as in `Store`.
     function: the Python function that the workload is; None for any other.
+    asked: as in `Cells`; each row keeps the entry of its cell. If there is one, the table grows while the sweep runs.
     """
 
     workload: str
@@ -69,10 +70,19 @@ class Job:
     failed: Mapping[str, str] = field(default_factory=dict)
     expired: Mapping[str, bytes] = field(default_factory=dict)
     function: Function | None = None
+    asked: list[dict[str, Any]] | None = None
 
     def declaration(self) -> Workload:
         """The declaration of the workload."""
         return self.function.declaration if self.function else workloads.get(self.workload)
+
+    def table(self, cells: np.ndarray) -> dict[str, Any]:
+        """The fields of a job that has, instead of all cells, only these in this order."""
+        return {
+            "columns": {name: values[cells] for name, values in self.columns.items()},
+            "cell_ids": [self.cell_ids[cell] for cell in cells.tolist()],
+            "asked": None if self.asked is None else [self.asked[cell] for cell in cells.tolist()],
+        }
 
     def open_store(self) -> Any:
         """The stage store, as a trial uses it; None if no stage is kept."""
@@ -205,7 +215,7 @@ def lost_rows(job: Job, cells: np.ndarray, seeds: np.ndarray, times: int) -> lis
 
 def new_row(job: Job, cell: int, seed: int, status: str, seconds: float, metrics: dict[str, float]) -> Row:
     """A row as the ledger keeps it. cell: its position in the job's table."""
-    return {
+    row: Row = {
         "cell": job.cell_ids[cell],
         "seed": seed,
         "status": status,
@@ -214,6 +224,7 @@ def new_row(job: Job, cell: int, seed: int, status: str, seconds: float, metrics
         "code_version": job.code_version,
         "metrics": metrics,
     }
+    return row if job.asked is None else {**row, "asked": job.asked[cell]}
 
 
 def _free_memory() -> None:

@@ -125,7 +125,15 @@ def declared(found: Description) -> Workload:
             Metric(name, f"what {found.name} returns", direction=found.metrics.get(name, DIRECTIONS[0]))
             for name in named
         ),
-        stages=(Stage(stage_name(found.name), found.source, together=ANY if found.vectorized else None, cost=cost),),
+        # what runs is the function itself, wherever it is from
+        stages=(
+            Stage(
+                stage_name(found.name),
+                f"python:{stage_name(found.name)}",
+                together=ANY if found.vectorized else None,
+                cost=cost,
+            ),
+        ),
         gpu_guess="" if found.seconds is not None else "because no row was measured yet",
         function=found,
     )
@@ -279,8 +287,8 @@ def _values(given: Any) -> list[Any]:
     """The values of an axis, as far as they tell its type."""
     if isinstance(given, Mapping) and "values" in given:
         given = given["values"]
-    if isinstance(given, Mapping):  # evenly spaced, or a range
-        return [0.5]
+    if isinstance(given, Mapping):  # evenly spaced values are no whole numbers in general
+        given = given.get("values", given.get("range", [0.5]))
     return list(given) if isinstance(given, (list, tuple)) else []
 
 

@@ -105,7 +105,7 @@ def set_up(design: Design, workload: Workload) -> str:
     """The set-up in words: the varied parameters, the workload, and the meaning of the analysed metrics."""
     one = design.spaces[0] if len(design.spaces) == 1 else None  # keeps the repeated values of a zipped axis
     varied = [
-        values_in_words(name, values_in(one, name) if one else design.values(name), workload)
+        values_in_words(name, values_in(one, name) if one else design.values(name), workload, design.any_between(name))
         for name in design.varied()
     ]
     text = f"Varied: {'; '.join(varied)}. " if varied else ""

@@ -1,0 +1,204 @@
+"""Axes that are ranges: a search asks for any value between the ends, and for the same ones each time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+from auditing import ctrl_c_when
+from conftest import Outcome, run
+
+import raysweep
+from raysweep.errors import InputError
+from raysweep.space.schema import validate
+
+AXES: dict[str, Any] = {
+    "lr": {"range": [1e-4, 1e-1], "log": True},
+    "width": {"range": [2, 9]},
+    "optimizer": ["adam", "sgd"],
+    "momentum": {"range": [0, 1], "when": {"optimizer": "sgd"}},
+}
+TPE = {"optuna": {"metric": "loss", "cells": 100}}
+
+
+def asked(search: Any, **changes: Any) -> dict[str, Any]:
+    return {"name": "valley", "workload": "valley", "axes": AXES, "search": search, **changes}
+
+
+def same(one: pandas.DataFrame, other: pandas.DataFrame) -> None:
+    pandas.testing.assert_frame_equal(one.drop(columns="seconds"), other.drop(columns="seconds"), check_exact=True)
+
+
+def test_random_cells_fill_their_ranges_evenly_on_their_scale(sandbox: Path, storage: Path) -> None:
+    table = run(storage, asked({"random": {"cells": 400}})).results()
+    assert table["cell"].nunique() == len(table) == 400
+    assert table["lr"].between(1e-4, 1e-1).all()
+    in_log = np.histogram(np.log10(table["lr"]), bins=3, range=(-4, -1))[0]
+    assert in_log.min() > 100  # 133 expected, with a standard error of 9
+    assert sorted(table["width"].unique()) == list(range(2, 10))
+    assert table["width"].value_counts().min() > 25  # 50 expected, with a standard error of 7
+    assert table["width"].dtype == np.int64
+    adam = table[table["optimizer"] == "adam"]
+    assert 150 < len(adam) < 250
+    assert set(adam["momentum"]) == {0.0}
+    assert table[table["optimizer"] == "sgd"]["momentum"].nunique() == 400 - len(adam)
+
+
+def test_a_random_search_with_more_cells_begins_with_the_same_ones_in_the_same_order(
+    sandbox: Path, storage: Path
+) -> None:
+    few, many = (run(storage / str(n), asked({"random": {"cells": n}})).results() for n in (10, 30))
+    same(few, many.head(10))
+
+
+def test_a_small_range_of_whole_numbers_ends_when_all_are_there(sandbox: Path, storage: Path) -> None:
+    table = run(storage, asked({"random": {"cells": 20}}, axes={"width": {"range": [1, 3], "log": True}})).results()
+    assert sorted(table["width"]) == [1, 2, 3]
+
+
+def test_optuna_finds_the_best_place_within_ranges(sandbox: Path, storage: Path) -> None:
+    table = run(storage, asked(TPE)).results()
+    assert len(table) == 100
+    best = table.loc[table["loss"].idxmin()]
+    assert best["optimizer"] == "sgd"
+    assert best["width"] == 6
+    assert best["loss"] < 0.2  # 0.1 is the least, nesterov being false
+    assert table["loss"].tail(30).median() < table["loss"].head(30).median()
+
+
+@pytest.mark.parametrize(
+    ("search", "stops"), [(TPE, (1, 4)), ({"random": {"cells": 60}}, (1, 2))], ids=["optuna", "random"]
+)
+def test_a_sweep_that_is_interrupted_ends_with_the_same_rows_in_the_same_order(
+    search: Any, stops: tuple[int, int], sandbox: Path, storage: Path
+) -> None:
+    space = asked(search, seeds=2)
+    whole = run(storage / "whole", space).results()
+    for place, segments in enumerate(stops):
+        ledger = storage / str(place) / "valley" / "ledger"
+        with (
+            pytest.raises(KeyboardInterrupt),
+            ctrl_c_when(lambda n=segments, at=ledger: len([*at.glob("*.jsonl")]) == n),
+        ):
+            run(storage / str(place), space)
+        begun = raysweep.open_sweep("valley", storage / str(place)).results()
+        assert 0 < len(begun) < len(whole)
+        same(run(storage / str(place), space).results(), whole)
+        same(raysweep.open_sweep("valley", storage / str(place)).results(), whole)
+
+
+def test_rows_stay_though_the_search_would_ask_for_others_now(
+    sandbox: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an update of Optuna: the values of a row are in the row."""
+    before = run(storage, asked({"optuna": {"metric": "loss", "cells": 12}})).results()
+    monkeypatch.setattr("raysweep.search.optuna_study.ROUND", 5)
+    sweep = raysweep.open_sweep("valley", storage)
+    same(sweep.results(), before)
+    after = run(storage, asked({"optuna": {"metric": "loss", "cells": 12}})).results()
+    assert set(before["cell"]) < set(after["cell"])
+
+
+@pytest.mark.slow
+def test_the_rows_are_the_same_on_ray(sandbox: Path, storage: Path, ray_cluster: str) -> None:
+    space = asked({"optuna": {"metric": "loss", "cells": 24}})
+    here, there = (run(storage / name, space, executor=name, workers=2) for name in ("inline", "ray"))
+    same(there.results(), here.results())
+
+
+def test_mlflow_the_report_and_debug_know_the_cells(sandbox: Path, storage: Path, database: Path, call: Any) -> None:
+    import mlflow
+
+    space = asked({"optuna": {"metric": "loss", "cells": 12}}, analysis=[{"curves": {"metric": "loss", "x": "lr"}}])
+    found = run(storage, space, tracking_uri=f"sqlite:///{database}", report=True)
+    text = (storage / "valley" / "report" / "report.md").read_text()
+    assert "lr anywhere from 0.0001 to 0.1" in text
+    assert "width anywhere from 2 to 9" in text
+    mlflow.set_tracking_uri(f"sqlite:///{database}")
+    runs = mlflow.search_runs(search_all_experiments=True)
+    table = found.results()
+    assert set(table["lr"].map(str)) <= set(runs["params.lr"])
+    first = table.iloc[0]
+    outcome: Outcome = call("debug", "valley", first["cell"], "--storage", storage)
+    assert outcome.code == 0
+    assert f"{first['lr']}" in outcome.out
+
+
+def test_a_dry_run_counts_what_the_search_may_ask_for(sandbox: Path, storage: Path, call: Any, tmp_path: Path) -> None:
+    import yaml
+
+    path = tmp_path / "space.yaml"
+    path.write_text(yaml.safe_dump(asked({"random": {"cells": 30}}, seeds=2)))
+    outcome: Outcome = call("run", path, "--storage", storage, "--dry-run")
+    assert "30 cells x 2 draws = 60 rows" in outcome.out
+    assert "0.0001 to 0.1, in log" in outcome.out
+    assert not storage.exists()
+
+
+def test_a_record_keeps_the_ranges_and_another_range_is_another_question(sandbox: Path, storage: Path) -> None:
+    search = {"random": {"cells": 5}}
+    run(storage, asked(search))
+    again = raysweep.open_sweep("valley", storage).space
+    assert again.ranges == {"lr": "log", "width": "linear", "momentum": "linear"}
+    assert again.scale == {"lr": "log"}
+    assert validate(again.as_dict()) == again
+    run(storage, asked(search, seeds=2))  # more seeds extend it
+    for axis, value in (
+        ("lr", {"range": [1e-4, 1.0], "log": True}),
+        ("lr", {"range": [1e-4, 1e-1]}),
+        ("lr", [1e-4, 1e-1]),
+        ("optimizer", ["adam", "sgd", "nag"]),
+    ):
+        with pytest.raises(InputError, match=rf"axes\.{axis}: the sweep valley exists with "):
+            run(storage, asked(search, axes={**AXES, axis: value}))
+
+
+@pytest.mark.parametrize(
+    ("path", "part", "changes"),
+    [
+        ("axes.lr.range", "searches {random: …} and {optuna: …}", {"search": "grid"}),
+        ("axes.lr.range", "has search optimum", {"search": {"optimum": {"metric": "loss", "x": "lr", "budget": 9}}}),
+        ("axes.lr.range", "low below high", {"axes": {"lr": {"range": [0.1, 0.1]}}}),
+        ("axes.lr.range", "two finite numbers", {"axes": {"lr": {"range": [0.1, 1, 5]}}}),
+        ("axes.lr.range", "two finite numbers", {"axes": {"lr": {"range": [0.1, float("inf")]}}}),
+        ("axes.lr.range", "ends above 0", {"axes": {"lr": {"range": [0, 1], "log": True}}}),
+        ("axes.lr.range[0]", "above 0", {"axes": {"lr": {"range": [0, 1]}}}),
+        ("axes.lr.log", "true or false", {"axes": {"lr": {"range": [0.1, 1], "log": 10}}}),
+        ("axes.lr.log", "is for a range", {"axes": {"lr": {"values": [0.1, 1], "log": True}}}),
+        ("axes.width.range[1]", "whole number", {"axes": {"width": {"range": [1, 2.5]}}}),
+        ("axes.optimizer.range[0]", "one of adam, sgd, nag", {"axes": {"optimizer": {"range": [0, 1]}}}),
+        ("axes.nesterov.range[0]", "true or false", {"axes": {"nesterov": {"range": [0, 1]}}}),
+        ("zip[0]", "lr is a range", {"zip": [["lr", "optimizer"]]}),
+        ("exclude[0].lr", "lr is a range", {"exclude": [{"lr": 0.1}]}),
+        (
+            "axes.momentum.when.lr",
+            "lr is a range",
+            {"axes": {**AXES, "momentum": {"values": [1], "when": {"lr": 0.1}}}},
+        ),
+        ("resources.where", "range", {"resources": {"where": [{"optimizer": "sgd", "cpus_per_trial": 2}]}}),
+    ],
+)
+def test_a_range_that_cannot_be_is_refused_at_its_key(path: str, part: str, changes: Any, sandbox: Path) -> None:
+    with pytest.raises(InputError) as found:
+        validate(asked({"random": {"cells": 5}}) | changes)
+    assert str(found.value).startswith(f"{path}: "), found.value
+    assert part in str(found.value)
+
+
+def test_cells_that_the_workload_refuses_are_not_asked_for(storage: Path) -> None:
+    space: dict[str, Any] = {
+        "name": "deep",
+        "workload": "linear_transfer",
+        "axes": {"frozen_layers": {"range": [0, 5]}, "depth": {"range": [1, 6]}},
+        "fixed": {"dim": 20},
+        "search": {"random": {"cells": 8}},
+    }
+    table = run(storage, space).results()
+    assert len(table) == 8
+    assert (table["frozen_layers"] < table["depth"]).all()
+    with pytest.raises(InputError, match=r"^axes.frozen_layers: "):
+        run(storage / "none", {**space, "axes": {"frozen_layers": {"range": [6, 9]}, "depth": {"range": [1, 5]}}})
+    assert not (storage / "none" / "deep").exists()
