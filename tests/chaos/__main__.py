@@ -57,6 +57,12 @@ def report(tally: Tally, asked: argparse.Namespace, seconds: float) -> str:
         "rows lost": of["lost rows"],
         "rows doubled or strange": of["doubled"] + of["strange rows"],
         "rows with another value": of["changed rows"],
+        "points of learning curves lost or changed": of["changed curves"],
+        "stages lost, strange or changed": of["lost stages"] + of["strange stages"] + of["changed stages"],
+        "stages begun although they were there, or under way": of["twice"],
+        "stages never begun, or damaged for no reason": of["stages never begun"] + of["damaged stages"],
+        "leases left": of["leases left"],
+        "references lost": of["references lost"],
         "cells missing in MLflow": of["lost runs"],
         "runs strange or with other metrics": of["strange runs"] + of["changed runs"],
         "orphan runs (RUNNING, half, or without their sweep)": of["orphans"] + of["parents amiss"],
@@ -69,13 +75,15 @@ def report(tally: Tally, asked: argparse.Namespace, seconds: float) -> str:
         "",
         "Small sweeps are disturbed at random moments, resumed, and held against the same sweep left alone: every "
         "column of every row but `seconds` (exactly; in `mirror`, where packs are cut otherwise after a fault, to "
-        "1e-9), and in MLflow one finished run a cell with the same metrics. `tests/chaos/` is the program.",
+        "1e-9), every point of its learning curves, and in MLflow one finished run a cell with the same metrics. In "
+        "`staged` and `scheduled`, the store must hold every distinct stage once; no stage may begin that is there "
+        "whole, or that a living process has begun. `tests/chaos/` is the program.",
         "",
         f'    make chaos CHAOS="--seed {asked.seed} --faults {asked.faults} --minutes {asked.minutes:g} '
         f'--kinds {" ".join(asked.kinds)}"',
         "",
-        f"{sum(tally.sweeps.values())} sweeps ({tally.rows:,} rows, {tally.runs:,} runs in MLflow), "
-        f"{tally.drivers} lives of drivers, {seconds / 60:.0f} minutes on {os.cpu_count()} cores; "
+        f"{sum(tally.sweeps.values())} sweeps ({tally.rows:,} rows, {tally.stages:,} stages, {tally.runs:,} runs "
+        f"in MLflow), {tally.drivers} lives of drivers, {seconds / 60:.0f} minutes on {os.cpu_count()} cores; "
         f"{platform.system()}, Python {platform.python_version()}, {versions}.",
         "",
         "| | |",
@@ -92,6 +100,7 @@ def report(tally: Tally, asked: argparse.Namespace, seconds: float) -> str:
     lines += [
         "",
         "`rows`: 24 rows that take a while, in this process, mirrored into SQLite; "
+        "`staged`: 24 rows of four stages, in this process, and then a sweep that shares some of these stages; "
         "`ray`: the same on Ray with two workers; "
         "`server`: the same, mirrored to an MLflow server that stays away at the end until `raysweep sync`; "
         "`mirror`: 32 cells of linear_transfer, most of whose time goes to MLflow; `language`: pretrainings kept "

@@ -15,7 +15,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.chaos.sweeps import PATIENCE, Sweep
+from raysweep.storage import processes
+from raysweep.storage.leases import Lease
+from tests.chaos.drivers import Driver
+from tests.chaos.store_checks import ELSEWHERE
+from tests.chaos.sweeps import PATIENCE, Process, Sweep
 from tests.chaos.tracking_server import Server
 from tests.chaos.waiting import wait_for
 
@@ -25,30 +29,43 @@ LOCKED = (5.0, 24.0)  # seconds the database stays locked; MLflow waits 20 s for
 
 @dataclass
 class Disturbance:
-    """One fault in one life of a driver. moment: seconds after its start, or, where segments is not None, after it has
-    published so many of them; raylet: process of the Ray that it joins."""
+    """One fault in one life of a driver, and perhaps a second one. moment: seconds after its start, or, where events
+    is not None, after so many things have happened (segments, stages); often: how many happen between two faults;
+    raylet: process of the Ray that it joins; fresh: whether the driver imports everything itself, so that this may be
+    disturbed too; killed: whether the second fault came, a driver that is killed."""
 
     sweep: Sweep
     dice: random.Random
     moment: float
-    segments: int | None
+    events: int | None
+    often: int
     word: str
     server: Server | None = None
     raylet: int | None = None
+    fresh: bool = False
+    killed: bool = False
     code: int = 0
     seconds_to_end: float = 0.0
 
-    def wait(self, process: subprocess.Popen[bytes]) -> bool:
+    def start(self) -> Process:
+        """The driver."""
+        return self.sweep.start(self.word, self.fresh)
+
+    def wait(self, process: Process) -> bool:
         """Let the driver live until the moment; False if it ended before."""
-        if self.segments is not None:
-            enough = self.sweep.segments() + self.segments
-            wait_for(lambda: self.sweep.segments() >= enough, process, PATIENCE)
+        if self.events is not None:
+            self.go_on(process, self.events)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(self.moment)
             return False
         return True
 
-    def end(self, process: subprocess.Popen[bytes], patience: float = PATIENCE) -> None:
+    def go_on(self, process: Process, events: int) -> None:
+        """Wait until so many more things have happened."""
+        enough = self.sweep.events() + events
+        wait_for(lambda: self.sweep.events() >= enough, process, PATIENCE)
+
+    def end(self, process: Process, patience: float = PATIENCE) -> None:
         """Wait for the driver's end; TimeoutExpired if it hangs."""
         started = time.monotonic()
         try:
@@ -62,7 +79,7 @@ class Disturbance:
 
 def _signalled(number: signal.Signals) -> Callable[[Disturbance], bool]:
     def inject(life: Disturbance) -> bool:
-        process = life.sweep.start(life.word)
+        process = life.start()
         injected = life.wait(process)
         if injected:
             process.send_signal(number)
@@ -75,13 +92,18 @@ def _signalled(number: signal.Signals) -> Callable[[Disturbance], bool]:
     return inject
 
 
-def _undisturbed_end(life: Disturbance, process: subprocess.Popen[bytes]) -> None:
+def _undisturbed_end(life: Disturbance, process: Process) -> None:
+    """The driver goes on as if nothing had happened, to its end or until it is killed."""
+    if life.dice.random() < 0.7:
+        life.go_on(process, life.dice.randrange(life.often) + 1)
+        process.kill()
     life.end(process)
-    assert life.code == 0, f"ended with {life.code}"
+    life.killed = life.code == -signal.SIGKILL
+    assert life.killed or life.code == 0, f"ended with {life.code}"
 
 
 def _worker_killed(life: Disturbance) -> bool:
-    process = life.sweep.start(life.word)
+    process = life.start()
     injected = False
     if life.wait(process):
         wait_for(lambda: _trials(life.raylet), process, 60)
@@ -103,28 +125,31 @@ def _trials(raylet: int | None) -> list[int]:
 
 
 def _terminal_gone(life: Disturbance) -> bool:
-    process = life.sweep.start(life.word, stderr=subprocess.PIPE)
+    process = life.sweep.start(life.word, terminal=True)
     injected = life.wait(process)
-    assert process.stderr is not None
-    process.stderr.close()
+    assert isinstance(process, Driver)
+    process.hang_up()
     _undisturbed_end(life, process)
     return injected
 
 
 def _second_driver(life: Disturbance) -> bool:
-    process = life.sweep.start(life.word)
+    process = life.start()
     injected = False
     if life.wait(process) and life.sweep.exists:
         second = life.sweep.start("resume").wait(PATIENCE)
         injected = second == 2
         assert second in (0, 2), f"a second driver ended with {second}"  # 0: the first had just ended
-    life.end(process)
-    assert life.code in (0, 2), f"ended with {life.code}"
+        if second == 0:
+            life.end(process)
+            assert life.code in (0, 2), f"ended with {life.code}"  # 2: the second was faster
+            return False
+    _undisturbed_end(life, process)
     return injected
 
 
 def _database_locked(life: Disturbance) -> bool:
-    process = life.sweep.start(life.word)
+    process = life.start()
     database = life.sweep.storage / "mlflow.db"
     injected = False
     if life.wait(process) and database.exists():
@@ -143,7 +168,7 @@ def _database_locked(life: Disturbance) -> bool:
 
 def _server_killed(life: Disturbance) -> bool:
     assert life.server is not None
-    process = life.sweep.start(life.word)
+    process = life.start()
     injected = life.wait(process)
     if injected:
         life.server.kill()
@@ -161,7 +186,7 @@ def _server_away(life: Disturbance) -> bool:
     injected = life.sweep.exists  # a new sweep would rightly be refused
     if injected:
         life.server.kill()
-    process = life.sweep.start(life.word)
+    process = life.start()
     _undisturbed_end(life, process)
     life.server.start()
     return injected
@@ -174,6 +199,8 @@ def _damaged(life: Disturbance, folder: Path, pattern: str, how: str) -> bool:
     path = life.dice.choice(files)
     content = path.read_bytes()
     place = life.dice.randrange(len(content))
+    if folder.name == "entries":
+        life.sweep.damage(path.name.split(".")[0])
     if how == "flip":
         flipped = content[place] ^ (1 << life.dice.randrange(8))
         path.write_bytes(content[:place] + bytes([flipped]) + content[place + 1 :])
@@ -185,21 +212,23 @@ def _damaged(life: Disturbance, folder: Path, pattern: str, how: str) -> bool:
     return True
 
 
-def _stale_lease(life: Disturbance) -> bool:
-    """The lease of a process that died, for a stage that the sweep still needs."""
-    store = life.sweep.storage / "store"
-    needed = {stage for path in store.glob("refs/*/*.json") for stage in json.loads(path.read_text())["stages"]}
-    missing = sorted(
-        stage
-        for stage in needed
-        if not (store / "entries" / f"{stage}.json").exists() and not list(store.glob(f"leases/{stage}.*"))
-    )
+def _left_lease(life: Disturbance, here: bool) -> bool:
+    """A lease of a process that died, on this machine or on another, for a stage that the sweep still needs."""
+    store = life.sweep.store
+    needed = {stage for sweep in store.files.names("refs") for stage in store.referred(sweep)}
+    held = {name.split(".")[0] for name in store.files.names("leases")}
+    missing = sorted(needed - set(store.stages()) - held)
     if not missing:
         return False
-    (store / "leases").mkdir(exist_ok=True)
-    (store / "leases" / f"{life.dice.choice(missing)}.1.json").write_text(
-        json.dumps({"token": "chaos", "host": "gone", "process": 1, "beat": 3, "renewed": time.time(), "seconds": 3.0})
-    )
+    lease = Lease(store.files, life.dice.choice(missing), 1, 3.0)
+    told = json.loads(lease.content())
+    if here:
+        with subprocess.Popen(["sleep", "60"]) as process:
+            told |= {"process": process.pid, "life": processes.life(process.pid)}
+            process.kill()
+    else:
+        told |= {"host": ELSEWHERE, "process": 1, "life": None}
+    store.files.create(lease.name, json.dumps(told).encode())
     return True
 
 
@@ -219,9 +248,11 @@ DAMAGES: dict[str, Callable[[Disturbance], bool]] = {
     "segment truncated": lambda life: _damaged(life, life.sweep.folder / "ledger", "*.jsonl", "truncate"),
     "bit of a segment flipped": lambda life: _damaged(life, life.sweep.folder / "ledger", "*.jsonl", "flip"),
     "half a segment left behind": lambda life: _damaged(life, life.sweep.folder / "ledger", "*.jsonl", "half"),
-    "bit of a checkpoint flipped": lambda life: _damaged(life, life.sweep.storage / "store" / "entries", "*", "flip"),
-    "checkpoint truncated": lambda life: _damaged(life, life.sweep.storage / "store" / "entries", "*", "truncate"),
-    "stale lease": _stale_lease,
+    "bit of a stored stage flipped": lambda life: _damaged(life, life.sweep.storage / "store" / "entries", "*", "flip"),
+    "stored stage truncated": lambda life: _damaged(life, life.sweep.storage / "store" / "entries", "*", "truncate"),
+    "bit of a checkpoint flipped": lambda life: _damaged(life, life.sweep.storage / "store" / "progress", "*", "flip"),
+    "lease of a dead process": lambda life: _left_lease(life, here=True),
+    "lease of a dead machine": lambda life: _left_lease(life, here=False),
 }
 _ALWAYS = (
     "driver killed",
@@ -235,12 +266,22 @@ _ALWAYS = (
     "bit of a segment flipped",
     "half a segment left behind",
 )
+_STORE = (
+    "driver killed",
+    "driver killed",
+    "bit of a stored stage flipped",
+    "stored stage truncated",
+    "bit of a checkpoint flipped",
+    "lease of a dead process",
+    "lease of a dead machine",
+)
 _MORE = {
-    "ray": ("worker killed", "worker killed", "worker killed"),
     "rows": ("database locked",),
+    "staged": _STORE,
+    "ray": ("worker killed",) * 5,
     "mirror": ("database locked", "driver killed"),
+    "language": _STORE,
     "server": ("server killed and restarted",) * 3 + ("server away",) * 2,
-    "language": ("bit of a checkpoint flipped", "checkpoint truncated", "stale lease", "driver killed"),
 }
 
 

@@ -1,7 +1,8 @@
-"""What is disturbed: four small sweeps, and what each leaves behind when nobody disturbs it."""
+"""What is disturbed: small sweeps of several kinds, and what each leaves behind when nobody disturbs it."""
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Container, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,27 +22,46 @@ from typing import Any
 
 import yaml
 
+from raysweep.stages.store import Store
+from tests.chaos.drivers import Driver, Drivers
+from tests.chaos.stages import read
+from tests.chaos.store_checks import Left, mark_damaged
+
 HERE = Path(__file__).parent
-KINDS = ("rows", "ray", "mirror", "language", "server")
+Process = Driver | subprocess.Popen[bytes]
+KINDS = ("rows", "staged", "ray", "mirror", "language", "server")
 PATIENCE = 300.0  # seconds after which a driver that has not ended counts as hung
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A sweep: its space, how it is run, and whether its numbers may differ in the last digits by how it was packed."""
+    """A sweep: its space, how it is run, and whether its numbers may differ in the last digits by how it was packed.
+
+    companion: changes of axes that make another sweep, which shares stages with this one and its store.
+    beside: whether the companion runs at the same time; otherwise afterwards.
+    """
 
     name: str
     space: dict[str, Any]
     options: tuple[str, ...]
     tolerance: float = 0.0
+    companion: Mapping[str, Any] = field(default_factory=dict)
+    beside: bool = False
+
+    @property
+    def marks(self) -> Path | None:
+        """Where its workload leaves marks."""
+        return Path(self.space["fixed"]["marks"]) if "marks" in self.space["fixed"] else None
 
 
 @dataclass
 class Table:
-    """What came out: rows by (cell, seed), children of MLflow by cell with their metrics, and what should not be."""
+    """What came out: rows by (cell, seed), learning curves, children of MLflow by cell with their metrics, and what
+    should not be."""
 
     rows: dict[tuple[str, str], dict[str, str]]
     children: dict[str, dict[tuple[str, int], float]]
+    curves: Counter[tuple[str, ...]] = field(default_factory=Counter)
     doubled: int = 0
     orphans: int = 0
     parents: list[str] = field(default_factory=list)
@@ -48,15 +69,25 @@ class Table:
 
 def kinds(room: Path) -> dict[str, Kind]:
     """The sweeps; `room` is where they leave their marks."""
-    marks = room / "marks"
+    marks, staged_marks = room / "marks", room / "staged-marks"
     marks.mkdir(exist_ok=True)
+    staged_marks.mkdir(exist_ok=True)
     chaos = {
         "name": "chaos",
         "workload": "chaos",
         "axes": {"x": list(range(8))},
-        "fixed": {"pause": 0.1, "marks": str(marks)},
+        "fixed": {"pause": 0.05, "marks": str(marks)},
         "seeds": 3,
     }
+    staged = {
+        "name": "staged",
+        "workload": "chaos_stages",
+        "axes": {"length": [2, 3, 5], "rate": [0.1, 0.2], "probe": [0, 1]},
+        "fixed": {"pause": 0.06, "marks": str(staged_marks)},
+        "seeds": 2,
+        "keep": ["finetune"],
+    }
+    companion = {"length": [3, 4], "rate": [0.2, 0.4]}
     linear = {
         "name": "linear",
         "workload": "linear_transfer",
@@ -80,6 +111,7 @@ def kinds(room: Path) -> dict[str, Kind]:
     inline, ray = ("--executor", "inline"), ("--executor", "ray", "--workers", "2")
     return {
         "rows": Kind("rows", chaos, inline),
+        "staged": Kind("staged", staged, inline, companion=companion),
         "ray": Kind("ray", chaos, ray),
         "server": Kind("server", chaos, inline),
         "mirror": Kind("mirror", linear, inline, 1e-9),
@@ -92,10 +124,13 @@ def site(room: Path) -> Path:
     folder = room / "site"
     folder.mkdir()
     shutil.copy(HERE / "workload.py", folder / "chaos_workload.py")
+    shutil.copy(HERE / "stages.py", folder / "chaos_stages.py")
     information = folder / "raysweep_chaos-1.0.dist-info"
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: raysweep-chaos\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text("[raysweep.workloads]\nchaos = chaos_workload:WORKLOAD\n")
+    (information / "entry_points.txt").write_text(
+        "[raysweep.workloads]\nchaos = chaos_workload:WORKLOAD\nchaos_stages = chaos_stages:WORKLOAD\n"
+    )
     return folder
 
 
@@ -117,46 +152,79 @@ def environment(site_folder: Path, **more: str) -> dict[str, str]:
 class Sweep:
     """One sweep in a storage of its own, driven by processes of the command line."""
 
-    def __init__(self, kind: Kind, room: Path, env: dict[str, str], server: str | None = None) -> None:
-        self.kind, self.env, self.server = kind, env, server
+    def __init__(
+        self, kind: Kind, room: Path, drivers: Drivers, env: dict[str, str], server: str | None = None
+    ) -> None:
+        self.kind, self.drivers, self.env, self.server = kind, drivers, env, server
+        self.name = kind.space["name"]
         self.storage = room / "storage"
-        self.folder = self.storage / kind.space["name"]
+        self.folder = self.storage / self.name
         self.log = room / "said.txt"
+        self.damaged: set[str] = set()  # stages of its store
+        self.left = Left()  # what its store is like if nobody disturbs it
         room.mkdir()
         self.space = room / "space.yaml"
         self.space.write_text(yaml.safe_dump(kind.space, sort_keys=False))
-        for mark in Path(kind.space["fixed"].get("marks", "/nonexistent")).glob("*"):
+        for mark in kind.marks.glob("*") if kind.marks else ():
             mark.unlink()
+
+    def companion(self) -> Sweep:
+        """The sweep that shares its storage."""
+        other = copy.copy(self)
+        other.name = "companion"
+        other.folder, other.space = self.storage / other.name, self.space.with_name("companion.yaml")
+        other.log = self.log.with_name("companion-said.txt")
+        axes = {**self.kind.space["axes"], **self.kind.companion}
+        other.space.write_text(yaml.safe_dump({**self.kind.space, "name": other.name, "axes": axes}, sort_keys=False))
+        return other
+
+    @property
+    def store(self) -> Store:
+        """Its store."""
+        return Store(str(self.storage / "store"))
+
+    def damage(self, stage: str) -> None:
+        """Remember that a stage of its store was damaged, so that it may be computed again."""
+        self.damaged.add(stage)
+        if self.kind.companion and self.kind.marks:
+            mark_damaged(stage, self.left, self.kind.marks)
 
     @property
     def exists(self) -> bool:
         """Whether it has a record."""
         return (self.folder / "sweep.json").exists()
 
-    def segments(self) -> int:
-        """How many there are in the ledger."""
-        return len(list((self.folder / "ledger").glob("*.jsonl")))
+    def events(self) -> int:
+        """How much has happened: segments that were published, and stages that began and ended."""
+        segments = len(list((self.folder / "ledger").glob("*.jsonl")))
+        return segments + (len(read(self.kind.marks)) if self.kind.companion and self.kind.marks else 0)
 
     def command(self, word: str) -> list[str]:
         """`run` as the user said it first, or `resume` or `sync`."""
-        named = [str(self.space) if word == "run" else self.kind.space["name"], "--storage", str(self.storage)]
+        named = [str(self.space) if word == "run" else self.name, "--storage", str(self.storage)]
         if word != "sync":
             named += ["--no-report", *self.kind.options]
         if word == "run" and self.server:
             named += ["--tracking-uri", self.server]
-        return [sys.executable, "-m", "raysweep.main", word, *named]
+        return [word, *named]
 
-    def start(self, word: str, **streams: Any) -> subprocess.Popen[bytes]:
-        """A driver, in a session of its own; what it says is added to the log."""
+    def start(self, word: str, fresh: bool = False, terminal: bool = False) -> Process:
+        """A driver, in a session of its own; what it says is added to the log.
+
+        fresh: it starts as Python does, and imports everything itself.
+        terminal: it has one, which can be taken away.
+        """
         with self.log.open("ab") as log:
             log.write(f"--- {word}\n".encode())
             log.flush()
+            if not fresh:
+                return self.drivers.start(self.command(word), None if terminal else self.log)
             return subprocess.Popen(
-                self.command(word),
+                [sys.executable, "-m", "raysweep.main", *self.command(word)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                **{"stderr": log, **streams},
-                env=self.env,
+                stderr=log,
+                env=self.drivers.env,
                 start_new_session=True,
             )
 
@@ -165,22 +233,28 @@ class Sweep:
         started = time.monotonic()
         return self.start(word).wait(PATIENCE), time.monotonic() - started
 
+    def told(self, *words: str) -> tuple[int, str]:
+        """Exit code of another command on its storage, and what it prints."""
+        printed = self.log.with_name("printed.txt")
+        code = self.drivers.start([*words, "--storage", str(self.storage)], self.log, printed).wait(PATIENCE)
+        return code, printed.read_text()
+
     def table(self, database: Path | None = None) -> Table:
         """What `raysweep results` prints and what MLflow's database holds, read without MLflow."""
-        done = subprocess.run(
-            [sys.executable, "-m", "raysweep.main", "results", self.kind.space["name"], "--storage", str(self.storage)],
-            capture_output=True,
-            text=True,
-            env=self.env,
-            check=True,
-        )
         found = Table({}, {})
-        for row in csv.DictReader(io.StringIO(done.stdout)):
+        for row in self._printed("results", self.name):
             key = (row["cell"], row["seed"])
             found.doubled += key in found.rows
             found.rows[key] = {name: value for name, value in row.items() if name not in ("seconds", "sweep")}
+        lines = self._printed("results", self.name, "--curves")
+        found.curves = Counter((line["stage"], line["seed"], *line.values()) for line in lines)
         _read_mlflow(database or self.storage / "mlflow.db", self._sweep_id(), found)
         return found
+
+    def _printed(self, *words: str) -> list[dict[str, str]]:
+        code, text = self.told(*words)
+        assert code == 0, f"{' '.join(words)} ended with {code}"
+        return list(csv.DictReader(io.StringIO(text)))
 
     def _sweep_id(self) -> str:
         return str(json.loads((self.folder / "sweep.json").read_text())["sweep_id"])
@@ -214,14 +288,20 @@ def _read_mlflow(database: Path, sweep_id: str, found: Table) -> None:
                 }
 
 
-def compare(found: Table, expected: Table, tolerance: float) -> Counter[str]:
-    """How the one differs from the other: lost, doubled, changed and orphaned things, none if all is well."""
+def compare(found: Table, expected: Table, tolerance: float, damaged: Container[tuple[str, str]] = ()) -> Counter[str]:
+    """How the one differs from the other: lost, doubled, changed and orphaned things, none if all is well.
+
+    damaged: stages, each with its seed, of which some may have no learning curve: they were damaged, and what continues
+        them was not, so that nobody computed them again.
+    """
     differences = Counter(doubled=found.doubled, orphans=found.orphans)
     differences["lost rows"] = len(expected.rows.keys() - found.rows.keys())
     differences["strange rows"] = len(found.rows.keys() - expected.rows.keys())
     differences["lost runs"] = len(expected.children.keys() - found.children.keys())
     differences["strange runs"] = len(found.children.keys() - expected.children.keys())
     differences["parents amiss"] = found.parents != ["FINISHED"]
+    lost = sum(times for line, times in (expected.curves - found.curves).items() if line[:2] not in damaged)
+    differences["changed curves"] = lost + (found.curves - expected.curves).total()
     for key in expected.rows.keys() & found.rows.keys():
         one, other = found.rows[key], expected.rows[key]
         differences["changed rows"] += one.keys() != other.keys() or any(

@@ -10,7 +10,8 @@ from tests.chaos.world import chaos
 @pytest.mark.slow
 def test_what_is_disturbed_comes_out_as_what_is_left_alone() -> None:
     said: list[str] = []
-    with chaos(3, ["rows"], said.append) as world:
-        world.disturb("rows", 3, without=("database locked",))  # which takes half a minute
-    assert world.tally.faults >= 2, said
+    with chaos(3, ["rows", "staged"], said.append) as world:
+        for kind in ("rows", "staged"):
+            world.disturb(kind, 3, without=("database locked",))  # which takes half a minute
+    assert world.tally.faults >= 4, said
     assert world.tally.well, said

@@ -16,9 +16,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.chaos import store_checks
+from tests.chaos.drivers import Drivers
 from tests.chaos.faults import DAMAGES, LIVES, Disturbance, choices
-from tests.chaos.sweeps import Sweep, Table, compare, environment, kinds, site
+from tests.chaos.store_checks import Left
+from tests.chaos.sweeps import PATIENCE, Sweep, Table, compare, environment, kinds, site
 from tests.chaos.tracking_server import Server
+
+FRESH = 0.1
+"""Share of drivers that start as Python does, with all imports."""
+OFTEN = 6
+"""Faults that strike while as much happens as in one undisturbed sweep."""
 
 
 @dataclass
@@ -32,6 +40,7 @@ class Tally:
     sweeps: Counter[str] = field(default_factory=Counter)
     rows: int = 0
     runs: int = 0
+    stages: int = 0
     drivers: int = 0
     repairs: int = 0
 
@@ -40,7 +49,7 @@ class Tally:
         for name in ("injected", "differences", "sweeps"):
             getattr(self, name).update(getattr(other, name))
         self.complaints += other.complaints
-        for name in ("rows", "runs", "drivers", "repairs"):
+        for name in ("rows", "runs", "stages", "drivers", "repairs"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     @property
@@ -54,6 +63,17 @@ class Tally:
         return not self.differences and not self.complaints and not self.repairs
 
 
+@dataclass
+class Expected:
+    """What a sweep that nobody disturbs comes out as. tables: the sweep's, and its companion's; left: what their store
+    is like; seconds: how long the sweep takes; events: how much happens meanwhile."""
+
+    tables: list[Table]
+    left: Left
+    seconds: float
+    events: int
+
+
 class Chaos:
     """The places that disturbed sweeps share: a room, a tracking server, a Ray, and what they should come out as."""
 
@@ -63,26 +83,43 @@ class Chaos:
         self.env = environment(site(room))
         self.server: Server | None = None
         self.raylet: int | None = None
-        self._expected: dict[str, tuple[Table, float, int]] = {}
+        self._drivers: Drivers | None = None
+        self._expected: dict[str, Expected] = {}
         self._number = 0
+
+    def close(self) -> None:
+        """Stop what was started here."""
+        for started in (self._drivers, self.server):
+            if started:
+                started.kill()
 
     def _sweep(self, kind: str) -> Sweep:
         self._number += 1
+        if self._drivers is None:  # now, because they inherit the address of Ray
+            self._drivers = Drivers(self.room / "drivers", self.env)
         return Sweep(
             self.kinds[kind],
             self.room / f"{self._number}-{kind}",
-            self.env,
+            self._drivers,
             self.server.uri if kind == "server" and self.server else None,
         )
 
-    def expected(self, kind: str) -> tuple[Table, float, int]:
-        """What an undisturbed sweep comes out as, the seconds it takes and the segments it writes."""
+    def expected(self, kind: str) -> Expected:
+        """What an undisturbed sweep comes out as."""
         if kind not in self._expected:
             sweep = self._sweep(kind)
             code, seconds = sweep.finish("run")
+            events = sweep.events()
             assert code == 0, f"undisturbed, {kind} ended with {code}:\n{sweep.log.read_text()}"
-            self._expected[kind] = self._table(sweep), seconds, sweep.segments()
-            self.say(f"{kind}: undisturbed {seconds:.1f} s, {len(self._expected[kind][0].rows)} rows")
+            tables, left = [self._table(sweep)], Left()
+            if sweep.kind.companion and sweep.kind.marks:
+                other = sweep.companion()
+                assert other.finish("run")[0] == 0, other.log.read_text()
+                tables.append(self._table(other))
+                left = store_checks.left(sweep.store)
+                assert store_checks.computed_once(left, sweep.kind.marks), "undisturbed, a stage was begun twice"
+            self._expected[kind] = Expected(tables, left, seconds, events)
+            self.say(f"{kind}: undisturbed {seconds:.1f} s, {len(tables[0].rows)} rows, {len(left.names)} stages")
         return self._expected[kind]
 
     def _table(self, sweep: Sweep) -> Table:
@@ -90,22 +127,30 @@ class Chaos:
 
     def disturb(self, kind: str, faults: int, without: tuple[str, ...] = ()) -> None:
         """One sweep, so many faults (but for some), one orderly end; its differences go to the tally."""
-        expected, seconds, segments = self.expected(kind)
+        expected = self.expected(kind)
         sweep, before = self._sweep(kind), self.tally.faults
+        sweep.left = expected.left
+        companion = sweep.companion() if sweep.kind.companion else None
+        beside = companion.start("run") if companion and sweep.kind.beside else None
         happened: list[str] = []
-        while self.tally.faults - before < faults and len(happened) < 3 * faults:
+        over = False  # whether a driver has ended before anything could happen to it
+        while self.tally.faults - before < faults and len(happened) < 3 * faults and not over:
             name = self.dice.choice([name for name in choices(kind) if name not in without])
             word = "resume" if sweep.exists and self.dice.random() < 0.7 else "run"
-            by_segments = self.dice.random() < 0.75 and segments > 3
+            by_events, often = self.dice.random() < 0.75 and expected.events > 3, expected.events // OFTEN + 1
             life = Disturbance(
                 sweep,
                 self.dice,
-                self.dice.uniform(0, 0.5) if by_segments else self.dice.uniform(0.1, 0.9) * seconds,
-                self.dice.randrange(segments // 3 + 1) if by_segments else None,
+                self.dice.uniform(0, 0.5) if by_events else self.dice.uniform(0.1, 0.9) * expected.seconds,
+                self.dice.randrange(often) if by_events else None,
+                often,
                 word,
                 self.server,
                 self.raylet,
+                fresh=self.dice.random() < FRESH,
             )
+            if companion and sweep.kind.marks:
+                store_checks.mark_what_is_whole(sweep.store, sweep.kind.marks)
             try:
                 injected = LIVES[name](life) if name in LIVES else DAMAGES[name](life)
             except (AssertionError, subprocess.TimeoutExpired) as problem:
@@ -113,18 +158,38 @@ class Chaos:
                 injected = True
             self.tally.drivers += name in LIVES
             self.tally.injected[kind, name] += injected
-            happened.append(name if injected else f"({name})")
+            self.tally.injected[kind, "driver killed"] += life.killed
+            over = name in LIVES and not injected and life.code == 0
+            happened.append((name if injected else f"({name})") + life.killed * " and driver killed")
         self._end(sweep)
-        differences = compare(self._table(sweep), expected, self.kinds[kind].tolerance)
+        damaged = store_checks.named(sweep.damaged, expected.left)
+        differences = compare(self._table(sweep), expected.tables[0], sweep.kind.tolerance, damaged)
+        if companion:
+            if beside and beside.wait(PATIENCE) != 0:
+                self._complain(companion, f"undisturbed beside another one it ended with {beside.returncode}")
+            self._end(companion)
+            differences += compare(self._table(companion), expected.tables[1], sweep.kind.tolerance, damaged)
+            differences += self._of_store(sweep, expected.left)
         self.tally.differences += differences
         self.tally.sweeps[kind] += 1
-        self.tally.rows += len(expected.rows)
-        self.tally.runs += len(expected.children) + 1
+        self.tally.rows += sum(len(table.rows) for table in expected.tables)
+        self.tally.runs += sum(len(table.children) + 1 for table in expected.tables)
+        self.tally.stages += len(expected.left.names)
         self.say(f"{kind}: {', '.join(happened)}: {dict(differences) or 'as undisturbed'}")
         if differences:
             self.say(f"kept for inspection: {sweep.storage}")
         else:
             shutil.rmtree(sweep.storage)
+
+    def _of_store(self, sweep: Sweep, expected: Left) -> Counter[str]:
+        """How the store of a sweep differs from what it should be. The first look sets aside what faults have damaged
+        and nobody has needed since; then all must be well."""
+        assert sweep.kind.marks is not None
+        _, said = sweep.told("store", "verify")
+        damaged = {line.split(":")[0] for line in said.splitlines() if "set aside" in line}
+        differences = store_checks.compare(sweep.store, expected, sweep.kind.marks, sweep.damaged)
+        differences["damaged stages"] = len(damaged - sweep.damaged) + (sweep.told("store", "verify")[0] != 0)
+        return +differences
 
     def _end(self, sweep: Sweep) -> None:
         """An orderly end: one resume; where the server is another machine's, it is back only a day later."""
@@ -149,7 +214,10 @@ class Chaos:
 @contextmanager
 def chaos(seed: int, wanted: list[str], say: Callable[[str], None]) -> Iterator[Chaos]:
     """A room with what the wanted kinds of sweeps need; all of it is gone afterwards."""
-    room = Path(tempfile.mkdtemp(prefix="raysweep-chaos-"))
+    memory = (
+        "/dev/shm" if os.path.isdir("/dev/shm") else None
+    )  # faults end processes, not the machine: no disk is needed
+    room = Path(tempfile.mkdtemp(prefix="raysweep-chaos-", dir=memory))
     world = Chaos(room, random.Random(seed), say)
     # under nohup and in the background, drivers would inherit that they do not hear these
     before = {
@@ -168,8 +236,7 @@ def chaos(seed: int, wanted: list[str], say: Callable[[str], None]) -> Iterator[
             }  # which Ray has just set
         yield world
     finally:
-        if world.server:
-            world.server.kill()
+        world.close()
         if world.raylet is not None:
             import ray
 
@@ -210,7 +277,7 @@ def work(seed: int, kind: str, faults: int, minutes: float, told: multiprocessin
         with chaos(seed, [kind], lambda line: print(line, flush=True)) as world:
             tally = world.tally
             while tally.faults < faults and time.monotonic() - started < 60 * minutes:
-                world.disturb(kind, world.dice.randint(3, 5))
+                world.disturb(kind, world.dice.randint(4, 10))
     except Exception as problem:
         tally.complaints.append(f"{kind}: chaos itself ended: {problem}")
     finally:
