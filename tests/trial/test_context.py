@@ -1,0 +1,183 @@
+"""What a stage's function may ask for: a checkpoint of nested state that comes back as it was, and a learning curve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from raysweep.errors import InputError
+from raysweep.stages import trees
+from raysweep.stages.store import Store
+from raysweep.trial import context as trial_context
+from raysweep.trial.context import CURVE_POINTS, Context
+
+
+@pytest.fixture
+def at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial_context, "CHECKPOINT_SECONDS", 0.0)
+
+
+def interrupted(store: Store, at: int, stage: str = "stage", rows: int = 1, state: Any = None) -> list[Any]:
+    """What `restored` gave to a stage of 10 steps that is interrupted at one of them. It logs and saves at each."""
+    found: list[Any] = []
+
+    def compute(progress: Any) -> Any:
+        context = Context("train", rows, progress=progress)
+        found.append(context.restored())
+        for step in range((found[0] or {"step": 0})["step"] + 1, 11):
+            if step == at:
+                raise KeyboardInterrupt
+            context.log(step, loss=np.arange(rows) + step)
+            context.checkpoint({"step": step, "of": state})
+        return {}, {"curve": context.curve.of_row(rows - 1)}
+
+    if at <= 10:
+        with pytest.raises(KeyboardInterrupt):
+            store.once(stage, compute, describe={})
+    else:
+        found.append(store.once(stage, compute, describe={}).meta["curve"])
+    return found
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    if isinstance(expected, torch.Tensor):
+        assert isinstance(found, torch.Tensor)
+        assert found.dtype == expected.dtype
+        assert torch.equal(found, expected)
+    elif isinstance(expected, np.ndarray):
+        assert found.dtype == expected.dtype
+        assert found.shape == expected.shape
+        np.testing.assert_array_equal(found, expected)
+    elif isinstance(expected, dict):
+        assert list(found) == list(expected)  # an integer stays one
+        for key, value in expected.items():
+            assert_same(found[key], value)
+    elif isinstance(expected, (list, tuple)):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_same(one, other)
+    else:
+        assert type(found) is type(expected)
+        assert found == expected
+
+
+def trained(kind: torch.dtype) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+    torch.manual_seed(0)
+    net = torch.nn.Linear(3, 2).to(kind)
+    adam = torch.optim.AdamW(net.parameters(), lr=0.1, amsgrad=True)
+    for _ in range(2):
+        net(torch.ones(4, 3, dtype=kind)).square().sum().backward()
+        adam.step()
+    return net, adam
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+def test_an_optimizer_s_state_comes_back_as_it_was(kind: torch.dtype, tmp_path: Path, at_every_step: None) -> None:
+    net, adam = trained(kind)
+    state = {
+        "net": net.state_dict(),
+        "adam": adam.state_dict(),
+        "none": None,
+        "words": ["a", True, 3, 0.1, 2**60, float("inf")],
+        "numpy": {"ints": np.arange(3), "scalar": np.array(2.5, np.float32), "empty": np.zeros((0, 2))},
+        "nothing": {},
+        "a/b": {"": torch.zeros(1)},
+    }
+    store = Store(tmp_path)
+    assert interrupted(store, 4, state=state) == [None]
+    (found,) = interrupted(store, 8, state=state)
+    assert found["step"] == 3
+    expected = {**state, "net": dict(state["net"])}
+    assert_same(found["of"], expected)
+    again, other = trained(kind)
+    other.load_state_dict(found["of"]["adam"])
+    again.load_state_dict(found["of"]["net"])
+    for one in (adam, other):
+        one.step()
+    assert_same(list(again.state_dict().values()), list(net.state_dict().values()))
+
+
+def test_a_curve_goes_on_where_the_checkpoint_left_it(tmp_path: Path, at_every_step: None) -> None:
+    store = Store(tmp_path)
+    interrupted(store, 4, rows=2)
+    interrupted(store, 6, rows=2)
+    _, curve = interrupted(store, 99, rows=2)
+    assert list(curve["step"]) == list(range(1, 11))
+    assert list(curve["loss"]) == list(range(2, 12))
+
+
+def test_a_checkpoint_is_saved_at_most_once_a_minute_and_its_state_made_only_then(tmp_path: Path) -> None:
+    made: list[int] = []
+
+    def compute(progress: Any) -> Any:
+        context = Context("train", 1, progress=progress)
+        assert context.kept
+        for step in range(100):
+            context.checkpoint(lambda step=step: made.append(step) or {"step": step})  # type: ignore[misc, func-returns-value]
+        return {}, {}
+
+    Store(tmp_path).once("stage", compute, describe={})
+    assert made == []
+
+
+def test_a_stage_that_is_not_kept_saves_nothing_and_restores_nothing(at_every_step: None) -> None:
+    context = Context("train", 1)
+    context.checkpoint(lambda: pytest.fail("nobody asked for it"))
+    assert context.restored() is None
+    assert not context.kept
+    assert (context.rank, context.workers, context.device.type) == (0, 1, "cpu")
+
+
+@pytest.mark.parametrize("points", [1, CURVE_POINTS, CURVE_POINTS + 1, 5000])
+def test_a_long_curve_is_thinned_evenly_and_keeps_its_last_point(points: int) -> None:
+    context = Context("train", 2)
+    for step in range(1, points + 1):
+        context.log(step, loss=[step, 2 * step], rate=0.1)
+    curve = context.curve.of_row(1)
+    steps = np.asarray(curve["step"])
+    assert min(points, CURVE_POINTS // 2) <= len(steps) <= CURVE_POINTS + 1
+    assert (steps[0], steps[-1]) == (1, points)
+    assert len(set(np.diff(steps)[:-1])) <= 1
+    np.testing.assert_array_equal(curve["loss"], 2 * steps)
+    np.testing.assert_array_equal(curve["rate"], np.full(len(steps), 0.1))
+
+
+def test_a_metric_that_is_not_logged_at_a_step_is_no_number_there() -> None:
+    context = Context("train", 1)
+    context.log(1, loss=torch.tensor([0.5], dtype=torch.bfloat16))
+    context.log(2, accuracy=1)
+    curve = context.curve.of_row(0)
+    assert list(curve["step"]) == [1, 2]
+    np.testing.assert_array_equal(curve["loss"], [0.5, np.nan])
+    np.testing.assert_array_equal(curve["accuracy"], [np.nan, 1])
+
+
+def test_what_is_logged_is_what_it_was_then() -> None:
+    """Arrays and tensors that are changed in place afterwards."""
+    context, tensor, array = Context("train", 2), torch.zeros(2), np.zeros(2)
+    context.log(1, one=tensor, other=array)
+    tensor += 1
+    array += 1
+    curve = context.curve.of_row(0)
+    assert [list(curve[name]) for name in ("one", "other")] == [[0], [0]]
+
+
+def test_a_log_that_fits_no_rows_is_told() -> None:
+    with pytest.raises(InputError, match=r"^train.log: expected one number of loss .* each of 2, got the shape \(3,\)"):
+        Context("train", 2).log(1, loss=np.zeros(3))
+
+
+def test_what_no_store_can_hold_is_told_by_its_place() -> None:
+    with pytest.raises(TypeError, match="^a/1/b: expected an array, .* got set"):
+        trees.flatten({"a": [0, {"b": {1}}]})
+
+
+def test_trees_are_taken_apart_and_put_together_by_rows() -> None:
+    rows = {"a": np.arange(6).reshape(3, 2), "b": [torch.arange(3), {"c": np.arange(3.0)}]}
+    parts = [trees.entry(rows, index) for index in range(3)]
+    assert_same(trees.stack(parts), rows)
+    assert trees.lengths(rows) == {"a": 3, "b/0": 3, "b/1/c": 3}
