@@ -155,7 +155,10 @@ def drawn(found: list[Setting], keys: list[str], stage: str, metric: str, asked:
     caption = f"{metric} of {stage} against {'its step' if asked.x == STEP else 'the share of its steps'}: "
     caption += f"mean over ok draws; band: {asked.percent} at each point by itself."
     if any(one.left_out for one in visible):
-        caption += " Dashed: draws that are not ok, up to a cross at their last finite value."
+        caption += (
+            " Dashed: draws that are not ok, up to a cross at their last finite value; beyond the scale of the means "
+            "they run along its edge."
+        )
     if shown < len(visible):
         caption += f" {shown} of {counted(len(visible), 'setting')} are shown; the table has all."
     if log and len(positive) < len(every):
