@@ -1,4 +1,4 @@
-"""What the README shows can be copied and does what it says."""
+"""What the README and docs/table_workloads.md show can be copied and does what it says."""
 
 from __future__ import annotations
 
@@ -15,25 +15,27 @@ from conftest import QUIET, Outcome, process, run
 
 import raysweep
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+HOME = Path(__file__).parents[1]
+README = (HOME / "README.md").read_text()
+TABLE = (HOME / "docs" / "table_workloads.md").read_text()
 
 
-def block(language: str) -> str:
+def block(language: str, text: str = README) -> str:
     """The one block of that language."""
-    found = re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    found = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert len(found) == 1
     return found[0]
 
 
 @pytest.fixture
 def parabola(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The README's workload, installed as the README says."""
+    """The workload of docs/table_workloads.md, installed as it says."""
     package, information = tmp_path / "my_package", tmp_path / "my_package-1.0.dist-info"
     package.mkdir()
     information.mkdir()
     (package / "__init__.py").touch()
-    (package / "parabola.py").write_text(block("python"))
-    [(group, points)] = tomllib.loads(block("toml"))["project"]["entry-points"].items()
+    (package / "parabola.py").write_text(block("python", TABLE))
+    [(group, points)] = tomllib.loads(block("toml", TABLE))["project"]["entry-points"].items()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
     (information / "entry_points.txt").write_text(
         f"[{group}]\n" + "".join(f"{name} = {place}\n" for name, place in points.items())
@@ -41,7 +43,17 @@ def parabola(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
 
 
-def test_the_workload_of_the_readme_has_noise_of_its_own_in_every_row(parabola: None, storage: Path) -> None:
+def test_the_staged_workload_of_the_readme_is_an_excerpt_of_the_example() -> None:
+    shown = [line for line in block("python").splitlines() if line.strip() and line.strip() != "# ..."]
+    example = HOME / "docs" / "digits" / "digits"
+    lines = [line for name in ("__init__", "net") for line in (example / f"{name}.py").read_text().splitlines()]
+    places = [lines.index(line) for line in shown if line.strip(" (),")]
+    assert len(shown) <= 27
+    assert "def finetune(rows, parent, context):" in shown
+    assert places == sorted(places)
+
+
+def test_the_workload_of_the_table_has_noise_of_its_own_in_every_row(parabola: None, storage: Path) -> None:
     space = {"name": "dip", "workload": "parabola", "axes": {"x": {"linspace": [-1, 3, 41]}}, "seeds": 25}
     table = run(storage, space).results()
     assert set(table["status"]) == {"ok"}

@@ -1,6 +1,6 @@
 """How long to pretrain a small net on the digits 0-4, and how fast to fine-tune it on a few images of 5-9."""
 
-from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
+from raysweep import Cost, Metric, Parameter, Stage, Workload
 
 WORKLOAD = Workload(
     name="digits",

@@ -3,7 +3,7 @@ import torch
 from sklearn.datasets import load_digits
 from torch.nn.functional import cross_entropy
 
-from raysweep.workloads.rows import Result
+from raysweep import Result
 
 PIXELS, LABELS = (torch.tensor(array) for array in load_digits(return_X_y=True))
 PIXELS, HELD_OUT = PIXELS.float() / 16, torch.arange(len(LABELS)) % 5 == 0
