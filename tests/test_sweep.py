@@ -389,3 +389,12 @@ def test_without_a_record_there_is_no_sweep(storage: Path, call: Call) -> None:
     assert call("list", "--storage", storage).out.startswith("no sweeps")
     assert call("resume", "small", "--storage", storage).code == 2
     assert_same_rows(rows(run(storage)), expected)
+
+
+def test_what_a_workload_is_declared_with_comes_from_raysweep_itself() -> None:
+    from raysweep.workloads import declaration, rows
+
+    for name in ("Cost", "Metric", "Parameter", "Stage", "Workload"):
+        assert getattr(raysweep, name) is getattr(declaration, name)
+        assert name in raysweep.__all__
+    assert raysweep.Result is rows.Result

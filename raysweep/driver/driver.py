@@ -30,7 +30,7 @@ from raysweep.phrases import rows_are
 from raysweep.plan.cells import Cells
 from raysweep.plan.identity import code_version
 from raysweep.plan.pack import Pack
-from raysweep.plan.packs import make_packs
+from raysweep.plan.packs import Packing, make_packs
 from raysweep.plan.queue import PackQueue
 from raysweep.space import user_files
 from raysweep.space.function_files import Given
@@ -47,6 +47,7 @@ from raysweep.trial.run import Ended
 if TYPE_CHECKING:
     from raysweep.reporting.report import Report
 
+FUNCTION_CEILING = 20.0  # seconds of a pack of rows of a Python function
 COUNT_AGAIN_UP_TO = 20_000  # rows; with more, reading the ledger again takes too long while the driver is told to end
 
 
@@ -285,13 +286,19 @@ class Driver:
         workload, pending = self._state.workload, self._stages.claim(self._state.missing())
         if not pending.rows:
             return []
-        packing, there = self._placement.packing(), self._stages.there
+        packing, there = self._packing(), self._stages.there
         packs = make_packs(workload, self.cells, pending.indices, packing, self.space.keep, there)
         self._progress.expect(pending.rows, sum(pack.seconds for pack in packs))
         guessed = not workload.costs_are_known or (workload.gpu_guess and any(pack.needs.gpus for pack in packs))
         line = self._placement.line(packs, pending.rows, total_seconds(packs, pending, self._state.stored))
         self._say(line + (" (a guess)" if guessed else ""))
         return packs
+
+    def _packing(self) -> Packing:
+        """How packs are cut. Of what a function's rows cost, only the first ones are known; other rows may cost much
+        more, so its packs are short."""
+        found = self._placement.packing()
+        return replace(found, ceiling=FUNCTION_CEILING) if self._state.workload.function else found
 
     def _in_time(self, pack: Pack) -> bool:
         """Whether to begin a pack. If its stages are stored, any time left is enough: they can be continued."""

@@ -341,6 +341,16 @@ def test_packs_are_sized_by_what_the_first_rows_took(storage: Path) -> None:
     assert 4 < len(packs) < 14  # of half a second and more, beside the first two rows
 
 
+def test_costly_rows_that_are_not_the_first_make_short_packs(storage: Path) -> None:
+    def uneven(x: int, seed: int) -> float:
+        time.sleep(0.2 if x > 2 else 0.0)
+        return 0.0
+
+    sweep = quietly(uneven, storage, axes={"x": list(range(12))}, executor="inline")
+    sizes = pd.Series([row["pack"] for row in sweep.rows().values()]).value_counts()
+    assert sizes.max() < 6  # the last row was measured too, so that no pack takes much longer than others
+
+
 def test_a_dry_run_says_that_the_cost_is_not_known_and_calls_nothing(folder: Path, storage: Path, call: Call) -> None:
     (folder / "my_file.py").write_text(SOURCE.replace("    return", "    raise SystemExit('called')\n    return"))
     done = call("run", folder / "tried.yaml", "--storage", storage, "--dry-run")
