@@ -1,6 +1,7 @@
 """`python -m tests.chaos`: disturb small sweeps, resume them, and hold what came out against undisturbed ones.
 
-Every kind of sweep has a process of its own, so that they get in each other's way as on a machine that is used.
+Every kind of sweep has a process of its own (those on Ray share one), so that they get in each other's way as on a
+machine that is used.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import time
 from pathlib import Path
 
 from tests.chaos.faults import DAMAGES, LIVES
-from tests.chaos.sweeps import KINDS
+from tests.chaos.sweeps import KINDS, ON_RAY
 from tests.chaos.world import Tally, work
 
 
@@ -32,9 +33,10 @@ def main() -> None:
     processes = multiprocessing.get_context("spawn")
     told: multiprocessing.Queue[Tally] = processes.Queue()
     share = -(-asked.faults // len(asked.kinds))
-    working = [
-        processes.Process(target=work, args=(asked.seed, kind, share, asked.minutes, told)) for kind in asked.kinds
-    ]
+    groups = [[kind] for kind in asked.kinds if kind not in ON_RAY]
+    if on_ray := [kind for kind in asked.kinds if kind in ON_RAY]:
+        groups.append(on_ray)  # one Ray for all of them
+    working = [processes.Process(target=work, args=(asked.seed, kinds, share, asked.minutes, told)) for kinds in groups]
     for process in working:
         process.start()
     tally = Tally()
@@ -101,8 +103,8 @@ def report(tally: Tally, asked: argparse.Namespace, seconds: float) -> str:
         "",
         "`rows`: 24 rows that take a while, in this process, mirrored into SQLite; "
         "`staged`: 24 rows of four stages, in this process, and then a sweep that shares some of these stages; "
-        "`ray`: the same on Ray with two workers; "
-        "`server`: the same, mirrored to an MLflow server that stays away at the end until `raysweep sync`; "
+        "`ray`: `rows` on Ray with two workers; "
+        "`server`: `rows`, mirrored to an MLflow server that stays away at the end until `raysweep sync`; "
         "`mirror`: 32 cells of linear_transfer, most of whose time goes to MLflow; `language`: pretrainings kept "
         "in the stage store and fine-tuned.",
     ]

@@ -107,10 +107,9 @@ def _worker_killed(life: Disturbance) -> bool:
     injected = False
     if life.wait(process):
         wait_for(lambda: _trials(life.raylet), process, 60)
-        victims = _trials(life.raylet)
-        for victim in life.dice.sample(victims, min(1, len(victims))):
+        if victims := _trials(life.raylet):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(victim, signal.SIGKILL)
+                os.kill(life.dice.choice(victims), signal.SIGKILL)
                 injected = True
     _undisturbed_end(life, process)
     return injected
@@ -278,6 +277,7 @@ _STORE = (
 _MORE = {
     "rows": ("database locked",),
     "staged": _STORE,
+    "scheduled": (*_STORE, *("worker killed",) * 10),
     "ray": ("worker killed",) * 5,
     "mirror": ("database locked", "driver killed"),
     "language": _STORE,

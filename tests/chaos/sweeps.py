@@ -29,7 +29,8 @@ from tests.chaos.store_checks import Left, mark_damaged
 
 HERE = Path(__file__).parent
 Process = Driver | subprocess.Popen[bytes]
-KINDS = ("rows", "staged", "ray", "mirror", "language", "server")
+KINDS = ("rows", "staged", "scheduled", "ray", "mirror", "language", "server")
+ON_RAY = ("scheduled", "ray")
 PATIENCE = 300.0  # seconds after which a driver that has not ended counts as hung
 
 
@@ -69,24 +70,27 @@ class Table:
 
 def kinds(room: Path) -> dict[str, Kind]:
     """The sweeps; `room` is where they leave their marks."""
-    marks, staged_marks = room / "marks", room / "staged-marks"
-    marks.mkdir(exist_ok=True)
-    staged_marks.mkdir(exist_ok=True)
+    marks = {name: room / f"marks-{name}" for name in ("rows", "staged", "scheduled")}
+    for folder in marks.values():
+        folder.mkdir(exist_ok=True)
     chaos = {
         "name": "chaos",
         "workload": "chaos",
         "axes": {"x": list(range(8))},
-        "fixed": {"pause": 0.05, "marks": str(marks)},
+        "fixed": {"pause": 0.05, "marks": str(marks["rows"])},
         "seeds": 3,
     }
-    staged = {
-        "name": "staged",
-        "workload": "chaos_stages",
-        "axes": {"length": [2, 3, 5], "rate": [0.1, 0.2], "probe": [0, 1]},
-        "fixed": {"pause": 0.06, "marks": str(staged_marks)},
-        "seeds": 2,
-        "keep": ["finetune"],
-    }
+    staged, scheduled = (
+        {
+            "name": name,
+            "workload": "chaos_stages",
+            "axes": {"length": [2, 3, 5], "rate": [0.1, 0.2], "probe": [0, 1]},
+            "fixed": {"pause": 0.06, "marks": str(marks[name])},
+            "seeds": 2,
+            "keep": ["finetune"],
+        }
+        for name in ("staged", "scheduled")
+    )
     companion = {"length": [3, 4], "rate": [0.2, 0.4]}
     linear = {
         "name": "linear",
@@ -112,6 +116,7 @@ def kinds(room: Path) -> dict[str, Kind]:
     return {
         "rows": Kind("rows", chaos, inline),
         "staged": Kind("staged", staged, inline, companion=companion),
+        "scheduled": Kind("scheduled", scheduled, ray, companion=companion, beside=True),
         "ray": Kind("ray", chaos, ray),
         "server": Kind("server", chaos, inline),
         "mirror": Kind("mirror", linear, inline, 1e-9),
