@@ -1,4 +1,4 @@
-"""Workers that train together wait long for a stage that another trial computes, and not for one of them that is
+"""Workers that train together give up a stage that another trial computes, and do not wait for one of them that is
 stuck."""
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import until
 from gang_workload import Told
 from spaces import sandbox_space
 
@@ -24,6 +23,7 @@ from raysweep.plan.row_stages import RowStages
 from raysweep.space import schema
 from raysweep.stages import trees
 from raysweep.stages.store import Store
+from raysweep.storage import leases
 from raysweep.trial.pack import Job, WorkerLost
 
 PATIENCE = 12.0  # seconds; on a busy machine one of two workers that start together may be late by some
@@ -88,26 +88,30 @@ def test_a_worker_that_never_comes_is_named_and_not_waited_for(two_workers: Gang
     assert "Timed out waiting" in (tmp_path / "logs" / "pack-1.log.worker0").read_text()
 
 
-def test_all_wait_as_long_as_it_takes_for_a_stage_that_another_trial_computes(
+def test_a_gang_gives_up_a_stage_that_another_trial_computes_and_finds_it_later(
     two_workers: Gang, tmp_path: Path
 ) -> None:
+    """None of its workers holds its resources meanwhile, and none is taken for one that is stuck."""
     asked, stages = job(tmp_path, "compute")
     (own,) = stages.of_row(0, 5)
-    stage, log = own.id, tmp_path / "logs" / "pack-1.log.worker0"
-    begun = threading.Event()
+    begun, given_up = threading.Event(), threading.Event()
 
     def slowly(progress: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         begun.set()
-        until(lambda: log.exists() and "somebody else computes it; waiting" in log.read_text())
-        threading.Event().wait(PATIENCE + 1)  # they wait all that time
+        assert given_up.wait(400)
         arrays, tree = trees.flatten({"total": np.array([7.0])})
         return arrays, {"tree": tree}
 
-    other = threading.Thread(target=Store(asked.store).once, args=(stage, slowly), kwargs={"describe": {}})
+    other = threading.Thread(target=Store(asked.store).once, args=(own.id, slowly), kwargs={"describe": {}})
     other.start()
     assert begun.wait(400)
+    try:
+        with pytest.raises(leases.Held, match=own.id):
+            two_workers.rows(asked, pack("pack"), np.array([0]), np.array([5]))
+    finally:
+        given_up.set()
+        other.join()
     rows = two_workers.rows(asked, pack("pack"), np.array([0]), np.array([5]))
-    other.join()
     assert [row["metrics"] for row in rows] == [{"y": 7.0, "workers": 2.0}]
 
 
