@@ -74,27 +74,20 @@ def function_of(found: Sweep, workload: Any = None) -> Given | None:
         if workload is not None:
             raise InputError("--workload", f"{found.name} is a sweep of {found.workload.name}, which is no function")
         return None
+    check = function_files.unchanged(recorded, found.name, "--workload")
     if workload is not None:
-        given = function_files.find(workload, Path(), "--workload")
-    elif place := user_files.recall(found.record.sweep_id):
-        if function_files.digest_of_file(place[0]) not in (None, recorded.digest):
-            function_files.refuse_changed(recorded, found.name, str(place[0]))
-        given = function_files.imported(*place, str(place[0]), "--workload")
-    elif recorded.source:
+        return function_files.find(workload, Path(), "--workload", check)
+    if place := user_files.recall(found.record.sweep_id):
+        return function_files.imported(*place, str(place[0]), "--workload", check)
+    if recorded.source:
         raise InputError(
             "--workload",
             f"missing; {found.name} is a sweep of the function {recorded.name}, which no run of yours on this machine "
             f"gave: say --workload FILE.py:{recorded.name}",
         )
-    else:
-        raise InputError(
-            found.name,
-            f"its function {recorded.name} was given in Python; go on by calling raysweep.run with it again (or "
-            f"say --workload FILE.py:{recorded.name})",
-        )
-    if given.digest != recorded.digest:
-        function_files.refuse_changed(recorded, found.name, "--workload")
-    return given
+    raise InputError(
+        found.name, f"its function {recorded.name} was given in Python; go on by calling raysweep.run with it again"
+    )
 
 
 def sync(name: str, options: Options) -> Sweep:

@@ -20,7 +20,7 @@ from importlib.abc import SourceLoader
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import CellType, CodeType, ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
 from raysweep.errors import InputError, shown, unknown
 from raysweep.workloads import functions
@@ -53,20 +53,26 @@ def is_named(workload: Any) -> bool:
     )
 
 
-def find(workload: Any, folder: Path, path: str = "workload") -> Given:
+Check = Callable[[str, str], None]
+"""Called with the digest and the name of a function before its file is executed."""
+
+
+def find(workload: Any, folder: Path, path: str = "workload", check: Check = lambda digest, name: None) -> Given:
     """The function: itself, or imported from FILE.py:NAME, where the file is relative to `folder`.
 
     path: the key for errors. InputError for a file that cannot be imported or that has no such function.
     """
     if not isinstance(workload, str):
-        return Given(workload, digest_of(workload))
+        given = Given(workload, digest_of(workload))
+        check(given.digest, getattr(workload, "__name__", ""))
+        return given
     match = _NAMED.fullmatch(workload)
     if match is None or not (match["name"] or "").isidentifier():
         raise InputError(path, f"expected FILE.py:FUNCTION, such as my_file.py:train, got {shown(workload)}")
-    return imported(folder / match["file"], match["name"], match["file"], path)
+    return imported(folder / match["file"], match["name"], match["file"], path, check)
 
 
-def imported(file: Path, name: str, shown_as: str, path: str) -> Given:
+def imported(file: Path, name: str, shown_as: str, path: str, check: Check = lambda digest, name: None) -> Given:
     """The function of this name in this file, which is executed as if it was imported.
 
     shown_as, path: the file and the key for errors.
@@ -76,6 +82,7 @@ def imported(file: Path, name: str, shown_as: str, path: str) -> Given:
     except OSError as error:
         why = "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or str(error))
         raise InputError(path, f"{shown_as} cannot be read: {why}") from None
+    check(_digest(text), name)
     file = file.resolve()
     module = _module(file, text, shown_as, path)
     found = getattr(module, name, None)
@@ -212,18 +219,17 @@ def described(data: Mapping[str, Any], given: Given, name: str | None = None) ->
     return {"name": usual, **rest, "workload": found.name, "function": found.plain()}
 
 
-def digest_of_file(file: Path) -> str | None:
-    """The digest of a file; None if it cannot be read."""
-    try:
-        return _digest(file.read_bytes())
-    except OSError:
-        return None
+def unchanged(recorded: Description, sweep: str, path: str) -> Check:
+    """A check that raises InputError, at `path`, unless this is the function that a sweep recorded."""
 
+    def check(digest: str, name: str) -> None:
+        if digest != recorded.digest:
+            raise InputError(
+                path,
+                f"the source of {recorded.name} changed since the sweep {sweep} recorded it; run its space again "
+                "(raysweep run, or raysweep.run in Python), where --on-code-change says what to do with its rows",
+            )
+        if name.isidentifier() and name != recorded.name:
+            raise InputError(path, f"expected the function {recorded.name} of the sweep {sweep}, got {name}")
 
-def refuse_changed(recorded: Description, sweep: str, path: str) -> NoReturn:
-    """Raise the InputError for a function whose source is not that of the sweep."""
-    raise InputError(
-        path,
-        f"the source of {recorded.name} changed since the sweep {sweep} recorded it; run its space again (raysweep "
-        "run, or raysweep.run in Python), where --on-code-change says what to do with its rows",
-    )
+    return check

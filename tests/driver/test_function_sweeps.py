@@ -182,6 +182,9 @@ def test_a_storage_never_says_which_file_is_run(folder: Path, storage: Path, tmp
         assert refused.code == 2
         assert refused.err.startswith("--workload: ")
         assert len(refused.err.splitlines()) == 1
+    other = process("resume", "tried", "--storage", storage, "--workload", "my_file.py:test", *QUIET, cwd=folder)
+    assert other.code == 2
+    assert other.err.startswith("--workload: expected the function train")
     done = process("resume", "tried", "--storage", storage, "--workload", "my_file.py:train", *QUIET, cwd=folder)
     assert done.code == 0, done.err
     assert rows_of(raysweep.open_sweep("tried", storage).results()) == by_hand()
@@ -198,8 +201,10 @@ def test_a_changed_source_is_not_resumed_and_not_debugged(folder: Path, storage:
             assert refused.code == 2, refused.err
             assert "changed" in refused.err
             assert len(refused.err.splitlines()) == 1
+    assert not trace.exists()
     again = process("run", folder / "tried.yaml", "--storage", storage, *QUIET)
     assert again.code == 0, again.err
+    assert trace.exists()
     assert "the code of train changed" in again.err
     assert len(raysweep.open_sweep("tried", storage).results()) == 140
 
