@@ -91,6 +91,8 @@ def _effort(state: State, pending: PendingRows, options: Options, there: Collect
         f"{pending.rows:,} rows to compute in {counted(len(packs) - stages, 'pack')} of up to {counted(largest, 'row')}"
         + (f", after {counted(stages, 'pack')} of stages that they share" if stages else "")
     ]
+    if not any(stage.cost for stage in workload.chain.stages):
+        lines.append(f"{workload.name} does not say what a row costs: no time is estimated, and all rows are one pack")
     if cells.needs != [Resources()]:
         for needs, count in Counter(pack.needs for pack in packs).items():
             lines.append(f"{counted(count, 'pack')} on {needs.words()} each")

@@ -5,16 +5,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from raysweep.errors import InputError, shown
+from raysweep.errors import InputError, RaysweepError, shown, told
 from raysweep.plan.cells import Cells
 from raysweep.plan.identity import stage_id
 from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.chain import NOTHING, Cost
 from raysweep.workloads.declaration import Columns, Stage, Workload
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -74,22 +76,41 @@ class RowStages:
         return self._points[cell]
 
     def _points_of(self, stage: Stage, row: Mapping[str, Any]) -> tuple[float, ...]:
-        points = tuple(stage.points(row)) if stage.points else ()
+        if stage.points is None:
+            return ()
+        points = tuple(self._asked(f"{stage.name}.points", stage.points, row))
         if any(later <= earlier for earlier, later in itertools.pairwise(points)):
             raise InputError(f"{self._workload.name}.{stage.name}", f"expected points that rise, got {shown(points)}")
         return points
+
+    def _cost(self, stage: Stage, *arguments: Any) -> Cost:
+        if stage.cost is None:
+            return NOTHING
+        found = self._asked(f"{stage.name}.cost", stage.cost, *arguments)
+        if not isinstance(found, Cost):
+            raise InputError(f"{self._workload.name}.{stage.name}.cost", f"expected a Cost, got {shown(found)}")
+        return found
+
+    def _asked(self, field: str, function: Callable[..., T], *arguments: Any) -> T:
+        """What a function of the declaration says. InputError, which names its field, if it raises anything else."""
+        try:
+            return function(*arguments)
+        except RaysweepError:
+            raise
+        except Exception as error:  # whatever somebody has declared
+            raise InputError(f"{self._workload.name}.{field}", told(error)) from error
 
     def _own(self, index: int, cell: int, seed: int, parent: str) -> list[RowStage]:
         stage, row = self._chain.stages[index], self.parameters(cell)
         kept = index in self._kept
         if stage.points is None:
-            cost = stage.cost(self._of_one(cell)) if stage.cost else NOTHING
+            cost = self._cost(stage, self._of_one(cell))
             own = stage_id(self._workload, index, row, seed, parent)
             return [RowStage(own, stage.name, index, parent, 0.0, None, kept, cost)]
         found: list[RowStage] = []
         before = 0.0
         for point in self.points(cell)[index]:
-            cost = stage.cost(self._of_one(cell), before, point) if stage.cost else NOTHING
+            cost = self._cost(stage, self._of_one(cell), before, point)
             own = stage_id(self._workload, index, row, seed, parent, point)
             found.append(RowStage(own, stage.name, index, parent, before, point, kept, cost))
             before, parent = point, own
@@ -105,7 +126,7 @@ class RowStages:
         total = sum(distinct.values(), NOTHING)
         columns = {name: values[cells] for name, values in self.columns.items()}
         for stage in self._chain.stages[always + 1 :]:
-            total += stage.cost(columns) if stage.cost and stage.points is None else NOTHING
+            total += self._cost(stage, columns) if stage.points is None else NOTHING
         return total
 
     def parameters(self, cell: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import importlib
 import sys
 from importlib.metadata import EntryPoint, entry_points
 
-from raysweep.errors import InputError
+from raysweep.errors import InputError, shown, told
 from raysweep.workloads.declaration import Workload
 
 BUILT_IN = {
@@ -26,14 +26,23 @@ def names() -> list[str]:
 def get(name: str) -> Workload:
     """The declaration of a workload; KeyError if no workload has this name.
 
-    InputError if the stages or parameters of another package's declaration do not fit together.
+    InputError if another package cannot be imported, or if the stages or parameters of its declaration do not fit
+    together.
     """
     if name in BUILT_IN:
         return importlib.import_module(BUILT_IN[name]).WORKLOAD
+    point = _brought(name, tuple(sys.path))
     try:
-        return _brought(name, tuple(sys.path)).load()
+        found = point.load()
     except ValueError as error:
         raise InputError("workload", f"{name} cannot be loaded: {error}") from error
+    except Exception as error:  # whatever a package does while it is imported
+        raise InputError("workload", f"{name} cannot be loaded: {told(error)}") from error
+    if not isinstance(found, Workload):
+        raise InputError(
+            "workload", f"{name} cannot be loaded: expected a Workload as {point.value}, got {shown(found)}"
+        )
+    return found
 
 
 @functools.cache

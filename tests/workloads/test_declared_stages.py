@@ -61,6 +61,20 @@ def test_points_rise() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stage", "said"),
+    [
+        ({"cost": lambda columns, before: None}, "odd.learn.cost: TypeError: "),
+        ({"cost": lambda columns: 0.05}, "odd.learn.cost: expected a Cost, got 0.05"),
+        ({"points": lambda row: range(row["z"])}, "odd.learn.points: KeyError: 'z' ("),
+    ],
+)
+def test_a_function_of_the_declaration_that_raises_is_told_by_its_field(stage: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as wrong:
+        RowStages(declared(**stage), COLUMNS).of_row(0, 0, 1)
+    assert str(wrong.value).startswith(said)
+
+
+@pytest.mark.parametrize(
     ("run", "said"),
     [
         (
