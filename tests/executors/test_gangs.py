@@ -98,6 +98,18 @@ def test_workers_that_train_together_give_the_rows_of_one_and_go_on_where_dead_o
     assert (tmp_path / "die_twice-1-1.steps").read_text().split() == ["1", "2", "3", "4"]  # the row, and taken up there
 
 
+def test_a_gang_computes_what_its_packs_share_before_them_and_once(
+    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, deadline: None
+) -> None:
+    fixed = {"folder": str(tmp_path), "seconds": 200, "tell_seconds": 200}
+    axes = {"again": [1, 2, 3]}
+    sweep = run(storage, gang_space("together", tmp_path, ["compute"], axes=axes, fixed=fixed, zip=[], seeds=[1]))
+    assert sweep.results()["y"].tolist() == [4 * 78] * 3
+    logs = [path.read_text() for path in (sweep.folder / "logs").glob("*.log.worker1")]
+    assert sorted(text.split(" of ")[1].split(" on ")[0] for text in logs) == ["1 row"] * 3 + ["1 stage"]
+    assert (tmp_path / "compute-0-1.steps").read_text().split() == ["1", "2", "3", "4"]
+
+
 def test_workers_meet_at_the_address_of_their_machine_and_no_other(
     ray_cluster: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,9 +84,9 @@ class Told:
     def meet(self, address: str, port: int) -> None:
         """No need to."""
 
-    def compute(self, job: Any, pack: str, seeds: np.ndarray, together: bool) -> Answer:
+    def compute(self, job: Any, pack: Any, seeds: np.ndarray, together: bool) -> Answer:
         """The word at its place; without one it is stuck."""
-        word = pack.split("-")[self._rank]
+        word = pack.id.split("-")[self._rank]
         if not word:
             threading.Event().wait()
         if word == "lost":
@@ -110,13 +110,20 @@ WORKLOAD = Workload(
         ),
         Parameter("folder", str, "/nonexistent", "where marks are left", stage="sum"),
         Parameter("seconds", float, 0.0, "what a row is said to cost", unit="s", minimum=0, stage="sum"),
+        Parameter("again", int, 0, "a number of rows that share a sum", stage="tell"),
+        Parameter("tell_seconds", float, 0.0, "what each of these is said to cost", unit="s", minimum=0, stage="tell"),
     ),
     metrics=(Metric("y", "4 · 78 · (x + seed)"), Metric("workers", "how many there were")),
     stages=(
         Stage(
             "sum", "gang_workload:add_up", keeps=True, cost=lambda columns: Cost(float(np.sum(columns["seconds"])), 1.0)
         ),
-        Stage("tell", "gang_workload:tell", after="sum"),
+        Stage(
+            "tell",
+            "gang_workload:tell",
+            after="sum",
+            cost=lambda columns: Cost(float(np.sum(columns["tell_seconds"])), 1.0),
+        ),
     ),
     sources=("gang_workload",),
     data_parallel=True,
