@@ -195,7 +195,7 @@ class Driver:
         sweep are computed for it."""
         if not self.space.declaration.measures_anything:
             return
-        state = State(self.space, self.cells, self.folder, retry_failed=self.retry_failed)
+        state = State(self.space, self.cells, self.folder, self.options.on_code_change, self.retry_failed)
         found = first_rows.learned(self.space, state)
         if found is None and state.missing().rows and first_rows.can_measure(self.cells):
             self._say(
@@ -204,7 +204,7 @@ class Driver:
             )
             self._state = state
             first_rows.measure(state, self._new_job(""))
-            found = first_rows.learned(self.space, state)
+            found = first_rows.learned(self.space, state) or first_rows.with_cost_of_failures(self.space, state)
         if found is not None:
             self.space = found
 

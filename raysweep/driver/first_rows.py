@@ -60,6 +60,11 @@ def learned(space: Space, state: State) -> Space | None:
     return _knowing(space, tuple(first["metrics"]), _seconds(first, good))
 
 
+def with_cost_of_failures(space: Space, state: State) -> Space:
+    """The space of a function whose first rows all failed: the others are taken to last as long."""
+    return _knowing(space, None, max((row["seconds"] for row in state.failures()), default=0.0))
+
+
 def _seconds(first: segments.Row, good: Sequence[segments.Row]) -> float:
     """What a row costs, by these rows: of the few first ones the longest, and not the very first one if there are
     others, because it also imports and compiles; of many the mean."""

@@ -250,6 +250,23 @@ def test_exceptions_are_failed_rows_and_no_other_row_is_computed_again(storage: 
     assert sorted(call for call in calls if call[0] != 3) == [(x, seed) for x in (1, 2, 4, 5) for seed in range(4)]
 
 
+def of_notebook(name: str, text: str) -> Any:
+    """A function as a notebook has it: its source is in no file."""
+    space: dict[str, Any] = {"__name__": "__main__"}
+    exec(f"def {name}(x, seed):\n    return {text}", space)
+    return space[name]
+
+
+def test_a_function_that_always_fails_is_not_worth_a_ray(storage: Path) -> None:
+    said: list[str] = []
+    axes = {"x": list(range(9))}
+    assert quietly(of_notebook("wrong", "x / 0"), storage, axes=axes, say=said.append).statuses() == {"failed": 9}
+    mended = of_notebook("wrong", "x / 2")
+    sweep = quietly(mended, storage, axes=axes, on_code_change="recompute", say=said.append)
+    assert sweep.results()["value"].tolist() == [x / 2 for x in range(9)]
+    assert not any("starting Ray" in line or "trials at a time" in line for line in said)
+
+
 def test_what_would_end_a_program_ends_one_row(storage: Path) -> None:
     def leaving(x: int, seed: int, log: Any) -> float:
         if x == 2:
@@ -320,17 +337,12 @@ def test_types_come_from_annotations_defaults_and_values(storage: Path) -> None:
 
 
 def test_another_version_has_its_own_rows(storage: Path) -> None:
-    def of_notebook(text: str) -> Any:
-        space: dict[str, Any] = {"__name__": "__main__"}
-        exec(f"def first(x, seed):\n    return {text}", space)
-        return space["first"]
-
     said: list[str] = []
-    assert quietly(of_notebook("1.0 * x"), storage, axes={"x": [1, 2]}).results()["value"].tolist() == [1, 2]
-    changed = quietly(of_notebook("10.0 * x"), storage, axes={"x": [1, 2]}, say=said.append)
+    assert quietly(of_notebook("first", "1.0 * x"), storage, axes={"x": [1, 2]}).results()["value"].tolist() == [1, 2]
+    changed = quietly(of_notebook("first", "10.0 * x"), storage, axes={"x": [1, 2]}, say=said.append)
     assert changed.results()["value"].tolist() == [1, 2]
     assert any("code of first changed" in line for line in said)
-    newer = quietly(of_notebook("10.0 * x"), storage, axes={"x": [1, 2]}, version=2)
+    newer = quietly(of_notebook("first", "10.0 * x"), storage, axes={"x": [1, 2]}, version=2)
     assert newer.results()["value"].tolist() == [10, 20]
 
 
