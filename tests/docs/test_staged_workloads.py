@@ -42,6 +42,8 @@ def code(text: str) -> list[str]:
 def test_the_example_is_shown_as_it_is() -> None:
     (toml,) = blocks("toml")
     assert tomllib.loads(toml) == tomllib.loads((DIGITS / "pyproject.toml").read_text())
+    (space,) = blocks("yaml")
+    assert space == (DIGITS / "digits.yaml").read_text()
     assert code(block("WORKLOAD = Workload(")) == code((DIGITS / "digits" / "__init__.py").read_text())
     functions = code((DIGITS / "digits" / "net.py").read_text())
     assert all(function in functions for function in code(block("right = network(")))
