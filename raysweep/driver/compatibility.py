@@ -35,8 +35,8 @@ def _differences(old: Space, new: Space) -> Iterator[tuple[str, str]]:
     before, after = old.as_dict(), new.as_dict()
     if bool(old.function) != bool(new.function):
         yield "workload", f"another workload that is called {old.workload}"
-    if old.ranges or new.ranges:
-        yield from _range_difference(old, new)
+    if any(space.ranges or space.early_stopping for space in (old, new)):
+        yield from _whole_difference(old, new)
     for key in ("name", "workload", "zip", *KEYS):  # zip before axes, because zipped axes are compared together
         if key in (*FREE, "ranges"):
             continue
@@ -83,9 +83,11 @@ def _exclude_difference(old: Space, new: Space) -> tuple[str, str] | None:
     return ("exclude", f"exclude = {old.exclude!r}, not {new.exclude!r}") if before != after else None
 
 
-def _range_difference(old: Space, new: Space) -> Iterator[tuple[str, str]]:
-    """What differs in the axes of spaces with a range. A search asks there for other cells if any axis differs, so that
-    not even more values extend it."""
+def _whole_difference(old: Space, new: Space) -> Iterator[tuple[str, str]]:
+    """What differs in spaces that are not extended: with a range, a search asks for other cells if any axis differs; if
+    rows are stopped early, other rows are stopped."""
+    if old.early_stopping and old.seeds != new.seeds:
+        yield "seeds", f"{len(old.seeds):,} seeds, and rows that are stopped early"
     for name in sorted({*old.axes, *new.axes}):
         if (old.axes.get(name), old.ranges.get(name)) != (new.axes.get(name), new.ranges.get(name)):
             values = ", ".join(map(as_typed, old.axes.get(name, ())))

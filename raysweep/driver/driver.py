@@ -40,6 +40,7 @@ from raysweep.storage.paths import AnyPath
 from raysweep.storage.sealed import Damaged
 from raysweep.tracking import address, grouping, server
 from raysweep.tracking.session import Session
+from raysweep.trial.early_stopping import Rule
 from raysweep.trial.function import Function
 from raysweep.trial.pack import Job
 from raysweep.trial.run import Ended
@@ -78,6 +79,10 @@ class Driver:
         self._say, self._limit = self.options.say, TimeLimit(self.options.max_hours)
         self._uri = None if self.part else address.chosen(self.options.tracking_uri, self.record, self.folder.parent)
         self._begun = False
+        self._rule: Rule | None = None
+        if stopping := self.space.early_stopping:
+            worse = {"metric": stopping["metric"], "maximize": self.space.declaration.maximized(stopping["metric"])}
+            self._rule = Rule(**worse, **{key: stopping[key] for key in ("rule", "grace", "reduction")})
         self._go_on, self._every = "resume", ""  # words for the message about kept rows
         self._session: Session | None = None
         self._written: Report | None = None
@@ -239,6 +244,7 @@ class Driver:
             keep=tuple(self.space.keep),
             function=Function(function, self.function.call, run) if function and self.function else None,
             asked=self.cells.asked,
+            rule=self._rule,
         )
 
     def _take_back(self) -> None:
@@ -286,6 +292,8 @@ class Driver:
         workload, pending = self._state.workload, self._stages.claim(self._state.missing())
         if not pending.rows:
             return []
+        if self._rule:
+            self._rule.learn(self._state.earlier())
         packing, there = self._packing(), self._stages.there
         packs = make_packs(workload, self.cells, pending.indices, packing, self.space.keep, there)
         self._progress.expect(pending.rows, sum(pack.seconds for pack in packs))

@@ -109,6 +109,13 @@ class State:
         """The cells that the search wants in the ledger, given the rows that are there."""
         return search.wanted(self.space, self.cells, self.draws)
 
+    def earlier(self) -> Iterator[segments.Row]:
+        """The rows of all rounds of the search before the one that is computed now."""
+        for cells in search.rounds(self.space, self.cells, self.draws)[:-1]:
+            for cell in cells:
+                if self.is_complete(cell):
+                    yield from self.of_cell(cell)
+
     def draws(self, cell: int, metric: str) -> np.ndarray | None:
         """The finite values of a metric in the draws of a complete cell that are ok; None for an incomplete cell."""
         if not self.is_complete(cell):

@@ -13,12 +13,12 @@ from raysweep.driver import shared_stages
 from raysweep.driver.state import State
 from raysweep.errors import InputError
 from raysweep.ledger import segments, sweep_record
-from raysweep.phrases import command
+from raysweep.phrases import command, counted
 from raysweep.plan.cells import Cells, enumerate_cells
 from raysweep.space.schema import Space
 from raysweep.storage import copies, files, paths
 from raysweep.storage.paths import AnyPath
-from raysweep.workloads.declaration import Workload
+from raysweep.workloads.declaration import STOPPED, Workload
 
 if TYPE_CHECKING:
     import pandas
@@ -188,6 +188,11 @@ def report(
         for sweep, label in zip(sweeps, labels, strict=True)
         if sweep.stored
     ]
+    notes += [
+        f"{label}: {said}"
+        for sweep, label, state in zip(sweeps, labels, states, strict=True)
+        if (said := _stopped(sweep, state))
+    ]
     with copies.workplace(folder) as room:
         written = write_report(
             frame,
@@ -201,6 +206,18 @@ def report(
         )
     there = [folder / Path(str(path)).relative_to(room).as_posix() for path in written.files]
     return replace(written, directory=folder, files=there)
+
+
+def _stopped(sweep: Sweep, state: State) -> str:
+    """How rows were stopped early, in words; "" if none could be."""
+    options, count = sweep.space.early_stopping, state.statuses()[STOPPED]
+    if not options:
+        return ""
+    return (
+        f"{counted(count, 'row')} stopped early by the {options['rule']} rule on {options['metric']}. A row is "
+        "compared only with rows of earlier rounds, so that this does not depend on the order in which trials finish. "
+        "Stopped rows are in no mean and no fit: the mean of a cell is over its draws that were not stopped."
+    )
 
 
 def _labels(sweeps: list[Sweep]) -> list[str]:

@@ -238,9 +238,11 @@ def _trainable(config: dict[str, Any], job: Job) -> None:
     devices.hide_unless(gpus)
     told = dict(config["failed"]), dict(config["expired"])
     own = replace(job, cpus=needs.threads, gpus=gpus, failed=told[0], expired=told[1])
-    if config["table"]:
-        own = replace(own, **pickle.loads(config["table"]))
-        pack = replace(pack, cells=np.arange(len(pack)))
+    if config["since"]:
+        changed = pickle.loads(config["since"])
+        own = replace(own, **changed)
+        if "columns" in changed:
+            pack = replace(pack, cells=np.arange(len(pack)))
     try:
         ended = run_pack(own, pack, capture=True, by=by)
     except RaysweepError as error:  # caused neither by the rows nor by this worker: the driver has to end
@@ -259,10 +261,15 @@ def _config(pack: Pack, job: Job, failed: Mapping[str, str]) -> dict[str, Any]:
         "needed": " ".join(pack.needed),
         "stages": " ".join(pack.stages),
         "failed": list(failed.items()),
-        # the table grew since the job was sent to the workers: the trial gets its own cells
-        "table": b"" if job.asked is None else pickle.dumps(job.table(pack.cells)),
+        "since": pickle.dumps(_since(job, pack)) if job.asked is not None or job.rule is not None else b"",
         "expired": [(stage, job.expired[stage]) for stage in pack.needed if stage in job.expired],
     }
+
+
+def _since(job: Job, pack: Pack) -> dict[str, Any]:
+    """The fields of a job that changed since it was sent to the workers: the cells of a pack, if the table grows, and
+    the tables by which rows are stopped."""
+    return {**(job.table(pack.cells) if job.asked is not None else {}), "rule": job.rule}
 
 
 def _pack(config: dict[str, Any]) -> Pack:

@@ -32,38 +32,63 @@ def wanted(space: Space, cells: Cells, draws: Draws) -> list[int]:
 
     For a space with ranges: in the order in which the search asks for them. It places them in the table.
     """
+    found = [cell for cells_of_round in rounds(space, cells, draws) for cell in cells_of_round]
+    return found if space.ranges else sorted(found)
+
+
+def rounds(space: Space, cells: Cells, draws: Draws) -> list[list[int]]:
+    """The cells of `wanted` in rounds. Rows may be stopped early by rows of earlier rounds; then only the last round
+    has cells that are not complete."""
     ((kind, options),) = space.search.items()
-    if space.ranges:
-        return _placed(space, cells, draws)
-    if kind == "grid":
-        return list(range(len(cells)))
-    if kind == "random":
-        return _random(space, cells, options["cells"])
     if kind == "optuna":
         from raysweep.search import optuna_study
 
-        return optuna_study.wanted(space, cells, draws, metric=options["metric"], count=options["cells"])
+        found = optuna_study.rounds(space, cells, draws, metric=options["metric"], count=options["cells"])
+    else:
+        found = [_at_once(space, cells, draws)]
+        if space.early_stopping:
+            found = _doubling(space, cells, draws, found[0])
+    if space.ranges:
+        _number(space, cells, found)
+    return found
+
+
+def _doubling(space: Space, cells: Cells, draws: Draws, chosen: list[int]) -> list[list[int]]:
+    """Cells in rounds, each further one as large as all before; the first is as large as the space says. The order is
+    drawn by the hash of a cell's values, because neighbours in the plan are alike."""
+    order = chosen if space.ranges else sorted(chosen, key=_hashes(space, cells).__getitem__)
+    found: list[list[int]] = []
+    first, size = 0, space.early_stopping["first"]
+    while first < len(order):
+        found.append(order[first : first + size])
+        if any(draws(cell, space.early_stopping["metric"]) is None for cell in found[-1]):
+            break
+        first, size = first + size, first + size
+    return found
+
+
+def _at_once(space: Space, cells: Cells, draws: Draws) -> list[int]:
+    """The cells of a search other than Optuna's."""
+    ((kind, options),) = space.search.items()
+    if kind == "grid":
+        return list(range(len(cells)))
+    if kind == "random":
+        return (_drawn if space.ranges else _random)(space, cells, options["cells"])
     from raysweep.search import refinement
 
     return refinement.wanted(kind, options, space, cells, draws)
 
 
-def _placed(space: Space, cells: Cells, draws: Draws) -> list[int]:
-    """The cells of a space with ranges. InputError if the workload refuses all that the search asks for."""
-    ((kind, options),) = space.search.items()
-    if kind == "random":
-        chosen = _drawn(space, cells, options["cells"])
-    else:
-        from raysweep.search import optuna_study
-
-        chosen = optuna_study.wanted(space, cells, draws, metric=options["metric"], count=options["cells"])
+def _number(space: Space, cells: Cells, found: list[list[int]]) -> None:
+    """Number the cells of a space with ranges as the search asks for them. InputError if the workload refuses all of
+    them."""
+    chosen = [cell for cells_of_round in found for cell in cells_of_round]
     if not chosen:
         parameter, why = cells.complaint or ("", "exclude leaves out every cell")
         path = f"{'axes' if parameter in space.axes else 'fixed'}.{parameter}" if parameter else "exclude"
         raise InputError(path, f"{why} (in the last of the cells that the search asked for)")
     for number, cell in enumerate(chosen):
         cells.asked[cell]["number"] = number  # type: ignore[index]
-    return chosen
 
 
 def _drawn(space: Space, cells: Cells, count: int) -> list[int]:
@@ -95,9 +120,11 @@ def _random(space: Space, cells: Cells, count: int) -> list[int]:
     choice only by new cells, a larger count only adds cells, and sweeps with other fixed parameters choose the same
     cells.
     """
+    hashes = _hashes(space, cells)
+    return sorted(sorted(range(len(cells)), key=hashes.__getitem__)[:count])
+
+
+def _hashes(space: Space, cells: Cells) -> list[bytes]:
+    """A hash of the values of each cell on the axes: in their order, the cells are as if drawn at random."""
     columns = [cells.columns[name].tolist() for name in sorted(space.axes)]
-
-    def drawn(cell: int) -> bytes:
-        return hashlib.sha256(repr([values[cell] for values in columns]).encode()).digest()
-
-    return sorted(sorted(range(len(cells)), key=drawn)[:count])
+    return [hashlib.sha256(repr(list(values)).encode()).digest() for values in zip(*columns, strict=True)]

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 ROUND = 8  # cells that are asked for in one round
 
 
-def wanted(space: Space, cells: Cells, draws: Draws, *, metric: str, count: int) -> list[int]:
-    """The cells of all rounds that the known draws decide, at most `count` of them, in plan order. For a space with
-    ranges: in the order in which they are asked for, and new ones are placed in the table.
+def rounds(space: Space, cells: Cells, draws: Draws, *, metric: str, count: int) -> list[list[int]]:
+    """The cells of all rounds that the known draws decide, at most `count` of them, in the order in which they are
+    asked for. For a space with ranges new ones are placed in the table.
 
     metric: the metric to optimize.
     """
@@ -44,12 +44,15 @@ def wanted(space: Space, cells: Cells, draws: Draws, *, metric: str, count: int)
         return positions.get(tuple(suggested[name] for name in space.axes))
 
     chosen: list[int] = []
+    found: list[list[int]] = []
     for _ in range(ATTEMPTS * count):
         asked: list[tuple[optuna.Trial, int | None]] = []
         while len(asked) < min(ROUND, max(count - len(chosen), 1)):
             trial = study.ask()
             asked.append((trial, place(trial)))
-        chosen += [cell for cell in dict.fromkeys(cell for _, cell in asked) if cell is not None and cell not in chosen]
+        new = [cell for cell in dict.fromkeys(cell for _, cell in asked) if cell is not None and cell not in chosen]
+        found.append(new[: count - len(chosen)])
+        chosen += found[-1]
         if len(chosen) >= count or any(cell is not None and draws(cell, metric) is None for _, cell in asked):
             break
         for trial, cell in asked:
@@ -58,7 +61,7 @@ def wanted(space: Space, cells: Cells, draws: Draws, *, metric: str, count: int)
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
             else:
                 study.tell(trial, float(np.mean(values)))
-    return chosen[:count] if space.ranges else sorted(chosen[:count])
+    return found
 
 
 def _suggested(trial: optuna.Trial, space: Space) -> dict[str, Any]:

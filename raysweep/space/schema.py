@@ -19,7 +19,7 @@ from typing import Any
 from raysweep import workloads
 from raysweep.errors import InputError, shown, unknown
 from raysweep.redaction import has_password
-from raysweep.space import axes, checks, former_names, resources, search_options
+from raysweep.space import axes, checks, early_stopping, former_names, resources, search_options
 from raysweep.space.analyses import check_analysis
 from raysweep.space.axes import Conditions
 from raysweep.space.checks import Context, expect
@@ -30,7 +30,7 @@ from raysweep.workloads.declaration import SCALES, Parameter, Workload
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_VALUES = 10_000_000  # more cells than this cannot be enumerated, with or without --yes
-LATER = ("ranges", "when", "scale", "keep", "function")
+LATER = ("ranges", "when", "early_stopping", "scale", "keep", "function")
 """Keys that earlier releases do not know."""
 
 
@@ -44,6 +44,7 @@ class Space:
     scale: log or linear, for each axis whose scale in figures and fits the space states.
     fixed: all other parameters of the workload, defaults filled in.
     seeds: the draws of each cell.
+    early_stopping: as in `raysweep.space.early_stopping`; empty if no row is stopped.
     keep: the stages whose artifacts are kept in the store, in addition to those that always are.
     function: the description of the Python function that the workload is, as plain data; None for any other workload.
     """
@@ -61,6 +62,7 @@ class Space:
     seeds: list[int]
     keep: list[str] = field(default_factory=list)
     search: dict[str, SearchOptions]
+    early_stopping: dict[str, Any] = field(default_factory=dict)
     resources: ResourceOptions
     analysis: list[dict[str, Any]]
     function: dict[str, Any] | None = None
@@ -133,6 +135,7 @@ def validate(data: Mapping[str, Any]) -> Space:
     values = axes.check(data.get("axes"), workload)
     ranges = axes.ranges(data.get("axes"), data.get("ranges"), Context(workload, values))
     context = Context(workload, values, ranges)
+    search = search_options.check(data.get("search", "grid"), context)
     space = Space(
         name=name,
         description=checks.text(data.get("description") or "", "description", context).strip(),
@@ -151,7 +154,8 @@ def validate(data: Mapping[str, Any]) -> Space:
         fixed=_fixed(data.get("fixed"), context),
         seeds=_seeds(data.get("seeds", 1)),
         keep=_keep(data.get("keep") or [], context),
-        search=search_options.check(data.get("search", "grid"), context),
+        search=search,
+        early_stopping=early_stopping.check(data.get("early_stopping"), context, search),
         resources=resources.check(data.get("resources"), context),
         analysis=_analysis(data.get("analysis") or [], context),
         function=workload.function.plain() if workload.function else None,

@@ -22,8 +22,9 @@ from raysweep.plan.row_stages import RowStage, RowStages
 from raysweep.stages import trees
 from raysweep.stages.artifacts import Artifact, Stacked
 from raysweep.trial.context import Context
+from raysweep.trial.early_stopping import Rule
 from raysweep.trial.results import Checked, checked
-from raysweep.workloads.declaration import ANY, OK, STATUSES, Columns, Workload
+from raysweep.workloads.declaration import ANY, OK, STATUSES, STOPPED, Columns, Workload
 from raysweep.workloads.rows import Rows
 
 WORST: dict[str, int] = {str(status): rank for rank, status in enumerate(STATUSES)}
@@ -48,16 +49,19 @@ class Computation:
     shared_curves: dict[str, Curve]
 
 
-def compute(workload: Workload, columns: Columns, seeds: np.ndarray, store: Any, keep: Sequence[str]) -> Computation:
+def compute(
+    workload: Workload, columns: Columns, seeds: np.ndarray, store: Any, keep: Sequence[str], rule: Rule | None = None
+) -> Computation:
     """Compute rows through all stages.
 
     columns, seeds: one entry per row.
     store: the stage store (or a gang's view of it); None if nothing is kept.
     keep: the stages that the space keeps in addition.
+    rule: how rows are stopped early; None if none is.
 
     InputError if a stage gives back something that does not fit its declaration.
     """
-    walk = _Walk(workload, columns, seeds, store, keep)
+    walk = _Walk(workload, columns, seeds, store, keep, rule=rule)
     walk.descend(0, np.arange(len(seeds)), [None] * len(seeds))
     return walk.found
 
@@ -105,9 +109,10 @@ class _Walk:
         store: Any,
         keep: Sequence[str],
         only: frozenset[str] | None = None,
+        rule: Rule | None = None,
     ) -> None:
         self._workload, self._columns, self._seeds, self._store = workload, columns, seeds, store
-        self._only = only
+        self._only, self._rule = only, rule
         self._chain, self._kept = workload.chain, set(workload.chain.kept(keep))
         self._stages = RowStages(workload, columns, keep)
         self._looked: dict[str, Any] = {}
@@ -232,9 +237,12 @@ class _Walk:
         """Call the function of a stage. Returns its result, and the context with what it logged."""
         stage = self._chain.stages[index]
         rows = self._rows(index, call)
-        context = Context(stage.name, len(call), point, before, progress)
-        result = _function(stage.run)(rows, self._parent(index, call), context)
-        return checked(self._workload, index, result, rows), context
+        together = stage.together is not None
+        context = Context(stage.name, len(call), point, before, progress, together, self._rule)
+        result = checked(self._workload, index, _function(stage.run)(rows, self._parent(index, call), context), rows)
+        for position in np.flatnonzero(context.stopped).tolist():
+            result.status[position] = max(result.status[position], str(STOPPED), key=WORST.__getitem__)
+        return result, context
 
     def _rows(self, index: int, call: Sequence[_Instance]) -> Rows:
         """The rows as the function of a stage sees them: only what it may depend on."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from raysweep.trial import chain
 from raysweep.trial.chain import Computation
+from raysweep.trial.early_stopping import Rule
 from raysweep.trial.results import one_number_a_row, statuses
 from raysweep.workloads.declaration import Columns, Workload
 
@@ -23,6 +24,7 @@ def compute(
     sweep: str = "",
     view: Callable[[Any], Any] | None = None,
     keep: Sequence[str] = (),
+    rule: Rule | None = None,
 ) -> Computation:
     """Compute the metrics and the status of a table of rows.
 
@@ -32,6 +34,7 @@ def compute(
     sweep: the name that is recorded with stages that this call computes.
     view: turns the store into the object that is used instead.
     keep: the stages that the space keeps in addition to those that always are.
+    rule: how rows are stopped early; None if none is.
 
     Returns the metrics (closed forms as NAME_theory), statuses and curves of the rows.
     Raises InputError or RuntimeError if the workload gives back anything else.
@@ -40,7 +43,7 @@ def compute(
         found = _table(workload, columns, seeds)
     else:
         stages = open_store(workload, store, sweep, keep)
-        found = chain.compute(workload, columns, seeds, view(stages) if view and stages else stages, keep)
+        found = chain.compute(workload, columns, seeds, view(stages) if view and stages else stages, keep, rule)
     if workload.closed_form is None:
         return found
     theory = {

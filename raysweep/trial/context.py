@@ -12,6 +12,7 @@ import numpy as np
 from raysweep.errors import InputError
 from raysweep.stages import trees
 from raysweep.training import devices
+from raysweep.trial.early_stopping import Rule, Watch
 
 if TYPE_CHECKING:
     import torch
@@ -107,18 +108,41 @@ class Context:
 
     stage: the name of the stage.
     point, before: where it stops and where the point before was, for a stage with points; otherwise None and 0.
+    stopped: whether each row was told to stop, shape (rows,).
     """
 
     def __init__(
-        self, stage: str, rows: int, point: float | None = None, before: float = 0.0, progress: Progress | None = None
+        self,
+        stage: str,
+        rows: int,
+        point: float | None = None,
+        before: float = 0.0,
+        progress: Progress | None = None,
+        together: bool = False,
+        rule: Rule | None = None,
     ) -> None:
         self.stage, self.point, self.before = stage, point, before
         self.curve = Curve(stage, rows)
+        self.stopped = np.zeros(rows, dtype=bool)
+        self._together = together
+        # what is kept belongs to other sweeps too, so it is never stopped
+        self._watch = Watch(rule, stage, rows) if rule is not None and progress is None else None
         self._progress, self._saved = progress, time.monotonic()
 
     def log(self, step: float, **metrics: Any) -> None:
         """Add a point to the learning curve: numbers for all rows, or arrays with one number per row."""
         self.curve.add(step, metrics)
+        if self._watch is not None:
+            self._watch.add(step, metrics)
+
+    def stop(self) -> Any:
+        """Whether to end now, by the space's `early_stopping` and what was logged so far: true or false, or one of them
+        per row in a stage that takes rows together. A row that was told so has the status stopped, also if it goes on.
+        """
+        if self._watch is not None:
+            told = self._watch.stopped
+            self.stopped = self.stopped | [_agreed(each) for each in told.tolist()]
+        return self.stopped.copy() if self._together else bool(self.stopped.all())
 
     def checkpoint(self, state: Mapping[str, Any] | Callable[[], Mapping[str, Any]], gathers: bool = False) -> None:
         """Save the state of an unfinished stage, so that it goes on from here if the process dies.
@@ -169,6 +193,22 @@ class Context:
     def workers(self) -> int:
         """How many workers compute these rows together; 1 outside a gang."""
         return _gang()[1]
+
+
+class Log:
+    """What a plain function gets as `log`: `log(step, loss=...)` adds a point to its learning curve, and `log.stop()`
+    says whether to end now (see `Context.stop`)."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def __call__(self, step: float, **metrics: Any) -> None:
+        """As `Context.log`."""
+        self._context.log(step, **metrics)
+
+    def stop(self) -> Any:
+        """As `Context.stop`."""
+        return self._context.stop()
 
 
 def _gang() -> tuple[int, int]:

@@ -13,9 +13,10 @@ import numpy as np
 from raysweep.errors import InputError, RaysweepError, shown
 from raysweep.ledger.segments import Curve
 from raysweep.trial.chain import Computation
-from raysweep.trial.context import Context
+from raysweep.trial.context import Context, Log
+from raysweep.trial.early_stopping import Rule
 from raysweep.workloads import functions
-from raysweep.workloads.declaration import DIVERGED, OK, Columns, Workload
+from raysweep.workloads.declaration import DIVERGED, OK, STOPPED, Columns, Workload
 from raysweep.workloads.functions import LOG, VALUE, Description
 
 _OF_RUN: dict[str, Callable[..., Any]] = {}  # of this process
@@ -49,10 +50,11 @@ class Function:
         """The declaration of the workload."""
         return functions.declared(self.description)
 
-    def compute(self, columns: Columns, seeds: np.ndarray) -> Computation:
+    def compute(self, columns: Columns, seeds: np.ndarray, rule: Rule | None = None) -> Computation:
         """Call the function for these rows: once for each, or once for all if it is vectorized.
 
         columns, seeds: one entry per row.
+        rule: how rows are stopped early; None if none is.
 
         Raises whatever the function raises, and Unusable if it returns anything but its metrics. A row with a number
         that is not finite is diverged.
@@ -62,18 +64,21 @@ class Function:
         calls = [np.arange(len(seeds))] if self.vectorized else [np.asarray([i]) for i in range(len(seeds))]
         found: list[dict[str, np.ndarray]] = []
         curves: list[dict[str, Curve]] = []
+        stopped: list[np.ndarray] = []
         for rows in calls:
-            context = Context(functions.stage_name(self.description.name), len(rows))
+            name = functions.stage_name(self.description.name)
+            context = Context(name, len(rows), together=self.vectorized, rule=rule)
             row = rows if self.vectorized else rows[0]
             given = {name: _plain(values[row]) for name, values in columns.items()}
             given[seed] = _plain(seeds[row])
             if logs:
-                given[LOG] = context.log
+                given[LOG] = Log(context)
             found.append(self._metrics(self._called(call, given), len(rows)))
+            stopped.append(context.stopped)
             curves += [{context.stage: context.curve.of_row(i)} if context.curve else {} for i in range(len(rows))]
         metrics = {name: np.concatenate([each[name] for each in found]) for name in found[0]}
         finite = np.all([np.isfinite(values) for values in metrics.values()], axis=0)
-        status = np.where(finite, OK, DIVERGED).astype(object)
+        status = np.where(finite, np.where(np.concatenate(stopped), STOPPED, OK), DIVERGED).astype(object)
         return Computation(metrics, status, [{} for _ in seeds], curves, {})
 
     def _called(self, call: Callable[..., Any], given: Mapping[str, Any]) -> Any:

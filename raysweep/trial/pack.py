@@ -29,6 +29,7 @@ from raysweep.storage import leases, paths
 from raysweep.storage.paths import AnyPath
 from raysweep.trial import log
 from raysweep.trial.compute import compute, open_store
+from raysweep.trial.early_stopping import Rule
 from raysweep.trial.function import Function
 from raysweep.workloads.declaration import FAILED, Columns, Workload
 
@@ -52,6 +53,7 @@ class Job:
     failed: for this trial, the stages that it needs and that failed before, each with its error.
     expired: for this trial, the leases of stages that are known to have expired, as in `Store`.
     function: the Python function that the workload is; None for any other.
+    rule: how rows are stopped early; None if none is. Its tables are those of the round that is computed now.
     asked: as in `Cells`; each row keeps the entry of its cell. If there is one, the table grows while the sweep runs.
     """
 
@@ -71,6 +73,7 @@ class Job:
     expired: Mapping[str, bytes] = field(default_factory=dict)
     function: Function | None = None
     asked: list[dict[str, Any]] | None = None
+    rule: Rule | None = None
 
     def declaration(self) -> Workload:
         """The declaration of the workload."""
@@ -129,9 +132,9 @@ def attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any]
         return view(job.without_waiting(store)) if view else job.without_waiting(store)
 
     if job.function:
-        found = job.function.compute(columns, seeds)
+        found = job.function.compute(columns, seeds, job.rule)
     else:
-        found = compute(job.declaration(), columns, seeds, job.store, job.sweep, own, job.keep)
+        found = compute(job.declaration(), columns, seeds, job.store, job.sweep, own, job.keep, job.rule)
     seconds = (time.perf_counter() - started) / len(seeds)
     lists = {name: values.tolist() for name, values in found.metrics.items()}
     rows = []

@@ -28,6 +28,7 @@ __all__ = [
     "OK",
     "SCALES",
     "STATUSES",
+    "STOPPED",
     "Columns",
     "Cost",
     "Engines",
@@ -49,11 +50,12 @@ class Status(StrEnum):
 
     OK = "ok"
     NOT_CONVERGED = "not_converged"  # its numbers are kept, but means and fits leave them out
+    STOPPED = "stopped"  # early, by the space's early_stopping; its numbers are kept, but means and fits leave them out
     DIVERGED = "diverged"  # a number is not finite
     FAILED = "failed"  # an error was raised; its traceback is kept
 
 
-OK, NOT_CONVERGED, DIVERGED, FAILED = STATUSES = tuple(Status)
+OK, NOT_CONVERGED, STOPPED, DIVERGED, FAILED = STATUSES = tuple(Status)
 
 
 @dataclass(frozen=True)

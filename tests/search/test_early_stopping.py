@@ -1,0 +1,241 @@
+"""Rows are stopped early by their curves, the same ones however the sweep is computed."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+from auditing import ctrl_c_when
+from conftest import run
+
+import raysweep
+from raysweep.errors import InputError
+from raysweep.space.schema import validate
+from raysweep.trial.context import Context, Log
+from raysweep.trial.early_stopping import Rule
+
+ASHA = {"metric": "loss", "rule": "asha", "grace": 1, "reduction": 2, "first": 4}
+MEDIAN = {"metric": "loss", "rule": "median", "grace": 2, "first": 4}
+
+
+def asked(early_stopping: Any, **changes: Any) -> dict[str, Any]:
+    return {
+        "name": "valley",
+        "workload": "valley",
+        "axes": {"lr": {"geomspace": [1e-4, 1e-1, 7]}, "width": [3, 4, 5, 6]},
+        "fixed": {"steps": 8},
+        "early_stopping": early_stopping,
+        "seeds": 2,
+        **changes,
+    }
+
+
+def same(one: pandas.DataFrame, other: pandas.DataFrame) -> None:
+    columns = ["cell", "seed", "status", "loss", "accuracy"]
+    pandas.testing.assert_frame_equal(one[columns], other[columns], check_exact=True)
+
+
+def curve(loss: float) -> list[float]:
+    return [loss + (8 - step) / 8 for step in range(1, 9)]
+
+
+def by_hand(table: pandas.DataFrame, rule: dict[str, Any]) -> dict[tuple[str, int], int]:
+    """The step at which each row is stopped, 9 for none, counted again from the rounds of 4, 4, 8, 16, ... cells in the
+    order of their hashes."""
+    cells = table.drop_duplicates("cell")
+    values = {row.cell: [float(row.lr), int(row.width)] for row in cells.itertuples(index=False)}
+    order = sorted(values, key=lambda cell: hashlib.sha256(repr(values[cell]).encode()).digest())
+    losses = cells.set_index("cell")["loss"]
+    last: dict[str, int] = {}
+    first, size = 0, 4
+    while first < len(order):
+        before = order[:first]
+        for cell in order[first : first + size]:
+            mine = curve(losses[cell])
+            last[cell] = 9
+            for step in range(1, 9):
+                if rule["rule"] == "median":
+                    others = [curve(losses[o])[step - 1] for o in before if last[o] == 9 for _ in range(2)]
+                    worse = step >= 2 and len(others) >= 4 and min(mine[:step]) > np.median(others)
+                else:
+                    others = [curve(losses[o])[step - 1] for o in before if last[o] >= step for _ in range(2)]
+                    rung = step in (1, 2, 4, 8) and len(others) >= 4
+                    worse = rung and mine[step - 1] > sorted(others)[len(others) // 2 - 1]
+                if worse:
+                    last[cell] = step
+                    break
+        first, size = first + size, first + size
+    return {(cell, seed): step for cell, step in last.items() for seed in (0, 1)}
+
+
+@pytest.mark.parametrize("rule", [MEDIAN, ASHA], ids=["median", "asha"])
+def test_exactly_those_rows_are_stopped_that_a_hand_count_says(rule: Any, sandbox: Path, storage: Path) -> None:
+    table = run(storage, asked(rule)).results()
+    assert len(table) == 7 * 4 * 2
+    expected = by_hand(table, rule)
+    found = {
+        (row.cell, row.seed): int(row.accuracy) if row.accuracy > 0 else 9 for row in table.itertuples(index=False)
+    }
+    assert found == expected
+    assert (table["status"] == "stopped").tolist() == (table["accuracy"] > 0).tolist()
+    stopped = (table["status"] == "stopped").sum()
+    assert 10 < stopped < 50
+    best = table.loc[table["loss"].idxmin()]
+    assert best["status"] == "ok"
+
+
+@pytest.mark.parametrize("rule", [MEDIAN, ASHA], ids=["median", "asha"])
+def test_the_same_rows_are_stopped_after_an_interruption_anywhere(rule: Any, sandbox: Path, storage: Path) -> None:
+    whole = run(storage / "whole", asked(rule)).results()
+    for segments in (1, 2, 3, 4):
+        place = storage / str(segments)
+        ledger = place / "valley" / "ledger"
+        with (
+            pytest.raises(KeyboardInterrupt),
+            ctrl_c_when(lambda n=segments, at=ledger: len([*at.glob("*.jsonl")]) == n),
+        ):
+            run(place, asked(rule))
+        assert len(raysweep.open_sweep("valley", place).results()) < len(whole)
+        same(run(place, asked(rule)).results(), whole)
+
+
+@pytest.mark.slow
+def test_the_same_rows_are_stopped_on_ray(sandbox: Path, storage: Path, ray_cluster: str) -> None:
+    here, there = (run(storage / name, asked(ASHA), executor=name, workers=2) for name in ("inline", "ray"))
+    assert "stopped" in set(here.results()["status"])
+    same(there.results(), here.results())
+
+
+def test_searches_stop_rows_and_leave_them_out_of_what_they_learn(sandbox: Path, storage: Path) -> None:
+    axes = {"lr": {"range": [1e-4, 1e-1], "log": True}, "width": {"range": [2, 9]}}
+    for search in ({"random": {"cells": 40}}, {"optuna": {"metric": "loss", "cells": 40}}):
+        space = asked(MEDIAN, axes=axes, search=search, seeds=1)
+        table = run(storage / next(iter(search)), space).results()
+        assert len(table) == 40
+        assert 3 < (table["status"] == "stopped").sum() < 35
+        assert not (table["status"].head(4) == "stopped").any()  # in the order in which they are asked for
+
+
+def test_the_report_and_the_status_count_stopped_rows_and_no_mean_has_them(
+    sandbox: Path, storage: Path, call: Any
+) -> None:
+    space = asked(ASHA, analysis=[{"curves": {"metric": "loss", "x": "lr"}}])
+    table = run(storage, space, report=True).results()
+    count = (table["status"] == "stopped").sum()
+    text = (storage / "valley" / "report" / "report.md").read_text()
+    assert f"Left out of every mean and fit: {count} stopped." in text
+    assert f"{count} rows stopped early by the asha rule on loss" in text
+    assert "does not depend on the order in which trials finish" in text
+    means = pandas.read_csv(storage / "valley" / "report" / "tables" / "curves_loss.csv")
+    assert means["draws"].sum() == len(table) - count
+    assert f"{count} stopped" in call("status", "valley", "--storage", storage).out
+
+
+def train(lr: float, seed: int, log: Any = None, steps: int = 8) -> dict[str, float]:
+    """Accuracy rises to 1 / lr."""
+    for step in range(1, steps + 1):
+        log(step, accuracy=step / steps / lr)
+        if log.stop():
+            break
+    return {"accuracy": step / steps / lr}
+
+
+def test_a_function_is_stopped_by_its_log_in_the_direction_that_it_states(storage: Path) -> None:
+    rule = {"metric": "accuracy", "first": 4}
+    axes = {"lr": [float(x) for x in range(1, 17)]}
+    sweep = raysweep.run(
+        train,
+        axes=axes,
+        metrics={"accuracy": "maximize"},
+        early_stopping=rule,
+        storage=storage,
+        executor="inline",
+        tracking_uri="none",
+        report=False,
+    )
+    table = sweep.results()
+    good, stopped = (table[table["status"] == status] for status in ("ok", "stopped"))
+    assert len(good) + len(stopped) == 16
+    assert len(stopped) >= 3
+    assert good["lr"].min() == 1.0
+    assert good["lr"].median() < stopped["lr"].median()
+
+
+def test_rows_of_one_call_are_told_one_by_one() -> None:
+    rule = Rule("loss", False, "median", 1, 4)
+    rule.learn(
+        [{"status": "ok", "curves": {"fit": {"step": [1.0, 2.0], "loss": [x, x]}}} for x in (1.0, 2.0, 3.0, 4.0)]
+    )
+    assert rule.tables == {"fit": ([1.0, 2.0], [2.5, 2.5])}
+    context = Context("fit", 3, together=True, rule=rule)
+    context.log(1, loss=np.asarray([2.0, 3.0, np.nan]))
+    assert context.stop().tolist() == [False, True, False]
+    context.log(2, loss=np.asarray([9.0, 1.0, 9.0]))  # the best so far counts, and who was told is told again
+    assert context.stop().tolist() == [False, True, True]
+    context.log(3, loss=9.0)  # no other came so far
+    assert context.stop().tolist() == [False, True, True]
+
+
+def test_few_rows_failed_rows_and_other_stages_stop_nothing() -> None:
+    rule = Rule("loss", False, "asha", 1, 4)
+    three = [{"status": "ok", "curves": {"fit": {"step": [1.0], "loss": [x]}}} for x in (1.0, 2.0, 3.0)]
+    rule.learn([*three, {"status": "failed", "curves": {"fit": {"step": [1.0], "loss": [4.0]}}}, {"status": "ok"}])
+    assert rule.tables == {"fit": ([], [])}
+    rule.learn([*three, *three])
+    log = Log(Context("pretrain", 1, rule=rule))
+    log(1, loss=math.inf)
+    assert log.stop() is False
+    kept: Any = object()
+    context = Context("fit", 1, progress=kept, rule=rule)  # it would be an artifact of other sweeps too
+    context.log(1, loss=math.inf)
+    assert context.stop() is False
+    context = Context("fit", 1, rule=rule)
+    context.log(1, loss=math.inf)
+    assert context.stop() is True
+
+
+@pytest.mark.parametrize(
+    ("path", "part", "changes"),
+    [
+        (
+            "early_stopping.rule",
+            "unknown rule 'medain'; did you mean median",
+            {"early_stopping": {**MEDIAN, "rule": "medain"}},
+        ),
+        ("early_stopping.metric", "missing", {"early_stopping": {"rule": "median"}}),
+        ("early_stopping.metric", "unknown metric", {"early_stopping": {"metric": "los"}}),
+        ("early_stopping.grace", "a step above 0", {"early_stopping": {**ASHA, "grace": 0}}),
+        ("early_stopping.reduction", "at least 2", {"early_stopping": {**ASHA, "reduction": 1}}),
+        ("early_stopping.patience", "unknown option", {"early_stopping": {**ASHA, "patience": 1}}),
+        ("early_stopping", "has boundary", {"search": {"boundary": {"metric": "loss", "x": "lr", "budget": 9}}}),
+    ],
+)
+def test_early_stopping_that_cannot_be_is_refused_at_its_key(path: str, part: str, changes: Any, sandbox: Path) -> None:
+    with pytest.raises(InputError) as found:
+        validate(asked(ASHA) | changes)
+    assert str(found.value).startswith(f"{path}: "), found.value
+    assert part in str(found.value)
+
+
+def test_a_workload_without_curves_and_more_seeds_are_refused(sandbox: Path, storage: Path) -> None:
+    with pytest.raises(InputError, match=r"^early_stopping: linear_transfer logs no learning curve"):
+        validate(
+            {
+                "name": "a",
+                "workload": "linear_transfer",
+                "axes": {"depth": [2]},
+                "early_stopping": {"metric": "risk_linear"},
+            }
+        )
+    run(storage, asked(ASHA))
+    with pytest.raises(
+        InputError, match=r"^seeds: the sweep valley exists with 2 seeds, and rows that are stopped early"
+    ):
+        run(storage, asked(ASHA, seeds=3))
+    with pytest.raises(InputError, match=r"^early_stopping: the sweep valley exists with "):
+        run(storage, asked(MEDIAN))
