@@ -13,6 +13,7 @@ import pytest
 import raysweep
 from raysweep.space import space_files
 from raysweep.space.packaged import spaces
+from raysweep.stages import references
 from raysweep.stages.store import Store
 from tests.goldens import OLD_STORAGE, SPACES, path_of, rows_of
 
@@ -81,7 +82,7 @@ def test_stages_of_an_earlier_identity_are_told_of_once_and_computed_again_once(
     shutil.copytree(OLD_STORAGE, storage)
     store = Store(storage / "store")
     (own, *_), (other, *_) = ([s for s in store.files.names("refs") if s.startswith(name)] for name in ("old", "other"))
-    (former,) = store.referred(own)
+    (former,) = references.referred(store, own)
     told, stages = [], []
     for _ in range(2):
         said: list[str] = []
@@ -92,7 +93,7 @@ def test_stages_of_an_earlier_identity_are_told_of_once_and_computed_again_once(
         stages.append([line for line in said if line.startswith("stages: ")])
     assert told == [1, 0]
     assert stages == [["stages: 1 distinct, 1 computed, 0 reused, 0 computed twice"], []]
-    assert former not in store.referred(own)
-    assert len(store.referred(own)) == 1
-    assert former in store.referred(other)
+    assert former not in references.referred(store, own)
+    assert len(references.referred(store, own)) == 1
+    assert former in references.referred(store, other)
     assert former in store.stages()

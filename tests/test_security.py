@@ -19,7 +19,7 @@ from spaces import small_space
 
 import raysweep
 from raysweep.errors import InputError
-from raysweep.stages import checkpoints
+from raysweep.stages import checkpoints, references
 from raysweep.stages.store import Store
 from raysweep.storage.sealed import Damaged, seal
 
@@ -340,12 +340,12 @@ def test_the_name_of_a_stage_finds_nothing_outside_the_store(stage: str, call: C
         store.fetch,
         store.look,
         lambda name: store.publish(name, {}, {}),
-        lambda name: store.refer("s", [name]),
+        lambda name: references.refer(store, "s", [name]),
     ):
         with pytest.raises(ValueError, match="expected a stage id"):
             action(stage)
     with pytest.raises(ValueError, match="expected a plain name"):
-        store.refer(stage, ["one"])
+        references.refer(store, stage, ["one"])
     assert files_of(tmp_path) == before
 
 

@@ -18,6 +18,7 @@ from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.packs import make_packs
 from raysweep.plan.resources import Resources
 from raysweep.space.schema import Space
+from raysweep.stages import references
 from raysweep.stages.store import Store
 from raysweep.storage.sealed import Damaged
 from raysweep.tracking.grouping import default_runs_per
@@ -116,7 +117,7 @@ def _effort(state: State, pending: PendingRows, options: Options, there: Collect
 
 def _users(store: Store, stages: set[str]) -> list[str]:
     try:
-        users = store.users() if stages else {}
+        users = references.users(store) if stages else {}
     except Damaged:  # `raysweep store` reports it; here only names are missing
         return []
     return sorted({sweep for stage in stages for sweep in users.get(stage, [])})

@@ -8,7 +8,7 @@ from typing import Any
 from raysweep.errors import Halted, InputError
 from raysweep.ledger.sweep_record import STORE
 from raysweep.phrases import counted
-from raysweep.stages import checkpoints, intermediate
+from raysweep.stages import checkpoints, intermediate, references
 from raysweep.stages import prune as pruning
 from raysweep.stages.store import SUPERSEDED, Store
 from raysweep.storage import leases, paths
@@ -30,7 +30,7 @@ def overview(store: Store) -> list[str]:
     """One line per published stage (size, time, users, description, and how often it was started if more than once).
     After them, what is being computed, what was set aside, and the totals."""
     try:
-        users = store.users()
+        users = references.users(store)
     except Damaged as error:
         raise InputError(store.url, f"a reference is damaged: {error}") from None
     lines, total, unused, doubled = [], 0, 0, 0

@@ -17,6 +17,7 @@ from raysweep.phrases import counted
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.row_stages import RowStages
 from raysweep.space.schema import Space
+from raysweep.stages import references
 from raysweep.stages.store import Store
 from raysweep.storage import leases, paths
 from raysweep.storage.folder import Folder
@@ -122,7 +123,7 @@ class SharedStages:
             if not self._told:
                 self._say(note)
             self._told = True
-        self._store.refer(self.user, plan.needed)
+        references.refer(self._store, self.user, plan.needed)
         self._let_go(plan.needed)
         weights = {stage: plan.found[stage]["weights"] if stage in plan.found else "" for stage in plan.needed}
         self._before = weights | self._before
@@ -137,11 +138,11 @@ class SharedStages:
         if self._store is None or self._before:
             return
         with contextlib.suppress(Damaged, InputError):  # a damaged reference, or a text that has gone: all stay
-            former = self._store.referred(self.user) - needed
+            former = references.referred(self._store, self.user) - needed
             # rows that are done may need them, or did before the user took a stage out of `keep`
             former -= _stages_of(self._record, former) if former else set()
             if former:
-                self._store.release(self.user, former)
+                references.release(self._store, self.user, former)
                 are = "is" if len(former) == 1 else "are"
                 self._say(
                     f"note: {counted(len(former), 'stage')} of an earlier identity (of an earlier release, or of a "
@@ -176,7 +177,7 @@ def release(folder: AnyPath, record: Record) -> None:
     """Remove the references of a deleted sweep to its stages."""
     store = Store(address(folder, record))
     if store.exists():
-        store.forget(user(record))
+        references.forget(store, user(record))
 
 
 def withdraw(folder: AnyPath, record: Record, new_storage: bool) -> None:
@@ -225,7 +226,7 @@ def of_sweep(folder: AnyPath, record: Record) -> str:
     """A line that counts how many of all stages that a sweep ever needed it computed and reused."""
     try:
         store = Store(address(folder, record))
-        return _in_words(store, user(record), dict.fromkeys(store.referred(user(record)), ""))
+        return _in_words(store, user(record), dict.fromkeys(references.referred(store, user(record)), ""))
     except RaysweepError as error:
         return f"stages: {error}"
     except Damaged as error:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from raysweep.errors import InputError, unknown
-from raysweep.stages import checkpoints, intermediate
+from raysweep.stages import checkpoints, intermediate, references
 from raysweep.stages.store import SUPERSEDED, Store
 from raysweep.storage import leases
 from raysweep.storage.sealed import Damaged
@@ -42,7 +42,7 @@ def plan(store: Store, stages: Collection[str] = (), *, referred: bool = False, 
     stages: only these, instead of all; a stage that a sweep refers to is an InputError unless `referred`.
     """
     try:
-        users = store.users()
+        users = references.users(store)
     except Damaged as error:
         raise InputError(store.url, f"nothing was pruned, for nobody can say what is needed: {error}") from None
     published, busy = set(store.stages()), leases.live(store.files)

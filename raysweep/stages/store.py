@@ -5,7 +5,7 @@
     STORE/entries/STAGE.TOKEN.safetensors  its weights
     STORE/progress/STAGE.N.TOKEN.*         intermediate checkpoints of a stage that is being computed, in the same form
     STORE/leases/                          who computes what now (leases.py)
-    STORE/refs/SWEEP/HASH.json             stages that a sweep refers to; pruning leaves them alone
+    STORE/refs/SWEEP/HASH.json             stages that a sweep refers to; pruning leaves them alone (references.py)
     STORE/damaged/                         files that did not match their checksum, set aside
     STORE/superseded/                      stages that other code computed and that had to be computed again, set aside
 
@@ -35,7 +35,7 @@ from raysweep.stages.intermediate import Progress
 from raysweep.storage import leases
 from raysweep.storage.folder import Folder
 from raysweep.storage.paths import AnyPath
-from raysweep.storage.sealed import Damaged, seal, unseal
+from raysweep.storage.sealed import Damaged, seal
 
 __all__ = ["Damaged", "Entry", "Progress", "Store"]
 
@@ -46,7 +46,6 @@ SUPERSEDED = "superseded"
 FOLDERS = ("entries", "progress", "leases", "refs", "damaged", SUPERSEDED)
 _SHORTEST, _SLOWEST = 0.01, 1.0  # seconds between two looks while waiting
 _STAGE = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_SWEEP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 Computed = tuple[Mapping[str, np.ndarray], dict[str, Any]]
 
@@ -115,7 +114,7 @@ class Store:
         """Halted if nothing can be written here (then nothing is left behind). Call it before any work starts."""
         was_there, probe = self._ready, f".probe.{uuid.uuid4().hex}"
         try:
-            self._prepare()
+            self.prepare()
             self.files.replace(probe, bytes(4096))
             self.files.remove(probe)
         except RaysweepError:
@@ -133,7 +132,8 @@ class Store:
                 self.files.take_back(MARKER, folder_too)
                 self._ready = False
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
+        """Make sure that the store exists and has its format file. Every writer calls it first."""
         if self._lost:
             self.files.replace(MARKER, _MARKING)
             self._lost = False
@@ -144,7 +144,7 @@ class Store:
     def supersede(self, stage: str) -> bool:
         """Set a published stage aside, so that it is computed again; False if it is missing or leased."""
         with self.leased(stage) as lease:
-            return lease is not None and checkpoints.set_aside(self.files, _record(stage), SUPERSEDED)
+            return lease is not None and checkpoints.set_aside(self.files, record_name(stage), SUPERSEDED)
 
     def look(self, stage: str) -> Record | None:
         """The record of a stage (meta, describe, bytes, published), for dry runs and lists. Its weights are not read.
@@ -152,28 +152,28 @@ class Store:
         None if the stage is not published or its record is damaged.
         """
         with contextlib.suppress(Damaged):
-            return checkpoints.look(self.files, _record(stage), stage)
+            return checkpoints.look(self.files, record_name(stage), stage)
         return None
 
     def fetch(self, stage: str) -> Entry | None:
         """A published stage with every byte verified; None if there is none. A damaged one is set aside (None too)."""
         try:
-            return checkpoints.read(self.files, _record(stage), stage)
+            return checkpoints.read(self.files, record_name(stage), stage)
         except Damaged:
             with self.leased(stage) as lease:
                 return self._sound(stage) if lease else None  # otherwise the holder of the lease handles it
 
     def _whole(self, stage: str) -> Entry | None:
         with contextlib.suppress(Damaged):
-            return checkpoints.read(self.files, _record(stage), stage)
+            return checkpoints.read(self.files, record_name(stage), stage)
         return None
 
     def _sound(self, stage: str) -> Entry | None:
         """Like `fetch`, for the holder of the lease."""
         try:
-            return checkpoints.read(self.files, _record(stage), stage)
+            return checkpoints.read(self.files, record_name(stage), stage)
         except Damaged:
-            checkpoints.set_aside(self.files, _record(stage))
+            checkpoints.set_aside(self.files, record_name(stage))
             return None
 
     def publish(
@@ -188,8 +188,8 @@ class Store:
         tensors: any shapes, of dtypes that safetensors knows.
         meta, describe: plain data (TypeError otherwise).
         """
-        record = _record(stage)
-        self._prepare()
+        record = record_name(stage)
+        self.prepare()
         published = datetime.now(UTC).isoformat(timespec="seconds")
         return checkpoints.write(
             self.files, record, stage, tensors, {"meta": meta, "describe": dict(describe or {}), "published": published}
@@ -213,7 +213,7 @@ class Store:
         waiter tries. leases.Held if the store does not wait and somebody else computes one of the stages.
         """
         for stage, describe in stages.items():
-            _record(stage)
+            record_name(stage)
             seal({"describe": describe})  # so that an error in `describe` is found before the work
         claims = {
             stage: leases.Claim(self.files, stage, self.lease_seconds, self.expired.get(stage, b"")) for stage in stages
@@ -228,7 +228,7 @@ class Store:
             missing = [stage for stage in stages if stage not in found]
             if not missing:
                 return [found[stage] for stage in stages]
-            self._prepare()
+            self.prepare()
             held = [lease for stage in missing if (lease := claims[stage].take()) is not None]
             if held:
                 with contextlib.suppress(leases.Lost):
@@ -279,7 +279,7 @@ class Store:
 
     def leased(self, stage: str) -> contextlib.AbstractContextManager[leases.Lease | None]:
         """Hold the lease of a stage; None, without waiting, if somebody else holds it."""
-        _record(stage)
+        record_name(stage)
         return leases.at_once(self.files, stage, self.lease_seconds)
 
     def stages(self) -> list[str]:
@@ -290,66 +290,9 @@ class Store:
             if name.endswith(".json") and _STAGE.fullmatch(name.removesuffix(".json"))
         ]
 
-    def refer(self, sweep: str, stages: Iterable[str]) -> None:
-        """Record, before any work, that a sweep needs these stages, so that pruning leaves them alone."""
-        wanted = sorted(set(stages))
-        for stage in wanted:
-            _record(stage)
-        self._prepare()
-        name, content = f"{_references(sweep)}/{content_id(wanted)}.json", seal({"stages": wanted})
-        if not self.files.create(name, content):
-            self.files.replace(name, content)  # a different content under this name was damaged
 
-    def release(self, sweep: str, stages: Iterable[str]) -> None:
-        """Remove a sweep's references to these stages, because it does not need them any more; its others stay."""
-        others = self.referred(sweep).difference(stages)
-        before = self.files.names(_references(sweep))
-        if others:  # first, so that they are referred to all the time
-            self.refer(sweep, others)
-        for name in before:
-            if name != f"{content_id(sorted(others))}.json":
-                self.files.remove(f"{_references(sweep)}/{name}")
-
-    def forget(self, sweep: str) -> None:
-        """Remove a sweep's references, because the sweep was deleted."""
-        folder = _references(sweep)
-        for name in self.files.names(folder):
-            self.files.remove(f"{folder}/{name}")
-
-    def referred(self, sweep: str) -> set[str]:
-        """The stages that a sweep recorded as needed; Damaged if a reference cannot be read."""
-        return set(self._references_of([sweep]))
-
-    def users(self) -> dict[str, list[str]]:
-        """stage -> sweeps that refer to it; Damaged if a reference cannot be read (the answer is then unknown)."""
-        return self._references_of(self.files.names("refs"))
-
-    def _references_of(self, sweeps: Iterable[str]) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for sweep in sweeps:
-            for name in self.files.names(f"refs/{sweep}"):
-                if name.startswith("."):
-                    continue
-                try:
-                    stages = unseal(self.files.read(f"refs/{sweep}/{name}"))["stages"]
-                except FileNotFoundError:  # removed between the two reads
-                    continue
-                except (Damaged, KeyError) as error:
-                    raise Damaged(f"refs/{sweep}/{name}: {error}") from None
-                for stage in stages:
-                    users = found.setdefault(stage, [])
-                    if sweep not in users:
-                        users.append(sweep)
-        return found
-
-
-def _record(stage: str) -> str:
+def record_name(stage: str) -> str:
+    """The name of the file of a stage's record in the store; ValueError if this cannot be the id of a stage."""
     if not _STAGE.fullmatch(stage):
         raise ValueError(f"expected a stage id of letters, digits, '_' and '-', got {stage!r}")
     return f"entries/{stage}.json"
-
-
-def _references(sweep: str) -> str:
-    if not _SWEEP.fullmatch(sweep):
-        raise ValueError(f"expected a plain name or id of a sweep, got {sweep!r}")
-    return f"refs/{sweep}"

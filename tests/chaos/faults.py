@@ -15,6 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from raysweep.stages import references
 from raysweep.storage import processes
 from raysweep.storage.leases import Lease
 from tests.chaos.drivers import Driver
@@ -214,7 +215,7 @@ def _damaged(life: Disturbance, folder: Path, pattern: str, how: str) -> bool:
 def _left_lease(life: Disturbance, here: bool) -> bool:
     """A lease of a process that died, on this machine or on another, for a stage that the sweep still needs."""
     store = life.sweep.store
-    needed = {stage for sweep in store.files.names("refs") for stage in store.referred(sweep)}
+    needed = {stage for sweep in store.files.names("refs") for stage in references.referred(store, sweep)}
     held = {name.split(".")[0] for name in store.files.names("leases")}
     missing = sorted(needed - set(store.stages()) - held)
     if not missing:

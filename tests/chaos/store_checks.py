@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from raysweep.stages import checkpoints
+from raysweep.stages import checkpoints, references
 from raysweep.stages.store import Store
 from raysweep.storage import leases
 from raysweep.storage.sealed import Damaged
@@ -31,10 +31,10 @@ class Left:
 def left(store: Store) -> Left:
     """What is there."""
     records = {stage: store.look(stage) for stage in store.stages()}
-    references: dict[str, set[str]] = {}
+    needed: dict[str, set[str]] = {}
     for sweep in store.files.names("refs"):
-        references.setdefault(sweep.rpartition("-")[0], set()).update(store.referred(sweep))
-    return Left({stage: _called(record) for stage, record in records.items() if record is not None}, references)
+        needed.setdefault(sweep.rpartition("-")[0], set()).update(references.referred(store, sweep))
+    return Left({stage: _called(record) for stage, record in records.items() if record is not None}, needed)
 
 
 def _called(record: checkpoints.Record) -> str:

@@ -15,15 +15,15 @@ from stored_stage import STAGE, once, published, weights
 
 from raysweep.commands import store as store_commands
 from raysweep.errors import InputError
-from raysweep.stages import prune
+from raysweep.stages import prune, references
 from raysweep.stages.store import Progress, Store
 
 
 def test_list_tells_size_users_and_what_a_stage_is(any_store: Store) -> None:
     once(any_store)
     once(any_store, "unused")
-    any_store.refer("overtraining-1", [STAGE])
-    any_store.refer("overtraining-2", [STAGE, "not-yet-computed"])
+    references.refer(any_store, "overtraining-1", [STAGE])
+    references.refer(any_store, "overtraining-2", [STAGE, "not-yet-computed"])
     lines = {text.split()[0]: text for text in store_commands.overview(any_store)}
     assert "overtraining-1, overtraining-2" in lines[STAGE]
     assert "language depth=2 pretrain_length=inf seed=0" in lines[STAGE]
@@ -51,7 +51,7 @@ def test_verify_reads_everything_and_sets_aside_what_is_damaged(local: Store) ->
 def test_prune_never_takes_what_a_sweep_refers_to_without_being_told(any_store: Store) -> None:
     for stage in ("used", "unused", "later"):
         once(any_store, stage)
-    any_store.refer("sweep", ["used", "later"])
+    references.refer(any_store, "sweep", ["used", "later"])
     assert any("unused" in text for text in store_commands.prune(any_store, dry_run=True))
     assert any_store.stages() == ["later", "unused", "used"]
     store_commands.prune(any_store)
@@ -61,14 +61,14 @@ def test_prune_never_takes_what_a_sweep_refers_to_without_being_told(any_store: 
     assert any_store.stages() == ["later", "used"]
     store_commands.prune(any_store, ["used"], referred=True)
     assert any_store.stages() == ["later"]
-    any_store.forget("sweep")
+    references.forget(any_store, "sweep")
     store_commands.prune(any_store)
     assert any_store.files.names("entries") == any_store.files.names("leases") == []
 
 
 def test_prune_takes_nothing_while_a_reference_cannot_be_read(local: Store) -> None:
     once(local)
-    local.refer("sweep", [STAGE])
+    references.refer(local, "sweep", [STAGE])
     reference = next((Path(local.url) / "refs" / "sweep").iterdir())
     reference.write_bytes(reference.read_bytes()[:-5])
     with pytest.raises(InputError) as refused:
@@ -80,11 +80,11 @@ def test_prune_takes_nothing_while_a_reference_cannot_be_read(local: Store) -> N
 
 def test_a_damaged_reference_is_mended_by_its_sweep(local: Store) -> None:
     once(local)
-    local.refer("sweep", [STAGE])
+    references.refer(local, "sweep", [STAGE])
     reference = next((Path(local.url) / "refs" / "sweep").iterdir())
     reference.write_bytes(b"")
-    local.refer("sweep", [STAGE])
-    assert local.users() == {STAGE: ["sweep"]}
+    references.refer(local, "sweep", [STAGE])
+    assert references.users(local) == {STAGE: ["sweep"]}
     store_commands.prune(local)
     assert local.stages() == [STAGE]
 
@@ -97,7 +97,7 @@ def test_prune_leaves_work_in_progress_and_takes_leftovers_of_the_dead(local: St
         return weights(), {}
 
     local.once(STAGE, compute, describe={})
-    local.refer("sweep", [STAGE])
+    references.refer(local, "sweep", [STAGE])
     entries = Path(local.url) / "entries"
     stale = [
         entries / "dead.feedfeedfeed.safetensors",
@@ -130,7 +130,7 @@ def test_the_command_line_lists_verifies_and_prunes(call: Callable[..., Outcome]
     store = Store(tmp_path / "store")
     once(store)
     once(store, "needed")
-    store.refer("sweep", ["needed"])
+    references.refer(store, "sweep", ["needed"])
     assert "2 stages" in call("store", "list", "--storage", tmp_path).out
     assert call("store", "verify", "--store", store.url).code == 0
     assert "1 to prune" in call("store", "prune", "--storage", tmp_path, "--dry-run").out

@@ -26,7 +26,7 @@ import pytest
 from conftest import QUIET, Outcome, command, files_of, hear, process, until
 from spaces import sandbox_space, small_space, written
 
-from raysweep.executors import ray_tune
+from raysweep.executors import retry_policy
 from raysweep.plan.packs import Pack
 from raysweep.plan.resources import Resources
 from raysweep.sweep import open_sweep
@@ -360,7 +360,7 @@ def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(
 def test_a_machine_that_goes_has_a_budget_of_its_own() -> None:
     """Also where its worker is missed before the machine is: the death is then known at the pack's next start."""
     pack, cells = Pack("pack", np.arange(2), np.zeros(2, int), 1.0, 0.0, Resources()), ["a", "b"]
-    policy = ray_tune.RetryPolicy()
+    policy = retry_policy.RetryPolicy()
     policy.begin("pack", set())
     assert policy.count("pack", {"m1"}) == (0, 1)  # known at once
     policy.begin("pack", {"m1"})
@@ -375,7 +375,7 @@ def test_a_machine_that_goes_has_a_budget_of_its_own() -> None:
     assert policy.count(left.id, {"m1", "m2"}) == (2, 0)
     policy.begin(right.id, {"m2", "m3"})  # a cluster forgets machines that died long ago
     assert policy.count(right.id, {"m3"}) == (1, 1)
-    for _ in range(ray_tune.WORKER_RETRIES):
+    for _ in range(retry_policy.WORKER_RETRIES):
         policy.begin(left.id, {"m1", "m2"})
     assert policy.again(left, cells, {"m1", "m2"}) == []  # a single row is given up
 

@@ -11,7 +11,7 @@ import pytest
 from stored_stage import STAGE, assert_equal, once, published, weights
 
 from raysweep.commands import store as store_commands
-from raysweep.stages import checkpoints
+from raysweep.stages import checkpoints, references
 from raysweep.stages.store import Store
 from raysweep.stages.tensors import CHUNK, ROW
 from raysweep.storage.sealed import Damaged, seal, unseal
@@ -120,7 +120,7 @@ def test_a_store_that_lost_its_marker_is_still_one_and_gets_it_back(local: Store
     assert_equal(once(Store(local.url), seed=3).tensors(), weights())  # what was published is still there
     assert store_commands.verify(Store(local.url))[1]
     assert (marker.read_bytes() if marker.exists() else None) == left  # so far it was only read
-    Store(local.url).refer("sweep", [STAGE])
+    references.refer(Store(local.url), "sweep", [STAGE])
     assert marker.read_bytes() == sound
 
 

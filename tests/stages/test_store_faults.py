@@ -17,6 +17,7 @@ from disks import NO_BYTECODE, bound_by_permissions, disk, mounted, no_file_beyo
 from spaces import STEP, language_space, written
 
 from raysweep import sweep
+from raysweep.stages import references
 from raysweep.stages.store import Store
 from raysweep.storage.sealed import seal, unseal
 
@@ -226,10 +227,10 @@ def test_a_sweep_that_cannot_begin_leaves_no_store_behind(call: Call, space: Pat
     assert one_line(refused).startswith("resources.cpus_per_trial: ")
     assert not storage.exists()
     assert call("run", space, "--storage", storage, *QUIET).code == 0
-    before = set(Store(storage / "store").users())
+    before = set(references.users(Store(storage / "store")))
     other = call("run", space, "--name", "other", "--set", "seeds=2", "--storage", storage, *QUIET, *never)
     assert one_line(other).startswith("resources.cpus_per_trial: ")
-    assert set(Store(storage / "store").users()) == before
+    assert set(references.users(Store(storage / "store"))) == before
 
 
 def test_a_sweep_whose_store_turns_read_only_keeps_its_rows_and_goes_on_when_mended(

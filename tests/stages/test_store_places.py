@@ -15,6 +15,7 @@ from disks import disk
 from stored_stage import STAGE, assert_equal, once, published, weights
 
 from raysweep.errors import Halted, InputError
+from raysweep.stages import references
 from raysweep.stages.store import Store
 from raysweep.storage.sealed import seal, unseal
 
@@ -89,7 +90,7 @@ def test_a_read_only_store_can_be_read_and_says_so_when_written(shared_folder: P
             store.check,
             lambda: once(store, "another"),
             lambda: store.publish("x", weights(), {}),
-            lambda: store.refer("sweep", [STAGE]),
+            lambda: references.refer(store, "sweep", [STAGE]),
         ):
             with pytest.raises(Halted, match="read-only") as error:
                 attempt()
