@@ -66,6 +66,12 @@ def run(space: str, sets: tuple[str, ...], dry_run: bool, **options: Any) -> Non
     """Run SPACE (a path, or the name of a packaged space) to its end.
 
     A sweep of that name that exists is continued; with more seeds or more values on an axis it is extended.
+
+    \b
+    An axis is a list of values, or one of
+      {linspace: [first, last, count]}     {geomspace: [first, last, count]}
+      {range: [low, high], log: true}      any value between, for search {random: ...} or {optuna: ...}
+      {values: [0, 0.9], when: {optimizer: sgd}}   only in these cells; in others the default stands
     """
     changes = _sets(sets)
     if dry_run:
