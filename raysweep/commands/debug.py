@@ -17,7 +17,7 @@ from raysweep.storage import files, paths
 from raysweep.storage.sealed import encode
 from raysweep.training import devices
 from raysweep.trial import threads
-from raysweep.trial.chain import Computation
+from raysweep.trial.computation import Computation
 from raysweep.trial.compute import compute
 from raysweep.trial.function import Function
 

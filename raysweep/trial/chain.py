@@ -15,38 +15,16 @@ from typing import Any
 import numpy as np
 
 from raysweep.errors import InputError, RaysweepError, told
-from raysweep.ledger.curves import one_after_the_other
-from raysweep.ledger.segments import Curve
 from raysweep.plan.identity import code_version
 from raysweep.plan.row_stages import RowStage, RowStages
 from raysweep.stages import trees
 from raysweep.stages.artifacts import Artifact, Stacked
+from raysweep.trial.computation import Computation
 from raysweep.trial.context import Context
 from raysweep.trial.early_stopping import Rule
 from raysweep.trial.results import Checked, checked
-from raysweep.workloads.declaration import ANY, OK, STATUSES, STOPPED, Columns, Workload
+from raysweep.workloads.declaration import ANY, OK, STOPPED, Columns, Workload
 from raysweep.workloads.rows import Rows
-
-WORST: dict[str, int] = {str(status): rank for rank, status in enumerate(STATUSES)}
-"""A row has the worst status of its stages; the statuses are listed from good to bad."""
-
-
-@dataclass
-class Computation:
-    """What rows came to.
-
-    metrics: maps each metric to its values, shape (rows,); NaN where no stage gave one.
-    status: the word of each row, shape (rows,).
-    stages: for each row its kept stages: {name: [id, ...]}, one id for each point.
-    curves: for each row what its stages that are not kept logged: {name: {"step": [...], NAME: [...]}}.
-    shared_curves: what the kept stages logged: {id: {"step": [...], NAME: [...]}}.
-    """
-
-    metrics: dict[str, np.ndarray]
-    status: np.ndarray
-    stages: list[dict[str, list[str]]]
-    curves: list[dict[str, Curve]]
-    shared_curves: dict[str, Curve]
 
 
 def compute(
@@ -116,14 +94,7 @@ class _Walk:
         self._chain, self._kept = workload.chain, set(workload.chain.kept(keep))
         self._stages = RowStages(workload, columns, keep)
         self._looked: dict[str, Any] = {}
-        count = len(seeds)
-        self.found = Computation(
-            {metric.name: np.full(count, np.nan) for metric in workload.metrics},
-            np.full(count, OK, dtype=object),
-            [{} for _ in range(count)],
-            [{} for _ in range(count)],
-            {},
-        )
+        self.found = Computation.empty([metric.name for metric in workload.metrics], len(seeds))
 
     def descend(self, index: int, rows: np.ndarray, parents: Sequence[Artifact | None]) -> None:
         """Take rows through the stage at this place of the chain, each from its parent, and through all later ones."""
@@ -150,7 +121,7 @@ class _Walk:
                 artifacts = self._from_store([self._own(index, instance.row)[-1] for instance in call], call)
             else:
                 result, context = self._run(index, call)
-                self._enter(index, call, result, context)
+                self.found.enter(context.stage, [instance.rows for instance in call], result, context.curve)
                 artifacts = _in_memory(result, call, self._chain.stages[index].together is not None)
             following = np.concatenate([instance.rows for instance in call])
             yield following, [a for instance, a in zip(call, artifacts, strict=True) for _ in instance.rows]
@@ -177,7 +148,7 @@ class _Walk:
                     (artifact,) = self._from_store([own], [here])
                 else:
                     result, context = self._run(index, [here], own.point, own.before)
-                    self._enter(index, [here], result, context)
+                    self.found.enter(context.stage, [here.rows], result, context.curve)
                     (artifact,) = _in_memory(result, [here], together=False)
                 starts |= dict.fromkeys(some, artifact)
                 open_.append((some, passed + 1))
@@ -257,27 +228,6 @@ class _Walk:
             return call[0].parent
         return Stacked(parents)
 
-    def _enter(self, index: int, call: Sequence[_Instance], result: Checked, context: Context) -> None:
-        """Enter what a stage that is not kept found of its rows."""
-        rows = np.concatenate([instance.rows for instance in call])
-        of_row = np.repeat(np.arange(len(call)), [len(instance.rows) for instance in call])
-        for name, values in result.metrics.items():
-            self.found.metrics[name][rows] = values[of_row]
-        name = self._chain.stages[index].name
-        logged = bool(context.curve)
-        if not logged and all(word == OK for word in result.status):
-            return
-        for row, position in zip(rows.tolist(), of_row.tolist(), strict=True):
-            self._worsen(row, result.status[position])
-            if logged:
-                before = self.found.curves[row].get(name)
-                parts = [*([before] if before else []), context.curve.of_row(position)]
-                self.found.curves[row][name] = one_after_the_other(parts)
-
-    def _worsen(self, row: int, status: str) -> None:
-        if WORST[status] > WORST[self.found.status[row]]:
-            self.found.status[row] = status
-
     def _from_store(self, stages: Sequence[RowStage], call: Sequence[_Instance]) -> list[Artifact]:
         """The artifacts of kept stages of one call; those that are wanted and not there are computed together."""
         wanted = [
@@ -290,7 +240,7 @@ class _Walk:
         found = []
         for own, instance in zip(stages, call, strict=True):
             meta = self._look(own.id) or {}
-            self._enter_stored(own, instance, meta)
+            self.found.enter_stored(own.stage, own.id, instance.rows, meta)
             found.append(
                 Artifact(
                     lambda own=own, instance=instance: self._tensors(own, instance),  # type: ignore[misc]
@@ -365,17 +315,6 @@ class _Walk:
         row = self._rows(own.index, [instance]).row()
         described = {"workload": self._workload.name, "stage": own.stage, "seed": row.pop("seed"), "parameters": row}
         return described if own.point is None else {**described, "point": own.point}
-
-    def _enter_stored(self, own: RowStage, instance: _Instance, meta: dict[str, Any]) -> None:
-        """Enter what a kept stage found of its rows."""
-        for row in instance.rows.tolist():
-            self.found.stages[row].setdefault(own.stage, []).append(own.id)
-            self._worsen(row, meta.get("status", OK))
-        for name, value in meta.get("metrics", {}).items():
-            if name in self.found.metrics:
-                self.found.metrics[name][instance.rows] = value
-        if meta.get("curve"):
-            self.found.shared_curves[own.id] = meta["curve"]
 
 
 def _in_memory(result: Checked, call: Sequence[_Instance], together: bool) -> list[Artifact]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.trial import chain
-from raysweep.trial.chain import Computation
+from raysweep.trial.computation import Computation
 from raysweep.trial.early_stopping import Rule
 from raysweep.trial.results import one_number_a_row, statuses
 from raysweep.workloads.declaration import Columns, Workload

@@ -12,7 +12,7 @@ import numpy as np
 
 from raysweep.errors import InputError, RaysweepError, shown
 from raysweep.ledger.segments import Curve
-from raysweep.trial.chain import Computation
+from raysweep.trial.computation import Computation
 from raysweep.trial.context import Context, Log
 from raysweep.trial.early_stopping import Rule
 from raysweep.workloads import functions

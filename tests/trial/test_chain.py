@@ -17,7 +17,7 @@ from raysweep.plan.row_stages import RowStages
 from raysweep.stages.artifacts import Artifact, Stacked
 from raysweep.stages.store import Store
 from raysweep.trial import chain
-from raysweep.trial.chain import Computation
+from raysweep.trial.computation import Computation
 from raysweep.workloads.declaration import ANY, Stage, Workload
 
 

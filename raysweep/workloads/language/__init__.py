@@ -5,20 +5,17 @@ This file is the declaration. The files beside it compute the workload. No file 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from raysweep.training.schedules import trunk_and_anneal, trunk_steps
-from raysweep.workloads.declaration import Cost, Former, Metric, Parameter, Stage, Workload
+from raysweep.workloads.declaration import Former, Metric, Parameter, Workload
+from raysweep.workloads.language.chain import STAGES, identify
 from raysweep.workloads.language.corpus import BPE_FORM, FORMS, TASK_FORMS
-from raysweep.workloads.language.model_config import PRESETS, angle_of, config_of, share_of, steps_of, vocabulary_of
+from raysweep.workloads.language.model_config import PRESETS, angle_of, config_of, share_of, vocabulary_of
 
 PRETRAIN_SCHEDULES = ("cosine", "constant", "wsd")
 FINETUNE_SCHEDULES = ("cosine", "constant", "constant_warmup")
-PER_MODEL = ("finetune_lr", "noise")
-"""Models that train side by side may differ in these parameters."""
 
 Trunk, Pretraining, Finetuning, Evaluation = (
     partial(Parameter, stage=name) for name in ("trunk", "pretrain", "finetune", "evaluate")
@@ -239,42 +236,6 @@ METRICS = (
 )
 
 
-def _cost(stage: str) -> Callable[..., Cost]:
-    """The cost of a stage; the module that knows it is imported when it is asked for."""
-
-    def cost(*arguments: Any) -> Cost:
-        from raysweep.workloads.language import costs
-
-        found: Cost = getattr(costs, stage)(*arguments)
-        return found
-
-    return cost
-
-
-def trunk_points(parameters: Mapping[str, Any]) -> list[int]:
-    """The steps at which the trunk of a row is kept; none if its lengths share nothing."""
-    if parameters["pretrain_schedule"] != "wsd":
-        return []
-    return trunk_steps(trunk_and_anneal(steps_of(parameters))[0])
-
-
-def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
-    """What identifies a stage: the shape of the model instead of its preset, and the digests of texts.
-
-    InputError if a text has gone since the sweep was planned.
-    """
-    from raysweep.workloads.language import corpus
-
-    found = {name: value for name, value in values.items() if name not in ("preset", "depth", "width", "context")}
-    found["model"] = asdict(config_of(row))
-    for name in ("source", "target"):
-        if name in found:
-            found[name] = corpus.digest_of(row, name)
-    if stage == "finetune" and not row["early_stopping"]:  # only the validation of early stopping looks at them
-        found.pop("evaluation_tokens", None)
-    return found
-
-
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     """Errors of one cell that no single range can catch: a part of a step, an impossible shape, an unusable text."""
     from raysweep.workloads.language import corpus
@@ -315,39 +276,7 @@ WORKLOAD = Workload(
     identity_version=4,
     parameters=PARAMETERS,
     metrics=METRICS,
-    stages=(
-        Stage(
-            "trunk",
-            "raysweep.workloads.language.pretraining:trunk",
-            keeps=True,
-            points=trunk_points,
-            cost=_cost("trunk"),
-            version=4,
-        ),
-        Stage(
-            "pretrain",
-            "raysweep.workloads.language.pretraining:pretrain",
-            after="trunk",
-            keeps=True,
-            cost=_cost("pretrain"),
-            version=4,
-        ),
-        Stage(
-            "finetune",
-            "raysweep.workloads.language.finetuning:finetune",
-            after="pretrain",
-            together=PER_MODEL,
-            size="raysweep.workloads.language.finetuning:side_by_side",
-            cost=_cost("finetune"),
-        ),
-        Stage(
-            "evaluate",
-            "raysweep.workloads.language.evaluation:evaluate",
-            after="finetune",
-            together=PER_MODEL,
-            cost=_cost("evaluate"),
-        ),
-    ),
+    stages=STAGES,
     sources=("raysweep.workloads.language", "raysweep.training"),
     identify=identify,
     data_parallel=True,

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.workloads.declaration import Columns, Cost
-from raysweep.workloads.language import PER_MODEL, trunk_points
+from raysweep.workloads.language.chain import PER_MODEL, trunk_points
 from raysweep.workloads.language.model_config import ModelConfig, config_of
 
 EVALUATION = 64  # sequences evaluated at a time

@@ -13,7 +13,8 @@ from raysweep.training import devices, draws, model_batch, optimizer, parallel, 
 from raysweep.training.optimizer import State, TrainConfig
 from raysweep.training.params import Part, named
 from raysweep.workloads.declaration import DIVERGED, OK
-from raysweep.workloads.language import PER_MODEL, corpus
+from raysweep.workloads.language import corpus
+from raysweep.workloads.language.chain import PER_MODEL
 from raysweep.workloads.language.examination import Examination, examination
 from raysweep.workloads.language.model_config import ModelConfig, config_of, share_of
 from raysweep.workloads.language.texts import Mixture

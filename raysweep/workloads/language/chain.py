@@ -1,0 +1,85 @@
+"""The chain of stages of the workload, and what identifies them. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from raysweep.training.schedules import trunk_and_anneal, trunk_steps
+from raysweep.workloads.declaration import Cost, Stage
+from raysweep.workloads.language.model_config import config_of, steps_of
+
+PER_MODEL = ("finetune_lr", "noise")
+"""Models that train side by side may differ in these parameters."""
+
+
+def _cost(stage: str) -> Callable[..., Cost]:
+    """The cost of a stage; the module that knows it is imported when it is asked for."""
+
+    def cost(*arguments: Any) -> Cost:
+        from raysweep.workloads.language import costs
+
+        found: Cost = getattr(costs, stage)(*arguments)
+        return found
+
+    return cost
+
+
+def trunk_points(parameters: Mapping[str, Any]) -> list[int]:
+    """The steps at which the trunk of a row is kept; none if its lengths share nothing."""
+    if parameters["pretrain_schedule"] != "wsd":
+        return []
+    return trunk_steps(trunk_and_anneal(steps_of(parameters))[0])
+
+
+def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """What identifies a stage: the shape of the model instead of its preset, and the digests of texts.
+
+    InputError if a text has gone since the sweep was planned.
+    """
+    from raysweep.workloads.language import corpus
+
+    found = {name: value for name, value in values.items() if name not in ("preset", "depth", "width", "context")}
+    found["model"] = asdict(config_of(row))
+    for name in ("source", "target"):
+        if name in found:
+            found[name] = corpus.digest_of(row, name)
+    if stage == "finetune" and not row["early_stopping"]:  # only the validation of early stopping looks at them
+        found.pop("evaluation_tokens", None)
+    return found
+
+
+STAGES = (
+    Stage(
+        "trunk",
+        "raysweep.workloads.language.pretraining:trunk",
+        keeps=True,
+        points=trunk_points,
+        cost=_cost("trunk"),
+        version=4,
+    ),
+    Stage(
+        "pretrain",
+        "raysweep.workloads.language.pretraining:pretrain",
+        after="trunk",
+        keeps=True,
+        cost=_cost("pretrain"),
+        version=4,
+    ),
+    Stage(
+        "finetune",
+        "raysweep.workloads.language.finetuning:finetune",
+        after="pretrain",
+        together=PER_MODEL,
+        size="raysweep.workloads.language.finetuning:side_by_side",
+        cost=_cost("finetune"),
+    ),
+    Stage(
+        "evaluate",
+        "raysweep.workloads.language.evaluation:evaluate",
+        after="finetune",
+        together=PER_MODEL,
+        cost=_cost("evaluate"),
+    ),
+)
