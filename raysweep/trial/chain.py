@@ -19,7 +19,7 @@ from raysweep.plan.identity import code_version
 from raysweep.plan.row_stages import RowStage, RowStages
 from raysweep.stages import trees
 from raysweep.stages.artifacts import Artifact, Stacked
-from raysweep.trial.computation import Computation
+from raysweep.trial.computation import WORST, Computation
 from raysweep.trial.context import Context
 from raysweep.trial.early_stopping import Rule
 from raysweep.trial.results import Checked, checked
