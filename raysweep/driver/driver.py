@@ -6,7 +6,6 @@ and the difference is cut into packs.
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 import uuid
 from collections.abc import Callable
@@ -14,8 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from raysweep.driver import first_rows, shared_stages, signal_handlers
+from raysweep.driver import first_rows, records, shared_stages, signal_handlers
 from raysweep.driver.hold import only_driver
+from raysweep.driver.job import new_job
 from raysweep.driver.limits import TimeIsUp, TimeLimit
 from raysweep.driver.options import Options
 from raysweep.driver.placement import Placement, place, total_seconds
@@ -28,20 +28,18 @@ from raysweep.ledger import compaction, segments, sweep_record
 from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import rows_are
 from raysweep.plan.cells import Cells
-from raysweep.plan.identity import code_version
 from raysweep.plan.pack import Pack
 from raysweep.plan.packs import Packing, make_packs
 from raysweep.plan.queue import PackQueue
 from raysweep.space import user_files
 from raysweep.space.function_files import Given
 from raysweep.space.schema import Space
-from raysweep.storage import files, paths
+from raysweep.storage import files
 from raysweep.storage.paths import AnyPath
 from raysweep.storage.sealed import Damaged
-from raysweep.tracking import address, grouping, server
+from raysweep.tracking import address, server
 from raysweep.tracking.session import Session
 from raysweep.trial.early_stopping import Rule
-from raysweep.trial.function import Function
 from raysweep.trial.pack import Job
 from raysweep.trial.run import Ended
 
@@ -87,6 +85,7 @@ class Driver:
         self._session: Session | None = None
         self._written: Report | None = None
         # set by the step that creates them
+        self._new_storage: bool
         self._sweep: Sweep
         self._state: State
         self._stages: SharedStages
@@ -100,7 +99,10 @@ class Driver:
         if self.record:
             files.check_not_read_only(self.folder)
         address.check(self._uri, self.record, self.folder.parent, self._say)
-        record = self.record or self._create()
+        self._new_storage = records.is_new(self.folder.parent)
+        record = self.record or records.create(
+            self.folder, self.space, self.cells, self.options, self._uri, self._new_storage
+        )
         self._sweep = Sweep(self.folder, record, self.space if self.part else None)
         # the thread that hears signals may call it too; a local name, so that all rows are freed with this object
         stop = signal_handlers.once(self._stop)
@@ -125,7 +127,7 @@ class Driver:
                 if halt is None:
                     raise
                 if self._begun and isinstance(halt, InputError) and self.record is None and not self._sweep.rows():
-                    self._take_back()
+                    records.take_back(self._sweep, self._uri, self._new_storage)
                     raise halt from problem
                 if self._begun:
                     raise Halted("", f"{halt}; {self._kept()}") from problem
@@ -136,22 +138,6 @@ class Driver:
             show(self._written, self._say)
         return self._sweep
 
-    def _create(self) -> Record:
-        """Create the record of a new sweep."""
-        storage = self.folder.parent
-        self._new_storage = isinstance(storage, Path) and not storage.exists()
-        name = self.options.name or self.space.name
-        runs_per = self.options.runs_per or grouping.default_runs_per(self.cells)
-        uri = address.recorded(self._uri, storage)
-        try:
-            record = sweep_record.create(self.folder, name, self.space.as_dict(), uri, runs_per)
-            return sweep_record.load(self.folder) or record  # as read from the file: only_driver compares them
-        except FileExistsError:
-            raise InputError(name, "another driver has just started a sweep of this name") from None
-        except OSError as error:
-            sweep_record.abandon(self.folder, self._new_storage)
-            raise InputError("--storage", f"{storage} cannot be written: {error.strerror}") from None
-
     def prepare(self, record: Record) -> None:
         """Check that the request can be carried out, and record it, so that a sweep that is killed here can be resumed.
 
@@ -161,13 +147,16 @@ class Driver:
             current = shared_stages.placed(record, self.options.store)
             if self.function:
                 user_files.remember(record.sweep_id, self.function)
-                self._learn()
+                if self.space.declaration.measures_anything:
+                    self._state = self._read()
+                    job = new_job(record, self._state, self.folder, self.function, self._rule)
+                    self.space = first_rows.learn(self._sweep.name, self._state, job, self._say)
             if not self.part:
-                current = remember(self.folder, current, self.space, self._uri)
+                current = records.remember(self.folder, current, self.space, self._uri)
                 self._sweep = Sweep(self.folder, current)
             self._sweep.cells = self.cells
-            self._state = State(self.space, self.cells, self.folder, self.options.on_code_change, self.retry_failed)
-            clear_leftovers(self.folder)
+            self._state = self._read()
+            sweep_record.clear_leftovers(self.folder)
             for note in self._state.notes:
                 self._say(note)
             self._stages = SharedStages(self.folder, current, self._state, self.options.on_code_change, self._say)
@@ -185,79 +174,24 @@ class Driver:
                 self._session = Session(self._uri, self.folder, current, self.space, self.cells, self._state)
         except Exception:
             if self.record is None:
-                if self.function:
-                    first_rows.withdraw(self.folder)
-                    user_files.forget(record.sweep_id)
-                shared_stages.withdraw(self.folder, shared_stages.placed(record, self.options.store), self._new_storage)
-                sweep_record.withdraw(self.folder, self._new_storage)
+                begun = shared_stages.placed(record, self.options.store)
+                records.withdraw(self.folder, begun, self.function, self._new_storage)
             elif sweep_record.load(self.folder) != record:
                 sweep_record.update(self.folder, record)
             raise
         self._begun = True
 
-    def _learn(self) -> None:
-        """Learn from rows what the function measures and what it costs, if that is not known yet. The first rows of a
-        sweep are computed for it."""
-        if not self.space.declaration.measures_anything:
-            return
-        state = State(self.space, self.cells, self.folder, self.options.on_code_change, self.retry_failed)
-        found = first_rows.learned(self.space, state)
-        if found is None and state.missing().rows and first_rows.can_measure(self.cells):
-            self._say(
-                f"{self._sweep.name}: what a row of {self.space.workload} costs is not known yet; the first ones are "
-                "computed in this process"
-            )
-            self._state = state
-            first_rows.measure(state, self._new_job(""))
-            found = first_rows.learned(self.space, state) or first_rows.with_cost_of_failures(self.space, state)
-        if found is not None:
-            self.space = found
+    def _read(self) -> State:
+        """The state of the sweep, read from the ledger."""
+        return State(self.space, self.cells, self.folder, self.options.on_code_change, self.retry_failed)
 
     def _remember_learned(self) -> None:
         """If the first rows were computed with all others, record at the end what they tell."""
-        if self.part or not self.space.declaration.measures_anything:
-            return
-        try:
-            found = first_rows.learned(self.space, self._state)
-        except InputError as error:  # it names a metric that no row has
-            self._say(str(error))
-            return
+        found = None if self.part else first_rows.learned_at_the_end(self.space, self._state, self._say)
         if found is not None:
             self.space = found
-            self._sweep = Sweep(self.folder, remember(self.folder, self._sweep.record, found, self._uri))
+            self._sweep = Sweep(self.folder, records.remember(self.folder, self._sweep.record, found, self._uri))
             self._sweep.cells = self.cells
-
-    def _new_job(self, store: str, run: str = "") -> Job:
-        """What all trials share. store: the address of the stage store. run: as in `Function`."""
-        function = self._state.workload.function
-        return Job(
-            self.space.workload,
-            self.cells.columns,
-            self.cells.ids,
-            ledger=paths.absolute(self.folder / sweep_record.LEDGER),
-            logs=paths.absolute(self.folder / sweep_record.LOGS),
-            store=store,
-            sweep=shared_stages.user(self._sweep.record),
-            attempt=self._state.attempt,
-            code_version=code_version(self._state.workload),
-            cpus=self.space.resources["cpus_per_trial"],
-            keep=tuple(self.space.keep),
-            function=Function(function, self.function.call, run) if function and self.function else None,
-            asked=self.cells.asked,
-            rule=self._rule,
-        )
-
-    def _take_back(self) -> None:
-        """Remove a new sweep without rows, whose workload cannot be run as it is declared, and its runs in MLflow."""
-        if self._uri:
-            from raysweep.tracking import cleanup, server
-
-            with contextlib.suppress(server.Unreachable):  # its runs say that they were killed
-                cleanup.forget(self._uri, self.space.name, self._sweep.record.sweep_id)
-        shared_stages.withdraw(self.folder, self._sweep.record, self._new_storage)
-        sweep_record.begin_deletion(self.folder)
-        sweep_record.delete(self.folder)
-        sweep_record.abandon(self.folder, self._new_storage)
 
     def compute(self) -> None:
         """Compute the missing rows, round by round. Raises TimeIsUp if no time was left for some packs."""
@@ -271,7 +205,8 @@ class Driver:
             for inner in (sweep_record.LEDGER, sweep_record.LOGS):
                 (self.folder / inner).mkdir(exist_ok=True)
         run = uuid.uuid4().hex if self._placement.executor == "ray" else ""
-        self._job = job = replace(self._new_job(self._stages.url, run), expired=self._stages.expired)
+        job = new_job(self._sweep.record, self._state, self.folder, self.function, self._rule, self._stages.url, run)
+        self._job = job = replace(job, expired=self._stages.expired)
         queue = PackQueue(self._propose, self._in_time, self._stages.is_busy)
         with Progress() as self._progress:
             if self._placement.executor == "ray":
@@ -393,22 +328,6 @@ def log_the_rest(logging: Session, sweep: Sweep, state: State, say: Callable[[st
         Phase(sweep.folder, "mirror", logging.counts),
         say,
     )
-
-
-def remember(folder: AnyPath, record: Record, space: Space, uri: str | None) -> Record:
-    """The record with this space and this tracking URI. It is written to the folder if it changed."""
-    tracking_uri = address.recorded(uri, folder.parent) if uri else record.tracking_uri
-    current = replace(record, space=space.as_dict(), tracking_uri=tracking_uri)
-    if current != sweep_record.load(folder):
-        sweep_record.update(folder, current)
-    return current
-
-
-def clear_leftovers(folder: AnyPath) -> None:
-    """Delete half-written files of a killed driver. (A bucket has none: its files appear whole.)"""
-    if isinstance(folder, Path):
-        for path in (*folder.glob(".*.part"), *(folder / sweep_record.LEDGER).glob(".*.part")):
-            path.unlink(missing_ok=True)
 
 
 def _halt(problem: Exception, folder: AnyPath) -> RaysweepError | None:

@@ -8,7 +8,7 @@ there, and a pack has few of them.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +26,7 @@ from raysweep.storage.paths import AnyPath
 from raysweep.trial.function import Unusable
 from raysweep.trial.pack import Job
 from raysweep.trial.run import run_pack
-from raysweep.workloads import functions
+from raysweep.workloads import function_description
 from raysweep.workloads.declaration import FAILED
 
 TRIED = 3
@@ -39,7 +39,7 @@ def carried(space: Space, record: sweep_record.Record) -> Space:
     """The space with what the record of its sweep knows of its function, if that has the same source."""
     if space.function is None or record.space.get("function") is None:
         return space
-    asked, known = functions.read(space.function), functions.read(record.space["function"])
+    asked, known = function_description.read(space.function), function_description.read(record.space["function"])
     same = ("name", "version", "digest", "vectorized")
     if any(getattr(asked, name) != getattr(known, name) for name in same):
         return space
@@ -60,6 +60,36 @@ def learned(space: Space, state: State) -> Space | None:
     return _knowing(space, tuple(first["metrics"]), _seconds(first, good))
 
 
+def learn(sweep: str, state: State, job: Job, say: Callable[[str], None]) -> Space:
+    """The space with what rows tell of its function. If there are none yet, the first ones are computed for it, where
+    that can be done in this process; the space stays as it is if it cannot.
+
+    sweep: its name.
+    """
+    space = state.space
+    found = learned(space, state)
+    if found is None and state.missing().rows and can_measure(state.cells):
+        say(
+            f"{sweep}: what a row of {space.workload} costs is not known yet; the first ones are computed in this "
+            "process"
+        )
+        measure(state, job)
+        found = learned(space, state) or with_cost_of_failures(space, state)
+    return space if found is None else found
+
+
+def learned_at_the_end(space: Space, state: State, say: Callable[[str], None]) -> Space | None:
+    """The space with what rows tell that were not there at the beginning; None if nothing was to be learned, or if no
+    row tells it."""
+    if not space.declaration.measures_anything:
+        return None
+    try:
+        return learned(space, state)
+    except InputError as error:  # it names a metric that no row has
+        say(str(error))
+        return None
+
+
 def with_cost_of_failures(space: Space, state: State) -> Space:
     """The space of a function whose first rows all failed: the others are taken to last as long."""
     return _knowing(space, None, max((row["seconds"] for row in state.failures()), default=0.0))
@@ -75,8 +105,8 @@ def _seconds(first: segments.Row, good: Sequence[segments.Row]) -> float:
 
 
 def _knowing(space: Space, returned: tuple[str, ...] | None, seconds: float | None) -> Space:
-    found = replace(functions.read(space.function), returned=returned, seconds=seconds)
-    functions.check_returned(found)
+    found = replace(function_description.read(space.function), returned=returned, seconds=seconds)
+    function_description.check_returned(found)
     return validate({**space.as_dict(), "function": found.plain()})
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from raysweep.driver import compatibility, first_rows, shared_stages, signal_handlers
-from raysweep.driver.driver import Driver, log_the_rest, remember, show
+from raysweep.driver import compatibility, first_rows, records, shared_stages, signal_handlers
+from raysweep.driver.driver import Driver, log_the_rest, show
 from raysweep.driver.hold import only_driver
 from raysweep.driver.options import Options
 from raysweep.driver.state import State
@@ -109,7 +109,7 @@ def sync(name: str, options: Options) -> Sweep:
             say(f"interrupted: {warning}")
 
     with only_driver(found.folder, found.record, say), signal_handlers.on_signals(stop):
-        found = Sweep(found.folder, remember(found.folder, found.record, found.space, uri))
+        found = Sweep(found.folder, records.remember(found.folder, found.record, found.space, uri))
         state = found.state()
         logging = Session(uri, found.folder, found.record, found.space, found.cells, state)
         try:

@@ -200,5 +200,15 @@ def delete(folder: AnyPath) -> None:
     abandon(folder, storage_too=False)
 
 
+def clear_leftovers(folder: AnyPath) -> None:
+    """Delete half-written files of a killed driver. Only the holder of its lock calls this.
+
+    A bucket has none: its files appear whole.
+    """
+    if isinstance(folder, Path):
+        for path in (*folder.glob(".*.part"), *(folder / LEDGER).glob(".*.part")):
+            path.unlink(missing_ok=True)
+
+
 def _encode(record: Record) -> bytes:
     return (json.dumps(sealed.plain(asdict(record)), indent=1, allow_nan=False) + "\n").encode()

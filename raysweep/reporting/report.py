@@ -25,7 +25,7 @@ from raysweep.space.checks import Context
 from raysweep.space.schema import declared
 from raysweep.storage.paths import AnyPath
 from raysweep.workloads.declaration import Workload
-from raysweep.workloads.functions import Description
+from raysweep.workloads.function_description import Description
 
 if TYPE_CHECKING:
     import pandas as pd

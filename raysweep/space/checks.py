@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from raysweep.errors import InputError, shown, unknown
-from raysweep.workloads import functions
 from raysweep.workloads.declaration import Parameter, Workload
+from raysweep.workloads.function_description import check_metric
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def unless_null(check: Check) -> Check:
 def metric(value: Any, path: str, context: Context) -> str:
     """A metric of the workload. Of a function before its first row it can be any name."""
     if context.workload.measures_anything and isinstance(value, str):
-        functions.check_metric(value, path)
+        check_metric(value, path)
         return value
     return named(value, path, "metric", [metric.name for metric in context.workload.metrics])
 

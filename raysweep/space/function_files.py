@@ -24,7 +24,7 @@ from typing import Any
 
 from raysweep.errors import InputError, shown, unknown
 from raysweep.workloads import functions
-from raysweep.workloads.functions import Description
+from raysweep.workloads.function_description import Description
 
 OWN_KEYS = ("metrics", "version", "vectorized")
 """Keys of a space whose workload is a function."""

@@ -25,7 +25,7 @@ from raysweep.space.axes import Conditions
 from raysweep.space.checks import Context, expect
 from raysweep.space.resources import ResourceOptions
 from raysweep.space.search_options import SearchOptions
-from raysweep.workloads import functions
+from raysweep.workloads import function_description, functions
 from raysweep.workloads.declaration import SCALES, Parameter, Workload
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -228,7 +228,7 @@ def declared(data: Mapping[str, Any]) -> Workload:
     """The declaration of the workload of a space, given as plain data. Nothing but raysweep and the workloads of
     installed packages is imported. InputError if there is no such workload."""
     if data.get("function") is not None:
-        return functions.declared(functions.read(data["function"]))
+        return functions.declared(function_description.read(data["function"]))
     return workloads.get(checks.named(data.get("workload"), "workload", "workload", workloads.names()))
 
 

@@ -17,7 +17,8 @@ from raysweep.trial.context import Context, Log
 from raysweep.trial.early_stopping import Rule
 from raysweep.workloads import functions
 from raysweep.workloads.declaration import DIVERGED, OK, STOPPED, Columns, Workload
-from raysweep.workloads.functions import LOG, VALUE, Description
+from raysweep.workloads.function_description import Description, check_metric
+from raysweep.workloads.functions import LOG, VALUE
 
 _OF_RUN: dict[str, Callable[..., Any]] = {}  # of this process
 
@@ -103,7 +104,7 @@ class Function:
         metrics = {metric: self._numbers(metric, values, count) for metric, values in returned.items()}
         for metric in metrics:
             try:
-                functions.check_metric(metric, name)
+                check_metric(metric, name)
             except InputError as error:
                 raise Unusable(str(error)) from None
             if metric in self.declaration.by_name:

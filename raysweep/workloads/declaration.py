@@ -18,7 +18,7 @@ from raysweep.workloads.chain import ANY, Chain, Cost, Stage
 from raysweep.workloads.parameters import SCALES, Former, Parameter, column
 
 if TYPE_CHECKING:
-    from raysweep.workloads.functions import Description
+    from raysweep.workloads.function_description import Description
 
 __all__ = [
     "ANY",

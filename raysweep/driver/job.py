@@ -1,0 +1,51 @@
+"""What all trials of a sweep share, from the state of the sweep."""
+
+from __future__ import annotations
+
+from raysweep.driver import shared_stages
+from raysweep.driver.state import State
+from raysweep.ledger import sweep_record
+from raysweep.ledger.sweep_record import Record
+from raysweep.plan.identity import code_version
+from raysweep.space.function_files import Given
+from raysweep.storage import paths
+from raysweep.storage.paths import AnyPath
+from raysweep.trial.early_stopping import Rule
+from raysweep.trial.function import Function
+from raysweep.trial.pack import Job
+
+
+def new_job(
+    record: Record,
+    state: State,
+    folder: AnyPath,
+    function: Given | None,
+    rule: Rule | None,
+    store: str = "",
+    run: str = "",
+) -> Job:
+    """The job of a sweep, before any of its packs.
+
+    folder: the folder of the sweep.
+    function: the Python function that the sweep is about; None for any other workload.
+    rule: how rows are stopped early; None if none is.
+    store: the address of the stage store; "" for rows of a function, which keep no stages.
+    run: as in `Function`.
+    """
+    space, cells, description = state.space, state.cells, state.workload.function
+    return Job(
+        space.workload,
+        cells.columns,
+        cells.ids,
+        ledger=paths.absolute(folder / sweep_record.LEDGER),
+        logs=paths.absolute(folder / sweep_record.LOGS),
+        store=store,
+        sweep=shared_stages.user(record),
+        attempt=state.attempt,
+        code_version=code_version(state.workload),
+        cpus=space.resources["cpus_per_trial"],
+        keep=tuple(space.keep),
+        function=Function(description, function.call, run) if description and function else None,
+        asked=cells.asked,
+        rule=rule,
+    )

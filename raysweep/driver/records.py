@@ -1,0 +1,75 @@
+"""The record of the sweep that a driver drives: it is made, changed, and taken back if the sweep cannot begin."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+
+from raysweep.driver import first_rows, shared_stages
+from raysweep.driver.options import Options
+from raysweep.driver.stored_sweep import Sweep
+from raysweep.errors import InputError
+from raysweep.ledger import sweep_record
+from raysweep.ledger.sweep_record import Record
+from raysweep.plan.cells import Cells
+from raysweep.space import user_files
+from raysweep.space.function_files import Given
+from raysweep.space.schema import Space
+from raysweep.storage.paths import AnyPath
+from raysweep.tracking import address, grouping
+
+
+def is_new(storage: AnyPath) -> bool:
+    """Whether the folder of a storage is made with its first sweep. (A bucket has no folders.)"""
+    return isinstance(storage, Path) and not storage.exists()
+
+
+def create(folder: AnyPath, space: Space, cells: Cells, options: Options, uri: str | None, new_storage: bool) -> Record:
+    """Create the record of a new sweep. Raises InputError if another driver has done so, or if it cannot be written.
+
+    uri: the MLflow to log to; None for none.
+    new_storage: whether the storage is made for this sweep.
+    """
+    storage, name = folder.parent, options.name or space.name
+    runs_per = options.runs_per or grouping.default_runs_per(cells)
+    tracking_uri = address.recorded(uri, storage)
+    try:
+        record = sweep_record.create(folder, name, space.as_dict(), tracking_uri, runs_per)
+        return sweep_record.load(folder) or record  # as read from the file: only_driver compares them
+    except FileExistsError:
+        raise InputError(name, "another driver has just started a sweep of this name") from None
+    except OSError as error:
+        sweep_record.abandon(folder, new_storage)
+        raise InputError("--storage", f"{storage} cannot be written: {error.strerror}") from None
+
+
+def remember(folder: AnyPath, record: Record, space: Space, uri: str | None) -> Record:
+    """The record with this space and this tracking URI. It is written to the folder if it changed."""
+    tracking_uri = address.recorded(uri, folder.parent) if uri else record.tracking_uri
+    current = replace(record, space=space.as_dict(), tracking_uri=tracking_uri)
+    if current != sweep_record.load(folder):
+        sweep_record.update(folder, current)
+    return current
+
+
+def withdraw(folder: AnyPath, record: Record, function: Given | None, new_storage: bool) -> None:
+    """Remove a new sweep that could not begin. function: the Python function of which first rows may be there."""
+    if function:
+        first_rows.withdraw(folder)
+        user_files.forget(record.sweep_id)
+    shared_stages.withdraw(folder, record, new_storage)
+    sweep_record.withdraw(folder, new_storage)
+
+
+def take_back(sweep: Sweep, uri: str | None, new_storage: bool) -> None:
+    """Remove a new sweep without rows, whose workload cannot be run as it is declared, and its runs in MLflow."""
+    if uri:
+        from raysweep.tracking import cleanup, server
+
+        with contextlib.suppress(server.Unreachable):  # its runs say that they were killed
+            cleanup.forget(uri, sweep.space.name, sweep.record.sweep_id)
+    shared_stages.withdraw(sweep.folder, sweep.record, new_storage)
+    sweep_record.begin_deletion(sweep.folder)
+    sweep_record.delete(sweep.folder)
+    sweep_record.abandon(sweep.folder, new_storage)
