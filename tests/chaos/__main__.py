@@ -15,7 +15,8 @@ import sys
 import time
 from pathlib import Path
 
-from tests.chaos.faults import DAMAGES, LIVES
+from tests.chaos.damages import DAMAGES
+from tests.chaos.faults import LIVES
 from tests.chaos.sweeps import KINDS, ON_RAY
 from tests.chaos.world import Tally, work
 

@@ -43,6 +43,7 @@ class Driver:
         """Take its terminal away."""
         if self._terminal is not None:
             os.close(self._terminal)
+            self._terminal = None
 
     def poll(self) -> int | None:
         """Its exit code, or minus the signal that ended it; None while it lives."""
@@ -110,6 +111,14 @@ def _serve(socket: str) -> list[str]:
 
 def _keep(connection: Connection, arguments: list[str], stdout: str, stderr: str) -> list[str]:
     """Tell a driver's number and how it ended. Returns only in the driver."""
+    for path, flags, number in (
+        (os.devnull, os.O_RDONLY, 0),
+        (stdout, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 1),
+        (stderr, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 2),  # before anybody can take a terminal away
+    ):
+        opened = os.open(path, flags, 0o644)
+        os.dup2(opened, number)
+        os.close(opened)
     driver = os.fork()
     if driver:
         connection.send(driver)
@@ -121,14 +130,6 @@ def _keep(connection: Connection, arguments: list[str], stdout: str, stderr: str
         os._exit(0)
     connection.close()
     os.setsid()
-    for path, flags, number in (
-        (os.devnull, os.O_RDONLY, 0),
-        (stdout, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 1),
-        (stderr, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 2),
-    ):
-        opened = os.open(path, flags, 0o644)
-        os.dup2(opened, number)
-        os.close(opened)
     return arguments
 
 

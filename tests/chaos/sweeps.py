@@ -6,16 +6,13 @@ import copy
 import csv
 import io
 import json
-import math
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Container, Mapping
-from contextlib import closing
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +23,7 @@ from raysweep.stages.store import Store
 from tests.chaos.drivers import Driver, Drivers
 from tests.chaos.stages import read
 from tests.chaos.store_checks import Left, mark_damaged
+from tests.chaos.tables import Table, read_mlflow
 
 HERE = Path(__file__).parent
 Process = Driver | subprocess.Popen[bytes]
@@ -53,19 +51,6 @@ class Kind:
     def marks(self) -> Path | None:
         """Where its workload leaves marks."""
         return Path(self.space["fixed"]["marks"]) if "marks" in self.space["fixed"] else None
-
-
-@dataclass
-class Table:
-    """What came out: rows by (cell, seed), learning curves, children of MLflow by cell with their metrics, and what
-    should not be."""
-
-    rows: dict[tuple[str, str], dict[str, str]]
-    children: dict[str, dict[tuple[str, int], float]]
-    curves: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    doubled: int = 0
-    orphans: int = 0
-    parents: list[str] = field(default_factory=list)
 
 
 def kinds(room: Path) -> dict[str, Kind]:
@@ -157,10 +142,8 @@ def environment(site_folder: Path, **more: str) -> dict[str, str]:
 class Sweep:
     """One sweep in a storage of its own, driven by processes of the command line."""
 
-    def __init__(
-        self, kind: Kind, room: Path, drivers: Drivers, env: dict[str, str], server: str | None = None
-    ) -> None:
-        self.kind, self.drivers, self.env, self.server = kind, drivers, env, server
+    def __init__(self, kind: Kind, room: Path, drivers: Drivers, server: str | None = None) -> None:
+        self.kind, self.drivers, self.server = kind, drivers, server
         self.name = kind.space["name"]
         self.storage = room / "storage"
         self.folder = self.storage / self.name
@@ -253,7 +236,7 @@ class Sweep:
             found.rows[key] = {name: value for name, value in row.items() if name not in ("seconds", "sweep")}
         lines = self._printed("results", self.name, "--curves")
         found.curves = Counter((line["stage"], line["seed"], *line.values()) for line in lines)
-        _read_mlflow(database or self.storage / "mlflow.db", self._sweep_id(), found)
+        read_mlflow(database or self.storage / "mlflow.db", self._sweep_id(), found)
         return found
 
     def _printed(self, *words: str) -> list[dict[str, str]]:
@@ -263,68 +246,3 @@ class Sweep:
 
     def _sweep_id(self) -> str:
         return str(json.loads((self.folder / "sweep.json").read_text())["sweep_id"])
-
-
-def _read_mlflow(database: Path, sweep_id: str, found: Table) -> None:
-    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=60)) as db:
-        runs = db.execute(
-            "SELECT r.run_uuid, r.status, r.lifecycle_stage FROM runs r JOIN tags t ON "
-            "t.run_uuid = r.run_uuid AND t.key = 'raysweep.sweep_id' AND t.value = ?",
-            (sweep_id,),
-        ).fetchall()
-        for run, status, stage in runs:
-            tags = dict(db.execute("SELECT key, value FROM tags WHERE run_uuid = ?", (run,)))
-            if status == "RUNNING":
-                found.orphans += 1
-            if stage != "active":
-                continue
-            if tags.get("raysweep.kind") == "sweep":
-                found.parents.append(status)
-            elif (cell := tags.get("raysweep.cell")) is None or status not in ("FINISHED", "FAILED"):
-                found.orphans += 1
-            else:
-                found.doubled += cell in found.children
-                found.children[cell] = {
-                    (key, step): value
-                    for key, value, step in db.execute(
-                        "SELECT key, value, step FROM metrics WHERE run_uuid = ?", (run,)
-                    )
-                    if key != "seconds"
-                }
-
-
-def compare(found: Table, expected: Table, tolerance: float, damaged: Container[tuple[str, str]] = ()) -> Counter[str]:
-    """How the one differs from the other: lost, doubled, changed and orphaned things, none if all is well.
-
-    damaged: stages, each with its seed, of which some may have no learning curve: they were damaged, and what continues
-        them was not, so that nobody computed them again.
-    """
-    differences = Counter(doubled=found.doubled, orphans=found.orphans)
-    differences["lost rows"] = len(expected.rows.keys() - found.rows.keys())
-    differences["strange rows"] = len(found.rows.keys() - expected.rows.keys())
-    differences["lost runs"] = len(expected.children.keys() - found.children.keys())
-    differences["strange runs"] = len(found.children.keys() - expected.children.keys())
-    differences["parents amiss"] = found.parents != ["FINISHED"]
-    lost = sum(times for line, times in (expected.curves - found.curves).items() if line[:2] not in damaged)
-    differences["changed curves"] = lost + (found.curves - expected.curves).total()
-    for key in expected.rows.keys() & found.rows.keys():
-        one, other = found.rows[key], expected.rows[key]
-        differences["changed rows"] += one.keys() != other.keys() or any(
-            not _same(one[name], value, tolerance) for name, value in other.items()
-        )
-    for cell in expected.children.keys() & found.children.keys():
-        ours, theirs = found.children[cell], expected.children[cell]
-        differences["changed runs"] += ours.keys() != theirs.keys() or any(
-            not math.isclose(ours[key], value, rel_tol=max(tolerance, 1e-12), abs_tol=tolerance * 1e-4)
-            for key, value in theirs.items()
-        )
-    return +differences
-
-
-def _same(one: str, other: str, tolerance: float) -> bool:
-    if one == other:
-        return True
-    try:
-        return tolerance > 0 and math.isclose(float(one), float(other), rel_tol=tolerance, abs_tol=tolerance * 1e-4)
-    except ValueError:
-        return False

@@ -18,10 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.chaos import store_checks
+from tests.chaos.damages import DAMAGES
 from tests.chaos.drivers import Drivers
-from tests.chaos.faults import DAMAGES, LIVES, Disturbance, choices
+from tests.chaos.faults import LIVES, Disturbance, choices
 from tests.chaos.store_checks import Left
-from tests.chaos.sweeps import ON_RAY, PATIENCE, Sweep, Table, compare, environment, kinds, site
+from tests.chaos.sweeps import ON_RAY, PATIENCE, Sweep, environment, kinds, site
+from tests.chaos.tables import Table, compare
 from tests.chaos.tracking_server import Server
 
 FRESH = 0.1
@@ -153,15 +155,16 @@ class Chaos:
             if companion and sweep.kind.marks:
                 store_checks.mark_what_is_whole(sweep.store, sweep.kind.marks)
             try:
-                injected = LIVES[name](life) if name in LIVES else DAMAGES[name](life)
+                injected = LIVES[name](life) if name in LIVES else DAMAGES[name](sweep, self.dice)
             except (AssertionError, subprocess.TimeoutExpired) as problem:
                 self._complain(sweep, f"{name}: {problem}")
                 injected = True
             self.tally.drivers += name in LIVES
             self.tally.injected[kind, name] += injected
-            self.tally.injected[kind, "driver killed"] += life.killed
+            for another in life.more:
+                self.tally.injected[kind, another] += 1
             over = name in LIVES and not injected and life.code == 0
-            happened.append((name if injected else f"({name})") + life.killed * " and driver killed")
+            happened.append(" and ".join([name if injected else f"({name})", *life.more]))
         self._end(sweep)
         damaged = store_checks.named(sweep.damaged, expected.left)
         differences = compare(self._table(sweep), expected.tables[0], sweep.kind.tolerance, damaged)
