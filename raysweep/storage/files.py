@@ -116,8 +116,8 @@ def replace(path: AnyPath, content: bytes) -> None:
     temporary = _write_beside(path, content)
     try:
         os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
+    except BaseException:  # Ctrl-C may also come when it is moved already
+        Path(temporary).unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
 
