@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import logging
 import os
-import pickle
 import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,9 @@ from raysweep.executors.retry_policy import RetryPolicy
 from raysweep.plan.pack import Pack
 from raysweep.plan.queue import PackQueue
 from raysweep.plan.resources import Resources
+from raysweep.storage.sealed import plain, restored
 from raysweep.training import devices
+from raysweep.trial.early_stopping import Rule
 from raysweep.trial.pack import Job, lost_rows, publish
 from raysweep.trial.run import Ended, content, is_done, lost_stages, run_pack
 
@@ -190,7 +192,7 @@ def _trainable(config: dict[str, Any], job: Job) -> None:
     told = dict(config["failed"]), dict(config["expired"])
     own = replace(job, cpus=needs.threads, gpus=gpus, failed=told[0], expired=told[1])
     if config["since"]:
-        changed = pickle.loads(config["since"])
+        changed = _changed(config["since"])
         own = replace(own, **changed)
         if "columns" in changed:
             pack = replace(pack, cells=np.arange(len(pack)))
@@ -212,15 +214,31 @@ def _config(pack: Pack, job: Job, failed: Mapping[str, str]) -> dict[str, Any]:
         "needed": " ".join(pack.needed),
         "stages": " ".join(pack.stages),
         "failed": list(failed.items()),
-        "since": pickle.dumps(_since(job, pack)) if job.asked is not None or job.rule is not None else b"",
+        "since": _since(job, pack),
         "expired": [(stage, job.expired[stage]) for stage in pack.needed if stage in job.expired],
     }
 
 
-def _since(job: Job, pack: Pack) -> dict[str, Any]:
-    """The fields of a job that changed since it was sent to the workers: the cells of a pack, if the table grows, and
-    the tables by which rows are stopped."""
-    return {**(job.table(pack.cells) if job.asked is not None else {}), "rule": job.rule}
+def _since(job: Job, pack: Pack) -> str:
+    """The fields of a job that changed since it was sent to the workers, as JSON: the cells of a pack, if the table
+    grows, and the tables by which rows are stopped. Empty if neither is there."""
+    changed: dict[str, Any] = {}
+    if job.asked is not None:
+        changed = job.table(pack.cells)
+        changed["columns"] = {name: [values.dtype.str, values.tolist()] for name, values in changed["columns"].items()}
+    if job.rule is not None:
+        changed["rule"] = asdict(job.rule)
+    return json.dumps(plain(changed)) if changed else ""
+
+
+def _changed(since: str) -> dict[str, Any]:
+    """These fields, in a worker."""
+    changed = json.loads(since, object_hook=restored)
+    if "columns" in changed:
+        changed["columns"] = {name: np.asarray(values, kind) for name, (kind, values) in changed["columns"].items()}
+    if "rule" in changed:
+        changed["rule"] = Rule(**changed["rule"])
+    return dict(changed)
 
 
 def _pack(config: dict[str, Any]) -> Pack:
