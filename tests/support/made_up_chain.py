@@ -50,6 +50,12 @@ def careless(rows: Rows, parent: Artifact | Stacked | None, context: Context) ->
     return Result({"nested": [{"value": np.array([_digest(context, row, 0.0) for row in rows])}]})
 
 
+def blind(rows: Rows, parent: Artifact | Stacked | None, context: Context) -> Result:
+    """A metric without a look at the parent."""
+    CALLS.append(Call(context.stage, list(rows), context.point, context.before, parent))
+    return Result(metrics={f"{context.stage}_value": np.array([_digest(context, row, 0.0) for row in rows])})
+
+
 def at_most_two(rows: Rows) -> int:
     """For Stage.size."""
     return 2

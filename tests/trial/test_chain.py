@@ -81,7 +81,7 @@ def test_rows_see_the_parameters_of_their_stage_and_of_those_before_and_no_other
         "finetune": {"a", "b", "seed"},  # how far it goes is said by its points alone
         "evaluate": {"a", "b", "c", "d", "seed"},
     }
-    with pytest.raises(KeyError, match="d is no parameter of the stage pretrain or of a stage before it"):
+    with pytest.raises(KeyError, match="d is no parameter that the stage pretrain may depend on"):
         workload_rows()["d"]
 
 
@@ -225,7 +225,7 @@ def kept(**options: dict[str, Any]) -> Workload:
 
 
 def test_what_is_in_the_store_is_not_computed_and_what_is_not_asked_for_is_not_read(tmp_path: Path) -> None:
-    made = kept(evaluate={"run": "made_up_chain:careless"})
+    made = kept(evaluate={"run": "made_up_chain:blind"})
     store, rows = Store(tmp_path), grid(a=[1, 2], b=[1, 2])
     first = compute(made, rows, store, ("finetune",))
     assert len(store.stages()) == 2 + 4

@@ -11,6 +11,7 @@ import pytest
 import returning_workload
 from conftest import installed
 
+from raysweep.errors import InputError
 from raysweep.trial.compute import compute
 
 COLUMNS = {"x": np.array([0.5, 1.5, 2.5]), "fast": np.array([True, False, True], dtype=object)}
@@ -59,15 +60,15 @@ def test_a_value_that_is_no_number_is_said_with_its_row(values: Any, said: str, 
 
 @pytest.mark.parametrize("values", [0.5, None, "abc", np.float64(1), [1.0, 2.0], {"a": 1, "b": 2, "c": 3}, np.zeros(4)])
 def test_a_wrong_number_of_values_is_said_with_the_metric(values: Any, returned: Returned) -> None:
-    with pytest.raises(RuntimeError, match="^returning: expected 3 .* loss, .* got "):
+    with pytest.raises(InputError, match="^returning: expected 3 .* loss, .* got "):
         returned(values)
 
 
 @pytest.mark.parametrize(
     ("status", "said"),
-    [("ok", "'ok'"), (["ok"] * 2, " 3 "), (["ok", "good", "ok"], "'good'"), (["ok", ["ok"], "ok"], "['ok']")],
+    [("good", "'good'"), (["ok"] * 2, " 3, "), (["ok", "good", "ok"], "'good'"), (["ok", ["ok"], "ok"], "['ok']")],
 )
 def test_a_status_is_a_known_word_for_each_row(status: Any, said: str, returned: Returned) -> None:
-    with pytest.raises(RuntimeError) as wrong:
+    with pytest.raises(InputError) as wrong:
         returned([1.0, 2.0, 3.0], status)
     assert said in str(wrong.value)
