@@ -78,7 +78,8 @@ def report(tally: Tally, asked: argparse.Namespace, seconds: float) -> str:
         "",
         "Small sweeps are disturbed at random moments, resumed, and held against the same sweep left alone: every "
         "column of every row but `seconds` (exactly; in `mirror`, where packs are cut otherwise after a fault, to "
-        "1e-9), every point of its learning curves, and in MLflow one finished run a cell with the same metrics. In "
+        "1e-9), every point of its learning curves (but for those of a stage that a fault has damaged and that no "
+        "later row needs again), and in MLflow one finished run a cell with the same metrics. In "
         "`staged` and `scheduled`, the store must hold every distinct stage once; no stage may begin that is there "
         "whole, or that a living process has begun. `tests/chaos/` is the program.",
         "",
