@@ -40,7 +40,7 @@ class Costs:
         """These cells of one seed, with their cost."""
         key = indices.tobytes()
         if key not in self._known:
-            cost = self._stages.cost_of(indices, seed)
+            cost = self._stages.cost_of(indices)
             self._known[key] = (cost.seconds_with(self._gpus(indices)), cost.peak_bytes)
         return Piece(seed, indices, *self._known[key])
 
@@ -96,7 +96,7 @@ def shares(workload: Workload, columns: Columns, seeds: np.ndarray, count: int) 
     stages = RowStages(workload, columns)
 
     def costed(members: np.ndarray) -> tuple[float, np.ndarray]:
-        return stages.cost_of(members, int(seeds[members[0]])).seconds, members
+        return stages.cost_of(members).seconds, members
 
     groups = [costed(members) for members in alike([seeds, *(columns[name] for name in workload.grouping)])]
     count = min(count, len(seeds))

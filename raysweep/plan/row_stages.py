@@ -119,14 +119,27 @@ class RowStages:
     def _of_one(self, cell: int) -> dict[str, np.ndarray]:
         return {name: values[cell : cell + 1] for name, values in self.columns.items()}
 
-    def cost_of(self, cells: np.ndarray, seed: int) -> Cost:
-        """The cost of all rows of these cells and one seed, computed together, with nothing in the store."""
-        always = max(self._chain.kept(), default=-1)
-        distinct = {own.id: own.cost for cell in cells.tolist() for own in self.of_row(cell, seed, always)}
-        total = sum(distinct.values(), NOTHING)
+    def cost_of(self, cells: np.ndarray) -> Cost:
+        """The cost of all rows of these cells and one seed, computed together, with nothing in the store.
+
+        Identities are not asked for: the texts that they come from may have gone since the rows were computed.
+        """
         columns = {name: values[cells] for name, values in self.columns.items()}
-        for stage in self._chain.stages[always + 1 :]:
-            total += self._cost(stage, columns) if stage.points is None else NOTHING
+        always = max(self._chain.kept(), default=-1)
+        total = NOTHING
+        for index, stage in enumerate(self._chain.stages):
+            if stage.points is None and index > always:
+                total += self._cost(stage, columns)
+                continue
+            names = [name for name in self._chain.known[index] if name != stage.until or stage.points is None]
+            parts: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+            for cell in cells.tolist():
+                points = self.points(cell)
+                key = (points[:index], *(self.columns[name][cell] for name in names))
+                for part in itertools.pairwise((0.0, *points[index])) if stage.points else [()]:
+                    parts.setdefault((*key, *part), (cell, *part))
+            for cell, *span in parts.values():
+                total += self._cost(stage, self._of_one(cell), *span)
         return total
 
     def parameters(self, cell: int) -> dict[str, Any]:

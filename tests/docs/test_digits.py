@@ -231,7 +231,7 @@ def test_without_kept_fine_tunings_the_note_says_what_to_do(
 
 
 def test_changed_code_of_a_stage_computes_that_stage_and_what_follows(
-    call: Call, storage: Path, tmp_path: Path
+    sandbox: Path, storage: Path, tmp_path: Path
 ) -> None:
     """Each stage is a module here, and says so."""
     net = (DIGITS / "digits" / "net.py").read_text()

@@ -31,14 +31,18 @@ def rows(count: int, **values: object) -> dict[str, np.ndarray]:
     return {p.name: column(p, [values.get(p.name, p.default)] * count) for p in WORKLOAD.parameters}
 
 
+def after_pretraining(columns):
+    return costs.finetune(columns) + costs.evaluate(columns)
+
+
 def test_rates_of_one_checkpoint_share_a_gpu_and_not_a_core():
     values = {"preset": "3m", "pretrain_length": 65536.0, "finetune_steps": 10_000, "pretrain_batch": 256}
-    one, nine = costs.of_rows(rows(1, **values)), costs.of_rows(rows(9, **values))
+    one, nine = after_pretraining(rows(1, **values)), after_pretraining(rows(9, **values))
     assert nine.seconds == pytest.approx(9 * one.seconds, rel=0.01)
     assert nine.gpu_seconds < 4 * one.gpu_seconds
     different = rows(9, **values)
     different["finetune_batch"] = np.arange(8, 17)  # not the same batches: one after the other
-    assert costs.of_rows(different).gpu_seconds > 8 * one.gpu_seconds
+    assert after_pretraining(different).gpu_seconds > 8 * one.gpu_seconds
 
 
 def test_pretraining_in_parts_costs_what_it_costs_whole():

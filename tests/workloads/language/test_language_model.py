@@ -10,7 +10,7 @@ import torch
 
 from raysweep.training import devices, draws, hessian, model_batch, optimizer, params, schedules
 from raysweep.training.optimizer import State, TrainConfig
-from raysweep.workloads.language import finetuning, model
+from raysweep.workloads.language import evaluation, finetuning, model
 from raysweep.workloads.language.model_config import PRESETS, ModelConfig, config_of
 
 SMALL = ModelConfig(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
@@ -251,7 +251,7 @@ def dense():
 
 def test_sharpness_is_the_largest_eigenvalue_of_the_dense_hessian(dense):
     shape, flat, batch, _, exact = dense
-    quadratic = finetuning.quadratic_of(flat, batch, shape)
+    quadratic = evaluation.quadratic_of(flat, batch, shape)
     torch.testing.assert_close(quadratic.product(flat[0]), exact @ flat[0], rtol=1e-7, atol=1e-9)
     found = hessian.largest_eigenvalue(quadratic.product, torch.ones_like(flat[0]), 40)
     assert found == pytest.approx(float(torch.linalg.eigvalsh(exact)[-1]), rel=1e-6)
@@ -262,7 +262,7 @@ def test_scaled_trace_estimates_the_trace_within_its_sampling_error(dense):
     deviations = torch.tensor(params.row(lambda part: np.full(part.size, part.deviation), shape)).double()
     scaled = deviations[:, None] * exact * deviations
     probes = 300
-    quadratic = finetuning.quadratic_of(flat, batch, shape)
+    quadratic = evaluation.quadratic_of(flat, batch, shape)
     found = hessian.scaled_trace(quadratic.product, deviations, probes, draws.generator(0, "language/probes"))
     off = scaled - torch.diag(scaled.diagonal())
     assert abs(found - float(scaled.trace())) < 4 * float((2 * (off**2).sum() / probes).sqrt())
@@ -270,7 +270,7 @@ def test_scaled_trace_estimates_the_trace_within_its_sampling_error(dense):
 
 def test_quadratic_model_predicts_small_moves(dense):
     shape, flat, batch, loss, _ = dense
-    quadratic = finetuning.quadratic_of(flat, batch, shape)
+    quadratic = evaluation.quadratic_of(flat, batch, shape)
     move = torch.randn(flat.shape[1], generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     for size, tolerance in ((1e-4, 1e-2), (1e-5, 1e-3)):  # what is left out is of second order in the size, relatively
         actual = float(loss(flat[0] + size * move) - loss(flat[0]))
