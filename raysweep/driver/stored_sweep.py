@@ -7,15 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from raysweep.driver import shared_stages
 from raysweep.driver.state import State
-from raysweep.errors import InputError
+from raysweep.errors import InputError, shown
 from raysweep.ledger import segments, sweep_record
 from raysweep.phrases import command, counted
 from raysweep.plan.cells import Cells, enumerate_cells
 from raysweep.space.schema import Space
+from raysweep.stages import trees
+from raysweep.stages.store import Store
 from raysweep.storage import copies, files, paths
 from raysweep.storage.paths import AnyPath
 from raysweep.workloads.declaration import STOPPED, Workload
@@ -111,6 +113,28 @@ class Sweep:
         shown = list(self.space.axes) if names is None else names
         stages = self.workload.chain.names
         return curves.table(self.name, stages, shown, self.cells, self.space.seeds, state.rows, state.shared_curves)
+
+    def tensors(self, stage: str, cell: str, seed: int, state: State | None = None) -> Any:
+        """What a kept stage left for a row, in the form in which the stage gave it; for a stage with points what it
+        left at the last one.
+
+        cell, seed: as in the columns of `results`.
+        state: None to read the ledger again.
+
+        Raises InputError if there is no such row, if the stage is not kept, or if the store no longer has it.
+        """
+        row = (self.rows() if state is None else state.rows).get((cell, seed))
+        if row is None:
+            raise InputError(self.name, f"there is no row of the cell {shown(cell)} and the seed {shown(seed)}")
+        ids = row.get("stages", {}).get(stage)
+        if not ids:
+            kept = ", ".join(row.get("stages", {})) or "none"
+            raise InputError(self.name, f"this row has no kept stage {shown(stage)} (its kept stages: {kept})")
+        store = Store(shared_stages.address(self.folder, self.record))
+        entry = store.fetch(ids[-1])
+        if entry is None:
+            raise InputError(self.name, f"the stage {ids[-1]} is no longer in {store.url}")
+        return trees.unflatten(entry.tensors(), entry.meta["tree"])
 
     def report(
         self, directory: str | AnyPath | None = None, on_step: Callable[[int, int], None] = lambda done, of: None

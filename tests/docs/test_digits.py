@@ -18,7 +18,6 @@ from conftest import QUIET, TESTS, Outcome, assert_same_rows, driving, installed
 from sklearn.datasets import load_digits
 
 import raysweep
-from raysweep.stages import trees
 from raysweep.stages.store import Store
 
 DIGITS = TESTS.parent / "docs" / "digits"
@@ -169,21 +168,33 @@ def test_two_workers_of_a_gang_give_the_same_rows(ray_cluster: str, finished: Pa
 def test_kept_fine_tuned_weights_give_the_accuracy_of_their_row(finished: Path, call: Call) -> None:
     pixels, labels = load_digits(return_X_y=True)
     held_out = (np.arange(len(labels)) % 5 == 0) & (labels >= 5)
-    table = {(row["seed"], row["pretrain_length"], row["finetune_lr"]): row["accuracy"] for row in rows(finished)}
-    found = kept(finished, "finetune")
-    for identity, record in found.items():
-        entry = Store(finished / "store").fetch(identity)
+    sweep = raysweep.open_sweep("digits", finished)
+    for row in rows(finished):
         net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
-        net.load_state_dict(trees.unflatten(entry.tensors(), entry.meta["tree"])["net"])
+        net.load_state_dict(sweep.tensors("finetune", row["cell"], row["seed"])["net"])
         right = net(torch.tensor(pixels[held_out] / 16).float()).argmax(1).numpy() == labels[held_out]
-        point = {"seed": record["describe"]["seed"], **record["describe"]["parameters"]}
-        key = (point["seed"], point["pretrain_length"], point["finetune_lr"])
-        assert table.pop(key) == pytest.approx(right.mean(), abs=1e-6)
-    assert not table
+        assert row["accuracy"] == pytest.approx(right.mean(), abs=1e-6)
+    found = kept(finished, "finetune")
+    described = [record["describe"] for record in found.values()]
+    assert sorted((each["seed"], *each["parameters"].values()) for each in described) == sorted(
+        (row["seed"], *(row[name] for name in described[0]["parameters"])) for row in rows(finished)
+    )
     listed = call("store", "list", "--storage", finished).out
     assert listed.count("digits pretrain seed=") == 6
     assert listed.count("digits finetune seed=") == 8
     assert all(identity in listed for identity in found)
+
+
+def test_weights_that_are_not_there_are_said_to_be_missing(finished: Path) -> None:
+    sweep = raysweep.open_sweep("digits", finished)
+    (cell, seed), *_ = sweep.rows()
+    with pytest.raises(raysweep.InputError, match=rf"^digits: there is no row of the cell '{cell}' and the seed 99$"):
+        sweep.tensors("finetune", cell, 99)
+    with pytest.raises(raysweep.InputError, match=r"no kept stage 'evaluate' \(its kept stages: pretrain, finetune\)$"):
+        sweep.tensors("evaluate", cell, seed)
+    shutil.rmtree(finished / "store" / "entries")
+    with pytest.raises(raysweep.InputError, match=r"^digits: the stage [0-9a-f]+ is no longer in "):
+        sweep.tensors("finetune", cell, seed)
 
 
 ONE_MORE_METRIC = {

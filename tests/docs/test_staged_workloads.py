@@ -128,10 +128,10 @@ def test_kept_weights_are_read_as_shown(
     monkeypatch.chdir(tmp_path)
     assert call(*arguments(tmp_path / "sweeps")).code == 0
     names: dict[str, object] = {}
-    exec(block("trees.unflatten("), names)
-    state = names["state"]
-    assert isinstance(state, dict)
-    assert [name for name, tensor in state["net"].items() if isinstance(tensor, torch.Tensor)] == [
+    exec(block("sweep.tensors("), names)
+    weights = names["weights"]
+    assert isinstance(weights, dict)
+    assert [name for name, tensor in weights.items() if isinstance(tensor, torch.Tensor)] == [
         *("0.weight", "0.bias", "2.weight", "2.bias")
     ]
 
