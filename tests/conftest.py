@@ -241,6 +241,7 @@ def ray_cluster(sandbox_path: Path) -> Iterator[str]:
 
     import ray
 
+    ray.shutdown()  # of a test before, in which a sweep started one of its own
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = _before(sandbox_path)  # its workers are started from this environment
     context = ray.init(

@@ -6,7 +6,7 @@ The driver is not asked, so the status can be shown on every machine that can re
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from raysweep.phrases import command, counted
 from raysweep.plan.cost import estimate
 from raysweep.stages.store import Store
 from raysweep.storage import driver_lock, leases, signs
-from raysweep.storage.paths import AnyPath
 from raysweep.tracking import address, cleanup, server
 from raysweep.tracking.grouping import unwritten
 from raysweep.trial import log
@@ -50,7 +49,7 @@ def details(found: Sweep) -> list[str]:
         f"  space {found.space.name}, workload {found.space.workload}, started {found.record.created}",
         *(f"  {line}" for line in _mirrored(found, state, left, running)),
         *(f"  {sign}" for sign in [driver_lock.last_sign(found.folder)] if sign),
-        *_pace(found.folder, state, pending, running),
+        *_pace(found, state, pending, running),
     ]
     if found.stored:
         if running:
@@ -110,8 +109,12 @@ def settle(found: Sweep, tracking_uri: str | None) -> None:
         terminal.say(f"--tracking-uri: {error}; the sweep's runs there stay as they are")
 
 
-def used_and_left(state: State, pending: PendingRows) -> tuple[str, str | None]:
+def used_and_left(
+    state: State, pending: PendingRows, apart: Mapping[str, Mapping[str, float]]
+) -> tuple[str, str | None]:
     """The GPU-hours that were used and those that the missing rows need, as texts; core-hours if no trial has a GPU.
+
+    apart: the stages that trials computed for rows of other trials, as in `shared_stages.computed_apart`.
 
     The estimate of the missing rows is corrected by the ratio of measured to estimated time of the finished rows. It is
     None before any row is finished.
@@ -125,9 +128,11 @@ def used_and_left(state: State, pending: PendingRows) -> tuple[str, str | None]:
         there.setdefault(seed, []).append(state.position[cell])
     where = np.asarray([state.position[cell] for cell, _ in state.rows], dtype=np.int64)
     seconds = np.asarray([row["seconds"] for row in state.rows.values()])
-    used = _hours(float(np.sum(seconds * devices[cells.need[where]])), unit)
+    held = sum(stage["seconds"] * stage["gpus" if on_gpus else "cpus"] for stage in apart.values())
+    used = _hours(float(np.sum(seconds * devices[cells.need[where]])) + held, unit)
     estimated, _ = estimate(state.workload, cells, {seed: np.sort(indices) for seed, indices in there.items()})
-    spent = float(np.sum(seconds))
+    own = {stage for row in state.rows.values() for ids in row.get("stages", {}).values() for stage in ids}
+    spent = float(np.sum(seconds)) + sum(apart[stage]["seconds"] for stage in own & apart.keys())
     if missing and not (estimated and spent):
         return used, None
     left = 0.0
@@ -156,13 +161,15 @@ def rows_per_second(state: State, since: float, now: float) -> float | None:
     return later / (now - first) if later and now > first else None
 
 
-def _pace(folder: AnyPath, state: State, pending: PendingRows, running: bool) -> list[str]:
+def _pace(sweep: Sweep, state: State, pending: PendingRows, running: bool) -> list[str]:
     """Lines about the compute time that was used and is left.
 
     While the sweep runs, also the rate and the time left (or what the driver does besides rows), and what runs where.
     """
     now = time.time()
-    used, left = used_and_left(state, pending)
+    folder = sweep.folder
+    apart = shared_stages.computed_apart(folder, sweep.record) if sweep.stored else {}
+    used, left = used_and_left(state, pending, apart)
     missing = pending.rows
     about = f", about {left} left" if left else ", what is left cannot be told yet"
     found = [f"  used {used}{about if missing else ''}"]

@@ -231,3 +231,19 @@ def of_sweep(folder: AnyPath, record: Record) -> str:
         return f"stages: {error}"
     except Damaged as error:
         return f"stages: a reference in {address(folder, record)} is damaged: {error}"
+
+
+def computed_apart(folder: AnyPath, record: Record) -> dict[str, dict[str, float]]:
+    """The stages that trials of this sweep computed for rows of other trials, whose time is therefore in no row: the
+    `seconds` of each, and the `cpus` and `gpus` that its trial held. Empty if the store cannot be read."""
+    with contextlib.suppress(RaysweepError, Damaged):
+        store, own = Store(address(folder, record)), user(record)
+        metas = {
+            stage: found["meta"] for stage, found in stage_plan.records(store, references.referred(store, own)).items()
+        }
+        return {
+            stage: {"seconds": meta["seconds"], **meta["trial"]}
+            for stage, meta in metas.items()
+            if meta.get("sweep") == own and "trial" in meta
+        }
+    return {}

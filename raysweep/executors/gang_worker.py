@@ -130,7 +130,7 @@ class Worker:
                     return GangStages(store, self._waiting)
 
                 if pack.stages:
-                    put_stages(job, pack.stages, cells, seeds, view)
+                    put_stages(job, pack.stages, cells, seeds, view, workers=self._needs.gang)
                     return Answer(Outcome.ROWS)
                 rows = attempt(job, cells, seeds, view)
                 return Answer(Outcome.ROWS, rows if self._rank == 0 else [])

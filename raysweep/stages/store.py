@@ -57,13 +57,14 @@ class Store:
     store. If the format file is lost, the next writer restores it. A store can be pickled and used by several threads.
 
     lease_seconds: how long a lease lasts after its last renewal.
-    provenance: which sweep and which code; added to the meta of every stage that is computed through this object.
+    provenance: the sweep, and what a trial for stages alone holds; added to the meta of every stage that is computed
+        through this object.
     waits: whether `once` waits for a stage that somebody else computes; if not, it raises leases.Held. True at first.
     expired: by stage, the content of a lease that the caller knows to have expired.
     """
 
     def __init__(
-        self, url: str | AnyPath, lease_seconds: float = leases.SECONDS, provenance: Mapping[str, str] | None = None
+        self, url: str | AnyPath, lease_seconds: float = leases.SECONDS, provenance: Mapping[str, Any] | None = None
     ) -> None:
         self.files = Folder(url)
         self.url = self.files.root
@@ -280,6 +281,7 @@ class Store:
     def leased(self, stage: str) -> contextlib.AbstractContextManager[leases.Lease | None]:
         """Hold the lease of a stage; None, without waiting, if somebody else holds it."""
         record_name(stage)
+        self.prepare()
         return leases.at_once(self.files, stage, self.lease_seconds)
 
     def stages(self) -> list[str]:

@@ -109,10 +109,16 @@ def put_stages(
     cells: np.ndarray,
     seeds: np.ndarray,
     view: Callable[[Any], Any] = lambda store: store,
+    workers: int = 1,
 ) -> None:
-    """Put those of these stages that some rows need into the store. Errors of the workload are not caught."""
-    columns = {name: values[cells] for name, values in job.columns.items()}
-    chain.reach(job.declaration(), columns, seeds, view(job.open_store()), job.keep, stages)
+    """Put those of these stages that some rows need into the store. Errors of the workload are not caught.
+
+    view: as in `compute`.
+    workers: how many workers compute each stage together.
+    """
+    columns, store = {name: values[cells] for name, values in job.columns.items()}, job.open_store()
+    store.provenance["trial"] = {"cpus": job.cpus * workers, "gpus": job.gpus * workers}  # no row has its time
+    chain.reach(job.declaration(), columns, seeds, view(store), job.keep, stages)
 
 
 def _compute_pack(job: Job, pack: Pack, by: By) -> list[Row]:

@@ -22,6 +22,7 @@ from raysweep.driver.limits import TimeLimit
 from raysweep.plan.packs import Pack
 from raysweep.plan.queue import PackQueue
 from raysweep.plan.resources import Resources
+from raysweep.stages.store import Store
 from tests.chaos.waiting import PATIENCE, wait_for
 
 Call = Callable[..., Outcome]
@@ -74,6 +75,29 @@ def test_hours_count_what_each_trial_holds(sandbox: Path, storage: Path, tmp_pat
     )
     seconds = found.results()["seconds"]
     spent = float((seconds * [1, 2, 1]).sum())
+    assert f"  used {spent / 3600:,.3g} core-hours\n" in call("status", "seen", "--storage", storage).out
+
+
+def test_hours_count_stages_that_trials_computed_for_the_rows_of_others(
+    sandbox: Path, storage: Path, tmp_path: Path, call: Call
+) -> None:
+    """The first two steps of the trunk are shared, so they are a pack of their own, whose time is in no row."""
+    asked = {
+        "name": "seen",
+        "workload": "staged",
+        "seeds": 1,
+        "axes": {"length": [2, 3, 4], "decay": [0, 1]},
+        "fixed": {"folder": str(tmp_path), "trouble": "take time"},
+        "resources": {"cpus_per_trial": 2},
+    }
+    found = raysweep.run(
+        asked, storage=storage, tracking_uri="none", executor="inline", report=False, say=lambda line: None
+    )
+    store = Store(storage / "store")
+    metas = [record["meta"] for stage in store.stages() if (record := store.look(stage))]
+    apart = sum(meta["seconds"] for meta in metas if "trial" in meta)
+    assert apart > 0.1
+    spent = 2 * (found.results()["seconds"].sum() + apart)
     assert f"  used {spent / 3600:,.3g} core-hours\n" in call("status", "seen", "--storage", storage).out
 
 
@@ -175,7 +199,7 @@ def test_runs_in_mlflow_are_by_choice_and_stay_so(
     runs_per: str, count: int, sandbox: Path, storage: Path, tmp_path: Path, database: Path
 ) -> None:
     asked = sandbox_space(tmp_path, ["compute"] * 3, name="seen")
-    options: dict[str, Any] = {"storage": storage, "report": False, "say": lambda line: None}
+    options: dict[str, Any] = {"storage": storage, "executor": "inline", "report": False, "say": lambda line: None}
     raysweep.run(asked, runs_per=runs_per, **options)
     raysweep.sweep.sync("seen", storage=storage, say=lambda line: None)
     client = MlflowClient(f"sqlite:///{database}")
