@@ -1,8 +1,7 @@
 """Identities: equal inputs have equal ids, however they were written.
 
 An id is a SHA-256 of canonical JSON over (workload, stage, the workload's identity_version, the parameters that matter,
-seed, parents' ids). The digest of the source is recorded beside the id and is not part of it. A workload that stores
-its pretrainings computes their ids itself (language/pretraining_identity.py).
+seed, the parent's id). The digest of the source is recorded beside the id and is not part of it.
 """
 
 from __future__ import annotations
@@ -113,4 +112,4 @@ def code_version(workload: Workload, stage: Stage | None = None) -> str:
     source."""
     if workload.function is not None:
         return f"{__version__}+{workload.function.digest}"
-    return f"{__version__}+{source_digest((stage.sources if stage else ()) or workload.sources)}"
+    return f"{__version__}+{source_digest((stage.sources if stage else ()) or workload.source_modules)}"

@@ -60,7 +60,7 @@ class Stage:
     cost: columns of distinct rows -> their Cost. Of a stage with points: (columns, before, point) -> the Cost of one
         row from one point (0 at first) to the next. None: nothing is known in advance.
     size: "module:function": rows -> how many of them one call should get; empty for all.
-    version: version of its artifacts; 0 takes the workload's identity_version.
+    version: the identity_version of the workload at which its artifacts last changed; 0 takes the present one.
     sources: the modules whose source decides its artifacts; empty takes the workload's.
     """
 

@@ -102,7 +102,8 @@ class Workload:
         `shared`.
     shared: rows of one seed with equal values of these parameters share costly work inside a call, and should be
         computed together. Only for a workload that keeps no stage.
-    sources: the modules whose source decides the numbers (its digest is recorded with every row).
+    sources: the modules whose source decides the numbers (its digest is recorded with every row); empty takes those in
+        which the functions of its stages are.
     identify: (stage, values, row) -> what identifies the stage instead of these values, for example a digest of a
         text instead of its name. values: the parameters of the stage and of the stages before. row: all parameters.
     closed_form: columns -> {metric: array}, the theoretical value of each metric, or None.
@@ -145,10 +146,21 @@ class Workload:
         stages = self.stages or (Stage("compute", self.compute, together=ANY, cost=self.cost),)
         object.__setattr__(self, "by_name", {parameter.name: parameter for parameter in self.parameters})
         object.__setattr__(self, "chain", Chain.of(self.name, stages, self.parameters, self.metrics))
+        for stage in stages:
+            if stage.version > self.identity_version:  # its rows would keep the numbers of the artifacts before
+                raise ValueError(
+                    f"{self.name}: stage {stage.name} has the version {stage.version}, above the workload's "
+                    f"identity_version {self.identity_version}: raise both, so that rows are computed anew"
+                )
 
     def stores(self, keep: Sequence[str] = ()) -> bool:
         """Whether artifacts of stages are kept in the store. keep: the stages that a space keeps in addition."""
         return bool(self.chain.kept(keep))
+
+    @property
+    def source_modules(self) -> tuple[str, ...]:
+        """The modules whose source decides the numbers: `sources`, or those of the functions of the stages."""
+        return self.sources or tuple(dict.fromkeys(stage.run.partition(":")[0] for stage in self.chain.stages))
 
     @property
     def measures_anything(self) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from raysweep.errors import InputError
-from raysweep.plan.identity import source_files
+from raysweep.plan.identity import code_version, source_files
 from raysweep.plan.row_stages import RowStages
 from raysweep.trial.compute import compute
 from raysweep.workloads.declaration import Metric, Parameter, Stage, Workload
@@ -39,6 +40,7 @@ COLUMNS = {"x": np.array([3]), "y": np.array([0.5])}
     ("stage", "said"),
     [
         ({"run": "test_declared_stages.learn"}, 'odd: stage learn: expected run as "module:function", got'),
+        ({"version": 2}, "odd: stage learn has the version 2, above the workload's identity_version 1"),
         ({"together": "x"}, "odd: stage learn: expected together as a tuple of parameters"),
         ({"together": ("x",), "points": lambda row: [1]}, "odd: stage learn has points, and so gets one row a call"),
     ],
@@ -101,6 +103,11 @@ def test_a_parameter_that_a_stage_must_not_read_is_told_with_those_that_it_may()
         with pytest.raises(KeyError, match=r"y is no parameter that the stage learn may depend on \(these are x\)"):
             read()
     assert rows.row() == {"x": 1, "seed": 0}
+
+
+def test_without_sources_the_modules_of_the_functions_decide() -> None:
+    named = replace(declared(), sources=("test_declared_stages",))
+    assert code_version(declared()) == code_version(named) != code_version(declared(run="made_up_chain:grown"))
 
 
 def test_a_module_that_is_not_there_is_no_source() -> None:
