@@ -64,7 +64,10 @@ def withdraw(folder: AnyPath, record: Record, function: Given | None, new_storag
 
 def take_back(sweep: Sweep, uri: str | None, new_storage: bool) -> None:
     """Remove a new sweep without rows, whose workload cannot be run as it is declared, and its runs in MLflow."""
-    if uri:
+    storage = sweep.folder.parent
+    if uri and new_storage and isinstance(storage, Path) and uri == address.chosen(None, None, storage):
+        (storage / "mlflow.db").unlink(missing_ok=True)  # made for this sweep too
+    elif uri:
         from raysweep.tracking import cleanup, server
 
         with contextlib.suppress(server.Unreachable):  # its runs say that they were killed

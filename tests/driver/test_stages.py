@@ -271,7 +271,7 @@ def test_a_plan_looks_at_a_text_once_however_many_cells_it_has(tmp_path: Path) -
     looks: list[Any] = []
     with heard(lambda event, arguments: event == "glob.glob" and arguments[0] == str(text) and looks.append(arguments)):
         plan_of(text, tmp_path, 10, 30)
-    assert len(looks) == 4  # to enumerate the cells, price them, cut them into packs, and ask for their stages
+    assert len(looks) == 3  # to enumerate the cells, cut them into packs, and ask for their stages
 
 
 def test_texts_in_turn_are_each_read_once(tmp_path: Path) -> None:

@@ -81,6 +81,12 @@ def test_what_others_have_in_the_storage_stays(sandbox: Path, call: Call, tmp_pa
     assert files_of(storage).keys() == before.keys()
 
 
+def test_the_database_that_was_made_for_it_goes_too(sandbox: Path, call: Call, tmp_path: Path, storage: Path) -> None:
+    path = written(tmp_path, space(["no result"]))
+    refused(call("run", path, "--storage", storage, "--executor", "inline", "--no-report"), LINES["no result"])
+    assert not storage.exists()
+
+
 def test_its_run_in_mlflow_is_taken_back_too(
     sandbox: Path, call: Call, tmp_path: Path, storage: Path, database: Path
 ) -> None:
