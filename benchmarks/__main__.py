@@ -199,10 +199,14 @@ def main() -> None:
         ("`raysweep run transfer_phase_diagram --dry-run`", f"{dry:.2f} s", "3 s"),
         ("peak memory in process, 800 rows / 8,000 rows", f"{small:.0f} / {large:.0f} MB", ""),
     ]
-    from benchmarks import language, stages  # imports torch, which the processes above are better off without
+    from benchmarks import (
+        language,
+        shared_stages,
+        stages,
+    )  # imports torch, which the processes above are better off without
 
     print("| what | measured | bound |\n| --- | --- | --- |")
-    for what, measured, bound in rows + stages.rows() + language.rows():
+    for what, measured, bound in rows + stages.rows() + shared_stages.rows() + language.rows():
         print(f"| {what} | {measured} | {bound} |")
 
 

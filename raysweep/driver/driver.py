@@ -250,7 +250,7 @@ class Driver:
     def _on_done(self, pack: Pack, ended: Ended) -> None:
         """Enter the rows of a finished pack, and log the cells that are complete now."""
         if pack.stages:
-            self._progress.advance(0, pack.seconds)
+            self._progress.advance(0, pack.seconds, ended.seconds)
             self._limit.learn(ended.seconds, pack.seconds)
             return
         path = self._job.segment(pack.id)
@@ -264,7 +264,7 @@ class Driver:
             self._still_ours()
             if self._session:
                 self._session.complete(cell)
-        self._progress.advance(len(pack), pack.seconds)
+        self._progress.advance(len(pack), pack.seconds, ended.seconds)
         self._limit.learn(sum(row["seconds"] for row in rows), pack.seconds)
 
     def report(self) -> None:

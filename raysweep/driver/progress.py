@@ -109,29 +109,35 @@ class Progress(Shown):
         super().__init__()
         self._rows, self._seconds = 0, 1e-9
         self._done, self._done_seconds = 0, 0.0
+        self._begun = float("inf")  # when the first pack that is done began: Ray takes seconds to start
 
     def expect(self, rows: int, estimated_seconds: float) -> None:
         """Add the rows of another round, with their estimated seconds of one core."""
         self._rows += rows
         self._seconds += estimated_seconds
 
-    def advance(self, rows: int, estimated_seconds: float) -> None:
-        """Count rows that reached the ledger (none for a pack of stages), with their estimated seconds of one core."""
+    def advance(self, rows: int, estimated_seconds: float, took: float) -> None:
+        """Count rows that reached the ledger (none for a pack of stages), with their estimated seconds of one core, and
+        the seconds that their trial took."""
+        self._begun = min(self._begun, time.monotonic() - took)
         self._done += rows
         self._done_seconds += estimated_seconds
 
     def line(self) -> str:
         """The current state, in one line."""
-        elapsed = max(time.monotonic() - self._started, 1e-9)
+        now = time.monotonic()
         if not self._rows:
             return "planning"
         text = f"{self._done:,} of {counted(self._rows, 'row')}"
         if not self._done and not self._done_seconds:
-            return f"{text}, {duration(elapsed)} so far"
-        left = elapsed * max(self._seconds - self._done_seconds, 0) / max(self._done_seconds, 1e-9)
+            return f"{text}, {duration(now - self._started)} so far"
+        computing = max(now - self._begun, 1e-9)
         if self._done:  # before the first row, stages have been computed
-            text += f", {self._done / elapsed:,.4g} rows/s"
-        return f"{text}, {duration(left)} left" if self._done < self._rows else f"{text}, {duration(elapsed)}"
+            text += f", {self._done / computing:,.4g} rows/s"
+        if self._done >= self._rows:
+            return f"{text}, {duration(now - self._started)}"
+        left = computing * max(self._seconds - self._done_seconds, 0) / max(self._done_seconds, 1e-9)
+        return f"{text}, {duration(left)} left"
 
     def counts(self) -> tuple[int, int]:
         """How many rows are in the ledger, and how many are expected."""
