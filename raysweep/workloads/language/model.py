@@ -163,14 +163,15 @@ def _wanted(tokens: Tensor) -> Tensor:
 def product(stream: Tensor, matrix: Tensor) -> Tensor:
     """(models, N, in) times (models, in, out). A single model uses the plain product, which is faster on a CPU."""
     if len(matrix) == 1:
-        return (stream[0] @ matrix[0]).unsqueeze(0)
+        # squeeze, because the gradient of [0] is filled with zeros and then copied into
+        return (stream.squeeze(0) @ matrix.squeeze(0)).unsqueeze(0)
     return torch.bmm(stream, matrix)
 
 
 def normalize(stream: Tensor, gain: Tensor) -> Tensor:
     """RMSNorm of (models, N, width) with gains (models, width)."""
     if len(gain) == 1:  # one pass over memory
-        return functional.rms_norm(stream, stream.shape[-1:], gain[0], EPSILON)
+        return functional.rms_norm(stream, stream.shape[-1:], gain.squeeze(0), EPSILON)
     return functional.rms_norm(stream, stream.shape[-1:], eps=EPSILON) * gain.unsqueeze(1)
 
 
