@@ -1,0 +1,266 @@
+"""A GPU that is pretended: tensors say that they are on `cuda`, and are computed on the CPU.
+
+What a GPU would not do is refused: products of tensors on different devices, `.numpy()` of a tensor on the GPU, pinning
+one. What makes a GPU wait for the host, or the host for the GPU, is counted by its name in `Pretended.syncs`. Autocast
+to bfloat16 on `cuda` is that of the CPU, whose lists of operations are nearly the same.
+
+Tensors stay plain tensors, so that autograd is the usual one; which of them are on the GPU is known by their storage.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter, tree_map
+
+GPU, HOST = torch.device("cuda", 0), torch.device("cpu")
+MEMORY = 80 * 2**30
+_INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}  # whose indices may lie on the host
+_WAITING = {"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2", "unique_dim"}
+
+
+class MixedDevices(RuntimeError):
+    """An operation got tensors of two devices."""
+
+
+class Pretended:
+    """What was pretended.
+
+    syncs: how often host and GPU waited for each other, by the name of the operation.
+    """
+
+    def __init__(self) -> None:
+        self.syncs: Counter[str] = Counter()
+        self._on_gpu = False
+        self._there: dict[int, StorageWeakRef] = {}
+        self._pinned: dict[int, StorageWeakRef] = {}
+
+    @property
+    def on_gpu(self) -> bool:
+        """Where tensors are made: what torch does of itself says only the device that they really have."""
+        return self._on_gpu
+
+    def is_there(self, tensor: Tensor) -> bool:
+        """Whether a tensor is on the pretended GPU."""
+        return _known(tensor) in self._there
+
+    @contextlib.contextmanager
+    def at_work(self, on_gpu: bool) -> Iterator[None]:
+        """While the block runs, tensors that torch makes of nothing are on the GPU, or on the host."""
+        before, self._on_gpu = self._on_gpu, on_gpu
+        try:
+            yield
+        finally:
+            self._on_gpu = before
+
+    def copied(self, source: Tensor, to_gpu: bool, how: dict[str, Any] | None) -> None:
+        """Count a copy between host and GPU, unless nobody waits for it."""
+        if to_gpu != self.is_there(source):
+            unheeded = to_gpu and self.is_pinned(source) and bool((how or {}).get("non_blocking", False))
+            self.syncs["copy to the GPU" if to_gpu else "copy to the host"] += not unheeded
+
+    def put(self, tensor: Tensor) -> Tensor:
+        """Say that a tensor is on the GPU."""
+        return _put(self._there, tensor)
+
+    def there(self, tensor: Tensor, on_gpu: bool) -> Tensor:
+        """A copy of a tensor on the GPU or on the host."""
+        with torch.utils._python_dispatch._disable_current_modes():
+            copy = tensor.clone()
+        return self.put(copy) if on_gpu else copy
+
+    def pin(self, tensor: Tensor) -> Tensor:
+        """A pinned copy of a tensor of the host."""
+        if self.is_there(tensor):
+            raise RuntimeError("cannot pin a tensor that is on the GPU")
+        return _put(self._pinned, tensor.clone())
+
+    def is_pinned(self, tensor: Tensor) -> bool:
+        """Whether a tensor lies in pinned memory of the host."""
+        return _known(tensor) in self._pinned
+
+
+def _known(tensor: Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)
+
+
+def _put(known: dict[int, StorageWeakRef], tensor: Tensor) -> Tensor:
+    # a weak reference keeps the number of a storage from being given to another one
+    if len(known) % 1000 == 999:
+        for number in [number for number, storage in known.items() if storage.expired()]:
+            del known[number]
+    known[_known(tensor)] = StorageWeakRef(tensor.untyped_storage())
+    return tensor
+
+
+class _Dispatch(TorchDispatchMode):
+    """Sees every operation, those of backward passes too."""
+
+    def __init__(self, pretended: Pretended) -> None:
+        super().__init__()
+        self._of = pretended
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = func.overloadpacket.__name__
+        tensors = [each for each in tree_iter((args, kwargs)) if isinstance(each, Tensor)]
+        there = [self._of.is_there(each) for each in tensors]
+        if any(there) and not all(there) and name != "copy_":
+            outside = [each for each, on in zip(tensors, there, strict=True) if not on and each.dim()]
+            if outside and name not in _INDEXING:
+                raise MixedDevices(f"{func}: expected all tensors on one device, got {tuple(outside[0].shape)} on the host")
+            self._of.syncs[f"{name} by indices of the host"] += bool(outside)
+        if name in _WAITING and any(there):
+            self._of.syncs[name] += 1
+        if name in _INDEXING and any(there) and any(each.dtype == torch.bool for each in _indices(args)):
+            self._of.syncs[f"{name} by a mask"] += 1
+        if name == "copy_":
+            self._of.copied(args[1], self._of.is_there(args[0]), kwargs)
+        result = func(*args, **(kwargs or {}))
+        # torch itself believes that all tensors are on the host; what it makes of nothing is where it is at work
+        if name not in ("copy_", "_local_scalar_dense", "equal") and (any(there) if tensors else self._of.on_gpu):
+            tree_map(lambda each: self._of.put(each) if isinstance(each, Tensor) else each, result)
+        return result
+
+
+def _indices(args: tuple[Any, ...]) -> list[Tensor]:
+    return [each for each in (args[1] if len(args) > 1 else ()) or () if isinstance(each, Tensor)]
+
+
+class Moved(torch.autograd.Function):
+    """A copy of a tensor on the other device."""
+
+    @staticmethod
+    def forward(context: Any, tensor: Tensor, of: Pretended, to_gpu: bool) -> Tensor:
+        """The copy."""
+        context.of, context.back = of, of.is_there(tensor)
+        return of.there(tensor.detach(), to_gpu)
+
+    @staticmethod
+    def backward(context: Any, above: Tensor) -> tuple[Tensor, None, None]:
+        """The gradient, where the tensor was."""
+        return context.of.there(above, context.back), None, None
+
+
+class _Functions(TorchFunctionMode):
+    """Answers in Python what a tensor on a GPU would: its device, and what it refuses."""
+
+    def __init__(self, pretended: Pretended) -> None:
+        super().__init__()
+        self._of = pretended
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        of = self._of
+        if func == Tensor.device.__get__:  # type: ignore[attr-defined]
+            return GPU if of.is_there(args[0]) else HOST
+        if func == Tensor.is_cuda.__get__:  # type: ignore[attr-defined]
+            return of.is_there(args[0])
+        if func is Tensor.pin_memory:
+            return of.pin(args[0])
+        if func is Tensor.is_pinned:
+            return of.is_pinned(args[0])
+        if func in (Tensor.numpy, Tensor.__array__) and of.is_there(args[0]):
+            raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first")
+        if func is Tensor.cpu:
+            return self._moved((args[0], HOST), {})
+        if func is Tensor.cuda:
+            return self._moved((args[0], GPU), {})
+        if func is Tensor.to:
+            return self._moved(args, kwargs)
+        if func is Tensor.new_tensor or func in (torch.tensor, torch.as_tensor):
+            return self._made(func, args, kwargs)
+        if kwargs.get("device") is not None and torch.device(kwargs["device"]).type == "cuda":
+            return of.put(func(*args, **{**kwargs, "device": HOST}))
+        with of.at_work(any(isinstance(each, Tensor) and of.is_there(each) for each in tree_iter((args, kwargs)))):
+            return func(*args, **kwargs)
+
+    def _moved(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+        tensor, *rest = args
+        device = kwargs.get("device")
+        for each in rest:
+            if isinstance(each, Tensor):
+                device = GPU if self._of.is_there(each) else HOST
+            elif isinstance(each, (str, torch.device)):
+                device = each
+        target = None if device is None else torch.device(device).type
+        here = "cuda" if self._of.is_there(tensor) else "cpu"
+        dtype = kwargs.get("dtype", next((each for each in rest if isinstance(each, torch.dtype)), None))
+        blocking = kwargs.get("non_blocking", next((each for each in rest if isinstance(each, bool)), False))
+        if target is None or target == here:
+            return Tensor.to(tensor, dtype=dtype or tensor.dtype, copy=kwargs.get("copy", False))
+        self._of.copied(tensor, target == "cuda", {"non_blocking": blocking})
+        found = Moved.apply(tensor, self._of, target == "cuda")
+        return found if dtype is None else found.to(dtype)
+
+    def _made(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+        given = dict(kwargs)
+        device = given.pop("device", None)
+        if func is torch.as_tensor and isinstance(args[0], Tensor):
+            return self._moved(args[:1], kwargs)
+        if func is Tensor.new_tensor:
+            device = device or (GPU if self._of.is_there(args[0]) else HOST)
+        made: Tensor = func(*args, **given)
+        return made if device is None or torch.device(device).type == "cpu" else self._moved((made, device), {})
+
+
+@contextlib.contextmanager
+def pretended_gpu(memory: int = MEMORY, count: int = 1) -> Iterator[Pretended]:
+    """Pretend GPUs with so many bytes of memory while the block runs."""
+    found = Pretended()
+
+    def of_host(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda kind="cpu", *rest: function("cpu" if str(kind).startswith("cuda") else kind, *rest)
+
+    autocast = torch.autocast
+
+    class Autocast(autocast):  # type: ignore[valid-type,misc]
+        def __init__(self, device_type: str, *args: Any, **kwargs: Any) -> None:
+            super().__init__("cpu" if device_type == "cuda" else device_type, *args, **kwargs)
+
+    functions, run_backward = _Functions(found), torch.autograd._engine_run_backward
+
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        with functions, found.at_work(True):  # in which torch has gone out of the mode: what is computed again there asks for devices too
+            return run_backward(*args, **kwargs)
+
+    properties = SimpleNamespace(total_memory=memory, name="pretended", multi_processor_count=108)
+    cuda = {
+        "is_available": lambda: True,
+        "device_count": lambda: count,
+        "current_device": lambda: 0,
+        "set_device": lambda device: None,
+        "synchronize": lambda device=None: found.syncs.update(["synchronize"]),
+        "empty_cache": lambda: None,
+        "mem_get_info": lambda device=None: (memory, memory),
+        "memory_reserved": lambda device=None: 0,
+        "memory_allocated": lambda device=None: 0,
+        "get_device_properties": lambda device=None: properties,
+    }
+    with contextlib.ExitStack() as stack:
+        for name, pretence in cuda.items():
+            stack.enter_context(mock.patch.object(torch.cuda, name, pretence))
+        for name in ("is_autocast_enabled", "get_autocast_dtype"):
+            stack.enter_context(mock.patch.object(torch, name, of_host(getattr(torch, name))))
+        for module in (torch, torch.amp, torch.amp.autocast_mode):
+            stack.enter_context(mock.patch.object(module, "autocast", Autocast))
+        stack.enter_context(mock.patch.object(torch.autograd, "_engine_run_backward", backward))
+        # what is computed again is compared from within torch, where devices are what they really are
+        checks = torch.utils.checkpoint._allowed_determinism_checks_to_fns
+        stack.enter_context(mock.patch.dict(checks, {"default": lambda tensor: (tensor.shape, tensor.dtype)}))
+        stack.enter_context(functions)
+        stack.enter_context(_Dispatch(found))
+        yield found
