@@ -32,9 +32,12 @@ from raysweep.trial.pack import Job, WorkerLost, compute_rows
 
 GRACE = 15.0  # seconds that the other workers have to end by themselves when one has failed
 PATIENCE = 1800.0
-"""Seconds that workers which train together wait for a late one. A worker may be late because it tokenizes gigabytes of
-text that another machine has cached, or because it, as the first worker, writes a large checkpoint to a bucket. Ray
-reports a dead worker at once, so this limit is only for a worker that is stuck."""
+"""Seconds that workers which train together wait for a late one where it may be late (`parallel.meet`): because it
+tokenizes gigabytes of text that another machine has cached, or because it, as the first worker, writes a large
+checkpoint to a bucket. Ray reports a dead worker at once, so this limit is only for a worker that is stuck."""
+IN_STEP = 600.0
+"""The same between two such places, above all in a step of training. It allows for the first step, in which libraries
+are loaded and kernels compiled."""
 
 
 class Gang:
@@ -89,7 +92,7 @@ class Gang:
                 max_restarts=0,
                 max_task_retries=0,
                 scheduling_strategy=PlacementGroupSchedulingStrategy(self._group, rank),
-            ).remote(rank, self.needs, PATIENCE)
+            ).remote(rank, self.needs, PATIENCE, IN_STEP)
             for rank in range(self.needs.gang)
         ]
 
@@ -176,7 +179,7 @@ def _missed(outcomes: Sequence[str]) -> str:
     late = [f"worker {rank} of {len(outcomes)}" for rank, outcome in enumerate(outcomes) if outcome != Outcome.WAITED]
     if len(late) in (0, len(outcomes)):
         return ""
-    return f"{' and '.join(late)} did not come where the others waited {PATIENCE:g} s"
+    return f"{' and '.join(late)} did not come where the others waited"
 
 
 _gang: Gang | None = None  # Tune reuses this process, with its placement group, for one trial after another

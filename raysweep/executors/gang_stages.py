@@ -6,7 +6,7 @@ are stored, and nothing is pickled.
 
 The first worker may wait long for the store while another trial computes the stage. The others wait for it in a
 separate process group (`waiting_group`) without a practical limit. Before this wait, all workers check that every one
-of them has arrived (`_meet`), with the time limit that they have for each other.
+of them has arrived (`parallel.meet`), with the time limit that they have for each other.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from raysweep.stages.store import Computed, Store
 from raysweep.stages.tensors import CHUNK, deserialize, pieces, serialize
 from raysweep.storage import leases
 from raysweep.storage.sealed import seal, unseal
+from raysweep.training import parallel
 
 _AS_LONG_AS_IT_TAKES = timedelta(days=30)  # Ray reports if the first worker dies
 
@@ -55,12 +56,12 @@ class GangStages:
 
     def fetch(self, stage: str) -> SharedEntry | None:
         """A published stage, or None if there is none."""
-        _meet()
+        parallel.meet()
         return _share(self._store.fetch(stage) if self._store else None, self._waiting)
 
     def look(self, stage: str) -> dict[str, Any] | None:
         """The meta of a published stage, under "meta"; None if there is none. Its weights are not read."""
-        _meet()
+        parallel.meet()
         record = self._store.look(stage) if self._store else None
         meta = _broadcast({"meta": None if record is None else record["meta"]}, self._waiting)["meta"]
         return None if meta is None else {"meta": meta}
@@ -74,12 +75,12 @@ class GangStages:
     ) -> list[SharedEntry]:
         """Like `Store.once_together`. If the first worker gets leases, all workers compute together, and it
         publishes. If it raises leases.Held, all of them do."""
-        _meet()
+        parallel.meet()
         entries: list[Any] = [None] * len(stages)
         if self._store is None:
             while (told := _broadcast({}, self._waiting))["compute"]:
                 compute(told["compute"], _SharedProgress(None, self._waiting))
-                _meet()
+                parallel.meet()
             held = told["held"]
         else:
             held = ""
@@ -88,7 +89,7 @@ class GangStages:
                 _broadcast({"compute": own}, self._waiting)
                 shared = _SharedProgress(progress, self._waiting)
                 results = compute(own, shared)
-                _meet()
+                parallel.meet()
                 if shared.lost:
                     raise leases.Lost(own[0])
                 return results
@@ -117,7 +118,7 @@ class _SharedProgress:
         self._progress, self._waiting, self.lost = progress, waiting, False
 
     def load(self) -> SharedEntry | None:
-        _meet()
+        parallel.meet()
         return _share(self._progress.load() if self._progress else None, self._waiting)
 
     def save(self, tensors: Any, meta: dict[str, Any]) -> None:
@@ -126,14 +127,10 @@ class _SharedProgress:
                 self._progress.save(tensors, meta)
             except leases.Lost:
                 self.lost = True
+        parallel.meet()
 
     def seconds(self) -> float:
         return float(self._progress.seconds()) if self._progress else 0.0
-
-
-def _meet() -> None:
-    """Wait until every worker is here. torch.distributed raises an error if one does not come in time."""
-    dist.all_reduce(torch.zeros(1))  # a CPU tensor, so gloo sends it
 
 
 def _share(entry: Any, waiting: Any) -> SharedEntry | None:

@@ -56,14 +56,16 @@ class Worker:
 
     rank: 0 for the first worker.
     needs: the resources of the whole trial.
-    patience: seconds that it waits for the others while they train together.
+    patience: seconds that it waits for the others where one of them may be late.
+    in_step: seconds that it waits for them elsewhere while they train together.
     """
 
-    def __init__(self, rank: int, needs: Resources, patience: float) -> None:
-        self._rank, self._needs, self._patience = rank, needs, patience
+    def __init__(self, rank: int, needs: Resources, patience: float, in_step: float) -> None:
+        self._rank, self._needs = rank, needs
+        self._patience, self._in_step = timedelta(seconds=patience), timedelta(seconds=in_step)
         self._store: Any = None
         self._waiting: Any = None  # the process group for waiting for the stage store
-        devices.hide_unless(needs.gpus)
+        devices.show_only(ray.get_gpu_ids() if needs.gpus else [])
 
     def invite(self) -> tuple[str, int]:
         """Open the TCPStore where the workers meet, as the first worker. Returns its address and port."""
@@ -85,26 +87,35 @@ class Worker:
 
     def meet(self, address: str, port: int) -> None:
         """Join the other workers in a new process group at this address. A previous process group is left first."""
+        import torch
         import torch.distributed as dist
 
         from raysweep.executors import gang_stages
+        from raysweep.training import parallel
 
         _leave()
         if interface := _interface(ray.util.get_node_ip_address()):  # gloo would resolve the host's name to 127.0.1.1
             os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
         if self._rank:
             self._store = dist.TCPStore(address, port, self._needs.gang, False, timedelta(seconds=MEETING))
-        self._store.set(str(self._rank), "here")
-        self._store.wait([str(rank) for rank in range(self._needs.gang)], timedelta(seconds=MEETING))
         with devices.granted(self._needs.gpus // self._needs.gang):
-            backend = "cpu:gloo,cuda:nccl" if devices.usable() else "gloo"
+            self._store.set(str(self._rank), "GPU" if devices.usable() else "CPU")
+        names = [str(rank) for rank in range(self._needs.gang)]
+        self._store.wait(names, timedelta(seconds=MEETING))
+        gpu = None
+        # where one of them sees no GPU, it says so in `compute`, and no other may wait for it in NCCL
+        if all(self._store.get(name) == b"GPU" for name in names):
+            gpu = torch.device("cuda", 0)  # NCCL itself would take GPU number `rank` of those that it sees
+            torch.cuda.set_device(gpu)
         dist.init_process_group(
-            backend,
+            "cpu:gloo,cuda:nccl" if gpu else "gloo",
             store=self._store,
             rank=self._rank,
             world_size=self._needs.gang,
-            timeout=timedelta(seconds=self._patience),
+            timeout=self._in_step,
+            device_id=gpu,
         )
+        parallel.meet_in(dist.new_group(backend="gloo", timeout=self._patience))
         self._waiting = gang_stages.waiting_group()
 
     def compute(self, job: Job, pack: Pack, seeds: np.ndarray, together: bool) -> Answer:
@@ -125,6 +136,9 @@ class Worker:
                 if not together:
                     return Answer(Outcome.ROWS, compute_directly(job, pack, cells, seeds))
                 from raysweep.executors.gang_stages import GangStages
+                from raysweep.training import parallel
+
+                parallel.meet()  # libraries are loaded by now
 
                 def view(store: Any) -> GangStages:
                     return GangStages(store, self._waiting)

@@ -180,6 +180,7 @@ def _placement(config: dict[str, Any]) -> Any:
 
 
 def _trainable(config: dict[str, Any], job: Job) -> None:
+    import ray
     from ray import tune
 
     pack, needs = _pack(config), Resources(**config["needs"])
@@ -188,7 +189,7 @@ def _trainable(config: dict[str, Any], job: Job) -> None:
         from raysweep.executors import gang
 
         gpus, by = 0, functools.partial(gang.rows, needs)  # the workers hold the GPUs
-    devices.hide_unless(gpus)
+    devices.show_only(ray.get_gpu_ids() if gpus else [])
     told = dict(config["failed"]), dict(config["expired"])
     own = replace(job, cpus=needs.threads, gpus=gpus, failed=told[0], expired=told[1])
     if config["since"]:

@@ -53,7 +53,7 @@ class Resources:
 def resolve(amounts: Mapping[str, Any], rules: Sequence[tuple[str, Mapping[str, Any]]] = ()) -> Resources:
     """The resources of a trial, from amounts and from (path, rule) pairs that change them; the last rule wins.
 
-    InputError if the workers cannot share the GPUs evenly.
+    InputError if there are GPUs, and not one for each worker: a worker computes on one GPU.
     """
     path, asked = "resources", {key: f"resources.{key}" for key in AMOUNTS}
     for path, rule in rules:
@@ -62,9 +62,9 @@ def resolve(amounts: Mapping[str, Any], rules: Sequence[tuple[str, Mapping[str, 
         asked |= {key: f"{path}.{key}" for key in changes}
     gpus, cpus = amounts["gpus_per_trial"], amounts["cpus_per_trial"]
     gang = amounts.get("gang", max(gpus, 1))
-    if gpus % gang:
+    if gpus not in (0, gang):
         raise InputError(
-            f"{path}.gang", f"expected a number of workers that shares {counted(gpus, 'GPU')} evenly, got {gang}"
+            f"{path}.gang", f"expected {counted(gpus, 'worker')}, one for each GPU (the default), got {gang}"
         )
     workers = "gang" if "gang" in amounts else "gpus_per_trial"  # each worker takes a core
     return Resources(

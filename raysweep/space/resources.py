@@ -3,7 +3,7 @@
 resources:
   gpus_per_trial: 1       # of all workers of a trial together; 0 for none
   cpus_per_trial: 4       # cores of all workers together; at least one for each worker
-  gang: 1                 # workers of a trial; by default one for each GPU, or 1 without GPUs
+  gang: 1                 # workers of a trial without GPUs; with GPUs there is one for each
   where:                  # cells that take other resources; if two rules fit a cell, the later counts
     - {depth: [12, 24], gpus_per_trial: 4}
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from raysweep.errors import Halted
@@ -31,14 +31,13 @@ def granted(gpus: int | None) -> Iterator[None]:
         _granted = before
 
 
-def hide_unless(gpus: int) -> None:
-    """Hide all GPUs from this process if its trials are granted none.
+def show_only(gpus: Sequence[int | str]) -> None:
+    """Let this process see the GPUs of these names (as in CUDA_VISIBLE_DEVICES) and no other; if empty, none.
 
     It must run before any library that uses GPUs is loaded. Ray leaves CUDA_VISIBLE_DEVICES unchanged for 0 GPUs, and
-    then all of them are visible.
+    for any number if RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES is set; then all of them are visible.
     """
-    if not gpus:
-        os.environ[VISIBLE] = ""
+    os.environ[VISIBLE] = ",".join(map(str, gpus))
 
 
 def usable() -> bool:

@@ -7,6 +7,7 @@ last finite weights. The models that train beside it are not affected.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Callable
@@ -107,18 +108,23 @@ def train(
         for of in (lambda part: np.full(part.size, part.lr_factor), lambda part: np.full(part.size, float(part.decays)))
     )
     piece = max(1, int(PIECE_BYTES / (len(state.params) * model.sample_bytes(spread))))
+    begun = state.step
     while state.step < until:
         batch = batches(state.step)
+        if state.step == begun:  # the first batch may have to be made of gigabytes of text
+            parallel.meet()
         predictions = model.predictions(batch)
         own, first = parallel.share(batch)
         dropout = config.dropout_of(state.step)
         both.zero_()
-        for samples in on_device(own, where).split(piece):
-            with mixed_precision(where):
-                part = model.loss_sums(params, samples, dropout and dropout.at(first)) / predictions
-            part.sum().backward()
-            losses += part.detach()
-            first += len(samples)
+        # a spread model's layers are gathered meanwhile, so its workers cannot agree in the middle
+        with contextlib.nullcontext() if spread else parallel.out_of_memory_together(where):
+            for samples in on_device(own, where).split(piece):
+                with mixed_precision(where):
+                    part = model.loss_sums(params, samples, dropout and dropout.at(first)) / predictions
+                part.sum().backward()
+                losses += part.detach()
+                first += len(samples)
         parallel.add_up(losses if spread else both)  # a spread model's gradient is summed as it is computed
         _adamw(state, gradient, losses, lr * config.schedule(state.step), lr_factors, decays, config)
         if after_step is not None:
@@ -172,6 +178,7 @@ def evaluate(flat: Tensor, samples: np.ndarray, model: Model, batch: int = 64) -
 
     The samples are shared among the workers as in training, and the losses are summed in float64.
     """
+    parallel.meet()  # for each worker, its samples may have been made of gigabytes of text
     params = sharding.params(flat, model)
     own, _ = parallel.share(samples)
     total = torch.zeros(len(flat), dtype=torch.float64, device=flat.device)

@@ -9,12 +9,30 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, distributed
 
 _apart = False
+_late: Any = None  # the process group of `meet`
+
+
+def meet_in(group: Any) -> None:
+    """Let the workers meet in this process group of all of them, with its time limit."""
+    global _late
+    _late = group
+
+
+def meet() -> None:
+    """Wait until every worker is here. torch.distributed raises an error if one does not come in time.
+
+    To be called by all workers before they exchange anything where one may be late by minutes, because it reads texts
+    or writes a checkpoint. Elsewhere they wait for each other for a shorter time.
+    """
+    if workers() > 1:
+        distributed.all_reduce(torch.zeros(1), group=_late)  # of the host, so that no GPU waits
 
 
 @contextlib.contextmanager
@@ -70,7 +88,7 @@ def least(value: float) -> float:
     """The smallest of the numbers that the workers measured."""
     if workers() == 1:
         return value
-    number = torch.tensor(value, dtype=torch.float64, device=_device())
+    number = torch.tensor(value, dtype=torch.float64)  # of the host, so that no GPU waits
     distributed.all_reduce(number, op=distributed.ReduceOp.MIN)
     return float(number)
 
@@ -84,10 +102,25 @@ def of_first(value: float) -> float:
     """Worker 0's value of a number on which workers might differ, such as a time."""
     if workers() == 1:
         return value
-    number = torch.tensor(value, dtype=torch.float64, device=_device())
+    number = torch.tensor(value, dtype=torch.float64)
     distributed.broadcast(number, 0)
     return float(number)
 
 
-def _device() -> str:
-    return "cuda" if "nccl" in str(distributed.get_backend()) else "cpu"
+@contextlib.contextmanager
+def out_of_memory_together(where: torch.device) -> Iterator[None]:
+    """If the block runs out of a GPU's memory on one worker, raise torch.cuda.OutOfMemoryError on all of them.
+
+    So all of them can try smaller pieces, and none waits for one that has given up. The block must not wait for other
+    workers itself. On a CPU nothing is done, because there memory does not run out with an error.
+    """
+    if workers() == 1 or where.type == "cpu":
+        yield
+        return
+    short = False
+    try:
+        yield
+    except torch.cuda.OutOfMemoryError:  # outside of this clause, nothing of the block holds memory any more
+        short = True
+    if greatest(short):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory on a worker of this gang")

@@ -144,21 +144,15 @@ class Context:
             self.stopped = self.stopped | [_agreed(each) for each in told.tolist()]
         return self.stopped.copy() if self._together else bool(self.stopped.all())
 
-    def checkpoint(self, state: Mapping[str, Any] | Callable[[], Mapping[str, Any]], gathers: bool = False) -> None:
+    def checkpoint(self, state: Mapping[str, Any] | Callable[[], Mapping[str, Any]]) -> None:
         """Save the state of an unfinished stage, so that it goes on from here if the process dies.
 
         May be called at every step: it saves at most every CHECKPOINT_SECONDS, and only in a stage that is kept.
 
         state: a nested mapping of arrays, numbers and words, or a function that returns it and is called only if it is
-            time.
-        gathers: whether the function needs all workers of a gang; they then call it at the same step.
+            time. All workers of a gang call `checkpoint` at the same steps, and so this function; the first one saves.
         """
-        if self._progress is None:
-            return
-        due = time.monotonic() - self._saved > CHECKPOINT_SECONDS
-        if gathers:
-            due = _agreed(due)
-        if not due:
+        if self._progress is None or not _agreed(time.monotonic() - self._saved > CHECKPOINT_SECONDS):
             return
         tree = state() if callable(state) else state
         arrays, described = trees.flatten({"state": tree, "curve": self.curve.state()})
@@ -173,6 +167,14 @@ class Context:
         tree = trees.unflatten(found.tensors(), found.meta["state"])
         self.curve.go_on(tree["curve"])
         return tree["state"]
+
+    def meet(self) -> None:
+        """Wait until all workers of the gang are here, for half an hour if need be. Elsewhere they wait ten minutes for
+        each other: call it on all of them before they exchange anything, where one may be late by more."""
+        if self.workers > 1:
+            from raysweep.training import parallel
+
+            parallel.meet()
 
     @property
     def kept(self) -> bool:

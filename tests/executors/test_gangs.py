@@ -116,7 +116,7 @@ def test_workers_meet_at_the_address_of_their_machine_and_no_other(
     from raysweep.executors.gang_worker import Worker
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # as a worker without a GPU sets it, in this process for once
-    first = Worker(0, Resources(0, 2, 2), patience=60)
+    first = Worker(0, Resources(0, 2, 2), patience=60, in_step=60)
     here, port = first.invite()
     socket.create_connection((here, port), timeout=10).close()
     with pytest.raises(ConnectionRefusedError):
@@ -178,7 +178,7 @@ def cells_of(**changes: Any) -> Cells:
     [
         ({}, [Resources(0, 1, 1)]),
         ({"gpus_per_trial": 4}, [Resources(4, 4, 4)]),  # a worker for each GPU, a core at least for each worker
-        ({"gpus_per_trial": 4, "gang": 2, "cpus_per_trial": 8}, [Resources(4, 8, 2)]),
+        ({"gpus_per_trial": 4, "gang": 4, "cpus_per_trial": 8}, [Resources(4, 8, 4)]),
         ({"gpus_per_trial": 1, "where": [{"depth": 3, "gpus_per_trial": 2}]}, [Resources(1, 1, 1), Resources(2, 2, 2)]),
         ({"where": [{"depth": [2, 3], "cpus_per_trial": 2}]}, [Resources(0, 2, 1)]),
         (
@@ -213,8 +213,11 @@ def test_what_trials_take(stated: dict[str, Any], needs: list[Resources]) -> Non
         ({"where": [{"depth": [], "gang": 2}]}, "resources.where[0].depth: expected at least one value"),
         ({"where": [{"depth": 3, "gang": 0}]}, "resources.where[0].gang: expected a whole number of at least 1, got 0"),
         ({"gang": 1.5}, "resources.gang: expected a whole number of at least 1, got 1.5"),
-        ({"gpus_per_trial": 3, "gang": 2}, "resources.gang: expected a number of workers that shares 3 GPUs evenly"),
-        ({"gang": 2, "where": [{"depth": 3, "gpus_per_trial": 3}]}, "resources.where[0].gang: expected a number"),
+        ({"gpus_per_trial": 3, "gang": 2}, "resources.gang: expected 3 workers, one for each GPU (the default), got 2"),
+        ({"gpus_per_trial": 4, "gang": 2}, "resources.gang: expected 4 workers, one for each GPU (the default), got 2"),
+        ({"gpus_per_trial": 4, "gang": 1}, "resources.gang: expected 4 workers, one for each GPU (the default), got 1"),
+        ({"gpus_per_trial": 1, "gang": 2}, "resources.gang: expected 1 worker, one for each GPU (the default), got 2"),
+        ({"gang": 2, "where": [{"depth": 3, "gpus_per_trial": 3}]}, "resources.where[0].gang: expected 3 workers"),
     ],
 )
 def test_resources_that_make_no_sense(stated: dict[str, Any], line: str) -> None:
@@ -388,7 +391,7 @@ NEVER = [
         "where[1].cpus_per_trial",
     ),
     ({"where": [{"depth": 3, "gang": 999}, {"depth": 3, "cpus_per_trial": 8}]}, "where[0].gang"),
-    ({"gang": 2, "where": [{"depth": 3, "gpus_per_trial": 998}]}, "where[0].gpus_per_trial"),
+    ({"cpus_per_trial": 2, "where": [{"depth": 3, "gpus_per_trial": 998}]}, "where[0].gpus_per_trial"),
 ]
 ONE_AFTER_ANOTHER = """
 import sys

@@ -119,7 +119,9 @@ class _Dispatch(TorchDispatchMode):
         if any(there) and not all(there) and name != "copy_":
             outside = [each for each, on in zip(tensors, there, strict=True) if not on and each.dim()]
             if outside and name not in _INDEXING:
-                raise MixedDevices(f"{func}: expected all tensors on one device, got {tuple(outside[0].shape)} on the host")
+                raise MixedDevices(
+                    f"{func}: expected all tensors on one device, got {tuple(outside[0].shape)} on the host"
+                )
             self._of.syncs[f"{name} by indices of the host"] += bool(outside)
         if name in _WAITING and any(there):
             self._of.syncs[name] += 1
@@ -234,7 +236,10 @@ def pretended_gpu(memory: int = MEMORY, count: int = 1) -> Iterator[Pretended]:
     functions, run_backward = _Functions(found), torch.autograd._engine_run_backward
 
     def backward(*args: Any, **kwargs: Any) -> Any:
-        with functions, found.at_work(True):  # in which torch has gone out of the mode: what is computed again there asks for devices too
+        with (
+            functions,
+            found.at_work(True),
+        ):  # in which torch has gone out of the mode: what is computed again there asks for devices too
             return run_backward(*args, **kwargs)
 
     properties = SimpleNamespace(total_memory=memory, name="pretended", multi_processor_count=108)

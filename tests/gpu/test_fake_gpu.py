@@ -21,7 +21,7 @@ from raysweep import workloads
 from raysweep.training import devices, optimizer, parallel, sharding
 from raysweep.training.dropout import Dropout
 from raysweep.training.optimizer import State, TrainConfig
-from raysweep.workloads.language import examination, model
+from raysweep.workloads.language import model
 from raysweep.workloads.language.model_config import PRESETS, ModelConfig, config_of
 
 WORKERS = 4
@@ -32,8 +32,8 @@ def gpu() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))  # before CUDA is said to be there
         for name in ("is_available", "is_bf16_supported"):
-            stack.enter_context(mock.patch.object(torch.cuda, name, lambda: True))
-        stack.enter_context(mock.patch.object(torch.cuda, "current_device", lambda: 0))
+            stack.enter_context(mock.patch.object(torch.cuda, name, return_value=True))
+        stack.enter_context(mock.patch.object(torch.cuda, "current_device", return_value=0))
         stack.enter_context(mock.patch.object(Tensor, "pin_memory", lambda tensor: tensor))
         yield
 

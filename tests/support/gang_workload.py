@@ -26,6 +26,7 @@ from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workl
 from raysweep.workloads.rows import Result, Rows
 
 STEPS, TERMS = 4, 12
+LATE = 6.0  # seconds
 
 
 def add_up(rows: Rows, parent: None, context: trial_context.Context) -> Result:
@@ -39,6 +40,13 @@ def _learn(row: Mapping[str, Any], context: trial_context.Context) -> np.ndarray
     state = context.restored() or {"total": np.zeros(1), "step": 0}
     total, step = state["total"], state["step"]
     mark = Path(row["folder"]) / f"{row['behaviour']}-{row['x']:g}-{seed}"
+    if row["behaviour"] == "late":
+        deadline = time.monotonic() + LATE
+        while rank == last and time.monotonic() < deadline:
+            time.sleep(0.01)  # it reads gigabytes of text meanwhile
+        context.meet()
+    if rank == last and row["behaviour"] == "memory" and first(mark):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
     while step < STEPS:
         if (
             rank == last
@@ -74,7 +82,7 @@ def tell(rows: Rows, parent: Any, context: trial_context.Context) -> Result:
 class Told:
     """In place of a worker of a gang: it ends as the id of its pack says, such as waited-lost of two workers."""
 
-    def __init__(self, rank: int, needs: Any, patience: float) -> None:
+    def __init__(self, rank: int, needs: Any, patience: float, in_step: float) -> None:
         self._rank = rank
 
     def invite(self) -> tuple[str, int]:
@@ -105,7 +113,7 @@ WORKLOAD = Workload(
             str,
             "compute",
             "what happens in the row",
-            choices=("compute", "raise", "die_twice", "stuck"),
+            choices=("compute", "raise", "die_twice", "stuck", "late", "memory"),
             stage="sum",
         ),
         Parameter("folder", str, "/nonexistent", "where marks are left", stage="sum"),

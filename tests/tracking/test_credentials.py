@@ -287,7 +287,7 @@ def test_where_a_gang_meets_is_open_on_one_address_only(monkeypatch: pytest.Monk
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # as a worker without a GPU sets it, in this process for once
     before = listening({os.getpid()})
-    worker = Worker(0, Resources(gang=2), patience=60)
+    worker = Worker(0, Resources(gang=2), patience=60, in_step=60)
     address, _ = worker.invite()
     assert listening({os.getpid()}) - before == {socket.inet_aton(address)[::-1].hex().upper()}
 

@@ -129,30 +129,35 @@ for space in sys.argv[2:]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("environment", "names", "kinds"),
+    [
+        ({}, "0123", 5),
+        ({"CUDA_VISIBLE_DEVICES": "7,5,6,4", "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1"}, "4567", 3),
+    ],
+    ids=["by Ray", "where Ray leaves all of them visible"],
+)
 def test_on_ray_trials_and_the_workers_of_gangs_see_the_gpus_they_were_granted_and_no_other(
-    sandbox: Path, storage: Path, tmp_path: Path
+    environment: dict[str, str], names: str, kinds: int, sandbox: Path, storage: Path, tmp_path: Path
 ) -> None:
     for name in ("see", "unseen"):
         (tmp_path / name).mkdir()
     where = [
         {"x": 1, "gpus_per_trial": 1},
-        {"x": 2, "gpus_per_trial": 3, "gang": 1},
-        {"x": 3, "gpus_per_trial": 4},
-        {"x": 4, "gpus_per_trial": 4, "gang": 2},
-        {"x": 5, "gang": 2},
-    ]
+        {"x": 2, "gpus_per_trial": 2},
+        {"x": 3, "gpus_per_trial": 4, "gang": 4},
+        {"x": 4, "gang": 2},
+    ][: kinds - 1]
     axes = {
-        "x": [*range(6)],
-        "behaviour": ["see", "look", "look", "look", "look", "see"],
-        "seconds": [200, 0, 0, 0, 0, 0],
+        "x": [*range(kinds)],
+        "behaviour": ["see", "look", "look", "look", "see"][:kinds],
+        "seconds": [200, 0, 0, 0, 0][:kinds],
     }  # the rows of the first are trials, one after the other in one process
     asked = sandbox_space(
         tmp_path, [], axes=axes, zip=[list(axes)], fixed={"folder": str(tmp_path)}, seeds=4, resources={"where": where}
     )
-    paths = [
-        written(tmp_path / "see", asked),
-        written(tmp_path / "unseen", small_space(**ROWS, resources={"gpus_per_trial": 1})),
-    ]
+    unseen = small_space(**ROWS, resources={"gpus_per_trial": 1})
+    paths = [written(tmp_path / "see", asked), written(tmp_path / "unseen", unseen)]
     done = subprocess.run(
         [sys.executable, "-c", FOUR_GPUS, str(storage), *map(str, paths)],
         capture_output=True,
@@ -160,18 +165,15 @@ def test_on_ray_trials_and_the_workers_of_gangs_see_the_gpus_they_were_granted_a
         timeout=480,
         check=False,
         stdin=subprocess.DEVNULL,
-        env={name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"},
+        env={name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"} | environment,
     )
     assert done.stdout.split() == ["0", "2"], done.stderr
     assert done.stderr.splitlines()[-1].startswith(KEY), done.stderr
     seen: dict[int, list[str]] = {}
     for path in tmp_path.glob("*-*-*"):
         seen.setdefault(int(path.name.split("-")[1]), []).extend(path.read_text().split("\n")[:-1])
-    assert {x: len(found) for x, found in seen.items()} == dict.fromkeys(range(6), 4)
-    for x, count in ((0, 0), (1, 1), (2, 3), (3, 1), (4, 2), (5, 0)):
-        for found in seen[x]:
-            ids = found.split(",") if found else []
-            assert len(set(ids)) == count, (x, seen[x])
-            assert set(ids) <= set("0123")
-    for x, workers in ((3, 4), (4, 2)):  # the workers of a gang hold different ones
-        assert len(set(seen[x])) == workers, seen[x]
+    assert {x: len(found) for x, found in seen.items()} == dict.fromkeys(range(kinds), 4)
+    for x, found in seen.items():
+        assert set(found) <= (set(names) if x in (1, 2, 3) else {""}), (x, found)
+        if x in (2, 3):  # the workers of a gang hold different ones
+            assert len(set(found)) == 2 * x - 2, found

@@ -42,6 +42,7 @@ def classify(
     asked: examples with every possible label, (examples, classes, length + 1).
     truth: the right classes, (examples,).
     """
+    parallel.meet()  # as in optimizer.evaluate
     params = sharding.params(flat, config)
     rows = asked.reshape(-1, asked.shape[-1])
     own, first = parallel.share(rows)

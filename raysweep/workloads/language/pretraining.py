@@ -71,7 +71,7 @@ def _train(parameters: dict[str, Any], parent: Artifact | None, context: Context
     def after_step(state: State, losses: torch.Tensor) -> None:
         context.log(state.step, training_loss=losses)
         if state.step < until:
-            context.checkpoint(lambda: record(state, config), gathers=spread)
+            context.checkpoint(lambda: record(state, config))
 
     recipe = TrainConfig(
         config,
