@@ -33,14 +33,18 @@ VERSION = "0.1.0"  # of this file: a copy of it may run with another version of 
 
 
 @click.group(
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Start with: raysweep run quickstart",
 )
 @click.version_option(raysweep.__version__, prog_name="raysweep")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """How does what you get after fine-tuning depend on pretraining length, fine-tuning rate, depth and overlap angle,
     and where does it tip over? raysweep runs the grid, records it in MLflow and reports the boundary with error bars.
     """
+    if context.invoked_subcommand is None:
+        _show([context.get_help(), "", "Packaged spaces:", *_spaces()])
 
 
 @cli.command()
@@ -229,9 +233,7 @@ def show_workloads(name: str | None) -> None:
 @cli.command("spaces")
 def show_spaces() -> None:
     """List the packaged spaces. Each asks one question and can be run by its name."""
-    from raysweep.commands import listing
-
-    _show(listing.spaces(shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
+    _show(_spaces())
 
 
 @cli.group("store")
@@ -293,6 +295,12 @@ def store_prune(
         _show(stores.prune(found, stages, dry_run=True, **also))
         click.confirm("prune these?", abort=True)
     _show(stores.prune(found, stages, dry_run=dry_run, **also))
+
+
+def _spaces() -> list[str]:
+    from raysweep.commands import listing
+
+    return listing.spaces(shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
 
 
 def _show(lines: Iterable[str]) -> None:

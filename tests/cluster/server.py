@@ -1,4 +1,4 @@
-"""Two machines on loopback: OpenSSH servers with a key, a port, and each a home and process numbers of its own.
+"""Machines on loopback: OpenSSH servers with a key, a port, and each a home and process numbers of its own.
 
 Nothing of the user is touched: not ~/.ssh (the client finds its configuration by a wrapper first on the path), not
 ~/.bashrc (a session gets a home in the test's folder), and no Ray of anybody else. The last one matters, because `ray
@@ -18,7 +18,7 @@ import sysconfig
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 MARK = "RAYSWEEP_CLUSTER_TEST"
@@ -46,15 +46,19 @@ def which(program: str) -> str | None:
 
 
 HEAD, WORKER = "127.0.0.1", "127.0.0.2"
+IMAGE_USER = "ubuntu"
+"""The account of a cloud's image, for which sessions here get the account of the test."""
 
 
 @dataclass(frozen=True)
 class Machines:
-    """Two running servers: how to reach them, and the folders of the test."""
+    """Running servers: how to reach them, and the folders of the test."""
 
     folder: Path
-    servers: list[subprocess.Popen[bytes]]
+    port: int
+    apart: list[str]
     variables: dict[str, str]
+    servers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
     def key(self) -> Path:
@@ -68,6 +72,30 @@ class Machines:
         """The home that sessions on this host get; `~` there."""
         return self.folder / host / "home"
 
+    def ray_folder(self, host: str) -> Path:
+        """Where Ray keeps its files on a host; r1 is that of the one which was started first."""
+        return _made(self.folder / f"r{[*self.servers, host].index(host) + 1}")
+
+    def start(self, host: str, public_key: Path) -> None:
+        """A server on this address, which lets in whoever has the private half of the key."""
+        variables = {**self.variables, "RAY_TMPDIR": str(self.ray_folder(host))}
+        _write_environment_of_node(self.home(host), host, self.folder / "bin")
+        configuration, log = self.folder / host / "sshd_config", self.folder / host / "sshd.log"
+        configuration.write_text(_server_configuration(self.folder, host, self.port, public_key, variables))
+        with log.open("wb") as written:
+            self.servers[host] = subprocess.Popen(
+                [*self.apart, str(which("sshd")), "-D", "-e", "-f", configuration],
+                stdout=written,
+                stderr=written,
+                stdin=subprocess.DEVNULL,
+            )
+        _wait_for(host, self.port, self.servers[host], log)
+
+    def stop(self, host: str) -> None:
+        """End a server, and with it, it being number one there, every process it can see."""
+        self.servers[host].kill()
+        self.servers[host].wait()
+
     def environment(self) -> dict[str, str]:
         """What a client here needs: the wrapper around ssh, and no folder shared with any other Ray."""
         client = self.folder / "client"
@@ -76,7 +104,7 @@ class Machines:
             **self.variables,
             "HOME": str(_made(client / "home")),
             "TMPDIR": str(_made(client / "tmp")),
-            "RAY_TMPDIR": str(_ray_folder(self.folder, HEAD)),  # Ray looks for its record at one path on both sides
+            "RAY_TMPDIR": str(_made(self.folder / "r1")),  # Ray looks for its record at one path on both sides
             "PATH": f"{self.folder / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         }
 
@@ -90,13 +118,13 @@ class Machines:
 
     def autoscaler_said(self) -> str:
         """The ends of the logs of the head's autoscaler, where it says why a worker does not come."""
-        logs = sorted(_ray_folder(self.folder, HEAD).glob("ray/session_*/logs/monitor*"))
+        logs = sorted((self.folder / "r1").glob("ray/session_*/logs/monitor*"))
         return "\n".join(f"== {path.name}\n{path.read_text(errors='replace')[-6000:]}" for path in logs)
 
     def drop_connections(self) -> int:
         """End every SSH session at once, as a lost network does; returns how many processes that took."""
         ended = 0
-        for number in [number for process in self.servers for number in _descendants(process.pid)]:
+        for number in [number for process in self.servers.values() for number in _descendants(process.pid)]:
             line = _command_line(number)
             if line.startswith(("sshd: ", "sshd-session: ")) and "[listener]" not in line:
                 os.kill(number, signal.SIGKILL)
@@ -106,8 +134,8 @@ class Machines:
 
 @contextmanager
 def serve(folder: Path, variables: dict[str, str]) -> Iterator[Machines]:
-    """The machines below `folder` (a short path: Ray has sockets there), stopped at the end with all they started;
-    every session on them has these variables."""
+    """Machines below `folder` (a short path: Ray has sockets there), none at first, stopped at the end with all they
+    started; every session on them has these variables."""
     apart = _own_process_numbers()
     if not apart:
         raise RuntimeError(
@@ -115,33 +143,16 @@ def serve(folder: Path, variables: dict[str, str]) -> Iterator[Machines]:
             "this machine and two machines could not be told apart; run this as root, or allow them "
             "(sysctl kernel.unprivileged_userns_clone=1)"
         )
-    port = free_port()
     _write_keys(folder)
-    _write_client(folder, port)
     if os.getuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd wants it; Debian's service would make it
-    machines = Machines(folder, [], variables)
+    machines = Machines(folder, free_port(), apart, variables)
+    _write_client(machines)
     try:
-        for host in (HEAD, WORKER):
-            _write_environment_of_node(machines.home(host), host, folder / "bin")
-            configuration = folder / host / "sshd_config"
-            configuration.write_text(_server_configuration(folder, host, port, variables))
-            with (folder / host / "sshd.log").open("wb") as log:
-                machines.servers.append(
-                    subprocess.Popen(
-                        [*apart, str(which("sshd")), "-D", "-e", "-f", configuration],
-                        stdout=log,
-                        stderr=log,
-                        stdin=subprocess.DEVNULL,
-                    )
-                )
-        for host, process in zip((HEAD, WORKER), machines.servers, strict=True):
-            _wait_for(host, port, process, folder / host / "sshd.log")
         yield machines
     finally:
-        for process in machines.servers:  # and with it, being number one there, every process it can see
-            process.kill()
-            process.wait()
+        for host in machines.servers:
+            machines.stop(host)
         until(lambda: not machines.processes(), 20, "what the sessions started to end")
 
 
@@ -187,12 +198,11 @@ def _write_keys(folder: Path) -> None:
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
 
 
-def _server_configuration(folder: Path, host: str, port: int, variables: dict[str, str]) -> str:
+def _server_configuration(folder: Path, host: str, port: int, public_key: Path, variables: dict[str, str]) -> str:
     session = {
         **variables,
         MARK: str(folder),
         "HOME": str(folder / host / "home"),
-        "RAY_TMPDIR": str(_ray_folder(folder, host)),
         **{name: value for name, value in _plain_environment().items() if name.startswith("PIP_")},
     }
     return (
@@ -201,7 +211,7 @@ def _server_configuration(folder: Path, host: str, port: int, variables: dict[st
                 f"ListenAddress {host}",
                 f"Port {port}",
                 f"HostKey {folder / 'host_key'}",
-                f"AuthorizedKeysFile {folder / 'key.pub'}",
+                f"AuthorizedKeysFile {public_key}",
                 "StrictModes no",
                 "PasswordAuthentication no",
                 "KbdInteractiveAuthentication no",
@@ -215,14 +225,16 @@ def _server_configuration(folder: Path, host: str, port: int, variables: dict[st
     )
 
 
-def _ray_folder(folder: Path, host: str) -> Path:
-    return _made(folder / ("r1" if host == HEAD else "r2"))
-
-
-def _write_client(folder: Path, port: int) -> None:
+def _write_client(machines: Machines) -> None:
     """A wrapper around ssh: the port can only be set in the SSH configuration, and ssh asks the account, not $HOME,
-    where that and the `~` before its key are. The head uses it too, to reach the worker."""
-    (folder / "ssh_config").write_text(f"Host 127.0.0.*\n  Port {port}\n")
+    where that and the `~` before its key are. The head uses it too, to reach the worker. Whatever user a cloud's image
+    has is this one here. An address that is none of a machine's leads to a closed port: nothing leaves this machine.
+    """
+    folder = machines.folder
+    (folder / "ssh_config").write_text(
+        f"Include {_made(folder / 'addresses')}/*\nHost 127.0.0.*\n  Port {machines.port}\n"
+        "Host *\n  HostName 127.0.0.1\n  Port 9\n"
+    )
     wrapper = _made(folder / "bin") / "ssh"
     wrapper.write_text(
         "\n".join(
@@ -231,6 +243,8 @@ def _write_client(folder: Path, port: int) -> None:
                 'arguments=("$@")',
                 "for ((n = 1; n < $#; n++)); do",
                 r'  [ "${arguments[n-1]}" = -i ] && arguments[n]="${arguments[n]/#\~\//$HOME/}"',
+                f'  arguments[n]="${{arguments[n]/#{IMAGE_USER}@/{machines.user}@}}"',
+                f'  [ "${{arguments[n-1]}}" = -l ] && arguments[n]="${{arguments[n]/#{IMAGE_USER}/{machines.user}}}"',
                 "done",
                 f'exec {which("ssh")} -F {folder / "ssh_config"} "${{arguments[@]}}"',
                 "",
@@ -265,6 +279,9 @@ def _write_environment_of_node(home: Path, host: str, wrappers: Path) -> None:
         )
     )
     ray.chmod(0o755)
+    pip = environment / "bin" / "pip"  # for EC2 and Compute Engine Ray has a setup command of its own that runs it
+    pip.write_text(f'#!/bin/sh\nexec {environment}/bin/python -m pip "$@"\n')
+    pip.chmod(0o755)
     (home / ".bash_profile").write_text("cd\n. ~/.bashrc\n")  # a session starts in the home
     (home / ".bashrc").write_text(f'export PATH="{wrappers}:$PATH"\n')
 

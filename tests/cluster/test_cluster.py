@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import account
 import pytest
 import server
 import yaml
+from reader import REPOSITORY, Done, blocks_of_readme, check_out, type_line
 
 import raysweep
 
 pytestmark = pytest.mark.cluster
-REPOSITORY = Path(raysweep.__file__).parent.parent
-SHIPPED = (
-    "clusters",
-    "raysweep",
-    "search_spaces",
-    "pyproject.toml",
-    "constraints.txt",
-    "Makefile",
-    "README.md",
-    "LICENSE",
-)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -44,15 +32,6 @@ def _what_is_needed() -> None:
             f"apt-get install {' '.join(packages)}",
             returncode=2,
         )
-
-
-@dataclass
-class Done:
-    """How a command ended: exit code, what it wrote (stdout and stderr together), seconds."""
-
-    code: int
-    text: str
-    seconds: float
 
 
 @dataclass
@@ -87,21 +66,7 @@ class Cluster:
 
     def type(self, line: str) -> Done:
         """One line of the README, in a shell of the checkout with its environment activated."""
-        started = time.monotonic()
-        ended = subprocess.run(
-            ["bash", "-c", f"source .venv/bin/activate\n{self.edited(line)}"],
-            cwd=self.checkout,
-            env=self.machines.environment(),
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            timeout=300,
-            check=False,
-        )
-        done = Done(ended.returncode, ended.stdout, time.monotonic() - started)
-        print(f"$ {line}   [exit {done.code}, {done.seconds:.1f} s]", file=sys.__stderr__, flush=True)
-        return done
+        return type_line(self.machines, self.checkout, self.edited(line))
 
     def follow(self, line: str) -> Done:
         """One line of the README that has to work; remembered."""
@@ -133,9 +98,7 @@ class Cluster:
 
 def lines_of_readme() -> list[str]:
     """Every command of the section, in order."""
-    text = (REPOSITORY / "clusters" / "README.md").read_text()
-    section = text.split("\n## Your own machines\n")[1].split("\n## ")[0]
-    return [line for block in re.findall(r"```bash\n(.*?)```", section, re.DOTALL) for line in block.splitlines()]
+    return [line for block in blocks_of_readme("Your own machines", "bash") for line in block.splitlines()]
 
 
 def line_with(*words: str) -> str:
@@ -148,40 +111,17 @@ def line_with(*words: str) -> str:
 BUCKET = "raysweep-of-the-tests"
 
 
-@contextmanager
-def s3_server() -> Iterator[dict[str, str]]:
-    """An S3 on the loopback; what one has to say to use it, which on EC2 a machine knows by itself."""
-    serving = subprocess.Popen(
-        [sys.executable, REPOSITORY / "tests" / "support" / "s3_server.py"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        assert serving.stdout is not None
-        endpoint = f"http://127.0.0.1:{serving.stdout.readline().strip()}"
-        yield {
-            "AWS_ENDPOINT_URL": endpoint,
-            "MLFLOW_S3_ENDPOINT_URL": endpoint,
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_EC2_METADATA_DISABLED": "true",
-        }
-    finally:
-        serving.terminate()
-        serving.wait(30)
-
-
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """A cluster that is up: the README until after `ray up`."""
     folder = Path(tempfile.mkdtemp(prefix="rs-", dir="/tmp"))
     try:
-        with s3_server() as bucket, server.serve(folder, bucket) as running:
+        with account.made() as bucket, server.serve(folder, bucket) as running:
+            for host in (server.HEAD, server.WORKER):
+                running.start(host, folder / "key.pub")
             made = Cluster(running, folder / "checkout", server.free_port())
             made.shared.mkdir()
-            _check_out(made.checkout)
+            check_out(made.checkout)
             for line in lines_of_readme()[1:]:  # the first activates the environment: `type` does it for every line
                 made.follow(line)
                 if line.startswith("cp "):
@@ -478,19 +418,3 @@ def test_every_line_of_the_readme_was_followed(cluster: Cluster, request: pytest
     if request.session.testscollected < 10:
         pytest.skip("only a part of the tests runs")
     assert set(lines_of_readme()[1:]) == set(cluster.done)
-
-
-def _check_out(folder: Path) -> None:
-    folder.mkdir()
-    for name in SHIPPED:
-        source = REPOSITORY / name
-        if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        elif source.exists():
-            shutil.copy2(source, folder / name)
-    environment = folder / ".venv"  # as `make venv` leaves it; a symlink to the whole would let make write into ours
-    environment.mkdir()
-    for entry in Path(sys.prefix).iterdir():
-        if entry.name != ".installed":
-            os.symlink(entry, environment / entry.name)
-    (environment / ".installed").touch()

@@ -86,15 +86,8 @@ BREAKAGES = [
     ("aws", _at("available_node_types.head.max_workers", None), "head: max_workers is not 0"),
     ("aws", _at("idle_timeout_minutes", None), "idle_timeout_minutes"),
     ("aws", _at("provider.cache_stopped_nodes", None), "cache_stopped_nodes"),
-    ("aws", _at("provider.security_group", None), "security_group: not one of our own"),
-    (
-        "aws",
-        _at(
-            "provider.security_group.IpPermissions",
-            [{"FromPort": 8265, "ToPort": 8265, "IpProtocol": "tcp", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}],
-        ),
-        "opens more than SSH",
-    ),
+    ("aws", _at(f"{GPU}.SecurityGroupIds", None), "gpu: without a security group of ours"),
+    ("aws", _at("provider.security_group", {"GroupName": "raysweep"}), "provider.security_group: made by Ray"),
     ("aws", _at("file_mounts", {"~/.aws": "~/.aws"}), "an access key is copied"),
     ("aws", _at("setup_commands", ["pip install './raysweep-0.1.0-py3-none-any.whl[cluster]'"]), "the extra s3"),
     ("gcp", _at("setup_commands", ["pip install './raysweep-0.1.0-py3-none-any.whl[gs]'"]), "the extra cluster"),

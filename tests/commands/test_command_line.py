@@ -46,8 +46,11 @@ def test_version(call: Call) -> None:
 
 def test_without_a_command_it_says_what_there_is(call: Call) -> None:
     told = call()
-    assert told.code == 2
-    assert "run" in told.out + told.err
+    assert told.code == 0
+    assert "How does what you get after fine-tuning depend on" in told.out
+    assert "raysweep run quickstart" in told.out
+    assert not [name for name in packaged.spaces() if f"\n{name} " not in told.out]
+    assert told.err == ""
 
 
 def test_every_command_that_names_a_sweep_takes_a_storage(call: Call) -> None:

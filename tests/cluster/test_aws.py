@@ -1,0 +1,136 @@
+"""clusters/aws.yaml from `ray up` to `ray down`, as clusters/README.md has it, in an account that moto pretends.
+
+EC2, IAM and S3 are moto on the loopback; every instance that it starts is an SSH server on the loopback, at the private
+address that moto gave it. The public addresses are moto's inventions: the SSH configuration sends each to its machine and
+any other to a closed port of the loopback, so that nothing leaves this machine.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import account
+import pytest
+import server
+from reader import REPOSITORY, Done, blocks_of_readme, check_out, type_line
+
+pytestmark = pytest.mark.cluster
+BUCKET = "raysweep-of-the-tests"
+STORAGE = f"s3://{BUCKET}/sweeps"
+YOUR_ADDRESS = "192.0.2.7"
+
+
+@dataclass
+class Cloud:
+    """A reader with a copy of the repository, and an account."""
+
+    machines: server.Machines
+    checkout: Path
+    words: dict[str, str]
+
+    def type(self, line: str) -> Done:
+        """One line, in a shell of the checkout."""
+        return type_line(self.machines, self.checkout, self.edited(line))
+
+    def edited(self, text: str) -> str:
+        """With what a user puts for the EDIT_ words."""
+        for word, value in self.words.items():
+            text = text.replace(word, value)
+        return text
+
+    def instances(self, kind: str = "", states: tuple[str, ...] = ("pending", "running")) -> list[dict[str, Any]]:
+        """What the account has of one type of node of aws.yaml (or of all)."""
+        return [
+            instance
+            for instance in account.instances(self.machines.variables)
+            if instance["State"]["Name"] in states and (not kind or tags(instance)["ray-user-node-type"] == kind)
+        ]
+
+
+def tags(instance: dict[str, Any]) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in instance["Tags"]}
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[Cloud]:
+    """An account made ready by the commands of the README, and a head that is up."""
+    if packages := server.missing():
+        pytest.exit(f"make test-cluster needs: apt-get install {' '.join(packages)}", returncode=2)
+    folder = Path(tempfile.mkdtemp(prefix="rs-", dir="/tmp"))
+    try:
+        with account.made() as variables, server.serve(folder, variables) as machines:
+            with account.with_machines(machines, variables):
+                found = Cloud(machines, folder / "checkout", {})
+                check_out(found.checkout)
+                found.words |= {
+                    "EDIT_REGION": account.REGION,
+                    "EDIT_BUCKET": BUCKET,
+                    "EDIT_ADDRESS": YOUR_ADDRESS,
+                    "EDIT_VPC": account.network_on_loopback(variables),
+                    "EDIT_AMI": account.client(variables, "ec2").describe_images()["Images"][0]["ImageId"],
+                }
+                for block in blocks_of_readme("Amazon EC2", "sh"):
+                    done = found.type(f"set -e\n{block}")
+                    assert done.code == 0, done.text[-4000:]
+                    found.words |= dict(re.findall(r"^(EDIT_\w+): (\S+)$", done.text, re.MULTILINE))
+                edit_a_copy(found)
+                for line in ("make wheel", "ray get-auth-token --generate > /dev/null", "ray up -y my-aws.yaml"):
+                    done = found.type(line)
+                    assert done.code == 0, f"{line}\n{done.text[-12000:]}"
+                yield found
+        assert not machines.processes()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def edit_a_copy(cloud: Cloud) -> None:
+    """The copy of aws.yaml: the EDIT_ words; ports, for other servers may run on this machine; a shorter idle time."""
+    text = cloud.edited((REPOSITORY / "clusters" / "aws.yaml").read_text())
+    assert not re.search(r"EDIT_[A-Z]+[A-Z_]*", text.split("\n\n", 2)[2])
+    for old, new in {"6379": server.free_port(), "5000": server.free_port()}.items():
+        cloud.words[f"127.0.0.1:{old}"] = f"127.0.0.1:{new}"
+        text = text.replace(old, str(new))
+    text, times = re.subn(r"^idle_timeout_minutes: \d+", "idle_timeout_minutes: 0.1", text, flags=re.MULTILINE)
+    assert times == 1
+    (cloud.checkout / "my-aws.yaml").write_text(text)
+
+
+def test_ray_up_starts_one_head_as_the_file_says_and_no_more(cloud: Cloud) -> None:
+    (head,) = cloud.instances()
+    assert tags(head).items() >= {"ray-cluster-name": "raysweep", "ray-user-node-type": "head"}.items()
+    assert head["InstanceType"] == "m7i.2xlarge"
+    assert head["IamInstanceProfile"]["Arn"].endswith(":instance-profile/raysweep-head")
+    assert "InstanceLifecycle" not in head  # on demand
+    closed_and_gone_with_it(cloud, head)
+
+
+def closed_and_gone_with_it(cloud: Cloud, instance: dict[str, Any]) -> None:
+    """What holds of every machine: IMDSv2 alone, nothing open but SSH from here, an encrypted disk that goes with it."""
+    ec2 = account.client(cloud.machines.variables, "ec2")
+    metadata = instance["MetadataOptions"]
+    assert (metadata["HttpTokens"], metadata["HttpPutResponseHopLimit"]) == ("required", 1)
+    asked = {"InstanceId": instance["InstanceId"], "Attribute": "instanceInitiatedShutdownBehavior"}
+    told = ec2.describe_instance_attribute(**asked)
+    assert told["InstanceInitiatedShutdownBehavior"] == {"Value": "terminate"}
+
+    (group,) = [group["GroupId"] for group in instance["SecurityGroups"]]
+    assert group == cloud.words["EDIT_SECURITY_GROUP"]
+    (described,) = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
+    from_outside = [rule for rule in described["IpPermissions"] if not rule["UserIdGroupPairs"]]
+    inside = [rule for rule in described["IpPermissions"] if rule["UserIdGroupPairs"]]
+    assert [(rule["IpProtocol"], rule["FromPort"], rule["ToPort"]) for rule in from_outside] == [("tcp", 22, 22)]
+    assert [ip["CidrIp"] for rule in from_outside for ip in rule["IpRanges"]] == [f"{YOUR_ADDRESS}/32"]
+    assert not [ip for rule in described["IpPermissions"] for ip in rule.get("Ipv6Ranges", [])]
+    assert [pair["GroupId"] for rule in inside for pair in rule["UserIdGroupPairs"]] == [group]
+    assert not [ip for rule in inside for ip in rule["IpRanges"]]
+
+    (disk,) = instance["BlockDeviceMappings"]
+    assert disk["Ebs"]["DeleteOnTermination"]
+    (volume,) = ec2.describe_volumes(VolumeIds=[disk["Ebs"]["VolumeId"]])["Volumes"]
+    assert (volume["Size"], volume["VolumeType"], volume["Encrypted"]) == (100, "gp3", True)
