@@ -1,8 +1,8 @@
 """clusters/aws.yaml from `ray up` to `ray down`, as clusters/README.md has it, in an account that moto pretends.
 
 EC2, IAM and S3 are moto on the loopback; every instance that it starts is an SSH server on the loopback, at the private
-address that moto gave it. The public addresses are moto's inventions: the SSH configuration sends each to its machine and
-any other to a closed port of the loopback, so that nothing leaves this machine.
+address that moto gave it. The public addresses are moto's inventions: the SSH configuration sends each to its machine
+and any other to a closed port of the loopback, so that nothing leaves this machine.
 """
 
 from __future__ import annotations
@@ -64,26 +64,29 @@ def cloud() -> Iterator[Cloud]:
         pytest.exit(f"make test-cluster needs: apt-get install {' '.join(packages)}", returncode=2)
     folder = Path(tempfile.mkdtemp(prefix="rs-", dir="/tmp"))
     try:
-        with account.made() as variables, server.serve(folder, variables) as machines:
-            with account.with_machines(machines, variables):
-                found = Cloud(machines, folder / "checkout", {})
-                check_out(found.checkout)
-                found.words |= {
-                    "EDIT_REGION": account.REGION,
-                    "EDIT_BUCKET": BUCKET,
-                    "EDIT_ADDRESS": YOUR_ADDRESS,
-                    "EDIT_VPC": account.network_on_loopback(variables),
-                    "EDIT_AMI": account.client(variables, "ec2").describe_images()["Images"][0]["ImageId"],
-                }
-                for block in blocks_of_readme("Amazon EC2", "sh"):
-                    done = found.type(f"set -e\n{block}")
-                    assert done.code == 0, done.text[-4000:]
-                    found.words |= dict(re.findall(r"^(EDIT_\w+): (\S+)$", done.text, re.MULTILINE))
-                edit_a_copy(found)
-                for line in ("make wheel", "ray get-auth-token --generate > /dev/null", "ray up -y my-aws.yaml"):
-                    done = found.type(line)
-                    assert done.code == 0, f"{line}\n{done.text[-12000:]}"
-                yield found
+        with (
+            account.made() as variables,
+            server.serve(folder, variables) as machines,
+            account.with_machines(machines, variables),
+        ):
+            found = Cloud(machines, folder / "checkout", {})
+            check_out(found.checkout)
+            found.words |= {
+                "EDIT_REGION": account.REGION,
+                "EDIT_BUCKET": BUCKET,
+                "EDIT_ADDRESS": YOUR_ADDRESS,
+                "EDIT_VPC": account.network_on_loopback(variables),
+                "EDIT_AMI": account.client(variables, "ec2").describe_images()["Images"][0]["ImageId"],
+            }
+            for block in blocks_of_readme("Amazon EC2", "sh"):
+                done = found.type(f"set -e\n{block}")
+                assert done.code == 0, done.text[-4000:]
+                found.words |= dict(re.findall(r"^(EDIT_\w+): (\S+)$", done.text, re.MULTILINE))
+            edit_a_copy(found)
+            for line in ("make wheel", "ray get-auth-token --generate > /dev/null", "ray up -y my-aws.yaml"):
+                done = found.type(line)
+                assert done.code == 0, f"{line}\n{done.text[-12000:]}"
+            yield found
         assert not machines.processes()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -111,7 +114,7 @@ def test_ray_up_starts_one_head_as_the_file_says_and_no_more(cloud: Cloud) -> No
 
 
 def closed_and_gone_with_it(cloud: Cloud, instance: dict[str, Any]) -> None:
-    """What holds of every machine: IMDSv2 alone, nothing open but SSH from here, an encrypted disk that goes with it."""
+    """Holds of every machine: IMDSv2 only, nothing open but SSH from one address, an encrypted disk that goes too."""
     ec2 = account.client(cloud.machines.variables, "ec2")
     metadata = instance["MetadataOptions"]
     assert (metadata["HttpTokens"], metadata["HttpPutResponseHopLimit"]) == ("required", 1)
