@@ -5,7 +5,7 @@ Everything is computed from products of the Hessian with vectors, by differentia
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -20,19 +20,41 @@ class Quadratic:
     """The loss near one model: its gradient (weights,) and products with its Hessian.
 
     flat: the model's weights, (1, weights).
-    loss: maps such a row to its loss; it must be differentiable twice.
+    losses: functions that map such a row to a loss; the loss is their sum. Each must be differentiable twice.
+
+    Memory is taken for one of the losses at a time. What a single loss keeps for differentiating again is held as long
+    as this object; with several, the gradient of each is computed again for every product.
     """
 
-    def __init__(self, flat: Tensor, loss: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, flat: Tensor, losses: Sequence[Callable[[Tensor], Tensor]]) -> None:
         self._leaf = flat.detach().clone().requires_grad_()
-        with sdpa_kernel(SDPBackend.MATH):  # the only attention that can be differentiated twice
-            (self._gradient,) = torch.autograd.grad(loss(self._leaf), self._leaf, create_graph=True)
-        self.gradient = self._gradient.detach()[0]
+        self._losses, self._kept = losses, self._differentiable(losses[0]) if len(losses) == 1 else None
+        if self._kept is not None:
+            self.gradient = self._kept.detach()[0]
+        else:
+            self.gradient = torch.zeros_like(flat[0])
+            for loss in losses:
+                with sdpa_kernel(SDPBackend.MATH):
+                    self.gradient += torch.autograd.grad(loss(self._leaf), self._leaf)[0][0]
 
     def product(self, vector: Tensor) -> Tensor:
         """Hessian times a vector (weights,)."""
+        if self._kept is not None:
+            return self._product(self._kept, vector, keep=True)
+        total = torch.zeros_like(vector)
+        for loss in self._losses:
+            total += self._product(self._differentiable(loss), vector, keep=False)
+        return total
+
+    def _differentiable(self, loss: Callable[[Tensor], Tensor]) -> Tensor:
+        """The gradient (1, weights) of a loss, with what is needed to differentiate it again."""
+        with sdpa_kernel(SDPBackend.MATH):  # the only attention that can be differentiated twice
+            (gradient,) = torch.autograd.grad(loss(self._leaf), self._leaf, create_graph=True)
+        return gradient
+
+    def _product(self, gradient: Tensor, vector: Tensor, keep: bool) -> Tensor:
         with sdpa_kernel(SDPBackend.MATH):
-            (result,) = torch.autograd.grad(self._gradient, self._leaf, vector[None], retain_graph=True)
+            (result,) = torch.autograd.grad(gradient, self._leaf, vector[None], retain_graph=keep)
         return result[0].detach()
 
     def change(self, move: Tensor) -> float:

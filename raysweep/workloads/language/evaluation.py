@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from raysweep.errors import InputError
 from raysweep.training import hessian, sharding
-from raysweep.training.params import named
+from raysweep.training.params import PIECE_BYTES, named
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.language import model, texts
 from raysweep.workloads.language.examination import Examination, examination
@@ -92,9 +93,19 @@ def _before(parameters: Mapping[str, Any], start: Tensor, config: ModelConfig) -
 
 
 def quadratic_of(flat: Tensor, sequences: np.ndarray, config: ModelConfig) -> hessian.Quadratic:
-    """The mean loss on sequences, with its gradient and Hessian at one model (1, weights)."""
+    """The mean loss on sequences, with its gradient and Hessian at one model (1, weights).
+
+    It is the sum of parts of a few sequences each, because differentiating twice takes many times the memory of a
+    training step. How many parts there are changes only the order in which float32 numbers are added.
+    """
     tokens = torch.from_numpy(sequences.astype(np.int64)).to(flat.device)
-    return hessian.Quadratic(flat, lambda leaf: model.losses(named(leaf, config), tokens, config)[0])
+    predictions = (tokens[:, 1:] >= 0).sum()
+
+    def loss(leaf: Tensor, some: Tensor) -> Tensor:
+        return (model.token_losses(named(leaf, config), some, config).sum((1, 2)) / predictions)[0]
+
+    parts = tokens.split(max(1, int(PIECE_BYTES / config.curvature_bytes())))
+    return hessian.Quadratic(flat, [functools.partial(loss, some=some) for some in parts])
 
 
 def _epochs(parameters: Mapping[str, Any], config: ModelConfig) -> float:

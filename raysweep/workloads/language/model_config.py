@@ -104,6 +104,15 @@ class ModelConfig:
         """Bytes that training one model takes, with `batch` sequences a step."""
         return WEIGHT_BYTES * self.weights() + min(PIECE_BYTES, batch * self.context * self.kept_bytes())
 
+    def curvature_bytes(self) -> float:
+        """Bytes per sequence that a product with the Hessian takes, in float32, within a tenth.
+
+        Attention keeps probabilities of every pair of positions, because only its plain form can be differentiated
+        twice.
+        """
+        layer = 7 * self.heads * self.context + 12 * self.width + 17 * self.mlp
+        return 4.0 * self.context * (self.depth * layer + 64 * self.width + 8 * self.vocabulary)
+
     def flops_per_token(self) -> float:
         """Floating-point operations of one training step, per token.
 

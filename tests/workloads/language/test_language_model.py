@@ -10,6 +10,7 @@ import torch
 
 from raysweep.training import devices, draws, hessian, model_batch, optimizer, params, schedules
 from raysweep.training.optimizer import State, TrainConfig
+from raysweep.training.params import PIECE_BYTES
 from raysweep.workloads.language import evaluation, finetuning, model
 from raysweep.workloads.language.model_config import PRESETS, ModelConfig, config_of
 
@@ -249,9 +250,17 @@ def dense():
     return shape, flat, batch, loss, torch.autograd.functional.hessian(loss, flat[0])
 
 
-def test_sharpness_is_the_largest_eigenvalue_of_the_dense_hessian(dense):
-    shape, flat, batch, _, exact = dense
+@pytest.fixture(params=[PIECE_BYTES, 1.0], ids=["at once", "a sequence at a time"])
+def budget(request, monkeypatch):
+    monkeypatch.setattr(evaluation, "PIECE_BYTES", request.param)
+
+
+def test_sharpness_is_the_largest_eigenvalue_of_the_dense_hessian(dense, budget):
+    shape, flat, batch, loss, exact = dense
     quadratic = evaluation.quadratic_of(flat, batch, shape)
+    torch.testing.assert_close(
+        quadratic.gradient, torch.autograd.functional.jacobian(loss, flat[0]), rtol=1e-9, atol=1e-12
+    )
     torch.testing.assert_close(quadratic.product(flat[0]), exact @ flat[0], rtol=1e-7, atol=1e-9)
     found = hessian.largest_eigenvalue(quadratic.product, torch.ones_like(flat[0]), 40)
     assert found == pytest.approx(float(torch.linalg.eigvalsh(exact)[-1]), rel=1e-6)
