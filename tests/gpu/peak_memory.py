@@ -1,8 +1,8 @@
 """Counts the bytes of tensors that exist at a time, without a device and without computing anything.
 
-Every operation is seen as it is dispatched, those of backward passes too. A storage counts from the operation that makes
-it until it is freed, rounded up as CUDA's allocator does. Tensors that existed before do not count. On fake tensors
-this takes seconds where the real ones would take hundreds of gigabytes.
+Every operation is seen as it is dispatched, those of backward passes too. A storage counts from the operation that
+makes it until it is freed, rounded up as CUDA's allocator does. Tensors that existed before do not count. On fake
+tensors this takes seconds where the real ones would take hundreds of gigabytes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
