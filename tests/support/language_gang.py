@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -10,15 +11,17 @@ import weakref
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
 
 from raysweep.executors.gang_stages import GangStages, waiting_group
 from raysweep.stages.store import Store
-from raysweep.training import model_batch, optimizer, parallel, params, sharding
+from raysweep.training import devices, model_batch, optimizer, parallel, params, sharding
 from raysweep.training.optimizer import State, TrainConfig
 from raysweep.workloads.language.model_config import ModelConfig
+from tests.gpu.pretend_cuda import pretended_gpu
 from tests.support.language_rows import columns_of, compute
 
 SMALL = ModelConfig(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
@@ -47,6 +50,7 @@ ROWS: tuple[dict[str, Any], ...] = (
     {"pretrain_schedule": "wsd"},
     {"pretrain_lr": 1e6},
 )
+ON_GPU = [0, 3, 4]  # of these
 
 
 def tokens(step: int, batch: int = 5) -> np.ndarray:
@@ -77,9 +81,9 @@ def train(kind: str, models: int = len(RATES), jolt: float = 0.0) -> dict[str, n
     }
 
 
-def rows(store: Any) -> dict[str, np.ndarray]:
+def rows(store: Any, chosen: tuple[dict[str, Any], ...] = ROWS) -> dict[str, np.ndarray]:
     """Whole rows, pretraining and all."""
-    metrics, status = compute(columns_of(*ROWS, **QUICK), np.zeros(len(ROWS), int), store)
+    metrics, status = compute(columns_of(*chosen, **QUICK), np.zeros(len(chosen), int), store)
     return {**metrics, "status": status.astype(str)}
 
 
@@ -147,6 +151,24 @@ def memory() -> dict[str, np.ndarray]:
     }
 
 
+def short() -> dict[str, np.ndarray]:
+    """Training on a GPU that is pretended, whose memory on worker 1 is full from the second step on; and a sum over
+    workers after it."""
+    sums = ModelConfig.loss_sums
+    with pretended_gpu(), devices.granted(1):
+        state = State.fresh(3 * params.initial(SMALL, 0)[None])
+
+        def full(*arguments: Any) -> torch.Tensor:
+            if torch.distributed.get_rank() == 1 and state.step:
+                raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+            return sums(*arguments)
+
+        with mock.patch.object(ModelConfig, "loss_sums", full), contextlib.suppress(torch.cuda.OutOfMemoryError):
+            optimizer.train(state, TrainConfig(SMALL, RATES[:1], lambda step: 1.0), tokens, 3)
+        total = parallel.add_up(torch.tensor([1.0 + parallel.rank()], device="cuda"))
+        return {"steps": np.array(state.step), "sum": total.cpu().numpy()}
+
+
 def share() -> dict[str, np.ndarray]:
     """This worker's part of a batch of five sequences."""
     own, first = parallel.share(np.arange(5 * 4, dtype=np.uint8).reshape(5, 4))
@@ -166,7 +188,7 @@ def wanted() -> dict[str, np.ndarray]:
     return {"wanted": np.array(found)}
 
 
-JOBS = {"spread": spread, "memory": memory, "share": share, "wanted": wanted}
+JOBS = {"spread": spread, "memory": memory, "short": short, "share": share, "wanted": wanted}
 
 
 def main(folder: Path, rank: int, workers: int, jobs: list[str]) -> None:
@@ -174,12 +196,15 @@ def main(folder: Path, rank: int, workers: int, jobs: list[str]) -> None:
     torch.set_num_threads(1)
     if workers > 1:
         torch.distributed.init_process_group(
-            "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=workers
+            "cpu:gloo,cuda:gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=workers
         )
     for job in jobs:
-        os.environ[sharding.VARIABLE] = "always" if job.startswith("spread") else "never"
+        os.environ[sharding.VARIABLE] = "always" if "spread" in job else "never"
         if job.endswith("rows"):
-            found = rows(GangStages(Store(folder / f"{job}.store"), waiting_group()))
+            with pretended_gpu() if job.startswith("gpu") else contextlib.nullcontext() as gpu:
+                store = GangStages(Store(folder / f"{job}.store"), waiting_group())
+                found = rows(store, tuple(ROWS[i] for i in ON_GPU) if gpu else ROWS)
+            assert gpu is None or gpu.syncs, "nothing was computed on the GPU"
         else:
             found = JOBS.get(job, functools.partial(train, job))()
         np.savez(folder / f"{job}.{rank}.npz", **found)

@@ -46,7 +46,18 @@ def gang(folder: Path, workers: int, jobs: list[str], seconds: float = PATIENCE)
     return [{job: dict(np.load(folder / f"{job}.{rank}.npz")) for job in jobs} for rank in range(workers)]
 
 
-JOBS = ["float64", "float32", "rows", "spread", "spread rows", "share", "wanted"]
+JOBS = [
+    "float64",
+    "float32",
+    "rows",
+    "spread",
+    "spread rows",
+    "gpu rows",
+    "gpu spread rows",
+    "short",
+    "share",
+    "wanted",
+]
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +80,7 @@ def one(tmp_path_factory) -> dict[str, Results]:
 
 
 def test_workers_agree_to_the_last_bit(two):
-    for job in ("float64", "float32", "rows", "spread rows"):
+    for job in ("float64", "float32", "rows", "spread rows", "gpu rows", "gpu spread rows"):
         for name, values in two[0][job].items():
             np.testing.assert_array_equal(values, two[1][job][name], err_msg=f"{job}, {name}")
 
@@ -101,6 +112,21 @@ def test_rows_of_two_workers_are_those_of_one(one, two, job):
             unit = one["rows"][whole] if "perplexity" in name else np.ones(len(status))
             found, expected = ((rows[name] / unit)[status == "ok"] for rows in (two[0][job], one["rows"]))
             np.testing.assert_allclose(found, expected, atol=2e-3, err_msg=name)
+
+
+@pytest.mark.parametrize("job", ["gpu rows", "gpu spread rows"])
+def test_rows_of_two_workers_with_gpus_end_as_those_of_one_on_the_cpu(one, two, job):
+    """On GPUs that are pretended, whose products are bfloat16 (tests/gpu)."""
+    found, chosen = two[0][job], language_gang.ON_GPU
+    assert found["status"].tolist() == one["rows"]["status"][chosen].tolist() == ["ok", "ok", "diverged"]
+    for name in ("pretrain_loss", "pretrain_loss_after", "finetune_loss"):
+        np.testing.assert_allclose(found[name], one["rows"][name][chosen], rtol=0.05, err_msg=name)
+
+
+def test_a_step_that_one_worker_has_no_memory_for_is_given_up_by_all(two):
+    """By language_gang.short: the state is as before the step, and the workers can still sum over each other."""
+    for worker in two:
+        assert worker["short"] == {"steps": 1, "sum": 3}
 
 
 def test_a_model_spread_over_two_workers_trains_as_a_whole_one(one, two):
