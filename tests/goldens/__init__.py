@@ -42,6 +42,13 @@ SPACES: dict[str, dict[str, Any]] = {
         "axes.finetune_lr": [0.0005, 0.016, 8],
         "axes.pretrain_length": {"geomspace": [0.5, 8, 3]},
     },
+    "four_axes_language": {
+        **_TINY,
+        "fixed.finetune_steps": 5,
+        "axes.depth": [1, 2],
+        "axes.overlap_angle": [30, 90],
+        "axes.finetune_lr": [1e-3, 1e-2],
+    },
     "frozen_layers": {**_LINEAR, "axes.gamma": [0.1, 0.9, 1.9]},
     "norm_scale": {**_LINEAR, "axes.source_norm": [1, 3], "axes.target_norm": [1, 8]},
     "overtraining_language": {
