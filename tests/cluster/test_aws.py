@@ -20,6 +20,8 @@ import pytest
 import server
 from reader import REPOSITORY, Done, blocks_of_readme, check_out, type_line
 
+from raysweep.space import packaged
+
 pytestmark = pytest.mark.cluster
 BUCKET = "raysweep-of-the-tests"
 STORAGE = f"s3://{BUCKET}/sweeps"
@@ -99,7 +101,7 @@ def edit_a_copy(cloud: Cloud) -> None:
     for old, new in {"6379": server.free_port(), "5000": server.free_port()}.items():
         cloud.words[f"127.0.0.1:{old}"] = f"127.0.0.1:{new}"
         text = text.replace(old, str(new))
-    text, times = re.subn(r"^idle_timeout_minutes: \d+", "idle_timeout_minutes: 0.1", text, flags=re.MULTILINE)
+    text, times = re.subn(r"^idle_timeout_minutes: \d+", "idle_timeout_minutes: 0.5", text, flags=re.MULTILINE)
     assert times == 1
     (cloud.checkout / "my-aws.yaml").write_text(text)
 
@@ -137,3 +139,20 @@ def closed_and_gone_with_it(cloud: Cloud, instance: dict[str, Any]) -> None:
     assert disk["Ebs"]["DeleteOnTermination"]
     (volume,) = ec2.describe_volumes(VolumeIds=[disk["Ebs"]["VolumeId"]])["Volumes"]
     assert (volume["Size"], volume["VolumeType"], volume["Encrypted"]) == (100, "gp3", True)
+
+
+SUBMIT = "ray submit my-aws.yaml raysweep/main.py"
+
+
+def test_submitted_without_arguments_it_says_what_it_is_and_lists_the_spaces(cloud: Cloud) -> None:
+    done = cloud.type(SUBMIT)
+    assert done.code == 0, done.text[-3000:]
+    assert "How does what you get after fine-tuning depend on" in done.text
+    assert not [name for name in packaged.spaces() if not re.search(rf"^{name} +\w", done.text, re.MULTILINE)]
+
+
+def test_the_cards_own_command_runs_on_the_head_alone(cloud: Cloud) -> None:
+    done = cloud.type(f"{SUBMIT} -- run quickstart")
+    assert done.code == 0, done.text[-4000:]
+    assert "700 of 700 rows" in done.text
+    assert [tags(instance)["ray-user-node-type"] for instance in cloud.instances()] == ["head"]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 from cluster_rules import schema, wrong
@@ -142,73 +143,33 @@ def job() -> dict[str, Any]:
     )
 
 
-def test_the_kubernetes_job_has_the_shape_of_kuberays_resource(job: dict[str, Any]) -> None:
+KUBERAY = jsonschema.Draft202012Validator(json.loads((Path(__file__).parent / "kuberay_rayjob.json").read_text()))
+
+
+def test_the_kubernetes_job_fits_the_schema_of_kuberays_resource(job: dict[str, Any]) -> None:
     assert job["apiVersion"] == "ray.io/v1"
-    spec, cluster = job["spec"], job["spec"]["rayClusterSpec"]
-    assert spec.keys() <= {
-        "entrypoint",
-        "submissionMode",
-        "shutdownAfterJobFinishes",
-        "ttlSecondsAfterFinished",
-        "backoffLimit",
-        "activeDeadlineSeconds",
-        "rayClusterSpec",
-        "runtimeEnvYAML",
-        "metadata",
-        "jobId",
-        "suspend",
-        "clusterSelector",
-        "submitterPodTemplate",
-        "submitterConfig",
-        "entrypointNumCpus",
-        "entrypointNumGpus",
-        "entrypointResources",
-        "managedBy",
-        "preRunningDeadlineSeconds",
-        "deletionStrategy",
-    }
-    assert cluster.keys() <= {
-        "rayVersion",
-        "enableInTreeAutoscaling",
-        "autoscalerOptions",
-        "headGroupSpec",
-        "workerGroupSpecs",
-        "authOptions",
-        "headServiceAnnotations",
-        "suspend",
-        "managedBy",
-        "gcsFaultToleranceOptions",
-        "upgradeStrategy",
-        "networkPolicy",
-        "tlsOptions",
-    }
-    assert cluster["headGroupSpec"].keys() <= {
-        "template",
-        "rayStartParams",
-        "serviceType",
-        "headService",
-        "enableIngress",
-        "resources",
-        "labels",
-    }
-    for group in cluster["workerGroupSpecs"]:
-        assert group.keys() <= {
-            "groupName",
-            "replicas",
-            "minReplicas",
-            "maxReplicas",
-            "rayStartParams",
-            "template",
-            "idleTimeoutSeconds",
-            "numOfHosts",
-            "scaleStrategy",
-            "suspend",
-            "resources",
-            "labels",
-        }
+    assert [f"{'.'.join(map(str, error.path))}: {error.message}" for error in KUBERAY.iter_errors(job)] == []
+    for group in job["spec"]["rayClusterSpec"]["workerGroupSpecs"]:
         assert group["minReplicas"] <= group["replicas"] <= group["maxReplicas"]
-    for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
-        assert all(isinstance(value, str) for value in group["rayStartParams"].values())  # a map of strings
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("shutdownAfterJobFinish", True),
+        ("backoffLimit", "2"),
+        ("rayClusterSpec.autoscalerOptions.idleTimeout", 300),
+        ("rayClusterSpec.headGroupSpec.rayStartParams", {"num-cpus": 0}),  # a map of strings
+        ("rayClusterSpec.headGroupSpec.template.spec.container", []),
+        ("rayClusterSpec.headGroupSpec.template.spec.securityContext.runAsUser", "1000"),
+        ("rayClusterSpec.workerGroupSpecs", [{"groupName": "workers", "maxReplica": 8}]),
+    ],
+)
+def test_a_kubernetes_job_that_kuberay_would_refuse_or_misread_is_found_out(
+    job: dict[str, Any], path: str, value: Any
+) -> None:
+    _at(f"spec.{path}", value)(job)
+    assert not KUBERAY.is_valid(job)
 
 
 def test_kubernetes_pods_run_this_version_as_nobody_special_and_share_one_volume(job: dict[str, Any]) -> None:
