@@ -107,7 +107,9 @@ def train(
         torch.as_tensor(sharding.row(of, model, spread), device=where)
         for of in (lambda part: np.full(part.size, part.lr_factor), lambda part: np.full(part.size, float(part.decays)))
     )
-    piece = max(1, int(PIECE_BYTES / (len(state.params) * model.sample_bytes(spread))))
+    models, wide = len(state.params), not in_bfloat16(where)
+    each = model.sample_bytes(models, spread=spread, dropout=config.dropout > 0, wide=wide)
+    piece = max(1, int(PIECE_BYTES / (models * each)))
     begun = state.step
     while state.step < until:
         batch = batches(state.step)
@@ -169,7 +171,12 @@ def _adamw(
 
 def mixed_precision(where: torch.device) -> torch.autocast:
     """Compute products in bfloat16 on a GPU; change nothing on a CPU."""
-    return torch.autocast(where.type, dtype=torch.bfloat16, enabled=where.type == "cuda")
+    return torch.autocast(where.type, dtype=torch.bfloat16, enabled=in_bfloat16(where))
+
+
+def in_bfloat16(where: torch.device) -> bool:
+    """Whether products are in bfloat16 on a device."""
+    return where.type == "cuda"
 
 
 @torch.no_grad()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WEIGHT_BYTES = 32
 """Bytes per weight in training: the weight, its gradient, two moments, and AdamW's temporary values, in float32."""
 PIECE_BYTES = 8e9
-"""Bytes that the forward pass of all models may keep for the backward pass at a time.
+"""Bytes that the forward and backward passes of all models may take at a time, besides logits.
 
 A larger batch is cut into pieces whose gradients add up. It is a constant, so that no result depends on how much
 memory a machine has free.
@@ -95,11 +95,19 @@ class Model(Protocol):
     def example(self, count: int) -> np.ndarray:
         """`count` samples to time a step with."""
 
-    def sample_bytes(self, spread: bool = False) -> float:
-        """Bytes per sample kept for the backward pass; spread: for a model that is spread over workers."""
+    def sample_bytes(
+        self, models: int = 1, *, spread: bool = False, dropout: bool = False, wide: bool = False
+    ) -> float:
+        """Bytes per sample and model that forward and backward passes take at a time.
 
-    def training_bytes(self, batch: int) -> float:
-        """Bytes that training takes with `batch` samples a step."""
+        models: how many train side by side.
+        spread: the model is spread over workers.
+        dropout: there are masks.
+        wide: products are in float32, not in bfloat16.
+        """
+
+    def training_bytes(self, batch: int, models: int = 1, *, dropout: bool = False, wide: bool = False) -> float:
+        """Bytes that training models side by side takes, with `batch` samples a step for each."""
 
 
 OfPart = Callable[[Part], np.ndarray]

@@ -88,7 +88,7 @@ def test_on_a_gpu_what_is_fastest_is_chosen_of_what_fits_and_one_at_a_time_where
 
 
 def test_no_more_are_timed_than_memory_is_free_for(pretended):
-    free = 10 * SMALL.training_bytes(1006)
+    free = SMALL.training_bytes(1006, 6) / model_batch.MEMORY_SHARE + 1
     timed = []
     assert pretended(lambda models: timed.append(models) or 1 / models, 1006, free) == 6
     assert max(timed) == 6

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
+from cuda_types import cuda_types, kernels
 from peak_memory import BLOCK, PeakMemory
+from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
 
+from raysweep.training import optimizer, sharding
+from raysweep.training.dropout import Dropout
+from raysweep.training.optimizer import State, TrainConfig
 from raysweep.training.params import PIECE_BYTES
 from raysweep.workloads.language import evaluation
-from raysweep.workloads.language.model_config import PRESETS
+from raysweep.workloads.language.model_config import PRESETS, ModelConfig
 
 WORDS = 50_304
-SHAPES = {**PRESETS, "30m, many words": replace(PRESETS["30m"], vocabulary=WORDS)}
+SHAPES = {
+    **PRESETS,
+    "tiny, many words": replace(PRESETS["tiny"], vocabulary=WORDS),
+    "30m, many words": replace(PRESETS["30m"], vocabulary=WORDS),
+}
 
 
 @pytest.mark.parametrize("mode", [FakeTensorMode, torch.no_grad], ids=["fake", "real"])
@@ -51,3 +66,80 @@ def test_curvature_takes_no_more_than_a_piece_of_a_training_step(which: str) -> 
         with PeakMemory() as memory:
             evaluation.quadratic_of(flat, sequences, config).product(flat[0])
     assert 0.4 * min(PIECE_BYTES, count * config.curvature_bytes()) < memory.peak < PIECE_BYTES + 32 * config.weights()
+
+
+class Operations(TorchDispatchMode):
+    """Every operation, with types and shapes of its results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, Any]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if not str(func).startswith("prim"):
+            shapes = [(each.dtype, tuple(each.shape)) for each in tree_iter(result) if isinstance(each, Tensor)]
+            self.seen.append((str(func), shapes))
+        return result
+
+
+@contextlib.contextmanager
+def on_cuda() -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(kernels("AutocastCUDA"))
+        stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))  # before CUDA is said to be there
+        for name in ("is_available", "is_bf16_supported"):
+            stack.enter_context(mock.patch.object(torch.cuda, name, return_value=True))
+        stack.enter_context(mock.patch.object(torch.cuda, "current_device", return_value=0))
+        yield
+
+
+@pytest.mark.parametrize("models", [1, 3])
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("words", [256, WORDS])
+def test_operations_and_types_are_those_of_tensors_on_cuda(models: int, dropout: float, words: int) -> None:
+    config = replace(PRESETS["tiny"], vocabulary=words, context=1024)
+    masks = Dropout.of_step(dropout, 0, "a", 0, config.depth) if dropout else None
+    seen = {}
+    for where, mode in (("cuda", on_cuda), ("cpu", cuda_types)):
+        with mode():
+            flat = torch.empty(models, config.weights(), device=where)
+            tokens = torch.zeros(8, config.context + 1, dtype=torch.int64, device=where)
+            with Operations() as operations, optimizer.mixed_precision(flat.device):
+                config.loss_sums(sharding.params(flat, config, torch.empty_like(flat)), tokens, masks)
+        seen[where] = operations.seen
+    assert len(seen["cpu"]) > 100
+    assert seen["cpu"] == seen["cuda"]
+
+
+def peak_of_a_step(config: ModelConfig, batch: int, models: int, dropout: float) -> int:
+    samples = config.example(batch)
+    with PeakMemory() as memory:
+        start = torch.empty(models, config.weights())
+        recipe = TrainConfig(config, np.full(models, 1e-3), lambda step: 1.0, weight_decay=0.1, dropout=dropout)
+        optimizer.train(State.fresh(start), recipe, lambda step: samples, 1)
+    return memory.peak
+
+
+@pytest.mark.parametrize("which", SHAPES)
+@pytest.mark.parametrize("models", [1, 8, 27])
+@pytest.mark.parametrize(("batch", "dropout"), [(1, 0.0), (8, 0.1), (64, 0.0), (64, 0.1)])
+def test_training_takes_what_is_estimated_or_up_to_a_quarter_less(
+    which: str, models: int, batch: int, dropout: float
+) -> None:
+    config = SHAPES[which]
+    each = config.sample_bytes(models, dropout=dropout > 0)
+    batch = min(batch, 2 * max(1, int(PIECE_BYTES / (models * each))))  # further pieces take no more
+    with cuda_types():
+        peak = peak_of_a_step(config, batch, models, dropout)
+    assert 0.75 <= peak / config.training_bytes(batch, models, dropout=dropout > 0) <= 1
+
+
+@pytest.mark.parametrize("which", SHAPES)
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_training_on_a_cpu_takes_what_is_estimated_or_up_to_a_quarter_less(which: str, dropout: float) -> None:
+    config = SHAPES[which]
+    no_look = mock.patch.object(Tensor, "is_cuda", property(lambda tensor: True))  # there is no content to look at
+    with FakeTensorMode(allow_non_fake_inputs=True), no_look:
+        peak = peak_of_a_step(config, 16, 1, dropout)
+    assert 0.75 <= peak / config.training_bytes(16, dropout=dropout > 0, wide=True) <= 1

@@ -143,7 +143,7 @@ def memory() -> dict[str, np.ndarray]:
         train=optimizer.train, device=lambda: torch.device("cuda")
     )  # State's is the CPU
     chosen = model_batch.side_by_side(SMALL, 5, 16)
-    timings = [model_batch._seconds_per_model(SMALL, 5, models) for models in (1, 2, 4, 8, 16)]
+    timings = [model_batch._seconds_per_model(SMALL, 5, models, 0.0) for models in (1, 2, 4, 8, 16)]
     return {
         "chosen": np.array(chosen),
         "timings": np.array(timings),

@@ -115,7 +115,7 @@ def test_the_loss_under_dropout_is_differentiated_right():
 class Hungry(ModelConfig):
     """Of which a piece of a batch holds one sequence."""
 
-    def sample_bytes(self, spread: bool = False) -> float:
+    def sample_bytes(self, *args: int, **how: bool) -> float:
         return params.PIECE_BYTES
 
 

@@ -63,7 +63,7 @@ def finetune(columns: Columns) -> Cost:
         seconds += count * (steps * step + looked * core / 3)
         gpu_seconds += 1.05 * steps * gpu_step(config, batch, count) + _gpu_forward(config, looked, count)
     config = config_of(_first(columns))
-    memory = config.training_bytes(int(np.max(columns["finetune_batch"])))
+    memory = _memory(config, int(np.max(columns["finetune_batch"])), columns["finetune_dropout"].max())
     return Cost(seconds, _BASE_BYTES + memory, gpu_seconds)
 
 
@@ -80,7 +80,7 @@ def evaluate(columns: Columns) -> Cost:
     curved = 2 * int(first["sharpness_iterations"]) * 2  # Hessian products; each costs about two steps
     seconds += curved * EVALUATION * config.context * core
     gpu_seconds += curved * gpu_step(config, EVALUATION)
-    return Cost(seconds, _BASE_BYTES + config.training_bytes(EVALUATION), gpu_seconds)
+    return Cost(seconds, _BASE_BYTES + _memory(config, EVALUATION, 0.0), gpu_seconds)
 
 
 def _first(columns: Columns) -> dict[str, Any]:
@@ -92,7 +92,13 @@ def pretraining(parameters: Mapping[str, Any], tokens: float) -> Cost:
     config, batch = config_of(parameters), int(parameters["pretrain_batch"])
     steps = tokens / (batch * config.context)
     seconds = steps * (_STEP + _STEP_VALUE * config.weights()) + tokens * token_seconds(config)
-    return Cost(seconds, _BASE_BYTES + config.training_bytes(batch), steps * gpu_step(config, batch))
+    memory = _memory(config, batch, float(parameters["pretrain_dropout"]))
+    return Cost(seconds, _BASE_BYTES + memory, steps * gpu_step(config, batch))
+
+
+def _memory(config: ModelConfig, batch: int, dropout: float) -> float:
+    """Bytes that one model takes on a CPU, where models train one after the other and in float32."""
+    return config.training_bytes(batch, dropout=dropout > 0, wide=True)
 
 
 def token_seconds(config: ModelConfig) -> float:
@@ -103,7 +109,8 @@ def token_seconds(config: ModelConfig) -> float:
 
 def gpu_token_seconds(config: ModelConfig) -> float:
     """Seconds that a busy GPU trains on one token: arithmetic and memory traffic."""
-    return config.flops_per_token() / _GPU_FLOPS + config.kept_bytes() / _GPU_BYTES
+    moved = 4.0 * (config.depth * (20 * config.width + 6 * config.mlp) + 4 * config.vocabulary)
+    return config.flops_per_token() / _GPU_FLOPS + moved / _GPU_BYTES
 
 
 def gpu_step(config: ModelConfig, batch: int, models: int = 1) -> float:

@@ -33,7 +33,8 @@ def side_by_side(rows: Rows) -> int:
     config = config_of(parameters)
     if not parameters["finetune_steps"] or sharding.wanted(config):
         return 1
-    return int(parallel.of_first(model_batch.side_by_side(config, int(parameters["finetune_batch"]), len(rows))))
+    batch, dropout = int(parameters["finetune_batch"]), float(parameters["finetune_dropout"])
+    return int(parallel.of_first(model_batch.side_by_side(config, batch, len(rows), dropout)))
 
 
 def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:

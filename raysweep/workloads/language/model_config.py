@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.training.params import PIECE_BYTES, WEIGHT_BYTES, Params, Part
+from raysweep.training.params import PIECE_BYTES, Params, Part
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,6 +28,9 @@ BASE_WIDTH = 256
 
 VOCABULARY = 256  # bytes
 STANDARD_DEVIATION = 0.02  # at a fan-in of BASE_WIDTH; OLMo's value
+CHUNK = 2**28
+"""Logits that may exist at a time: 1 GB of float32. A constant, so that no result depends on a machine's memory."""
+HEAD_BYTES, CHUNK_BYTES = 12, 16  # that a logit takes at a time, alone and in chunks
 EMBEDDING, HEAD = "embedding", "head"  # units of tensors; each layer is a unit too, named by its number
 _TOKENS = re.compile(r"(?:tokens|bpe):(\d+):")  # a text with a vocabulary of its own
 
@@ -84,25 +87,45 @@ class ModelConfig:
         """Number of weights of one layer."""
         return 4 * self.width**2 + 3 * self.width * self.mlp + 2 * self.width
 
-    def kept_bytes(self) -> float:
-        """Bytes per token that a forward pass keeps for the backward pass, approximately, in float32."""
-        return 4.0 * (self.depth * (20 * self.width + 6 * self.mlp) + 4 * self.vocabulary)
+    def sample_bytes(
+        self, models: int = 1, *, spread: bool = False, dropout: bool = False, wide: bool = False
+    ) -> float:
+        """Bytes per sequence and model that forward and backward passes take at a time.
 
-    def sample_bytes(self, spread: bool = False) -> float:
-        """Bytes per sequence that a forward pass keeps for the backward pass.
+        Counted on operations of this code (tests/gpu/test_peak_memory.py). Logits are not in it, because only a few
+        exist at a time (chunked_loss.py).
 
-        Logits are not counted, because only a few exist at a time (chunked_loss.py).
-
-        spread: count the values between layers, and the largest that one layer keeps.
+        models: how many train side by side.
+        spread: the model is spread over workers, and keeps only what is between layers.
+        dropout: there are masks; those of attention have length² entries, in one layer at a time.
+        wide: products are in float32, as on a CPU, not in bfloat16.
         """
-        kept = self.kept_bytes() - 16 * self.vocabulary
-        if spread:
-            kept = kept / self.depth + 4.0 * self.depth * self.width
-        return kept * self.context
+        of_width, of_mlp, of_layer, of_end = (53, 16, (12, 8), 12) if wide else (24, 8, (7, 4), 6)
+        if models > 1 and not wide:  # gains of several models are multiplied in an operation of its own
+            of_width, of_layer, of_end = 32, (10, 4), 10
+        layer = (of_width + 3 * dropout) * self.width + of_mlp * self.mlp
+        passing = of_layer[0] * self.width + of_layer[1] * self.mlp
+        if dropout:
+            passing = max(passing, 13 * self.heads * self.context)
+        kept = layer + 4 * self.depth * self.width if spread else self.depth * layer
+        return float(self.context * (kept + of_end * self.width + passing))
 
-    def training_bytes(self, batch: int) -> float:
-        """Bytes that training one model takes, with `batch` sequences a step."""
-        return WEIGHT_BYTES * self.weights() + min(PIECE_BYTES, batch * self.context * self.kept_bytes())
+    def training_bytes(self, batch: int, models: int = 1, *, dropout: bool = False, wide: bool = False) -> float:
+        """Bytes that training models side by side takes, with `batch` sequences a step for each.
+
+        Never less than what is counted on operations of this code, and at most a third more; what the allocator loses
+        between blocks, and CUDA itself, are not in it. dropout, wide: as in sample_bytes.
+        """
+        weights = models * self.weights()
+        state = 20.0 * weights + 8 * self.weights()  # start, weights, gradient, both moments; factors of rate and decay
+        each = self.sample_bytes(models, dropout=dropout, wide=wide)
+        sequences = min(batch, max(1, int(PIECE_BYTES / (models * each))))
+        logits = models * sequences * self.context * self.vocabulary
+        table = models * self.vocabulary * self.width
+        copies = 0 if wide else 2.0 * weights
+        work = copies + models * sequences * each
+        work += HEAD_BYTES * logits if logits <= CHUNK else CHUNK_BYTES * CHUNK + 8.0 * table
+        return 1.01 * (state + max(work, 8.0 * weights + 4.0 * self.weights()))  # the optimizer comes after the passes
 
     def curvature_bytes(self) -> float:
         """Bytes per sequence that a product with the Hessian takes, in float32, within a tenth.
