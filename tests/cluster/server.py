@@ -232,7 +232,7 @@ def _write_client(machines: Machines) -> None:
     """
     folder = machines.folder
     (folder / "ssh_config").write_text(
-        f"Include {_made(folder / 'addresses')}/*\nHost 127.0.0.*\n  Port {machines.port}\n"
+        f"Include {_made(folder / 'addresses')}/*\nHost 127.0.0.*\n  HostName %h\n  Port {machines.port}\n"
         "Host *\n  HostName 127.0.0.1\n  Port 9\n"
     )
     wrapper = _made(folder / "bin") / "ssh"
