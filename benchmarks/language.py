@@ -10,6 +10,11 @@ words x 30 bytes of traffic (written in bfloat16, read and written as float32 by
 gradient). A head that never writes its logits out may beat it.
 
 On a CPU time is that of the process on one thread, so that other work on the machine does not count.
+
+A step of training against its bare matrix products: products of every matrix, of the layers and the head, forward and
+both backward ones; and of attention six in each layer and head: scores and what is heard, and of each the gradients of
+both factors. Their factors lie ready. Step and products take turns in one run, and the least time of each counts:
+other work on the machine only adds to it.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 import time
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -38,6 +44,9 @@ ON_CPU = (
     ("a step of 1,024 tokens, the tiny preset's", PRESETS["tiny"], 16, 7),
     ("a step of 256 tokens, the same model", PRESETS["tiny"], 4, 7),
 )
+BARE = ((16, 2.0), (4, 3.0))
+"""Sequences a step of the tiny preset, and how many times its bare products a step may take."""
+TURNS = 40
 ON_GPU = (
     ("8 models of 3.1M weights, 16,384 tokens a step", PRESETS["3m"], 64, 8, 3.0),
     ("27 models of 3.1M weights, 4,096 tokens a step", PRESETS["3m"], 16, 27, 9.0),
@@ -60,6 +69,49 @@ def _now() -> float:
         return time.process_time()
     torch.cuda.synchronize()
     return time.perf_counter()
+
+
+def bare_products(shape: ModelConfig, batch: int) -> Callable[[], None]:
+    """A function that computes the matrix products of a training step, and nothing else (module docstring)."""
+
+    def drawn(*size: int) -> torch.Tensor:
+        return torch.randn(*size)
+
+    width, mlp, count = shape.width, shape.mlp, batch * shape.context
+    layer = ((width, 3 * width), (width, width), (width, 2 * mlp), (mlp, width))
+    matrices = [
+        (drawn(count, rows), drawn(rows, columns), drawn(count, columns))
+        for rows, columns in (*layer * shape.depth, (width, shape.vocabulary))
+    ]
+    heads, length = batch * shape.heads, shape.context
+    # queries, keys, values, the gradient of what is heard; probabilities and the gradient of the scores
+    attention = [
+        [drawn(heads, length, shape.head_width) for _ in range(4)] + [drawn(heads, length, length) for _ in range(2)]
+        for _ in range(shape.depth)
+    ]
+
+    def compute() -> None:
+        for before, matrix, above in matrices:
+            before @ matrix, above @ matrix.T, before.T @ above
+        for query, key, value, above, seen, scores in attention:
+            query @ key.mT, seen @ value
+            above @ value.mT, seen.mT @ above, scores @ key, scores.mT @ query
+
+    return compute
+
+
+def against_products(shape: ModelConfig, batch: int) -> float:
+    """How many times its bare matrix products a training step takes (module docstring)."""
+    products = bare_products(shape, batch)
+    products()
+    steps, bare = [], []
+    for _ in range(TURNS):
+        steps.append(seconds_a_step(shape, batch, 1, 10))
+        started = time.process_time()
+        for _ in range(10):
+            products()
+        bare.append((time.process_time() - started) / 10)
+    return min(steps) / min(bare)
 
 
 def compared(shape: ModelConfig, batch: int, count: int) -> tuple[float, float, int]:
@@ -106,6 +158,16 @@ def rows() -> list[Row]:
                     f"{count} fine-tunings in one process on a CPU core, {what}: tokens/s against one at a time",
                     f"side by side {side_by_side:.2f} x; chosen ({size} at a time) {chosen:.2f} x",
                     "chosen: 0.95 x or more",
+                )
+            )
+        for batch, most in BARE:
+            shape = PRESETS["tiny"]
+            found.append(
+                (
+                    f"a step of training on a CPU core, {batch * shape.context:,} tokens, the tiny preset's, against "
+                    "its bare matrix products",
+                    f"{against_products(shape, batch):.2f} x",
+                    f"{most:g} x or less",
                 )
             )
         torch.set_num_threads(threads)

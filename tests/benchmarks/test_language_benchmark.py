@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from language_rows import columns_of, finetuned
+from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import language
 from raysweep.training import devices, model_batch, optimizer, params
@@ -39,9 +40,20 @@ def test_a_h200_is_bound_by_memory_in_the_head_of_fifty_thousand_words():
 def test_without_a_gpu_the_table_says_so_and_models_take_turns(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(language, "ON_CPU", (("a small step", SMALL, 2, 3),))
+    monkeypatch.setattr(language, "BARE", ((4, 3.0),))
+    monkeypatch.setattr(language, "TURNS", 2)
     found = language.rows()
-    assert [measured for _, measured, _ in found[1:]] == [language.NOTHING] * 3
+    assert [measured for _, measured, _ in found[-3:]] == [language.NOTHING] * 3
     assert "chosen (1 at a time) 1.00 x" in found[0][1]
+
+
+def test_bare_products_are_the_flops_of_a_step_and_nothing_else():
+    """As counted by torch; the tokens of a batch of 3, gains are no products."""
+    products = language.bare_products(SMALL, 3)
+    with FlopCounterMode(display=False) as count:
+        products()
+    gains = 6 * 2 * 2 * 8 * SMALL.depth / 2
+    assert count.get_total_flops() == 3 * SMALL.context * (SMALL.flops_per_token() - gains)
 
 
 @pytest.fixture

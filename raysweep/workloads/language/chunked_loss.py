@@ -1,4 +1,4 @@
-"""Loss of the last layer with a large vocabulary, without holding the logits of all tokens at once.
+"""Loss of the last layer with its gradient, without holding the logits of all tokens at once.
 
 With V words, the logits of a token take 4·V bytes (200 kB at 50,304 words), many times the rest that a small model
 keeps for it. So tokens are taken in chunks: logits, loss and gradient of a chunk are computed, and then the chunk's
@@ -20,73 +20,81 @@ CHUNK = 2**28
 """Logits that may exist at a time: 1 GB of float32. A constant, so that no result depends on a machine's memory."""
 
 
-def chunked(models: int, tokens: int, vocabulary: int) -> bool:
-    """Whether these logits are too many to hold at once."""
-    return models * tokens * vocabulary > CHUNK
-
-
-def loss_sums(stream: Tensor, head: Tensor, wanted: Tensor, scale: float) -> Tensor:
+def loss_sums(stream: Tensor, head: Tensor, wanted: Tensor) -> Tensor:
     """Sum of the losses in nats of each model, (models,). Differentiable once, in stream and head.
 
     stream: (models, N, width).
-    head: (models, width, V); the logits are scale · stream @ head.
+    head: (models, width, V); the logits are stream @ head.
     wanted: the words to predict, (N,); -1 where there is nothing to predict.
     """
-    found: Tensor = _LossSums.apply(stream, head, wanted, scale)
+    found: Tensor = _LossSums.apply(stream, head, wanted)
     return found
 
 
 @torch.no_grad()
-def token_losses(stream: Tensor, head: Tensor, wanted: Tensor, scale: float) -> Tensor:
+def token_losses(stream: Tensor, head: Tensor, wanted: Tensor) -> Tensor:
     """Loss of each token, (models, N); 0 where there is nothing to predict. Without a gradient."""
     head = head.to(_product_type(stream))
     return torch.cat(
-        [-_likelihoods(stream[:, part].to(head.dtype), head, wanted[part], scale)[1] for part in _chunks(stream, head)],
-        1,
+        [_losses(torch.bmm(stream[:, part].to(head.dtype), head), wanted[part]) for part in _chunks(stream, head)], 1
     )
 
 
 class _LossSums(torch.autograd.Function):
     @staticmethod
-    def forward(context: Any, stream: Tensor, head: Tensor, wanted: Tensor, scale: float) -> Tensor:
+    def forward(context: Any, stream: Tensor, head: Tensor, wanted: Tensor) -> Tensor:
         """The sums of losses; saves their gradients for the backward pass."""
+        if not any(context.needs_input_grad):
+            return token_losses(stream, head, wanted).sum(1)
         own = head.to(_product_type(stream))
-        wide = torch.promote_types(stream.dtype, torch.float32)
-        total = torch.zeros(len(stream), dtype=wide, device=stream.device)
-        differentiable = context.needs_input_grad[0] or context.needs_input_grad[1]
-        of_stream = torch.empty_like(stream) if differentiable else None
-        of_head = torch.zeros_like(head, dtype=wide) if differentiable else None
+        of_stream, of_head, total = [], None, None
         for part in _chunks(stream, own):
-            words, rows = wanted[part], stream[:, part].to(own.dtype)
-            scores, likelihood = _likelihoods(rows, own, words, scale)
-            total -= likelihood.sum(1)
-            if of_stream is not None and of_head is not None:
-                given = (words >= 0).to(wide).unsqueeze(1)
-                gradient = scores.exp_().mul_(given * scale)
-                at = words.clamp(min=0).view(1, -1, 1).expand(len(stream), -1, 1)
-                gradient.scatter_add_(2, at, (-scale * given).expand(len(stream), -1, 1))
-                gradient = gradient.to(own.dtype)
-                of_stream[:, part] = torch.bmm(gradient, own.mT).to(stream.dtype)
-                of_head += torch.bmm(rows.mT, gradient)
-        context.save_for_backward(of_stream, of_head)
+            rows = stream[:, part].to(own.dtype)
+            gradient, losses = losses_and_gradient(torch.bmm(rows, own), wanted[part])
+            of_stream.append(torch.bmm(gradient, own.mT).to(stream.dtype))
+            found = torch.bmm(rows.mT, gradient)
+            of_head = found.to(_wide(found)) if of_head is None else of_head.add_(found)
+            total = losses.sum(1) if total is None else total + losses.sum(1)
+        assert of_head is not None
+        assert total is not None
+        context.save_for_backward(of_stream[0] if len(of_stream) == 1 else torch.cat(of_stream, 1), of_head)
         context.types = stream.dtype, head.dtype
         return total
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(context: Any, above: Tensor) -> tuple[Tensor, Tensor, None, None]:
+    def backward(context: Any, above: Tensor) -> tuple[Tensor, Tensor, None]:
         """The saved gradients, times the incoming gradient of each model's sum."""
         of_stream, of_head = context.saved_tensors
         each = above.view(-1, 1, 1)
-        return of_stream * each.to(of_stream.dtype), (of_head * each).to(context.types[1]), None, None
+        return of_stream * each.to(of_stream.dtype), (of_head * each).to(context.types[1]), None
 
 
-def _likelihoods(rows: Tensor, head: Tensor, words: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    """Log-probability of every word, (models, n, V), and of the wanted word, (models, n); 0 if there is none."""
-    wide = torch.promote_types(rows.dtype, torch.float32)
-    scores = functional.log_softmax(torch.bmm(rows, head) * scale, 2, dtype=wide)
-    at = words.clamp(min=0).view(1, -1, 1).expand(len(rows), -1, 1)
-    return scores, scores.gather(2, at).squeeze(2) * (words >= 0)
+def losses_and_gradient(scores: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradient of the summed losses in the logits (models, n, V), in their own type; and the losses (models, n).
+
+    The gradient is softmax - 1 at the wanted word, and 0 where no word is wanted. The logits are overwritten.
+    """
+    wide = _wide(scores)
+    at = words.clamp(min=0).view(1, -1, 1).expand(len(scores), -1, 1)
+    given = (words >= 0).to(wide).view(1, -1, 1)
+    # loss = log(sum of exp(score - highest)) + highest - score; the highest probability is 1 over that sum
+    above = scores.amax(2, keepdim=True).to(wide) - scores.gather(2, at)
+    into = scores if wide == scores.dtype else torch.empty_like(scores, dtype=wide)
+    softmax = torch.softmax(scores, 2, dtype=wide, out=into)
+    losses = (above - softmax.amax(2, keepdim=True).log()) * given
+    softmax.scatter_add_(2, at, torch.full_like(above, -1.0))
+    return torch.mul(softmax, given, out=scores), losses.squeeze(2)  # rounded as it is written
+
+
+def _losses(scores: Tensor, words: Tensor) -> Tensor:
+    at = words.clamp(min=0).view(1, -1, 1).expand(len(scores), -1, 1)
+    likelihoods = functional.log_softmax(scores, 2, dtype=_wide(scores)).gather(2, at).squeeze(2)
+    return -likelihoods * (words >= 0)
+
+
+def _wide(scores: Tensor) -> torch.dtype:
+    return torch.promote_types(scores.dtype, torch.float32)
 
 
 def _chunks(stream: Tensor, head: Tensor) -> Iterator[slice]:

@@ -7,37 +7,40 @@ tensors are views of it.
 
 from __future__ import annotations
 
-import math
+import functools
 from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
 
 from raysweep.training import dropout as masks
 from raysweep.training.dropout import Dropout
 from raysweep.training.params import Params
-from raysweep.workloads.language import chunked_loss
+from raysweep.workloads.language import by_hand, chunked_loss, layer
 from raysweep.workloads.language.model_config import BASE_WIDTH, EMBEDDING, HEAD, ModelConfig
-
-EPSILON = 1e-6  # inside RMSNorm
-ROTARY_BASE = 10_000.0
 
 
 def of_unit(params: Params, config: ModelConfig, unit: str, compute: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
     """compute(the tensors of a unit by their name within the unit, *inputs)."""
     if not isinstance(params, Mapping):
         return params.applied(unit, compute, *inputs)
-    return compute({part.own: params[part.name] for part in config.parts() if part.unit == unit}, *inputs)
+    return compute({own: params[name] for own, name in _names(config)[unit]}, *inputs)
+
+
+@functools.lru_cache(maxsize=16)
+def _names(config: ModelConfig) -> dict[str, list[tuple[str, str]]]:
+    """The tensors of each unit: their names within the unit, and in the model."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for part in config.parts():
+        found.setdefault(part.unit, []).append((part.own, part.name))
+    return found
 
 
 def loss_sums(params: Params, tokens: Tensor, config: ModelConfig, dropout: Dropout | None = None) -> Tensor:
     """Sum of the losses in nats of each model, (models,), over the tokens to predict in (batch, length + 1)."""
     wanted, stream = _wanted(tokens), hidden(params, _read(tokens), config, dropout)
-    if chunked_loss.chunked(len(stream), len(wanted), config.vocabulary):
-        return _by_chunks(chunked_loss.loss_sums, params, stream, wanted, config)
-    return _plain_losses(params, stream, wanted, config).sum(1)
+    return _by_chunks(chunked_loss.loss_sums, params, stream, wanted, config)
 
 
 def token_losses(params: Params, tokens: Tensor, config: ModelConfig) -> Tensor:
@@ -47,7 +50,7 @@ def token_losses(params: Params, tokens: Tensor, config: ModelConfig) -> Tensor:
     predicted, and its loss is 0. Differentiable any number of times if the logits are few enough to be held at once.
     """
     wanted, stream = _wanted(tokens), hidden(params, _read(tokens), config)
-    if torch.is_grad_enabled() or not chunked_loss.chunked(len(stream), len(wanted), config.vocabulary):
+    if torch.is_grad_enabled():
         each = _plain_losses(params, stream, wanted, config)
     else:
         each = _by_chunks(chunked_loss.token_losses, params, stream, wanted, config)
@@ -76,55 +79,26 @@ def hidden(params: Params, tokens: Tensor, config: ModelConfig, dropout: Dropout
     stream = of_unit(params, config, EMBEDDING, embedded)  # (models, N, width)
     if dropout is not None:
         stream = dropout.applied(stream, 0, masks.EMBEDDING, length)
-    cosine, sine = _rotation(length, config.head_width, stream)
     for number in range(config.depth):
 
-        def layer(own: Mapping[str, Tensor], stream: Tensor, number: int = number) -> Tensor:
-            stream = stream + _attention(own, stream, length, config, (cosine, sine), dropout, number)
-            gate, up = product(normalize(stream, own["mlp_gain"]), own["gate_up"]).chunk(2, -1)
-            added = product(functional.silu(gate) * up, own["down"])
+        def through(own: Mapping[str, Tensor], stream: Tensor, number: int = number) -> Tensor:
+            form = by_hand if by_hand.serves(stream) else layer
+            ways = own["attention_gain"], own["query_key_value"], own["attention_out"]
+            if dropout is None:
+                stream = stream + form.attention(stream, *ways, length, config.heads)
+            else:
+                added = layer.attention(stream, *ways, length, config.heads, dropout, number)
+                stream = stream + dropout.applied(added, number, masks.ATTENTION_OUT, length)
+            added = form.mlp(stream, own["mlp_gain"], own["gate_up"], own["down"])
             return stream + (added if dropout is None else dropout.applied(added, number, masks.MLP_OUT, length))
 
-        stream = of_unit(params, config, str(number), layer, stream)
+        stream = of_unit(params, config, str(number), through, stream)
     return stream
-
-
-def _attention(
-    own: Mapping[str, Tensor],
-    stream: Tensor,
-    length: int,
-    config: ModelConfig,
-    rotation: tuple[Tensor, Tensor],
-    dropout: Dropout | None,
-    number: int,
-) -> Tensor:
-    """The output of attention, which is added to the stream."""
-    mixed = product(normalize(stream, own["attention_gain"]), own["query_key_value"])
-    # (3, models · batch, heads, length, head width)
-    parts = mixed.view(-1, length, 3, config.heads, config.head_width).permute(2, 0, 3, 1, 4)
-    (query, key), value = apply_rotary(parts[:2], *rotation), parts[2]
-    scale = math.sqrt(64) / config.head_width  # the usual 1/8 at a head width of 64
-    if dropout is None:
-        heard = functional.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
-        return product(heard.transpose(1, 2).reshape(stream.shape), own["attention_out"])
-
-    def attended(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        future = torch.ones(length, length, dtype=torch.bool, device=query.device).triu(1)
-        probability = (query @ key.mT * scale).masked_fill(future, -torch.inf).softmax(-1)
-        probability = dropout.applied(
-            probability.unflatten(0, (len(stream), -1)), number, masks.ATTENTION, config.heads * length
-        )
-        return probability.flatten(0, 1).to(value.dtype) @ value
-
-    # torch has no kernel for our masks; tensors of size length² are computed again in the backward pass, not kept
-    heard = checkpoint(attended, query, key, value, use_reentrant=False, preserve_rng_state=False)
-    added = product(heard.transpose(1, 2).reshape(stream.shape), own["attention_out"])
-    return dropout.applied(added, number, masks.ATTENTION_OUT, length)
 
 
 def _logits(params: Params, stream: Tensor, config: ModelConfig) -> Tensor:
     def compute(own: Mapping[str, Tensor], stream: Tensor) -> Tensor:
-        scores = product(normalize(stream, own["final_gain"]), own["head"]) * (BASE_WIDTH / config.width)
+        scores = torch.bmm(_final(own, stream, config), own["head"])
         return scores if scores.dtype == torch.float64 else scores.float()
 
     return of_unit(params, config, HEAD, compute, stream)
@@ -145,7 +119,7 @@ def _by_chunks(
     """Losses by a function of chunked_loss.py, which takes the tokens in chunks."""
 
     def of_head(own: Mapping[str, Tensor], stream: Tensor) -> Tensor:
-        return compute(normalize(stream, own["final_gain"]), own["head"], wanted, BASE_WIDTH / config.width)
+        return compute(_final(own, stream, config), own["head"], wanted)
 
     return of_unit(params, config, HEAD, of_head, stream)
 
@@ -160,28 +134,7 @@ def _wanted(tokens: Tensor) -> Tensor:
     return tokens[:, 1:].reshape(-1).clamp(min=-1)
 
 
-def product(stream: Tensor, matrix: Tensor) -> Tensor:
-    """(models, N, in) times (models, in, out). A single model uses the plain product, which is faster on a CPU."""
-    if len(matrix) == 1:
-        # squeeze, because the gradient of [0] is filled with zeros and then copied into
-        return (stream.squeeze(0) @ matrix.squeeze(0)).unsqueeze(0)
-    return torch.bmm(stream, matrix)
-
-
-def normalize(stream: Tensor, gain: Tensor) -> Tensor:
-    """RMSNorm of (models, N, width) with gains (models, width)."""
-    if len(gain) == 1:  # one pass over memory
-        return functional.rms_norm(stream, stream.shape[-1:], gain.squeeze(0), EPSILON)
-    return functional.rms_norm(stream, stream.shape[-1:], eps=EPSILON) * gain.unsqueeze(1)
-
-
-def apply_rotary(vectors: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Rotary positions: rotate coordinates i and i + half of (…, length, head width) by an angle ∝ position."""
-    first, second = vectors.chunk(2, -1)
-    return torch.cat((first * cosine - second * sine, first * sine + second * cosine), -1).to(vectors.dtype)
-
-
-def _rotation(length: int, head_width: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    frequencies = ROTARY_BASE ** (-torch.arange(0, head_width, 2, device=like.device, dtype=torch.float64) / head_width)
-    angles = torch.outer(torch.arange(length, device=like.device, dtype=torch.float64), frequencies)
-    return angles.cos().to(like.dtype), angles.sin().to(like.dtype)
+def _final(own: Mapping[str, Tensor], stream: Tensor, config: ModelConfig) -> Tensor:
+    """What the head is multiplied by; muP's factor of the logits is taken here, where the numbers are fewest."""
+    form = by_hand if by_hand.serves(stream) else layer
+    return form.normalize(stream, own["final_gain"] * (BASE_WIDTH / config.width))

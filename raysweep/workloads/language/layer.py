@@ -1,0 +1,90 @@
+"""The two halves of a layer, attention and MLP, in plain operations of torch. Tensors have a leading axis of models.
+
+by_hand.py has the same for one model on a CPU, with the gradients written out.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+from raysweep.training import dropout as masks
+from raysweep.training.dropout import Dropout
+
+EPSILON = 1e-6  # inside RMSNorm
+ROTARY_BASE = 10_000.0
+
+
+def normalize(stream: Tensor, gain: Tensor) -> Tensor:
+    """RMSNorm of (models, N, width) with gains (models, width)."""
+    if len(gain) == 1:  # one pass over memory
+        return functional.rms_norm(stream, stream.shape[-1:], gain.squeeze(0), EPSILON)
+    return functional.rms_norm(stream, stream.shape[-1:], eps=EPSILON) * gain.unsqueeze(1)
+
+
+def mlp(stream: Tensor, gain: Tensor, gate_up: Tensor, down: Tensor) -> Tensor:
+    """What the MLP, SwiGLU of the normalized stream (models, N, width), adds to it."""
+    gate, up = torch.bmm(normalize(stream, gain), gate_up).chunk(2, -1)
+    return torch.bmm(functional.silu(gate) * up, down)
+
+
+def attention(
+    stream: Tensor,
+    gain: Tensor,
+    mix: Tensor,
+    out: Tensor,
+    length: int,
+    heads: int,
+    dropout: Dropout | None = None,
+    number: int = 0,
+) -> Tensor:
+    """What causal attention of the normalized stream (models, batch · length, width) adds to it.
+
+    mix: the matrices of queries, keys and values side by side, (models, width, 3·width).
+    out: the matrices behind attention, (models, width, width).
+    dropout: of the probabilities of attention, with the masks of layer `number`.
+    """
+    mixed = torch.bmm(normalize(stream, gain), mix)
+    # (models · batch, length, 3, heads, head width)
+    parts = mixed.view(-1, length, 3, heads, stream.shape[-1] // heads)
+    query, key, value = (part.transpose(1, 2) for part in parts.unbind(2))
+    turns = rotation(length, query.shape[-1], stream.dtype, stream.device)
+    query, key = apply_rotary(query, *turns), apply_rotary(key, *turns)
+    scale = score_scale(query.shape[-1])
+    if dropout is None:
+        heard = functional.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
+        return torch.bmm(heard.transpose(1, 2).reshape(stream.shape), out)
+
+    def attended(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        future = torch.ones(length, length, dtype=torch.bool, device=query.device).triu(1)
+        probability = (query @ key.mT * scale).masked_fill(future, -torch.inf).softmax(-1)
+        probability = dropout.applied(
+            probability.unflatten(0, (len(stream), -1)), number, masks.ATTENTION, heads * length
+        )
+        return probability.flatten(0, 1).to(value.dtype) @ value
+
+    # torch has no kernel for our masks; tensors of size length² are computed again in the backward pass, not kept
+    heard = checkpoint(attended, query, key, value, use_reentrant=False, preserve_rng_state=False)
+    return torch.bmm(heard.transpose(1, 2).reshape(stream.shape), out)
+
+
+def score_scale(head_width: int) -> float:
+    """The factor of the products of queries and keys: the usual 1/8 at a head width of 64."""
+    return math.sqrt(64) / head_width
+
+
+def apply_rotary(vectors: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """Rotary positions: rotate coordinates i and i + half of (…, length, head width) by an angle ∝ position."""
+    first, second = vectors.chunk(2, -1)
+    return torch.cat((first * cosine - second * sine, first * sine + second * cosine), -1).to(vectors.dtype)
+
+
+def rotation(length: int, head_width: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of the angle by which each position turns each pair of coordinates, (length, head width / 2)."""
+    frequencies = ROTARY_BASE ** (-torch.arange(0, head_width, 2, device=device, dtype=torch.float64) / head_width)
+    angles = torch.outer(torch.arange(length, device=device, dtype=torch.float64), frequencies)
+    return angles.cos().to(dtype), angles.sin().to(dtype)
