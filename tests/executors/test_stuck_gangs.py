@@ -83,11 +83,31 @@ def pack(name: str) -> Pack:
     return Pack(name, np.array([0]), np.array([0]), 0.0, 0.0, Resources(0, 2, 2))
 
 
-def test_a_worker_that_never_comes_is_named_and_not_waited_for(two_workers: Gang, tmp_path: Path) -> None:
-    asked, _ = job(tmp_path, "stuck")
-    with pytest.raises(WorkerLost, match="^worker 1 of 2 did not come where the others waited$"):
-        two_workers.rows(asked, pack("pack"), np.array([0]), np.array([0]))
+@pytest.mark.parametrize("workers", [2, 4])
+def test_a_worker_that_is_stopped_is_named_not_waited_for_and_replaced(
+    workers: int, gang_of: Callable[[int], Gang], tmp_path: Path
+) -> None:
+    """By SIGSTOP, in the middle of a training; a new one goes on from there."""
+    asked, of = job(tmp_path, "stopped")[0], gang_of(workers)
+    with pytest.raises(WorkerLost, match=f"^worker {workers - 1} of {workers} did not come where the others waited$"):
+        of.rows(asked, pack("pack"), np.array([0]), np.array([1]))
     assert "Timed out waiting" in (tmp_path / "logs" / "pack-1.log.worker0").read_text()
+    (row,) = of.rows(asked, pack("pack"), np.array([0]), np.array([1]))
+    assert row["metrics"] == {"y": 4.0 * 78, "workers": workers}
+    assert (tmp_path / "stopped-0-1.steps").read_text().split() == ["1", "2", "3", "4"]
+
+
+@pytest.mark.slow
+def test_whichever_of_four_workers_dies_the_next_ones_go_on_where_it_stopped(
+    gang_of: Callable[[int], Gang], tmp_path: Path
+) -> None:
+    asked, four = job(tmp_path, "die_in_turn")[0], gang_of(4)
+    for rank in range(4):
+        with pytest.raises(WorkerLost, match=f"^worker {rank} of 4 died"):
+            four.rows(asked, pack("pack"), np.array([0]), np.array([1]))
+    (row,) = four.rows(asked, pack("pack"), np.array([0]), np.array([1]))
+    assert row["metrics"] == {"y": 4.0 * 78, "workers": 4}
+    assert (tmp_path / "die_in_turn-0-1.steps").read_text().split() == ["1", "2", "3", "4"]
 
 
 def test_workers_wait_longer_where_one_may_be_late(two_workers: Gang, tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ def _learn(row: Mapping[str, Any], context: trial_context.Context) -> np.ndarray
     state = context.restored() or {"total": np.zeros(1), "step": 0}
     total, step = state["total"], state["step"]
     mark = Path(row["folder"]) / f"{row['behaviour']}-{row['x']:g}-{seed}"
+    doomed = {"die_twice": [last, 0], "die_in_turn": [*range(last + 1)]}.get(row["behaviour"], [])
+    died = sum(mark.with_suffix(f".death{number}").exists() for number in range(len(doomed)))
     if row["behaviour"] == "late":
         deadline = time.monotonic() + LATE
         while rank == last and time.monotonic() < deadline:
@@ -48,16 +50,11 @@ def _learn(row: Mapping[str, Any], context: trial_context.Context) -> np.ndarray
     if rank == last and row["behaviour"] == "memory" and first(mark):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
     while step < STEPS:
-        if (
-            rank == last
-            and step == 2
-            and row["behaviour"] == "die_twice"
-            and any(first(mark.with_suffix(f".death{number}")) for number in (1, 2))
-        ):
+        if step == 2 and died < len(doomed) and rank == doomed[died]:
+            mark.with_suffix(f".death{died}").touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        deadline = time.monotonic() + 900
-        while rank == last and step == 2 and row["behaviour"] == "stuck" and time.monotonic() < deadline:
-            time.sleep(0.01)  # it is taken down meanwhile
+        if step == 2 and rank == last and row["behaviour"] == "stopped" and first(mark):
+            os.kill(os.getpid(), signal.SIGSTOP)
         if rank == last and row["behaviour"] == "raise":
             raise ArithmeticError(f"x = {row['x']:g} cannot be computed")
         part = torch.tensor(
@@ -113,7 +110,7 @@ WORKLOAD = Workload(
             str,
             "compute",
             "what happens in the row",
-            choices=("compute", "raise", "die_twice", "stuck", "late", "memory"),
+            choices=("compute", "raise", "die_twice", "die_in_turn", "stopped", "late", "memory"),
             stage="sum",
         ),
         Parameter("folder", str, "/nonexistent", "where marks are left", stage="sum"),
