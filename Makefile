@@ -38,7 +38,7 @@ test: lint ## ruff, mypy and all tests (WORKERS=0: one after the other)
 test-fast: $(STAMP) ## the tests under ten seconds each
 	$(PYTEST) -m "not slow and not cluster"
 
-test-cluster: $(STAMP) ## ray up, ray submit and ray down for real, against an SSH server on 127.0.0.1
+test-cluster: $(STAMP) ## ray up, ray submit and ray down for real, against SSH servers on the loopback (aws.yaml too)
 	$(BIN)/python -m pytest -m cluster
 
 chaos: $(STAMP) ## disturb small sweeps for some minutes; the result is reports/reliability.md (CHAOS="--seed 2")

@@ -44,11 +44,11 @@ def blocks_of_readme(title: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
 
 
-def type_line(machines: server.Machines, checkout: Path, line: str, seconds: float = 300) -> Done:
+def type_line(machines: server.Machines, checkout: Path, line: str) -> Done:
     """One line, or block, of the README, in a shell of the checkout with its environment activated.
 
     Raises:
-        subprocess.TimeoutExpired: it took longer than so many seconds.
+        subprocess.TimeoutExpired: it took longer than five minutes.
     """
     started = time.monotonic()
     ended = subprocess.run(
@@ -59,7 +59,7 @@ def type_line(machines: server.Machines, checkout: Path, line: str, seconds: flo
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
-        timeout=seconds,
+        timeout=300,
         check=False,
     )
     done = Done(ended.returncode, ended.stdout, time.monotonic() - started)

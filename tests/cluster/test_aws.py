@@ -156,3 +156,51 @@ def test_the_cards_own_command_runs_on_the_head_alone(cloud: Cloud) -> None:
     assert done.code == 0, done.text[-4000:]
     assert "700 of 700 rows" in done.text
     assert [tags(instance)["ray-user-node-type"] for instance in cloud.instances()] == ["head"]
+
+
+def test_a_waiting_trial_brings_a_spot_gpu_machine_whose_rows_are_in_the_bucket(cloud: Cloud) -> None:
+    asked = f"run quickstart --name on_gpus --storage {STORAGE} --tracking-uri http://127.0.0.1:5000 --executor ray"
+    # The exact end points of quickstart need no GPU: there is none here, Ray is told of four by the instance type.
+    done = cloud.type(f"{SUBMIT.replace('submit', 'submit --tmux')} -- {asked} --set resources.gpus_per_trial=4")
+    assert done.code == 0, done.text[-4000:]
+    server.until(lambda: bool(cloud.instances("gpu")), 120, "a GPU machine to be started")
+    (worker,) = cloud.instances("gpu")
+    assert tags(worker).items() >= {"ray-cluster-name": "raysweep", "ray-node-type": "worker"}.items()
+    assert worker["InstanceType"] == "g6.12xlarge"
+    assert worker["IamInstanceProfile"]["Arn"].endswith(":instance-profile/raysweep-worker")
+    assert worker["InstanceLifecycle"] == "spot"
+    closed_and_gone_with_it(cloud, worker)
+
+    told = "on_gpus: finished, 700 of 700 rows (700 ok)"
+    status = f"raysweep status on_gpus --storage {STORAGE}"  # from here, which the bucket lets in as well
+    try:
+        server.until(lambda: told in cloud.type(status).text, 300, "the sweep to finish")
+    except TimeoutError:
+        pytest.fail(cloud.machines.autoscaler_said())
+    assert any(name.startswith("sweeps/on_gpus/ledger/") for name in names_in_the_bucket(cloud))
+    mirrored = re.compile(r"mlflow-artifacts/.*/results\.csv")  # by the head's MLflow server, after the last row
+    server.until(lambda: any(map(mirrored.fullmatch, names_in_the_bucket(cloud))), 120, "the mirror in MLflow")
+
+
+def names_in_the_bucket(cloud: Cloud) -> list[str]:
+    s3 = account.client(cloud.machines.variables, "s3")
+    return [entry["Key"] for entry in s3.list_objects_v2(Bucket=BUCKET)["Contents"]]
+
+
+def test_a_gpu_machine_with_nothing_to_do_is_ended(cloud: Cloud) -> None:
+    try:
+        server.until(lambda: not cloud.instances("gpu"), 180, "the GPU machine to be ended")
+    except TimeoutError:
+        pytest.fail(cloud.machines.autoscaler_said())
+    server.until(lambda: cloud.machines.running("raylet/raylet") == 1, 30, "its Ray to be gone")
+    assert len(cloud.instances("head")) == 1
+
+
+def test_after_ray_down_nothing_runs_and_the_sweep_is_in_the_bucket(cloud: Cloud) -> None:
+    done = cloud.type("ray down -y my-aws.yaml")
+    assert done.code == 0, done.text[-3000:]
+    assert cloud.instances(states=("pending", "running", "stopping", "stopped")) == []
+    volumes = account.client(cloud.machines.variables, "ec2").describe_volumes()["Volumes"]
+    assert volumes == []  # a disk that stays costs
+    server.until(lambda: not cloud.machines.processes(), 30, "the machines to be gone")
+    assert "700 of 700 rows" in cloud.type(f"raysweep status on_gpus --storage {STORAGE}").text
