@@ -15,7 +15,7 @@ import time
 import numpy as np
 import torch
 
-from raysweep.training import devices, optimizer, parallel
+from raysweep.training import devices, optimizer, parallel, sizes
 from raysweep.training.optimizer import State, TrainConfig
 from raysweep.training.params import Model, initial
 
@@ -32,7 +32,7 @@ def side_by_side(model: Model, batch: int, count: int, dropout: float = 0.0) -> 
     fitting = [
         models for models in range(1, count + 1) if model.training_bytes(batch, models, dropout=dropout > 0) <= room
     ]
-    most = max(fitting, default=1)
+    most = sizes.models(max(fitting, default=1))
     candidates = sorted({1, *(2**power for power in range(1, 12) if 2**power < most), most})
     alone = GAIN * _seconds_per_model(model, batch, 1, dropout)
     return min(

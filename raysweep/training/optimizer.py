@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysweep.training import devices, parallel, sharding
+from raysweep.training import devices, parallel, sharding, sizes
 from raysweep.training.dropout import Dropout
-from raysweep.training.params import PIECE_BYTES, Model
+from raysweep.training.params import Model
 
 BETAS, EPSILON, CLIP = (0.9, 0.95), 1e-8, 1.0  # O Table 3
 
@@ -109,7 +109,6 @@ def train(
     )
     models, wide = len(state.params), not in_bfloat16(where)
     each = model.sample_bytes(models, spread=spread, dropout=config.dropout > 0, wide=wide)
-    piece = max(1, int(PIECE_BYTES / (models * each)))
     begun = state.step
     while state.step < until:
         batch = batches(state.step)
@@ -121,7 +120,7 @@ def train(
         both.zero_()
         # a spread model's layers are gathered meanwhile, so its workers cannot agree in the middle
         with contextlib.nullcontext() if spread else parallel.out_of_memory_together(where):
-            for samples in on_device(own, where).split(piece):
+            for samples in on_device(own, where).split(sizes.samples(len(own), models * each)):
                 with mixed_precision(where):
                     part = model.loss_sums(params, samples, dropout and dropout.at(first)) / predictions
                 part.sum().backward()
@@ -189,6 +188,7 @@ def evaluate(flat: Tensor, samples: np.ndarray, model: Model, batch: int = 64) -
     params = sharding.params(flat, model)
     own, _ = parallel.share(samples)
     total = torch.zeros(len(flat), dtype=torch.float64, device=flat.device)
+    batch = sizes.samples(min(batch, len(own)))
     for start in range(0, len(own), batch):
         with mixed_precision(flat.device):
             total += model.loss_sums(params, on_device(own[start : start + batch], flat.device)).double()

@@ -18,12 +18,6 @@ if TYPE_CHECKING:
 
 WEIGHT_BYTES = 32
 """Bytes per weight in training: the weight, its gradient, two moments, and AdamW's temporary values, in float32."""
-PIECE_BYTES = 8e9
-"""Bytes that the forward and backward passes of all models may take at a time, besides logits.
-
-A larger batch is cut into pieces whose gradients add up. It is a constant, so that no result depends on how much
-memory a machine has free.
-"""
 
 
 @dataclass(frozen=True)

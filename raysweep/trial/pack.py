@@ -1,20 +1,19 @@
 """Computes the rows of a pack inside one trial, and publishes them as one segment of the ledger.
 
-Needs only numpy and the workload, neither Ray nor MLflow. If a pack fails, because memory is short or because one row
-cannot be computed, it is halved until the failing row is alone. That row is tried once more and then recorded as failed
-with its traceback. The other rows are kept.
+Needs only numpy and the workload, neither Ray nor MLflow. If memory is short, less is computed at a time
+(short_memory.py). If a pack fails otherwise, or if that does not help, it is halved until the failing row is alone.
+That row is tried once more and then recorded as failed with its traceback. The other rows are kept.
 """
 
 from __future__ import annotations
 
 import gc
-import re
 import socket
 import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,14 +26,12 @@ from raysweep.phrases import counted
 from raysweep.redaction import redact
 from raysweep.storage import leases, paths
 from raysweep.storage.paths import AnyPath
-from raysweep.trial import log
+from raysweep.training.sizes import Halvings
+from raysweep.trial import log, short_memory
 from raysweep.trial.compute import compute, open_store
 from raysweep.trial.early_stopping import Rule
 from raysweep.trial.function import Function
 from raysweep.workloads.declaration import FAILED, Columns, Workload
-
-_OUT_OF_MEMORY = re.compile("MemoryError|out of memory|allocate memory|ALLOC_FAILED", re.IGNORECASE)
-"""Matches tracebacks of short memory, as Python, NumPy, torch, CUDA's libraries or a gang write them."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +51,7 @@ class Job:
     expired: for this trial, the leases of stages that are known to have expired, as in `Store`.
     function: the Python function that the workload is; None for any other.
     rule: how rows are stopped early; None if none is. Its tables are those of the round that is computed now.
+    halvings: for this attempt, how much less is computed at a time than at first, because memory was short.
     asked: as in `Cells`; each row keeps the entry of its cell. If there is one, the table grows while the sweep runs.
     """
 
@@ -74,6 +72,7 @@ class Job:
     function: Function | None = None
     asked: list[dict[str, Any]] | None = None
     rule: Rule | None = None
+    halvings: Halvings = field(default_factory=Halvings)
 
     def declaration(self) -> Workload:
         """The declaration of the workload."""
@@ -125,6 +124,11 @@ def publish(job: Job, pack: str, rows: list[Row]) -> None:
 
 def attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any], Any] | None = None) -> list[Row]:
     """Compute rows together. Errors of the workload are not caught. view: as in `compute`."""
+    with short_memory.less(job.halvings):
+        return _attempt(job, cells, seeds, view)
+
+
+def _attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any], Any] | None) -> list[Row]:
     started = time.perf_counter()
     columns = {name: values[cells] for name, values in job.columns.items()}
 
@@ -173,7 +177,8 @@ def compute_rows(
     # the log has the whole traceback if all rows fail together or a single row fails. For the halves between, it says
     # only if memory was short: each line waits for the thread that logs to MLflow, and there may be thousands
     brief = is_half and len(seeds) > 1
-    for _ in range(2 if len(seeds) == 1 else 1):
+    left = 2 if len(seeds) == 1 else 1
+    while left:
         started = time.perf_counter()
         try:
             return attempt(job, cells, seeds)
@@ -181,6 +186,11 @@ def compute_rows(
             raise
         except Exception:  # errors of a workload are recorded with its rows and do not end the sweep
             found = traceback.format_exc(limit=0 if brief else None)
+        if smaller := short_memory.smaller(job.halvings, found):
+            job = replace(job, halvings=smaller)
+            free_memory()
+            continue
+        left -= 1
         together = f"{counted(len(seeds), 'row')} cannot be computed together"
         problem = problem_of(found, together if len(seeds) > 1 else "a row cannot be computed", brief)
     if len(seeds) == 1:
@@ -199,11 +209,11 @@ def problem_of(found: str, what: str, brief: bool = False) -> str:
     brief: whether the log says it only if memory was short.
     """
     problem = redact(found)  # it may quote an address with a password, and rows are stored and shown
-    out_of_memory = _OUT_OF_MEMORY.search(found) is not None
+    out_of_memory = short_memory.is_short(found)
     if out_of_memory or not brief:
         log.LOGGER.error("%s:\n%s", what, problem)
     if out_of_memory:
-        _free_memory()
+        free_memory()
     return problem
 
 
@@ -230,7 +240,8 @@ def new_row(job: Job, cell: int, seed: int, status: str, seconds: float, metrics
     return row if job.asked is None else {**row, "asked": job.asked[cell]}
 
 
-def _free_memory() -> None:
+def free_memory() -> None:
+    """Give back memory that nothing holds any more."""
     gc.collect()
     torch = sys.modules.get("torch")
     if torch is not None:

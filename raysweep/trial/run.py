@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,8 @@ from raysweep.plan.pack import Pack
 from raysweep.plan.row_stages import RowStages, lacking
 from raysweep.storage import leases
 from raysweep.training import devices
-from raysweep.trial import chain, log, threads
-from raysweep.trial.pack import Job, WorkerLost, compute_rows, new_row, problem_of, publish
+from raysweep.trial import chain, log, short_memory, threads
+from raysweep.trial.pack import Job, WorkerLost, compute_rows, free_memory, new_row, problem_of, publish
 from raysweep.workloads.declaration import FAILED
 
 
@@ -118,7 +118,8 @@ def put_stages(
     """
     columns, store = {name: values[cells] for name, values in job.columns.items()}, job.open_store()
     store.provenance["trial"] = {"cpus": job.cpus * workers, "gpus": job.gpus * workers}  # no row has its time
-    chain.reach(job.declaration(), columns, seeds, view(store), job.keep, stages)
+    with short_memory.less(job.halvings):
+        chain.reach(job.declaration(), columns, seeds, view(store), job.keep, stages)
 
 
 def _compute_pack(job: Job, pack: Pack, by: By) -> list[Row]:
@@ -140,24 +141,31 @@ def _compute_stages(job: Job, pack: Pack, by: By) -> dict[str, str]:
     for error in dict.fromkeys(errors[errors != ""]):
         failed |= dict.fromkeys(_lacking(job, pack, *_of(pack, errors == error)), error)
 
-    def compute(cells: np.ndarray, seeds: np.ndarray) -> None:
-        for _ in range(2 if len(seeds) == 1 else 1):
+    def compute(job: Job, cells: np.ndarray, seeds: np.ndarray) -> None:
+        left = 2 if len(seeds) == 1 else 1
+        while left:
             try:
                 by(job, pack, cells, seeds)
                 return
             except (RaysweepError, WorkerLost, leases.Held):
                 raise
             except Exception:
-                problem = problem_of(traceback.format_exc(), f"{content(pack)} cannot be computed")
+                found = traceback.format_exc()
+            if smaller := short_memory.smaller(job.halvings, found):
+                job = replace(job, halvings=smaller)
+                free_memory()
+                continue
+            left -= 1
+            problem = problem_of(found, f"{content(pack)} cannot be computed")
         if len(seeds) == 1:
             failed.update(dict.fromkeys(_lacking(job, pack, cells, seeds), problem))
             return
         middle = len(seeds) // 2
-        compute(cells[:middle], seeds[:middle])
-        compute(cells[middle:], seeds[middle:])
+        compute(job, cells[:middle], seeds[:middle])
+        compute(job, cells[middle:], seeds[middle:])
 
     if (errors == "").any():
-        compute(*_of(pack, errors == ""))
+        compute(job, *_of(pack, errors == ""))
     return failed
 
 

@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_iter
 from raysweep.training import optimizer, sharding
 from raysweep.training.dropout import Dropout
 from raysweep.training.optimizer import State, TrainConfig
-from raysweep.training.params import PIECE_BYTES
+from raysweep.training.sizes import PIECE_BYTES
 from raysweep.workloads.language import evaluation
 from raysweep.workloads.language.model_config import PRESETS, ModelConfig
 

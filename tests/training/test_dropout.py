@@ -8,7 +8,7 @@ import torch
 from language_gang import SMALL, tokens
 
 from raysweep.training import dropout as masks
-from raysweep.training import optimizer, params
+from raysweep.training import optimizer, params, sizes
 from raysweep.training.dropout import Dropout
 from raysweep.training.optimizer import State, TrainConfig
 from raysweep.workloads.language import model
@@ -116,7 +116,7 @@ class Hungry(ModelConfig):
     """Of which a piece of a batch holds one sequence."""
 
     def sample_bytes(self, *args: int, **how: bool) -> float:
-        return params.PIECE_BYTES
+        return sizes.PIECE_BYTES
 
 
 def trained(

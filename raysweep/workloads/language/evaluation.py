@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from raysweep.errors import InputError
-from raysweep.training import hessian, sharding
-from raysweep.training.params import PIECE_BYTES, named
+from raysweep.training import hessian, sharding, sizes
+from raysweep.training.params import named
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.language import model, texts
 from raysweep.workloads.language.examination import Examination, examination
@@ -104,7 +104,7 @@ def quadratic_of(flat: Tensor, sequences: np.ndarray, config: ModelConfig) -> he
     def loss(leaf: Tensor, some: Tensor) -> Tensor:
         return (model.token_losses(named(leaf, config), some, config).sum((1, 2)) / predictions)[0]
 
-    parts = tokens.split(max(1, int(PIECE_BYTES / config.curvature_bytes())))
+    parts = tokens.split(sizes.samples(len(tokens), config.curvature_bytes()))
     return hessian.Quadratic(flat, [functools.partial(loss, some=some) for some in parts])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysweep.training import optimizer, parallel, sharding
+from raysweep.training import optimizer, parallel, sharding, sizes
 from raysweep.training.optimizer import mixed_precision, on_device
 from raysweep.workloads.language import model
 from raysweep.workloads.language.model_config import ModelConfig
@@ -47,6 +47,7 @@ def classify(
     rows = asked.reshape(-1, asked.shape[-1])
     own, first = parallel.share(rows)
     found = []
+    batch = sizes.samples(min(batch, len(own)))
     for start in range(0, len(own), batch):
         part = on_device(own[start : start + batch], flat.device)
         with mixed_precision(flat.device):

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.training.params import PIECE_BYTES, Params, Part
+from raysweep.training.params import Params, Part
+from raysweep.training.sizes import PIECE_BYTES
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -119,12 +120,12 @@ class ModelConfig:
         weights = models * self.weights()
         state = 20.0 * weights + 8 * self.weights()  # start, weights, gradient, both moments; factors of rate and decay
         each = self.sample_bytes(models, dropout=dropout, wide=wide)
-        sequences = min(batch, max(1, int(PIECE_BYTES / (models * each))))
-        logits = models * sequences * self.context * self.vocabulary
+        sequences = models * min(batch, max(1, int(PIECE_BYTES / (models * each))))
+        logits = sequences * self.context * self.vocabulary
         table = models * self.vocabulary * self.width
-        copies = 0 if wide else 2.0 * weights
-        work = copies + models * sequences * each
-        work += HEAD_BYTES * logits if logits <= CHUNK else CHUNK_BYTES * CHUNK + 8.0 * table
+        head = HEAD_BYTES * logits if logits <= CHUNK else CHUNK_BYTES * CHUNK + 8.0 * table
+        masks = sequences * (each - self.sample_bytes(models, wide=wide))  # not at the same time as the head
+        work = (0 if wide else 2.0 * weights) + sequences * each - masks + max(masks, head)
         return 1.01 * (state + max(work, 8.0 * weights + 4.0 * self.weights()))  # the optimizer comes after the passes
 
     def curvature_bytes(self) -> float:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from raysweep.training import devices, draws, hessian, model_batch, optimizer, params, schedules
+from raysweep.training import devices, draws, hessian, model_batch, optimizer, params, schedules, sizes
 from raysweep.training.optimizer import State, TrainConfig
-from raysweep.training.params import PIECE_BYTES
+from raysweep.training.sizes import PIECE_BYTES
 from raysweep.workloads.language import evaluation, finetuning, model
 from raysweep.workloads.language.model_config import PRESETS, ModelConfig, config_of
 
@@ -252,7 +252,7 @@ def dense():
 
 @pytest.fixture(params=[PIECE_BYTES, 1.0], ids=["at once", "a sequence at a time"])
 def budget(request, monkeypatch):
-    monkeypatch.setattr(evaluation, "PIECE_BYTES", request.param)
+    monkeypatch.setattr(sizes, "PIECE_BYTES", request.param)
 
 
 def test_sharpness_is_the_largest_eigenvalue_of_the_dense_hessian(dense, budget):
@@ -288,8 +288,8 @@ def test_quadratic_model_predicts_small_moves(dense):
 
 def test_a_batch_taken_in_pieces_gives_the_same_step(monkeypatch):
     ends = []
-    for budget in (optimizer.PIECE_BYTES, 1.0):  # whole, and a sequence at a time
-        monkeypatch.setattr(optimizer, "PIECE_BYTES", budget)
+    for budget in (PIECE_BYTES, 1.0):  # whole, and a sequence at a time
+        monkeypatch.setattr(sizes, "PIECE_BYTES", budget)
         state = State.fresh(flats(1).repeat(2, 0))
         optimizer.train(state, TrainConfig(SMALL, np.array([1e-3, 1e-2]), lambda step: 1.0), tokens, 5)
         ends.append(state.params)

@@ -1,0 +1,67 @@
+"""How much is computed at a time, and less of it where memory was short. Imports no torch.
+
+A pack whose memory was short is tried again with fewer samples at a time, then with fewer models side by side. Both
+change results only by the order in which float32 numbers are added, and neither depends on how much memory is free.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+PIECE_BYTES = 8e9
+"""Bytes that the forward and backward passes of all models may take at a time, besides logits.
+
+A larger batch is cut into pieces whose gradients add up. It is a constant, so that no result depends on how much
+memory a machine has free.
+"""
+
+
+@dataclass(frozen=True)
+class Halvings:
+    """How often the number of samples at a time is halved, and the number of models side by side."""
+
+    samples: int = 0
+    models: int = 0
+
+
+@dataclass
+class Used:
+    """The most samples and models that were computed at a time."""
+
+    samples: int = 0
+    models: int = 0
+
+
+_halvings, _used = Halvings(), Used()  # of this process, which computes one trial at a time
+
+
+@contextlib.contextmanager
+def halved(halvings: Halvings) -> Iterator[Used]:
+    """Compute less at a time while the block runs. Gives what is then used."""
+    global _halvings, _used
+    before = _halvings, _used
+    _halvings, _used = halvings, Used()
+    try:
+        yield _used
+    finally:
+        _halvings, _used = before
+
+
+def samples(count: int, bytes_each: float = 0.0) -> int:
+    """How many of `count` samples to compute at a time, at least 1.
+
+    bytes_each: what one takes of PIECE_BYTES; 0 if that is no limit.
+    """
+    most = count if not bytes_each else min(count, int(PIECE_BYTES / bytes_each))
+    found = max(1, most >> _halvings.samples)
+    _used.samples = max(_used.samples, found)
+    return found
+
+
+def models(count: int) -> int:
+    """How many of `count` models to compute side by side at most, at least 1."""
+    found = max(1, count >> _halvings.models)
+    _used.models = max(_used.models, found)
+    return found

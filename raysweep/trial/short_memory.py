@@ -1,0 +1,61 @@
+"""What a trial does when memory is short: it computes less at a time, before it takes fewer rows together.
+
+Rows often share the cause, such as one pretraining, and then fewer rows would not help. So first the samples at a time
+are halved, down to one, then the models side by side, and rows last (pack.py). The errors of a gang's workers come as
+text, so what was computed at a time is told in a note of the error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from raysweep.training import sizes
+from raysweep.training.sizes import Halvings
+from raysweep.trial import log
+
+_SHORT = re.compile("MemoryError|out of memory|allocate memory|ALLOC_FAILED", re.IGNORECASE)
+"""Matches tracebacks of short memory, as Python, NumPy, torch, CUDA's libraries or a gang write them."""
+_NOTE = "computed at a time: up to {0} samples, and {1} models side by side"
+_NOTED = re.compile(_NOTE.format(r"(\d+)", r"(\d+)"))
+
+
+def is_short(problem: str) -> bool:
+    """Whether a traceback says that memory was short."""
+    return _SHORT.search(problem) is not None
+
+
+@contextlib.contextmanager
+def less(halvings: Halvings) -> Iterator[None]:
+    """Compute less at a time while the block runs. An error of the block says how much that was."""
+    with sizes.halved(halvings) as used:
+        try:
+            yield
+        except Exception as error:
+            if used.samples or used.models:
+                error.add_note(_NOTE.format(used.samples, used.models))
+            raise
+
+
+def smaller(halvings: Halvings, problem: str) -> Halvings | None:
+    """How much less to compute at a time after an error; None if that would not help. Says it in the log.
+
+    problem: the traceback of the error, of this process or of a worker.
+    """
+    if not is_short(problem):
+        return None
+    noted = [tuple(map(int, found)) for found in _NOTED.findall(problem)]
+    samples, models = (max((counts[i] for counts in noted), default=0) for i in range(2))
+    if samples > 1:
+        log.LOGGER.warning(
+            "memory is short; again with at most %s samples at a time instead of %s", samples // 2, samples
+        )
+        return replace(halvings, samples=halvings.samples + 1)
+    if models > 1:
+        log.LOGGER.warning(
+            "memory is short; again with at most %s models side by side instead of %s", models // 2, models
+        )
+        return replace(halvings, models=halvings.models + 1)
+    return None

@@ -1,0 +1,111 @@
+"""A pack whose GPU has too little memory computes less at a time, and ends with the same rows."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pretend_cuda import pretended_gpu
+
+from raysweep.plan.pack import Pack
+from raysweep.plan.resources import Resources
+from raysweep.plan.row_stages import RowStages
+from raysweep.training import devices, model_batch
+from raysweep.training.sizes import Halvings
+from raysweep.trial.pack import Job, compute_rows
+from raysweep.trial.run import run_pack
+from raysweep.workloads.language import model
+from raysweep.workloads.language.model_config import ModelConfig
+from tests.gpu.test_pretended_gpu import LANGUAGE, table
+
+QUICK = {**LANGUAGE, "pretrain_length": 2**11, "finetune_steps": 2, "evaluation_tokens": 512, "sharpness_iterations": 1}
+ROWS: list[dict[str, Any]] = [{"finetune_lr": rate} for rate in (1e-3, 2e-3, 3e-3, 4e-3)]
+
+
+class Memory:
+    """A GPU's memory, for so many sequences of all models at a time.
+
+    most: the most sequences of all models for which there was memory.
+    failed: how often there was none.
+    """
+
+    def __init__(self, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.room, self.most, self.failed = room, 0, 0
+        sums, each = ModelConfig.loss_sums, model.token_losses
+
+        def loss_sums(config: ModelConfig, params: Any, samples: Any, *rest: Any) -> Any:
+            self.take(len(samples) * len(params["head"]))
+            return sums(config, params, samples, *rest)
+
+        def token_losses(params: Any, tokens: Any, *rest: Any) -> Any:
+            self.take(len(tokens) * len(params["head"]))
+            return each(params, tokens, *rest)
+
+        monkeypatch.setattr(ModelConfig, "loss_sums", loss_sums)
+        monkeypatch.setattr(model, "token_losses", token_losses)
+        monkeypatch.setattr(model_batch, "_timed", lambda config, batch, models, dropout: 1 / models)
+
+    def take(self, sequences: int) -> None:
+        if sequences > self.room:
+            self.failed += 1
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        self.most = max(self.most, sequences)
+
+
+def job(folder: Path, rows: list[dict[str, Any]]) -> Job:
+    for name in ("ledger", "logs"):
+        (folder / name).mkdir(parents=True)
+    places = (str(folder / name) for name in ("ledger", "logs", "store"))
+    ids = [f"cell{i}" for i in range(len(rows))]
+    return Job("language", table("language", rows, **QUICK), ids, *places, "sweep", 1, "code", 1, gpus=1)
+
+
+def metrics(rows: list[dict[str, Any]]) -> dict[str, list[float]]:
+    return {name: [row["metrics"][name] for row in rows] for name in ("finetune_loss", "sharpness", "distance_moved")}
+
+
+@pytest.mark.parametrize(("room", "fewer_models"), [(4, 0), (1, 2)])  # a sequence of each of four models; of one
+def test_a_gpu_with_little_memory_computes_less_at_a_time_and_keeps_rows_together(
+    room: int, fewer_models: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "raysweep")
+    with pretended_gpu(), devices.granted(1):
+        count = np.arange(len(ROWS))
+        plain = compute_rows(job(tmp_path / "plain", ROWS), count, np.zeros_like(count))
+        memory = Memory(room, monkeypatch)
+        found = compute_rows(job(tmp_path / "short", ROWS), count, np.zeros_like(count))
+    assert [row["status"] for row in found] == [row["status"] for row in plain] == ["ok"] * 4
+    for name, values in metrics(found).items():
+        np.testing.assert_allclose(values, metrics(plain)[name], rtol=0.05, err_msg=name)  # of products in bfloat16
+    assert memory.most <= room
+    said = [record.getMessage() for record in caplog.records]
+    assert "memory is short; again with at most 1 samples at a time instead of 2" in said
+    assert len([line for line in said if "models side by side instead of" in line]) == fewer_models
+    assert not [line for line in said if "cannot be computed" in line]
+
+
+def test_a_gpu_without_memory_for_one_sequence_says_so_in_every_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pretended_gpu(), devices.granted(1):
+        Memory(0, monkeypatch)
+        found = compute_rows(job(tmp_path, ROWS[:2]), np.arange(2), np.zeros(2, np.int64))
+    assert [row["status"] for row in found] == ["failed"] * 2
+    assert all("CUDA out of memory" in row["error"] for row in found)
+
+
+def test_stages_are_computed_with_less_at_a_time_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = job(tmp_path, ROWS[:1])
+    (own, *_) = RowStages(asked.declaration(), asked.columns, asked.keep).of_row(0, 0)
+    pack = Pack("pack", np.array([0]), np.array([0]), 0.0, 0.0, Resources(1, 1), stages=(own.id,))
+    with pretended_gpu():
+        memory = Memory(3, monkeypatch)
+        assert not run_pack(asked, pack).failed
+    assert 0 < memory.most <= 3
+    assert memory.failed == 3  # of 16 sequences, 8 and 4
+    assert "again with at most 2 samples at a time instead of 4" in (tmp_path / "logs" / "pack-1.log").read_text()
+    assert asked.halvings == Halvings()
