@@ -47,7 +47,6 @@ class Memory:
 
         monkeypatch.setattr(ModelConfig, "loss_sums", loss_sums)
         monkeypatch.setattr(model, "token_losses", token_losses)
-        monkeypatch.setattr(model_batch, "_timed", lambda config, batch, models, dropout: 1 / models)
 
     def take(self, sequences: int) -> None:
         if sequences > self.room:
@@ -68,11 +67,17 @@ def metrics(rows: list[dict[str, Any]]) -> dict[str, list[float]]:
     return {name: [row["metrics"][name] for row in rows] for name in ("finetune_loss", "sharpness", "distance_moved")}
 
 
-@pytest.mark.parametrize(("room", "fewer_models"), [(4, 0), (1, 2)])  # a sequence of each of four models; of one
+@pytest.mark.parametrize(("room", "samples", "models"), [(4, 3, 0), (1, 4, 2)])
 def test_a_gpu_with_little_memory_computes_less_at_a_time_and_keeps_rows_together(
-    room: int, fewer_models: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    room: int,
+    samples: int,
+    models: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "raysweep")
+    monkeypatch.setattr(model_batch, "_seconds_per_model", lambda config, batch, models, dropout: 1 / models)
     with pretended_gpu(), devices.granted(1):
         count = np.arange(len(ROWS))
         plain = compute_rows(job(tmp_path / "plain", ROWS), count, np.zeros_like(count))
@@ -83,8 +88,8 @@ def test_a_gpu_with_little_memory_computes_less_at_a_time_and_keeps_rows_togethe
         np.testing.assert_allclose(values, metrics(plain)[name], rtol=0.05, err_msg=name)  # of products in bfloat16
     assert memory.most <= room
     said = [record.getMessage() for record in caplog.records]
-    assert "memory is short; again with at most 1 samples at a time instead of 2" in said
-    assert len([line for line in said if "models side by side instead of" in line]) == fewer_models
+    assert len([line for line in said if "samples at a time instead of" in line]) == samples
+    assert len([line for line in said if "models side by side instead of" in line]) == models
     assert not [line for line in said if "cannot be computed" in line]
 
 
