@@ -48,8 +48,8 @@ BARE = ((16, 2.0), (4, 3.0))
 """Sequences a step of the tiny preset, and how many times its bare products a step may take."""
 TURNS = 40
 ON_GPU = (
-    ("8 models of 3.1M weights, 16,384 tokens a step", PRESETS["3m"], 64, 8, 3.0),
-    ("27 models of 3.1M weights, 4,096 tokens a step", PRESETS["3m"], 16, 27, 9.0),
+    ("8 models of 3.1M weights, 16,384 tokens a step", PRESETS["3m-688"], 64, 8, 3.0),
+    ("27 models of 3.1M weights, 4,096 tokens a step", PRESETS["3m-688"], 16, 27, 9.0),
 )
 
 

@@ -2,21 +2,19 @@
 
 Training a small model on a CPU spends more time between the matrix products than in them: in passes over memory, in
 fresh memory, and in starting operations. Here each half is one node of the graph. It writes into memory that it has
-already, and turns queries and keys by one product of complex numbers. The formulas are those of layer.py, which is
-differentiated instead of them where a gradient is itself to be differentiated.
+already, and turns queries and keys by one product of complex numbers. The formulas are those of layer.py, which serves
+where a gradient is itself to be differentiated.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from raysweep.workloads.language import layer
 
@@ -29,7 +27,7 @@ def serves(stream: Tensor) -> bool:
 
 
 def normalize(stream: Tensor, gain: Tensor) -> Tensor:
-    """As layer.normalize."""
+    """As layer.normalize; differentiable once, as all here."""
     found: Tensor = _Normalize.apply(stream, gain)
     return found
 
@@ -55,11 +53,10 @@ class _Normalize(torch.autograd.Function):
         return rows
 
     @staticmethod
+    @torch.autograd.function.once_differentiable
     def backward(context: Any, above: Tensor) -> tuple[Any, ...]:
         """Gradients in stream and gain."""
         stream, gain, inverse = context.saved_tensors
-        if torch.is_grad_enabled():
-            return _differentiable(layer.normalize, above, stream, gain)
         return _through_norm(above, stream, gain, inverse)
 
 
@@ -76,11 +73,10 @@ class _Mlp(torch.autograd.Function):
         return torch.bmm(inner, down)
 
     @staticmethod
+    @torch.autograd.function.once_differentiable
     def backward(context: Any, above: Tensor) -> tuple[Any, ...]:
         """Gradients in stream, gain and both matrices."""
         stream, gain, gate_up, down, rows, inverse, both, active, inner = context.saved_tensors
-        if torch.is_grad_enabled():
-            return _differentiable(layer.mlp, above, stream, gain, gate_up, down)
         gate, up = both.chunk(2, -1)
         of_inner, of_both = torch.bmm(above, down.mT), torch.empty_like(both)
         of_gate, of_up = of_both.chunk(2, -1)
@@ -105,18 +101,16 @@ class _Attention(torch.autograd.Function):
         heard, sums = _aten._scaled_dot_product_flash_attention_for_cpu(
             *parts, 0.0, True, scale=layer.score_scale(each)
         )
-        context.save_for_backward(stream, gain, mix, out, rows, inverse, paired, *parts, heard, sums, back)
+        context.save_for_backward(stream, gain, out, rows, inverse, paired, *parts, heard, sums, back)
         context.length, context.heads = length, heads
         return torch.bmm(heard.transpose(1, 2).reshape(stream.shape), out)
 
     @staticmethod
+    @torch.autograd.function.once_differentiable
     def backward(context: Any, above: Tensor) -> tuple[Any, ...]:
         """Gradients in stream, gain and both matrices."""
-        stream, gain, mix, out, rows, inverse, paired, *parts, heard, sums, back = context.saved_tensors
+        stream, gain, out, rows, inverse, paired, *parts, heard, sums, back = context.saved_tensors
         length, heads = context.length, context.heads
-        if torch.is_grad_enabled():
-            again = functools.partial(layer.attention, length=length, heads=heads)
-            return *_differentiable(again, above, stream, gain, mix, out), None, None
         each = stream.shape[-1] // heads
         of_heard = torch.bmm(above, out.mT).view(-1, length, heads, each).transpose(1, 2)
         of_parts = _aten._scaled_dot_product_flash_attention_for_cpu_backward(
@@ -174,9 +168,3 @@ def _through_norm(above: Tensor, stream: Tensor, gain: Tensor, inverse: Tensor) 
     along = (scaled * unit).mean(-1, keepdim=True)
     of_gain = (above * unit).sum(1)
     return scaled.addcmul_(unit, along, value=-1).mul_(inverse), of_gain
-
-
-def _differentiable(compute: Callable[..., Tensor], above: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
-    """The gradients of compute(*inputs), which can be differentiated again."""
-    with sdpa_kernel(SDPBackend.MATH):  # the only attention that can be differentiated twice
-        return torch.autograd.grad(compute(*inputs), inputs, above, create_graph=True)

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from raysweep.training import compiled
+
 CHUNK = 2**28
 """Logits that may exist at a time: 1 GB of float32. A constant, so that no result depends on a machine's memory."""
 
@@ -50,7 +52,7 @@ class _LossSums(torch.autograd.Function):
         of_stream, of_head, total = [], None, None
         for part in _chunks(stream, own):
             rows = stream[:, part].to(own.dtype)
-            gradient, losses = losses_and_gradient(torch.bmm(rows, own), wanted[part])
+            gradient, losses = _losses_and_gradient(torch.bmm(rows, own), wanted[part])
             of_stream.append(torch.bmm(gradient, own.mT).to(stream.dtype))
             found = torch.bmm(rows.mT, gradient)
             of_head = found.to(_wide(found)) if of_head is None else of_head.add_(found)
@@ -73,18 +75,38 @@ class _LossSums(torch.autograd.Function):
 def losses_and_gradient(scores: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
     """The gradient of the summed losses in the logits (models, n, V), in their own type; and the losses (models, n).
 
-    The gradient is softmax - 1 at the wanted word, and 0 where no word is wanted. The logits are overwritten.
+    The gradient is softmax - 1 at the wanted word, and 0 where no word is wanted. Written for a compiler, which makes
+    of it a few passes over the logits as they are; in_few_passes does the same by single operations.
     """
-    wide = _wide(scores)
-    at = words.clamp(min=0).view(1, -1, 1).expand(len(scores), -1, 1)
-    given = (words >= 0).to(wide).view(1, -1, 1)
+    at, given = _where(scores, words)
+    wide = scores.to(_wide(scores))
+    highest = wide.amax(2, keepdim=True)
+    powers = (wide - highest).exp()
+    total = powers.sum(2, keepdim=True)
+    losses = (total.log() + highest - wide.gather(2, at)) * given
+    hot = torch.arange(scores.shape[2], device=scores.device) == at
+    return ((powers / total - hot.to(wide.dtype)) * given).to(scores.dtype), losses.squeeze(2)
+
+
+def in_few_passes(scores: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+    """As losses_and_gradient. The logits are overwritten by their gradient."""
+    at, given = _where(scores, words)
     # loss = log(sum of exp(score - highest)) + highest - score; the highest probability is 1 over that sum
-    above = scores.amax(2, keepdim=True).to(wide) - scores.gather(2, at)
-    into = scores if wide == scores.dtype else torch.empty_like(scores, dtype=wide)
-    softmax = torch.softmax(scores, 2, dtype=wide, out=into)
-    losses = (above - softmax.amax(2, keepdim=True).log()) * given
-    softmax.scatter_add_(2, at, torch.full_like(above, -1.0))
+    below = scores.amax(2, keepdim=True).to(given.dtype) - scores.gather(2, at)
+    into = scores if given.dtype == scores.dtype else torch.empty_like(scores, dtype=given.dtype)
+    softmax = torch.softmax(scores, 2, dtype=given.dtype, out=into)
+    losses = (below - softmax.amax(2, keepdim=True).log()) * given
+    softmax.scatter_add_(2, at, torch.full_like(below, -1.0))
     return torch.mul(softmax, given, out=scores), losses.squeeze(2)  # rounded as it is written
+
+
+_losses_and_gradient = compiled.where_possible(losses_and_gradient, in_few_passes)
+
+
+def _where(scores: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+    """The wanted word of each row of logits, and 1 or 0 for whether there is one, (models, n, 1)."""
+    at = words.clamp(min=0).view(1, -1, 1).expand(len(scores), -1, 1)
+    return at, (words >= 0).to(_wide(scores)).view(1, -1, 1)
 
 
 def _losses(scores: Tensor, words: Tensor) -> Tensor:

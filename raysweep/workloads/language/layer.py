@@ -39,6 +39,7 @@ def attention(
     out: Tensor,
     length: int,
     heads: int,
+    turns: tuple[Tensor, Tensor],
     dropout: Dropout | None = None,
     number: int = 0,
 ) -> Tensor:
@@ -46,14 +47,14 @@ def attention(
 
     mix: the matrices of queries, keys and values side by side, (models, width, 3·width).
     out: the matrices behind attention, (models, width, width).
+    turns: cosine and sine, from `rotation`.
     dropout: of the probabilities of attention, with the masks of layer `number`.
     """
     mixed = torch.bmm(normalize(stream, gain), mix)
-    # (models · batch, length, 3, heads, head width)
-    parts = mixed.view(-1, length, 3, heads, stream.shape[-1] // heads)
-    query, key, value = (part.transpose(1, 2) for part in parts.unbind(2))
-    turns = rotation(length, query.shape[-1], stream.dtype, stream.device)
-    query, key = apply_rotary(query, *turns), apply_rotary(key, *turns)
+    # (models · batch, heads, 3, length, head width); split, because the gradient of [:2] is filled with zeros first
+    parts = mixed.view(-1, length, 3, heads, stream.shape[-1] // heads).transpose(1, 3)
+    query_key, value = parts.split([2, 1], 2)
+    (query, key), value = apply_rotary(query_key, *turns).unbind(2), value.squeeze(2)
     scale = score_scale(query.shape[-1])
     if dropout is None:
         heard = functional.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
@@ -83,8 +84,9 @@ def apply_rotary(vectors: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     return torch.cat((first * cosine - second * sine, first * sine + second * cosine), -1).to(vectors.dtype)
 
 
-def rotation(length: int, head_width: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+def rotation(length: int, head_width: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """Cosine and sine of the angle by which each position turns each pair of coordinates, (length, head width / 2)."""
+    device, dtype = like.device, like.dtype
     frequencies = ROTARY_BASE ** (-torch.arange(0, head_width, 2, device=device, dtype=torch.float64) / head_width)
     angles = torch.outer(torch.arange(length, device=device, dtype=torch.float64), frequencies)
     return angles.cos().to(dtype), angles.sin().to(dtype)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from raysweep.training import compiled
 from raysweep.training import dropout as masks
 from raysweep.training.dropout import Dropout
 from raysweep.training.params import Params
@@ -39,7 +40,7 @@ def _names(config: ModelConfig) -> dict[str, list[tuple[str, str]]]:
 
 def loss_sums(params: Params, tokens: Tensor, config: ModelConfig, dropout: Dropout | None = None) -> Tensor:
     """Sum of the losses in nats of each model, (models,), over the tokens to predict in (batch, length + 1)."""
-    wanted, stream = _wanted(tokens), hidden(params, _read(tokens), config, dropout)
+    wanted, stream = _wanted(tokens), hidden(params, _read(tokens), config, dropout, once=True)
     return _by_chunks(chunked_loss.loss_sums, params, stream, wanted, config)
 
 
@@ -67,9 +68,15 @@ def logits(params: Params, tokens: Tensor, config: ModelConfig) -> Tensor:
     return _logits(params, hidden(params, tokens, config), config)
 
 
-def hidden(params: Params, tokens: Tensor, config: ModelConfig, dropout: Dropout | None = None) -> Tensor:
-    """Output of the last layer, (models, batch · length, width), for tokens (batch, length)."""
+def hidden(
+    params: Params, tokens: Tensor, config: ModelConfig, dropout: Dropout | None = None, once: bool = False
+) -> Tensor:
+    """Output of the last layer, (models, batch · length, width), for tokens (batch, length).
+
+    once: compute it by faster forms, which can be differentiated once; without a gradient they serve always.
+    """
     length = tokens.shape[1]
+    once = once or not torch.is_grad_enabled()
 
     def embedded(own: Mapping[str, Tensor]) -> Tensor:
         table = own["embedding"]  # one look-up in one table of all models' embeddings
@@ -79,26 +86,34 @@ def hidden(params: Params, tokens: Tensor, config: ModelConfig, dropout: Dropout
     stream = of_unit(params, config, EMBEDDING, embedded)  # (models, N, width)
     if dropout is not None:
         stream = dropout.applied(stream, 0, masks.EMBEDDING, length)
+    by_itself = once and by_hand.serves(stream)
+    turns = None if by_itself and dropout is None else layer.rotation(length, config.head_width, stream)
+    attention, mlp = (_attention, _mlp) if once else (layer.attention, layer.mlp)
     for number in range(config.depth):
 
         def through(own: Mapping[str, Tensor], stream: Tensor, number: int = number) -> Tensor:
-            form = by_hand if by_hand.serves(stream) else layer
-            ways = own["attention_gain"], own["query_key_value"], own["attention_out"]
-            if dropout is None:
-                stream = stream + form.attention(stream, *ways, length, config.heads)
+            tensors = own["attention_gain"], own["query_key_value"], own["attention_out"]
+            if turns is None:
+                added = by_hand.attention(stream, *tensors, length, config.heads)
+            elif dropout is None:
+                added = attention(stream, *tensors, length, config.heads, turns)
             else:
-                added = layer.attention(stream, *ways, length, config.heads, dropout, number)
-                stream = stream + dropout.applied(added, number, masks.ATTENTION_OUT, length)
-            added = form.mlp(stream, own["mlp_gain"], own["gate_up"], own["down"])
+                added = layer.attention(stream, *tensors, length, config.heads, turns, dropout, number)
+                added = dropout.applied(added, number, masks.ATTENTION_OUT, length)
+            stream = stream + added
+            added = (by_hand.mlp if by_itself else mlp)(stream, own["mlp_gain"], own["gate_up"], own["down"])
             return stream + (added if dropout is None else dropout.applied(added, number, masks.MLP_OUT, length))
 
         stream = of_unit(params, config, str(number), through, stream)
     return stream
 
 
+_attention, _mlp = compiled.where_possible(layer.attention), compiled.where_possible(layer.mlp)
+
+
 def _logits(params: Params, stream: Tensor, config: ModelConfig) -> Tensor:
     def compute(own: Mapping[str, Tensor], stream: Tensor) -> Tensor:
-        scores = torch.bmm(_final(own, stream, config), own["head"])
+        scores = torch.bmm(_final(own, stream, config, not torch.is_grad_enabled()), own["head"])
         return scores if scores.dtype == torch.float64 else scores.float()
 
     return of_unit(params, config, HEAD, compute, stream)
@@ -119,7 +134,7 @@ def _by_chunks(
     """Losses by a function of chunked_loss.py, which takes the tokens in chunks."""
 
     def of_head(own: Mapping[str, Tensor], stream: Tensor) -> Tensor:
-        return compute(_final(own, stream, config), own["head"], wanted)
+        return compute(_final(own, stream, config, True), own["head"], wanted)
 
     return of_unit(params, config, HEAD, of_head, stream)
 
@@ -134,7 +149,7 @@ def _wanted(tokens: Tensor) -> Tensor:
     return tokens[:, 1:].reshape(-1).clamp(min=-1)
 
 
-def _final(own: Mapping[str, Tensor], stream: Tensor, config: ModelConfig) -> Tensor:
+def _final(own: Mapping[str, Tensor], stream: Tensor, config: ModelConfig, once: bool) -> Tensor:
     """What the head is multiplied by; muP's factor of the logits is taken here, where the numbers are fewest."""
-    form = by_hand if by_hand.serves(stream) else layer
+    form = by_hand if once and by_hand.serves(stream) else layer
     return form.normalize(stream, own["final_gain"] * (BASE_WIDTH / config.width))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from language_gang import SMALL, tokens
+from traffic import Traffic
 
 from raysweep.training import optimizer, params
 from raysweep.training.optimizer import State, TrainConfig
@@ -66,3 +67,32 @@ def test_training_with_chunks_is_training(small_chunks, monkeypatch):
         ends.append(state.params)
         monkeypatch.setattr(chunked_loss, "CHUNK", 2**28)
     torch.testing.assert_close(ends[0], ends[1], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [torch.float64, torch.float32, torch.bfloat16])
+def test_one_pass_for_a_compiler_and_few_by_hand_find_the_same(kind: torch.dtype) -> None:
+    scores = (40 * torch.randn(2, 9, 30, generator=torch.Generator().manual_seed(0))).to(kind)
+    scores[0, 0, 3] = 300  # an improbable word's loss is a number too
+    words = torch.tensor([5, -1, 0, 29, -1, 7, 7, 1, 2])
+    wide = scores.to(torch.promote_types(kind, torch.float32), copy=True).requires_grad_()
+    losses = -wide.log_softmax(2).gather(2, words.clamp(min=0).view(1, -1, 1).expand(2, -1, 1)).squeeze(2) * (
+        words >= 0
+    )
+    (gradient,) = torch.autograd.grad(losses.sum(), wide)
+    traced = torch.compile(chunked_loss.losses_and_gradient, backend="aot_eager", fullgraph=True)
+    for form in (chunked_loss.losses_and_gradient, traced, chunked_loss.in_few_passes):
+        found = form(scores.clone(), words)
+        assert found[0].dtype == kind
+        torch.testing.assert_close(found[0], gradient.to(kind), atol=2 * torch.finfo(kind).eps, rtol=1e-3)
+        torch.testing.assert_close(found[1], losses.detach(), atol=1e-4, rtol=1e-6)
+
+
+def test_the_head_moves_25_bytes_a_logit_without_a_compiler() -> None:
+    """In bfloat16: the logits are written and read 3 times in 2 bytes, the softmax written and read twice in 4, its
+    gradient written and read twice in 2 = 24; the rest is of the stream and the head."""
+    words = 8192
+    stream, head = torch.randn(1, 512, 4, requires_grad=True), torch.randn(1, 4, words, requires_grad=True)
+    wanted = torch.randint(0, words, (512,), generator=torch.Generator().manual_seed(0))
+    with torch.autocast("cpu", dtype=torch.bfloat16), Traffic() as traffic:
+        chunked_loss.loss_sums(stream, head, wanted).sum().backward()
+    assert 20 < traffic.bytes / (512 * words) < 25

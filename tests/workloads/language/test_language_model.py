@@ -102,6 +102,8 @@ def test_presets_have_the_widths_and_depths_of_the_paper():
         (6, 6, 384, 1536),
         (9, 9, 576, 2304),
     ]
+    assert PRESETS["3m"].mlp == 683  # for good: sweeps have named it
+    assert all(shape.mlp % 8 == 0 for name, shape in PRESETS.items() if name != "3m")  # 16 bytes of bfloat16
     assert PRESETS["3m"].weights() == len(params.initial(PRESETS["3m"], 0))
 
 

@@ -28,7 +28,9 @@ def inputs(kind: torch.dtype, models: int) -> dict[str, tuple[Tensor, ...]]:
 def outcome(form: object, half: str, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """The result, and the gradients of a function of it."""
     leaves = [each.clone().requires_grad_() for each in given]
-    rest = (SMALL.context, SMALL.heads) if half == "attention" else ()
+    rest: tuple[object, ...] = (SMALL.context, SMALL.heads) if half == "attention" else ()
+    if half == "attention" and form is layer:
+        rest = (*rest, layer.rotation(SMALL.context, SMALL.head_width, given[0]))
     found = getattr(form, half)(*leaves, *rest)
     return found.detach(), *torch.autograd.grad(found.sin().sum(), leaves)
 
@@ -48,17 +50,6 @@ def test_in_float32_they_are_as_near_to_the_truth(half: str) -> None:
     truth = outcome(layer, half, tuple(each.double() for each in given))
     for exact, found, plain in zip(truth, outcome(by_hand, half, given), outcome(layer, half, given), strict=True):
         assert float((found - exact).norm()) <= 2 * float((plain - exact).norm())
-
-
-@pytest.mark.parametrize("half", ["normalize", "mlp", "attention"])
-def test_gradients_can_be_differentiated_again(half: str) -> None:
-    given = inputs(torch.float64, 1)[half]
-    rest = (SMALL.context, SMALL.heads) if half == "attention" else ()
-    leaves = [
-        each[:, :12].clone().requires_grad_() if not index else each.clone().requires_grad_()
-        for index, each in enumerate(given)
-    ]
-    assert torch.autograd.gradgradcheck(lambda *each: getattr(by_hand, half)(*each, *rest), leaves, fast_mode=True)
 
 
 def test_a_whole_model_has_the_gradient_of_plain_operations(monkeypatch: pytest.MonkeyPatch) -> None:

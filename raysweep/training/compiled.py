@@ -1,0 +1,65 @@
+"""Functions that torch's compiler makes into few kernels on a GPU; elsewhere they run operation by operation.
+
+Each operation by itself reads and writes all of its tensors. A compiler joins neighbours into one pass over memory. On
+a CPU compiling takes longer than the trainings of a sweep gain by it. Whether there is a compiler is tried once in a
+process; a function that it fails on runs as written from then on, without a word. torch's own variable
+TORCH_COMPILE_DISABLE=1 switches compiling off.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+Result = TypeVar("Result")
+
+
+@functools.lru_cache(maxsize=1)
+def available() -> bool:
+    """Whether there is a compiler for the GPU: a small function and its gradient are compiled."""
+    if os.environ.get("TORCH_COMPILE_DISABLE") == "1" or not torch.cuda.is_available():
+        return False
+    try:
+        start = torch.ones(8, device="cuda", requires_grad=True)
+        torch.compile(lambda values: values.sin() * 2)(start).sum().backward()
+    except Exception:  # of many kinds: no compiler for C, no Triton, too old a GPU
+        return False
+    return True
+
+
+def where_possible(
+    function: Callable[..., Result], written: Callable[..., Result] | None = None
+) -> Callable[..., Result]:
+    """`function`, compiled where its first argument is on a GPU and a compiler is there.
+
+    function: without side effects. Its first argument is a tensor.
+    written: what runs where there is no compiler, if that is another way to compute the same.
+    """
+    written = written or function
+    compiled: list[Callable[..., Result]] = []
+
+    @functools.wraps(function)
+    def call(first: Tensor, *rest: Any) -> Result:
+        # under a mode every operation is to be seen, as in tests and in counts of memory
+        if first.is_cuda and (not compiled or compiled[0] is not written) and watched() is None and available():
+            try:
+                compiled[:] = compiled or [torch.compile(function)]
+                return compiled[0](first, *rest)
+            except torch.cuda.OutOfMemoryError:
+                raise
+            except Exception:
+                compiled[:] = [written]
+        return written(first, *rest)
+
+    return call
+
+
+def watched() -> Any:
+    """The mode that sees each operation as it is dispatched; None if there is none."""
+    return _get_current_dispatch_mode()
