@@ -2,20 +2,30 @@
 
 Each worker holds a share of every unit (embedding, each layer, head): a share of its weights, its gradient and both of
 AdamW's moments. In the forward pass a unit is gathered where it is needed and then freed. In the backward pass a layer
-is gathered again and computed again; its gradient is summed over the workers, and each worker keeps its share. So a
-worker never holds more than its share and one unit. The result is that of the whole model, except for the order of
-sums.
+is gathered again and computed again; its gradient is summed over the workers, and each worker keeps its share. While
+one unit computes, the next one is on its way. So a worker never holds more than its share and two units. The result is
+that of the whole model, except for the order of sums.
 
-A row of weights is either whole or a share; the two differ in length. A share is the concatenation of the units'
-shares; each unit is padded to a multiple of the number of workers. AdamW and the gradient norm go weight by weight, so
-they can work on shares.
+A layer's matrices are gathered in the type in which they are multiplied, bfloat16 on a GPU, which halves the traffic
+and changes no digit; its gains, and the units that are used otherwise too, as they are. Gradients are summed in
+float32.
+
+A row of weights is either whole or a share; the two differ in length. A share is the concatenation of the bundles'
+shares; each bundle is padded to a multiple of the number of workers. AdamW and the gradient norm go weight by weight,
+so they can work on shares.
+
+Why not torch's own FSDP2 (fully_shard): it shards each tensor along its first axis, which here is that of the models
+(one worker would get all, the others nothing); it needs modules and one parameter a tensor, where AdamW and clipping
+are a handful of operations on one row; and in bfloat16 it would gather the gains too, so that a row would depend on how
+many workers computed it.
 """
 
 from __future__ import annotations
 
 import functools
+import operator
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,16 +44,19 @@ MEMORY_SHARE = 0.9  # of a GPU's memory
 
 
 @dataclass(frozen=True)
-class Unit:
-    """Tensors that are gathered together.
+class Bundle:
+    """Tensors that are gathered in one piece: those of a unit, or of a layer its gains and its matrices by themselves.
 
+    unit: the name of the unit.
+    narrow: whether they are gathered in the type of products.
     parts: the tensors.
     size: number of weights in all of them.
     each: number of weights that one worker holds.
     at: where these weights begin in the worker's row.
     """
 
-    name: str
+    unit: str
+    narrow: bool
     parts: tuple[Part, ...]
     size: int
     each: int
@@ -61,22 +74,26 @@ def wanted(model: Model) -> bool:
     return bool(parallel.of_first(spread))
 
 
-def units(model: Model) -> tuple[Unit, ...]:
-    """The units of a model, in the order of its row."""
-    return _units(model, parallel.workers())
+def bundles(model: Model) -> tuple[Bundle, ...]:
+    """The bundles of a model, in the order of a share."""
+    return _bundles(model, parallel.workers())
 
 
 @functools.lru_cache(maxsize=16)
-def _units(model: Model, workers: int) -> tuple[Unit, ...]:
-    found: dict[str, list[Part]] = {}
+def _bundles(model: Model, workers: int) -> tuple[Bundle, ...]:
+    found: dict[tuple[str, bool], list[Part]] = {}
     for part in model.parts():
-        found.setdefault(part.unit, []).append(part)
-    units, at = [], 0
-    for name, parts in found.items():
+        found.setdefault((part.unit, _is_layer(part.unit) and len(part.shape) > 1), []).append(part)
+    bundles, at = [], 0
+    for (unit, narrow), parts in found.items():
         size = sum(part.size for part in parts)
-        units.append(Unit(name, tuple(parts), size, -(-size // workers), at))
-        at += units[-1].each
-    return tuple(units)
+        bundles.append(Bundle(unit, narrow, tuple(parts), size, -(-size // workers), at))
+        at += bundles[-1].each
+    return tuple(bundles)
+
+
+def _is_layer(unit: str) -> bool:
+    return unit.isdigit()
 
 
 def is_share(rows: Tensor, model: Model) -> bool:
@@ -85,14 +102,14 @@ def is_share(rows: Tensor, model: Model) -> bool:
 
 
 def row(of: OfPart, model: Model, share: bool) -> np.ndarray:
-    """Values of all weights as a row, float32: the whole row, or this worker's share, made one unit at a time."""
+    """Values of all weights as a row, float32: the whole row, or this worker's share, made one bundle at a time."""
     if not share:
         return whole.row(of, model)
-    own = np.zeros(sum(unit.each for unit in units(model)), np.float32)
-    for unit in units(model):
-        values = np.concatenate([np.asarray(of(part), np.float32).ravel() for part in unit.parts])
-        values = values[parallel.rank() * unit.each :][: unit.each]
-        own[unit.at : unit.at + len(values)] = values
+    own = np.zeros(sum(bundle.each for bundle in bundles(model)), np.float32)
+    for bundle in bundles(model):
+        values = np.concatenate([np.asarray(of(part), np.float32).ravel() for part in bundle.parts])
+        values = values[parallel.rank() * bundle.each :][: bundle.each]
+        own[bundle.at : bundle.at + len(values)] = values
     return own
 
 
@@ -105,18 +122,16 @@ def norm(rows: Tensor, model: Model) -> Tensor:
 def tensors(rows: Tensor, model: Model) -> dict[str, np.ndarray]:
     """The named tensors of the first model, in the host's memory.
 
-    If the model is spread, they are gathered unit by unit onto the first worker; the other workers get an empty dict.
+    If the model is spread, they are gathered piece by piece onto the first worker; the others get an empty dict.
     """
     if not is_share(rows, model):
         return {name: view[0].cpu().numpy().copy() for name, view in whole.named(rows, model).items()}
     found: dict[str, np.ndarray] = {}
-    for unit in units(model):
-        gathered = _gathered(rows[0, unit.at : unit.at + unit.each])
+    for bundle in bundles(model):
+        (gathered,) = _Gathering([rows[0, bundle.at : bundle.at + bundle.each]]).end()
         if parallel.rank() == 0:
-            found |= {
-                part.name: view[0].cpu().numpy().copy()
-                for part, view in zip(unit.parts, _views(gathered, unit).values(), strict=True)
-            }
+            views = _views(gathered, bundle)
+            found |= {part.name: views[part.own][0].cpu().numpy().copy() for part in bundle.parts}
     return found
 
 
@@ -134,30 +149,68 @@ def params(rows: Tensor, model: Model, gradient: Tensor | None = None) -> Params
 class Shards:
     """One model's parameters as this worker's share (1, …). Satisfies params.Units.
 
-    All workers must ask for the same units in the same order.
+    All workers must ask for the same units in the same order, from the first to the last.
     """
 
     def __init__(self, rows: Tensor, model: Model, gradient: Tensor | None) -> None:
         if len(rows) != 1:
             raise ValueError(f"expected one model, got {len(rows)}: spread models train in turn")
-        self._units = {unit.name: unit for unit in units(model)}
-        self._own = {}
-        for unit in self._units.values():
-            part = slice(unit.at, unit.at + unit.each)
+        self._bundles: dict[str, list[Bundle]] = {}
+        self._own: dict[str, list[Tensor]] = {}
+        for bundle in bundles(model):
+            part = slice(bundle.at, bundle.at + bundle.each)
             own = rows[0, part]
-            self._own[unit.name] = own if gradient is None else _leaf(own, gradient[0, part])
+            self._bundles.setdefault(bundle.unit, []).append(bundle)
+            self._own.setdefault(bundle.unit, []).append(own if gradient is None else _leaf(own, gradient[0, part]))
+        self._order = list(self._bundles)
+        self._ahead: dict[str, _Gathering] = {}
 
     def applied(self, unit: str, compute: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
         """compute(the unit's tensors, *inputs); a layer is computed again in the backward pass."""
+        count, again = len(self._bundles[unit]), False
 
-        def run(own: Tensor, *inputs: Tensor) -> Tensor:
-            gathered: Tensor = _Gather.apply(own)
-            return compute(_views(gathered, self._units[unit]), *inputs)
+        def run(*values: Tensor) -> Tensor:
+            nonlocal again
+            following, again = self._following(unit, again), True
+            gathered = _Gathered.apply(self._gathering(unit, following), *values[:count])
+            views = [_views(each, bundle) for each, bundle in zip(gathered, self._bundles[unit], strict=True)]
+            return compute(functools.reduce(operator.or_, views), *values[count:])
 
-        if torch.is_grad_enabled() and unit.isdigit():
-            found: Tensor = checkpoint(run, self._own[unit], *inputs, use_reentrant=False, preserve_rng_state=False)
+        if torch.is_grad_enabled() and _is_layer(unit):
+            found: Tensor = checkpoint(run, *self._own[unit], *inputs, use_reentrant=False, preserve_rng_state=False)
             return found
-        return run(self._own[unit], *inputs)
+        return run(*self._own[unit], *inputs)
+
+    def _following(self, unit: str, again: bool) -> str:
+        """The unit that is needed next: a forward pass goes up, and a backward pass down through the layers."""
+        place, last = self._order.index(unit), len(self._order) - 1
+        up = not again and place < last
+        if not (up or again or torch.is_grad_enabled()):
+            return ""
+        following = self._order[place + 1 if up else place - 1] if up or place else ""
+        return following if up or _is_layer(following) else ""
+
+    def _gathering(self, unit: str, following: str) -> _Gathering:
+        """What brings this unit; the following one is sent for too."""
+        if unit == self._order[0]:
+            self._ahead.clear()  # what a pass that was broken off has left
+        found = self._ahead.pop(unit, None) or self._begun(unit)
+        if following:
+            self._ahead[following] = self._begun(following)
+        return found
+
+    def _begun(self, unit: str) -> _Gathering:
+        return _Gathering(
+            [
+                own.detach().to(_product_type(own)) if bundle.narrow else own.detach()
+                for own, bundle in zip(self._own[unit], self._bundles[unit], strict=True)
+            ]
+        )
+
+
+def _product_type(own: Tensor) -> torch.dtype:
+    kind = own.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else own.dtype
 
 
 def _leaf(view: Tensor, slot: Tensor) -> Tensor:
@@ -166,35 +219,54 @@ def _leaf(view: Tensor, slot: Tensor) -> Tensor:
     return leaf
 
 
-def _views(gathered: Tensor, unit: Unit) -> dict[str, Tensor]:
+def _views(gathered: Tensor, bundle: Bundle) -> dict[str, Tensor]:
     views, at = {}, 0
-    for part in unit.parts:
+    for part in bundle.parts:
         views[part.own] = gathered[at : at + part.size].view(1, *part.shape)
         at += part.size
     return views
 
 
-def _gathered(own: Tensor) -> Tensor:
-    gathered = own.new_empty(len(own) * parallel.workers())
-    distributed.all_gather_into_tensor(gathered, own.contiguous())
-    return gathered
+class _Gathering:
+    """Shares of all workers on their way to each of them, in pieces."""
+
+    def __init__(self, shares: Sequence[Tensor]) -> None:
+        self._under_way = [_sent(share.contiguous()) for share in shares]
+
+    def end(self) -> tuple[Tensor, ...]:
+        """Wait for them (a GPU waits, not this process). Returns all workers' shares, one after the other."""
+        for _, _, work in self._under_way:
+            work.wait()
+        return tuple(gathered for gathered, _, _ in self._under_way)
 
 
-class _Gather(torch.autograd.Function):
-    """Gathers a unit from all workers' shares; its backward pass sums the gradient and returns this worker's share."""
+def _sent(share: Tensor) -> tuple[Tensor, Tensor, Any]:
+    gathered = share.new_empty(len(share) * parallel.workers())
+    return gathered, share, distributed.all_gather_into_tensor(gathered, share, async_op=True)
+
+
+class _Gathered(torch.autograd.Function):
+    """The bundles of a unit, gathered from all workers' shares; the backward pass sums their gradients and returns this
+    worker's shares."""
 
     @staticmethod
-    def forward(context: Any, own: Tensor) -> Tensor:
-        """The whole unit, from this worker's share of it."""
-        return _gathered(own)
+    def forward(context: Any, gathering: _Gathering, *own: Tensor) -> tuple[Tensor, ...]:
+        """The whole bundles."""
+        context.types = [share.dtype for share in own]
+        return gathering.end()
 
     @staticmethod
-    def backward(context: Any, above: Tensor) -> Tensor:
-        """This worker's share of the gradient summed over the workers."""
-        each = len(above) // parallel.workers()
-        if above.is_cuda:
-            own = above.new_empty(each)
-            distributed.reduce_scatter_tensor(own, above.contiguous())
-            return own
-        # some versions of gloo cannot do reduce-scatter
-        return parallel.add_up(above.clone())[parallel.rank() * each :][:each].clone()
+    def backward(context: Any, *above: Tensor) -> tuple[Tensor | None, ...]:
+        """This worker's shares of the gradients summed over the workers."""
+        return None, *(summed(each.to(kind)) for each, kind in zip(above, context.types, strict=True))
+
+
+def summed(gradient: Tensor) -> Tensor:
+    """This worker's share of a gradient (workers · each,), summed over the workers."""
+    each = len(gradient) // parallel.workers()
+    if gradient.is_cuda:
+        own = gradient.new_empty(each)
+        distributed.reduce_scatter_tensor(own, gradient.contiguous())
+        return own
+    # some versions of gloo cannot do reduce-scatter
+    return parallel.add_up(gradient.clone())[parallel.rank() * each :][:each].clone()

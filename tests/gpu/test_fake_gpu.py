@@ -101,18 +101,25 @@ def test_a_step_of_the_optimizer_stays_on_the_gpu(weight_decay: float) -> None:
 @pytest.mark.usefixtures("gang")
 def test_a_spread_model_is_gathered_on_the_gpu_and_its_gradient_is_summed_there() -> None:
     asked = config(preset="30m")
-    own = torch.empty(1, sum(unit.each for unit in sharding.units(asked)), device="cuda")
+    own = torch.empty(1, sum(bundle.each for bundle in sharding.bundles(asked)), device="cuda")
     assert sharding.is_share(own, asked)
     assert own.shape[1] * WORKERS < asked.weights() * 1.001
     tokens = optimizer.on_device(asked.example(4), devices.device())
-    with torch.no_grad(), optimizer.mixed_precision(tokens.device):
+    send = distributed.all_gather_into_tensor
+    with (
+        torch.no_grad(),
+        optimizer.mixed_precision(tokens.device),
+        mock.patch.object(distributed, "all_gather_into_tensor", side_effect=send) as sent,
+    ):
         loss = asked.loss_sums(sharding.params(own, asked), tokens)
+    kinds = [call.args[1].dtype for call in sent.call_args_list]  # of a layer, its gains and its matrices
+    assert kinds == [torch.float32, *[torch.float32, torch.bfloat16] * asked.depth, torch.float32]
     assert (tuple(loss.shape), loss.dtype, loss.device.type) == ((1,), torch.float32, "cuda")
     norm = sharding.norm(own, asked)
     assert (tuple(norm.shape), norm.device.type) == ((1,), "cuda")
-    unit = sharding.units(asked)[1]
-    part = sharding._Gather.backward(None, torch.empty(unit.each * WORKERS, device="cuda"))
-    assert (tuple(part.shape), part.device.type) == ((unit.each,), "cuda")
+    each = sharding.bundles(asked)[1].each
+    part = sharding.summed(torch.empty(each * WORKERS, device="cuda"))
+    assert (tuple(part.shape), part.device.type) == ((each,), "cuda")
 
 
 @pytest.mark.usefixtures("gang")
