@@ -31,7 +31,6 @@ VOCABULARY = 256  # bytes
 STANDARD_DEVIATION = 0.02  # at a fan-in of BASE_WIDTH; OLMo's value
 CHUNK = 2**28
 """Logits that may exist at a time: 1 GB of float32. A constant, so that no result depends on a machine's memory."""
-HEAD_BYTES, CHUNK_BYTES = 12, 16  # that a logit takes at a time, alone and in chunks
 EMBEDDING, HEAD = "embedding", "head"  # units of tensors; each layer is a unit too, named by its number
 _TOKENS = re.compile(r"(?:tokens|bpe):(\d+):")  # a text with a vocabulary of its own
 
@@ -123,7 +122,8 @@ class ModelConfig:
         sequences = models * min(batch, max(1, int(PIECE_BYTES / (models * each))))
         logits = sequences * self.context * self.vocabulary
         table = models * self.vocabulary * self.width
-        head = HEAD_BYTES * logits if logits <= CHUNK else CHUNK_BYTES * CHUNK + 8.0 * table
+        a_logit = 8 if logits > CHUNK else 4 if wide else 6  # those of one chunk are there when the next is computed
+        head = a_logit * min(logits, CHUNK) + 8.0 * table
         masks = sequences * (each - self.sample_bytes(models, wide=wide))  # not at the same time as the head
         work = (0 if wide else 2.0 * weights) + sequences * each - masks + max(masks, head)
         return 1.01 * (state + max(work, 8.0 * weights + 4.0 * self.weights()))  # the optimizer comes after the passes
