@@ -16,6 +16,7 @@ from raysweep.reporting.analyses.comparison import comparison_section
 from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.design import Design
 from raysweep.reporting.document import manifest
+from raysweep.reporting.document.file_names import with_file_names
 from raysweep.reporting.document.html import to_html
 from raysweep.reporting.document.markdown import to_markdown
 from raysweep.reporting.selection import all_keys, groups
@@ -95,6 +96,7 @@ def write_report(
         if further:
             sections.append(comparison_section(every, design, workload))
             on_step(len(sections), steps)
+        sections = with_file_names(sections)
         for number, section in enumerate(sections, 1):
             for drawing in section.drawings:
                 for ending in ("png", "svg"):
