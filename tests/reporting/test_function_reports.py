@@ -22,7 +22,8 @@ def test_every_metric_has_its_own_files_inside_the_report(storage: Path) -> None
     def train(lr: float, seed: int) -> dict[str, float]:
         return {name: lr * place + seed for place, name in enumerate(names)}
 
-    sweep = swept(train, storage, axes={"lr": [0.1, 0.2]}, seeds=2, analysis=[{"curves": {"metrics": names, "x": "lr"}}])
+    asked = [{"curves": {"metrics": names, "x": "lr"}}]
+    sweep = swept(train, storage, axes={"lr": [0.1, 0.2]}, seeds=2, analysis=asked)
     before = {path for path in storage.parent.rglob("*") if sweep.folder / "report" not in (path, *path.parents)}
     report = sweep.report()
     after = {path for path in storage.parent.rglob("*") if sweep.folder / "report" not in (path, *path.parents)}
