@@ -20,6 +20,7 @@ from raysweep.reporting.document.file_names import with_file_names
 from raysweep.reporting.document.html import to_html
 from raysweep.reporting.document.markdown import to_markdown
 from raysweep.reporting.selection import all_keys, groups
+from raysweep.reporting.taken_names import given_way
 from raysweep.reporting.words import plain
 from raysweep.space.analyses import ANALYSES, along_training, check_analysis, metrics_of, no_best_place, opened
 from raysweep.space.checks import Context
@@ -94,7 +95,8 @@ def write_report(
     with styled():
         sections = all_sections(frame, design, workload, curves, lambda done: on_step(done, steps))
         if further:
-            sections.append(comparison_section(every, design, workload))
+            compared = given_way("comparison", Question(every, {}, workload, "comparison", design))
+            sections.append(comparison_section(compared.rows, compared.design, compared.workload))
             on_step(len(sections), steps)
         sections = with_file_names(sections)
         for number, section in enumerate(sections, 1):
@@ -162,7 +164,8 @@ def section_of(kind: str, asked: Question) -> Section:
     if along_training(kind, asked.options, asked.workload):
         from raysweep.reporting.analyses.learning_curves import learning_curves_section
 
-        return learning_curves_section(asked)
+        return learning_curves_section(given_way("learning_curves", asked))
+    asked = given_way(kind, asked)
     metrics = metrics_of(asked.options)
     finite = {metric: asked.rows[metric].where(can_be_fitted(asked.rows[metric])) for metric in metrics}
     fitted = replace(asked, rows=asked.rows.assign(**finite))

@@ -112,10 +112,7 @@ def of_pack(pack_id: str, axes: Sequence[str], cells: Sequence[Cell]) -> Content
         name=f"cells {cells[0][0]} to {cells[-1][0]}",
         status="FAILED" if any(part.status == "FAILED" for _, part in parts) else "FINISHED",
         metrics=[
-            (key, value, position)
-            for position, part in parts
-            for key, value, _ in part.metrics
-            if key not in of_draws
+            (key, value, position) for position, part in parts for key, value, _ in part.metrics if key not in of_draws
         ],
         params={name: value for name, value in params[0].items() if all(other.get(name) == value for other in params)},
         tags={**_tags(pack_id, [row for _, _, rows in cells for row in rows]), "raysweep.cells": str(len(cells))},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,8 @@ import pandas as pd
 import pytest
 
 import raysweep
+from raysweep.reporting import taken_names
+from raysweep.reporting.report import Report
 
 
 def swept(function: Any, storage: Path, **keywords: Any) -> raysweep.Sweep:
@@ -16,7 +20,17 @@ def swept(function: Any, storage: Path, **keywords: Any) -> raysweep.Sweep:
     return raysweep.run(function, storage=storage, tracking_uri="none", report=False, **keywords)
 
 
-def test_every_metric_has_its_own_files_inside_the_report(storage: Path) -> None:
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are empty files: drawing them takes most of the time of a report."""
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path, **options: Path(path).touch())
+
+
+def report_text(report: Report) -> str:
+    return (Path(str(report.directory)) / "report.md").read_text()
+
+
+def test_every_metric_has_its_own_files_inside_the_report(undrawn: None, storage: Path) -> None:
     names = ["val/loss", "val_loss", "Val_loss", "m/../../../../pwn", "m" * 100]
 
     def train(lr: float, seed: int) -> dict[str, float]:
@@ -35,3 +49,61 @@ def test_every_metric_has_its_own_files_inside_the_report(storage: Path) -> None
     assert {path.parent.name for path in report.files} == {"figures", "tables", "report"}
     assert len({path.name.casefold() for path in report.files}) == len(report.files) == 3 * len(names) + 2
     assert (report.directory / "report.html").read_text().count("data:image/png;base64,") == len(names)
+
+
+LEARNING: dict[str, Any] = {"curves": {"metric": "loss", "x": "step"}}
+KINDS: list[dict[str, Any]] = [
+    LEARNING,
+    {"best": {"metric": "loss"}},
+    {"curves": {"metric": "loss", "x": "x"}},
+    {"boundary": {"metric": "loss", "x": "x", "y": "y"}},
+    {"inflection": {"metric": "loss", "x": "x"}},
+    {"optimum": {"metric": "loss", "x": "x"}},
+    {"trend": {"metric": "loss", "x": "x"}},
+    {"regime": {"metric": "loss", "lr": "x", "length": "y"}},
+    {"relation": {"x": "loss", "y": "gain", "by": ["y"]}},
+]
+
+
+def valley(x: float, y: int, seed: int, log: Any = None) -> dict[str, float]:
+    loss = (x - 2 - 0.1 * y) ** 2 - 0.5 + 0.01 * (seed + 1) * x
+    log(0, loss=loss)
+    return {"loss": loss, "gain": -loss * (1 + 0.1 * seed)}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join((*kind, *map(str, kind[next(iter(kind))].values()))))
+def test_every_column_beside_the_axes_is_known_so_that_an_argument_can_give_way(
+    kind: dict[str, Any], undrawn: None, storage: Path
+) -> None:
+    axes = {"x": [1.0, 2.0, 3.0, 4.0], "y": [1, 2]}
+    report = swept(valley, storage, axes=axes, seeds=3, analysis=[kind]).report()
+    found = {name for path in report.files if path.suffix == ".csv" for name in pd.read_csv(path).columns}
+    lines = report_text(report).splitlines()
+    heads = [line for line, below in itertools.pairwise(lines) if below.startswith("|---")]
+    found |= {head.strip().replace(" ", "_") for line in heads for head in line.strip("|").split("|")}
+    others = {name for name in found if name.isidentifier() and not {"x", "y", "loss", "gain"} & set(name.split("_"))}
+    name = "learning_curves" if kind == LEARNING else next(iter(kind))
+    assert others
+    assert others <= set(taken_names.ADDED[name].split())
+
+
+def test_arguments_with_such_names_have_columns_of_their_own(undrawn: None, storage: Path) -> None:
+    def named(low: float, draws: int, seed: int, log: Any = None) -> dict[str, float]:
+        return valley(low, draws, seed, log)
+
+    text = json.dumps(KINDS).replace('"x": "x"', '"x": "low"').replace('"y": "y"', '"y": "draws"')
+    text = text.replace('"lr": "x", "length": "y"', '"lr": "low", "length": "draws"').replace('["y"]', '["draws"]')
+    values = {"low": [1.0, 2.0, 3.0, 4.0], "draws": [1, 2]}
+    theirs = swept(named, storage, axes=values, seeds=3, analysis=json.loads(text)).report()
+    plain = {"x": values["low"], "y": values["draws"]}
+    ours = swept(valley, storage, axes=plain, seeds=3, analysis=KINDS).report()
+    assert [path.name for path in theirs.files] == [path.name for path in ours.files]
+    for one, other in zip(theirs.files, ours.files, strict=True):
+        if one.suffix == ".csv":
+            table = pd.read_csv(one)
+            expected = pd.read_csv(other)
+            names = {"low_argument": "x", "draws_argument": "y"} | ({} if "low" in expected else {"low": "x"})
+            table = table.rename(columns=names).replace("draws argument", "y", regex=True)
+            pd.testing.assert_frame_equal(table, expected)
+    assert "Varied: low 1, 2, 3, 4; draws 1, 2." in report_text(theirs)
+    assert "at low = 2, draws argument = 1," in theirs.headline[1]
