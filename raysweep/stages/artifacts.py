@@ -53,6 +53,8 @@ class Artifact:
 class Stacked:
     """The artifacts of the rows of one call as one: each tensor has one entry per row.
 
+    What is no tensor stays as it is where it is equal in all of them; otherwise it is a list with one entry per row.
+
     parent: their common parent, or their parents stacked in turn; None if they have none.
     """
 

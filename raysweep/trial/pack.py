@@ -142,6 +142,8 @@ def attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any]
         row = new_row(
             job, int(cell), int(seed), str(found.status[i]), seconds, {name: v[i] for name, v in lists.items()}
         )
+        if row["status"] == FAILED:
+            row["error"] = f"{job.workload} gave the status failed, and no error"
         if found.stages[i]:
             row["stages"] = found.stages[i]
         if found.curves[i]:

@@ -183,4 +183,4 @@ def test_trees_are_taken_apart_and_put_together_by_rows() -> None:
     rows = {"a": np.arange(6).reshape(3, 2), "b": [torch.arange(3), {"c": np.arange(3.0)}]}
     parts = [trees.entry(rows, index) for index in range(3)]
     assert_same(trees.stack(parts), rows)
-    assert trees.lengths(rows) == {"a": 3, "b/0": 3, "b/1/c": 3}
+    assert trees.lengths(rows) == [("a", 3), ("b/0", 3), ("b/1/c", 3)]
