@@ -77,6 +77,21 @@ def test_a_function_of_the_declaration_that_raises_is_told_by_its_field(stage: d
 
 
 @pytest.mark.parametrize(
+    ("identify", "said"),
+    [
+        (lambda stage, values, row: None, "expected a mapping of plain values, got None"),
+        (lambda stage, values, row: [1], "expected a mapping of plain values, got [1]"),
+        (lambda stage, values, row: {"x": np.int64(3)}, "expected a mapping of plain values, got one in which int64 "),
+        (lambda stage, values, row: 1 / 0, "ZeroDivisionError: division by zero ("),
+    ],
+)
+def test_what_identifies_a_stage_is_a_mapping_of_plain_values(identify: Any, said: str) -> None:
+    with pytest.raises(InputError) as wrong:
+        RowStages(replace(declared(), identify=identify), COLUMNS).of_row(0, 0, 1)
+    assert str(wrong.value).startswith(f"odd.learn.identify: {said}")
+
+
+@pytest.mark.parametrize(
     ("run", "said"),
     [
         (
@@ -108,6 +123,16 @@ def test_a_parameter_that_a_stage_must_not_read_is_told_with_those_that_it_may()
 def test_without_sources_the_modules_of_the_functions_decide() -> None:
     named = replace(declared(), sources=("test_declared_stages",))
     assert code_version(declared()) == code_version(named) != code_version(declared(run="made_up_chain:grown"))
+
+
+def test_the_sources_of_a_stage_decide_the_rows_too() -> None:
+    odd, own = declared(), declared(sources=("made_up_chain",))
+    assert code_version(own) != code_version(odd)
+    assert code_version(own, own.chain.stages[1]) == code_version(odd)
+    assert code_version(declared(sources=("test_declared_stages",))) == code_version(odd)
+    whole = replace(odd, sources=("raysweep.workloads",))
+    part = replace(whole, stages=tuple(replace(s, sources=("raysweep.workloads.rows",)) for s in whole.stages))
+    assert code_version(part) == code_version(whole)  # a module of a package that is there already
 
 
 def test_a_module_that_is_not_there_is_no_source() -> None:
