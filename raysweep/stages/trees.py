@@ -15,11 +15,24 @@ import numpy as np
 
 TORCH_ONLY = "bfloat16"
 """The dtype of torch that NumPy does not have: its bits are stored as int16."""
-_STORED = "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8".split()
-"""The dtypes of NumPy that are stored, in any order of bytes (they come back in the order of this machine)."""
-_STORED_OF_TORCH = (
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 bfloat16".split()
-)
+_STORED = {
+    "bool": "b1",
+    "int8": "i1",
+    "int16": "i2",
+    "int32": "i4",
+    "int64": "i8",
+    "uint8": "u1",
+    "uint16": "u2",
+    "uint32": "u4",
+    "uint64": "u8",
+    "float16": "f2",
+    "float32": "f4",
+    "float64": "f8",
+    "complex64": "c8",
+    TORCH_ONLY: "",
+}
+"""The dtypes that are stored, by their names in torch and in NumPy (in any order of bytes; they come back in the order
+of this machine)."""
 _NUMBERS_AND_WORDS = (bool, int, float, str, type(None))
 
 
@@ -55,11 +68,11 @@ def _problem(array: Any) -> str:
     if isinstance(array, (np.ndarray, np.generic)):
         if not isinstance(array, np.generic) and type(array) not in (np.ndarray, np.memmap):
             return f"a {type(array).__name__}"
-        return "" if array.dtype.str[1:] in _STORED else f"one of dtype {array.dtype}"
+        return "" if array.dtype.str[1:] in _STORED.values() else f"one of dtype {array.dtype}"
     layout, kind = str(array.layout).removeprefix("torch."), str(array.dtype).removeprefix("torch.")
     if layout != "strided":
         return f"one of layout {layout}"
-    return "" if kind in _STORED_OF_TORCH else f"one of dtype {kind}"
+    return "" if kind in _STORED else f"one of dtype {kind}"
 
 
 def is_array(value: Any) -> bool:
