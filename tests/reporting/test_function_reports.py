@@ -107,3 +107,15 @@ def test_arguments_with_such_names_have_columns_of_their_own(undrawn: None, stor
             pd.testing.assert_frame_equal(table, expected)
     assert "Varied: low 1, 2, 3, 4; draws 1, 2." in report_text(theirs)
     assert "at low = 2, draws argument = 1," in theirs.headline[1]
+
+
+def test_steps_that_are_too_large_for_an_integer_stay_what_they_are(undrawn: None, storage: Path) -> None:
+    def train(lr: float, seed: int, log: Any) -> float:
+        for step in (1, 1e20, 3e20):
+            log(step, loss=lr)
+        return lr
+
+    asked = [{"curves": {"metric": "loss", "x": "step"}}]
+    sweep = swept(train, storage, axes={"lr": [0.5, 0.25]}, seeds=1, analysis=asked)
+    assert sweep.curves()["step"].tolist() == [1, 1e20, 3e20] * 2
+    assert sweep.report().headline[0].startswith("loss of train ends lowest, at 0.25 (a single draw), with lr = 0.25")

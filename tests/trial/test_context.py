@@ -172,6 +172,9 @@ def test_what_is_logged_is_what_it_was_then() -> None:
 def test_a_log_that_fits_no_rows_is_told() -> None:
     with pytest.raises(InputError, match=r"^train.log: expected one number of loss .* each of 2, got the shape \(3,\)"):
         Context("train", 2).log(1, loss=np.zeros(3))
+    for step in (np.inf, -np.inf, np.nan):
+        with pytest.raises(InputError, match=f"^train.log: expected a finite number as the step, got {step}$"):
+            Context("train", 2).log(step, loss=1.0)
 
 
 def test_what_no_store_can_hold_is_told_by_its_place() -> None:
