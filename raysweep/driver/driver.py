@@ -208,7 +208,7 @@ class Driver:
         job = new_job(self._sweep.record, self._state, self.folder, self.function, self._rule, self._stages.url, run)
         self._job = job = replace(job, expired=self._stages.expired)
         queue = PackQueue(self._propose, self._in_time, self._stages.is_busy)
-        with Progress() as self._progress:
+        with Progress(self._stages.progress) as self._progress:
             if self._placement.executor == "ray":
                 from raysweep.executors import ray_tune
 

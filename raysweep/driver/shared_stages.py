@@ -90,6 +90,7 @@ class SharedStages:
         self._store = Store(self.url) if state.stored else None
         self._before: dict[str, str] = {}  # needed stage -> its weights in the store before this run, or ""
         self._told = False
+        self._new: set[str] = set()  # the stages that were to be computed when rows were claimed last
         self.there: set[str] = set()
         self.expired: dict[str, bytes] = {}
         self._claims: dict[str, leases.Claim] = {}
@@ -130,7 +131,7 @@ class SharedStages:
         if recompute:
             for stage in plan.older:
                 self._store.supersede(stage)
-        self.there = plan.reused
+        self.there, self._new = plan.reused, plan.new
         return replace(pending, seconds=plan.seconds)
 
     def _let_go(self, needed: set[str]) -> None:
@@ -165,6 +166,14 @@ class SharedStages:
         if holder is not None and self._claims[stage] is new:
             self._say(f"stage {stage} is being computed by {holder.holder}; what needs it begins later")
         return holder is not None
+
+    def progress(self) -> tuple[int, int]:
+        """How many of the stages that were to be computed when rows were claimed last are there now, and how many these
+        are. Raises RaysweepError if the store cannot be read."""
+        if self._store is None or not self._new:
+            return 0, 0
+        new = self._new
+        return len(new.intersection(self._store.stages())), len(new)
 
     def account(self) -> str | None:
         """A line that counts how many stages this run computed and reused; None if it needed no stage."""

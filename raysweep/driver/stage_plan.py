@@ -52,6 +52,7 @@ class StagePlan:
     found: the store's records of the stages that it has.
     older: the found stages that other code computed.
     reused: the found stages that are not computed again.
+    new: the needed stages that are to be computed. A stage is not among them if the store has what follows from it.
     kinds: maps the path of names from the first stage to the stages at its end.
     continued: whether some stage continues one of its own kind (a trunk), which rows then share.
     alone: seconds if every checkpoint were pretrained once, without a shared trunk.
@@ -65,6 +66,7 @@ class StagePlan:
     found: dict[str, Record]
     older: set[str]
     reused: set[str]
+    new: set[str] = field(default_factory=set)
     kinds: dict[tuple[str, ...], Kind] = field(default_factory=dict)
     continued: bool = False
     alone: float = 0.0
@@ -99,6 +101,7 @@ def build(state: State, pending: PendingRows, store: Store, recompute: bool = Fa
         gpus = cells.needs[cells.need[index]].gpus
         leaves.setdefault(chain[-1].id if chain else "", (chain, seed, []))[2].append(index)
         wanted = _missing(stages.of_row(index, seed), there)
+        plan.new |= wanted & needed
         for depth, own in enumerate(chain):
             if own.id in seen and own.id not in wanted:
                 continue
