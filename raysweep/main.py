@@ -12,7 +12,7 @@ if __name__ == "__main__":  # Python puts a script's own folder first on the pat
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 try:
@@ -208,8 +208,8 @@ def delete(sweep: str, storage: str, tracking_uri: str | None, yes: bool) -> Non
     from raysweep.sweep import open_sweep
 
     found = open_sweep(sweep, storage, to_delete=True)
-    if not yes and sys.stdin.isatty():
-        click.confirm(f"delete {found.name} ({sum(found.statuses().values()):,} rows)?", abort=True)
+    if not yes:
+        _ask(f"delete {found.name} ({sum(found.statuses().values()):,} rows)?")
     deletion.delete(found, tracking_uri)
     terminal.say(f"{found.name}: deleted")
 
@@ -289,10 +289,18 @@ def store_prune(
     from raysweep.commands import store as stores
 
     found = stores.open_store(storage, store)
-    if not dry_run and not yes and sys.stdin.isatty():
-        _show(stores.prune(found, stages, dry_run=True, **also))
-        click.confirm("prune these?", abort=True)
+    if not dry_run and not yes:
+        _ask("prune these?", stores.prune(found, stages, dry_run=True, **also))
     _show(stores.prune(found, stages, dry_run=dry_run, **also))
+
+
+def _ask(question: str, what: Sequence[str] = ()) -> None:
+    """Show what would be deleted, and ask. InputError without a terminal, where nobody can answer."""
+    if not sys.stdin.isatty():
+        raise InputError("--yes", f"is needed where there is no terminal to ask: {question}")
+    if what:
+        _show(what)
+    click.confirm(question, abort=True)
 
 
 def _show(lines: Iterable[str]) -> None:
