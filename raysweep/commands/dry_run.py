@@ -52,10 +52,8 @@ def describe(space: Space, options: Options) -> list[str]:
             return [*lines, "  nothing to compute"]
     lines += [f"  note: {note}" for note in state.notes]
     store = Store(options.store or shared_stages.address(folder, record)) if state.stored else None
-    if store and store.exists() and options.on_code_change != "recompute":
-        added = added_metrics.find(state, store)
-        lines += [f"  note: {added.note}"] * bool(added.note)
-        state.replace(added.rows)
+    note = added_metrics.renew(state, store, options.on_code_change)
+    lines += [f"  note: {note}"] * bool(note)
     pending = state.missing()
     if not pending.rows:
         return [*lines, "  nothing to compute"]
@@ -65,6 +63,8 @@ def describe(space: Space, options: Options) -> list[str]:
         if plan.older:
             older = f"{len(plan.older):,} of the stages in the store"
             lines.append(f"  note: {code_note(state.workload.name, older, options.on_code_change)}")
+        lacks = stage_plan.lacks(plan, state.workload, options.on_code_change == "recompute")
+        lines += [f"  note: {lacks}"] * bool(lacks)
         lines += [f"  {line}" for line in stage_lines(plan)]
         pending, there = replace(pending, seconds=plan.seconds), plan.reused
     return [*lines, *(f"  {line}" for line in _effort(state, pending, options, there))]

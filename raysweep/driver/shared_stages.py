@@ -98,12 +98,8 @@ class SharedStages:
     def add_metrics(self) -> None:
         """Have metrics measured that the workload has gained since rows were computed, where the store has what they
         are measured from. Says what is done."""
-        if self._store is None or self._on_code_change == "recompute" or not self._store.exists():
-            return
-        added = added_metrics.find(self._state, self._store)
-        if added.note:
-            self._say(f"note: {added.note}")
-        self._state.replace(added.rows)
+        if note := added_metrics.renew(self._state, self._store, self._on_code_change):
+            self._say(f"note: {note}")
 
     def claim(self, pending: PendingRows) -> PendingRows:
         """Refer to every stage that these rows need, before any row is computed. Stages that other code computed are
@@ -114,22 +110,24 @@ class SharedStages:
         """
         if self._store is None or not pending.rows:
             return pending
-        self._store.check()
         recompute = self._on_code_change == "recompute"
         plan = stage_plan.build(self._state, pending, self._store, recompute)
+        self._store.check()
         if plan.older:
             note = code_note(
                 self._state.workload.name, f"{len(plan.older):,} of the stages in the store", self._on_code_change
             )
             if not self._told:
                 self._say(note)
-            self._told = True
+        if not self._told and (lacks := stage_plan.lacks(plan, self._state.workload, recompute)):
+            self._say(f"note: {lacks}")
+        self._told = True
         references.refer(self._store, self.user, plan.needed)
         self._let_go(plan.needed)
         weights = {stage: plan.found[stage]["weights"] if stage in plan.found else "" for stage in plan.needed}
         self._before = weights | self._before
         if recompute:
-            for stage in plan.older:
+            for stage in plan.older | plan.lacking.keys():
                 self._store.supersede(stage)
         self.there, self._new = plan.reused, plan.new
         return replace(pending, seconds=plan.seconds)

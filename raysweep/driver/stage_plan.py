@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 
 from raysweep.driver.state import PendingRows, State
+from raysweep.phrases import counted
 from raysweep.plan.identity import code_version
 from raysweep.plan.row_stages import RowStage, RowStages
 from raysweep.stages import intermediate
 from raysweep.stages.checkpoints import Record
 from raysweep.stages.store import Store
 from raysweep.workloads.asked_once import one_look
-from raysweep.workloads.declaration import Workload
+from raysweep.workloads.declaration import OK, Workload
+
+AGAIN = "computes them again"
 
 
 @dataclass
@@ -51,6 +54,7 @@ class StagePlan:
     needed: the ids of all stages that the rows need from the store.
     found: the store's records of the stages that it has.
     older: the found stages that other code computed.
+    lacking: the found stages without metrics that the workload has gained since, with the names of these.
     reused: the found stages that are not computed again.
     new: the needed stages that are to be computed. A stage is not among them if the store has what follows from it.
     kinds: maps the path of names from the first stage to the stages at its end.
@@ -65,6 +69,7 @@ class StagePlan:
     needed: set[str]
     found: dict[str, Record]
     older: set[str]
+    lacking: dict[str, list[str]]
     reused: set[str]
     new: set[str] = field(default_factory=set)
     kinds: dict[tuple[str, ...], Kind] = field(default_factory=dict)
@@ -89,9 +94,10 @@ def build(state: State, pending: PendingRows, store: Store, recompute: bool = Fa
     older = of_other_code(workload, found)
     for row in rows:  # what continues a stage of other code is of that code too
         older |= {own.id for own in stages.of_row(*row) if own.parent in older and own.id in found}
-    there = found.keys() - (older if recompute else set())
+    lacking = _lacking(workload, found)
+    there = found.keys() - (older | lacking.keys() if recompute else set())
     on_gpu = any(needs.gpus for needs in cells.needs)
-    plan = StagePlan(store, on_gpu, on_gpu and bool(workload.gpu_guess), needed, found, older, there)
+    plan = StagePlan(store, on_gpu, on_gpu and bool(workload.gpu_guess), needed, found, older, lacking, there)
     begun = {name.split(".")[0] for name in store.files.names(intermediate.FOLDER) if name.endswith(".json")}
     always = max(workload.chain.kept(), default=-1)
     leaves: dict[str, tuple[tuple[RowStage, ...], int, list[int]]] = {}  # rows by their last stage that is always kept
@@ -191,6 +197,33 @@ def of_other_code(workload: Workload, found: Mapping[str, Record]) -> set[str]:
         if record["meta"].get("code_version", now) != now:
             older.add(stage)
     return older
+
+
+def _lacking(workload: Workload, found: Mapping[str, Record]) -> dict[str, list[str]]:
+    """The published stages without metrics that are declared for them now, with the names of these."""
+    known = dict(zip(workload.chain.names, workload.chain.metrics, strict=True))
+    lacks = {
+        stage: [
+            name
+            for name in known.get(record.get("describe", {}).get("stage", ""), ())
+            if name not in record["meta"].get("metrics", {})
+        ]
+        for stage, record in found.items()
+        if record["meta"].get("status") == OK
+    }
+    return {stage: names for stage, names in lacks.items() if names}
+
+
+def lacks(plan: StagePlan, workload: Workload, recompute: bool) -> str:
+    """A sentence about stages in the store without metrics that the workload has gained since; "" if there are none."""
+    if not plan.lacking:
+        return ""
+    names = dict.fromkeys(name for own in plan.lacking.values() for name in own)
+    stages = f"{counted(len(plan.lacking), 'stage')} in the store {'lacks' if len(plan.lacking) == 1 else 'lack'}"
+    then = "computing them again"
+    if not recompute:
+        then = f"their rows have no value of {'it' if len(names) == 1 else 'them'} (--on-code-change recompute {AGAIN})"
+    return f"{stages} {', '.join(names)}, which {workload.name} has gained since: {then}"
 
 
 def _path(chain: Iterable[RowStage]) -> tuple[str, ...]:

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from raysweep import search
+from raysweep.driver import changed_content
 from raysweep.driver.options import code_note
 from raysweep.ledger import curves, segments, sweep_record
+from raysweep.phrases import counted
 from raysweep.plan.cells import Cells
 from raysweep.plan.cost import estimate
 from raysweep.plan.identity import cell_id, code_version
@@ -39,10 +41,13 @@ class PendingRows:
 
 
 class State:
-    """The state of a sweep while it runs: its plan, every row in the ledger, and the rows to be replaced."""
+    """The state of a sweep while it runs: its plan, every row in the ledger, and the rows to be replaced.
+
+    on_code_change: as in `Options`; None if rows are only read.
+    """
 
     def __init__(
-        self, space: Space, cells: Cells, folder: AnyPath, on_code_change: str = "reuse", retry_failed: bool = False
+        self, space: Space, cells: Cells, folder: AnyPath, on_code_change: str | None = None, retry_failed: bool = False
     ) -> None:
         self.space, self.cells = space, cells
         self.workload = space.declaration
@@ -56,7 +61,11 @@ class State:
         self.shared_curves = contents.shared_curves
         self.damaged = contents.damaged
         self.notes = [f"{path.name} is damaged; its rows are computed again" for path in contents.damaged]
-        self._redo = self._changed(on_code_change)
+        self._redo: set[tuple[str, int]] = set()
+        if on_code_change is not None:
+            found, note = changed_content.find(self)
+            self.notes += [note] * bool(note)
+            self._redo = found | self._changed(on_code_change)
         if retry_failed:
             self._redo |= {key for key, row in self.rows.items() if row["status"] == FAILED}
         self.attempt = 1 + max((self.rows[key]["attempt"] for key in self._redo), default=0)
@@ -96,7 +105,15 @@ class State:
             note = code_note(self.workload.name, f"{len(older):,} rows", on_code_change)
             version = f"; version {self.workload.identity_version + 1} of it would have rows of its own"
             self.notes.append(note + (version if self.workload.function else ""))
-        return older if on_code_change == "recompute" else set()
+        inherited = {key for key, row in self.rows.items() if "other_code" in row} - older
+        if inherited:
+            what = f"the stages of {counted(len(inherited), 'row')}"
+            self.notes.append(code_note(self.workload.name, what, on_code_change))
+        return older | inherited if on_code_change == "recompute" else set()
+
+    def done(self) -> set[tuple[str, int]]:
+        """The rows, (cell, seed), that are there and are not to be replaced."""
+        return self.rows.keys() - self._redo
 
     def replace(self, keys: set[tuple[str, int]]) -> None:
         """Have these rows, (cell, seed), computed again; the present ones count until then."""
@@ -127,7 +144,7 @@ class State:
     def missing(self) -> PendingRows:
         """The rows that should be in the ledger and are not there, or are to be replaced."""
         cells = [cell for cell in self.wanted() if not self.is_complete(cell)]
-        done = self.rows.keys() - self._redo
+        done = self.done()
         pending = {
             seed: np.asarray([i for i in cells if (self.cells.ids[i], seed) not in done], dtype=np.int64)
             for seed in self.space.seeds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -164,6 +164,15 @@ def lacking(workload: Workload, chain: Sequence[RowStage], there: Collection[str
             needed = own.id not in there and (needed or bool(workload.chain.metrics[own.index]))
             found += [own] * needed
     return found[::-1]
+
+
+@one_look()
+def identities(workload: Workload, columns: Columns, rows: Iterable[tuple[int, int]]) -> list[str]:
+    """The id of the last stage of each row (cell, seed); "" for a row without a stage. Costs are not asked for."""
+    free = replace(workload, cost=None, stages=tuple(replace(stage, cost=None) for stage in workload.stages))
+    stages, last = RowStages(free, columns), len(workload.chain) - 1
+    chains = (stages.of_row(cell, seed, last) for cell, seed in rows)
+    return [chain[-1].id if chain else "" for chain in chains]
 
 
 def cell_stages(

@@ -16,7 +16,7 @@ import numpy as np
 
 from raysweep.errors import InputError, RaysweepError, told
 from raysweep.plan.identity import code_version
-from raysweep.plan.row_stages import RowStage, RowStages
+from raysweep.plan.row_stages import RowStage, RowStages, identities
 from raysweep.stages import trees
 from raysweep.stages.artifacts import Artifact, Stacked
 from raysweep.trial.computation import WORST, Computation
@@ -41,6 +41,8 @@ def compute(
     """
     walk = _Walk(workload, columns, seeds, store, keep, rule=rule)
     walk.descend(0, np.arange(len(seeds)), [None] * len(seeds))
+    if workload.identify is not None:
+        walk.found.identities = identities(workload, columns, enumerate(seeds.tolist()))
     return walk.found
 
 
@@ -240,7 +242,8 @@ class _Walk:
         found = []
         for own, instance in zip(stages, call, strict=True):
             meta = self._look(own.id) or {}
-            self.found.enter_stored(own.stage, own.id, instance.rows, meta)
+            code = code_version(self._workload, self._chain.stages[own.index])
+            self.found.enter_stored(own.stage, own.id, instance.rows, meta, self._chain.metrics[own.index], code)
             found.append(
                 Artifact(
                     lambda own=own, instance=instance: self._tensors(own, instance),  # type: ignore[misc]
@@ -290,7 +293,10 @@ class _Walk:
                         arrays,
                         {
                             "tree": described,
-                            "metrics": {name: float(values[position]) for name, values in result.metrics.items()},
+                            "metrics": {  # all that are declared now: one that is not there was declared later
+                                name: float(result.metrics[name][position]) if name in result.metrics else np.nan
+                                for name in self._chain.metrics[index]
+                            },
                             "status": str(result.status[position]),
                             "curve": context.curve.of_row(position),
                             "code_version": code_version(self._workload, self._chain.stages[index]),

@@ -139,13 +139,16 @@ def attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any]
     lists = {name: values.tolist() for name, values in found.metrics.items()}
     rows = []
     for i, (cell, seed) in enumerate(zip(cells, seeds, strict=True)):
-        row = new_row(
-            job, int(cell), int(seed), str(found.status[i]), seconds, {name: v[i] for name, v in lists.items()}
-        )
+        metrics = {name: values[i] for name, values in lists.items() if name not in found.lacking.get(i, ())}
+        row = new_row(job, int(cell), int(seed), str(found.status[i]), seconds, metrics)
         if row["status"] == FAILED:
             row["error"] = f"{job.workload} gave the status failed, and no error"
         if found.stages[i]:
             row["stages"] = found.stages[i]
+        if i in found.other_code:
+            row["other_code"] = sorted(found.other_code[i])
+        if found.identities:
+            row["identity"] = found.identities[i]
         if found.curves[i]:
             row["curves"] = found.curves[i]
         rows.append(row)
