@@ -96,7 +96,7 @@ def test_rows_of_content_that_has_changed_are_computed_again_and_spoken_of(swept
 
 
 def test_a_dry_run_and_a_part_of_a_sweep_see_changed_content_too(swept: Swept, call: Any, storage: Path) -> None:
-    found, _ = swept(declared(identify=identify))
+    swept(declared(identify=identify))
     WORLD["text"] = 200
     space = storage.parent / "space.yaml"
     space.write_text("{name: one, workload: dated, axes: {a: [1, 2], b: [1, 2]}, seeds: 1}")
