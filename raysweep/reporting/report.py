@@ -10,6 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from raysweep.fits.draws import LARGEST, can_be_fitted
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.comparison import comparison_section
@@ -174,7 +176,12 @@ def section_of(kind: str, asked: Question) -> Section:
     if good.empty:
         why = f"{kind}: no row is ok ({states(asked.rows)}), so there is nothing to analyse"
     elif empty:
-        why = f"{kind}: {empty[0]} is finite in no row, so there is nothing to analyse"
+        finite_somewhere = np.isfinite(asked.rows.loc[good.index, empty[0]].astype(float)).any()
+        beyond = f"beyond {LARGEST:g} (too large to be squared) or not finite in every row"
+        said = beyond if finite_somewhere else "finite in no row"
+        why = f"{kind}: {empty[0]} is {said}, so there is nothing to analyse"
+    elif axis := too_large(asked):
+        why = f"{kind}: an axis is analysed up to {LARGEST:g}, and {plain(axis)} has values beyond"
     else:
         why = nothing_to_fit(kind, asked)
     if why:
@@ -196,6 +203,17 @@ def not_fitted(good: pd.DataFrame, metrics: Sequence[str]) -> str:
         if count
     ]
     return f" ({'; '.join(parts)})" if parts else ""
+
+
+def too_large(asked: Question) -> str:
+    """The axis of the analysis that has finite values which are too large for figures and fits; empty if none has."""
+    for key in ("x", "y", "lr", "length"):
+        known = asked.workload.by_name.get(asked.options.get(key, ""))
+        if known and not known.categorical:
+            values = np.abs(asked.rows[known.name].to_numpy(float))
+            if (np.isfinite(values) & (values > LARGEST)).any():
+                return known.name
+    return ""
 
 
 def nothing_to_fit(kind: str, asked: Question) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.errors import printable
 from raysweep.workloads.declaration import Workload
 
 
@@ -53,7 +54,8 @@ def unit_of(name: str, workload: Workload) -> str:
 def setting(name: str, value: Any, workload: Workload) -> str:
     """A parameter and its value in short form, for example "η = 0.1"; for an engine only its name."""
     if isinstance(value, str):
-        return value if workload.engines and name == workload.engines.parameter else f"{plain(name)} {value}"
+        is_engine = workload.engines is not None and name == workload.engines.parameter
+        return printable(value) if is_engine else f"{plain(name)} {printable(value)}"
     unit = unit_of(name, workload)
     return f"{workload.symbol(name) or plain(name)} = {number(value)}{unit if unit == '°' else ''}"
 
@@ -66,12 +68,12 @@ def settings(names: Iterable[str], values: Iterable[Any], workload: Workload) ->
 def number(value: Any, digits: int = 4) -> str:
     """A value as text: a number with at most `digits` significant digits, ∞ for infinity, – for NaN.
 
-    Words are unchanged; booleans are written true and false, as in a space.
+    Words are unchanged, except for control characters; booleans are written true and false, as in a space.
     """
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, str):
-        return value
+        return printable(value)
     value = float(value)
     if math.isnan(value):
         return "–"

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import raysweep
+from raysweep.errors import InputError
 from raysweep.reporting import taken_names
 from raysweep.reporting.report import Report
 
@@ -119,3 +120,57 @@ def test_steps_that_are_too_large_for_an_integer_stay_what_they_are(undrawn: Non
     sweep = swept(train, storage, axes={"lr": [0.5, 0.25]}, seeds=1, analysis=asked)
     assert sweep.curves()["step"].tolist() == [1, 1e20, 3e20] * 2
     assert sweep.report().headline[0].startswith("loss of train ends lowest, at 0.25 (a single draw), with lr = 0.25")
+
+
+def test_values_that_are_too_large_are_said_to_be_that(storage: Path) -> None:
+    def huge(x: float, seed: int) -> float:
+        return 1e308
+
+    assert swept(huge, storage, axes={"x": [1.0, 2.0]}, seeds=2).report().headline == [
+        "best: value is beyond 1e+150 (too large to be squared) or not finite in every row, so there is nothing to "
+        "analyse"
+    ]
+
+    def far(x: float, seed: int) -> float:
+        return seed
+
+    asked = [{"curves": {"metric": "value", "x": "x"}}]
+    assert swept(far, storage, axes={"x": [1e308, -1e308, 0.0]}, seeds=2, analysis=asked).report().headline == [
+        "curves: an axis is analysed up to 1e+150, and x has values beyond"
+    ]
+
+
+def test_no_control_character_of_a_value_reaches_the_terminal(undrawn: None, storage: Path) -> None:
+    def train(kind: str, seed: int) -> float:
+        return len(kind) + seed
+
+    report = swept(train, storage, axes={"kind": ["\x1b[31mred", "a\rb"]}, seeds=2).report()
+    assert report.headline[0].endswith("at kind a\\rb, the mean of 2 draws; the best of 2 cells")
+    assert report_text(report).replace("\n", "").isprintable()
+
+
+def test_one_axis_under_by_needs_no_list(undrawn: None, storage: Path) -> None:
+    axes = {"x": [1.0, 2.0, 3.0, 4.0], "y": [1, 2]}
+    entries = [
+        {"curves": {"metric": "loss", "x": "x", "by": "y"}},
+        {"curves": {"metric": "loss", "x": "step", "by": "y"}},
+        {"relation": {"x": "loss", "y": "gain", "by": "y"}},
+    ]
+    one = swept(valley, storage, axes=axes, seeds=2, analysis=entries).report().headline
+    for entry in entries:
+        next(iter(entry.values()))["by"] = ["y"]
+    assert swept(valley, storage, axes=axes, seeds=2, name="listed", analysis=entries).report().headline == one
+
+
+def test_a_cost_that_no_row_can_have_is_no_description_of_a_function(storage: Path) -> None:
+    def train(lr: float, seed: int) -> float:
+        return lr
+
+    record = swept(train, storage, axes={"lr": [0.5]}, seeds=1).folder / "sweep.json"
+    text = record.read_text()
+    known = json.loads(text)["space"]["function"]["seconds"]
+    for seconds in ("Infinity", "NaN", "-1", "1" + 400 * "0"):
+        record.write_text(text.replace(f'"seconds": {json.dumps(known)}', f'"seconds": {seconds}'))
+        assert record.read_text() != text
+        with pytest.raises(InputError, match="function: is no description of a function"):
+            raysweep.open_sweep("train", storage)
