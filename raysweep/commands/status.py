@@ -16,7 +16,7 @@ from raysweep.driver.progress import duration, phase_line
 from raysweep.driver.state import PendingRows, State
 from raysweep.driver.stored_sweep import Sweep, open_sweep
 from raysweep.ledger import segments, sweep_record
-from raysweep.phrases import command, counted
+from raysweep.phrases import command, counted, place
 from raysweep.plan.cost import estimate
 from raysweep.stages.store import Store
 from raysweep.storage import driver_lock, leases, signs
@@ -60,7 +60,7 @@ def details(found: Sweep) -> list[str]:
     lines += [f"  {state.outdated}"] * bool(state.outdated)
     report = found.folder / sweep_record.REPORT / "report.html"
     if report.exists():
-        lines.append(f"  report: {report}")
+        lines.append(f"  report: {place(report)}")
     if now == "interrupted":
         lines.append(f"  go on with: {found.go_on()}")
     return lines

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from raysweep import phrases
 from raysweep.driver import first_rows, records, shared_stages, signal_handlers
 from raysweep.driver.hold import only_driver
 from raysweep.driver.job import new_job
@@ -313,7 +314,7 @@ class Driver:
 
 def show(written: Report, say: Callable[[str], None]) -> None:
     """Print the headline of a report, and its path."""
-    for line in (*written.headline, f"report: {written.directory / 'report.html'}"):
+    for line in (*written.headline, f"report: {phrases.place(written.directory / 'report.html')}"):
         say(line)
 
 

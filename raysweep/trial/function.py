@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import traceback
 from collections.abc import Callable, Mapping
@@ -83,16 +84,23 @@ class Function:
         return Computation(metrics, status, [{} for _ in seeds], curves, {})
 
     def _called(self, call: Callable[..., Any], given: Mapping[str, Any]) -> Any:
-        """What a call returns. What would end the whole sweep is an error of its row."""
+        """What a call returns. What would end the whole sweep is an error of its row, and the next row finds the
+        working directory that this one found."""
         try:
-            return call(**given)
-        except RaysweepError as error:
-            raise RuntimeError(str(error)) from error
-        except SystemExit as error:
+            with contextlib.chdir("."):
+                return call(**given)
+        except (KeyboardInterrupt, Exception) as error:
+            if isinstance(error, RaysweepError):
+                raise RuntimeError(str(error)) from error
+            raise
+        except BaseException as error:
             frame = list(traceback.walk_tb(error.__traceback__))[-1][0]
             if frame.f_globals.get("__name__", "").partition(".")[0] in ("ray", "raysweep"):
                 raise  # a worker that is told to end
-            raise RuntimeError(f"{self.description.name} called sys.exit({shown(error.code)})") from error
+            name = self.description.name
+            if isinstance(error, SystemExit):
+                raise RuntimeError(f"{name} called sys.exit({shown(error.code)})") from error
+            raise RuntimeError(f"{name} raised {type(error).__name__}: {error}") from error
 
     def _metrics(self, returned: Any, count: int) -> dict[str, np.ndarray]:
         """What a call returned, as arrays of shape (count,)."""

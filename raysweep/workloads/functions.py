@@ -205,8 +205,8 @@ def _values(given: Any) -> list[Any]:
     """The values of an axis, as far as they tell its type."""
     if isinstance(given, Mapping) and "values" in given:
         given = given["values"]
-    if isinstance(given, Mapping):  # evenly spaced values are no whole numbers in general
-        given = given.get("values", given.get("range", [0.5]))
+    if isinstance(given, Mapping):  # between two numbers lie numbers that are not whole
+        given = [0.5]
     return list(given) if isinstance(given, (list, tuple)) else []
 
 
