@@ -14,7 +14,7 @@ import numpy as np
 from raysweep.driver.state import PendingRows, State
 from raysweep.phrases import counted
 from raysweep.plan.identity import code_version
-from raysweep.plan.row_stages import RowStage, RowStages
+from raysweep.plan.row_stages import RowStage, RowStages, lacking
 from raysweep.stages import intermediate
 from raysweep.stages.checkpoints import Record
 from raysweep.stages.store import Store
@@ -94,19 +94,22 @@ def build(state: State, pending: PendingRows, store: Store, recompute: bool = Fa
     older = of_other_code(workload, found)
     for row in rows:  # what continues a stage of other code is of that code too
         older |= {own.id for own in stages.of_row(*row) if own.parent in older and own.id in found}
-    lacking = _lacking(workload, found)
-    there = found.keys() - (older | lacking.keys() if recompute else set())
+    lacks_metrics = _lacking(workload, found)
+    there = found.keys() - (older | lacks_metrics.keys() if recompute else set())
     on_gpu = any(needs.gpus for needs in cells.needs)
-    plan = StagePlan(store, on_gpu, on_gpu and bool(workload.gpu_guess), needed, found, older, lacking, there)
+    plan = StagePlan(store, on_gpu, on_gpu and bool(workload.gpu_guess), needed, found, older, lacks_metrics, there)
     begun = {name.split(".")[0] for name in store.files.names(intermediate.FOLDER) if name.endswith(".json")}
-    always = max(workload.chain.kept(), default=-1)
-    leaves: dict[str, tuple[tuple[RowStage, ...], int, list[int]]] = {}  # rows by their last stage that is always kept
+    # up to the last stage that is always kept (if there is none, that the space keeps) each stage is priced alone; the
+    # rows that share it are priced together in the stages after it
+    always = max(workload.chain.kept() or workload.chain.kept(state.space.keep), default=-1)
+    leaves: dict[tuple[str, int], tuple[tuple[RowStage, ...], int, list[int]]] = {}
     seen: set[str] = set()
     for index, seed in rows:
         chain = stages.of_row(index, seed, always)
         gpus = cells.needs[cells.need[index]].gpus
-        leaves.setdefault(chain[-1].id if chain else "", (chain, seed, []))[2].append(index)
-        wanted = _missing(stages.of_row(index, seed), there)
+        leaves.setdefault((chain[-1].id if chain else "", seed), (chain, seed, []))[2].append(index)
+        to_last = stages.of_row(index, seed)
+        wanted = _missing(to_last, there) | {own.id for own in lacking(workload, to_last, there)}
         plan.new |= wanted & needed
         for depth, own in enumerate(chain):
             if own.id in seen and own.id not in wanted:
@@ -149,23 +152,34 @@ def _later(
     for index in range(always + 1, len(workload.chain)):
         stage = workload.chain.stages[index]
         path = (*path, stage.name)
+        kind = plan.kinds.setdefault(path, Kind(index in workload.chain.kept(stages.keep)))
+        if stage.points is not None:
+            owns = {own.id: (own, member) for member in members for own in stages.of_row(member, seed, index)}
+            owns = {identity: pair for identity, pair in owns.items() if pair[0].index == index}
+            plan.continued |= bool(owns)
+            for own, member in owns.values():
+                total += own.cost.seconds_with(gpus)
+                if own.id in _missing(stages.of_row(member, seed, max(index, stages.deepest)), there):
+                    kind.new, kind.seconds = kind.new + 1, kind.seconds + own.cost.seconds_with(gpus)
+            kind.distinct, kind.parents = kind.distinct + len(owns), kind.parents + parents
+            parents = len(owns)
+            continue
         keys: dict[tuple[Any, ...], int] = {}
         for member in members:
             keys.setdefault(tuple(columns[name][member] for name in workload.chain.known[index]), member)
         distinct = list(keys.values())
         new = [member for member in distinct if _is_missing(index, stages.of_row(member, seed), there)]
-        kind = plan.kinds.setdefault(path, Kind(index in workload.chain.kept(stages.keep)))
         kind.distinct, kind.new, kind.parents = (
             kind.distinct + len(distinct),
             kind.new + len(new),
             kind.parents + parents,
         )
-        if stage.cost and stage.points is None:
+        if stage.cost:
             at = {name: values[np.asarray(distinct)] for name, values in columns.items()}
-            total += stage.cost(at).seconds_with(gpus)
+            total += stages.cost(stage, at).seconds_with(gpus)
             if new:
                 at = {name: values[np.asarray(new)] for name, values in columns.items()}
-                kind.seconds += stage.cost(at).seconds_with(gpus)
+                kind.seconds += stages.cost(stage, at).seconds_with(gpus)
         parents = len(distinct)
     return total
 

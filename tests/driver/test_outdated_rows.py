@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from conftest import Outcome, installed, run
 
+from raysweep.errors import InputError
 from raysweep.sweep import Sweep
-from raysweep.workloads.declaration import Metric, Parameter, Stage, Workload
+from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
 from raysweep.workloads.rows import Result, Rows
 
 WORLD: dict[str, Any] = {}
@@ -110,7 +111,6 @@ def test_a_dry_run_and_a_part_of_a_sweep_see_changed_content_too(swept: Swept, c
 
 def test_rows_without_the_id_of_their_last_stage_and_rows_of_what_has_gone_stay(swept: Swept) -> None:
     """As those of an earlier release, and of a text that nobody can read any more."""
-    from raysweep.errors import InputError
 
     def gone(stage: str, values: dict[str, Any], row: Any) -> dict[str, Any]:
         raise InputError("text", "has gone")
@@ -163,6 +163,29 @@ def test_a_metric_that_a_stage_leaves_out_is_not_one_that_it_lacks(swept: Swept)
     swept(two)
     _, said = swept(two, name="two")
     assert not any("gained" in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"check": lambda row: 1 / 0}, "dated.check: ZeroDivisionError: division by zero"),
+        ({"check": lambda row: "bad"}, "dated.check: expected (parameter, complaint) or None, got 'bad'"),
+        ({"identify": lambda stage, values, row: None}, "dated.learn.identify: expected a mapping of plain values"),
+        ({"stages": {"points": lambda row: [1, None]}}, "dated.learn.points: expected finite numbers of at least 0"),
+        ({"stages": {"cost": lambda columns: Cost(-1.0, 0.0)}}, "dated.learn.cost: expected seconds as a finite"),
+    ],
+)
+def test_what_a_declaration_says_wrongly_is_one_line_and_leaves_nothing(
+    changes: dict[str, Any], said: str, swept: Swept, storage: Path
+) -> None:
+    storage.mkdir()
+    (storage / "mine").touch()
+    made = declared(**{name: value for name, value in changes.items() if name != "stages"})
+    first = replace(made.stages[0], **changes.get("stages", {}))
+    with pytest.raises(InputError) as wrong:
+        swept(replace(made, stages=(first, made.stages[1])))
+    assert str(wrong.value).startswith(said)
+    assert [path.name for path in storage.rglob("*")] == ["mine"]
 
 
 def half(rows: Rows, parent: Any, context: Any) -> Result:

@@ -101,7 +101,7 @@ def test_workers_that_train_together_give_the_rows_of_one_and_go_on_where_dead_o
 def test_a_gang_computes_what_its_packs_share_before_them_and_once(
     ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, deadline: None
 ) -> None:
-    fixed = {"folder": str(tmp_path), "seconds": 200, "tell_seconds": 200}
+    fixed = {"folder": str(tmp_path), "said_seconds": 200, "tell_seconds": 200}
     axes = {"again": [1, 2, 3]}
     sweep = run(storage, gang_space("together", tmp_path, ["compute"], axes=axes, fixed=fixed, zip=[], seeds=[1]))
     assert sweep.results()["y"].tolist() == [4 * 78] * 3

@@ -144,7 +144,7 @@ def test_on_ray_trials_and_the_workers_of_gangs_see_the_gpus_they_were_granted_a
     axes = {
         "x": [*range(6)],
         "behaviour": ["see", "look", "look", "look", "look", "see"],
-        "seconds": [200, 0, 0, 0, 0, 0],
+        "said_seconds": [200, 0, 0, 0, 0, 0],
     }  # the rows of the first are trials, one after the other in one process
     asked = sandbox_space(
         tmp_path, [], axes=axes, zip=[list(axes)], fixed={"folder": str(tmp_path)}, seeds=4, resources={"where": where}
