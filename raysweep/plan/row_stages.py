@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -108,7 +107,7 @@ class RowStages:
         for name, value in (
             given if found.gpu_seconds is None else {**given, "gpu_seconds": found.gpu_seconds}
         ).items():
-            if not (isinstance(value, Real) and 0 <= value < math.inf):
+            if not isinstance(value, (int, float, np.integer, np.floating)) or not 0 <= value < math.inf:
                 raise InputError(path, f"expected {name} as a finite number of at least 0, got {shown(value)}")
         return found
 
