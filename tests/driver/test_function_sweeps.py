@@ -195,6 +195,7 @@ def test_a_changed_source_is_not_resumed_and_not_debugged(folder: Path, storage:
     killed(folder, storage)
     trace = folder / "trace"
     (folder / "my_file.py").write_text(f"open({str(trace)!r}, 'w')\n" + SOURCE)
+    (folder / "beside.py").write_text("SHARE = 0.25\n")  # which the function names
     cell = raysweep.open_sweep("tried", storage).cells.ids[0]
     for what in (["resume", "tried", *QUIET], ["debug", "tried", cell]):
         for named in ([], ["--workload", folder / "my_file.py:train"]):
