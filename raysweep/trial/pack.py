@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,12 @@ from raysweep.errors import Halted, RaysweepError
 from raysweep.ledger import segments
 from raysweep.ledger.segments import Row
 from raysweep.phrases import counted
+from raysweep.plan.row_stages import RowStages, lacking
 from raysweep.redaction import redact
 from raysweep.storage import leases, paths
 from raysweep.storage.paths import AnyPath
 from raysweep.trial import log
+from raysweep.trial.chain import TRIES, Errors
 from raysweep.trial.compute import compute, open_store
 from raysweep.trial.early_stopping import Rule
 from raysweep.trial.function import Function
@@ -54,6 +56,7 @@ class Job:
     expired: for this trial, the leases of stages that are known to have expired, as in `Store`.
     function: the Python function that the workload is; None for any other.
     rule: how rows are stopped early; None if none is. Its tables are those of the round that is computed now.
+    errors: for the rows that are computed now, as in `chain.compute`.
     asked: as in `Cells`; each row keeps the entry of its cell. If there is one, the table grows while the sweep runs.
     """
 
@@ -74,6 +77,7 @@ class Job:
     function: Function | None = None
     asked: list[dict[str, Any]] | None = None
     rule: Rule | None = None
+    errors: Errors = field(default_factory=dict, compare=False)
 
     def declaration(self) -> Workload:
         """The declaration of the workload."""
@@ -134,7 +138,7 @@ def attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any]
     if job.function:
         found = job.function.compute(columns, seeds, job.rule)
     else:
-        found = compute(job.declaration(), columns, seeds, job.store, job.sweep, own, job.keep, job.rule)
+        found = compute(job.declaration(), columns, seeds, job.store, job.sweep, own, job.keep, job.rule, job.errors)
     seconds = (time.perf_counter() - started) / len(seeds)
     lists = {name: values.tolist() for name, values in found.metrics.items()}
     rows = []
@@ -166,7 +170,8 @@ def compute_rows(
 ) -> list[Row]:
     """Compute all rows together; if that fails, compute each half by itself, down to single rows.
 
-    A single row that fails twice is recorded as failed.
+    A single row that fails twice is recorded as failed. If a kept stage has failed twice, all rows that need it have
+    failed with its error, and the others go on.
 
     job, cells, seeds: as in `run_pack`.
     attempt: computes rows together and raises any error.
@@ -175,6 +180,8 @@ def compute_rows(
     if job.function and not job.function.vectorized and len(seeds) > 1:  # one that fails must not repeat the others
         alone = [(cells[i : i + 1], seeds[i : i + 1]) for i in range(len(seeds))]
         return [row for cell, seed in alone for row in compute_rows(job, cell, seed, attempt, is_half)]
+    if not is_half:
+        job = replace(job, errors={})
     # the log has the whole traceback if all rows fail together or a single row fails. For the halves between, it says
     # only if memory was short: each line waits for the thread that logs to MLflow, and there may be thousands
     brief = is_half and len(seeds) > 1
@@ -188,6 +195,14 @@ def compute_rows(
             found = traceback.format_exc(limit=0 if brief else None)
         together = f"{counted(len(seeds), 'row')} cannot be computed together"
         problem = problem_of(found, together if len(seeds) > 1 else "a row cannot be computed", brief)
+        errors = _errors_of_stages(job, cells, seeds)
+        if any(errors):
+            failed = [new_row(job, int(c), int(s), FAILED, 0.0, {}) for c, s in zip(cells, seeds, strict=True)]
+            left = np.asarray([not error for error in errors])
+            others = iter(compute_rows(job, cells[left], seeds[left], attempt, is_half=True) if left.any() else [])
+            return [
+                {**row, "error": error} if error else next(others) for row, error in zip(failed, errors, strict=True)
+            ]
     if len(seeds) == 1:
         row = new_row(job, int(cells[0]), int(seeds[0]), FAILED, time.perf_counter() - started, {})
         return [{**row, "error": problem}]
@@ -196,6 +211,23 @@ def compute_rows(
         *compute_rows(job, cells[:middle], seeds[:middle], attempt, is_half=True),
         *compute_rows(job, cells[middle:], seeds[middle:], attempt, is_half=True),
     ]
+
+
+def _errors_of_stages(job: Job, cells: np.ndarray, seeds: np.ndarray) -> list[str]:
+    """For each row the error of a kept stage that it needs and that has failed as often as it is tried, or ""."""
+    for told in job.errors.values():  # with fewer rows there may be more memory
+        told[:] = [error for error in told if not _OUT_OF_MEMORY.search(error)]
+    failed = {stage: redact(told[-1]) for stage, told in job.errors.items() if len(told) >= TRIES}
+    if not failed:
+        return []
+    workload, store = job.declaration(), job.open_store()
+    stages = RowStages(workload, job.columns, job.keep)
+    found = []
+    for cell, seed in zip(cells.tolist(), seeds.tolist(), strict=True):
+        chain = stages.of_row(cell, seed)
+        there = {own.id for own in chain if own.id not in failed and store.look(own.id) is not None}
+        found.append(next((failed[own.id] for own in lacking(workload, chain, there) if own.id in failed), ""))
+    return found
 
 
 def problem_of(found: str, what: str, brief: bool = False) -> str:
