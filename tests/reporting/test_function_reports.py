@@ -9,11 +9,15 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 import raysweep
 from raysweep.errors import InputError
 from raysweep.reporting import taken_names
+from raysweep.reporting.figures.drawing import set_log
 from raysweep.reporting.report import Report
+from raysweep.reporting.selection import comparable
+from raysweep.reporting.words import interval, number, with_error
 
 
 def swept(function: Any, storage: Path, **keywords: Any) -> raysweep.Sweep:
@@ -174,3 +178,67 @@ def test_a_cost_that_no_row_can_have_is_no_description_of_a_function(storage: Pa
         assert record.read_text() != text
         with pytest.raises(InputError, match="function: is no description of a function"):
             raysweep.open_sweep("train", storage)
+
+
+def test_panels_show_a_few_values_of_each_axis_in_all_combinations() -> None:
+    lengths, angles = [2**power for power in range(10)], [0, 30, 60, 90]
+    grid = list(itertools.product(lengths, angles))
+    chosen = [grid[place] for place in comparable(grid, 9)]
+    assert chosen == list(itertools.product([1, 16, 512], [0, 60, 90]))
+    three = list(itertools.product(range(5), range(4), "abc"))
+    assert [three[place] for place in comparable(three, 9)] == list(itertools.product([0, 4], [0, 3], "ac"))
+    zipped = [(length, length) for length in lengths]
+    assert [zipped[place] for place in comparable(zipped, 3)] == [(1, 1), (16, 16), (512, 512)]
+    assert comparable(grid[:7], 9) == list(range(7))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (interval(0.0, -3e-14, 3e-14), "0 [-3e-14, 3e-14]"),
+        (interval(0.0, 0.0, 0.0), "0 (exact)"),
+        (interval(1.23456789, 1.23456779, 1.23456799), "1.23456789 [1.23456779, 1.23456799]"),
+        (interval(0.5, 0.4, 0.6), "0.50 [0.40, 0.60]"),
+        (interval(524288.0, 524000.0, 525000.0), "524,288 [524,000, 525,000]"),
+        (interval(1.5e20, 1e20, 2e20), "1.5e+20 [1e+20, 2e+20]"),
+        (with_error(0.1, 1e-17), "0.1 (exact)"),
+        (with_error(0.0, 0.0), "0 (exact)"),
+        (with_error(1.2345678912, 2.5e-8), "1.234567891 ± 2.5e-08"),
+        (with_error(0.0, 1e-9), "0 ± 1e-09"),
+        (number(524288), "524,288"),
+        (number(9999999.0), "9,999,999"),
+        (number(-12345), "-12,345"),
+        (number(1000), "1000"),
+        (number(1e7), "1e+07"),
+        (number(12345.6), "1.235e+04"),
+        (number(-0.0), "0"),
+    ],
+)
+def test_numbers_show_the_digits_that_are_known(text: str, expected: str) -> None:
+    assert text == expected
+
+
+def test_ticks_of_a_logarithmic_axis_are_short() -> None:
+    axis = Figure().subplots().xaxis
+    set_log(axis)
+    shown = {value: axis.get_major_formatter()(value, 0) for value in (1e-9, 0.001, 1e3, 5e4, 1e12, 1e15, 1e33)}
+    assert list(shown.values()) == ["$10^{-9}$", "0.001", "1000", "50k", "1T", "$10^{15}$", "$10^{33}$"]
+
+
+def test_words_of_a_report_are_words_also_where_a_metric_is_called_so(undrawn: None, storage: Path) -> None:
+    def train(lr: float, seed: int) -> dict[str, float]:
+        return {"mean": lr, "varied": lr + seed, "val_loss": lr}
+
+    asked = [{"trend": {"metric": name, "x": "lr"}} for name in ("mean", "val_loss")]
+    text = report_text(swept(train, storage, axes={"lr": [0.1, 0.2]}, seeds=2, analysis=asked).report())
+    assert "**Set-up.** Varied: lr 0.1, 0.2. Workload `train`:" in text
+    assert "`mean`" not in text
+    assert "- `val_loss` " in text
+    assert "- mean " in text
+
+    def broken(lr: float, seed: int) -> float:
+        raise ValueError("never")
+
+    text = report_text(swept(broken, storage, axes={"lr": [0.1, 0.2]}, seeds=2).report())
+    assert "``" not in text.replace("```", "")
+    assert "**Set-up.** Varied: lr 0.1, 0.2. Workload `broken`:" in text
