@@ -69,6 +69,8 @@ def stage_id(
     parameters: all parameters of the row.
     parent: the id of what it continues; "" if it is the first.
     point: where it stops, for a stage with points.
+
+    InputError if the workload's `identify` says anything but a mapping of plain values.
     """
     stage = workload.chain.stages[index]
     values = _identifying(workload, parameters, workload.chain.known[index])
@@ -78,13 +80,17 @@ def stage_id(
         values = _identified(workload, stage, values, parameters)
     version = stage.version or workload.identity_version
     place = [] if point is None else [point]
-    return content_id([workload.name, stage.name, version, values, *place, seed, [parent] if parent else []])
+    try:
+        return content_id([workload.name, stage.name, version, values, *place, seed, [parent] if parent else []])
+    except TypeError as error:
+        path = f"{workload.name}.{stage.name}.identify"
+        raise InputError(path, f"expected a mapping of plain values, got one in which {error}") from None
 
 
 def _identified(
     workload: Workload, stage: Stage, values: dict[str, Any], parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What identifies a stage, as the workload says. InputError unless it is a mapping of plain values."""
+    """What identifies a stage, as the workload says. InputError unless it is a mapping."""
     path = f"{workload.name}.{stage.name}.identify"
     try:
         found = workload.identify(stage.name, values, parameters) if workload.identify else values
@@ -94,10 +100,6 @@ def _identified(
         raise InputError(path, told(error)) from error
     if not isinstance(found, Mapping):
         raise InputError(path, f"expected a mapping of plain values, got {shown(found)}")
-    try:
-        canonical(found)
-    except TypeError as error:
-        raise InputError(path, f"expected a mapping of plain values, got one in which {error}") from None
     return dict(found)
 
 

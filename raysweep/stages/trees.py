@@ -148,6 +148,18 @@ def entry(tree: Any, index: int) -> Any:
     return tree[index] if is_array(tree) else tree
 
 
+def read_only(tree: Any) -> Any:
+    """The same tree, whose arrays of NumPy cannot be changed in place. Nothing is copied."""
+    if isinstance(tree, Mapping):
+        return {key: read_only(value) for key, value in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(read_only(value) for value in tree)
+    if isinstance(tree, np.ndarray):
+        tree = tree.view()
+        tree.flags.writeable = False
+    return tree
+
+
 def lengths(tree: Any, path: str = "") -> list[tuple[str, int]]:
     """The path of every array with the length of its first axis; -1 for an array without axes."""
     if isinstance(tree, Mapping):

@@ -68,7 +68,8 @@ def checked(workload: Workload, index: int, result: Any, rows: Rows) -> Checked:
     status = statuses(path, result.status, count)
     if known and not metrics and OK in status:
         raise InputError(path, f"gave none of the metrics that are declared for it ({', '.join(known)})")
-    return Checked(result.tensors, metrics, status)
+    # other rows start from them too: a stage that changed them in place would change these rows
+    return Checked(trees.read_only(result.tensors), metrics, status)
 
 
 def statuses(path: str, status: Any, count: int) -> np.ndarray:

@@ -29,6 +29,8 @@ def give(rows: Rows, parent: Any, context: Context) -> Result:
 
 def take(rows: Rows, parent: Any, context: Context) -> Result:
     TAKEN.append(parent.tensors())
+    if "changed" in TAKEN[-1]:
+        TAKEN[-1]["changed"] += 1.0
     return Result(metrics={"y": np.zeros(len(rows))})
 
 
@@ -190,3 +192,17 @@ def test_a_tensor_of_another_length_is_found_beside_one_with_the_same_path(tmp_p
     assert [length for _, length in trees.lengths(given)] == [2, 3]
     with pytest.raises(InputError, match=r"expected one entry of the tensor a/b for each of 3 rows, got 2$"):
         taken(lambda rows: Result(given, {"x": np.ones(3)}), False, tmp_path, made(ANY), rows=3)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_what_a_stage_changes_in_place_reaches_no_other_row(keep: bool, tmp_path: Path) -> None:
+    """Each row of a kept artifact reads it anew; in memory, where they share it, the change is refused."""
+    GIVEN["answer"] = lambda rows: Result({"changed": np.zeros(2)}, {"x": 1.0})
+    TAKEN.clear()
+    columns = {"a": np.zeros(2, int), "b": np.arange(2)}
+    if not keep:
+        with pytest.raises(ValueError, match="read-only"):
+            chain.compute(made(), columns, np.zeros(2, int), None, ())
+        return
+    chain.compute(made(), columns, np.zeros(2, int), Store(tmp_path), ("give",))
+    assert [found["changed"].tolist() for found in TAKEN] == [[1.0, 1.0]] * 2
