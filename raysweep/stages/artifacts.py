@@ -33,9 +33,9 @@ class Artifact:
         self._known: dict[Hashable, Any] = {}
 
     def tensors(self) -> Any:
-        """Its tensors, in the form in which the stage gave them. They must not be changed in place; arrays of NumPy that
-        are in memory, where other rows start from them too, cannot be.
+        """Its tensors, in the form in which the stage gave them. They must not be changed in place.
 
+        Arrays of NumPy in memory, where other rows start from them too, are read-only.
         Those of a stored artifact are read again by every call but the first; see `once`.
         """
         return self._read()
