@@ -80,7 +80,15 @@ def failures(found: Sweep, failed: list[segments.Row]) -> list[str]:
         f"{found.name}: {len(failed):,} of {sum(found.statuses().values()):,} rows failed",
         *(f"  {in_words(row)}" for row in failed[:10]),
         f"look at one with: {again}",
+        f"compute them again with: {_again(found)}",
     ]
+
+
+def _again(found: Sweep) -> str:
+    function = found.workload.function
+    if function is None or function.source:
+        return command("resume", found.name, found.folder.parent)
+    return f'raysweep.resume("{found.name}", {function.name}), in Python'
 
 
 def watch(found: Sweep, pause: float = 2.0) -> Iterator[list[str]]:

@@ -190,6 +190,8 @@ def _run_part(sweep: Sweep, options: Options, function: Given | None) -> Sweep:
         return Driver(sweep.folder, sweep.record, sweep.space, sweep.cells, options, True, function=function).drive()
     for note in state.notes:
         say(note)
+    if found := first_rows.learned_at_the_end(sweep.space, state, say):
+        sweep = Sweep(sweep.folder, sweep.record, found)
     say(f"{sweep.name}: {rows_are(len(state.rows), of=' of this part')} there; nothing to compute")
     if not grid and (waiting := Sweep(sweep.folder, sweep.record).state().missing().rows):
         say(

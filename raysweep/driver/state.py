@@ -70,7 +70,7 @@ class State:
             self._redo |= {key for key, row in self.rows.items() if row["status"] == FAILED}
         self.attempt = 1 + max((self.rows[key]["attempt"] for key in self._redo), default=0)
         self._have = Counter(cell for cell, seed in self.rows.keys() - self._redo)
-        self.outdated = self._outdated({cell for cell, _ in contents.rows} - self.position.keys())
+        self.outdated = self._outdated([row for row in contents.rows.values() if row["cell"] not in self.position])
         self.notes += [self.outdated] * bool(self.outdated)
 
     @property
@@ -81,26 +81,37 @@ class State:
     def _planned(self, cell: str, seed: int) -> bool:
         return cell in self.position and seed in self._seeds
 
-    def _outdated(self, others: set[str]) -> str:
+    def _outdated(self, rows: list[segments.Row]) -> str:
         """A sentence about rows that an earlier identity version of the workload computed; "" if there are none.
 
-        others: cells in the ledger that are not in the plan. They count if they are cells of the plan as the earlier
-            version identified them, and if the current version has not computed them yet.
+        rows: those in the ledger whose cells are not in the plan. They count if they are cells of the plan as the
+            earlier version identified them, and if the current version has not computed them yet.
         """
+        others, current = {row["cell"] for row in rows}, self.workload.identity_version
+        # the version of a function is any number that its user likes, and its rows tell it
+        there = {row.get("version", 1) for row in rows} if self.workload.function else range(1, current)
         empty = [index for index, cell in enumerate(self.cells.ids) if not self._have[cell]] if others else []
-        for version in range(self.workload.identity_version - 1, 0, -1) if empty else ():
+        for version in sorted(there, reverse=True) if empty else ():
             earlier = replace(self.workload, identity_version=version)
             if any(cell_id(earlier, self.cells.parameters(index)) in others for index in empty):
                 return (
                     f"there are rows of version {version} of {self.workload.name}, which are kept and not used: "
-                    f"version {self.workload.identity_version} computes other values"
+                    f"version {current} computes other values"
                 )
         return ""
 
     def _changed(self, on_code_change: str) -> set[tuple[str, int]]:
-        """Rows that other code computed and that are to be computed again. Raises InputError if they are refused."""
+        """Rows that other code computed and that are to be computed again: those that failed always, because the
+        code may have been mended. Raises InputError if they are refused."""
         current = code_version(self.workload)
         older = {key for key, row in self.rows.items() if row["code_version"] != current}
+        failed = {key for key in older if self.rows[key]["status"] == FAILED}
+        if failed and on_code_change == "reuse":
+            name = self.workload.name
+            self.notes.append(
+                f"the code of {name} changed since {counted(len(failed), 'row')} failed: computing them again"
+            )
+            older -= failed
         if older:
             note = code_note(self.workload.name, f"{len(older):,} rows", on_code_change)
             version = f"; version {self.workload.identity_version + 1} of it would have rows of its own"
@@ -109,7 +120,7 @@ class State:
         if inherited:
             what = f"the stages of {counted(len(inherited), 'row')}"
             self.notes.append(code_note(self.workload.name, what, on_code_change))
-        return older | inherited if on_code_change == "recompute" else set()
+        return older | inherited if on_code_change == "recompute" else failed
 
     def done(self) -> set[tuple[str, int]]:
         """The rows, (cell, seed), that are there and are not to be replaced."""

@@ -50,6 +50,7 @@ class Row(TypedDict):
     other_code: the versions of the code that computed kept stages of it, where they are not of the row's own version
     identity: the id of its last stage, for a workload that says by what its stages are identified
     curves: what its other stages logged: {name: {"step": [...], METRIC: [...]}}
+    version: of a function, if it is not 1
     shared_curves: what kept stages of the rows of its pack logged: {id: {"step": [...], ...}}. They stand in the pack's
         first row; readers take them out of the rows.
     """
@@ -70,6 +71,7 @@ class Row(TypedDict):
     other_code: NotRequired[list[str]]
     identity: NotRequired[str]
     curves: NotRequired[Mapping[str, Curve]]
+    version: NotRequired[int]
     shared_curves: NotRequired[Mapping[str, Curve]]
 
 

@@ -181,6 +181,10 @@ def described(data: Mapping[str, Any], given: Given, name: str | None = None) ->
         fixed=data.get("fixed"),
         **{key: data[key] for key in OWN_KEYS if data.get(key) is not None},
     )
+    if data.get("early_stopping") and not functions.takes_log(given.call):
+        raise InputError(
+            "early_stopping", f"{found.name} has no argument log, by which it says its curve and hears when to stop"
+        )
     rest = {key: value for key, value in data.items() if key not in OWN_KEYS}
     usual = re.sub(r"^[^A-Za-z0-9]+|[^A-Za-z0-9._-]", "", found.name)[:64] or "function"
     return {"name": usual, **rest, "workload": found.name, "function": found.plain()}
@@ -190,13 +194,13 @@ def unchanged(recorded: Description, sweep: str, path: str) -> Check:
     """A check that raises InputError, at `path`, unless this is the function that a sweep recorded."""
 
     def check(digest: str, name: str) -> None:
+        if name.isidentifier() and name != recorded.name:
+            raise InputError(path, f"expected the function {recorded.name} of the sweep {sweep}, got {name}")
         if digest != recorded.digest:
             raise InputError(
                 path,
                 f"the source of {recorded.name} changed since the sweep {sweep} recorded it; run its space again "
                 "(raysweep run, or raysweep.run in Python), where --on-code-change says what to do with its rows",
             )
-        if name.isidentifier() and name != recorded.name:
-            raise InputError(path, f"expected the function {recorded.name} of the sweep {sweep}, got {name}")
 
     return check

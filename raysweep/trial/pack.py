@@ -264,6 +264,8 @@ def new_row(job: Job, cell: int, seed: int, status: str, seconds: float, metrics
         "code_version": job.code_version,
         "metrics": metrics,
     }
+    if job.function and job.function.description.version != 1:
+        row["version"] = job.function.description.version
     return row if job.asked is None else {**row, "asked": job.asked[cell]}
 
 

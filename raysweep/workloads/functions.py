@@ -132,7 +132,8 @@ def describe(
                 f"axes.{argument.name}.when",
                 f"{called} needs a default for {argument.name}, which it has in the cells without this axis",
             )
-        found = _described(called, argument, hints.get(argument.name), given, asked, vectorized)
+        on_axis = argument.name in axes
+        found = _described(called, argument, hints.get(argument.name), given, asked, vectorized, on_axis)
         if found is not None:
             parameters.append(found)
     return Description(called, version, tuple(parameters), _directions(metrics), None, None, vectorized, digest, source)
@@ -211,7 +212,7 @@ def _values(given: Any) -> list[Any]:
 
 
 def _described(
-    name: str, argument: inspect.Parameter, hint: Any, given: list[Any], asked: bool, vectorized: bool
+    name: str, argument: inspect.Parameter, hint: Any, given: list[Any], asked: bool, vectorized: bool, on_axis: bool
 ) -> dict[str, Any] | None:
     """One argument as a parameter; None if it has a default that a space cannot write and is not asked for."""
     required = argument.default is argument.empty
@@ -232,7 +233,7 @@ def _described(
         if not asked:
             return None
         raise InputError(
-            f"axes.{argument.name}" if len(given) > 1 else f"fixed.{argument.name}",
+            f"{'axes' if on_axis else 'fixed'}.{argument.name}",
             f"expected values of one type (numbers, true and false, or texts) for {argument.name} of {name}"
             + (f", whose default is {shown(argument.default)}" if not required else ""),
         )
