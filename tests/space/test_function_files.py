@@ -151,7 +151,7 @@ def test_the_digest_is_that_of_what_a_function_does() -> None:
 
 
 FILE = """import argparse
-from beside import share
+from sharing_out import share
 import other
 
 K = 2  # a factor
@@ -182,7 +182,7 @@ def test_a_file_has_one_digest_which_changes_with_what_the_function_names(
 ) -> None:
     from raysweep.space import function_digest
 
-    texts = {"mine.py": FILE, "beside.py": "from deep.inner import S\ndef share():\n    return S\n"}
+    texts = {"mine.py": FILE, "sharing_out.py": "from deep.inner import S\ndef share():\n    return S\n"}
     texts |= {"deep/__init__.py": "", "deep/inner.py": "S = 0.5\n", "other.py": "raise SystemExit"}
     (tmp_path / "deep").mkdir()
 
@@ -205,7 +205,7 @@ def test_a_file_has_one_digest_which_changes_with_what_the_function_names(
         "mine__return K * x": "return K + x",
         "mine__table + share()": "table - share()",
         "mine__UNUSED = 1": "help = print",
-        "beside__return S": "return 2 * S",
+        "sharing_out__return S": "return 2 * S",
         "deep/inner__S = 0.5": "S = 0.25",
     }.items():
         assert digest(**{name: new}) != same, name
