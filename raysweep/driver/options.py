@@ -53,7 +53,7 @@ class Options:
     def __post_init__(self) -> None:
         object.__setattr__(self, "storage", paths.locate(self.storage))
         if self.store and "://" not in self.store and "::" not in self.store:
-            object.__setattr__(self, "store", str(Path(self.store).expanduser().absolute()))
+            object.__setattr__(self, "store", str(paths.locate_store(self.store)))
         if database := _RELATIVE.fullmatch(self.tracking_uri or ""):
             object.__setattr__(self, "tracking_uri", f"sqlite:///{Path(database[1]).absolute()}")
         if self.executor is not None and self.executor not in EXECUTORS:
