@@ -156,7 +156,6 @@ def _later(
         if stage.points is not None:
             owns = {own.id: (own, member) for member in members for own in stages.of_row(member, seed, index)}
             owns = {identity: pair for identity, pair in owns.items() if pair[0].index == index}
-            plan.continued |= bool(owns)
             for own, member in owns.values():
                 total += own.cost.seconds_with(gpus)
                 if own.id in _missing(stages.of_row(member, seed, max(index, stages.deepest)), there):

@@ -100,3 +100,4 @@ def test_points_after_the_last_kept_stage_are_counted_and_priced(tmp_path: Path)
     plan, _ = planned(made, [{"a": 0, "length": 2}, {"a": 0, "length": 5}], [0, 1], (), tmp_path)
     assert plan.kinds[("s0", "s1")].distinct == 10
     assert plan.seconds == 10 * (COST + SPAN)
+    assert not plan.continued  # rows of one kept artifact share these points anyway: nothing is said of a trunk
