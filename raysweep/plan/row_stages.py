@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -93,12 +95,17 @@ class RowStages:
         return points
 
     def cost(self, stage: Stage, *arguments: Any) -> Cost:
-        """What a stage costs, as its declaration says. InputError if that is no Cost of finite numbers.
+        """What a stage costs, as its declaration says of each call. InputError if that is no Cost of finite numbers.
 
         arguments: columns; for a stage with points also where it begins and where it stops.
         """
         if stage.cost is None:
             return NOTHING
+        columns, *span = arguments
+        count = len(next(iter(columns.values()), ()))
+        if stage.together is None and not span and count > 1 and self._workload.function is None:
+            each = ({name: values[row : row + 1] for name, values in columns.items()} for row in range(count))
+            return functools.reduce(operator.add, (self.cost(stage, row) for row in each))
         found = self._asked(f"{stage.name}.cost", stage.cost, *arguments)
         path = f"{self._workload.name}.{stage.name}.cost"
         if not isinstance(found, Cost):

@@ -66,8 +66,8 @@ def checked(workload: Workload, index: int, result: Any, rows: Rows) -> Checked:
                 got = "an array without axes" if length < 0 else f"{length:,}"
                 raise InputError(path, f"expected one entry of the tensor {name} for each of {count:,} rows, got {got}")
     status = statuses(path, result.status, count)
-    if known and not metrics and OK in status:
-        raise InputError(path, f"gave none of the metrics that are declared for it ({', '.join(known)})")
+    if OK in status and (missing := [name for name in known if name not in metrics]):
+        raise InputError(path, f"gave no {', no '.join(missing)}, declared for it; give NaN where there is none")
     # other rows start from them too: a stage that changed them in place would change these rows
     return Checked(trees.read_only(result.tensors), metrics, status)
 

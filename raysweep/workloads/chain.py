@@ -57,8 +57,8 @@ class Stage:
         continues the one before (steps of a trunk, epochs), so rows share all points that they have in common. A row
         without points has no artifact of this stage. None: the stage is one piece.
     until: the parameter that says how far the stage goes (the last point); no other point depends on it.
-    cost: columns of distinct rows -> their Cost. Of a stage with points: (columns, before, point) -> the Cost of one
-        row from one point (0 at first) to the next. None: nothing is known in advance.
+    cost: the columns of the rows of one call -> its Cost. Of a stage with points: (columns, before, point) -> the Cost
+        of one row from one point (0 at first) to the next. None: nothing is known in advance.
     size: "module:function": rows -> how many of them one call should get; empty for all.
     version: the identity_version of the workload at which its artifacts last changed; 0 takes the present one.
     sources: the modules whose source decides its artifacts; empty takes the workload's.

@@ -176,8 +176,8 @@ def test_a_function_that_cannot_be_imported_ends_the_sweep_instead_of_every_row(
     assert str(wrong.value).startswith(f"{run}: {said}")
 
 
-def test_a_stage_that_gives_none_of_its_metrics_is_told() -> None:
-    with pytest.raises(InputError, match=r"^odd\.judge: gave none of the metrics that are declared for it \(loss\)$"):
+def test_a_stage_that_gives_not_all_of_its_metrics_is_told() -> None:
+    with pytest.raises(InputError, match=r"^odd\.judge: gave no loss, declared for it; give NaN where there is none$"):
         compute(declared(), COLUMNS, np.array([0]), "")
 
 
