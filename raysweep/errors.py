@@ -24,11 +24,12 @@ class RaysweepError(Exception):
 
     def __init__(self, path: str, message: str) -> None:
         text = f"{path}: {message}" if path else message
-        super().__init__(redact("".join(map(_visible, " ".join(text.split())))))
+        super().__init__(redact(printable(" ".join(text.split()))))
 
 
-def _visible(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode()
+def printable(text: str) -> str:
+    """The text, with what cannot be printed (control characters) as an escape, such as \\x1b."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class InputError(RaysweepError):

@@ -12,7 +12,7 @@ if __name__ == "__main__":  # Python puts a script's own folder first on the pat
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 try:
@@ -173,13 +173,14 @@ def report(sweeps: tuple[str, ...], output: str | None, storage: str) -> None:
 
     Several sweeps must be of one workload.
     """
+    from raysweep.phrases import place
     from raysweep.storage import paths
     from raysweep.sweep import report as reported
 
     found = [raysweep.open_sweep(name, storage) for name in sweeps]
     folder = None if output is None else paths.locate(output, "-o")
     written = _writing(output or f"{found[0].folder / 'report'}", lambda: reported(found, folder))
-    _show([*written.headline, f"report: {written.directory / 'report.html'}"])
+    _show([*written.headline, f"report: {place(written.directory / 'report.html')}"])
 
 
 @cli.command()
@@ -212,8 +213,8 @@ def delete(sweep: str, storage: str, tracking_uri: str | None, yes: bool) -> Non
     from raysweep.sweep import open_sweep
 
     found = open_sweep(sweep, storage, to_delete=True)
-    if not yes and sys.stdin.isatty():
-        click.confirm(f"delete {found.name} ({sum(found.statuses().values()):,} rows)?", abort=True)
+    if not yes:
+        _ask(f"delete {found.name} ({sum(found.statuses().values()):,} rows)?")
     deletion.delete(found, tracking_uri)
     terminal.say(f"{found.name}: deleted")
 
@@ -291,9 +292,8 @@ def store_prune(
     from raysweep.commands import store as stores
 
     found = stores.open_store(storage, store)
-    if not dry_run and not yes and sys.stdin.isatty():
-        _show(stores.prune(found, stages, dry_run=True, **also))
-        click.confirm("prune these?", abort=True)
+    if not dry_run and not yes:
+        _ask("prune these?", stores.prune(found, stages, dry_run=True, **also))
     _show(stores.prune(found, stages, dry_run=dry_run, **also))
 
 
@@ -301,6 +301,15 @@ def _spaces() -> list[str]:
     from raysweep.commands import listing
 
     return listing.spaces(shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
+
+
+def _ask(question: str, what: Sequence[str] = ()) -> None:
+    """Show what would be deleted, and ask. InputError without a terminal, where nobody can answer."""
+    if not sys.stdin.isatty():
+        raise InputError("--yes", f"is needed where there is no terminal to ask: {question}")
+    if what:
+        _show(what)
+    click.confirm(question, abort=True)
 
 
 def _show(lines: Iterable[str]) -> None:

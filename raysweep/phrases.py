@@ -1,8 +1,10 @@
-"""Phrases that several messages share: a count with its noun, and a command to continue with."""
+"""Phrases that several messages share: a count with its noun, a place, and a command to continue with."""
 
 from __future__ import annotations
 
+import contextlib
 import shlex
+from pathlib import Path
 
 
 def counted(count: int, noun: str) -> str:
@@ -15,6 +17,14 @@ def rows_are(rows: int, every: str = "", of: str = "") -> str:
     return f"1 row{of} is" if rows == 1 else f"{every}{counted(rows, 'row')}{of} are"
 
 
+def place(where: object) -> str:
+    """A place as messages name it: a folder or file below the current folder by its path from there."""
+    if isinstance(where, Path):
+        with contextlib.suppress(ValueError, OSError):  # it is elsewhere, or the current folder is gone
+            return str(where.relative_to(Path.cwd()))
+    return str(where)
+
+
 def command(what: str, sweep: str, storage: object) -> str:
     """A `raysweep` command about a sweep in its storage, quoted for a shell."""
-    return f"raysweep {what} {sweep} --storage {shlex.quote(str(storage))}"
+    return f"raysweep {what} {sweep} --storage {shlex.quote(place(storage))}"

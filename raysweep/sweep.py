@@ -10,7 +10,7 @@ from typing import Any
 from raysweep.driver import start_and_resume
 from raysweep.driver.options import Options
 from raysweep.driver.stored_sweep import Sweep, open_sweep, report
-from raysweep.space import space_files
+from raysweep.space import function_files, space_files
 
 __all__ = ["Options", "Sweep", "open_sweep", "report", "resume", "run", "sync"]
 
@@ -35,6 +35,7 @@ def run(
 
     Raises InputError for bad input, and KeyboardInterrupt after everything finished so far is safe.
     """
+    function_files.check_not_imported()
     options = Options(**{key: keywords.pop(key) for key in {field.name for field in fields(Options)} & keywords.keys()})
     changes = dict(set or {})
     if callable(space):
@@ -57,6 +58,7 @@ def resume(name: str, workload: str | Callable[..., Any] | None = None, **option
         it. Its source must be unchanged.
     options: the fields of `Options`.
     """
+    function_files.check_not_imported()
     return start_and_resume.resume(name, Options(**options), workload)
 
 

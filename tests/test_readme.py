@@ -86,7 +86,7 @@ def test_the_function_of_the_readme_runs_as_a_script_and_from_its_space(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "script.py").write_text(block("py") + "print(len(table), table['accuracy'].sum())\n")
-    definition, _, _ = block("py").partition("sweep = ")
+    definition, _, _ = block("py").partition("if __name__")
     (tmp_path / "my_file.py").write_text(definition)
     (tmp_path / "my-space.yaml").write_text(block("yml"))
     script = subprocess.run(

@@ -321,7 +321,7 @@ def test_the_name_of_a_sweep_finds_nothing_outside_the_storage(
     assert call("run", tmp_path / "small.yaml", "--name", "other", "--storage", small.parent, *QUIET).code == 0
     before = files_of(tmp_path)
     for command in ("status", "resume", "results", "report", "sync", "delete"):
-        outcome = call(command, name, "--storage", small.parent)
+        outcome = call(command, name, "--storage", small.parent, *["--yes"] * (command == "delete"))
         assert outcome.code == 2, (command, outcome)
         assert outcome.err.count("\n") == 1
         assert outcome.err.rstrip("\n").isprintable()

@@ -373,7 +373,7 @@ def test_dry_run_tells_of_older_code_and_of_rows_that_are_there(other_code: Path
 def test_a_deleted_sweep_is_gone_and_can_begin_anew(storage: Path, call: Call) -> None:
     first = run(storage)
     run(storage, small_space(name="other"))
-    assert call("delete", "small", "--storage", storage, "--tracking-uri", "none").code == 0  # no terminal, no question
+    assert call("delete", "small", "--storage", storage, "--tracking-uri", "none", "--yes").code == 0
     assert not (storage / "small").exists()
     assert call("status", "small", "--storage", storage).code == 2
     with pytest.raises(InputError, match="^small: "):

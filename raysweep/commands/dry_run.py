@@ -52,10 +52,8 @@ def describe(space: Space, options: Options) -> list[str]:
             return [*lines, "  nothing to compute"]
     lines += [f"  note: {note}" for note in state.notes]
     store = Store(options.store or shared_stages.address(folder, record)) if state.stored else None
-    if store and store.exists() and options.on_code_change != "recompute":
-        added = added_metrics.find(state, store)
-        lines += [f"  note: {added.note}"] * bool(added.note)
-        state.replace(added.rows)
+    note = added_metrics.renew(state, store, options.on_code_change)
+    lines += [f"  note: {note}"] * bool(note)
     pending = state.missing()
     if not pending.rows:
         return [*lines, "  nothing to compute"]
@@ -65,7 +63,9 @@ def describe(space: Space, options: Options) -> list[str]:
         if plan.older:
             older = f"{len(plan.older):,} of the stages in the store"
             lines.append(f"  note: {code_note(state.workload.name, older, options.on_code_change)}")
-        lines += [f"  {line}" for line in stage_lines(plan)]
+        lacks = stage_plan.lacks(plan, state.workload, options.on_code_change == "recompute")
+        lines += [f"  note: {lacks}"] * bool(lacks)
+        lines += [f"  {line}" for line in stage_lines(plan, shared_stages.user(record) if record else "")]
         pending, there = replace(pending, seconds=plan.seconds), plan.reused
     return [*lines, *(f"  {line}" for line in _effort(state, pending, options, there))]
 
@@ -123,8 +123,9 @@ def _users(store: Store, stages: set[str]) -> list[str]:
     return sorted({sweep for stage in stages for sweep in users.get(stage, [])})
 
 
-def stage_lines(plan: StagePlan) -> list[str]:
-    """Lines about the stages, indented by kind, and about what sharing them saves."""
+def stage_lines(plan: StagePlan, own: str = "") -> list[str]:
+    """Lines about the stages, indented by kind, and about what sharing them saves. own: the name under which the sweep
+    itself refers to stages."""
     unit = "GPU" if plan.on_gpu else "core"
     said = "is a guess, see below" if plan.guessed else "estimated"
     shown = [f"stages, kept in {plan.store.url} ({unit} time {said}):"]
@@ -137,7 +138,7 @@ def stage_lines(plan: StagePlan) -> list[str]:
         text += "" if kind.kept else ", not kept"
         name = "  " * len(path) + path[-1]
         shown.append(f"{name:{2 * len(max(plan.kinds, key=len)) + 9}} {text}, {spent(kind.seconds, unit)}")
-    if sweeps := _users(plan.store, plan.reused):
+    if sweeps := [sweep for sweep in _users(plan.store, plan.reused) if sweep != own]:
         names = ", ".join(sweeps[:3]) + (f" and {len(sweeps) - 3:,} more" if len(sweeps) > 3 else "")
         shown.append(f"  what is reused is also of: {names}")
     again = f"  together {spent(plan.seconds, unit)}; a plain grid, which pretrains again for every row, "

@@ -13,6 +13,7 @@ from raysweep.commands.status import phase
 from raysweep.driver.stored_sweep import open_sweep
 from raysweep.errors import InputError, RaysweepError, as_typed, unknown
 from raysweep.ledger import sweep_record
+from raysweep.phrases import place
 from raysweep.space import packaged
 from raysweep.storage.paths import AnyPath
 
@@ -35,7 +36,7 @@ def sweeps(storage: AnyPath) -> list[str]:
             f"{name:32} {found.space.workload:18} {done:>9,} of {done + left:<9,} {phase(found, left):12} "
             f"{found.record.created}"
         )
-    return lines or [f"no sweeps in {storage}; start one with: raysweep run quickstart"]
+    return lines or [f"no sweeps in {place(storage)}; start one with: raysweep run quickstart"]
 
 
 def workloads() -> list[str]:

@@ -40,7 +40,7 @@ WORKLOAD = click.option(
     help="The function of the sweep, if it is a Python function; its source must be unchanged [default: where your own "
     "run found it].",
 )
-YES = click.option("--yes", is_flag=True, help="Do not ask.")
+YES = click.option("--yes", is_flag=True, help="Do not ask. Needed without a terminal.")
 SWEEP = click.argument("sweep", metavar="SWEEP")
 SWEEPS = click.argument("sweeps", metavar="SWEEP...", nargs=-1, required=True)
 HOW_TO_RUN = (  # keywords of raysweep.driver.options.Options

@@ -16,7 +16,7 @@ from raysweep.driver.progress import duration, phase_line
 from raysweep.driver.state import PendingRows, State
 from raysweep.driver.stored_sweep import Sweep, open_sweep
 from raysweep.ledger import segments, sweep_record
-from raysweep.phrases import command, counted
+from raysweep.phrases import command, counted, place
 from raysweep.plan.cost import estimate
 from raysweep.stages.store import Store
 from raysweep.storage import driver_lock, leases, signs
@@ -60,7 +60,7 @@ def details(found: Sweep) -> list[str]:
     lines += [f"  {state.outdated}"] * bool(state.outdated)
     report = found.folder / sweep_record.REPORT / "report.html"
     if report.exists():
-        lines.append(f"  report: {report}")
+        lines.append(f"  report: {place(report)}")
     if now == "interrupted":
         lines.append(f"  go on with: {found.go_on()}")
     return lines
@@ -80,7 +80,15 @@ def failures(found: Sweep, failed: list[segments.Row]) -> list[str]:
         f"{found.name}: {len(failed):,} of {sum(found.statuses().values()):,} rows failed",
         *(f"  {in_words(row)}" for row in failed[:10]),
         f"look at one with: {again}",
+        f"compute them again with: {_again(found)}",
     ]
+
+
+def _again(found: Sweep) -> str:
+    function = found.workload.function
+    if function is None or function.source:
+        return command("resume", found.name, found.folder.parent)
+    return f'raysweep.resume("{found.name}", {function.name}), in Python'
 
 
 def watch(found: Sweep, pause: float = 2.0) -> Iterator[list[str]]:

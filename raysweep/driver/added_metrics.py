@@ -15,6 +15,8 @@ from raysweep.stages.store import Store
 from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.declaration import FAILED
 
+MEASURING = "measuring them from the kept artifacts"
+
 
 @dataclass(frozen=True)
 class AddedMetrics:
@@ -28,20 +30,42 @@ class AddedMetrics:
     note: str
 
 
+def renew(state: State, store: Store | None, on_code_change: str) -> str:
+    """Have the rows of a sweep computed again that can get metrics which they lack. Returns a sentence for the user, or
+    "".
+
+    on_code_change: as in `Options`. If rows are recomputed, these are all that lack a metric.
+    """
+    recompute = on_code_change == "recompute"
+    if not recompute and (store is None or not store.exists()):
+        return ""
+    added = find(state, store, recompute)
+    state.replace(added.rows)
+    return added.note
+
+
 @one_look()
-def find(state: State, store: Store) -> AddedMetrics:
-    """The rows of a sweep that lack metrics of its workload, and what can be done about them."""
+def find(state: State, store: Store | None, recompute: bool = False) -> AddedMetrics:
+    """The rows of a sweep that lack metrics of its workload, and what can be done about them.
+
+    store: None if no stage is kept.
+    recompute: whether all of them are computed again.
+    """
     chain, stages = state.workload.chain, RowStages(state.workload, state.cells.columns, state.space.keep)
     stage_of = {name: index for index, names in enumerate(chain.metrics) for name in names}
-    published = set(store.stages())
+    published = set(store.stages()) if store is not None and not recompute else set()
+    done = state.done()
     rows: set[tuple[str, int]] = set()
     missing: set[str] = set()
     lacking = 0
     for (cell, seed), row in state.rows.items():
         lacks = stage_of.keys() - row["metrics"].keys()
-        if row["status"] == FAILED or not lacks:
+        if row["status"] == FAILED or not lacks or (cell, seed) not in done:
             continue
         lacking, missing = lacking + 1, missing | lacks
+        if recompute:
+            rows.add((cell, seed))
+            continue
         kept = [own for own in stages.of_row(state.position[cell], seed) if own.id in published]
         before = min(stage_of[name] for name in lacks)
         if kept and kept[-1].index == before - 1:
@@ -51,7 +75,7 @@ def find(state: State, store: Store) -> AddedMetrics:
     names = ", ".join(name for name in stage_of if name in missing)
     said = f"{rows_are(lacking)} there without {names}, which {state.workload.name} has gained since"
     if len(rows) == lacking:
-        return AddedMetrics(rows, f"{said}: measuring them from the kept artifacts")
+        return AddedMetrics(rows, f"{said}: {'computing them again' if recompute else MEASURING}")
     rest = "--on-code-change recompute computes them again"
     measured = f"measuring {len(rows):,} of them from kept artifacts; " if rows else ""
     return AddedMetrics(

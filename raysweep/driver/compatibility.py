@@ -23,10 +23,12 @@ def is_part(recorded: Space, asked: Space, sweep: str) -> bool:
     if not lost or not gained:
         return bool(lost)
     path = next((path for path in lost if path in gained), next(iter(lost)))  # a key that only loses values is allowed
+    grown = path.partition(".")[0] in ("axes", "seeds") and not any(
+        space.ranges or space.early_stopping for space in (recorded, asked)
+    )
+    what = "space, for more of it or for a part of it" if grown else path
     raise InputError(
-        path,
-        f"the sweep {sweep} exists with {lost[path]}; choose another name with --name, or ask for "
-        "the same space, for more of it or for a part of it",
+        path, f"the sweep {sweep} exists with {lost[path]}; choose another name with --name, or ask for the same {what}"
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from raysweep import phrases
 from raysweep.driver import first_rows, records, shared_stages, signal_handlers
 from raysweep.driver.hold import only_driver
 from raysweep.driver.job import new_job
@@ -114,6 +115,7 @@ class Driver:
                 with self._limit.enforced():
                     self.prepare(record)
                     self.compute()
+                    self._say_if_nothing_was_logged()
                     self._remember_learned()
                     self.report()
                     self.close()
@@ -145,10 +147,14 @@ class Driver:
         """
         try:
             current = shared_stages.placed(record, self.options.store)
+            notes: list[str] = []
             if self.function:
                 user_files.remember(record.sweep_id, self.function)
                 if self.space.declaration.measures_anything:
                     self._state = self._read()
+                    notes = self._state.notes  # first rows may replace those that it is about
+                    if self._rule:
+                        self._rule.learn(self._state.earlier())
                     job = new_job(record, self._state, self.folder, self.function, self._rule)
                     self.space = first_rows.learn(self._sweep.name, self._state, job, self._say)
             if not self.part:
@@ -157,7 +163,7 @@ class Driver:
             self._sweep.cells = self.cells
             self._state = self._read()
             sweep_record.clear_leftovers(self.folder)
-            for note in self._state.notes:
+            for note in dict.fromkeys([*notes, *self._state.notes]):
                 self._say(note)
             self._stages = SharedStages(self.folder, current, self._state, self.options.on_code_change, self._say)
             self._stages.add_metrics()
@@ -208,7 +214,7 @@ class Driver:
         job = new_job(self._sweep.record, self._state, self.folder, self.function, self._rule, self._stages.url, run)
         self._job = job = replace(job, expired=self._stages.expired)
         queue = PackQueue(self._propose, self._in_time, self._stages.is_busy)
-        with Progress() as self._progress:
+        with Progress(self._stages.progress) as self._progress:
             if self._placement.executor == "ray":
                 from raysweep.executors import ray_tune
 
@@ -221,6 +227,14 @@ class Driver:
             if queue.held_back:
                 raise self._limit.over()
         self._tidy()
+
+    def _say_if_nothing_was_logged(self) -> None:
+        if self._rule and not any(
+            self._rule.metric in curve
+            for row in self._state.rows.values()
+            for curve in (row.get("curves") or {}).values()
+        ):
+            self._say(f"early_stopping: no row logged {self._rule.metric} while it ran, so that none could be stopped")
 
     def _propose(self) -> list[Pack]:
         """The packs of the next round. The search chooses their cells from all rows so far."""
@@ -313,7 +327,7 @@ class Driver:
 
 def show(written: Report, say: Callable[[str], None]) -> None:
     """Print the headline of a report, and its path."""
-    for line in (*written.headline, f"report: {written.directory / 'report.html'}"):
+    for line in (*written.headline, f"report: {phrases.place(written.directory / 'report.html')}"):
         say(line)
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from raysweep.driver.state import State
-from raysweep.errors import InputError
+from raysweep.errors import InputError, as_typed
 from raysweep.ledger import segments, sweep_record
 from raysweep.plan.cells import Cells
 from raysweep.plan.identity import code_version
@@ -27,7 +27,7 @@ from raysweep.trial.function import Unusable
 from raysweep.trial.pack import Job
 from raysweep.trial.run import run_pack
 from raysweep.workloads import function_description
-from raysweep.workloads.declaration import FAILED
+from raysweep.workloads.declaration import FAILED, STOPPED
 
 TRIED = 3
 """Rows that are tried until one does not fail: the first, the last and the middle one of those that are missing."""
@@ -47,12 +47,16 @@ def carried(space: Space, record: sweep_record.Record) -> Space:
 
 
 def learned(space: Space, state: State) -> Space | None:
-    """The space with what rows of the present code tell of its function; None if there is no such row.
+    """The space with what rows of the present code tell of its function, or of any code if no row is missing; None if
+    there is no such row.
 
     InputError if the space names a metric that they do not have.
     """
     current = code_version(state.workload)
-    good = [row for row in state.rows.values() if row["status"] != FAILED and row["code_version"] == current]
+    whole = [row for row in state.rows.values() if row["status"] not in (FAILED, STOPPED)]
+    good = [row for row in whole if row["code_version"] == current]
+    if not good and not state.missing().rows:
+        good = whole
     if not good:
         return None
     order = {seed: number for number, seed in enumerate(space.seeds)}
@@ -113,17 +117,25 @@ def _knowing(space: Space, returned: tuple[str, ...] | None, seconds: float | No
 def measure(state: State, job: Job) -> None:
     """Compute first rows in this process, into the ledger.
 
-    InputError if the function returns what cannot be metrics.
+    InputError, which names the row, if the function returns what cannot be metrics before any row was good. A row with
+    other metrics than the first good one has failed, as later ones have.
     """
     started, good = time.monotonic(), 0
     for pack in _candidates(state):
         run_pack(job, pack)
         rows = segments.read_segment(job.segment(pack.id))
-        for row in rows:
+        well = [row for row in rows if row["status"] != FAILED]
+        if well and job.function and job.function.description.returned is None:
+            found = replace(job.function.description, returned=tuple(well[0]["metrics"]))
+            job = replace(job, function=replace(job.function, description=found))
+        for row in [] if good or well else rows:
             if (mark := f"{Unusable.__module__}.{Unusable.__qualname__}: ") in row.get("error", ""):
-                raise InputError("workload", row["error"].rpartition(mark)[2])
+                cell = state.cells.parameters(state.position[row["cell"]])
+                named = [f"{name} = {as_typed(cell[name])}" for name in state.space.axes]
+                place = ", ".join([*named, f"seed = {row['seed']}"])
+                raise InputError("workload", f"{row['error'].rpartition(mark)[2].strip()} (in the row {place})")
         state.add(rows)
-        good += any(row["status"] != FAILED for row in rows)
+        good += bool(well)
         if good > 1 or (good and time.monotonic() - started > ENOUGH):
             return
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from raysweep import terminal
-from raysweep.errors import InputError, unknown
+from raysweep.errors import InputError, shown, unknown
+from raysweep.storage import paths
 from raysweep.storage.paths import AnyPath
 
 EXECUTORS = ("ray", "inline")
 ON_CODE_CHANGE = ("reuse", "recompute", "refuse")
+_RELATIVE = re.compile(r"sqlite:///([^/].*)")
 
 
 @dataclass(frozen=True)
 class Options:
     """How to run a sweep. None lets raysweep choose. Raises InputError for a value that is not valid.
+
+    Relative paths become absolute ones here, before any code of a user runs that may change the working directory.
 
     name: the sweep's name; None for the name of its space.
     storage: the folder or bucket that holds the sweeps.
@@ -45,6 +51,11 @@ class Options:
     say: Callable[[str], None] = terminal.say
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "storage", paths.locate(self.storage))
+        if self.store and "://" not in self.store and "::" not in self.store:
+            object.__setattr__(self, "store", str(paths.locate_store(self.store)))
+        if database := _RELATIVE.fullmatch(self.tracking_uri or ""):
+            object.__setattr__(self, "tracking_uri", f"sqlite:///{Path(database[1]).absolute()}")
         if self.executor is not None and self.executor not in EXECUTORS:
             raise unknown("executor", "executor", self.executor, EXECUTORS)
         workers = self.workers
@@ -52,8 +63,9 @@ class Options:
             raise InputError("workers", f"expected a whole number of at least 1, got {workers!r}")
         if self.on_code_change not in ON_CODE_CHANGE:
             raise unknown("on_code_change", "choice", self.on_code_change, ON_CODE_CHANGE)
-        if self.max_hours is not None and not self.max_hours > 0:
-            raise InputError("max_hours", f"expected hours above 0, got {self.max_hours!r}")
+        hours = self.max_hours
+        if hours is not None and (isinstance(hours, bool) or not isinstance(hours, (int, float)) or not hours > 0):
+            raise InputError("max_hours", f"expected hours above 0, got {shown(hours)}")
 
 
 def code_note(workload: str, what: str, on_code_change: str) -> str:

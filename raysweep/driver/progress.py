@@ -6,6 +6,7 @@ It is a live line on a terminal and plain lines elsewhere, always on stderr.
 from __future__ import annotations
 
 import abc
+import contextlib
 import sys
 import threading
 import time
@@ -13,12 +14,14 @@ from collections.abc import Callable
 from typing import Self
 
 from raysweep import terminal
+from raysweep.errors import RaysweepError
 from raysweep.phrases import counted
 from raysweep.storage import signs
 from raysweep.storage.paths import AnyPath
 
 PLAIN_EVERY = 10.0  # seconds between plain lines
 LIVE_EVERY = 0.25  # seconds between two updates of a live line
+STAGES_EVERY = 10.0  # seconds between two looks at the store of stages
 SIGN_EVERY = 1.0  # seconds between two updates of the phase file in the sweep's folder
 PHASES = {"report": ("writing the report", "step"), "mirror": ("writing to MLflow", "cell")}
 """What a driver does besides computing rows: words for it, and the unit that it counts."""
@@ -103,10 +106,15 @@ class Shown(abc.ABC):
 
 
 class Progress(Shown):
-    """Counts the rows of a sweep, and shows the counts while it is open."""
+    """Counts the rows of a sweep, and shows the counts while it is open.
 
-    def __init__(self) -> None:
+    stages: returns how many of the stages that rows wait for are there, and how many there are. It looks at the store,
+        and is asked at most every STAGES_EVERY seconds, and no more once all are there.
+    """
+
+    def __init__(self, stages: Callable[[], tuple[int, int]] = lambda: (0, 0)) -> None:
         super().__init__()
+        self._stages, self._stages_known, self._looked = stages, (0, 0), float("-inf")
         self._rows, self._seconds = 0, 1e-9
         self._done, self._done_seconds = 0, 0.0
         self._begun = float("inf")  # when the first pack that is done began: Ray takes seconds to start
@@ -115,6 +123,7 @@ class Progress(Shown):
         """Add the rows of another round, with their estimated seconds of one core."""
         self._rows += rows
         self._seconds += estimated_seconds
+        self._stages_known = (0, 0)  # there may be new ones
 
     def advance(self, rows: int, estimated_seconds: float, took: float) -> None:
         """Count rows that reached the ledger (none for a pack of stages), with their estimated seconds of one core, and
@@ -128,7 +137,7 @@ class Progress(Shown):
         now = time.monotonic()
         if not self._rows:
             return "planning"
-        text = f"{self._done:,} of {counted(self._rows, 'row')}"
+        text = f"{self._done:,} of {counted(self._rows, 'row')}{self._stages_in_words(now)}"
         if not self._done and not self._done_seconds:
             return f"{text}, {duration(now - self._started)} so far"
         computing = max(now - self._begun, 1e-9)
@@ -138,6 +147,16 @@ class Progress(Shown):
             return f"{text}, {duration(now - self._started)}"
         left = computing * max(self._seconds - self._done_seconds, 0) / max(self._done_seconds, 1e-9)
         return f"{text}, {duration(left)} left"
+
+    def _stages_in_words(self, now: float) -> str:
+        """How many of the stages that rows wait for are there; empty once all are."""
+        there, of = self._stages_known
+        if self._done < self._rows and not 0 < of == there and now - self._looked >= STAGES_EVERY:
+            self._looked = now
+            with contextlib.suppress(RaysweepError, OSError):  # a store that cannot be read now: what was known stands
+                self._stages_known = self._stages()
+        there, of = self._stages_known
+        return f", {there:,} of {counted(of, 'stage')}" if there < of and self._done < self._rows else ""
 
     def counts(self) -> tuple[int, int]:
         """How many rows are in the ledger, and how many are expected."""

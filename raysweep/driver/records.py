@@ -12,6 +12,7 @@ from raysweep.driver.stored_sweep import Sweep
 from raysweep.errors import InputError
 from raysweep.ledger import sweep_record
 from raysweep.ledger.sweep_record import Record
+from raysweep.phrases import place
 from raysweep.plan.cells import Cells
 from raysweep.space import user_files
 from raysweep.space.function_files import Given
@@ -41,7 +42,7 @@ def create(folder: AnyPath, space: Space, cells: Cells, options: Options, uri: s
         raise InputError(name, "another driver has just started a sweep of this name") from None
     except OSError as error:
         sweep_record.abandon(folder, new_storage)
-        raise InputError("--storage", f"{storage} cannot be written: {error.strerror}") from None
+        raise InputError("--storage", f"{place(storage)} cannot be written: {error.strerror}") from None
 
 
 def remember(folder: AnyPath, record: Record, space: Space, uri: str | None) -> Record:

@@ -90,6 +90,7 @@ class SharedStages:
         self._store = Store(self.url) if state.stored else None
         self._before: dict[str, str] = {}  # needed stage -> its weights in the store before this run, or ""
         self._told = False
+        self._new: set[str] = set()  # the stages that were to be computed when rows were claimed last
         self.there: set[str] = set()
         self.expired: dict[str, bytes] = {}
         self._claims: dict[str, leases.Claim] = {}
@@ -97,12 +98,8 @@ class SharedStages:
     def add_metrics(self) -> None:
         """Have metrics measured that the workload has gained since rows were computed, where the store has what they
         are measured from. Says what is done."""
-        if self._store is None or self._on_code_change == "recompute" or not self._store.exists():
-            return
-        added = added_metrics.find(self._state, self._store)
-        if added.note:
-            self._say(f"note: {added.note}")
-        self._state.replace(added.rows)
+        if note := added_metrics.renew(self._state, self._store, self._on_code_change):
+            self._say(f"note: {note}")
 
     def claim(self, pending: PendingRows) -> PendingRows:
         """Refer to every stage that these rows need, before any row is computed. Stages that other code computed are
@@ -113,24 +110,26 @@ class SharedStages:
         """
         if self._store is None or not pending.rows:
             return pending
-        self._store.check()
         recompute = self._on_code_change == "recompute"
         plan = stage_plan.build(self._state, pending, self._store, recompute)
+        self._store.check()
         if plan.older:
             note = code_note(
                 self._state.workload.name, f"{len(plan.older):,} of the stages in the store", self._on_code_change
             )
             if not self._told:
                 self._say(note)
-            self._told = True
+        if not self._told and (lacks := stage_plan.lacks(plan, self._state.workload, recompute)):
+            self._say(f"note: {lacks}")
+        self._told = True
         references.refer(self._store, self.user, plan.needed)
         self._let_go(plan.needed)
         weights = {stage: plan.found[stage]["weights"] if stage in plan.found else "" for stage in plan.needed}
         self._before = weights | self._before
         if recompute:
-            for stage in plan.older:
+            for stage in plan.older | plan.lacking.keys():
                 self._store.supersede(stage)
-        self.there = plan.reused
+        self.there, self._new = plan.reused, plan.new
         return replace(pending, seconds=plan.seconds)
 
     def _let_go(self, needed: set[str]) -> None:
@@ -165,6 +164,14 @@ class SharedStages:
         if holder is not None and self._claims[stage] is new:
             self._say(f"stage {stage} is being computed by {holder.holder}; what needs it begins later")
         return holder is not None
+
+    def progress(self) -> tuple[int, int]:
+        """How many of the stages that were to be computed when rows were claimed last are there now, and how many these
+        are. Raises RaysweepError if the store cannot be read."""
+        if self._store is None or not self._new:
+            return 0, 0
+        new = self._new
+        return len(new.intersection(self._store.stages())), len(new)
 
     def account(self) -> str | None:
         """A line that counts how many stages this run computed and reused; None if it needed no stage."""

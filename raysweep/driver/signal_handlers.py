@@ -20,6 +20,9 @@ from raysweep.redaction import redact
 INTERRUPTED = 130
 DEADLINE = 18.0
 """Seconds from the signal to the end of the process, whatever the process is doing."""
+_TAKEN: list[Callable[[], object]] = []
+"""For each block that hears signals now, what gives them back."""
+_HELD = threading.local()  # mask: the signals that were blocked before a fork
 _MOMENT = 0.02  # seconds after which a signal that arrived during an import is sent again
 PATIENCE = 6.0
 """Seconds to wait for the main thread, which a single call into a numerical library may block for minutes."""
@@ -54,6 +57,9 @@ def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
 
     If the block does not end within PATIENCE seconds of the signal, another thread calls `close`. If it does not end
     within DEADLINE seconds, the process exits.
+
+    A process that is forked in the block (multiprocessing in a function) hears signals as before the block: it would
+    else tell this one of those that are meant for it.
 
     Yields a function that installs the handlers again, because `ray.init` replaces them.
     """
@@ -90,17 +96,44 @@ def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
         name="raysweep-stopping",
         daemon=True,
     )
-    watcher.start()
-    try:
-        yield install
-    finally:
-        over.set()
+
+    def give_back() -> None:
         signal.set_wakeup_fd(listening)
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         if interrupted is signal.default_int_handler:
             signal.signal(signal.SIGINT, interrupted)
+
+    watcher.start()
+    _TAKEN.append(give_back)
+    try:
+        yield install
+    finally:
+        over.set()
+        _TAKEN.remove(give_back)
+        give_back()
         os.close(mouth)  # this ends the watcher
+
+
+def _before_fork() -> None:
+    """Hold signals back, so that none reaches the new process before it hears them as it should."""
+    _HELD.mask = None
+    if _TAKEN:
+        _HELD.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGHUP, signal.SIGINT})
+
+
+def _after_fork() -> None:
+    if _HELD.mask is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, _HELD.mask)
+
+
+def _in_forked_process() -> None:
+    while _TAKEN:
+        _TAKEN.pop()()
+    _after_fork()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_forked_process)
 
 
 def amid_import(number: int, frame: Any) -> bool:

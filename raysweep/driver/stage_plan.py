@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 
 from raysweep.driver.state import PendingRows, State
+from raysweep.phrases import counted
 from raysweep.plan.identity import code_version
-from raysweep.plan.row_stages import RowStage, RowStages
+from raysweep.plan.row_stages import RowStage, RowStages, lacking
 from raysweep.stages import intermediate
 from raysweep.stages.checkpoints import Record
 from raysweep.stages.store import Store
 from raysweep.workloads.asked_once import one_look
-from raysweep.workloads.declaration import Workload
+from raysweep.workloads.declaration import OK, Workload
+
+AGAIN = "computes them again"
 
 
 @dataclass
@@ -51,7 +54,9 @@ class StagePlan:
     needed: the ids of all stages that the rows need from the store.
     found: the store's records of the stages that it has.
     older: the found stages that other code computed.
+    lacking: the found stages without metrics that the workload has gained since, with the names of these.
     reused: the found stages that are not computed again.
+    new: the needed stages that are to be computed. A stage is not among them if the store has what follows from it.
     kinds: maps the path of names from the first stage to the stages at its end.
     continued: whether some stage continues one of its own kind (a trunk), which rows then share.
     alone: seconds if every checkpoint were pretrained once, without a shared trunk.
@@ -64,7 +69,9 @@ class StagePlan:
     needed: set[str]
     found: dict[str, Record]
     older: set[str]
+    lacking: dict[str, list[str]]
     reused: set[str]
+    new: set[str] = field(default_factory=set)
     kinds: dict[tuple[str, ...], Kind] = field(default_factory=dict)
     continued: bool = False
     alone: float = 0.0
@@ -87,18 +94,23 @@ def build(state: State, pending: PendingRows, store: Store, recompute: bool = Fa
     older = of_other_code(workload, found)
     for row in rows:  # what continues a stage of other code is of that code too
         older |= {own.id for own in stages.of_row(*row) if own.parent in older and own.id in found}
-    there = found.keys() - (older if recompute else set())
+    lacks_metrics = _lacking(workload, found)
+    there = found.keys() - (older | lacks_metrics.keys() if recompute else set())
     on_gpu = any(needs.gpus for needs in cells.needs)
-    plan = StagePlan(store, on_gpu, on_gpu and bool(workload.gpu_guess), needed, found, older, there)
+    plan = StagePlan(store, on_gpu, on_gpu and bool(workload.gpu_guess), needed, found, older, lacks_metrics, there)
     begun = {name.split(".")[0] for name in store.files.names(intermediate.FOLDER) if name.endswith(".json")}
-    always = max(workload.chain.kept(), default=-1)
-    leaves: dict[str, tuple[tuple[RowStage, ...], int, list[int]]] = {}  # rows by their last stage that is always kept
+    # up to the last stage that is always kept (if there is none, that the space keeps) each stage is priced alone; the
+    # rows that share it are priced together in the stages after it
+    always = max(workload.chain.kept() or workload.chain.kept(state.space.keep), default=-1)
+    leaves: dict[tuple[str, int], tuple[tuple[RowStage, ...], int, list[int]]] = {}
     seen: set[str] = set()
     for index, seed in rows:
         chain = stages.of_row(index, seed, always)
         gpus = cells.needs[cells.need[index]].gpus
-        leaves.setdefault(chain[-1].id if chain else "", (chain, seed, []))[2].append(index)
-        wanted = _missing(stages.of_row(index, seed), there)
+        leaves.setdefault((chain[-1].id if chain else "", seed), (chain, seed, []))[2].append(index)
+        to_last = stages.of_row(index, seed)
+        wanted = _missing(to_last, there) | {own.id for own in lacking(workload, to_last, there)}
+        plan.new |= wanted & needed
         for depth, own in enumerate(chain):
             if own.id in seen and own.id not in wanted:
                 continue
@@ -140,23 +152,33 @@ def _later(
     for index in range(always + 1, len(workload.chain)):
         stage = workload.chain.stages[index]
         path = (*path, stage.name)
+        kind = plan.kinds.setdefault(path, Kind(index in workload.chain.kept(stages.keep)))
+        if stage.points is not None:
+            owns = {own.id: (own, member) for member in members for own in stages.of_row(member, seed, index)}
+            owns = {identity: pair for identity, pair in owns.items() if pair[0].index == index}
+            for own, member in owns.values():
+                total += own.cost.seconds_with(gpus)
+                if own.id in _missing(stages.of_row(member, seed, max(index, stages.deepest)), there):
+                    kind.new, kind.seconds = kind.new + 1, kind.seconds + own.cost.seconds_with(gpus)
+            kind.distinct, kind.parents = kind.distinct + len(owns), kind.parents + parents
+            parents = len(owns)
+            continue
         keys: dict[tuple[Any, ...], int] = {}
         for member in members:
             keys.setdefault(tuple(columns[name][member] for name in workload.chain.known[index]), member)
         distinct = list(keys.values())
         new = [member for member in distinct if _is_missing(index, stages.of_row(member, seed), there)]
-        kind = plan.kinds.setdefault(path, Kind(index in workload.chain.kept(stages.keep)))
         kind.distinct, kind.new, kind.parents = (
             kind.distinct + len(distinct),
             kind.new + len(new),
             kind.parents + parents,
         )
-        if stage.cost and stage.points is None:
+        if stage.cost:
             at = {name: values[np.asarray(distinct)] for name, values in columns.items()}
-            total += stage.cost(at).seconds_with(gpus)
+            total += stages.cost(stage, at).seconds_with(gpus)
             if new:
                 at = {name: values[np.asarray(new)] for name, values in columns.items()}
-                kind.seconds += stage.cost(at).seconds_with(gpus)
+                kind.seconds += stages.cost(stage, at).seconds_with(gpus)
         parents = len(distinct)
     return total
 
@@ -188,6 +210,33 @@ def of_other_code(workload: Workload, found: Mapping[str, Record]) -> set[str]:
         if record["meta"].get("code_version", now) != now:
             older.add(stage)
     return older
+
+
+def _lacking(workload: Workload, found: Mapping[str, Record]) -> dict[str, list[str]]:
+    """The published stages without metrics that are declared for them now, with the names of these."""
+    known = dict(zip(workload.chain.names, workload.chain.metrics, strict=True))
+    lacks = {
+        stage: [
+            name
+            for name in known.get(record.get("describe", {}).get("stage", ""), ())
+            if name not in record["meta"].get("metrics", {})
+        ]
+        for stage, record in found.items()
+        if record["meta"].get("status") == OK
+    }
+    return {stage: names for stage, names in lacks.items() if names}
+
+
+def lacks(plan: StagePlan, workload: Workload, recompute: bool) -> str:
+    """A sentence about stages in the store without metrics that the workload has gained since; "" if there are none."""
+    if not plan.lacking:
+        return ""
+    names = dict.fromkeys(name for own in plan.lacking.values() for name in own)
+    stages = f"{counted(len(plan.lacking), 'stage')} in the store {'lacks' if len(plan.lacking) == 1 else 'lack'}"
+    then = "computing them again"
+    if not recompute:
+        then = f"their rows have no value of {'it' if len(names) == 1 else 'them'} (--on-code-change recompute {AGAIN})"
+    return f"{stages} {', '.join(names)}, which {workload.name} has gained since: {then}"
 
 
 def _path(chain: Iterable[RowStage]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from raysweep.driver.state import State
 from raysweep.driver.stored_sweep import Sweep, open_sweep
 from raysweep.errors import Halted, InputError
 from raysweep.ledger import sweep_record
-from raysweep.phrases import command, rows_are
+from raysweep.phrases import command, place, rows_are
 from raysweep.plan.cells import Cells, enumerate_cells
 from raysweep.space import function_files, user_files
 from raysweep.space.function_files import Given
@@ -132,7 +132,7 @@ def find_place(space: Space, options: Options) -> tuple[AnyPath, sweep_record.Re
         raise InputError("--name" if options.name else "name", f"{name} is a name that the storage uses itself")
     storage = paths.storage(options.storage)
     if reason := files.why_not_writable(storage):
-        raise InputError("--storage", f"{storage} cannot be written ({reason})")
+        raise InputError("--storage", f"{place(storage)} cannot be written ({reason})")
     record = sweep_record.load(storage / name)
     cells = space.count_upper_bound()
     rows = cells * len(space.seeds)
@@ -190,6 +190,8 @@ def _run_part(sweep: Sweep, options: Options, function: Given | None) -> Sweep:
         return Driver(sweep.folder, sweep.record, sweep.space, sweep.cells, options, True, function=function).drive()
     for note in state.notes:
         say(note)
+    if found := first_rows.learned_at_the_end(sweep.space, state, say):
+        sweep = Sweep(sweep.folder, sweep.record, found)
     say(f"{sweep.name}: {rows_are(len(state.rows), of=' of this part')} there; nothing to compute")
     if not grid and (waiting := Sweep(sweep.folder, sweep.record).state().missing().rows):
         say(

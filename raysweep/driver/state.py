@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from raysweep import search
+from raysweep.driver import changed_content
 from raysweep.driver.options import code_note
 from raysweep.ledger import curves, segments, sweep_record
+from raysweep.phrases import counted
 from raysweep.plan.cells import Cells
 from raysweep.plan.cost import estimate
 from raysweep.plan.identity import cell_id, code_version
@@ -39,10 +41,13 @@ class PendingRows:
 
 
 class State:
-    """The state of a sweep while it runs: its plan, every row in the ledger, and the rows to be replaced."""
+    """The state of a sweep while it runs: its plan, every row in the ledger, and the rows to be replaced.
+
+    on_code_change: as in `Options`; None if rows are only read.
+    """
 
     def __init__(
-        self, space: Space, cells: Cells, folder: AnyPath, on_code_change: str = "reuse", retry_failed: bool = False
+        self, space: Space, cells: Cells, folder: AnyPath, on_code_change: str | None = None, retry_failed: bool = False
     ) -> None:
         self.space, self.cells = space, cells
         self.workload = space.declaration
@@ -56,12 +61,16 @@ class State:
         self.shared_curves = contents.shared_curves
         self.damaged = contents.damaged
         self.notes = [f"{path.name} is damaged; its rows are computed again" for path in contents.damaged]
-        self._redo = self._changed(on_code_change)
+        self._redo: set[tuple[str, int]] = set()
+        if on_code_change is not None:
+            found, note = changed_content.find(self)
+            self.notes += [note] * bool(note)
+            self._redo = found | self._changed(on_code_change)
         if retry_failed:
             self._redo |= {key for key, row in self.rows.items() if row["status"] == FAILED}
         self.attempt = 1 + max((self.rows[key]["attempt"] for key in self._redo), default=0)
         self._have = Counter(cell for cell, seed in self.rows.keys() - self._redo)
-        self.outdated = self._outdated({cell for cell, _ in contents.rows} - self.position.keys())
+        self.outdated = self._outdated([row for row in contents.rows.values() if row["cell"] not in self.position])
         self.notes += [self.outdated] * bool(self.outdated)
 
     @property
@@ -72,31 +81,50 @@ class State:
     def _planned(self, cell: str, seed: int) -> bool:
         return cell in self.position and seed in self._seeds
 
-    def _outdated(self, others: set[str]) -> str:
+    def _outdated(self, rows: list[segments.Row]) -> str:
         """A sentence about rows that an earlier identity version of the workload computed; "" if there are none.
 
-        others: cells in the ledger that are not in the plan. They count if they are cells of the plan as the earlier
-            version identified them, and if the current version has not computed them yet.
+        rows: those in the ledger whose cells are not in the plan. They count if they are cells of the plan as the
+            earlier version identified them, and if the current version has not computed them yet.
         """
+        others, current = {row["cell"] for row in rows}, self.workload.identity_version
+        # the version of a function is any number that its user likes, and its rows tell it
+        there = {row.get("version", 1) for row in rows} if self.workload.function else range(1, current)
         empty = [index for index, cell in enumerate(self.cells.ids) if not self._have[cell]] if others else []
-        for version in range(self.workload.identity_version - 1, 0, -1) if empty else ():
+        for version in sorted(there, reverse=True) if empty else ():
             earlier = replace(self.workload, identity_version=version)
             if any(cell_id(earlier, self.cells.parameters(index)) in others for index in empty):
                 return (
                     f"there are rows of version {version} of {self.workload.name}, which are kept and not used: "
-                    f"version {self.workload.identity_version} computes other values"
+                    f"version {current} computes other values"
                 )
         return ""
 
     def _changed(self, on_code_change: str) -> set[tuple[str, int]]:
-        """Rows that other code computed and that are to be computed again. Raises InputError if they are refused."""
+        """Rows that other code computed and that are to be computed again: those that failed always, because the
+        code may have been mended. Raises InputError if they are refused."""
         current = code_version(self.workload)
         older = {key for key, row in self.rows.items() if row["code_version"] != current}
+        failed = {key for key in older if self.rows[key]["status"] == FAILED}
+        if failed and on_code_change == "reuse":
+            name = self.workload.name
+            self.notes.append(
+                f"the code of {name} changed since {counted(len(failed), 'row')} failed: computing them again"
+            )
+            older -= failed
         if older:
             note = code_note(self.workload.name, f"{len(older):,} rows", on_code_change)
             version = f"; version {self.workload.identity_version + 1} of it would have rows of its own"
             self.notes.append(note + (version if self.workload.function else ""))
-        return older if on_code_change == "recompute" else set()
+        inherited = {key for key, row in self.rows.items() if "other_code" in row} - older
+        if inherited:
+            what = f"the stages of {counted(len(inherited), 'row')}"
+            self.notes.append(code_note(self.workload.name, what, on_code_change))
+        return older | inherited if on_code_change == "recompute" else failed
+
+    def done(self) -> set[tuple[str, int]]:
+        """The rows, (cell, seed), that are there and are not to be replaced."""
+        return self.rows.keys() - self._redo
 
     def replace(self, keys: set[tuple[str, int]]) -> None:
         """Have these rows, (cell, seed), computed again; the present ones count until then."""
@@ -127,7 +155,7 @@ class State:
     def missing(self) -> PendingRows:
         """The rows that should be in the ledger and are not there, or are to be replaced."""
         cells = [cell for cell in self.wanted() if not self.is_complete(cell)]
-        done = self.rows.keys() - self._redo
+        done = self.done()
         pending = {
             seed: np.asarray([i for i in cells if (self.cells.ids[i], seed) not in done], dtype=np.int64)
             for seed in self.space.seeds

@@ -13,7 +13,7 @@ from raysweep.driver import shared_stages
 from raysweep.driver.state import State
 from raysweep.errors import InputError, shown
 from raysweep.ledger import segments, sweep_record
-from raysweep.phrases import command, counted
+from raysweep.phrases import command, counted, place
 from raysweep.plan.cells import Cells, enumerate_cells
 from raysweep.space.schema import Space
 from raysweep.stages import trees
@@ -157,7 +157,7 @@ def open_sweep(name: str, storage: str | AnyPath = "sweeps", to_delete: bool = F
     folder = sweep_record.find(paths.storage(storage), name)
     record = sweep_record.load(folder, to_delete)
     if record is None:
-        raise InputError(name, f"no such sweep in {storage}")
+        raise InputError(name, f"no such sweep in {place(paths.locate(storage))}")
     return Sweep(folder, record)
 
 

@@ -57,7 +57,8 @@ class Machines:
 
     def refuse(self, needs: Resources) -> InputError:
         """The error for a trial that can never run: what it asks for, and what the cluster has."""
-        for kind, amount in needs.total.items():
+        # GPUs first: where they are too many, so are the cores that their workers take, which nobody asked for
+        for kind, amount in sorted(needs.total.items(), reverse=True):
             there = sum(machine.get(kind, 0) for machine in self.up)
             if amount > there and not self.more:
                 return InputError(_asked(needs, kind), f"a trial asks for {amount:g} {kind}, the cluster has {there:g}")

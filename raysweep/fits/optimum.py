@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 NEAR = 2  # heights within this many grid points of the lowest point are not compressed
 FLATTENED = 0.9  # if the slope at an edge is below this share of the slope elsewhere, an optimum may lie beyond it
 ABOVE_NOISE = 10.0  # heights below this many standard deviations of the noise are not compressed
+EXPLODED = 1e3  # times that height: values further up say no more than these
 
 
 COLUMNS = (
@@ -178,6 +179,8 @@ def find_optimum(
     axis = Axis(logarithmic, float(curves.x[0]))
     u, flattened = axis.coordinate(curves.x), without_cliffs(values)
     found = extremum_along(u, flattened, level, exact, advise)
+    if flattened is not values and np.ptp(values[np.isfinite(values)]) > EXPLODED * np.nanstd(flattened):
+        values = flattened  # differences of the others would be lost beside values that exploded
     if flattened is not values and found.status == Status.LOCATED:
         # The map hides how much steeper one side is, but the interval needs this. So both are computed and combined.
         steep = extremum_along(u, values, level, exact)
@@ -210,25 +213,28 @@ def without_cliffs(values: np.ndarray) -> np.ndarray:
 
     Let h be the height of the mean curve above its lowest point. Let s be the largest height within two grid points of
     the lowest point, or ten standard deviations of the noise there if that is larger. A height h > s becomes
-    s (1 + log(h/s)). The residuals of the draws are scaled by the same slope, but never to less than the noise around
+    s (1 + log(h/s)), and one above 1000 s as much as one of 1000 s: what exploded without ceasing to be finite says no
+    more than that. The residuals of the draws are scaled by the same slope, but never to less than the noise around
     the lowest point: otherwise the pooled noise would be too small and the interval too narrow.
     """
     if not values.size or not np.isfinite(values).any(axis=1).all():
         return values
-    fit = two_way_anova(values)
-    height = fit.curve - fit.curve.min()
-    lowest = int(np.argmin(height))
+    # medians, because in least squares the noise at rates that nearly diverge would drown that at all others
+    level = np.nanmedian(values - np.nanmedian(values, axis=0), axis=1, keepdims=True)
+    curve = np.nanmean(values - level, axis=0)
+    residual, height, lowest = values - level - curve, curve - curve.min(), int(np.argmin(curve))
     near = slice(max(lowest - NEAR, 0), lowest + NEAR + 1)
-    noise = np.sqrt(np.nanmean(fit.residual**2, axis=0))
     draws, points = values.shape
-    noise *= np.sqrt(draws * points / max(fit.degrees, 1))  # corrects for the parameters that the fit has estimated
+    degrees = np.isfinite(values).sum() - draws - points + 1
+    noise = np.sqrt(np.nanmean(residual**2, axis=0))
+    noise *= np.sqrt(draws * points / max(degrees, 1))  # corrects for the parameters that the fit has estimated
     bottom = float(np.sqrt(np.mean(noise[near] ** 2)))
     size = max(float(height[near].max()), ABOVE_NOISE * bottom)
     far = height > size
     if not size > 0 or not far.any():
         return values
-    flattened, slope = np.where(far, size * (1 + np.log(np.where(far, height, size) / size)), height), np.ones(points)
+    compressed = size * (1 + np.log(np.clip(height / size, 1, EXPLODED)))
+    flattened, slope = np.where(far, compressed, height), np.ones(points)
     keep = np.divide(bottom, noise, out=np.ones(points), where=noise > bottom)
     slope[far] = np.maximum(size / height[far], keep[far])
-    level = np.nanmean(values - fit.curve - fit.residual, axis=1, keepdims=True)  # draw effects; unchanged
-    return np.asarray(fit.curve.min() + flattened + level + slope * fit.residual)
+    return np.asarray(curve.min() + flattened + level + slope * residual)

@@ -65,6 +65,13 @@ def aligned(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray,
     return np.array(common), np.array([[one[x] for x in common] for one in known])
 
 
+def are_whole(steps: np.ndarray) -> bool:
+    """Whether all steps are whole numbers that are exact as floats (below 2**53), and so can be shown as integers."""
+    import numpy as np
+
+    return bool(np.all((steps == np.round(steps)) & (np.abs(steps) < 2**53)))
+
+
 def table(
     sweep: str,
     stages: Sequence[str],
@@ -107,7 +114,7 @@ def table(
         return np.concatenate([*map(np.asarray, parts), np.empty(0)])
 
     steps = column(STEP)
-    whole = bool(np.all(steps == np.round(steps)))
+    whole = are_whole(steps)
     at = repeated((index for index, *_ in pieces), np.int64)
     columns = {
         "sweep": np.full(len(steps), sweep, dtype=object),

@@ -47,7 +47,10 @@ class Row(TypedDict):
     asked: as in `Cells`, if the sweep has an axis that is a range
     pack, host, finished: where it was computed, and when (seconds of the epoch)
     stages: its kept stages: {name: [id, ...]}, one id for each point
+    other_code: the versions of the code that computed kept stages of it, where they are not of the row's own version
+    identity: the id of its last stage, for a workload that says by what its stages are identified
     curves: what its other stages logged: {name: {"step": [...], METRIC: [...]}}
+    version: of a function, if it is not 1
     shared_curves: what kept stages of the rows of its pack logged: {id: {"step": [...], ...}}. They stand in the pack's
         first row; readers take them out of the rows.
     """
@@ -65,7 +68,10 @@ class Row(TypedDict):
     host: NotRequired[str]
     finished: NotRequired[float]
     stages: NotRequired[dict[str, list[str]]]
+    other_code: NotRequired[list[str]]
+    identity: NotRequired[str]
     curves: NotRequired[Mapping[str, Curve]]
+    version: NotRequired[int]
     shared_curves: NotRequired[Mapping[str, Curve]]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from raysweep.errors import InputError, unknown
+from raysweep.phrases import place
 from raysweep.space.schema import plain_name, restore
 from raysweep.storage import driver_lock, files, leases, sealed, signs
 from raysweep.storage.paths import AnyPath
@@ -142,7 +143,7 @@ def _text(folder: AnyPath, to_delete: bool) -> str:
         raise InputError(
             folder.name,
             "is being deleted, or its deletion was cut short; finish that with: raysweep "
-            f"delete {folder.name} --storage {shlex.quote(str(folder.parent))}",
+            f"delete {folder.name} --storage {shlex.quote(place(folder.parent))}",
         ) from None
 
 
@@ -151,7 +152,7 @@ def sweeps(storage: AnyPath) -> list[str]:
     try:
         return sorted({path.parent.name for name in (FILE, DELETING) for path in storage.glob(f"*/{name}")})
     except OSError as error:
-        raise InputError("--storage", f"{storage} cannot be read ({error.strerror})") from None
+        raise InputError("--storage", f"{place(storage)} cannot be read ({error.strerror})") from None
 
 
 def find(storage: AnyPath, name: str) -> AnyPath:
@@ -161,8 +162,8 @@ def find(storage: AnyPath, name: str) -> AnyPath:
     chosen = name if name in known else (alike[0] if len(alike) == 1 else None)
     if chosen is None:
         if not known:
-            raise InputError(name or "SWEEP", f"no such sweep: there is none in {storage}")
-        raise unknown(name or "SWEEP", f"sweep in {storage}", name, known)
+            raise InputError(name or "SWEEP", f"no such sweep: there is none in {place(storage)}")
+        raise unknown(name or "SWEEP", f"sweep in {place(storage)}", name, known)
     return storage / chosen
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.errors import InputError, as_typed
+from raysweep.errors import InputError, RaysweepError, as_typed, shown, told
 from raysweep.plan import resources
 from raysweep.plan.identity import cell_id
 from raysweep.plan.resources import Resources
@@ -84,7 +84,7 @@ class Cells:
             return self.position[identity]
         if space.leaves_out(values):
             return None
-        if workload.check and (complaint := workload.check(parameters)):
+        if complaint := _complaint(workload, parameters):
             self.complaint = complaint
             return None
         self.position[identity] = len(self.ids)
@@ -132,8 +132,7 @@ def enumerate_cells(space: Space, check: bool = True) -> Cells:
         _check_declared_scales(space, workload)
     if workload.check and check:
         for cell, parameters in zip(chosen, full, strict=True):
-            complaint = workload.check(parameters)
-            if complaint:
+            if complaint := _complaint(workload, parameters):
                 raise _refused(space, cell, *complaint)
     columns = {p.name: column(p, [parameters[p.name] for parameters in full]) for p in workload.parameters}
     return Cells(
@@ -142,6 +141,24 @@ def enumerate_cells(space: Space, check: bool = True) -> Cells:
         *resources.of_cells(space.resources, columns, len(full)),
         most=len(full),
     )
+
+
+def _complaint(workload: Workload, parameters: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What the workload's `check` says of a cell. InputError if it raises, or says anything else."""
+    if workload.check is None:
+        return None
+    path = f"{workload.name}.check"
+    try:
+        found = workload.check(parameters)
+    except RaysweepError:
+        raise
+    except Exception as error:  # whatever somebody has declared
+        raise InputError(path, told(error)) from error
+    if found is None:
+        return None
+    if not (isinstance(found, tuple) and len(found) == 2 and all(isinstance(word, str) for word in found)):
+        raise InputError(path, f"expected (parameter, complaint) or None, got {shown(found)}")
+    return found
 
 
 def _none_yet(space: Space, workload: Workload) -> Cells:
@@ -162,10 +179,10 @@ def _check_declared_scales(space: Space, workload: Workload) -> None:
 
 
 def _refused(space: Space, cell: Mapping[str, Any], parameter: str, message: str) -> InputError:
-    shown = ", ".join(f"{key} = {as_typed(value)}" for key, value in cell.items() if key != parameter)
+    others = ", ".join(f"{key} = {as_typed(value)}" for key, value in cell.items() if key != parameter)
     return InputError(
         f"{'axes' if parameter in space.axes else 'fixed'}.{parameter}",
-        message + (f" (in the cell {shown})" if shown else ""),
+        message + (f" (in the cell {others})" if others else ""),
     )
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from raysweep import __version__
-from raysweep.errors import InputError
+from raysweep.errors import InputError, RaysweepError, shown, told
 from raysweep.workloads.declaration import Stage, Workload
 
 
@@ -69,16 +69,38 @@ def stage_id(
     parameters: all parameters of the row.
     parent: the id of what it continues; "" if it is the first.
     point: where it stops, for a stage with points.
+
+    InputError if the workload's `identify` says anything but a mapping of plain values.
     """
     stage = workload.chain.stages[index]
     values = _identifying(workload, parameters, workload.chain.known[index])
     if stage.until:
         values.pop(stage.until, None)
     if workload.identify is not None:
-        values = workload.identify(stage.name, values, parameters)
+        values = _identified(workload, stage, values, parameters)
     version = stage.version or workload.identity_version
     place = [] if point is None else [point]
-    return content_id([workload.name, stage.name, version, values, *place, seed, [parent] if parent else []])
+    try:
+        return content_id([workload.name, stage.name, version, values, *place, seed, [parent] if parent else []])
+    except TypeError as error:
+        path = f"{workload.name}.{stage.name}.identify"
+        raise InputError(path, f"expected a mapping of plain values, got one in which {error}") from None
+
+
+def _identified(
+    workload: Workload, stage: Stage, values: dict[str, Any], parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What identifies a stage, as the workload says. InputError unless it is a mapping."""
+    path = f"{workload.name}.{stage.name}.identify"
+    try:
+        found = workload.identify(stage.name, values, parameters) if workload.identify else values
+    except RaysweepError:
+        raise
+    except Exception as error:  # whatever somebody has declared
+        raise InputError(path, told(error)) from error
+    if not isinstance(found, Mapping):
+        raise InputError(path, f"expected a mapping of plain values, got {shown(found)}")
+    return dict(found)
 
 
 def source_files(modules: Iterable[str]) -> list[Path]:
@@ -112,4 +134,21 @@ def code_version(workload: Workload, stage: Stage | None = None) -> str:
     source."""
     if workload.function is not None:
         return f"{__version__}+{workload.function.digest}"
-    return f"{__version__}+{source_digest((stage.sources if stage else ()) or workload.source_modules)}"
+    if stage is not None:
+        return f"{__version__}+{source_digest(tuple(stage.sources) or workload.source_modules)}"
+    return f"{__version__}+{source_digest(_all_modules(workload))}"
+
+
+@functools.cache
+def _added(modules: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the other modules that have a file that these modules have not."""
+    there = set(source_files(modules))
+    return tuple(module for module in others if not there.issuperset(source_files([module])))
+
+
+def _all_modules(workload: Workload) -> tuple[str, ...]:
+    """The modules whose source decides a row: those of the workload, and those of its stages that are not among
+    them."""
+    modules = workload.source_modules
+    others = tuple(dict.fromkeys(module for stage in workload.chain.stages for module in stage.sources))
+    return modules + (_added(modules, others) if others else ())

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
+import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -78,17 +81,41 @@ class RowStages:
     def _points_of(self, stage: Stage, row: Mapping[str, Any]) -> tuple[float, ...]:
         if stage.points is None:
             return ()
-        points = tuple(self._asked(f"{stage.name}.points", stage.points, row))
+        found = self._asked(f"{stage.name}.points", stage.points, row)
+        path = f"{self._workload.name}.{stage.name}"
+        try:
+            points = tuple(point.item() if isinstance(point, np.generic) else point for point in found)
+        except TypeError:
+            raise InputError(f"{path}.points", f"expected numbers that rise, got {shown(found)}") from None
+        for point in points:
+            if not (isinstance(point, (int, float)) and not isinstance(point, bool) and 0 <= point < math.inf):
+                raise InputError(f"{path}.points", f"expected finite numbers of at least 0, got {shown(point)}")
         if any(later <= earlier for earlier, later in itertools.pairwise(points)):
-            raise InputError(f"{self._workload.name}.{stage.name}", f"expected points that rise, got {shown(points)}")
+            raise InputError(path, f"expected points that rise, got {shown(points)}")
         return points
 
-    def _cost(self, stage: Stage, *arguments: Any) -> Cost:
+    def cost(self, stage: Stage, *arguments: Any) -> Cost:
+        """What a stage costs, as its declaration says of each call. InputError if that is no Cost of finite numbers.
+
+        arguments: columns; for a stage with points also where it begins and where it stops.
+        """
         if stage.cost is None:
             return NOTHING
+        columns, *span = arguments
+        count = len(next(iter(columns.values()), ()))
+        if stage.together is None and not span and count > 1 and self._workload.function is None:
+            each = ({name: values[row : row + 1] for name, values in columns.items()} for row in range(count))
+            return functools.reduce(operator.add, (self.cost(stage, row) for row in each))
         found = self._asked(f"{stage.name}.cost", stage.cost, *arguments)
+        path = f"{self._workload.name}.{stage.name}.cost"
         if not isinstance(found, Cost):
-            raise InputError(f"{self._workload.name}.{stage.name}.cost", f"expected a Cost, got {shown(found)}")
+            raise InputError(path, f"expected a Cost, got {shown(found)}")
+        given: dict[str, Any] = {"seconds": found.seconds, "peak_bytes": found.peak_bytes}
+        for name, value in (
+            given if found.gpu_seconds is None else {**given, "gpu_seconds": found.gpu_seconds}
+        ).items():
+            if not isinstance(value, (int, float, np.integer, np.floating)) or not 0 <= value < math.inf:
+                raise InputError(path, f"expected {name} as a finite number of at least 0, got {shown(value)}")
         return found
 
     def _asked(self, field: str, function: Callable[..., T], *arguments: Any) -> T:
@@ -104,13 +131,13 @@ class RowStages:
         stage, row = self._chain.stages[index], self.parameters(cell)
         kept = index in self._kept
         if stage.points is None:
-            cost = self._cost(stage, self._of_one(cell))
+            cost = self.cost(stage, self._of_one(cell))
             own = stage_id(self._workload, index, row, seed, parent)
             return [RowStage(own, stage.name, index, parent, 0.0, None, kept, cost)]
         found: list[RowStage] = []
         before = 0.0
         for point in self.points(cell)[index]:
-            cost = self._cost(stage, self._of_one(cell), before, point)
+            cost = self.cost(stage, self._of_one(cell), before, point)
             own = stage_id(self._workload, index, row, seed, parent, point)
             found.append(RowStage(own, stage.name, index, parent, before, point, kept, cost))
             before, parent = point, own
@@ -128,10 +155,10 @@ class RowStages:
         always = max(self._chain.kept(), default=-1)
         total = NOTHING
         for index, stage in enumerate(self._chain.stages):
-            if stage.points is None and index > always:
-                total += self._cost(stage, columns)
-                continue
             names = [name for name in self._chain.known[index] if name != stage.until or stage.points is None]
+            if stage.points is None and index > always:
+                total += self.cost(stage, self._distinct(cells, index) if index < len(self._chain) - 1 else columns)
+                continue
             parts: dict[tuple[Any, ...], tuple[Any, ...]] = {}
             for cell in cells.tolist():
                 points = self.points(cell)
@@ -139,8 +166,17 @@ class RowStages:
                 for part in itertools.pairwise((0.0, *points[index])) if stage.points else [()]:
                     parts.setdefault((*key, *part), (cell, *part))
             for cell, *span in parts.values():
-                total += self._cost(stage, self._of_one(cell), *span)
+                total += self.cost(stage, self._of_one(cell), *span)
         return total
+
+    def _distinct(self, cells: np.ndarray, index: int) -> dict[str, np.ndarray]:
+        """The columns of those of these cells that differ in the stages up to this one."""
+        names = self._chain.known[index]
+        found: dict[tuple[Any, ...], int] = {}
+        for cell in cells.tolist():
+            found.setdefault((self.points(cell)[: index + 1], *(self.columns[name][cell] for name in names)), cell)
+        first = np.fromiter(found.values(), int, len(found))
+        return {name: values[first] for name, values in self.columns.items()}
 
     def parameters(self, cell: int) -> dict[str, Any]:
         """One cell's parameters as plain Python values."""
@@ -164,6 +200,15 @@ def lacking(workload: Workload, chain: Sequence[RowStage], there: Collection[str
             needed = own.id not in there and (needed or bool(workload.chain.metrics[own.index]))
             found += [own] * needed
     return found[::-1]
+
+
+@one_look()
+def identities(workload: Workload, columns: Columns, rows: Iterable[tuple[int, int]]) -> list[str]:
+    """The id of the last stage of each row (cell, seed); "" for a row without a stage. Costs are not asked for."""
+    free = replace(workload, cost=None, stages=tuple(replace(stage, cost=None) for stage in workload.stages))
+    stages, last = RowStages(free, columns), len(workload.chain) - 1
+    chains = (stages.of_row(cell, seed, last) for cell, seed in rows)
+    return [chain[-1].id if chain else "" for chain in chains]
 
 
 def cell_stages(

@@ -10,15 +10,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from raysweep.fits.draws import LARGEST, can_be_fitted
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.comparison import comparison_section
 from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.design import Design
 from raysweep.reporting.document import manifest
+from raysweep.reporting.document.file_names import with_file_names
 from raysweep.reporting.document.html import to_html
 from raysweep.reporting.document.markdown import to_markdown
 from raysweep.reporting.selection import all_keys, groups
+from raysweep.reporting.taken_names import given_way
 from raysweep.reporting.words import plain
 from raysweep.space.analyses import ANALYSES, along_training, check_analysis, metrics_of, no_best_place, opened
 from raysweep.space.checks import Context
@@ -93,8 +97,10 @@ def write_report(
     with styled():
         sections = all_sections(frame, design, workload, curves, lambda done: on_step(done, steps))
         if further:
-            sections.append(comparison_section(every, design, workload))
+            compared = given_way("comparison", Question(every, {}, workload, "comparison", design))
+            sections.append(comparison_section(compared.rows, compared.design, compared.workload))
             on_step(len(sections), steps)
+        sections = with_file_names(sections)
         for number, section in enumerate(sections, 1):
             for drawing in section.drawings:
                 for ending in ("png", "svg"):
@@ -160,7 +166,8 @@ def section_of(kind: str, asked: Question) -> Section:
     if along_training(kind, asked.options, asked.workload):
         from raysweep.reporting.analyses.learning_curves import learning_curves_section
 
-        return learning_curves_section(asked)
+        return learning_curves_section(given_way("learning_curves", asked))
+    asked = given_way(kind, asked)
     metrics = metrics_of(asked.options)
     finite = {metric: asked.rows[metric].where(can_be_fitted(asked.rows[metric])) for metric in metrics}
     fitted = replace(asked, rows=asked.rows.assign(**finite))
@@ -169,7 +176,12 @@ def section_of(kind: str, asked: Question) -> Section:
     if good.empty:
         why = f"{kind}: no row is ok ({states(asked.rows)}), so there is nothing to analyse"
     elif empty:
-        why = f"{kind}: {empty[0]} is finite in no row, so there is nothing to analyse"
+        finite_somewhere = np.isfinite(asked.rows.loc[good.index, empty[0]].astype(float)).any()
+        beyond = f"beyond {LARGEST:g} (too large to be squared) or not finite in every row"
+        said = beyond if finite_somewhere else "finite in no row"
+        why = f"{kind}: {empty[0]} is {said}, so there is nothing to analyse"
+    elif axis := too_large(asked):
+        why = f"{kind}: an axis is analysed up to {LARGEST:g}, and {plain(axis)} has values beyond"
     else:
         why = nothing_to_fit(kind, asked)
     if why:
@@ -191,6 +203,17 @@ def not_fitted(good: pd.DataFrame, metrics: Sequence[str]) -> str:
         if count
     ]
     return f" ({'; '.join(parts)})" if parts else ""
+
+
+def too_large(asked: Question) -> str:
+    """The axis of the analysis that has finite values which are too large for figures and fits; empty if none has."""
+    for key in ("x", "y", "lr", "length"):
+        known = asked.workload.by_name.get(asked.options.get(key, ""))
+        if known and not known.categorical:
+            values = np.abs(asked.rows[known.name].to_numpy(float))
+            if (np.isfinite(values) & (values > LARGEST)).any():
+                return known.name
+    return ""
 
 
 def nothing_to_fit(kind: str, asked: Question) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -59,10 +60,31 @@ def groups(frame: pd.DataFrame, keys: list[str]) -> Iterator[tuple[tuple[Any, ..
 
 
 def spread(items: Sequence[T], most: int) -> list[T]:
-    """At most `most` of the items, evenly spaced, including the first and the last."""
+    """At most `most` of the items, evenly spaced, including the first and the last; of one, the middle."""
     if len(items) <= most:
         return list(items)
+    if most == 1:
+        return [items[len(items) // 2]]
     return [items[k] for k in sorted({round(k * (len(items) - 1) / (most - 1)) for k in range(most)})]
+
+
+def comparable(settings: Sequence[tuple[Any, ...]], most: int) -> list[int]:
+    """The places of at most `most` of the settings, chosen so that they can be compared: a few values of each axis
+    (the first, the last and some between), and all their combinations. If not all of these are there (axes that move
+    together, a search), the settings are evenly spaced instead.
+
+    settings: the values of the axes, all of the same length, without repeats, in the order of the axes.
+    """
+    every = list(range(len(settings)))
+    if len(every) <= most:
+        return every
+    axes = [list(dict.fromkeys(values)) for values in zip(*settings, strict=True)]
+    counts = [len(values) for values in axes]
+    while math.prod(counts) > most:
+        counts[counts.index(max(counts))] -= 1
+    kept = [set(spread(values, count)) for values, count in zip(axes, counts, strict=True)]
+    chosen = [k for k in every if all(value in few for value, few in zip(settings[k], kept, strict=True))]
+    return chosen if len(chosen) == math.prod(counts) else spread(every, most)
 
 
 def finite_values(frame: pd.DataFrame, name: str) -> np.ndarray:

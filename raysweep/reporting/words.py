@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.errors import printable
 from raysweep.workloads.declaration import Workload
+
+NOTHING = 1e-12
+"""An error or a half width that is smaller than this share of its value is rounding, and the value exact."""
 
 
 def plain(name: str) -> str:
@@ -23,8 +27,14 @@ def first_capital(text: str) -> str:
 
 
 def coded(text: str, workload: Workload) -> str:
-    """Markdown text with the names of the workload's metrics in code style."""
-    names = "|".join(sorted((re.escape(metric.name) for metric in workload.metrics), key=len, reverse=True))
+    """Markdown text with the names of the workload's metrics in code style.
+
+    A name that is a plain word (value, mean, loss) is left as it is, because the text uses such words too.
+    """
+    known = [metric.name for metric in workload.metrics if not metric.name.isalpha()]
+    if not known:
+        return text
+    names = "|".join(sorted(map(re.escape, known), key=len, reverse=True))
     return re.sub(rf"(?<![\w`/\[])({names})(?![\w`]|\.\w)", r"`\1`", text)
 
 
@@ -53,7 +63,8 @@ def unit_of(name: str, workload: Workload) -> str:
 def setting(name: str, value: Any, workload: Workload) -> str:
     """A parameter and its value in short form, for example "η = 0.1"; for an engine only its name."""
     if isinstance(value, str):
-        return value if workload.engines and name == workload.engines.parameter else f"{plain(name)} {value}"
+        is_engine = workload.engines is not None and name == workload.engines.parameter
+        return printable(value) if is_engine else f"{plain(name)} {printable(value)}"
     unit = unit_of(name, workload)
     return f"{workload.symbol(name) or plain(name)} = {number(value)}{unit if unit == '°' else ''}"
 
@@ -64,20 +75,23 @@ def settings(names: Iterable[str], values: Iterable[Any], workload: Workload) ->
 
 
 def number(value: Any, digits: int = 4) -> str:
-    """A value as text: a number with at most `digits` significant digits, ∞ for infinity, – for NaN.
+    """A value as text: a number with at most `digits` significant digits, ∞ for infinity, – for NaN. A whole number of
+    up to seven digits is written in full, for example 524,288.
 
-    Words are unchanged; booleans are written true and false, as in a space.
+    Words are unchanged, except for control characters; booleans are written true and false, as in a space.
     """
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, str):
-        return value
+        return printable(value)
     value = float(value)
     if math.isnan(value):
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    return f"{value:.{digits}g}"
+    if value.is_integer() and 1e4 <= abs(value) < 1e7:
+        return f"{value:,.0f}"
+    return f"{value + 0.0:.{digits}g}"  # + 0.0 makes -0.0 and 0.0 one
 
 
 def signed(score: float) -> str:
@@ -92,16 +106,22 @@ def places_for(error: float) -> int:
     return max(0, min(12, 1 - math.floor(math.log10(error))))
 
 
+def digits_for(value: float, error: float) -> int:
+    """How many significant digits of a value show two of its error; at least 3, at most 15."""
+    size = math.floor(math.log10(abs(value))) if value else -400
+    return max(3, min(15, size - math.floor(math.log10(error)) + 2))
+
+
 def with_error(value: float, error: float) -> str:
     """The text "value ± error", both with the decimals that show two significant digits of the error."""
     if not np.isfinite(value):
         return "–"
     if not np.isfinite(error):
         return number(value)
-    if error == 0:
+    if error <= NOTHING * abs(value):
         return f"{number(value, 6)} (exact)"
     if max(abs(value), error) >= 1e5 or error < 1e-5:
-        return f"{value:.3g} ± {error:.2g}"
+        return f"{number(value, digits_for(value, error))} ± {number(error, 2)}"
     return f"{value:.{places_for(error)}f} ± {error:.{places_for(error)}f}"
 
 
@@ -115,13 +135,15 @@ def interval(estimate: float, low: float, high: float) -> str:
             return f"above {number(low)}"
         return f"below {number(high)}" if np.isfinite(high) else "–"
     width = (high - low) / 2
-    if width <= 1e-12 * max(abs(low), abs(high)):
+    largest = max(abs(low), abs(high))
+    if width <= NOTHING * largest:
         return f"{number(estimate, 6)} (exact)"
     if not np.isfinite(width):
         return f"{number(estimate)} [{number(low)}, {number(high)}]"
     decimals = places_for(width)
-    if max(abs(low), abs(high)) >= 1e5:
-        return f"{estimate:.3g} [{low:.3g}, {high:.3g}]"
+    if largest >= 1e5 or width < 1e-5:
+        digits = digits_for(largest, width)
+        return f"{number(estimate, digits)} [{number(low, digits)}, {number(high, digits)}]"
     return f"{estimate:.{decimals}f} [{low:.{decimals}f}, {high:.{decimals}f}]"
 
 

@@ -42,8 +42,9 @@ def _metrics(value: Any, path: str, context: Context) -> Any:
 
 
 def _axes(value: Any, path: str, context: Context) -> Any:
-    expect(isinstance(value, (list, tuple)), path, "a list of axes", value)
-    return [checks.axis(name, path, context) for name in value]
+    listed = [value] if isinstance(value, str) else value
+    expect(isinstance(listed, (list, tuple)), path, "an axis or a list of axes", value)
+    return [checks.axis(name, path, context) for name in listed]
 
 
 def _level(value: Any, path: str, context: Context) -> Any:
@@ -105,9 +106,13 @@ LEARNING_CURVES = Analysis(
 
 
 def opened(entry: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The kind of a checked entry and its options; an option that is null counts as not given."""
+    """The kind of a checked entry and its options; an option that is null counts as not given, and a name under `by` as
+    a list of one."""
     ((kind, given),) = entry.items()
-    return kind, {key: value for key, value in (given or {}).items() if value is not None}
+    options = {key: value for key, value in (given or {}).items() if value is not None}
+    if isinstance(options.get("by"), str):
+        options["by"] = [options["by"]]
+    return kind, options
 
 
 def metrics_of(given: Mapping[str, Any]) -> list[str]:

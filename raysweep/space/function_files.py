@@ -12,17 +12,17 @@ import importlib.util
 import inspect
 import re
 import sys
-import textwrap
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.abc import SourceLoader
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import CellType, CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from raysweep.errors import InputError, shown, unknown
+from raysweep.space import function_digest
 from raysweep.workloads import functions
 from raysweep.workloads.function_description import Description
 
@@ -36,7 +36,7 @@ class Given:
     """A function that the user gave.
 
     call: the function.
-    digest: 12 hexadecimal digits over its source.
+    digest: of what it does, as in `function_digest`.
     file, name: where it was imported from; None and "" if it was given in Python.
     """
 
@@ -63,7 +63,7 @@ def find(workload: Any, folder: Path, path: str = "workload", check: Check = lam
     path: the key for errors. InputError for a file that cannot be imported or that has no such function.
     """
     if not isinstance(workload, str):
-        given = Given(workload, digest_of(workload))
+        given = Given(workload, function_digest.of_function(workload))
         check(given.digest, getattr(workload, "__name__", ""))
         return given
     match = _NAMED.fullmatch(workload)
@@ -82,8 +82,9 @@ def imported(file: Path, name: str, shown_as: str, path: str, check: Check = lam
     except OSError as error:
         why = "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or str(error))
         raise InputError(path, f"{shown_as} cannot be read: {why}") from None
-    check(_digest(text), name)
     file = file.resolve()
+    digest = function_digest.of_file(text, file, name)
+    check(digest, name)
     module = _module(file, text, shown_as, path)
     found = getattr(module, name, None)
     if found is None:
@@ -93,7 +94,15 @@ def imported(file: Path, name: str, shown_as: str, path: str, check: Check = lam
             if inspect.isfunction(value) and value.__module__ == module.__name__
         ]
         raise unknown(path, f"function in {shown_as}:", name, own or ["none"])
-    return Given(found, _digest(text), file, name)
+    return Given(found, digest, file, name)
+
+
+class RunsWhileImported(InputError):
+    """A file runs a sweep while it is imported for the function in it."""
+
+
+_IMPORTED: list[Path] = []
+"""The files that are imported at this moment."""
 
 
 class _Loader(SourceLoader):
@@ -114,7 +123,8 @@ class _Loader(SourceLoader):
 def _module(file: Path, text: bytes, shown_as: str, path: str) -> ModuleType:
     """The module of a file. Files beside it can be imported from it, as from a script."""
     plain = re.sub(r"\W", "_", file.stem)
-    name = f"_raysweep_{plain}_{_digest(str(file).encode())[:6]}"  # the file may be called like an installed module
+    own = hashlib.sha256(str(file).encode()).hexdigest()[:6]  # the file may be called like an installed module
+    name = f"_raysweep_{plain}_{own}"
     spec = ModuleSpec(name, _Loader(file, text), origin=str(file))
     spec.has_location = True
     module = importlib.util.module_from_spec(spec)
@@ -124,8 +134,12 @@ def _module(file: Path, text: bytes, shown_as: str, path: str) -> ModuleType:
     sys.modules[name] = module
     try:
         assert spec.loader is not None
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+        _IMPORTED.append(file)
+        with contextlib.chdir("."):  # as on Ray, what the file does to the working directory is not kept
+            spec.loader.exec_module(module)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         sys.modules.pop(name, None)
         if before is not None:
             sys.modules[name] = before
@@ -134,67 +148,20 @@ def _module(file: Path, text: bytes, shown_as: str, path: str) -> ModuleType:
             lines, error.filename = [error.lineno], None
             error = type(error)(error.msg)
         where = f", line {lines[-1]}" if lines else ""
+        if isinstance(error, RunsWhileImported):
+            raise InputError(
+                path, f'{shown_as}{where} runs a sweep when it is imported; put that under `if __name__ == "__main__":`'
+            ) from None
         raise InputError(path, f"{shown_as}{where} cannot be imported: {type(error).__name__}: {error}") from None
+    finally:
+        _IMPORTED.pop()
     return module
 
 
-def digest_of(function: Callable[..., Any]) -> str:
-    """12 hexadecimal digits over the source of a function that was given in Python: of its file if it is in a module;
-    of its own lines in a script or a notebook, and of its code where there is no source. What it took from around it
-    (values of a closure, and in a script or notebook the plain values and functions that it names) counts too."""
-    own: Any = function
-    bound: tuple[str, ...] = ()
-    while hasattr(own, "func"):  # functools.partial
-        own, bound = own.func, (*bound, repr(own.args), repr(sorted(own.keywords.items())))
-    own = inspect.unwrap(own)
-    text, whole = _source(own)
-    around = [*bound, *_around(own, whole, {id(own)})]
-    return _digest(text if not around else text + repr(around).encode())
-
-
-def _source(function: Callable[..., Any]) -> tuple[bytes, bool]:
-    """The source of a function, and whether it is that of its whole file."""
-    module = sys.modules.get(getattr(function, "__module__", "") or "")
-    file = getattr(module, "__file__", None)
-    if file and module is not None and module.__name__ != "__main__" and Path(file).suffix == ".py":
-        with contextlib.suppress(OSError):
-            return Path(file).read_bytes(), True
-    try:
-        return textwrap.dedent(inspect.getsource(function)).encode(), False
-    except (OSError, TypeError):
-        code = getattr(function, "__code__", None)
-        return repr(_content(code) if code else repr(type(function))).encode(), False
-
-
-def _around(function: Callable[..., Any], whole: bool, seen: set[int]) -> list[str]:
-    """What a function took from around it, as far as it is plain values or functions of a script or notebook."""
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return []
-    values = dict(zip(code.co_freevars, getattr(function, "__closure__", None) or (), strict=False))
-    named = {name: cell.cell_contents for name, cell in values.items() if cell != CellType()}
-    if not whole:
-        known = getattr(function, "__globals__", {})
-        named |= {name: known[name] for name in code.co_names if name in known}
-    found = []
-    for name, value in sorted(named.items()):
-        if isinstance(value, (int, float, str, bool, tuple, type(None))):
-            found.append(f"{name} = {value!r}")
-        elif inspect.isfunction(value) and id(value) not in seen:
-            seen.add(id(value))
-            text, other = _source(value)
-            found += [f"{name}: {_digest(text)}", *_around(value, other, seen)]
-    return found
-
-
-def _content(code: CodeType) -> tuple[Any, ...]:
-    """What a code object does, without where it was written."""
-    constants = [_content(value) if isinstance(value, CodeType) else repr(value) for value in code.co_consts]
-    return (code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars)
-
-
-def _digest(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()[:12]
+def check_not_imported() -> None:
+    """RunsWhileImported if a file of a user is imported at this moment, which must not run a sweep."""
+    if _IMPORTED:
+        raise RunsWhileImported(str(_IMPORTED[-1]), "runs a sweep when it is imported")
 
 
 def described(data: Mapping[str, Any], given: Given, name: str | None = None) -> dict[str, Any]:
@@ -214,6 +181,10 @@ def described(data: Mapping[str, Any], given: Given, name: str | None = None) ->
         fixed=data.get("fixed"),
         **{key: data[key] for key in OWN_KEYS if data.get(key) is not None},
     )
+    if data.get("early_stopping") and not functions.takes_log(given.call):
+        raise InputError(
+            "early_stopping", f"{found.name} has no argument log, by which it says its curve and hears when to stop"
+        )
     rest = {key: value for key, value in data.items() if key not in OWN_KEYS}
     usual = re.sub(r"^[^A-Za-z0-9]+|[^A-Za-z0-9._-]", "", found.name)[:64] or "function"
     return {"name": usual, **rest, "workload": found.name, "function": found.plain()}
@@ -223,13 +194,13 @@ def unchanged(recorded: Description, sweep: str, path: str) -> Check:
     """A check that raises InputError, at `path`, unless this is the function that a sweep recorded."""
 
     def check(digest: str, name: str) -> None:
+        if name.isidentifier() and name != recorded.name:
+            raise InputError(path, f"expected the function {recorded.name} of the sweep {sweep}, got {name}")
         if digest != recorded.digest:
             raise InputError(
                 path,
                 f"the source of {recorded.name} changed since the sweep {sweep} recorded it; run its space again "
                 "(raysweep run, or raysweep.run in Python), where --on-code-change says what to do with its rows",
             )
-        if name.isidentifier() and name != recorded.name:
-            raise InputError(path, f"expected the function {recorded.name} of the sweep {sweep}, got {name}")
 
     return check

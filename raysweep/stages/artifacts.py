@@ -35,6 +35,7 @@ class Artifact:
     def tensors(self) -> Any:
         """Its tensors, in the form in which the stage gave them. They must not be changed in place.
 
+        Arrays of NumPy in memory, where other rows start from them too, are read-only.
         Those of a stored artifact are read again by every call but the first; see `once`.
         """
         return self._read()
@@ -52,6 +53,8 @@ class Artifact:
 
 class Stacked:
     """The artifacts of the rows of one call as one: each tensor has one entry per row.
+
+    What is no tensor stays as it is where it is equal in all of them; otherwise it is a list with one entry per row.
 
     parent: their common parent, or their parents stacked in turn; None if they have none.
     """

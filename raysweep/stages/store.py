@@ -54,7 +54,8 @@ class Store:
     """A store at a path or URL.
 
     Opening it reads its format and creates nothing; InputError if the format is of another version, or if this is no
-    store. If the format file is lost, the next writer restores it. A store can be pickled and used by several threads.
+    store. If the format file is lost or cannot be read, the next writer writes it again. A store can be pickled and
+    used by several threads.
 
     lease_seconds: how long a lease lasts after its last renewal.
     provenance: the sweep, and what a trial for stages alone holds; added to the meta of every stage that is computed
@@ -81,23 +82,22 @@ class Store:
             content = self.files.read(MARKER)
         except FileNotFoundError:
             content = b""
-        if not content:
+        found = _format(content)
+        if found is None:
             there = {name for name in self.files.names("") if not name.startswith(".")}
             others = sorted(there - {MARKER})
-            # every record states its own format, so a store stays readable after a crash has lost the marker
+            # every record states its own format, so a store stays readable without the marker, which is written again
             self._lost = "entries" in others and set(FOLDERS).issuperset(others)
             if self._lost:
                 return True
-            if MARKER in there and self.files.size(MARKER):  # created between the two reads
+            if not content and MARKER in there and self.files.size(MARKER):  # created between the two reads
                 return self._marked()
+            if content or (MARKER in there and not others):
+                expected = _MARKING.decode().strip()
+                raise InputError(self.url, f"{MARKER} cannot be read; expected {expected} (or no such file)")
             if others:
-                raise InputError(self.url, f"is not a store: it has no {MARKER}, but {others[0]}") from None
-            if not there:
-                return False
-        try:
-            found = json.loads(content)["format"]
-        except (ValueError, KeyError, TypeError):
-            raise InputError(self.url, f"{MARKER} cannot be read; expected {_MARKING.decode().strip()}") from None
+                raise InputError(self.url, f"is not a store: it has no {MARKER}, but {others[0]}")
+            return False
         if found != FORMAT:
             raise InputError(
                 self.url,
@@ -291,6 +291,14 @@ class Store:
             for name in self.files.names("entries")
             if name.endswith(".json") and _STAGE.fullmatch(name.removesuffix(".json"))
         ]
+
+
+def _format(content: bytes) -> Any:
+    """The format that a marker states; None if it cannot be read."""
+    try:
+        return json.loads(content)["format"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def record_name(stage: str) -> str:

@@ -30,13 +30,15 @@ EXPECTED = "expected a folder, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX"
 def locate(address: str | AnyPath, key: str = "--storage") -> AnyPath:
     """The place that a path or URL names; InputError if it cannot hold sweeps. Does not contact the place.
 
+    A folder is an absolute path, so that it stays the same place if a user's code changes the working directory.
+
     key: what the address was given as.
     """
     if not isinstance(address, str):
-        return address
+        return address.absolute() if isinstance(address, Path) else address
     protocol, rest = _parts(address, key)
     if address and not protocol:
-        return Path(address)
+        return Path(address).absolute()
     if protocol not in BUCKETS or not rest.strip("/") or "::" in rest:
         raise InputError(key, f"{EXPECTED}, got {address!r}")
     return _elsewhere(address, protocol, key)

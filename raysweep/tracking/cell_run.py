@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,28 +55,33 @@ def of_cell(
     NAME_draws has one point per seed. A numeric axis is a metric too, because MLflow sorts parameters as text (13.5
     before 4.5). The status is FAILED if a draw failed or no draw is ok.
 
+    A metric or an axis of the sweep keeps its name. What is added beside it gives way: if a metric is called acc_se,
+    the standard error of acc is raysweep.acc_se.
+
     rows: their `curves` are those of all stages; the learning curves become histories (histories.py).
     """
     rows = sorted(rows, key=lambda row: row["seed"])
     good = [row for row in rows if row["status"] == OK]
     metrics: list[Point] = []
     not_finite = []
-    names = sorted({name for row in rows for name in row["metrics"]})
+    names = _names(rows)
+    taken = {*names, *axes}
     for name in names:
         draws = [(row["seed"], _number(row["metrics"].get(name))) for row in good]
         finite = [(seed, value) for seed, value in draws if math.isfinite(value)]
         of_draws = not name.endswith("_theory")  # a closed form is the same for every draw
         if of_draws:
-            metrics += [(f"{name}_draws", value, int(seed)) for seed, value in finite]
+            metrics += [(_added(f"{name}_draws", taken), value, int(seed)) for seed, value in finite]
         if finite and len(finite) == len(draws):
-            metrics += _mean(name, [value for _, value in finite])[: None if of_draws else 1]
+            mean, error = _mean([value for _, value in finite])
+            metrics.append((name, mean, 0))
+            metrics += [(_added(f"{name}_se", taken), error, 0)] * (of_draws and math.isfinite(error))
         elif not all(math.isnan(value) for _, value in draws):
             not_finite.append(name)
-    metrics.append(("draws_ok", float(len(good)), 0))
+    metrics.append((_added("draws_ok", taken), float(len(good)), 0))
     further = {"seconds": math.fsum(float(row.get("seconds") or 0.0) for row in rows)}
     further |= {axis: params[axis] for axis in axes if axis in params}
-    taken = {*names, "draws_ok"}
-    metrics += [(name, float(value), 0) for name, value in further.items() if name not in taken and _is_number(value)]
+    metrics += [(name, float(value), 0) for name, value in further.items() if name not in names and _is_number(value)]
 
     curves = histories.of_draws([row.get("curves", {}) for row in good])
     tags = _tags(cell_id, rows) | ({"mlflow.note.content": histories.DESCRIPTION} if curves else {})
@@ -87,7 +92,7 @@ def of_cell(
     return Content(
         name=" ".join(f"{axis}={text(params[axis])}" for axis in axes if axis in params) or cell_id,
         status="FAILED" if len(good) == 0 or any(row["status"] == FAILED for row in rows) else "FINISHED",
-        metrics=metrics + curves,
+        metrics=metrics + [(_added(key, taken), value, step) for key, value, step in curves],
         params={name: cut(text(value), LONGEST_PARAM) for name, value in params.items()},
         tags=tags,
         digest=_digest(params, rows, stage_ids, curves),
@@ -101,14 +106,13 @@ def of_pack(pack_id: str, axes: Sequence[str], cells: Sequence[Cell]) -> Content
     """
     parts = [(position, of_cell(str(position), axes, params, rows, ())) for position, params, rows in cells]
     params = [part.params for _, part in parts]
+    names = {name for _, _, rows in cells for name in _names(rows)}
+    of_draws = {_added(f"{name}_draws", {*names, *axes}) for name in names}
     return Content(
         name=f"cells {cells[0][0]} to {cells[-1][0]}",
         status="FAILED" if any(part.status == "FAILED" for _, part in parts) else "FINISHED",
         metrics=[
-            (key, value, position)
-            for position, part in parts
-            for key, value, _ in part.metrics
-            if not key.endswith("_draws")
+            (key, value, position) for position, part in parts for key, value, _ in part.metrics if key not in of_draws
         ],
         params={name: value for name, value in params[0].items() if all(other.get(name) == value for other in params)},
         tags={**_tags(pack_id, [row for _, _, rows in cells for row in rows]), "raysweep.cells": str(len(cells))},
@@ -136,15 +140,24 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _mean(name: str, values: list[float]) -> list[Point]:
-    """The mean of a metric, and its standard error if it is finite."""
+def _names(rows: Sequence[Row]) -> list[str]:
+    """The names of the metrics of rows, sorted."""
+    return sorted({name for row in rows for name in row["metrics"]})
+
+
+def _added(key: str, taken: Collection[str]) -> str:
+    """The key of what is added to the metrics of a sweep: not one of the names that are taken by these."""
+    return f"raysweep.{key}" if key in taken else key
+
+
+def _mean(values: list[float]) -> tuple[float, float]:
+    """The mean and its standard error, which is NaN for a single value and infinite if it is too large."""
     count = len(values)
     mean = math.fsum(value / count for value in values)  # divided first: the sum of large values may overflow
     if count == 1:
-        return [(name, mean, 0)]
+        return mean, math.nan
     spread = math.hypot(*(value - mean for value in values))  # hypot, because squares may overflow
-    error = spread / math.sqrt(count * (count - 1))
-    return [(name, mean, 0), *([(f"{name}_se", error, 0)] if math.isfinite(error) else [])]
+    return mean, spread / math.sqrt(count * (count - 1))
 
 
 def _tags(name: str, rows: Sequence[Row]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from raysweep.ledger.curves import STEP, aligned
+from raysweep.ledger.curves import STEP, aligned, are_whole
 from raysweep.ledger.segments import Curve
 
 Point = tuple[str, float, int]
@@ -43,7 +43,7 @@ def of_draws(draws: Sequence[Mapping[str, Curve]]) -> list[Point]:
         if len(steps) > LONGEST:
             kept = np.linspace(0, len(steps) - 1, LONGEST).round().astype(int)
             steps, means = steps[kept], means[kept]
-        whole = bool(np.all(steps == np.round(steps)))
+        whole = are_whole(steps)
         key = f"{stage}/{re.sub(r'[^-. :0-9A-Za-z_]', '_', name)}"[:250]
         found += [
             (key, float(value), int(step) if whole else number)

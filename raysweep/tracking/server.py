@@ -140,7 +140,7 @@ def _unsynced(path: Path) -> Iterator[None]:
     def relax(connection: Any, record: Any) -> None:
         if isinstance(connection, sqlite3.Connection):
             (_, _, file), *_ = connection.execute("PRAGMA database_list").fetchall()
-            if file and os.path.samefile(file, path):
+            if os.path.realpath(file) == os.path.realpath(path):  # of which one may be gone
                 connection.execute("PRAGMA synchronous = OFF")
 
     event.listen(Engine, "connect", relax)

@@ -8,6 +8,7 @@ must be computed asks for them.
 from __future__ import annotations
 
 import importlib
+import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +17,10 @@ import numpy as np
 
 from raysweep.errors import InputError, RaysweepError, told
 from raysweep.plan.identity import code_version
-from raysweep.plan.row_stages import RowStage, RowStages
+from raysweep.plan.row_stages import RowStage, RowStages, identities
 from raysweep.stages import trees
 from raysweep.stages.artifacts import Artifact, Stacked
+from raysweep.storage import leases
 from raysweep.trial.computation import WORST, Computation
 from raysweep.trial.context import Context
 from raysweep.trial.early_stopping import Rule
@@ -26,9 +28,24 @@ from raysweep.trial.results import Checked, checked
 from raysweep.workloads.declaration import ANY, OK, STOPPED, Columns, Workload
 from raysweep.workloads.rows import Rows
 
+TRIES = 2
+"""How often a kept stage is tried before what needs it fails."""
+Errors = dict[str, list[str]]
+"""By kept stage, the traceback of each time that it was tried alone and failed."""
+
+
+class KnownToFail(Exception):
+    """A stage has failed TRIES times before."""
+
 
 def compute(
-    workload: Workload, columns: Columns, seeds: np.ndarray, store: Any, keep: Sequence[str], rule: Rule | None = None
+    workload: Workload,
+    columns: Columns,
+    seeds: np.ndarray,
+    store: Any,
+    keep: Sequence[str],
+    rule: Rule | None = None,
+    errors: Errors | None = None,
 ) -> Computation:
     """Compute rows through all stages.
 
@@ -36,11 +53,15 @@ def compute(
     store: the stage store (or a gang's view of it); None if nothing is kept.
     keep: the stages that the space keeps in addition.
     rule: how rows are stopped early; None if none is.
+    errors: those of calls before, for the same rows or others. Those of this call are added.
 
-    InputError if a stage gives back something that does not fit its declaration.
+    KnownToFail if a stage is needed that has failed TRIES times. InputError if a stage gives back something that does
+    not fit its declaration.
     """
-    walk = _Walk(workload, columns, seeds, store, keep, rule=rule)
+    walk = _Walk(workload, columns, seeds, store, keep, rule=rule, errors=errors)
     walk.descend(0, np.arange(len(seeds)), [None] * len(seeds))
+    if workload.identify is not None:
+        walk.found.identities = identities(workload, columns, enumerate(seeds.tolist()))
     return walk.found
 
 
@@ -88,7 +109,9 @@ class _Walk:
         keep: Sequence[str],
         only: frozenset[str] | None = None,
         rule: Rule | None = None,
+        errors: Errors | None = None,
     ) -> None:
+        self._errors: Errors = {} if errors is None else errors
         self._workload, self._columns, self._seeds, self._store = workload, columns, seeds, store
         self._only, self._rule = only, rule
         self._chain, self._kept = workload.chain, set(workload.chain.kept(keep))
@@ -240,7 +263,8 @@ class _Walk:
         found = []
         for own, instance in zip(stages, call, strict=True):
             meta = self._look(own.id) or {}
-            self.found.enter_stored(own.stage, own.id, instance.rows, meta)
+            code = code_version(self._workload, self._chain.stages[own.index])
+            self.found.enter_stored(own.stage, own.id, instance.rows, meta, self._chain.metrics[own.index], code)
             found.append(
                 Artifact(
                     lambda own=own, instance=instance: self._tensors(own, instance),  # type: ignore[misc]
@@ -290,7 +314,10 @@ class _Walk:
                         arrays,
                         {
                             "tree": described,
-                            "metrics": {name: float(values[position]) for name, values in result.metrics.items()},
+                            "metrics": {  # all that are declared now: one that is not there was declared later
+                                name: float(result.metrics[name][position]) if name in result.metrics else np.nan
+                                for name in self._chain.metrics[index]
+                            },
                             "status": str(result.status[position]),
                             "curve": context.curve.of_row(position),
                             "code_version": code_version(self._workload, self._chain.stages[index]),
@@ -299,8 +326,20 @@ class _Walk:
                 )
             return computed
 
+        def watched(ids: list[str], progress: Any) -> list[tuple[dict[str, np.ndarray], dict[str, Any]]]:
+            try:
+                return work(ids, progress)
+            except (RaysweepError, leases.Held, leases.Lost):  # not caused by the stage
+                raise
+            except Exception:
+                if len(ids) == 1:
+                    self._errors.setdefault(ids[0], []).append(traceback.format_exc())
+                raise
+
+        if any(len(self._errors.get(stage, ())) >= TRIES for stage in own):
+            raise KnownToFail
         described = {stage.id: self._describe(stage, instance) for stage, instance in own.values()}
-        entries: list[Any] = self._store.once_together(described, work)
+        entries: list[Any] = self._store.once_together(described, watched)
         for entry in entries:
             self._looked[entry.stage] = entry.meta
         return entries

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,9 @@ class Computation:
     stages: for each row its kept stages: {name: [id, ...]}, one id for each point.
     curves: for each row what its stages that are not kept logged: {name: {"step": [...], NAME: [...]}}.
     shared_curves: what the kept stages logged: {id: {"step": [...], NAME: [...]}}.
+    lacking: by row, the metrics that a stored stage of it lacks, because the workload has gained them since.
+    other_code: by row, the versions of the code that computed stored stages of it, other than the present one.
+    identities: for each row the id of its last stage; empty for a workload without `identify`.
     """
 
     metrics: dict[str, np.ndarray]
@@ -34,6 +37,9 @@ class Computation:
     stages: list[dict[str, list[str]]]
     curves: list[dict[str, Curve]]
     shared_curves: dict[str, Curve]
+    lacking: dict[int, set[str]] = field(default_factory=dict)
+    other_code: dict[int, set[str]] = field(default_factory=dict)
+    identities: list[str] = field(default_factory=list)
 
     @classmethod
     def empty(cls, metrics: Sequence[str], count: int) -> Computation:
@@ -64,9 +70,21 @@ class Computation:
                 before = self.curves[row].get(stage)
                 self.curves[row][stage] = one_after_the_other([*([before] if before else []), curve.of_row(position)])
 
-    def enter_stored(self, stage: str, identity: str, rows: np.ndarray, meta: Mapping[str, Any]) -> None:
-        """Enter a kept stage of some rows. meta: what the store has of it besides its tensors."""
+    def enter_stored(
+        self, stage: str, identity: str, rows: np.ndarray, meta: Mapping[str, Any], known: Collection[str], code: str
+    ) -> None:
+        """Enter a kept stage of some rows.
+
+        meta: what the store has of it besides its tensors; empty if it is not there and not needed.
+        known: the metrics that are declared for it.
+        code: the present version of its code.
+        """
+        lacks = set(known) - meta.get("metrics", {}).keys() if meta.get("status") == OK else set()
         for row in rows.tolist():
+            if lacks:
+                self.lacking.setdefault(row, set()).update(lacks)
+            if meta.get("code_version", code) != code:
+                self.other_code.setdefault(row, set()).add(meta["code_version"])
             self.stages[row].setdefault(stage, []).append(identity)
             self._worsen(row, meta.get("status", OK))
         for name, value in meta.get("metrics", {}).items():

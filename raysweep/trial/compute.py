@@ -25,6 +25,7 @@ def compute(
     view: Callable[[Any], Any] | None = None,
     keep: Sequence[str] = (),
     rule: Rule | None = None,
+    errors: chain.Errors | None = None,
 ) -> Computation:
     """Compute the metrics and the status of a table of rows.
 
@@ -35,6 +36,7 @@ def compute(
     view: turns the store into the object that is used instead.
     keep: the stages that the space keeps in addition to those that always are.
     rule: how rows are stopped early; None if none is.
+    errors: as in `chain.compute`.
 
     Returns the metrics (closed forms as NAME_theory), statuses and curves of the rows.
     Raises InputError or RuntimeError if the workload gives back anything else.
@@ -43,7 +45,8 @@ def compute(
         found = _table(workload, columns, seeds)
     else:
         stages = open_store(workload, store, sweep, keep)
-        found = chain.compute(workload, columns, seeds, view(stages) if view and stages else stages, keep, rule)
+        stages = view(stages) if view and stages else stages
+        found = chain.compute(workload, columns, seeds, stages, keep, rule, errors)
     if workload.closed_form is None:
         return found
     theory = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -40,7 +41,10 @@ class Curve:
         return bool(self._points)
 
     def add(self, step: float, metrics: Mapping[str, Any]) -> None:
-        """Log one point. InputError if a metric is not one number for all rows or one per row."""
+        """Log one point. InputError if the step is not finite, or if a metric is not one number for all rows or one per
+        row."""
+        if not math.isfinite(step):
+            raise InputError(f"{self._stage}.log", f"expected a finite number as the step, got {float(step)}")
         found = {}
         for name, value in metrics.items():
             # a tensor stays on its device until the curve is read, because reading would make a GPU wait

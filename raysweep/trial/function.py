@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import traceback
 from collections.abc import Callable, Mapping
@@ -58,7 +59,7 @@ class Function:
         rule: how rows are stopped early; None if none is.
 
         Raises whatever the function raises, and Unusable if it returns anything but its metrics. A row with a number
-        that is not finite is diverged.
+        that is not finite is diverged. A metric that a stopped row lacks is NaN.
         """
         call = _OF_RUN.setdefault(self.run, self.code) if self.run else self.code
         seed, logs = _asks(call, self.vectorized)
@@ -66,6 +67,7 @@ class Function:
         found: list[dict[str, np.ndarray]] = []
         curves: list[dict[str, Curve]] = []
         stopped: list[np.ndarray] = []
+        finite: list[np.ndarray] = []
         for rows in calls:
             name = functions.stage_name(self.description.name)
             context = Context(name, len(rows), together=self.vectorized, rule=rule)
@@ -74,29 +76,42 @@ class Function:
             given[seed] = _plain(seeds[row])
             if logs:
                 given[LOG] = Log(context)
-            found.append(self._metrics(self._called(call, given), len(rows)))
+            returned = self._called(call, given)
+            metrics = self._metrics(returned, len(rows), bool(np.all(context.stopped)))
+            finite.append(np.all([np.ones(len(rows), bool), *map(np.isfinite, metrics.values())], axis=0))
+            known = self.description.returned or ()
+            found.append({name: np.full(len(rows), np.nan) for name in known} | metrics)
             stopped.append(context.stopped)
             curves += [{context.stage: context.curve.of_row(i)} if context.curve else {} for i in range(len(rows))]
         metrics = {name: np.concatenate([each[name] for each in found]) for name in found[0]}
-        finite = np.all([np.isfinite(values) for values in metrics.values()], axis=0)
-        status = np.where(finite, np.where(np.concatenate(stopped), STOPPED, OK), DIVERGED).astype(object)
+        well = np.where(np.concatenate(stopped), STOPPED, OK)
+        status = np.where(np.concatenate(finite), well, DIVERGED).astype(object)
         return Computation(metrics, status, [{} for _ in seeds], curves, {})
 
     def _called(self, call: Callable[..., Any], given: Mapping[str, Any]) -> Any:
-        """What a call returns. What would end the whole sweep is an error of its row."""
+        """What a call returns. What would end the whole sweep is an error of its row, and the next row finds the
+        working directory that this one found."""
         try:
-            return call(**given)
-        except RaysweepError as error:
-            raise RuntimeError(str(error)) from error
-        except SystemExit as error:
+            with contextlib.chdir("."):
+                return call(**given)
+        except (KeyboardInterrupt, Exception) as error:
+            if isinstance(error, RaysweepError):
+                raise RuntimeError(str(error)) from error
+            raise
+        except BaseException as error:
             frame = list(traceback.walk_tb(error.__traceback__))[-1][0]
             if frame.f_globals.get("__name__", "").partition(".")[0] in ("ray", "raysweep"):
                 raise  # a worker that is told to end
-            raise RuntimeError(f"{self.description.name} called sys.exit({shown(error.code)})") from error
+            name = self.description.name
+            if isinstance(error, SystemExit):
+                raise RuntimeError(f"{name} called sys.exit({shown(error.code)})") from error
+            raise RuntimeError(f"{name} raised {type(error).__name__}: {error}") from error
 
-    def _metrics(self, returned: Any, count: int) -> dict[str, np.ndarray]:
-        """What a call returned, as arrays of shape (count,)."""
-        name = self.description.name
+    def _metrics(self, returned: Any, count: int, stopped: bool) -> dict[str, np.ndarray]:
+        """What a call returned, as arrays of shape (count,). stopped: whether its rows were, which may lack metrics."""
+        name, known = self.description.name, self.description.returned
+        if stopped and known is not None and returned is None:
+            return {}
         if not isinstance(returned, Mapping):
             returned = {VALUE: returned}
             if returned[VALUE] is None:
@@ -109,7 +124,8 @@ class Function:
                 raise Unusable(str(error)) from None
             if metric in self.declaration.by_name:
                 raise Unusable(f"{name} returned {metric}, which is one of its arguments; expected another name")
-        known = self.description.returned
+        if stopped and known is not None and set(metrics) <= set(known):
+            return metrics
         if not metrics or (known is not None and set(known) != set(metrics)):
             expected = ", ".join(known) + ", as the first row did" if known else "at least one"
             raise Unusable(f"{name} returned {', '.join(metrics) or 'no metric'}; expected {expected}")

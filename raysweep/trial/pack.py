@@ -23,11 +23,13 @@ from raysweep.errors import Halted, RaysweepError
 from raysweep.ledger import segments
 from raysweep.ledger.segments import Row
 from raysweep.phrases import counted
+from raysweep.plan.row_stages import RowStages, lacking
 from raysweep.redaction import redact
 from raysweep.storage import leases, paths
 from raysweep.storage.paths import AnyPath
 from raysweep.training.sizes import Halvings
 from raysweep.trial import log, short_memory
+from raysweep.trial.chain import TRIES, Errors
 from raysweep.trial.compute import compute, open_store
 from raysweep.trial.early_stopping import Rule
 from raysweep.trial.function import Function
@@ -52,6 +54,7 @@ class Job:
     function: the Python function that the workload is; None for any other.
     rule: how rows are stopped early; None if none is. Its tables are those of the round that is computed now.
     halvings: for this attempt, how much less is computed at a time than at first, because memory was short.
+    errors: for the rows that are computed now, as in `chain.compute`.
     asked: as in `Cells`; each row keeps the entry of its cell. If there is one, the table grows while the sweep runs.
     """
 
@@ -73,6 +76,7 @@ class Job:
     asked: list[dict[str, Any]] | None = None
     rule: Rule | None = None
     halvings: Halvings = field(default_factory=Halvings)
+    errors: Errors = field(default_factory=dict, compare=False)
 
     def declaration(self) -> Workload:
         """The declaration of the workload."""
@@ -138,16 +142,21 @@ def _attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any
     if job.function:
         found = job.function.compute(columns, seeds, job.rule)
     else:
-        found = compute(job.declaration(), columns, seeds, job.store, job.sweep, own, job.keep, job.rule)
+        found = compute(job.declaration(), columns, seeds, job.store, job.sweep, own, job.keep, job.rule, job.errors)
     seconds = (time.perf_counter() - started) / len(seeds)
     lists = {name: values.tolist() for name, values in found.metrics.items()}
     rows = []
     for i, (cell, seed) in enumerate(zip(cells, seeds, strict=True)):
-        row = new_row(
-            job, int(cell), int(seed), str(found.status[i]), seconds, {name: v[i] for name, v in lists.items()}
-        )
+        metrics = {name: values[i] for name, values in lists.items() if name not in found.lacking.get(i, ())}
+        row = new_row(job, int(cell), int(seed), str(found.status[i]), seconds, metrics)
+        if row["status"] == FAILED:
+            row["error"] = f"{job.workload} gave the status failed, and no error"
         if found.stages[i]:
             row["stages"] = found.stages[i]
+        if i in found.other_code:
+            row["other_code"] = sorted(found.other_code[i])
+        if found.identities:
+            row["identity"] = found.identities[i]
         if found.curves[i]:
             row["curves"] = found.curves[i]
         rows.append(row)
@@ -165,7 +174,8 @@ def compute_rows(
 ) -> list[Row]:
     """Compute all rows together; if that fails, compute each half by itself, down to single rows.
 
-    A single row that fails twice is recorded as failed.
+    A single row that fails twice is recorded as failed. If a kept stage has failed twice, all rows that need it have
+    failed with its error, and the others go on.
 
     job, cells, seeds: as in `run_pack`.
     attempt: computes rows together and raises any error.
@@ -174,11 +184,13 @@ def compute_rows(
     if job.function and not job.function.vectorized and len(seeds) > 1:  # one that fails must not repeat the others
         alone = [(cells[i : i + 1], seeds[i : i + 1]) for i in range(len(seeds))]
         return [row for cell, seed in alone for row in compute_rows(job, cell, seed, attempt, is_half)]
+    if not is_half:
+        job = replace(job, errors={})
     # the log has the whole traceback if all rows fail together or a single row fails. For the halves between, it says
     # only if memory was short: each line waits for the thread that logs to MLflow, and there may be thousands
     brief = is_half and len(seeds) > 1
-    left = 2 if len(seeds) == 1 else 1
-    while left:
+    tries = 2 if len(seeds) == 1 else 1
+    while tries:
         started = time.perf_counter()
         try:
             return attempt(job, cells, seeds)
@@ -190,9 +202,17 @@ def compute_rows(
             job = replace(job, halvings=smaller)
             free_memory()
             continue
-        left -= 1
+        tries -= 1
         together = f"{counted(len(seeds), 'row')} cannot be computed together"
         problem = problem_of(found, together if len(seeds) > 1 else "a row cannot be computed", brief)
+        errors = _errors_of_stages(job, cells, seeds)
+        if any(errors):
+            failed = [new_row(job, int(c), int(s), FAILED, 0.0, {}) for c, s in zip(cells, seeds, strict=True)]
+            left = np.asarray([not error for error in errors])
+            others = iter(compute_rows(job, cells[left], seeds[left], attempt, is_half=True) if left.any() else [])
+            return [
+                {**row, "error": error} if error else next(others) for row, error in zip(failed, errors, strict=True)
+            ]
     if len(seeds) == 1:
         row = new_row(job, int(cells[0]), int(seeds[0]), FAILED, time.perf_counter() - started, {})
         return [{**row, "error": problem}]
@@ -201,6 +221,23 @@ def compute_rows(
         *compute_rows(job, cells[:middle], seeds[:middle], attempt, is_half=True),
         *compute_rows(job, cells[middle:], seeds[middle:], attempt, is_half=True),
     ]
+
+
+def _errors_of_stages(job: Job, cells: np.ndarray, seeds: np.ndarray) -> list[str]:
+    """For each row the error of a kept stage that it needs and that has failed as often as it is tried, or ""."""
+    for told in job.errors.values():  # with fewer rows there may be more memory
+        told[:] = [error for error in told if not short_memory.is_short(error)]
+    failed = {stage: redact(told[-1]) for stage, told in job.errors.items() if len(told) >= TRIES}
+    if not failed:
+        return []
+    workload, store = job.declaration(), job.open_store()
+    stages = RowStages(workload, job.columns, job.keep)
+    found = []
+    for cell, seed in zip(cells.tolist(), seeds.tolist(), strict=True):
+        chain = stages.of_row(cell, seed)
+        there = {own.id for own in chain if own.id not in failed and store.look(own.id) is not None}
+        found.append(next((failed[own.id] for own in lacking(workload, chain, there) if own.id in failed), ""))
+    return found
 
 
 def problem_of(found: str, what: str, brief: bool = False) -> str:
@@ -237,6 +274,8 @@ def new_row(job: Job, cell: int, seed: int, status: str, seconds: float, metrics
         "code_version": job.code_version,
         "metrics": metrics,
     }
+    if job.function and job.function.description.version != 1:
+        row["version"] = job.function.description.version
     return row if job.asked is None else {**row, "asked": job.asked[cell]}
 
 

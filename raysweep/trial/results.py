@@ -49,29 +49,39 @@ def checked(workload: Workload, index: int, result: Any, rows: Rows) -> Checked:
     if not isinstance(result, Result):
         raise InputError(path, f"expected a raysweep.Result from {stage.run}, got {shown(result)}")
     known = workload.chain.metrics[index]
-    if unknown := sorted(set(result.metrics) - set(known)):
+    if not isinstance(result.metrics, Mapping):
+        raise InputError(path, f"expected metrics as a mapping from names to numbers, got {shown(result.metrics)}")
+    if unknown := sorted(map(str, set(result.metrics) - set(known))):
         raise InputError(
             path, f"gave the metric {unknown[0]}, which is not declared for it (declared: {', '.join(known) or 'none'})"
         )
     metrics = {name: _numbers(path, name, values, rows, stage.together) for name, values in result.metrics.items()}
+    try:
+        trees.check(result.tensors)
+    except TypeError as error:
+        raise InputError(path, f"gave tensors that cannot be kept: {error}") from None
     if stage.together is not None:
-        for name, length in trees.lengths(result.tensors).items():
+        for name, length in trees.lengths(result.tensors):
             if length != count:
                 got = "an array without axes" if length < 0 else f"{length:,}"
                 raise InputError(path, f"expected one entry of the tensor {name} for each of {count:,} rows, got {got}")
     status = statuses(path, result.status, count)
-    if known and not metrics and OK in status:
-        raise InputError(path, f"gave none of the metrics that are declared for it ({', '.join(known)})")
-    return Checked(result.tensors, metrics, status)
+    if OK in status and (missing := [name for name in known if name not in metrics]):
+        raise InputError(path, f"gave no {', no '.join(missing)}, declared for it; give NaN where there is none")
+    # other rows start from them too: a stage that changed them in place would change these rows
+    return Checked(trees.read_only(result.tensors), metrics, status)
 
 
 def statuses(path: str, status: Any, count: int) -> np.ndarray:
     """The status of each row. InputError if there are not as many, or if a word is unknown."""
-    words = [status] * count if isinstance(status, str) else list(status)
+    try:
+        words = [status] * count if isinstance(status, str) else list(status)
+    except TypeError:
+        words = [status] * count
     if len(words) != count:
         raise InputError(path, f"expected one status for all rows or one for each of {count:,}, got {len(words):,}")
     for word in words:
-        if word not in STATUSES:
+        if not isinstance(word, str) or word not in STATUSES:
             raise InputError(path, f"expected a status out of {', '.join(STATUSES)}, got {shown(word)}")
     return np.asarray([str(word) for word in words], dtype=object)
 

@@ -57,8 +57,8 @@ class Stage:
         continues the one before (steps of a trunk, epochs), so rows share all points that they have in common. A row
         without points has no artifact of this stage. None: the stage is one piece.
     until: the parameter that says how far the stage goes (the last point); no other point depends on it.
-    cost: columns of distinct rows -> their Cost. Of a stage with points: (columns, before, point) -> the Cost of one
-        row from one point (0 at first) to the next. None: nothing is known in advance.
+    cost: the columns of the rows of one call -> its Cost. Of a stage with points: (columns, before, point) -> the Cost
+        of one row from one point (0 at first) to the next. None: nothing is known in advance.
     size: "module:function": rows -> how many of them one call should get; empty for all.
     version: the identity_version of the workload at which its artifacts last changed; 0 takes the present one.
     sources: the modules whose source decides its artifacts; empty takes the workload's.
@@ -111,6 +111,8 @@ class Chain:
             unknown = {*(stage.together or ()), stage.until} - {*owners, "*", ""}
             if unknown:
                 raise ValueError(f"{workload}: stage {stage.name} names {min(unknown)}, which is no parameter")
+            if stage.until and stage.points is None:
+                raise ValueError(f"{workload}: stage {stage.name} has until = {stage.until!r} and no points")
         indices = range(len(names))
         return cls(
             tuple(ordered),
@@ -154,8 +156,16 @@ class Chain:
         return together == ANY or bool(set(together) & set(self.known[index - 1]))
 
 
+def modules(path: str, sources: Any) -> tuple[str, ...]:
+    """The modules of `sources`, which may be any sequence of words. ValueError, which begins with the path, else."""
+    if isinstance(sources, Sequence) and not isinstance(sources, str) and all(isinstance(m, str) for m in sources):
+        return tuple(sources)
+    raise ValueError(f'{path}: expected sources as modules, such as ("my_package.net",), got {sources!r}')
+
+
 def _check(workload: str, stage: Stage) -> None:
     """ValueError if a field of a stage has a form that would be misread later."""
+    modules(f"{workload}: stage {stage.name}", stage.sources)
     module, colon, function = stage.run.partition(":")
     if not (module and colon and function.isidentifier()):
         raise ValueError(f'{workload}: stage {stage.name}: expected run as "module:function", got {stage.run!r}')

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.workloads.chain import ANY, Chain, Cost, Stage
+from raysweep.errors import shown
+from raysweep.workloads.chain import ANY, Chain, Cost, Stage, modules
+from raysweep.workloads.function_description import DIRECTIONS, TAKEN
 from raysweep.workloads.parameters import SCALES, Former, Parameter, column
 
 if TYPE_CHECKING:
@@ -143,6 +145,9 @@ class Workload:
     def __post_init__(self) -> None:
         if bool(self.compute) == bool(self.stages):
             raise ValueError(f"{self.name}: expected either stages or compute")
+        object.__setattr__(self, "sources", modules(self.name, self.sources))
+        if self.function is None:  # the names of a function were looked at where it was described
+            self._check_names()
         stages = self.stages or (Stage("compute", self.compute, together=ANY, cost=self.cost),)
         object.__setattr__(self, "by_name", {parameter.name: parameter for parameter in self.parameters})
         object.__setattr__(self, "chain", Chain.of(self.name, stages, self.parameters, self.metrics))
@@ -152,6 +157,22 @@ class Workload:
                     f"{self.name}: stage {stage.name} has the version {stage.version}, above the workload's "
                     f"identity_version {self.identity_version}: raise both, so that rows are computed anew"
                 )
+
+    def _check_names(self) -> None:
+        """ValueError if a parameter or metric has the name of another one or of a column, or an unknown direction."""
+        parameters, metrics = ([each.name for each in some] for some in (self.parameters, self.metrics))
+        for kind, names in (("parameter", parameters), ("metric", metrics)):
+            for name in names:
+                if name in TAKEN:
+                    raise ValueError(f"{self.name}: {kind} {name} has the name of a column of the results: rename it")
+                if names.count(name) > 1:
+                    raise ValueError(f"{self.name}: two {kind}s are called {name}: rename one")
+        if both := set(parameters) & set(metrics):
+            raise ValueError(f"{self.name}: a parameter and a metric are called {min(both)}: rename one")
+        for metric in self.metrics:
+            if metric.direction not in (*DIRECTIONS, "none"):
+                expected = f"expected {', '.join(DIRECTIONS)} or none, got {shown(metric.direction)}"
+                raise ValueError(f"{self.name}: metric {metric.name}: {expected} as its direction")
 
     def stores(self, keep: Sequence[str] = ()) -> bool:
         """Whether artifacts of stages are kept in the store. keep: the stages that a space keeps in addition."""

@@ -132,7 +132,8 @@ def describe(
                 f"axes.{argument.name}.when",
                 f"{called} needs a default for {argument.name}, which it has in the cells without this axis",
             )
-        found = _described(called, argument, hints.get(argument.name), given, asked, vectorized)
+        on_axis = argument.name in axes
+        found = _described(called, argument, hints.get(argument.name), given, asked, vectorized, on_axis)
         if found is not None:
             parameters.append(found)
     return Description(called, version, tuple(parameters), _directions(metrics), None, None, vectorized, digest, source)
@@ -205,13 +206,13 @@ def _values(given: Any) -> list[Any]:
     """The values of an axis, as far as they tell its type."""
     if isinstance(given, Mapping) and "values" in given:
         given = given["values"]
-    if isinstance(given, Mapping):  # evenly spaced values are no whole numbers in general
-        given = given.get("values", given.get("range", [0.5]))
+    if isinstance(given, Mapping):  # between two numbers lie numbers that are not whole
+        given = [0.5]
     return list(given) if isinstance(given, (list, tuple)) else []
 
 
 def _described(
-    name: str, argument: inspect.Parameter, hint: Any, given: list[Any], asked: bool, vectorized: bool
+    name: str, argument: inspect.Parameter, hint: Any, given: list[Any], asked: bool, vectorized: bool, on_axis: bool
 ) -> dict[str, Any] | None:
     """One argument as a parameter; None if it has a default that a space cannot write and is not asked for."""
     required = argument.default is argument.empty
@@ -232,7 +233,7 @@ def _described(
         if not asked:
             return None
         raise InputError(
-            f"axes.{argument.name}" if len(given) > 1 else f"fixed.{argument.name}",
+            f"{'axes' if on_axis else 'fixed'}.{argument.name}",
             f"expected values of one type (numbers, true and false, or texts) for {argument.name} of {name}"
             + (f", whose default is {shown(argument.default)}" if not required else ""),
         )

@@ -80,9 +80,14 @@ class Parameter:
         """The value in the declared type, so that 1 and 1.0 are the same; ValueError says what was expected."""
         if self.categorical:
             if isinstance(value, self.type) and (not self.choices or value in self.choices):
+                if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+                    raise ValueError(f"expected text that UTF-8 can hold, got {shown(value)}")
                 return value
         elif isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
-            number = float(value)
+            try:
+                number = float(value)
+            except OverflowError:  # a whole number of more than 308 digits
+                raise ValueError(f"expected a number that a computer's float can hold, got {shown(value)}") from None
             inside = not math.isnan(number) and (self.infinite or not math.isinf(number))
             if inside and self.minimum is not None:
                 inside = number > self.minimum if self.open_minimum else number >= self.minimum
@@ -90,6 +95,8 @@ class Parameter:
                 inside = number <= self.maximum
             if inside and (self.type is int or self.whole) and not math.isinf(number):
                 inside = number.is_integer()
+            if inside and self.type is int and not -(2**63) <= int(value) < 2**63:
+                raise ValueError(f"expected {self.expected()} of at most 64 bits, got {shown(value)}")
             if inside:
                 return int(value) if self.type is int else number + 0.0  # + 0.0 makes -0.0 and 0.0 one
         raise ValueError(f"expected {self.expected()}, got {shown(value)}")

@@ -77,7 +77,9 @@ class Result:
     """What a stage gives back for the rows of one call.
 
     tensors: the artifact: names -> arrays (NumPy or torch), or a nested mapping such as a state_dict. If the stage
-        takes rows together, every array has one entry per row, in their order.
+        takes rows together, every array has one entry per row, in their order. What is no array (numbers, words, lists
+        of them) belongs to all rows of the call. Mappings have words or whole numbers as keys; arrays are dense, of
+        real numbers (also bfloat16) or complex64.
     metrics: one number per row for each metric that this stage measures; a plain number for a single row.
     status: how the rows ended, one word for all or one per row.
     """

@@ -232,7 +232,10 @@ def test_bad_input_leaves_an_existing_sweep_untouched(
     recorded.write_text(good)
     refused(call("run", recorded, "--storage", storage, "--tracking-uri", "http://127.0.0.1:9/"), "--tracking-uri: ")
     refused(call("resume", "small", "--storage", storage, "--tracking-uri", "http://127.0.0.1:9/"), "--tracking-uri: ")
-    refused(call("delete", "small", "--storage", storage, "--tracking-uri", "http://127.0.0.1:9/"), "--tracking-uri: ")
+    refused(
+        call("delete", "small", "--yes", "--storage", storage, "--tracking-uri", "http://127.0.0.1:9/"),
+        "--tracking-uri: ",
+    )
     refused(call("sync", "small", "--storage", storage), "--tracking-uri: ")
     refused(call("resume", "smal", "--storage", storage), "smal: ", "did you mean small")
     refused(call("debug", "small", "zzzz", "--storage", storage), "zzzz: ")
@@ -272,7 +275,7 @@ def test_a_record_that_cannot_be_understood_is_named(content: str, call: Call, r
         ["resume", "small"],
         ["status", "small"],
         ["results", "small"],
-        ["delete", "small"],
+        ["delete", "small", "--yes"],
     ):
         refused(call(*arguments, "--storage", storage), str(file))
     listed = call("list", "--storage", storage)

@@ -266,7 +266,7 @@ def test_a_storage_without_sweeps_says_how_to_start(call: Call, storage: Path) -
 
 def test_nothing_is_asked_where_nobody_can_answer(finished: Path) -> None:
     done = subprocess.run(
-        command("delete", "small", "--storage", finished, "--tracking-uri", "none"),
+        command("delete", "small", "--yes", "--storage", finished, "--tracking-uri", "none"),
         check=False,
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -26,14 +26,14 @@ def test_nobody_begins_to_drive_a_sweep_that_is_being_deleted(
 ) -> None:
     there = ["--storage", storage]
     assert call("run", space, *there, "--no-report").code == 0
-    with driving("delete", "small", *there) as deleting:
+    with driving("delete", "small", "--yes", *there) as deleting:
         with nobody_else_writes(database):  # what the deletion waits for: its runs in MLflow
             until(lambda: "is being deleted" in call("list", *there).out, deleting)
             for words in (
                 ["run", space, *QUIET],
                 ["run", space, "--set", "seeds=5", *QUIET],
                 ["resume", "small", *QUIET],
-                ["delete", "small"],
+                ["delete", "small", "--yes"],
                 ["results", "small"],
                 ["sync", "small"],
             ):
@@ -45,6 +45,13 @@ def test_nobody_begins_to_drive_a_sweep_that_is_being_deleted(
     assert len(run(storage).results()) == 18
 
 
+def test_nothing_is_deleted_that_nobody_confirms(storage: Path, space: Path, call: Call) -> None:
+    assert call("run", space, "--storage", storage, *QUIET).code == 0
+    before = files_of(storage)
+    refused(call("delete", "small", "--storage", storage), "--yes: ", "delete small (18 rows)?")
+    assert files_of(storage) == before
+
+
 def test_a_deletion_that_mlflow_refuses_leaves_the_sweep_whole(
     storage: Path, space: Path, database: Path, call: Call
 ) -> None:
@@ -52,7 +59,7 @@ def test_a_deletion_that_mlflow_refuses_leaves_the_sweep_whole(
     before = files_of(storage / "small")
     with contextlib.closing(sqlite3.connect(database)) as db:
         db.execute("CREATE TRIGGER kept BEFORE UPDATE ON runs BEGIN SELECT RAISE(ABORT, 'runs are kept'); END")
-    refused(call("delete", "small", "--storage", storage), "--tracking-uri: ")
+    refused(call("delete", "small", "--yes", "--storage", storage), "--tracking-uri: ")
     assert files_of(storage / "small") == before
     assert len(open_sweep("small", storage).results()) == 18
 
@@ -72,7 +79,7 @@ sys.addaudithook(hear)
 def test_a_deletion_that_is_killed_leaves_no_sweep_and_can_be_finished(storage: Path, space: Path, call: Call) -> None:
     run(storage)
     there = ["--storage", storage]
-    arguments = command("delete", "small", *there, "--tracking-uri", "none", first=KILLED)
+    arguments = command("delete", "small", "--yes", *there, "--tracking-uri", "none", first=KILLED)
     killed = subprocess.run(arguments, stdin=subprocess.DEVNULL, timeout=120, check=False)
     assert killed.returncode == -signal.SIGKILL
     assert {"ledger", "logs"} & {path.name for path in (storage / "small").iterdir()} in ({"ledger"}, {"logs"})
@@ -83,9 +90,9 @@ def test_a_deletion_that_is_killed_leaves_no_sweep_and_can_be_finished(storage: 
             f"raysweep delete small --storage {storage}",
         )
     assert "raysweep delete small" in call("list", *there).out
-    refused(call("delete", "small", *there, "--tracking-uri", "http://127.0.0.1:9/"), "--tracking-uri: ")
+    refused(call("delete", "small", "--yes", *there, "--tracking-uri", "http://127.0.0.1:9/"), "--tracking-uri: ")
     refused(call("results", "small", *there), "small: is being deleted")  # it has not become a whole one again
-    assert call("delete", "small", *there, "--tracking-uri", "none").code == 0
+    assert call("delete", "small", "--yes", *there, "--tracking-uri", "none").code == 0
     assert not (storage / "small").exists()
     assert call("run", space, *there, *QUIET).code == 0
 

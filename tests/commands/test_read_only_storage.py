@@ -23,8 +23,8 @@ WRITERS = [
     (["resume", "cut", *QUIET], "cut"),
     (["sync", "small", "--tracking-uri", "sqlite:///elsewhere.db"], "small"),
     (["report", "small"], "small/report"),
-    (["delete", "small"], "small"),
-    (["delete", "small", "--tracking-uri", "none"], "small"),
+    (["delete", "small", "--yes"], "small"),
+    (["delete", "small", "--yes", "--tracking-uri", "none"], "small"),
 ]
 
 
@@ -67,7 +67,11 @@ def test_what_writes_names_the_place_and_leaves_nothing(call: Call, mount: Path,
             call(*arguments, "--storage", mount), f"{mount / place}: is read-only here; expected a storage that can"
         )
     refused(call("run", written(elsewhere, small_space()), "--storage", mount, *QUIET), "--storage: ", "Read-only")
-    refused(call("store", "prune", "--storage", mount, "--referred", *stages(mount)), f"{mount}/store: ", "read-only")
+    refused(
+        call("store", "prune", "--yes", "--storage", mount, "--referred", *stages(mount)),
+        f"{mount}/store: ",
+        "read-only",
+    )
     assert files_of(mount) == before
     assert {path.name for path in elsewhere.iterdir()} == {"space.yaml"}
 
@@ -85,8 +89,8 @@ def test_what_may_not_be_written_is_named_where_permissions_forbid_it(
             refused(outcome, f"{storage / place}: is read-only here; expected a storage that can")
         (storage / "small" / "driver.lock").chmod(0o444)
         (storage / "small").chmod(0o755)  # somebody else's lock file
-        for command in ("resume", "delete"):
-            outcome = process(command, "small", "--storage", storage, before=bound_by_permissions, env=NO_BYTECODE)
+        for words in (["resume"], ["delete", "--yes"]):
+            outcome = process(*words, "small", "--storage", storage, before=bound_by_permissions, env=NO_BYTECODE)
             refused(outcome, f"{storage / 'small' / 'driver.lock'}: Permission denied; expected a storage that can")
     assert files_of(storage) == before
     assert list(elsewhere.iterdir()) == []
@@ -166,7 +170,7 @@ def test_a_sweep_can_be_deleted_to_make_room_on_a_full_disk(call: Call, filled: 
         shutil.copytree(filled, place, dirs_exist_ok=True)
         (place / "small" / "driver.lock").write_text("")
         fill(place / "filler")
-        outcome = call("delete", "small", "--storage", place, "--tracking-uri", "none")
+        outcome = call("delete", "small", "--yes", "--storage", place, "--tracking-uri", "none")
         assert (outcome.code, outcome.err) == (0, "small: deleted\n")
         assert not (place / "small").exists()
 
@@ -175,7 +179,7 @@ def test_a_sweep_can_be_deleted_where_a_quota_is_used_up(filled: Path, tmp_path:
     """The same without a mount."""
     storage = tmp_path / "storage"
     shutil.copytree(filled, storage)
-    deleting = ("delete", "small", "--storage", storage, "--tracking-uri", "none")
+    deleting = ("delete", "small", "--yes", "--storage", storage, "--tracking-uri", "none")
     outcome = process(*deleting, before=no_file_beyond(0), env=NO_BYTECODE)
     assert (outcome.code, outcome.err) == (0, "small: deleted\n")
     assert not (storage / "small").exists()

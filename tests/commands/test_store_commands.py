@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Outcome
+from conftest import Outcome, files_of
 from stored_stage import STAGE, once, published, weights
 
 from raysweep.commands import store as store_commands
@@ -134,9 +134,13 @@ def test_the_command_line_lists_verifies_and_prunes(call: Callable[..., Outcome]
     assert "2 stages" in call("store", "list", "--storage", tmp_path).out
     assert call("store", "verify", "--store", store.url).code == 0
     assert "1 to prune" in call("store", "prune", "--storage", tmp_path, "--dry-run").out
-    refused = call("store", "prune", "needed", "--storage", tmp_path)
+    refused = call("store", "prune", "needed", "--yes", "--storage", tmp_path)
     assert (refused.code, refused.err.split(":")[0]) == (2, "needed")
-    assert call("store", "prune", "--storage", tmp_path).code == 0
+    before = files_of(tmp_path)
+    refused_here = call("store", "prune", "--storage", tmp_path)  # nobody is there to answer
+    assert (refused_here.code, refused_here.err.count("\n"), refused_here.err[:7]) == (2, 1, "--yes: ")
+    assert files_of(tmp_path) == before
+    assert call("store", "prune", "--yes", "--storage", tmp_path).code == 0
     assert store.stages() == ["needed"]
     weight = next((tmp_path / "store" / "entries").glob("*.safetensors"))
     weight.write_bytes(b"")

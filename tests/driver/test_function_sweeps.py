@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import math
 import os
@@ -194,6 +195,7 @@ def test_a_changed_source_is_not_resumed_and_not_debugged(folder: Path, storage:
     killed(folder, storage)
     trace = folder / "trace"
     (folder / "my_file.py").write_text(f"open({str(trace)!r}, 'w')\n" + SOURCE)
+    (folder / "beside.py").write_text("SHARE = 0.25\n")  # which the function names
     cell = raysweep.open_sweep("tried", storage).cells.ids[0]
     for what in (["resume", "tried", *QUIET], ["debug", "tried", cell]):
         for named in ([], ["--workload", folder / "my_file.py:train"]):
@@ -278,6 +280,75 @@ def test_what_would_end_a_program_ends_one_row(storage: Path) -> None:
     sweep = quietly(leaving, storage, axes={"x": [1, 2, 3, 4]})
     assert sweep.results()["status"].tolist() == ["ok", "failed", "failed", "ok"]
     assert [row["error"].strip().splitlines()[-1].partition(":")[0] for row in sweep.failures()] == ["RuntimeError"] * 2
+
+
+def test_a_function_may_change_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
+
+    def made(folder: str, value: float) -> Callable[..., float]:
+        def moving(x: int, seed: int) -> float:
+            found.append(os.getcwd())
+            os.chdir(tmp_path / folder)
+            return value
+
+        return moving
+
+    for folder, value in (("b", 2.0), ("a", 1.0)):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        sweep = raysweep.run(made("b", value), axes={"x": [1, 2, 3, 4]}, tracking_uri="none", executor="inline")
+        assert os.getcwd() == str(tmp_path / folder)
+        assert sweep.results()["value"].tolist() == [value] * 4
+    assert found == [str(tmp_path / "b")] * 4 + [str(tmp_path / "a")] * 4
+    for folder, value in (("b", 2.0), ("a", 1.0)):
+        home = tmp_path / folder / "sweeps"
+        assert raysweep.open_sweep("moving", home).results()["value"].tolist() == [value] * 4
+        assert (home / "moving" / "report" / "report.html").exists()
+
+
+def test_a_function_may_start_and_end_processes(storage: Path) -> None:
+    def forking(x: int, seed: int) -> float:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            while True:
+                signal.pause()
+        os.kill(child, signal.SIGTERM)
+        _, status = os.waitpid(child, 0)
+        return float(os.WTERMSIG(status))
+
+    heard = signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a Ray of tests before leaves a handler of its own
+    try:
+        sweep = quietly(forking, storage, axes={"x": [1, 2, 3]}, executor="inline")
+    finally:
+        signal.signal(signal.SIGTERM, heard)
+    assert sweep.results()["value"].tolist() == [float(signal.SIGTERM)] * 3
+
+
+def test_what_is_no_exception_ends_one_row_too(storage: Path) -> None:
+    class Over(BaseException): ...
+
+    def raising(x: int, seed: int) -> float:
+        if x > 1:
+            raise [Over("over"), asyncio.CancelledError(), GeneratorExit()][x - 2]
+        return 1.0
+
+    sweep = quietly(raising, storage, axes={"x": [1, 2, 3, 4]}, executor="inline")
+    assert sweep.results()["status"].tolist() == ["ok", "failed", "failed", "failed"]
+    assert any("raising raised Over: over" in row["error"] for row in sweep.failures())
+
+
+def test_a_range_is_searched_between_its_ends_whatever_they_are(storage: Path) -> None:
+    def plain(x, seed):  # type: ignore[no-untyped-def]
+        return x
+
+    def whole(x: int, seed: int) -> float:
+        return x
+
+    search = {"random": {"cells": 6}}
+    found = quietly(plain, storage, axes={"x": {"range": [0, 1]}}, search=search).results()["x"]
+    assert found.between(0, 1, inclusive="neither").all()
+    assert set(quietly(whole, storage, axes={"x": {"range": [0, 9]}}, search=search).results()["x"]) <= set(range(10))
 
 
 def test_a_function_with_a_private_name_has_a_sweep(storage: Path) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from spaces import logging_space
 
-from raysweep.driver import progress
+import raysweep
+from raysweep.driver import driver, progress
 from raysweep.driver.progress import Progress
+from raysweep.errors import Halted
+from raysweep.trial.context import Context
 
 
 @pytest.fixture
@@ -33,3 +39,50 @@ def test_what_passes_before_the_first_pack_begins_is_not_taken_for_the_pace(cloc
     clock.now = 40.0
     shown.advance(5, 5.0, 3.0)
     assert shown.line() == "10 of 10 rows, 0.5 rows/s, 40 s"
+
+
+def test_stages_that_rows_wait_for_are_counted_until_all_are_there(clock: SimpleNamespace) -> None:
+    looks: list[float] = []
+
+    def stages() -> tuple[int, int]:
+        looks.append(clock.now)
+        if 40 <= clock.now < 60:
+            raise Halted("store", "cannot be read now")
+        return int(clock.now // 10), 7
+
+    shown = Progress(stages)
+    assert shown.line() == "planning"
+    shown.expect(252, 80.0)
+    told = {}
+    for clock.now in range(90):
+        told[clock.now] = shown.line()
+    assert told[0] == "0 of 252 rows, 0 of 7 stages, 0.0 s so far"
+    assert told[39] == "0 of 252 rows, 3 of 7 stages, 39 s so far"
+    assert told[59] == "0 of 252 rows, 3 of 7 stages, 59 s so far"
+    assert told[60] == "0 of 252 rows, 6 of 7 stages, 60 s so far"
+    assert told[70] == "0 of 252 rows, 70 s so far"
+    assert looks == [0, 10, 20, 30, 40, 50, 60, 70]
+
+
+def test_a_sweep_tells_which_stages_its_rows_still_wait_for(
+    monkeypatch: pytest.MonkeyPatch, sandbox: Path, storage: Path
+) -> None:
+    told: list[str] = []
+
+    class Told(Progress):
+        def __enter__(self) -> Told:
+            monkeypatch.setattr(Context, "log", lambda context, step, **logged: told.append(self.line()))
+            return super().__enter__()
+
+    monkeypatch.setattr(progress, "STAGES_EVERY", 0.0)
+    monkeypatch.setattr(driver, "Progress", Told)
+    usual: dict[str, Any] = {"storage": storage, "tracking_uri": "none", "report": False, "executor": "inline"}
+    raysweep.run(logging_space(axes={"epochs": [2], "rate": [0.5]}, seeds=1), name="first", **usual)
+    assert list(dict.fromkeys(line.rpartition(", ")[0] for line in told)) == [
+        "0 of 1 row, 0 of 2 stages",
+        "0 of 1 row, 1 of 2 stages",
+        "0 of 1 row",  # the second stage is there, and the row is tuned
+    ]
+    told.clear()
+    raysweep.run(logging_space(axes={"epochs": [3], "rate": [0.5]}, seeds=2), name="second", **usual)
+    assert {line.split(", ")[1] for line in told[:-4]} == {f"{there} of 4 stages" for there in range(4)}

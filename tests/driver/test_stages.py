@@ -131,12 +131,13 @@ def test_a_dry_run_says_what_is_new_and_what_is_reused_and_creates_nothing(
     assert "4 distinct: 4 new" in out
     assert not storage.exists()
     assert call("run", space(), "--storage", storage, *QUIET).code == 0
-    more = call(
-        "run", space(axes={"finetune_lr": [1e-3, 2e-3, 4e-3, 8e-3]}, seeds=3), "--dry-run", "--storage", storage
-    ).out
+    larger = space(axes={"finetune_lr": [1e-3, 2e-3, 4e-3, 8e-3]}, seeds=3)
+    more = call("run", larger, "--dry-run", "--storage", storage).out
     assert "6 distinct: 2 new, 4 reused (in the store: same parameters, data and seed)" in more
     assert more.count("12 distinct: 12 new, not kept") == 2  # fine-tunings and evaluations
-    assert re.search(r"what is reused is also of: small-[0-9a-f]{8}", more)
+    assert "also of" not in more  # nobody else
+    another = call("run", larger, "--name", "other", "--dry-run", "--storage", storage).out
+    assert re.search(r"what is reused is also of: small-[0-9a-f]{8}", another)
 
 
 # What runs compute

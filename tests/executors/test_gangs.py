@@ -27,7 +27,7 @@ from raysweep.executors import machines
 from raysweep.executors.machines import Machines
 from raysweep.ledger import segments
 from raysweep.plan.cells import Cells, enumerate_cells
-from raysweep.plan.resources import Resources
+from raysweep.plan.resources import Resources, resolve
 from raysweep.space import schema
 from raysweep.stages.store import Store
 from raysweep.sweep import Sweep, open_sweep
@@ -101,7 +101,7 @@ def test_workers_that_train_together_give_the_rows_of_one_and_go_on_where_dead_o
 def test_a_gang_computes_what_its_packs_share_before_them_and_once(
     ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, deadline: None
 ) -> None:
-    fixed = {"folder": str(tmp_path), "seconds": 200, "tell_seconds": 200}
+    fixed = {"folder": str(tmp_path), "said_seconds": 200, "tell_seconds": 200}
     axes = {"again": [1, 2, 3]}
     sweep = run(storage, gang_space("together", tmp_path, ["compute"], axes=axes, fixed=fixed, zip=[], seeds=[1]))
     assert sweep.results()["y"].tolist() == [4 * 78] * 3
@@ -402,6 +402,11 @@ for space in sys.argv[2:]:
     except SystemExit as stop:
         print(stop.code)
 """
+
+
+def test_gpus_that_are_not_there_are_named_before_the_cores_of_their_workers() -> None:
+    with pytest.raises(InputError, match=r"^resources.gpus_per_trial: a trial asks for 100 GPU, the cluster has 0$"):
+        machines.check(machines.of_resources([{"CPU": 2}]), [resolve({"gpus_per_trial": 100, "cpus_per_trial": 1})])
 
 
 def test_what_this_machine_can_never_hold_is_one_line_before_ray_is_started(storage: Path, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from raysweep.fits.draws import draw_curves
+from raysweep.fits.optimum import find_optimum
 from raysweep.reporting import fit_optimum
 
 Curve = Callable[[np.ndarray], np.ndarray]
@@ -133,6 +135,38 @@ def test_a_cliff_towards_divergence_does_not_move_the_optimum() -> None:
     assert (plain.status, steep.status) == ("located", "located")
     assert steep.estimate == pytest.approx(plain.estimate, rel=0.05)
     assert steep.low <= 10**-2.6 <= steep.high
+
+
+def exploding(rng: np.random.Generator, place: float, size: float, draws: int = 8) -> pd.DataFrame:
+    """A parabola in log rate with its optimum at 10**place, whose draws explode at the highest rate."""
+    rates = np.geomspace(1e-4, 1, 9)
+    noise = 0.3 * rng.normal(size=(draws, 1)) + 0.05 * rng.normal(size=(draws, 9))
+    values = 0.3 * (np.log10(rates) - place) ** 2 + noise
+    values[:, -1] += size * np.exp(rng.normal(size=draws))
+    return frame_of(rates, values)
+
+
+@pytest.mark.parametrize("size", [3.0, 1e12])
+def test_an_explosion_that_stays_finite_hides_no_optimum(size: float) -> None:
+    rng = np.random.default_rng(0)
+    located, holds = [], []
+    for place in rng.uniform(-3.2, -1.0, 150):
+        curves = draw_curves(exploding(rng, place, size), "lr", "loss", "seed")
+        found = find_optimum(curves, "lr", 0.95, exact=False, limit=np.inf, logarithmic=True)
+        located.append(found.status == "located")
+        holds.append(found.low <= 10**place <= found.high)
+    assert np.mean(located) > 0.7
+    assert np.mean(np.asarray(holds)[located]) >= 0.95
+    assert np.mean(holds) >= 0.95  # bounds of what is censored too
+
+
+def test_how_high_an_explosion_goes_changes_nothing() -> None:
+    sizes = [1e5, 1e12, 1e20, 1e140]
+    slices = [exploding(np.random.default_rng(3), -2.0, size).assign(size=size) for size in sizes]
+    table = fit_optimum(pd.concat(slices), "lr", "loss", "size", "seed").table
+    assert table["status"].tolist() == ["located"] * len(sizes)
+    for column in ("estimate", "low", "high"):
+        np.testing.assert_allclose(table[column], table[column].iloc[0], rtol=1e-3)
 
 
 def test_slices_a_maximum_and_rates_of_any_size() -> None:

@@ -147,8 +147,8 @@ def test_a_report_of_a_sweep_has_the_curves_of_each_stage(
     assert ran.code == 0, ran.err
     folder = storage / "logged" / "report"
     warm = pd.read_csv(folder / "tables" / "curves_loss.csv")
-    known = [(epochs, step, 1 / step + 0.5, 2, 0) for epochs in (2, 3) for step in range(1, 2 * epochs + 1)]
-    found = list(warm[["epochs", "step", "mean", "draws", "draws_left_out"]].itertuples(index=False, name=None))
+    known = [(step, 1 / step + 0.5, 2, 0) for step in range(1, 7)]  # two epochs are a part of three
+    found = list(warm[["step", "mean", "draws", "draws_left_out"]].itertuples(index=False, name=None))
     assert np.array(found) == pytest.approx(np.array(known))
     tune = pd.read_csv(folder / "tables" / "curves_2_loss.csv")
     settings = list(itertools.product((2, 3), (0.5, 1.0)))
@@ -157,6 +157,8 @@ def test_a_report_of_a_sweep_has_the_curves_of_each_stage(
         assert part["mean"].to_numpy() == pytest.approx(np.exp(-rate * np.arange(4)) + 0.05)
     assert len(tune) == 4 * len(settings)
     text = (folder / "report.md").read_text(encoding="utf-8")
+    assert "- Loss of warm goes from 1.5 at step 1 to" in text
+    assert "epochs only says how far warm goes: rows that differ in it have one curve" in text
     assert "warm does not depend on rate" in text
     assert "In no mean of loss: 4 draws (4 diverged)" in text
     assert "diverged draw" in (folder / "figures" / "curves_2_loss.svg").read_text(encoding="utf-8")

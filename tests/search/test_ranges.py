@@ -52,6 +52,10 @@ def test_a_random_search_with_more_cells_begins_with_the_same_ones_in_the_same_o
 ) -> None:
     few, many = (run(storage / str(n), asked({"random": {"cells": n}})).results() for n in (10, 30))
     same(few, many.head(10))
+    with pytest.raises(
+        InputError, match="^search: the sweep valley exists with .* --name, or ask for the same search$"
+    ):
+        run(storage / "10", asked({"random": {"cells": 30}}))  # no sweep grows so
 
 
 def test_a_small_range_of_whole_numbers_ends_when_all_are_there(sandbox: Path, storage: Path) -> None:

@@ -46,8 +46,12 @@ def refused(entry: Any, axes: dict[str, list[Any]]) -> str:
         ),
         ({"boundary": {"metric": "risk_scratch", "x": "gamma", "colour": 1}}, ".boundary.colour: unknown option"),
         (
-            {"inflection": {"metric": "risk_scratch", "x": "gamma", "by": "depth"}},
-            ".inflection.by: expected a list of axes",
+            {"inflection": {"metric": "risk_scratch", "x": "gamma", "by": 3}},
+            ".inflection.by: expected an axis or a list of axes, got 3",
+        ),
+        (
+            {"inflection": {"metric": "risk_scratch", "x": "gamma", "by": "gamma"}},
+            ".inflection.by: 'gamma' is already used as x",
         ),
         ({"inflection": {"metric": "risk_scratch", "x": "gamma", "level": 95}}, ".inflection.level: expected a number"),
         ({"curves": {"x": "gamma"}}, ".curves.metric: missing"),

@@ -35,6 +35,12 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("import this_is_nowhere\n" + GOOD, "", "workload: mine.py, line 1 "),
         ("\n1 / 0\n" + GOOD, "", "workload: mine.py, line 2 "),
         ("raise SystemExit(3)\n" + GOOD, "", "workload: mine.py, line 1 "),
+        (
+            "class Over(BaseException): ...\nraise Over('over')\n" + GOOD,
+            "",
+            "workload: mine.py, line 2 cannot be imported",
+        ),
+        (GOOD + "import raysweep\nraysweep.run(train, axes={'x': [1]})", "", "workload: mine.py, line 4 runs a sweep"),
         ("train = 3", "", "workload: expected a function"),
         ("class train: ...", "", "workload: expected a function, got the class train"),
         ("async def train(x, seed): ...", "", "workload: "),
@@ -128,7 +134,7 @@ def test_a_description_from_a_storage_is_checked_and_never_imported(tmp_path: Pa
 
 
 def test_the_digest_is_that_of_what_a_function_does() -> None:
-    from raysweep.space.function_files import digest_of
+    from raysweep.space.function_digest import of_function as digest_of
 
     def made(text: str) -> Any:
         space: dict[str, Any] = {"__name__": "__main__"}
@@ -142,3 +148,70 @@ def test_the_digest_is_that_of_what_a_function_does() -> None:
     helped = "def help(x):\n    return {}\ndef train(x, seed):\n    return help(x)"
     assert digest_of(made(helped.format("x"))) != digest_of(made(helped.format("2 * x")))
     assert digest_of(functools.partial(made("K = 1\ndef train(x, seed):\n    return K * x"), x=1)) != once
+
+
+FILE = """import argparse
+from sharing_out import share
+import other
+
+K = 2  # a factor
+UNUSED = 1
+
+
+def help(x):
+    return K * x
+
+
+def train(x, seed):
+    table = help(x)
+    return table + share()
+
+
+def plot(x):
+    return UNUSED
+
+
+if __name__ == "__main__":
+    import raysweep
+    table = raysweep.run(train, axes={"x": [1, 2]}, tracking_uri="none", report=False)
+"""
+
+
+def test_a_file_has_one_digest_which_changes_with_what_the_function_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from raysweep.space import function_digest
+
+    texts = {"mine.py": FILE, "sharing_out.py": "from deep.inner import S\ndef share():\n    return S\n"}
+    texts |= {"deep/__init__.py": "", "deep/inner.py": "S = 0.5\n", "other.py": "raise SystemExit"}
+    (tmp_path / "deep").mkdir()
+
+    def digest(**changes: str) -> str:
+        for name, text in texts.items():
+            (tmp_path / name).write_text(text)
+        for old, new in changes.items():
+            file, was = old.split("__")
+            text = texts[file + ".py"]
+            assert was.replace("_", " ") in text
+            (tmp_path / f"{file}.py").write_text(text.replace(was.replace("_", " "), new))
+        return function_digest.of_file((tmp_path / "mine.py").read_bytes(), tmp_path / "mine.py", "train")
+
+    same = digest()
+    assert digest(**{"mine__UNUSED = 1": "UNUSED = 3"}) == same
+    assert digest(**{'mine__{"x": [1, 2]}': '{"x": [1, 2, 3]}'}) == same
+    assert digest(**{"other__raise SystemExit": "1"}) == same
+    for name, new in {
+        "mine__K = 2": "K = 3",
+        "mine__return K * x": "return K + x",
+        "mine__table + share()": "table - share()",
+        "mine__UNUSED = 1": "help = print",
+        "sharing_out__return S": "return 2 * S",
+        "deep/inner__S = 0.5": "S = 0.25",
+    }.items():
+        assert digest(**{name: new}) != same, name
+    digest()
+    script = {"__name__": "__main__", "raysweep": None}
+    monkeypatch.syspath_prepend(str(tmp_path))
+    text = FILE.partition("if __name__")[0].replace("import other", "other = 1")
+    exec(compile(text, tmp_path / "mine.py", "exec"), script)
+    assert function_digest.of_function(script["train"]) == same  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ import pytest
 from stored_stage import STAGE, assert_equal, once, published, weights
 
 from raysweep.commands import store as store_commands
+from raysweep.errors import InputError
 from raysweep.stages import checkpoints, references
 from raysweep.stages.store import Store
 from raysweep.stages.tensors import CHUNK, ROW
@@ -109,7 +110,11 @@ def test_a_record_that_lacks_a_part_counts_as_damage(local: Store, lost: str) ->
     assert_equal(once(local, seed=3).tensors(), weights(3))
 
 
-@pytest.mark.parametrize("left", [None, b""], ids=["missing", "empty"])
+@pytest.mark.parametrize(
+    "left",
+    [None, b"", b'{"raysweep": "stage store", "for', b'{"raysweep": "stage store", "gormat": 1}\n', b"\xff{}"],
+    ids=["missing", "empty", "cut", "flipped", "no text"],
+)
 def test_a_store_that_lost_its_marker_is_still_one_and_gets_it_back(local: Store, left: bytes | None) -> None:
     once(local)
     marker = Path(local.url) / "store.json"
@@ -122,6 +127,19 @@ def test_a_store_that_lost_its_marker_is_still_one_and_gets_it_back(local: Store
     assert (marker.read_bytes() if marker.exists() else None) == left  # so far it was only read
     references.refer(Store(local.url), "sweep", [STAGE])
     assert marker.read_bytes() == sound
+
+
+def test_a_marker_of_another_format_or_beside_no_stage_is_refused(local: Store) -> None:
+    once(local)
+    marker = Path(local.url) / "store.json"
+    marker.write_bytes(b'{"raysweep": "stage store", "format": 2}')
+    with pytest.raises(InputError, match="another version of raysweep"):
+        Store(local.url)
+    other = Path(local.url).parent / "other"
+    other.mkdir()
+    (other / "store.json").write_bytes(b"somebody's own")
+    with pytest.raises(InputError, match=r"store\.json cannot be read; expected .* \(or no such file\)$"):
+        Store(str(other))
 
 
 def test_an_entry_damaged_after_it_was_read_is_not_handed_out(local: Store) -> None:

@@ -132,7 +132,7 @@ def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(
     call: Call, s3: str, space: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert call("run", space, "--storage", s3, *QUIET).code == 0
-    delete = ["delete", "small", "--storage", s3, "--tracking-uri", "none"]
+    delete = ["delete", "small", "--yes", "--storage", s3, "--tracking-uri", "none"]
     with monkeypatch.context() as broken:
         remove = files.remove
 

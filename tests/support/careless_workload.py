@@ -13,6 +13,7 @@ from raysweep.workloads.rows import Result, Rows
 
 RESULTS: dict[str, Callable[[int], Any]] = {
     "fine": lambda n: Result({"w": np.zeros((n, 3))}, {"loss": np.ones(n)}),
+    "failed": lambda n: Result({"w": np.zeros((n, 3))}, {"loss": np.ones(n)}, "failed"),
     "rows too many": lambda n: Result({"w": np.zeros((n, 3))}, {"loss": np.ones(n + 1)}),
     "an unknown metric": lambda n: Result({"w": np.zeros((n, 3))}, {"loss": np.ones(n), "accuracy": np.ones(n)}),
     "another stage's metric": lambda n: Result({"w": np.zeros((n, 3))}, {"loss": np.ones(n), "score": np.ones(n)}),

@@ -114,14 +114,17 @@ WORKLOAD = Workload(
             stage="sum",
         ),
         Parameter("folder", str, "/nonexistent", "where marks are left", stage="sum"),
-        Parameter("seconds", float, 0.0, "what a row is said to cost", unit="s", minimum=0, stage="sum"),
+        Parameter("said_seconds", float, 0.0, "what a row is said to cost", unit="s", minimum=0, stage="sum"),
         Parameter("again", int, 0, "a number of rows that share a sum", stage="tell"),
         Parameter("tell_seconds", float, 0.0, "what each of these is said to cost", unit="s", minimum=0, stage="tell"),
     ),
     metrics=(Metric("y", "4 · 78 · (x + seed)"), Metric("workers", "how many there were")),
     stages=(
         Stage(
-            "sum", "gang_workload:add_up", keeps=True, cost=lambda columns: Cost(float(np.sum(columns["seconds"])), 1.0)
+            "sum",
+            "gang_workload:add_up",
+            keeps=True,
+            cost=lambda columns: Cost(float(np.sum(columns["said_seconds"])), 1.0),
         ),
         Stage(
             "tell",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 
 from raysweep.stages.artifacts import Artifact, Stacked
 from raysweep.trial.context import Context
-from raysweep.workloads.declaration import Columns, Metric, Parameter, Stage, Workload, column
+from raysweep.workloads.declaration import ANY, Columns, Cost, Metric, Parameter, Stage, Workload, column
 from raysweep.workloads.rows import Result, Rows
 
 
@@ -87,6 +88,44 @@ def workload(*stages: Stage, parameters: Iterable[str], types: dict[str, type] |
 def stage(name: str, after: str = "", **options: Any) -> Stage:
     """A stage that does `work`."""
     return Stage(name, options.pop("run", "made_up_chain:work"), after=after, **options)
+
+
+def random_workload(draw: random.Random, costs: bool = False) -> Workload:
+    """One to four stages with up to two parameters each, taken alone or together, in points or whole, kept or not.
+
+    costs: whether each row costs COST seconds, and a point SPAN more for each unit since the point before.
+    """
+    stages, parameters = [], ["s0.every"] * costs  # of which a cost has a column at least
+    for number in range(draw.randint(1, 4)):
+        own = [f"{'abcd'[number]}{i}" for i in range(draw.randint(0, 2))]
+        parameters += [f"s{number}.{name}" for name in own]
+        known = [path.partition(".")[2] for path in parameters]
+        options: dict[str, Any] = {"keeps": draw.random() < 0.3}
+        kind = draw.choice(["alone", "alone", "together", "any", "points"])
+        if kind == "points" and own:
+            options |= {"until": own[0], "points": lambda row, name=own[0]: [1.0 * n for n in range(int(row[name]))]}
+        elif kind == "together" and known:
+            options["together"] = tuple(draw.sample(known, draw.randint(1, len(known))))
+        elif kind == "any":
+            options["together"] = ANY
+        if "together" in options and draw.random() < 0.5:
+            options["size"] = "made_up_chain:at_most_two"
+        if costs:
+            options["cost"] = span_cost if "points" in options else row_cost
+        stages.append(stage(f"s{number}", f"s{number - 1}" if number else "", **options))
+    draw.shuffle(stages)
+    return workload(*stages, parameters=parameters)
+
+
+COST, SPAN = 3.0, 10.0
+
+
+def row_cost(columns: Columns) -> Cost:
+    return Cost(COST * len(next(iter(columns.values()), ())), 1.0)
+
+
+def span_cost(columns: Columns, before: float, point: float) -> Cost:
+    return Cost(COST + SPAN * (point - before), 1.0)
 
 
 def table(made: Workload, *rows: dict[str, Any]) -> Columns:

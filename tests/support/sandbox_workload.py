@@ -108,7 +108,7 @@ def first(mark: Path) -> bool:
 
 def cost(columns: Columns) -> Cost:
     """As declared by the space itself, so that a test decides how rows fall into packs."""
-    return Cost(float(np.sum(columns["seconds"])), 1.0)
+    return Cost(float(np.sum(columns["said_seconds"])), 1.0)
 
 
 WORKLOAD = Workload(
@@ -141,7 +141,7 @@ WORKLOAD = Workload(
             ),
         ),
         Parameter("folder", str, "/nonexistent", "where marks are left"),
-        Parameter("seconds", float, 0.0, "what a row is said to cost", unit="s", minimum=0),
+        Parameter("said_seconds", float, 0.0, "what a row is said to cost", unit="s", minimum=0),
         Parameter("added", float, 7.0, "a parameter of a later release", absent=7.0),
     ),
     metrics=(Metric("y", "x + seed"), Metric("above", "infinite above 100, else NaN")),

@@ -52,7 +52,7 @@ def sandbox_space(folder: Path, behaviour: list[str], **changes: Any) -> dict[st
         "workload": "sandbox",
         "axes": {"x": list(range(len(behaviour))), "behaviour": behaviour},
         "zip": [["x", "behaviour"]],
-        "fixed": {"folder": str(folder), "seconds": 200},
+        "fixed": {"folder": str(folder), "said_seconds": 200},
         **changes,
     }
 

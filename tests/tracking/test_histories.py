@@ -106,6 +106,7 @@ def test_a_long_history_is_thinned_and_keeps_both_ends() -> None:
 
 def test_steps_that_are_not_whole_are_numbered_and_names_are_those_that_mlflow_takes() -> None:
     assert of({"step": [0.5, 1.0], "top@5": [1.0, 2.0]}) == [("s/top_5", 1.0, 0), ("s/top_5", 2.0, 1)]
+    assert of({"step": [1.0, 1e20], "y": [1.0, 2.0]}) == [("s/y", 1.0, 0), ("s/y", 2.0, 1)]  # no integer of MLflow
 
 
 def test_large_values_have_a_mean() -> None:

@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from sqlalchemy import Engine, event
 
 from raysweep.redaction import without_credentials
 from raysweep.storage.signs import Mirrored
-from raysweep.tracking import cleanup, mirror, server
+from raysweep.tracking import cell_run, cleanup, mirror, server
 from raysweep.tracking.runs import SweepRun
 from raysweep.tracking.server import Unreachable, check
 from tests.chaos.tracking_server import Server
@@ -231,6 +232,30 @@ def test_draws_that_are_not_ok_or_not_finite_make_no_mean(sweep: Sweep) -> None:
     assert child.data.tags["raysweep.not_finite"] == "b"
     assert child.data.tags["raysweep.draws"] == "1 not_converged, 2 ok"
     assert (child.info.status, broken.info.status, broken.data.metrics["draws_ok"]) == ("FINISHED", "FAILED", 0)
+
+
+def test_a_metric_keeps_its_name_where_an_added_one_would_have_the_same() -> None:
+    own = ("acc", "acc_se", "acc_draws", "draws_ok", "fit/loss")
+    draws = [
+        {
+            "seed": seed,
+            "status": "ok",
+            "seconds": 0.1,
+            "metrics": {name: float(10 * place + seed) for place, name in enumerate(own)},
+            "curves": {"fit": {"step": [0], "loss": [7.0]}},
+        }
+        for seed in (0, 2)
+    ]
+    points = cell_run.of_cell("c", ["acc_draws_se"], {"acc_draws_se": 5.0}, draws, ()).metrics
+    assert all(count == 1 for count in Counter((key, step) for key, _, step in points).values())
+    found = {key: value for key, value, step in points if step == 0}
+    assert {name: found[name] for name in own} == {name: 10 * place + 1 for place, name in enumerate(own)}
+    assert (found["raysweep.acc_se"], found["raysweep.draws_ok"], found["raysweep.fit/loss"]) == (1.0, 2.0, 7.0)
+    assert (found["acc_draws_se"], found["raysweep.acc_draws_se"], found["acc_se_se"]) == (5.0, 1.0, 1.0)
+    assert {step: value for key, value, step in points if key == "raysweep.acc_draws"} == {0: 0.0, 2: 2.0}
+    packed = cell_run.of_pack("p", ["acc_draws_se"], [(3, {"acc_draws_se": 5.0}, draws)]).metrics
+    assert ("acc_draws", 21.0, 3) in packed
+    assert not [key for key, _, _ in packed if key in ("raysweep.acc_draws", "draws_ok_draws")]
 
 
 def test_a_cell_that_mlflow_refuses_holds_up_no_other(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ def refused(outcome: Outcome, line: str) -> None:
 
 
 def test_every_result_that_does_not_fit_has_its_line() -> None:
-    assert {*RESULTS, "an odd log"} - {"fine"} == set(LINES)
+    assert {*RESULTS, "an odd log"} - {"fine", "failed"} == set(LINES)
 
 
 @pytest.mark.parametrize("gives", LINES)
@@ -71,6 +71,13 @@ def test_a_sweep_that_has_rows_is_kept_with_them(sandbox: Path, call: Call, tmp_
     assert outcome.err.splitlines()[-1].startswith(LINES["no result"])
     assert "2 rows are kept; go on with: " in outcome.err
     assert call("results", "odd", "--storage", storage).out.count("\n") == 3
+
+
+@pytest.mark.parametrize("keep", [[], ["learn"]])
+def test_a_stage_that_says_failed_fails_its_rows_with_a_reason(keep: list[str], sandbox: Path, storage: Path) -> None:
+    found = run(storage, space(["fine", "failed"], keep=keep))
+    assert found.results()["status"].tolist() == ["ok", "ok", "failed", "failed"]
+    assert {row["error"] for row in found.failures()} == {"careless gave the status failed, and no error"}
 
 
 def test_what_others_have_in_the_storage_stays(sandbox: Path, call: Call, tmp_path: Path, storage: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from auditing import reading
-from made_up_chain import CALLS, called, stage, table, workload
+from made_up_chain import CALLS, called, random_workload, stage, table, workload
 
 from raysweep.plan.row_stages import RowStages
 from raysweep.stages.artifacts import Artifact, Stacked
@@ -351,28 +351,6 @@ def test_curves_of_kept_stages_are_shared_and_others_are_each_row_s(tmp_path: Pa
             value = found.metrics["finetune_value"][index]
             assert curves["finetune"] == {"step": [1, 2], "loss": [value, value / 2]}
             assert set(curves) == {"finetune", "evaluate"}
-
-
-def random_workload(draw: random.Random) -> Workload:
-    """One to four stages with up to two parameters each, taken alone or together, in points or whole, kept or not."""
-    stages, parameters = [], []
-    for number in range(draw.randint(1, 4)):
-        own = [f"{'abcd'[number]}{i}" for i in range(draw.randint(0, 2))]
-        parameters += [f"s{number}.{name}" for name in own]
-        known = [path.partition(".")[2] for path in parameters]
-        options: dict[str, Any] = {"keeps": draw.random() < 0.3}
-        kind = draw.choice(["alone", "alone", "together", "any", "points"])
-        if kind == "points" and own:
-            options |= {"until": own[0], "points": lambda row, name=own[0]: [1.0 * n for n in range(int(row[name]))]}
-        elif kind == "together" and known:
-            options["together"] = tuple(draw.sample(known, draw.randint(1, len(known))))
-        elif kind == "any":
-            options["together"] = ANY
-        if "together" in options and draw.random() < 0.5:
-            options["size"] = "made_up_chain:at_most_two"
-        stages.append(stage(f"s{number}", f"s{number - 1}" if number else "", **options))
-    draw.shuffle(stages)
-    return workload(*stages, parameters=parameters)
 
 
 @pytest.mark.parametrize("number", range(25))

@@ -172,6 +172,9 @@ def test_what_is_logged_is_what_it_was_then() -> None:
 def test_a_log_that_fits_no_rows_is_told() -> None:
     with pytest.raises(InputError, match=r"^train.log: expected one number of loss .* each of 2, got the shape \(3,\)"):
         Context("train", 2).log(1, loss=np.zeros(3))
+    for step in (np.inf, -np.inf, np.nan):
+        with pytest.raises(InputError, match=f"^train.log: expected a finite number as the step, got {step}$"):
+            Context("train", 2).log(step, loss=1.0)
 
 
 def test_what_no_store_can_hold_is_told_by_its_place() -> None:
@@ -183,4 +186,4 @@ def test_trees_are_taken_apart_and_put_together_by_rows() -> None:
     rows = {"a": np.arange(6).reshape(3, 2), "b": [torch.arange(3), {"c": np.arange(3.0)}]}
     parts = [trees.entry(rows, index) for index in range(3)]
     assert_same(trees.stack(parts), rows)
-    assert trees.lengths(rows) == {"a": 3, "b/0": 3, "b/1/c": 3}
+    assert trees.lengths(rows) == [("a", 3), ("b/0", 3), ("b/1/c", 3)]

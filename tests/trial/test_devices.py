@@ -151,7 +151,7 @@ def test_on_ray_trials_and_the_workers_of_gangs_see_the_gpus_they_were_granted_a
     axes = {
         "x": [*range(kinds)],
         "behaviour": ["see", "look", "look", "look", "see"][:kinds],
-        "seconds": [200, 0, 0, 0, 0][:kinds],
+        "said_seconds": [200, 0, 0, 0, 0][:kinds],
     }  # the rows of the first are trials, one after the other in one process
     asked = sandbox_space(
         tmp_path, [], axes=axes, zip=[list(axes)], fixed={"folder": str(tmp_path)}, seeds=4, resources={"where": where}

@@ -12,7 +12,7 @@ from raysweep.errors import InputError
 from raysweep.plan.identity import code_version, source_files
 from raysweep.plan.row_stages import RowStages
 from raysweep.trial.compute import compute
-from raysweep.workloads.declaration import Metric, Parameter, Stage, Workload
+from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
 from raysweep.workloads.rows import Result, Rows
 
 
@@ -42,6 +42,8 @@ COLUMNS = {"x": np.array([3]), "y": np.array([0.5])}
         ({"run": "test_declared_stages.learn"}, 'odd: stage learn: expected run as "module:function", got'),
         ({"version": 2}, "odd: stage learn has the version 2, above the workload's identity_version 1"),
         ({"together": "x"}, "odd: stage learn: expected together as a tuple of parameters"),
+        ({"until": "x"}, "odd: stage learn has until = 'x' and no points"),
+        ({"sources": "odd.net"}, 'odd: stage learn: expected sources as modules, such as ("my_package.net",), got'),
         ({"together": ("x",), "points": lambda row: [1]}, "odd: stage learn has points, and so gets one row a call"),
     ],
 )
@@ -49,6 +51,33 @@ def test_a_stage_that_would_be_misread_is_refused(stage: dict[str, Any], said: s
     with pytest.raises(ValueError) as wrong:
         declared(**stage)
     assert str(wrong.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "metrics", "said"),
+    [
+        ([Parameter("seed", int, 1, "", stage="learn")], [], "parameter seed has the name of a column of the results"),
+        ([Parameter("status", int, 1, "", stage="learn")], [], "parameter status has the name of a column"),
+        ([], [Metric("seconds", "")], "metric seconds has the name of a column of the results: rename it"),
+        ([Parameter("x", int, 2, "", stage="judge")], [], "two parameters are called x: rename one"),
+        ([], [Metric("loss", "", stage="learn")], "two metrics are called loss: rename one"),
+        ([], [Metric("y", "")], "a parameter and a metric are called y: rename one"),
+        ([], [Metric("up", "", direction="up")], "metric up: expected minimize, maximize or none, got 'up' as its dir"),
+    ],
+)
+def test_names_that_clash_are_refused(parameters: list[Parameter], metrics: list[Metric], said: str) -> None:
+    odd = declared()
+    with pytest.raises(ValueError) as wrong:
+        replace(odd, parameters=(*odd.parameters, *parameters), metrics=(*odd.metrics, *metrics))
+    assert str(wrong.value).startswith(f"odd: {said}")
+
+
+def test_sources_are_any_sequence_of_modules() -> None:
+    module = "test_declared_stages"
+    assert code_version(replace(declared(sources=[module]), sources=[module])) == code_version(declared())  # type: ignore[arg-type]
+    for sources in (module, 3, [3]):
+        with pytest.raises(ValueError, match="^odd: expected sources as modules"):
+            replace(declared(), sources=sources)  # type: ignore[arg-type]
 
 
 def test_a_default_is_a_value_of_its_parameter() -> None:
@@ -63,6 +92,46 @@ def test_points_rise() -> None:
 
 
 @pytest.mark.parametrize(
+    "points", [np.arange(1, 4), np.array([1.0, 2.0, 3.0]), [np.int64(1), np.float32(2), 3], range(1, 4)]
+)
+def test_points_are_numbers_of_any_kind(points: Any) -> None:
+    stages = RowStages(declared(points=lambda row: points), COLUMNS)
+    assert stages.points(0)[0] == (1, 2, 3)
+    assert {type(point) for point in stages.points(0)[0]} <= {int, float}
+    assert stages.of_row(0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("points", "said"),
+    [
+        *((points, "expected numbers that rise, got ") for points in (None, 5)),
+        *(
+            ([1, point], "expected finite numbers of at least 0, got ")
+            for point in (None, 2j, "a", True, float("nan"), float("inf"), -1)
+        ),
+    ],
+)
+def test_points_that_are_none_are_told(points: Any, said: str) -> None:
+    with pytest.raises(InputError) as wrong:
+        RowStages(declared(points=lambda row: points), COLUMNS).points(0)
+    assert str(wrong.value).startswith(f"odd.learn.points: {said}")
+
+
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf"), "3", None])
+@pytest.mark.parametrize("field", ["seconds", "peak_bytes", "gpu_seconds"])
+def test_costs_are_finite_numbers(field: str, value: Any) -> None:
+    cost = Cost(**{"seconds": np.float64(1), "peak_bytes": 1, "gpu_seconds": 1.0, field: value})
+    stages = RowStages(declared(cost=lambda columns: cost), COLUMNS)
+    if field == "gpu_seconds" and value is None:  # it cannot use a GPU
+        assert stages.of_row(0, 0, 1)
+        return
+    for asked in (lambda: stages.of_row(0, 0, 1), lambda: stages.cost_of(np.array([0]))):
+        with pytest.raises(InputError) as wrong:
+            asked()
+        assert str(wrong.value).startswith(f"odd.learn.cost: expected {field} as a finite number of at least 0, got ")
+
+
+@pytest.mark.parametrize(
     ("stage", "said"),
     [
         ({"cost": lambda columns, before: None}, "odd.learn.cost: TypeError: "),
@@ -74,6 +143,21 @@ def test_a_function_of_the_declaration_that_raises_is_told_by_its_field(stage: d
     with pytest.raises(InputError) as wrong:
         RowStages(declared(**stage), COLUMNS).of_row(0, 0, 1)
     assert str(wrong.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("identify", "said"),
+    [
+        (lambda stage, values, row: None, "expected a mapping of plain values, got None"),
+        (lambda stage, values, row: [1], "expected a mapping of plain values, got [1]"),
+        (lambda stage, values, row: {"x": np.int64(3)}, "expected a mapping of plain values, got one in which int64 "),
+        (lambda stage, values, row: 1 / 0, "ZeroDivisionError: division by zero ("),
+    ],
+)
+def test_what_identifies_a_stage_is_a_mapping_of_plain_values(identify: Any, said: str) -> None:
+    with pytest.raises(InputError) as wrong:
+        RowStages(replace(declared(), identify=identify), COLUMNS).of_row(0, 0, 1)
+    assert str(wrong.value).startswith(f"odd.learn.identify: {said}")
 
 
 @pytest.mark.parametrize(
@@ -92,8 +176,8 @@ def test_a_function_that_cannot_be_imported_ends_the_sweep_instead_of_every_row(
     assert str(wrong.value).startswith(f"{run}: {said}")
 
 
-def test_a_stage_that_gives_none_of_its_metrics_is_told() -> None:
-    with pytest.raises(InputError, match=r"^odd\.judge: gave none of the metrics that are declared for it \(loss\)$"):
+def test_a_stage_that_gives_not_all_of_its_metrics_is_told() -> None:
+    with pytest.raises(InputError, match=r"^odd\.judge: gave no loss, declared for it; give NaN where there is none$"):
         compute(declared(), COLUMNS, np.array([0]), "")
 
 
@@ -108,6 +192,16 @@ def test_a_parameter_that_a_stage_must_not_read_is_told_with_those_that_it_may()
 def test_without_sources_the_modules_of_the_functions_decide() -> None:
     named = replace(declared(), sources=("test_declared_stages",))
     assert code_version(declared()) == code_version(named) != code_version(declared(run="made_up_chain:grown"))
+
+
+def test_the_sources_of_a_stage_decide_the_rows_too() -> None:
+    odd, own = declared(), declared(sources=("made_up_chain",))
+    assert code_version(own) != code_version(odd)
+    assert code_version(own, own.chain.stages[1]) == code_version(odd)
+    assert code_version(declared(sources=("test_declared_stages",))) == code_version(odd)
+    whole = replace(odd, sources=("raysweep.workloads",))
+    part = replace(whole, stages=tuple(replace(s, sources=("raysweep.workloads.rows",)) for s in whole.stages))
+    assert code_version(part) == code_version(whole)  # a module of a package that is there already
 
 
 def test_a_module_that_is_not_there_is_no_source() -> None:

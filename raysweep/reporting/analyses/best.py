@@ -49,7 +49,9 @@ def best_section(asked: Question) -> Section:
         shown=[
             {
                 **{plain(key): number(row[key]) for key in keys},
-                plain(metric): with_error(float(row["mean"]), float(row["standard_error"])),
+                "draws (metric)" if metric == "draws" else plain(metric): with_error(
+                    float(row["mean"]), float(row["standard_error"])
+                ),
                 "draws": str(row["draws"]),
             }
             for row in table.head(SHOWN).to_dict("records")

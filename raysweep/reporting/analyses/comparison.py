@@ -61,7 +61,7 @@ def comparison_section(frame: pd.DataFrame, design: Design, workload: Workload) 
             table = per_cell(pairs, same)
             whole = over_cells(pairs, same)
             x, keys = axes_of(table, metric, design, workload)
-            stem = f"comparison_{metric}" if len(others) == 1 else f"comparison_{file_word(name, place)}_{metric}"
+            stem = f"comparison_{metric}" if len(others) == 1 else f"comparison_{file_word(name, place)}/{metric}"
             tables[stem] = table[[*keys, *([x] if x else []), *table.columns[len(same) :]]]
             said.append(f"{metric}, {what}: {found(table, whole)}")
             shown.append(shown_row(metric, name, table, whole, len(others) > 1))

@@ -60,9 +60,11 @@ def learning_curves_section(asked: Question) -> Section:
         return Section(title, f"{stage} logged nothing in these rows, so there are no learning curves to show")
     fixed = ("sweep", "cell", "seed", "status", "stage", STEP)
     logged = [name for name in points.columns if name not in fixed and points[name].notna().any()]
-    known = asked.workload.chain.known[asked.workload.chain.names.index(stage)]
-    keys = [name for name in asked.keys(asked.x) if name in known]
-    shared = [name for name in asked.keys(asked.x) if name not in known]
+    chain = asked.workload.chain
+    place = chain.names.index(stage)
+    until = chain.stages[place].until if chain.stages[place].points is not None else ""
+    keys = [name for name in asked.keys(asked.x) if name in chain.known[place] and name != until]
+    shared = [name for name in asked.keys(asked.x) if name not in chain.known[place]]
     rows = asked.rows[["sweep", "cell", "seed", "status", *keys]]
     drawings, tables, shown = [], {}, list[dict[str, str]]()
     headlines, notes = [], [how(asked)]
@@ -77,6 +79,11 @@ def learning_curves_section(asked: Question) -> Section:
         shown += [shown_row(one, keys, metric, asked) for one in found]
         headlines.append(in_words(found, keys, stage, metric, asked))
         notes += left_out_words(found, metric)
+    if until in asked.keys(asked.x):
+        notes.append(
+            f"{plain(until)} only says how far {stage} goes: rows that differ in it have one curve, which is shown as "
+            "far as the longest of them went."
+        )
     if shared:
         notes.append(
             f"{stage} does not depend on {', '.join(map(plain, shared))}: rows that differ only in this share a curve."
@@ -90,13 +97,14 @@ def learned(rows: pd.DataFrame, points: pd.DataFrame, keys: list[str], metric: s
     rows: sweep, cell, seed, status and the keys of every row.
     points: what the stage logged.
 
-    Rows of one setting and one seed share the stage. It is ok if it is ok in one of them: the others differ only in
-    later stages.
+    Rows of one setting and one seed share the stage, and the longest of their curves is taken. It is ok if one of the
+    rows that have it is ok: the others differ only in later stages.
     """
     identity = ["sweep", "cell", "seed"]
-    order = rows.assign(_bad=rows["status"] != "ok").sort_values("_bad", kind="stable")
-    order = order[order.set_index(identity).index.isin(points.set_index(identity).index)]
-    chosen = order.drop_duplicates([*keys, "seed"]).drop(columns="_bad")
+    lengths = points.groupby(identity, sort=False)[STEP].max().rename("_length").reset_index()
+    order = rows.assign(_bad=rows["status"] != "ok").merge(lengths, on=identity)
+    order = order.sort_values(["_length", "_bad"], ascending=[False, True], kind="stable")
+    chosen = order.drop_duplicates([*keys, "seed"]).drop(columns=["_bad", "_length"])
     logged = points[[*identity, STEP, metric]].rename(columns={metric: VALUE})  # it may have the name of a key
     table = logged.merge(chosen, on=identity)
     if asked.x != STEP:

@@ -73,7 +73,8 @@ class Question:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure with its caption. name: the file name without its extension."""
+    """A figure with its caption. name: the file name without its extension; it may hold the name of a metric (see
+    `document.file_names`)."""
 
     name: str
     caption: str
@@ -88,7 +89,7 @@ class Section:
     paragraphs: the text below the headline.
     drawings: the figures, the most important first.
     shown: rows of formatted text for the table in the report.
-    tables: the complete numbers, by file name without extension.
+    tables: the complete numbers, by file name without extension, which may hold the name of a metric too.
     """
 
     title: str

@@ -11,7 +11,7 @@ from raysweep.fits.result import Status
 from raysweep.reporting.analyses.closed_form import closed_form, smooth
 from raysweep.reporting.analyses.section import Drawing, Question
 from raysweep.reporting.figures.lines import Panel, Place, Series, curves_figure
-from raysweep.reporting.selection import CellMeans, cell_means, groups, spread
+from raysweep.reporting.selection import CellMeans, cell_means, comparable, groups, spread
 from raysweep.reporting.words import settings
 from raysweep.workloads.declaration import Workload
 
@@ -43,7 +43,8 @@ def laid_out(
 ) -> list[tuple[str, list[Line]]]:
     """Arrange lines in panels: one panel per setting of the panel keys, with one line per setting of the line keys.
 
-    Returns (title, lines) for each panel. If there are too many panels or lines, an evenly spaced selection is shown.
+    Returns (title, lines) for each panel. Of too many panels, those are shown that can be compared (see `comparable`);
+    of too many lines, an evenly spaced selection.
 
     parts: one (values of the line keys and then of the panel keys, rows) for each line.
     make: makes a line from (key, label, rows).
@@ -54,7 +55,8 @@ def laid_out(
     for values, rows in parts:
         found.setdefault(tuple(values[split:]), []).append((tuple(values[:split]), rows))
     out = []
-    for rest, inside in spread(list(found.items()), panels):
+    chosen = comparable(list(found), panels)
+    for rest, inside in (item for place, item in enumerate(found.items()) if place in chosen):
         made = []
         for own, rows in spread(inside, lines):
             label = settings(line_keys, own, workload)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from raysweep.phrases import counted
@@ -33,7 +33,7 @@ def to_markdown(
     """
 
     def prose(text: str) -> str:
-        return sentence(coded(text, workload))
+        return sentence(coded(text, workload), {metric.name for metric in workload.metrics})
 
     lines = [f"# {sweep}", "", f"**Question.** {prose(question(design, workload))}", "", "**Answer.**", ""]
     lines += [f"- {prose(section.headline)}" for section in sections] or [
@@ -70,10 +70,13 @@ def picture(drawing: Drawing, workload: Workload) -> list[str]:
     return [f"![{plain(drawing.name)}](figures/{drawing.name}.png)", "", f"*{coded(drawing.caption, workload)}*", ""]
 
 
-def sentence(text: str) -> str:
-    """The text with a capital first letter and a full stop. A column name at the start is not changed."""
+def sentence(text: str, names: Collection[str] = ()) -> str:
+    """The text with a capital first letter and a full stop. A column name at the start is not changed.
+
+    names: columns whose names may be plain words.
+    """
     first = text.split(" ", 1)[0]
-    text = text if "_" in first or "`" in first else first_capital(text)
+    text = text if "_" in first or "`" in first or first.rstrip(":,") in names else first_capital(text)
     return text if text.endswith((".", "!", "?")) else text + "."
 
 

@@ -160,10 +160,10 @@ def set_log(axis: Any) -> None:
 
     def written(value: float, position: int | None) -> str:
         for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
-            if value >= size and value >= 1e4:  # 50k, 100k, 1M, usually numbers of tokens
+            if size <= value < 1e15 and value >= 1e4:  # 50k, 100k, 1M, usually numbers of tokens
                 return f"{value / size:g}{letter}"
         exponent = round(float(np.log10(value))) if value > 0 else 0
-        if value >= 1e-4 or abs(value / 10.0**exponent - 1) > 1e-6:
+        if 1e-4 <= value < 1e15 or abs(value / 10.0**exponent - 1) > 1e-6:
             return f"{value:g}"
         return f"$10^{{{exponent}}}$"
 

@@ -30,6 +30,10 @@ CURVATURE_SEQUENCES = 64
 """Number of held-out sequences in the mean loss whose curvature is measured."""
 
 
+CURVATURE = ("sharpness", "hessian_trace", "quadratic_sensitivity")
+"""The metrics that are measured only if `sharpness_iterations` is above 0."""
+
+
 @dataclass(frozen=True)
 class Before:
     """What rows share that start from one pretraining and are measured alike.
@@ -66,6 +70,8 @@ def evaluate(rows: Rows, parent: Stacked, context: Context) -> Result:
     finite = np.all([np.isfinite(values) for values in found.values()], axis=0)
     if before.quadratic is not None:
         found["quadratic_sensitivity"] = np.array([before.quadratic.change(moved) for moved in flat - start])
+    else:
+        found |= dict.fromkeys(CURVATURE, np.full(len(rows), np.nan))
     for name, size in pretraining.once(("bytes", *alike), lambda: _bytes_per_token(parameters, config)).items():
         found[f"{name}_per_byte"] = found[name] / size
     return Result(

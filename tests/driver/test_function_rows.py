@@ -1,0 +1,147 @@
+"""Rows of a function: what they may lack, what an edit of the function does to them, what is said of bad ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Outcome, rows
+
+import raysweep
+from raysweep.errors import InputError
+
+Call = Callable[..., Outcome]
+
+
+@pytest.fixture(autouse=True)
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Notes of this test alone."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def quietly(function: Any, storage: Path, **keywords: Any) -> raysweep.Sweep:
+    """Run in this process, without MLflow, and without a report unless it is asked for."""
+    usual = {"tracking_uri": "none", "report": False, "executor": "inline", "say": lambda line: None}
+    return raysweep.run(function, storage=storage, **{**usual, **keywords})
+
+
+def edited(text: str, name: str = "train") -> Any:
+    """A function as a notebook has it after its cell was edited."""
+    space: dict[str, Any] = {"__name__": "__main__"}
+    exec(f"def {name}(x, seed, log=None):\n    {text}", space)
+    return space[name]
+
+
+def test_the_second_row_must_have_the_metrics_of_the_first(storage: Path) -> None:
+    more = edited("return {'a': 1.0} if seed == 0 else {'a': 1.0, 'b': 2.0}")
+    found = quietly(more, storage, axes={"x": [1, 2]}, seeds=4).results()
+    assert found["status"].tolist() == ["ok", "failed", "failed", "failed"] * 2
+    assert "b" not in found
+
+
+def test_a_first_row_that_cannot_be_used_is_named(storage: Path) -> None:
+    with pytest.raises(InputError, match=r"^workload: train returned 'hello'; .* \(in the row x = 1, seed = 0\)$"):
+        quietly(edited("return 'hello'"), storage, axes={"x": [1, 2]})
+
+
+def test_a_large_version_costs_no_more_than_a_small_one(storage: Path) -> None:
+    said: list[str] = []
+    for version in (1, 7, 20_251_122):
+        text = f"return x * {version}"
+        quietly(edited(text), storage, axes={"x": [1, 2]}, version=version, say=said.append)
+    table = quietly(edited(text), storage, axes={"x": [1, 2, 3]}, version=20_251_122).results()
+    assert table["value"].tolist() == [20_251_122 * x for x in (1, 2, 3)]
+    assert [line for line in said if "rows of version 7" in line]
+
+
+def test_a_stopped_row_may_lack_metrics(storage: Path) -> None:
+    text = "log(1, loss=x)\n    if log.stop():\n        return {'loss': x}\n    return {'loss': x, 'accuracy': 1.0}"
+    rule = {"metric": "loss", "first": 4}
+    sweep = quietly(edited(text), storage, axes={"x": [float(x) for x in range(16)]}, early_stopping=rule)
+    table = sweep.results()
+    stopped = table["status"] == "stopped"
+    assert set(table["status"]) == {"ok", "stopped"}
+    assert table["accuracy"].isna().tolist() == stopped.tolist()
+    assert table["loss"].tolist() == table["x"].tolist()
+
+
+def test_early_stopping_that_can_stop_nothing_is_said(storage: Path) -> None:
+    def mute(x: float, seed: int) -> float:
+        return x
+
+    rule: dict[str, Any] = {"metric": "value", "first": 4}
+    with pytest.raises(InputError, match=r"^early_stopping: mute has no argument log"):
+        quietly(mute, storage, axes={"x": [1, 2]}, early_stopping=rule)
+    said: list[str] = []
+    quietly(edited("return x"), storage, axes={"x": [1, 2]}, early_stopping=rule, say=said.append)
+    assert sum("no row logged value" in line for line in said) == 1
+
+
+def test_rows_are_stopped_alike_after_an_interruption_and_an_edit(storage: Path) -> None:
+    text = "log(1, loss=x)\n    return {'loss': x, 'stopped': log.stop()}"
+    given: dict[str, Any] = {"axes": {"x": [float(x) for x in range(24)]}, "early_stopping": {"metric": "loss"}}
+    whole = quietly(edited(text), storage / "whole", **given).results()
+    assert "stopped" in set(whole["status"])
+    calls: list[float] = []
+
+    def train(x: float, seed: int, log: Any = None) -> Any:
+        calls.append(x)
+        if len(calls) == 9:
+            raise KeyboardInterrupt
+        log(1, loss=x)
+        return {"loss": x, "stopped": log.stop()}
+
+    with pytest.raises(KeyboardInterrupt):
+        quietly(train, storage / "parts", **given)
+    found = quietly(edited(text), storage / "parts", **given).results()
+    assert found["status"].tolist() == whole["status"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"axes": {"x": []}}, "axes.x: "),
+        ({"axes": {"x": None}}, "axes.x: "),
+        ({"axes": {"x": [(1, 2)]}}, "axes.x: "),
+        ({"axes": {"x": [2**70, 1]}}, r"axes.x\[0\]: expected a whole number of at most 64 bits"),
+        ({"axes": {"x": [10**400, 1]}}, r"axes.x\[0\]: "),
+        ({"axes": {"x": np.asarray([2**63, 1], dtype=np.uint64)}}, r"axes.x\[0\]: "),
+        ({"fixed": {"x": 2**70}}, "fixed.x: expected a whole number of at most 64 bits"),
+        ({"axes": {"x": ["a\udcff", "b"]}}, r"axes.x\[0\]: expected text that UTF-8 can hold"),
+        ({"axes": {"x": [1]}, "max_hours": "1"}, "max_hours: expected hours above 0, got '1'"),
+    ],
+)
+def test_values_that_no_row_can_have_are_refused_at_their_key(given: Any, said: str, storage: Path) -> None:
+    with pytest.raises(InputError, match=f"^{said}"):
+        quietly(edited("return 1.0"), storage, **given)
+    assert not storage.exists()
+
+
+def test_a_reused_edited_function_keeps_its_answer(storage: Path) -> None:
+    given: dict[str, Any] = {"axes": {"x": [1.0, 2.0, 3.0]}, "seeds": 2, "report": True}
+    headline = quietly(edited("return {'loss': x}"), storage, **given).report().headline
+    assert headline
+    assert quietly(edited("return {'loss': 1 * x}"), storage, **given).report().headline == headline
+    assert "asks for no analysis" not in (storage / "train" / "report" / "report.md").read_text()
+
+
+def test_failed_rows_are_computed_again_once_the_function_is_mended(storage: Path, call: Call, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    (tmp_path / "mine.yaml").write_text("name: mine\nworkload: mine.py:train\naxes: {x: [0, 1, 2]}\n")
+    file.write_text("def train(x, seed):\n    return 1 / x\n")
+    asked = ("run", tmp_path / "mine.yaml", "--storage", storage, "--no-report", "--tracking-uri", "none")
+    for _ in range(2):
+        done = call(*asked)
+        assert done.code == 1
+        assert done.err.splitlines()[-1].endswith(f"raysweep resume mine --storage {storage}")
+    good = rows(raysweep.open_sweep("mine", storage))[1:]
+    file.write_text("def train(x, seed):\n    return 1 / x if x else 5\n")
+    done = call(*asked)
+    assert done.code == 0, done.err
+    assert "changed since 1 row failed: computing them again" in done.err
+    found = rows(raysweep.open_sweep("mine", storage))
+    assert [row["value"] for row in found] == [5, 1, 0.5]
+    assert [row["seconds"] for row in found[1:]] == [row["seconds"] for row in good]

@@ -1,0 +1,192 @@
+"""Rows that are no longer what they would be today: content, code and metrics that changed since they were computed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Outcome, installed, run
+
+from raysweep.errors import InputError
+from raysweep.sweep import Sweep
+from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
+from raysweep.workloads.rows import Result, Rows
+
+WORLD: dict[str, Any] = {}
+Swept = Callable[..., tuple[Sweep, list[str]]]
+
+
+def learn(rows: Rows, parent: Any, context: Any) -> Result:
+    row = rows.row()
+    WORLD["calls"].append(("learn", row["a"]))
+    metrics = dict.fromkeys(WORLD["measured"], row["a"] / 10)
+    return Result({"w": np.array(row["a"] + WORLD["text"])}, metrics)
+
+
+def judge(rows: Rows, parent: Any, context: Any) -> Result:
+    row = rows.row()
+    WORLD["calls"].append(("judge", row["a"], row["b"]))
+    return Result(metrics={"y": float(parent.tensors()["w"]) + row["b"]})
+
+
+def identify(stage: str, values: dict[str, Any], row: Any) -> dict[str, Any]:
+    return {**values, "text": WORLD["text"]}
+
+
+def declared(measured: tuple[str, ...] = (), **changes: Any) -> Workload:
+    metrics = (Metric("y", ""), *(Metric(name, "", stage="learn") for name in measured))
+    stages = (
+        Stage("learn", "test_outdated_rows:learn", keeps=True),
+        Stage("judge", "test_outdated_rows:judge", after="learn"),
+    )
+    parameters = (Parameter("a", int, 0, "", stage="learn"), Parameter("b", int, 0, "", stage="judge"))
+    named = {"name": "dated", "sources": ("test_outdated_rows",), "parameters": parameters, "metrics": metrics}
+    return Workload(**{"summary": "", "identity_version": 1, "stages": stages, **named, **changes})
+
+
+WORKLOAD = declared()
+
+
+@pytest.fixture
+def swept(tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyPatch) -> Swept:
+    """Runs a sweep with a declaration; returns it and what was said."""
+    site = tmp_path / "site"
+    site.mkdir()
+    installed(site, dated="test_outdated_rows:WORKLOAD")
+    monkeypatch.syspath_prepend(site)
+    WORLD.update(calls=[], text=100, measured=())
+
+    def sweep(workload: Workload, name: str = "one", **options: Any) -> tuple[Sweep, list[str]]:
+        monkeypatch.setattr(sys.modules[__name__], "WORKLOAD", workload)
+        WORLD["calls"].clear()
+        WORLD["measured"] = workload.chain.metrics[0]
+        said: list[str] = []
+        axes = options.pop("axes", {"a": [1, 2], "b": [1, 2]})
+        space = {"name": name, "workload": "dated", "axes": axes, "seeds": 1}
+        return run(storage, space, say=said.append, **options), said
+
+    return sweep
+
+
+def ys(sweep: Sweep) -> list[float]:
+    return sweep.results()["y"].tolist()
+
+
+def calls(stage: str) -> int:
+    return sum(call[0] == stage for call in WORLD["calls"])
+
+
+def test_rows_of_content_that_has_changed_are_computed_again_and_spoken_of(swept: Swept) -> None:
+    found, _ = swept(declared(identify=identify))
+    assert ys(found) == [102, 103, 103, 104]
+    found, said = swept(declared(identify=identify))
+    assert "one: all 4 rows are there; nothing to compute" in said
+    WORLD["text"] = 200
+    found, said = swept(declared(identify=identify), axes={"a": [1, 2, 3], "b": [1, 2]})
+    assert ys(found) == [202, 203, 203, 204, 204, 205]
+    assert (calls("learn"), calls("judge")) == (3, 6)
+    (line,) = [line for line in said if "given before" in line]
+    assert line.startswith("4 rows are there of what dated was given before (a text that has changed, for example)")
+    _, said = swept(declared(identify=identify), axes={"a": [1, 2, 3], "b": [1, 2]})
+    assert "one: all 6 rows are there; nothing to compute" in said
+
+
+def test_a_dry_run_and_a_part_of_a_sweep_see_changed_content_too(swept: Swept, call: Any, storage: Path) -> None:
+    swept(declared(identify=identify))
+    WORLD["text"] = 200
+    space = storage.parent / "space.yaml"
+    space.write_text("{name: one, workload: dated, axes: {a: [1, 2], b: [1, 2]}, seeds: 1}")
+    told: Outcome = call("run", space, "--storage", storage, "--dry-run")
+    assert "note: 4 rows are there of what dated was given before" in told.out
+    assert "4 rows to compute" in told.out
+    part, said = swept(declared(identify=identify), axes={"a": [1], "b": [1, 2]})
+    assert ys(part) == [202, 203]
+    assert any(line.startswith("2 rows are there of what") for line in said)
+
+
+def test_rows_without_the_id_of_their_last_stage_and_rows_of_what_has_gone_stay(swept: Swept) -> None:
+    """As those of an earlier release, and of a text that nobody can read any more."""
+
+    def gone(stage: str, values: dict[str, Any], row: Any) -> dict[str, Any]:
+        raise InputError("text", "has gone")
+
+    swept(declared())
+    _, said = swept(declared(identify=identify))
+    assert "one: all 4 rows are there; nothing to compute" in said
+    swept(declared(identify=identify), name="two")
+    _, said = swept(declared(identify=gone), name="two")
+    assert "two: all 4 rows are there; nothing to compute" in said
+
+
+def test_stages_of_before_a_metric_are_spoken_of_and_recompute_measures_it(swept: Swept) -> None:
+    swept(declared())
+    two, said = swept(declared(("fit",)), name="two")
+    assert calls("learn") == 0
+    assert "note: 2 stages in the store lack fit, which dated has gained since: their rows have no value of it " in (
+        " ".join(said)
+    )
+    assert two.results()["fit"].isna().all()
+    two, said = swept(declared(("fit",)), name="two")
+    assert any(line.startswith("note: 4 rows are there without fit, which dated has gained since") for line in said)
+    for name in ("two", "one"):  # each once
+        found, said = swept(declared(("fit",)), name=name, on_code_change="recompute")
+        assert found.results()["fit"].tolist() == [0.1, 0.1, 0.2, 0.2]
+        assert (calls("learn"), calls("judge")) == (2 if name == "two" else 0, 4)
+        _, said = swept(declared(("fit",)), name=name, on_code_change="recompute")
+        assert f"{name}: all 4 rows are there; nothing to compute" in said
+
+
+def test_rows_of_stages_of_other_code_are_computed_again_with_them(swept: Swept) -> None:
+    swept(declared())
+    later = declared(sources=("made_up_chain",))
+    _, said = swept(later, name="two")
+    assert calls("learn") == 0
+    assert any("changed since 2 of the stages in the store were computed" in line for line in said)
+    _, said = swept(later, name="two")
+    assert any("changed since the stages of 4 rows were computed" in line for line in said)
+    assert "two: all 4 rows are there; nothing to compute" in said
+    _, said = swept(later, name="two", on_code_change="recompute")
+    assert (calls("learn"), calls("judge")) == (2, 4)
+    _, said = swept(later, name="two", on_code_change="recompute")
+    assert "two: all 4 rows are there; nothing to compute" in said
+
+
+def test_a_metric_that_a_stage_leaves_out_is_not_one_that_it_lacks(swept: Swept) -> None:
+    """It is known when the stage is computed, and stays without a value."""
+    made = declared(("fit", "other"))
+    two = replace(made, stages=(replace(made.stages[0], run="test_outdated_rows:half"), made.stages[1]))
+    swept(two)
+    _, said = swept(two, name="two")
+    assert not any("gained" in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"check": lambda row: 1 / 0}, "dated.check: ZeroDivisionError: division by zero"),
+        ({"check": lambda row: "bad"}, "dated.check: expected (parameter, complaint) or None, got 'bad'"),
+        ({"identify": lambda stage, values, row: None}, "dated.learn.identify: expected a mapping of plain values"),
+        ({"stages": {"points": lambda row: [1, None]}}, "dated.learn.points: expected finite numbers of at least 0"),
+        ({"stages": {"cost": lambda columns: Cost(-1.0, 0.0)}}, "dated.learn.cost: expected seconds as a finite"),
+    ],
+)
+def test_what_a_declaration_says_wrongly_is_one_line_and_leaves_nothing(
+    changes: dict[str, Any], said: str, swept: Swept, storage: Path
+) -> None:
+    storage.mkdir()
+    (storage / "mine").touch()
+    made = declared(**{name: value for name, value in changes.items() if name != "stages"})
+    first = replace(made.stages[0], **changes.get("stages", {}))
+    with pytest.raises(InputError) as wrong:
+        swept(replace(made, stages=(first, made.stages[1])))
+    assert str(wrong.value).startswith(said)
+    assert [path.name for path in storage.rglob("*")] == ["mine"]
+
+
+def half(rows: Rows, parent: Any, context: Any) -> Result:
+    return Result({"w": np.array(1.0)}, {"fit": 0.5})
