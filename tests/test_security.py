@@ -236,7 +236,8 @@ def test_pickles_in_the_store_are_damage_or_one_line(call: Call, canary: Path, t
     (tmp_path / "store" / "refs" / "s" / "r.json").write_bytes(evil)
     refused(call("store", "list", "--store", tmp_path / "store"), f"{tmp_path / 'store'}: ", "r.json")
     (tmp_path / "store" / "store.json").write_bytes(evil)
-    refused(call("store", "verify", "--store", tmp_path / "store"), f"{tmp_path / 'store'}: ", "store.json")
+    told = call("store", "verify", "--store", tmp_path / "store")  # beside entries it is as good as lost, and not read
+    assert (told.code, "Traceback" in told.err) == (0, False)
 
 
 def test_an_array_of_objects_is_no_text(canary: Path, tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ def canonical(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if type(value) in (str, int, bool, type(None)):  # most of all; the checks below take ten times as long
+        return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": repr(value)}
     if isinstance(value, Mapping):

@@ -18,6 +18,7 @@ import ast
 import dis
 import hashlib
 import inspect
+import symtable
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -165,7 +166,16 @@ def _made(statement: ast.stmt) -> set[str]:
 
 
 def _read(statement: ast.stmt) -> set[str]:
-    return set(_names(compile(ast.Module([statement], []), "", "exec")))
+    """The names at the top level of its file that a statement reads."""
+    return set(_global(symtable.symtable(ast.unparse(statement), "", "exec")))
+
+
+def _global(table: symtable.SymbolTable) -> Iterator[str]:
+    for symbol in table.get_symbols():
+        if symbol.is_referenced() and (symbol.is_global() or table.get_type() == "module"):
+            yield symbol.get_name()
+    for inner in table.get_children():
+        yield from _global(inner)
 
 
 def _untold(tree: ast.Module, statements: list[ast.stmt]) -> set[str]:

@@ -230,13 +230,27 @@ def _errors_of_stages(job: Job, cells: np.ndarray, seeds: np.ndarray) -> list[st
     failed = {stage: redact(told[-1]) for stage, told in job.errors.items() if len(told) >= TRIES}
     if not failed:
         return []
-    workload, store = job.declaration(), job.open_store()
+    store = job.open_store()
+    return errors_of_rows(
+        job, cells, seeds, failed, lambda stage: stage not in failed and store.look(stage) is not None
+    )
+
+
+def errors_of_rows(
+    job: Job, cells: np.ndarray, seeds: np.ndarray, failed: Mapping[str, str], is_there: Callable[[str], bool]
+) -> list[str]:
+    """For each row the error of a kept stage that it needs and that has failed, or "".
+
+    failed: the stages that have failed, each with its error.
+    is_there: whether a stage need not be computed.
+    """
+    workload = job.declaration()
     stages = RowStages(workload, job.columns, job.keep)
     found = []
     for cell, seed in zip(cells.tolist(), seeds.tolist(), strict=True):
         chain = stages.of_row(cell, seed)
-        there = {own.id for own in chain if own.id not in failed and store.look(own.id) is not None}
-        found.append(next((failed[own.id] for own in lacking(workload, chain, there) if own.id in failed), ""))
+        needed = lacking(workload, chain, {own.id for own in chain if is_there(own.id)})
+        found.append(next((failed[own.id] for own in needed if own.id in failed), ""))
     return found
 
 

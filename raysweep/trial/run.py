@@ -18,11 +18,11 @@ from raysweep.errors import RaysweepError
 from raysweep.ledger.segments import Row
 from raysweep.phrases import counted
 from raysweep.plan.pack import Pack
-from raysweep.plan.row_stages import RowStages, lacking
+from raysweep.plan.row_stages import RowStages
 from raysweep.storage import leases
 from raysweep.training import devices
 from raysweep.trial import chain, log, short_memory, threads
-from raysweep.trial.pack import Job, WorkerLost, compute_rows, free_memory, new_row, problem_of, publish
+from raysweep.trial.pack import Job, WorkerLost, compute_rows, errors_of_rows, free_memory, new_row, problem_of, publish
 from raysweep.workloads.declaration import FAILED
 
 
@@ -177,14 +177,8 @@ def _known_errors(job: Job, pack: Pack) -> list[str]:
     """For each row of a pack, the error of a stage that it needs and that failed before, or ""."""
     if not job.failed:
         return [""] * len(pack.seeds)
-    workload = job.declaration()
-    stages, needed = RowStages(workload, job.columns, job.keep), set(pack.needed)
-    found = []
-    for cell, seed in zip(pack.cells.tolist(), pack.seeds.tolist(), strict=True):
-        row = stages.of_row(cell, seed)
-        own = lacking(workload, row, {stage.id for stage in row} - needed)
-        found.append(next((job.failed[stage.id] for stage in own if stage.id in job.failed), ""))
-    return found
+    needed = set(pack.needed)
+    return errors_of_rows(job, pack.cells, pack.seeds, job.failed, lambda stage: stage not in needed)
 
 
 def _lacking(job: Job, pack: Pack, cells: np.ndarray, seeds: np.ndarray) -> list[str]:

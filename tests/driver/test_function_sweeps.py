@@ -339,7 +339,7 @@ def test_what_is_no_exception_ends_one_row_too(storage: Path) -> None:
 
 
 def test_a_range_is_searched_between_its_ends_whatever_they_are(storage: Path) -> None:
-    def plain(x, seed):  # type: ignore[no-untyped-def]
+    def plain(x, seed):
         return x
 
     def whole(x: int, seed: int) -> float:
@@ -392,7 +392,7 @@ def test_a_vectorized_function_gets_columns(storage: Path) -> None:
 def test_types_come_from_annotations_defaults_and_values(storage: Path) -> None:
     seen: list[tuple[Any, ...]] = []
 
-    def typed(whole, real, fast, word, seed, given: float = 1, callback=None, maybe: int | None = None):  # type: ignore[no-untyped-def]
+    def typed(whole, real, fast, word, seed, given: float = 1, callback=None, maybe: int | None = None):
         seen.append((whole, real, fast, word, given, callback, maybe))
         return 0.0
 

@@ -156,8 +156,7 @@ def test_rows_of_stages_of_other_code_are_computed_again_with_them(swept: Swept)
     assert "two: all 4 rows are there; nothing to compute" in said
 
 
-def test_a_metric_that_a_stage_leaves_out_is_not_one_that_it_lacks(swept: Swept) -> None:
-    """It is known when the stage is computed, and stays without a value."""
+def test_a_metric_without_a_value_is_not_one_that_a_stage_lacks(swept: Swept) -> None:
     made = declared(("fit", "other"))
     two = replace(made, stages=(replace(made.stages[0], run="test_outdated_rows:half"), made.stages[1]))
     swept(two)
@@ -189,4 +188,4 @@ def test_what_a_declaration_says_wrongly_is_one_line_and_leaves_nothing(
 
 
 def half(rows: Rows, parent: Any, context: Any) -> Result:
-    return Result({"w": np.array(1.0)}, {"fit": 0.5})
+    return Result({"w": np.array(1.0)}, {"fit": 0.5, "other": np.nan})

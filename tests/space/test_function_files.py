@@ -214,4 +214,4 @@ def test_a_file_has_one_digest_which_changes_with_what_the_function_names(
     monkeypatch.syspath_prepend(str(tmp_path))
     text = FILE.partition("if __name__")[0].replace("import other", "other = 1")
     exec(compile(text, tmp_path / "mine.py", "exec"), script)
-    assert function_digest.of_function(script["train"]) == same  # type: ignore[arg-type]
+    assert function_digest.of_function(script["train"]) == same

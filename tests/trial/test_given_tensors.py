@@ -148,7 +148,7 @@ def test_what_would_not_come_back_is_refused_kept_or_not(case: str, keep: bool, 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (lambda rows: Result(metrics=None), "expected metrics as a mapping from names to numbers, got None"),  # type: ignore[arg-type]
+        (lambda rows: Result(metrics=None), "expected metrics as a mapping from names to numbers, got None"),
         (lambda rows: Result(metrics={3: 1.0}), "gave the metric 3, which is not declared for it"),
         (lambda rows: Result(status=None), "expected a status out of "),
         (lambda rows: Result(status=3), "expected a status out of "),

@@ -74,10 +74,10 @@ def test_names_that_clash_are_refused(parameters: list[Parameter], metrics: list
 
 def test_sources_are_any_sequence_of_modules() -> None:
     module = "test_declared_stages"
-    assert code_version(replace(declared(sources=[module]), sources=[module])) == code_version(declared())  # type: ignore[arg-type]
+    assert code_version(replace(declared(sources=[module]), sources=[module])) == code_version(declared())
     for sources in (module, 3, [3]):
         with pytest.raises(ValueError, match="^odd: expected sources as modules"):
-            replace(declared(), sources=sources)  # type: ignore[arg-type]
+            replace(declared(), sources=sources)
 
 
 def test_a_default_is_a_value_of_its_parameter() -> None:
