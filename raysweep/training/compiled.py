@@ -19,6 +19,9 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 Result = TypeVar("Result")
 
+made: dict[Callable[..., Any], Callable[..., Any]] = {}
+"""What the compiler has made of functions in this process; where it failed on one, what runs without a compiler."""
+
 
 @functools.lru_cache(maxsize=1)
 def available() -> bool:
@@ -42,19 +45,20 @@ def where_possible(
     written: what runs where there is no compiler, if that is another way to compute the same.
     """
     written = written or function
-    compiled: list[Callable[..., Result]] = []
 
     @functools.wraps(function)
     def call(first: Tensor, *rest: Any) -> Result:
         # under a mode every operation is to be seen, as in tests and in counts of memory
-        if first.is_cuda and (not compiled or compiled[0] is not written) and watched() is None and available():
+        if first.is_cuda and made.get(function) is not written and watched() is None and available():
             try:
-                compiled[:] = compiled or [torch.compile(function)]
-                return compiled[0](first, *rest)
+                if function not in made:
+                    made[function] = torch.compile(function)
+                result: Result = made[function](first, *rest)
+                return result
             except torch.cuda.OutOfMemoryError:
                 raise
             except Exception:
-                compiled[:] = [written]
+                made[function] = written
         return written(first, *rest)
 
     return call

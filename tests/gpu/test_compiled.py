@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from pretend_cuda import pretended_gpu
 from torch import Tensor
 
-from raysweep.training import compiled
+from raysweep.training import compiled, optimizer
+from raysweep.training.optimizer import State, TrainConfig
+from raysweep.training.params import initial
+from raysweep.workloads.language.model_config import PRESETS, ModelConfig
 
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """With a compiler."""
     monkeypatch.setattr(compiled, "available", lambda: True)
+    monkeypatch.setattr(compiled, "made", {})
     monkeypatch.setattr(compiled, "watched", lambda: None)
     with pretended_gpu():
         yield
@@ -85,3 +91,80 @@ def test_without_a_gpu_there_is_no_compiler() -> None:
     if torch.cuda.is_available():
         pytest.skip("a GPU is here")
     assert not compiled.available()
+
+
+# Training, compiled on tensors of the CPU that say they are on a GPU
+
+
+def trained(models: int, steps: int, config: ModelConfig) -> State:
+    """So many steps of models at their own rates; the second one, if there is one, ends at once."""
+    start = np.repeat(initial(config, 0)[None], models, 0)
+    start[1:2] = np.inf
+    recipe = TrainConfig(config, 1e-3 * np.arange(1, models + 1), lambda step: 1 / (1 + step), weight_decay=0.1)
+    state = State.fresh(start, torch.device("cpu"))
+    optimizer.train(state, recipe, lambda step: config.example(2), steps)
+    return state
+
+
+@pytest.fixture
+def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The graphs that the compiler got; they run operation by operation."""
+    got: list[Any] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        got.append(graph)
+        return graph.forward
+
+    real = torch.compile
+    torch._dynamo.reset()
+    monkeypatch.setattr(torch, "compile", lambda function: real(function, backend=backend))
+    monkeypatch.setattr(compiled, "available", lambda: True)
+    monkeypatch.setattr(compiled, "made", {})
+    monkeypatch.setattr(Tensor, "is_cuda", property(lambda tensor: True))
+    monkeypatch.setattr(optimizer, "in_bfloat16", lambda where: False)
+    return got
+
+
+@pytest.mark.parametrize("models", [1, 3])
+def test_nothing_is_compiled_again_from_step_to_step(models: int, graphs: list[Any]) -> None:
+    config = replace(PRESETS["tiny"], depth=1)
+    alive = trained(models, 2, config).alive
+    assert alive.tolist() == [True, False, True][:models]
+    first = len(graphs)
+    assert first == 4  # attention, MLP, head and optimizer, each in one graph
+    trained(models, 6, config)
+    assert len(graphs) == first
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("decay", [False, True])
+def test_the_optimizer_takes_the_same_step_compiled_or_not_and_whether_it_looks_or_masks(
+    frozen: bool, decay: bool
+) -> None:
+    torch._dynamo.reset()
+    draws = np.random.default_rng(0)
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.from_numpy(draws.normal(size=shape).astype(np.float32))
+
+    params, gradient, first, second = (drawn(3, 50) for _ in range(4))
+    gradient[1, 7] = torch.nan if frozen else 1.0
+    inputs = (
+        gradient, params, first, second.square(), torch.ones(3, dtype=torch.bool), drawn(3), gradient.norm(dim=1),
+        torch.tensor(1.0), drawn(3, 1), torch.tensor(1e-8), drawn(50), drawn(3, 1) if decay else None, drawn(50),
+    )  # fmt: skip
+
+    def after(step: Callable[..., None], look: bool) -> list[Tensor]:
+        own = [each if each is None else each.clone() for each in inputs]
+        with torch.no_grad():
+            step(*own, look)
+        return own[1:5]
+
+    written = after(optimizer.updated, True)
+    assert written[3].tolist() == [True, not frozen, True]
+    assert torch.equal(written[0][1], params[1]) is frozen
+    for found in (
+        after(optimizer.updated, False),
+        after(torch.compile(optimizer.updated, backend="aot_eager", fullgraph=True), False),
+    ):
+        torch.testing.assert_close(found, written, rtol=1e-6, atol=1e-7)
