@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 STEP = 8 * 16  # tokens in a step of language_space
+GRID = {"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 1.0], "depth": [2, 3]}  # axes for small_space
 
 
 def small_space(**changes: Any) -> dict[str, Any]:

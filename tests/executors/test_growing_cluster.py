@@ -1,0 +1,158 @@
+"""Machines that an autoscaler adds are counted on and waited for, and rows are the same on several machines."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import QUIET, Outcome, assert_same_rows, command, rows, run, until
+from spaces import GRID, sandbox_space, small_space, written
+
+from raysweep.sweep import open_sweep
+from tests.chaos.waiting import PATIENCE
+
+
+@pytest.fixture(scope="module")
+def growing_cluster(tmp_path_factory: pytest.TempPathFactory, sandbox_path: Path) -> Iterator[dict[str, str]]:
+    """A Ray whose head computes nothing and whose autoscaler may add two machines of one core and one GPU: the
+    environment that leads there. The machines are processes, by Ray's own provider for such tests, the GPUs a claim."""
+    folder = tmp_path_factory.mktemp("growing")
+    with socket.socket() as free:
+        free.bind(("", 0))
+        port = free.getsockname()[1]
+    import ray._private.services
+
+    address = f"{ray._private.services.get_node_ip_address()}:{port}"
+    empty = (
+        "initialization_commands",
+        "setup_commands",
+        "head_setup_commands",
+        "worker_setup_commands",
+        "head_start_ray_commands",
+        "worker_start_ray_commands",
+        "cluster_synced_files",
+    )
+    (folder / "cluster.yaml").write_text(
+        yaml.safe_dump(
+            {
+                "cluster_name": "growing",
+                "max_workers": 2,
+                "upscaling_speed": 1.0,
+                "idle_timeout_minutes": 5,
+                "head_node_type": "ray.head.default",
+                "auth": {},
+                "file_mounts": {},
+                **{key: [] for key in empty},
+                "provider": {
+                    "type": "fake_multinode",
+                    "gcs_address": address,
+                    "disable_node_updaters": True,
+                    "disable_launch_config_check": True,
+                },
+                "available_node_types": {
+                    "ray.head.default": {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0},
+                    "worker": {
+                        "resources": {"CPU": 1, "GPU": 1},
+                        "node_config": {},
+                        "min_workers": 0,
+                        "max_workers": 2,
+                    },
+                },
+            }
+        )
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(sandbox_path), os.environ.get("PYTHONPATH", "")]),
+        "RAY_ADDRESS": address,
+        "RAY_AUTH_MODE": "disabled",
+    }
+    temporary = Path(f"/tmp/ray-growing-{os.getpid()}")  # short: Ray opens sockets below it
+    head = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "ray.scripts.scripts",
+            "start",
+            "--head",
+            "--num-cpus=0",
+            f"--port={port}",
+            "--block",
+            f"--temp-dir={temporary}",
+            f"--autoscaling-config={folder / 'cluster.yaml'}",
+            "--include-dashboard=false",
+            "--disable-usage-stats",
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**environment, "RAY_FAKE_CLUSTER": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1"},
+        start_new_session=True,
+    )
+    try:
+        until((temporary / "session_latest/logs/monitor.log").exists, head)  # of the autoscaler
+        yield environment
+    finally:
+        head.terminate()
+        head.wait(timeout=PATIENCE)
+        for process in Path("/proc").glob("[0-9]*"):  # the machines outlive the head
+            try:
+                if f"{temporary}/".encode() in (process / "cmdline").read_bytes():
+                    os.kill(int(process.name), signal.SIGKILL)
+            except OSError:
+                continue
+        subprocess.run(["rm", "-rf", temporary], check=True)
+
+
+def on(cluster: dict[str, str], *arguments: str | Path) -> Outcome:
+    done = subprocess.run(
+        command("run", *arguments, *QUIET, "--executor", "ray"),
+        env=cluster,
+        check=False,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=2 * PATIENCE,
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.slow
+def test_machines_that_are_not_up_yet_are_counted_on_and_waited_for(
+    growing_cluster: dict[str, str], sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
+    three = written(
+        tmp_path,
+        sandbox_space(tmp_path, ["compute"], workload="together", name="three", resources={"gpus_per_trial": 3}),
+    )
+    refused = on(growing_cluster, three, "--storage", storage)
+    assert refused.code == 2
+    last = refused.err.splitlines()[-1]
+    assert last.startswith("resources.gpus_per_trial: ")
+    assert "3 workers" in last
+    assert "2 x 1 GPU and 1 CPU" in last
+    asked = sandbox_space(tmp_path, ["compute"] * 2, workload="together", seeds=2, resources={"gpus_per_trial": 2})
+    done = on(growing_cluster, written(tmp_path, asked), "--storage", storage)
+    assert done.code == 0, done.err
+    assert "0 of 1 trials at a time fit the machines that are up; others are yet to come" in done.err
+    table = open_sweep("sandy", storage).results()  # the workers of each trial were on two machines: each holds one
+    assert table["y"].tolist() == [4 * 78 * (x + seed) for x in (0, 1) for seed in (0, 1)]
+    assert set(table["workers"]) == {2}
+
+
+@pytest.mark.slow
+def test_rows_are_the_same_on_two_machines(growing_cluster: dict[str, str], storage: Path, tmp_path: Path) -> None:
+    asked = small_space(axes={**GRID, "dim": [20, 100]}, fixed={"noise": 0.2}, seeds=8)
+    expected = rows(run(storage / "inline", asked, executor="inline"))
+    for name, needs in (("alone", {}), ("gangs", {"gang": 2})):
+        done = on(growing_cluster, written(tmp_path, {**asked, "name": name, "resources": needs}), "--storage", storage)
+        assert done.code == 0, done.err
+        found = rows(open_sweep(name, storage))
+        assert_same_rows([{**row, "sweep": "small"} for row in found], expected)

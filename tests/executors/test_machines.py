@@ -1,0 +1,267 @@
+"""What a trial takes may depend on the cell; how many trials there is room for on machines that are up or that may be
+added; what can never fit is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from conftest import QUIET, Outcome
+from spaces import GRID, small_space, written
+
+from raysweep.errors import InputError
+from raysweep.executors import machines
+from raysweep.executors.machines import Machines
+from raysweep.plan.cells import Cells, enumerate_cells
+from raysweep.plan.resources import Resources, resolve
+from raysweep.space import schema
+from tests.chaos.waiting import PATIENCE
+
+
+def cells_of(**changes: Any) -> Cells:
+    return enumerate_cells(schema.validate(small_space(axes=GRID, **changes)))
+
+
+@pytest.mark.parametrize(
+    ("stated", "needs"),
+    [
+        ({}, [Resources(0, 1, 1)]),
+        ({"gpus_per_trial": 4}, [Resources(4, 4, 4)]),  # a worker for each GPU, a core at least for each worker
+        ({"gpus_per_trial": 4, "gang": 4, "cpus_per_trial": 8}, [Resources(4, 8, 4)]),
+        ({"gpus_per_trial": 1, "where": [{"depth": 3, "gpus_per_trial": 2}]}, [Resources(1, 1, 1), Resources(2, 2, 2)]),
+        ({"where": [{"depth": [2, 3], "cpus_per_trial": 2}]}, [Resources(0, 2, 1)]),
+        (
+            {"where": [{"depth": 3, "cpus_per_trial": 2}, {"gamma": [0.5, 1], "depth": 3, "cpus_per_trial": 4}]},
+            [Resources(0, 1, 1), Resources(0, 2, 1), Resources(0, 4, 1)],
+        ),
+    ],
+)
+def test_what_trials_take(stated: dict[str, Any], needs: list[Resources]) -> None:
+    cells = cells_of(resources=stated)
+    assert sorted(cells.needs, key=str) == sorted(needs, key=str)
+    for index in range(len(cells)):
+        own, parameters = cells.needs[cells.need[index]], cells.parameters(index)
+        fits = [
+            rule
+            for rule in stated.get("where", [])
+            if all(parameters[name] in np.atleast_1d(rule[name]) for name in rule if name in GRID)
+        ]
+        if fits and "cpus_per_trial" in fits[-1]:
+            assert own.cpus == fits[-1]["cpus_per_trial"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "line"),
+    [
+        ({"where": {"depth": 3}}, "resources.where: expected a list of mappings"),
+        ({"where": [{"depth": 3}]}, "resources.where[0]: expected an axis with its value"),
+        ({"where": [{"gang": 3}]}, "resources.where[0]: expected an axis with its value"),
+        ({"where": [{"dim": 20, "gang": 2}]}, "resources.where[0].dim: unknown axis or resource 'dim'"),
+        ({"where": [{"depth": 5, "gang": 2}]}, "resources.where[0].depth: 5 is not on the axis: 2, 3"),
+        ({"where": [{"depth": 2.5, "gang": 2}]}, "resources.where[0].depth: expected a whole number"),
+        ({"where": [{"depth": [], "gang": 2}]}, "resources.where[0].depth: expected at least one value"),
+        ({"where": [{"depth": 3, "gang": 0}]}, "resources.where[0].gang: expected a whole number of at least 1, got 0"),
+        ({"gang": 1.5}, "resources.gang: expected a whole number of at least 1, got 1.5"),
+        ({"gpus_per_trial": 3, "gang": 2}, "resources.gang: expected 3 workers, one for each GPU (the default), got 2"),
+        ({"gpus_per_trial": 4, "gang": 2}, "resources.gang: expected 4 workers, one for each GPU (the default), got 2"),
+        ({"gpus_per_trial": 4, "gang": 1}, "resources.gang: expected 4 workers, one for each GPU (the default), got 1"),
+        ({"gpus_per_trial": 1, "gang": 2}, "resources.gang: expected 1 worker, one for each GPU (the default), got 2"),
+        ({"gang": 2, "where": [{"depth": 3, "gpus_per_trial": 3}]}, "resources.where[0].gang: expected 3 workers"),
+    ],
+)
+def test_resources_that_make_no_sense(stated: dict[str, Any], line: str) -> None:
+    with pytest.raises(InputError) as problem:
+        cells_of(resources=stated)
+    assert str(problem.value).startswith(line)
+    assert "\n" not in str(problem.value)
+
+
+TWO_CORES, FOUR_GPUS = {"CPU": 2.0}, {"CPU": 8.0, "GPU": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("there", "needs", "trials"),
+    [
+        (Machines([TWO_CORES]), Resources(0, 1, 1), 2),
+        (Machines([TWO_CORES]), Resources(0, 2, 2), 1),
+        (Machines([TWO_CORES, TWO_CORES]), Resources(0, 3, 1), 0),  # one worker is in one place
+        (Machines([TWO_CORES, TWO_CORES]), Resources(0, 3, 3), 1),  # three may be in two
+        (Machines([TWO_CORES, FOUR_GPUS]), Resources(4, 4, 1), 1),
+        (Machines([TWO_CORES, FOUR_GPUS, FOUR_GPUS]), Resources(2, 2, 2), 4),
+        (Machines([TWO_CORES, FOUR_GPUS]), Resources(1, 16, 1), 0),  # GPUs here, cores nowhere
+        (Machines([TWO_CORES], [(FOUR_GPUS, 3)], 3), Resources(1, 1, 1), 12),
+        (Machines([TWO_CORES], [(FOUR_GPUS, 3)], 2), Resources(8, 8, 8), 1),
+        (Machines([TWO_CORES], [(FOUR_GPUS, 3)], 1), Resources(8, 8, 8), 0),
+        (Machines([], [(FOUR_GPUS, 1), ({"CPU": 8.0, "GPU": 8.0}, 1)], 1), Resources(1, 1, 1), 8),
+    ],
+)
+def test_how_many_trials_there_is_room_for(there: Machines, needs: Resources, trials: int) -> None:
+    assert there.trials(needs) == trials
+
+
+@contextlib.contextmanager
+def autoscaler(path: Path, configuration: str) -> Iterator[None]:
+    """A process that is started as Ray starts the autoscaler of the cluster nowhere:7, with this configuration."""
+    options = ["--gcs-address=nowhere:7", f"--autoscaling-config={path}"]
+    path.write_text(configuration)
+    started = subprocess.Popen(
+        [sys.executable, "-c", "input('up\\n')", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert started.stdout is not None
+    assert started.stdout.readline() == b"up\n"  # before, its command line may not be there yet
+    yield
+    started.communicate(b"\n", timeout=PATIENCE)
+
+
+def nodes(*up: dict[str, float]) -> list[dict[str, Any]]:
+    """Machines as Ray lists them, the first of them the head."""
+    resources = [{"node:__internal_head__": 1.0, **up[0]}, *up[1:]]
+    return [{"NodeID": str(number), "Alive": True, "Resources": of} for number, of in enumerate(resources)]
+
+
+def test_what_an_autoscaler_may_add_counts_once(tmp_path: Path) -> None:
+    configuration = {
+        "head_node_type": "head",
+        "max_workers": 3,
+        "available_node_types": {
+            "head": {"resources": {"CPU": 6}, "max_workers": 0},
+            "gpu": {"resources": dict(FOUR_GPUS), "max_workers": 4},
+            "big": {"resources": {"CPU": 96, "GPU": 8}, "max_workers": 1},
+        },
+    }
+    head, four = {"CPU": 6.0}, dict(FOUR_GPUS)
+    with autoscaler(tmp_path / "bootstrap.yaml", yaml.safe_dump(configuration, sort_keys=False)):
+        nothing_yet = machines.of_cluster("nowhere:7", nodes(head))
+        one_up = machines.of_cluster("nowhere:7", nodes(head, four))
+    for there in (nothing_yet, one_up):
+        assert there.trials(Resources(1, 1, 1)) == 16
+        assert there.trials(Resources(16, 16, 16)) == 1
+        assert there.trials(Resources(17, 17, 17)) == 0
+    words = str(nothing_yet.refuse(Resources(32, 32, 32)))
+    assert words.startswith("resources.gpus_per_trial: ")
+    for amount in ("32 workers", "1 x 6 CPU", "3 x 4 GPU and 8 CPU", "1 x 8 GPU and 96 CPU"):
+        assert amount in words
+
+
+def test_machines_of_ones_own_that_are_still_starting(tmp_path: Path) -> None:
+    own = {
+        "head_node_type": "local.cluster.node",
+        "max_workers": 2,  # as Ray writes it for the provider `local`
+        "available_node_types": {"local.cluster.node": {"resources": {}, "min_workers": 2, "max_workers": 2}},
+    }
+    with autoscaler(tmp_path / "bootstrap.yaml", yaml.safe_dump(own, sort_keys=False)):
+        there = machines.of_cluster("nowhere:7", nodes(TWO_CORES))
+    assert there.trials(Resources(0, 2, 1)) == 3
+    assert there.trials(Resources(0, 3, 1)) == 0
+
+
+def test_what_kuberay_may_add(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of clusters/kubernetes.yaml, by Ray's own reading of it; only the API server is a stand-in."""
+    from ray.autoscaler._private.kuberay.node_provider import KubernetesHttpApiClient
+
+    job = next(yaml.safe_load_all((Path(__file__).parents[2] / "clusters" / "kubernetes.yaml").read_text()))
+    asked = []
+
+    def get(client: Any, path: str) -> dict[str, Any]:
+        asked.append((client._namespace, path))
+        return {"metadata": {"name": "sweep-x7", "namespace": "science"}, "spec": job["spec"]["rayClusterSpec"]}
+
+    monkeypatch.setattr(KubernetesHttpApiClient, "get", get)
+    (tmp_path / "namespace").write_text("science")
+    monkeypatch.setattr(machines, "NAMESPACE", tmp_path / "namespace")
+    head = {"NodeID": "1", "Alive": True, "Resources": {"node:__internal_head__": 1.0, "memory": 1e9}}
+    assert machines.of_cluster("nowhere:1", [head]).trials(Resources(1, 1, 1)) == 0
+    monkeypatch.setenv("RAY_CLUSTER_NAME", "sweep-x7")
+    there = machines.of_cluster("nowhere:1", [head])
+    assert asked == [("science", "rayclusters/sweep-x7")]
+    most = job["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["maxReplicas"]
+    assert there.trials(Resources(1, 1, 1)) == most
+    assert there.trials(Resources(most, most, most)) == 1
+    assert there.trials(Resources(2, 2, 1)) == 0  # one GPU a machine
+    monkeypatch.setattr(KubernetesHttpApiClient, "get", lambda client, path: {}["forbidden"])
+    said: list[str] = []
+    assert machines.of_cluster("nowhere:1", [head], said.append).trials(Resources(1, 1, 1)) == 0
+    assert len(said) == 1
+    assert "KeyError: 'forbidden'" in said[0]
+
+
+@pytest.mark.parametrize(("content", "reason"), [(None, "No such file"), ("max_workers: [1", "while parsing")])
+def test_an_autoscaler_whose_configuration_cannot_be_read_is_told_of(
+    content: str | None, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with autoscaler(tmp_path / "bootstrap.yaml", content or ""):
+        if content is None:
+            (tmp_path / "bootstrap.yaml").unlink()
+        assert machines.of_cluster("nowhere:7", nodes({"CPU": 4.0})).trials(Resources(0, 1, 1)) == 4
+    told = capsys.readouterr().err
+    assert reason in told
+    assert told.count("\n") == 1
+
+
+def test_a_gang_that_can_never_fit_is_refused_before_anything_starts(
+    ray_cluster: str, storage: Path, tmp_path: Path, call: Callable[..., Outcome]
+) -> None:
+    asked = small_space(axes=GRID, resources={"where": [{"depth": 3, "gang": 3}]})
+    outcome = call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--executor", "ray")
+    assert outcome.code == 2
+    assert outcome.err.startswith("resources.where[0].gang: ")
+    assert "3 CPU" in outcome.err
+    assert outcome.err.count("\n") == 1
+    assert not storage.exists()
+
+
+NEVER = [
+    ({"cpus_per_trial": 999}, "cpus_per_trial"),
+    ({"gang": 999}, "gang"),
+    ({"gpus_per_trial": 999}, "gpus_per_trial"),
+    (
+        {"cpus_per_trial": 2, "where": [{"depth": 3, "gang": 1}, {"depth": 3, "cpus_per_trial": 999}]},
+        "where[1].cpus_per_trial",
+    ),
+    ({"where": [{"depth": 3, "gang": 999}, {"depth": 3, "cpus_per_trial": 8}]}, "where[0].gang"),
+    ({"cpus_per_trial": 2, "where": [{"depth": 3, "gpus_per_trial": 998}]}, "where[0].gpus_per_trial"),
+]
+ONE_AFTER_ANOTHER = """
+import sys
+from raysweep.main import main
+for space in sys.argv[2:]:
+    try:
+        main(["run", space, "--storage", sys.argv[1], "--executor", "ray", "--no-report", "--tracking-uri", "none"])
+    except SystemExit as stop:
+        print(stop.code)
+"""
+
+
+def test_gpus_that_are_not_there_are_named_before_the_cores_of_their_workers() -> None:
+    with pytest.raises(InputError, match=r"^resources.gpus_per_trial: a trial asks for 100 GPU, the cluster has 0$"):
+        machines.check(machines.of_resources([{"CPU": 2}]), [resolve({"gpus_per_trial": 100, "cpus_per_trial": 1})])
+
+
+def test_what_this_machine_can_never_hold_is_one_line_before_ray_is_started(storage: Path, tmp_path: Path) -> None:
+    """Where it is started, a line says so."""
+    spaces = []
+    for number, (resources, _) in enumerate(NEVER):
+        (tmp_path / str(number)).mkdir()
+        spaces.append(written(tmp_path / str(number), small_space(axes=GRID, resources=resources)))
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_AFTER_ANOTHER, storage, *spaces],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
+        stdin=subprocess.DEVNULL,
+        env={name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"},
+    )
+    assert done.stdout.split() == ["2"] * len(NEVER)
+    assert [line.partition(": a trial asks for ")[0] for line in done.stderr.splitlines()] == [
+        f"resources.{key}" for _, key in NEVER
+    ]
+    assert not storage.exists()
