@@ -87,12 +87,14 @@ def test_a_large_vocabulary_is_taken_in_chunks_on_the_gpu() -> None:
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 def test_a_step_of_the_optimizer_stays_on_the_gpu(weight_decay: float) -> None:
+    """But for the backward pass, which is left out here."""
     asked = config(preset="30m")
     state = State.fresh(flat(asked, 3))
-    gradient, losses = torch.empty_like(state.params), torch.empty(3, device="cuda")
-    factors = torch.empty(asked.weights(), device="cuda")
     recipe = TrainConfig(asked, np.full(3, 1e-3), lambda step: 1.0, weight_decay)
-    optimizer._adamw(state, gradient, losses, torch.empty(3, 1, device="cuda"), factors, factors, recipe)
+    losses: list[Tensor] = []
+    with mock.patch.object(Tensor, "backward", return_value=None):
+        optimizer.train(state, recipe, lambda step: asked.example(4), 1, lambda state, of_step: losses.append(of_step))
+    assert [(tuple(each.shape), each.dtype, each.device.type) for each in losses] == [((3,), torch.float32, "cuda")]
     for kept in (state.params, state.exp_avg, state.exp_avg_sq):
         assert (kept.device.type, kept.dtype) == ("cuda", torch.float32)
     assert (state.alive.device.type, state.alive.dtype) == ("cuda", torch.bool)

@@ -14,7 +14,7 @@ from pretend_cuda import pretended_gpu
 from raysweep.plan.pack import Pack
 from raysweep.plan.resources import Resources
 from raysweep.plan.row_stages import RowStages
-from raysweep.training import devices, model_batch
+from raysweep.training import devices, model_batch, sizes
 from raysweep.training.sizes import Halvings
 from raysweep.trial.pack import Job, compute_rows
 from raysweep.trial.run import run_pack
@@ -77,7 +77,8 @@ def test_a_gpu_with_little_memory_computes_less_at_a_time_and_keeps_rows_togethe
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "raysweep")
-    monkeypatch.setattr(model_batch, "_seconds_per_model", lambda config, batch, models, dropout: 1 / models)
+    # as where more models side by side are faster
+    monkeypatch.setattr(model_batch, "side_by_side", lambda config, batch, count, dropout: sizes.models(count))
     with pretended_gpu(), devices.granted(1):
         count = np.arange(len(ROWS))
         plain = compute_rows(job(tmp_path / "plain", ROWS), count, np.zeros_like(count))

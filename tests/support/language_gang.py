@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import weakref
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -130,26 +131,20 @@ def spread() -> dict[str, np.ndarray]:
 
 def memory() -> dict[str, np.ndarray]:
     """How many models of 16 train side by side on a GPU that is pretended, whose memory on worker 1 is full in the
-    second step of more than two; and a sum over workers after it."""
-    step = optimizer._adamw
+    second step of more than two; for how many a step was tried; and a sum over workers after it."""
+    sums, steps = ModelConfig.loss_sums, Counter[int]()
 
-    def full(state: State, *arguments: Any) -> None:
-        if torch.distributed.get_rank() == 1 and len(state.params) > 2 and state.step:
-            raise torch.cuda.OutOfMemoryError
-        step(state, *arguments)
+    def full(config: ModelConfig, parameters: Any, *rest: Any) -> torch.Tensor:
+        models = len(parameters["head"])
+        steps[models] += 1
+        if torch.distributed.get_rank() == 1 and models > 2 and steps[models] == 2:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return sums(config, parameters, *rest)
 
-    optimizer._adamw = full
-    torch.cuda.synchronize, torch.cuda.mem_get_info = lambda: None, lambda: (1e12, 1e12)
-    model_batch.training = SimpleNamespace(
-        train=optimizer.train, device=lambda: torch.device("cuda")
-    )  # State's is the CPU
-    chosen = model_batch.side_by_side(SMALL, 5, 16)
-    timings = [model_batch._seconds_per_model(SMALL, 5, models, 0.0) for models in (1, 2, 4, 8, 16)]
-    return {
-        "chosen": np.array(chosen),
-        "timings": np.array(timings),
-        "sum": parallel.add_up(torch.tensor([1.0 + parallel.rank()])).numpy(),
-    }
+    with pretended_gpu(), devices.granted(1), mock.patch.object(ModelConfig, "loss_sums", full):
+        chosen = model_batch.side_by_side(SMALL, 5, 16)
+        total = parallel.add_up(torch.tensor([1.0 + parallel.rank()], device="cuda"))
+        return {"chosen": np.array(chosen), "tried": np.array(sorted(steps)), "sum": total.cpu().numpy()}
 
 
 def short() -> dict[str, np.ndarray]:

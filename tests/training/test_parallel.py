@@ -166,8 +166,8 @@ def test_a_model_is_spread_where_its_training_does_not_fit_the_gpu_and_never_alo
 def test_what_one_worker_has_no_memory_for_is_slow_to_all_and_none_waits_for_it(tmp_path):
     """By language_gang.memory: worker 1 runs out of memory in the middle of a timing."""
     found = [worker["memory"] for worker in gang(tmp_path / "memory", 2, ["memory"])]
-    np.testing.assert_array_equal(found[0]["timings"], found[1]["timings"])
-    assert np.isfinite(found[0]["timings"]).tolist() == [True, True, False, False, False]
+    for worker in found:
+        assert worker["tried"].tolist() == [1, 2, 4, 8, 16]
     assert found[0]["chosen"] == found[1]["chosen"] <= 2
     assert found[0]["sum"] == found[1]["sum"] == 3  # and they still meet
 
