@@ -21,6 +21,7 @@ from raysweep.plan.row_stages import RowStage, RowStages, identities
 from raysweep.stages import trees
 from raysweep.stages.artifacts import Artifact, Stacked
 from raysweep.storage import leases
+from raysweep.trial import short_memory
 from raysweep.trial.computation import WORST, Computation
 from raysweep.trial.context import Context
 from raysweep.trial.early_stopping import Rule
@@ -31,7 +32,7 @@ from raysweep.workloads.rows import Rows
 TRIES = 2
 """How often a kept stage is tried before what needs it fails."""
 Errors = dict[str, list[str]]
-"""By kept stage, the traceback of each time that it was tried alone and failed."""
+"""By kept stage, the traceback of each time that it was tried alone and failed, though memory was not short."""
 
 
 class KnownToFail(Exception):
@@ -332,8 +333,9 @@ class _Walk:
             except (RaysweepError, leases.Held, leases.Lost):  # not caused by the stage
                 raise
             except Exception:
-                if len(ids) == 1:
-                    self._errors.setdefault(ids[0], []).append(traceback.format_exc())
+                error = traceback.format_exc()
+                if len(ids) == 1 and not short_memory.is_short(error):  # with less at a time there may be enough
+                    self._errors.setdefault(ids[0], []).append(error)
                 raise
 
         if any(len(self._errors.get(stage, ())) >= TRIES for stage in own):

@@ -225,8 +225,6 @@ def compute_rows(
 
 def _errors_of_stages(job: Job, cells: np.ndarray, seeds: np.ndarray) -> list[str]:
     """For each row the error of a kept stage that it needs and that has failed as often as it is tried, or ""."""
-    for told in job.errors.values():  # with fewer rows there may be more memory
-        told[:] = [error for error in told if not short_memory.is_short(error)]
     failed = {stage: redact(told[-1]) for stage, told in job.errors.items() if len(told) >= TRIES}
     if not failed:
         return []
