@@ -10,7 +10,9 @@ with a single mode.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
+from itertools import groupby, repeat
 
 import numpy as np
 import torch
@@ -18,9 +20,11 @@ import torch
 from raysweep.training import devices, draws
 from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns
 from raysweep.workloads.linear_transfer import target
+from raysweep.workloads.linear_transfer.decompositions import singular
 from raysweep.workloads.linear_transfer.integrator import relax
 
 Array = np.ndarray
+Draw = tuple[int, int, int]  # seed, dim, n
 SOURCE, PARTNER, SCRATCH = 0, 1, 2  # the directions e_s, e_u, and the one in which scratch starts
 _ELEMENTS = {"cpu": 100_000, "cuda": 20_000_000}  # rows times modes at once: what fits in a core's cache, or 3 GiB
 
@@ -37,8 +41,8 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     rows = len(seeds)
     n, dim = target.samples(columns), np.asarray(columns["dim"])
     keys = [(int(seeds[i]), int(dim[i]), int(n[i])) for i in range(rows)]
-    spectra = {key: spectrum(*key) for key in sorted(set(keys))}
-    draw = [spectra[key] for key in keys]
+    found = spectra(set(keys), devices.device())
+    draw = [found[key] for key in keys]
     case = _Case(columns, draw)
     scratch, scratch_done = _train(case, SCRATCH, np.ones(rows, dtype=bool))
     whole = np.asarray(columns["frozen_layers"]) == 0
@@ -81,13 +85,30 @@ class Spectrum:
     noise_alignment: float
 
 
-def spectrum(seed: int, dim: int, n: int) -> Spectrum:
-    """The Spectrum of one draw, in O(n dim min(n, dim)). It serves all angles, noises, depths and lengths."""
+def spectra(keys: Set[Draw], device: torch.device) -> dict[Draw, Spectrum]:
+    """The Spectrum of each draw (seed, dim, n); those of one shape are decomposed together on a GPU.
+
+    A draw takes O(n dim min(n, dim)). It serves all angles, noises, depths and lengths.
+    """
+    found: dict[Draw, Spectrum] = {}
+    for (dim, n), alike in groupby(sorted(keys, key=_shape), _shape):
+        some = list(alike)
+        parts = singular((target.inputs(seed, n, dim) for seed, *_ in some), device) if n else repeat(None)
+        found |= {key: _spectrum(*key, own) for key, own in zip(some, parts, strict=False)}
+    return found
+
+
+def _shape(draw: Draw) -> tuple[int, int]:
+    return draw[1:]
+
+
+def _spectrum(seed: int, dim: int, n: int, parts: tuple[Array, Array, Array] | None) -> Spectrum:
+    """parts: the singular value decomposition of the inputs; None if there are none. Nothing depends on its signs."""
     directions = np.vstack([target.teacher_directions(seed, dim), draws.unit_vectors(seed, "scratch", 1, dim)])
-    if n == 0:
+    if parts is None:
         nothing = np.zeros(0)
         return Spectrum(nothing, np.zeros((0, 3)), nothing, directions @ directions.T, np.zeros(3), 0.0)
-    left, singular, right = np.linalg.svd(target.inputs(seed, n, dim), full_matrices=False)
+    left, values, right = parts
     coordinates = right @ directions.T
     if n >= dim:
         outside = np.zeros((3, 3))
@@ -95,8 +116,8 @@ def spectrum(seed: int, dim: int, n: int) -> Spectrum:
         rest = directions.T - right.T @ coordinates
         rest -= right.T @ (right @ rest)  # removes what rounding left of the row space
         outside = rest.T @ rest
-    eigenvalues = singular**2 / n
-    noise = (left.T @ target.label_noise(seed, n)) / singular
+    eigenvalues = values**2 / n
+    noise = (left.T @ target.label_noise(seed, n)) / values
     weighted = eigenvalues * coordinates[:, SOURCE]
     return Spectrum(eigenvalues, coordinates, noise, outside, weighted @ coordinates, float(weighted @ noise))
 

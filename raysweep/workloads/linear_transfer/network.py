@@ -23,7 +23,7 @@ import torch
 
 from raysweep.training import devices, draws
 from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns
-from raysweep.workloads.linear_transfer import layers, target
+from raysweep.workloads.linear_transfer import decompositions, layers, target
 from raysweep.workloads.linear_transfer.pretrained import Key, Start, exact_start, random_start, trained_starts
 
 Array = np.ndarray
@@ -100,16 +100,13 @@ class _Chunk:
         self.teachers = np.stack([target.teacher_directions(int(seed), self.dim) for seed in seeds])
         self.goal = np.einsum("rk,rkd->rd", target.target_coordinates(columns), self.teachers)  # b_t
         self.gram = np.zeros((len(distinct), self.dim, self.dim))
-        self.precision = np.zeros_like(self.gram)
         noise = np.zeros((len(distinct), self.dim))  # Xᵀε/n
         for i, (seed, n) in enumerate(distinct):
             if n > 0:
                 X = target.inputs(int(seed), int(n), self.dim)
                 self.gram[i] = X.T @ X / n
                 noise[i] = X.T @ target.label_noise(int(seed), int(n)) / n
-                values, vectors = np.linalg.eigh(self.gram[i])
-                seen = slice(max(0, self.dim - int(n)), None)  # the others are 0 except for rounding
-                self.precision[i] = (vectors[:, seen] / values[seen]) @ vectors[:, seen].T
+        self.precision = decompositions.pseudo_inverses(self.gram, distinct[:, 1], device)
         self.moment = (
             np.einsum("rde,re->rd", self.gram[self.group], self.goal)
             + np.asarray(columns["noise"], float)[:, None] * noise[self.group]
@@ -162,7 +159,7 @@ class _Chunk:
             hidden=hidden,
             last=last,
             gram=self._tensor(self.gram),
-            precision=self._tensor(self.precision),
+            precision=self.precision,
             group=self._tensor(np.tile(self.group, 2)),
             moment=self._tensor(np.tile(self.moment, (2, 1))),
             lr=self._tensor(np.tile(np.asarray(c["finetune_lr"], float), 2)),
@@ -183,24 +180,20 @@ class _Chunk:
         map.
         """
         c = self.columns
-        gram = self.gram[self.group]
         if self.descent and self.depth > 1:
             product = self.source.hidden[0]
             for layer in self.source.hidden[1:]:
                 product = torch.bmm(layer, product)
-            features = product.cpu().numpy()  # (rows, dim, dim)
-            _, turn = np.linalg.eigh(features @ gram @ features.transpose(0, 2, 1))
-            features = turn.transpose(0, 2, 1) @ features
-            weights = np.einsum("rij,ri->rj", turn, self.source.last.cpu().numpy())
-        elif self.descent:
-            size = np.linalg.norm(source, axis=1)
-            features, weights = (source / size[:, None])[:, None, :], size[:, None]
+            features, weights, curvature = decompositions.modes(product, self.source.last, self.gram, self.group)
         else:
-            layer_scale = target.layer_scale(c)[:, None]
-            features = (layer_scale ** (self.depth - 1) * self.teachers[:, 0])[:, None, :]
-            weights = layer_scale
-        curvature = np.maximum(np.einsum("rid,rde,rie->ri", features, gram, features, optimize=True), 0.0)
-        curvature = curvature + np.asarray(c["ridge"], float)[:, None]
+            if self.descent:
+                size = np.linalg.norm(source, axis=1)
+                features, weights = (source / size[:, None])[:, None, :], size[:, None]
+            else:
+                weights = target.layer_scale(c)[:, None]
+                features = (weights ** (self.depth - 1) * self.teachers[:, 0])[:, None, :]
+            curvature = decompositions.curvatures(features, self.gram[self.group])
+        curvature = np.maximum(curvature, 0.0) + np.asarray(c["ridge"], float)[:, None]
         pull = np.einsum("rid,rd->ri", features, self.moment)
         steps = np.asarray(c["finetune_steps"], float)
         endless = np.isinf(steps)

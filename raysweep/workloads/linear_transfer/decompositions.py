@@ -1,0 +1,91 @@
+"""Decompositions of the data of draws in float64: one after the other on a CPU, and batched on a GPU.
+
+LAPACK on a CPU takes one matrix at a time; NumPy calls it with less around it than torch, and its last digits are those
+of rows computed before. On a GPU one call takes matrices of one shape together, which keeps it busy. Signs of vectors,
+and the vectors of equal values, differ between the two: whoever uses them must not depend on either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Array = np.ndarray
+_BATCH_BYTES = 1 << 30  # of matrices that a GPU takes in one call; vectors and workspace are a few times as much
+
+
+def singular(matrices: Iterable[Array], device: torch.device) -> Iterator[tuple[Array, Array, Array]]:
+    """The thin singular value decomposition X = U diag(s) Vᵀ of each of some matrices (n, dim) of one shape.
+
+    Gives (U, s, Vᵀ) of shapes (n, r), (r,) and (r, dim), r = min(n, dim), s falling; on the host.
+    """
+    if device.type == "cpu":
+        for matrix in matrices:
+            yield np.linalg.svd(matrix, full_matrices=False)
+        return
+    waiting = iter(matrices)
+    for first in waiting:
+        batch = np.stack([first, *islice(waiting, _at_once(first) - 1)])
+        found = torch.linalg.svd(torch.as_tensor(batch, device=device), full_matrices=False)
+        yield from zip(*(part.cpu().numpy() for part in found), strict=True)
+
+
+def modes(features: Tensor, weights: Tensor, gram: Array, group: Array) -> tuple[Array, Array, Array]:
+    """Features of each row in the eigenvectors of their own Gram matrix F G Fᵀ, by rising eigenvalue; on the host.
+
+    features, F: (rows, dim, dim), one feature a row. weights: (rows, dim), those of a readout of them.
+    gram, G: (groups, dim, dim), of the inputs; group: (rows,), which of them each row has.
+
+    Gives the turned features (rows, dim, dim), the weights that read the same map from them (rows, dim), and the
+    curvature of each mode (rows, dim), which rounding may make a little less than 0.
+    """
+    if features.device.type == "cpu":
+        given, shared = features.numpy(), gram[group]
+        _, turn = np.linalg.eigh(given @ shared @ given.mT)
+        turned = turn.mT @ given
+        return turned, np.einsum("rij,ri->rj", turn, weights.numpy()), curvatures(turned, shared)
+    inputs = torch.as_tensor(gram, device=features.device)[torch.as_tensor(group, device=features.device)]
+    kernel = features @ inputs @ features.mT
+    turns = torch.cat([torch.linalg.eigh(some)[1] for some in kernel.split(_at_once(kernel[0]))])
+    features = turns.mT @ features
+    read, curvature = (turns.mT @ weights.unsqueeze(2)).squeeze(2), ((features @ inputs) * features).sum(2)
+    return features.cpu().numpy(), read.cpu().numpy(), curvature.cpu().numpy()
+
+
+def curvatures(features: Array, gram: Array) -> Array:
+    """f_i G f_i of each feature f_i: features (rows, modes, dim) and gram (rows, dim, dim) give (rows, modes)."""
+    found: Array = np.einsum("rid,rde,rie->ri", features, gram, features, optimize=True)
+    return found
+
+
+def pseudo_inverses(matrices: Array, ranks: Array, device: torch.device) -> Tensor:
+    """Pseudo-inverses (count, dim, dim), on the device, of symmetric matrices (count, dim, dim) without negative
+    eigenvalues and of known rank (count,)."""
+    if device.type == "cpu":
+        return torch.from_numpy(_one_by_one(matrices, ranks))
+    given, rank = torch.as_tensor(matrices, device=device), torch.as_tensor(ranks, device=device)
+    place = torch.arange(matrices.shape[1], device=device)
+    found = []
+    for some, seen in zip(*(each.split(_at_once(matrices[0])) for each in (given, rank)), strict=True):
+        values, vectors = torch.linalg.eigh(some)
+        inverse = torch.where(place >= len(place) - seen.unsqueeze(1), 1 / values, 0.0)
+        found.append((vectors * inverse.unsqueeze(1)) @ vectors.mT)
+    return torch.cat(found)
+
+
+def _one_by_one(matrices: Array, ranks: Array) -> Array:
+    found = np.zeros_like(matrices)
+    for i, rank in enumerate(ranks):
+        if rank > 0:
+            values, vectors = np.linalg.eigh(matrices[i])
+            seen = slice(max(0, len(values) - int(rank)), None)  # the others are 0 except for rounding
+            found[i] = (vectors[:, seen] / values[seen]) @ vectors[:, seen].T
+    return found
+
+
+def _at_once(matrix: Array | Tensor) -> int:
+    return max(1, _BATCH_BYTES // max(1, int(matrix.nbytes)))
