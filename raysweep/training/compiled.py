@@ -2,8 +2,8 @@
 
 Each operation by itself reads and writes all of its tensors. A compiler joins neighbours into one pass over memory. On
 a CPU compiling takes longer than the trainings of a sweep gain by it. Whether there is a compiler is tried once in a
-process; a function that it fails on runs as written from then on, without a word. torch's own variable
-TORCH_COMPILE_DISABLE=1 switches compiling off.
+process; a function that it fails on, or on whose gradient, runs as written from then on, without a word. torch's own
+variable TORCH_COMPILE_DISABLE=1 switches compiling off.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _get_current_dispatch_mode
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 Result = TypeVar("Result")
 
@@ -45,6 +46,7 @@ def where_possible(
     written: what runs where there is no compiler, if that is another way to compute the same.
     """
     written = written or function
+    differentiated: list[bool] = []
 
     @functools.wraps(function)
     def call(first: Tensor, *rest: Any) -> Result:
@@ -53,6 +55,8 @@ def where_possible(
             try:
                 if function not in made:
                     made[function] = torch.compile(function)
+                if torch.is_grad_enabled() and not differentiated and _differentiate(made[function], first, *rest):
+                    differentiated.append(True)
                 result: Result = made[function](first, *rest)
                 return result
             except torch.cuda.OutOfMemoryError:
@@ -62,6 +66,19 @@ def where_possible(
         return written(first, *rest)
 
     return call
+
+
+def _differentiate(function: Callable[..., Any], *inputs: Any) -> bool:
+    """Raise what a gradient would raise, and say whether there is one.
+
+    torch compiles a gradient when it is first asked for, and then it is too late for another way.
+    """
+    copies = tree_map_only(Tensor, lambda each: each.detach().requires_grad_(each.requires_grad), inputs)
+    wanted = [each for each in tree_leaves(copies) if isinstance(each, Tensor) and each.requires_grad]
+    if wanted:
+        found = [each for each in tree_leaves(function(*copies)) if isinstance(each, Tensor) and each.requires_grad]
+        torch.autograd.grad(found, wanted, [torch.zeros_like(each) for each in found], allow_unused=True)
+    return bool(wanted)
 
 
 def watched() -> Any:

@@ -5,6 +5,8 @@ was interrupted. Models that train side by side share their masks. The keys of a
 keys, a few integer operations on the device make the mask: row and column numbers are hashed separately (with the
 32-bit finalizer `lowbias32` of C. Wellons), combined, and mixed once more.
 
+Masks serve compiled code too: there the numbers that change from step to step are tensors, so that it is compiled once.
+
 The places are those of O Table 3: the embedding, the probabilities of attention, and the outputs that attention and
 the MLP add to the residual stream.
 """
@@ -12,6 +14,7 @@ the MLP add to the residual stream.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,6 +24,22 @@ from raysweep.training import draws
 EMBEDDING = 0
 IN_LAYER = ATTENTION, ATTENTION_OUT, MLP_OUT = 1, 2, 3
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B  # the multipliers of lowbias32
+
+
+class Masks(NamedTuple):
+    """Of what the masks of one place are made: single numbers, on the device where the masks are to be.
+
+    first: number of the first row, int64.
+    row_key, column_key: the words of the place, int64.
+    least: the least word that is kept, int32.
+    up: by what kept values are multiplied, float64.
+    """
+
+    first: Tensor
+    row_key: Tensor
+    column_key: Tensor
+    least: Tensor
+    up: Tensor
 
 
 @dataclass(frozen=True)
@@ -59,16 +78,46 @@ class Dropout:
 
     def kept(self, layer: int, place: int, first: int, rows: int, columns: int, device: torch.device) -> Tensor:
         """Which entries of the rows first … first + rows - 1 are kept, boolean (rows, columns)."""
+        return kept(self.masks(layer, place, first, device), rows, columns)
+
+    def masks(self, layer: int, place: int, first: int, device: torch.device) -> Masks:
+        """The masks of a place, from this row on."""
         row_key, column_key = self.keys[place + len(IN_LAYER) * layer if place else EMBEDDING]
-        row = _hashed(torch.arange(first, first + rows, device=device), row_key)
-        word = row.unsqueeze(1) ^ _hashed(torch.arange(columns, device=device), column_key)
-        word.mul_(_FIRST)  # 32-bit words wrap around
-        word ^= word >> 15
-        word.mul_(_SECOND - 2**32)
-        return word >= round(self.rate * 2**32) - 2**31
+
+        def number(value: float, dtype: torch.dtype) -> Tensor:
+            return torch.full((), value, dtype=dtype, device=device)
+
+        return Masks(
+            number(first, torch.int64),
+            number(row_key, torch.int64),
+            number(column_key, torch.int64),
+            number(round(self.rate * 2**32) - 2**31, torch.int32),
+            number(1 / (1 - self.rate), torch.float64),
+        )
 
 
-def _hashed(numbers: Tensor, key: int) -> Tensor:
+def kept(masks: Masks, rows: int, columns: int) -> Tensor:
+    """Which entries are kept, boolean (rows, columns)."""
+    row, column = words(masks, rows, columns)
+    return stays(row.unsqueeze(1) ^ column, masks.least)
+
+
+def words(masks: Masks, rows: int, columns: int) -> tuple[Tensor, Tensor]:
+    """The 32-bit words of rows and columns, (rows,) and (columns,)."""
+    device = masks.first.device
+    row = _hashed(torch.arange(rows, device=device) + masks.first, masks.row_key)
+    return row, _hashed(torch.arange(columns, device=device), masks.column_key)
+
+
+def stays(word: Tensor, least: Tensor) -> Tensor:
+    """Whether an entry is kept, by row word ^ column word, int32 of any shape, which is overwritten."""
+    word.mul_(_FIRST)  # 32-bit words wrap around
+    word ^= word >> 15
+    word.mul_(_SECOND - 2**32)
+    return word >= least
+
+
+def _hashed(numbers: Tensor, key: Tensor) -> Tensor:
     """Hash int64 numbers to well-mixed 32-bit words."""
     mask = 2**32 - 1
     word = (numbers ^ key) & mask

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from functorch.compile import make_boxed_func
 from pretend_cuda import pretended_gpu
 from torch import Tensor
+from torch._dynamo.backends.common import aot_autograd
 
 from raysweep.training import compiled, optimizer
 from raysweep.training.optimizer import State, TrainConfig
@@ -70,6 +73,29 @@ def test_a_compiler_that_fails_is_asked_once_and_nothing_is_said(
     assert [fast(torch.ones(2, device="cuda")).tolist() for _ in range(2)] == [[2, 2], [2, 2]]
     assert got == [twice]
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_gradient_that_the_compiler_fails_on_is_found_out_before_it_is_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def refused(graph: Any, inputs: Any) -> Any:
+        asked.append(graph)
+        raise RuntimeError("too little shared memory")
+
+    backend = aot_autograd(fw_compiler=lambda graph, inputs: make_boxed_func(graph.forward), bw_compiler=refused)
+    monkeypatch.setattr(compiled, "available", lambda: True)
+    monkeypatch.setattr(compiled, "made", {})
+    monkeypatch.setattr(Tensor, "is_cuda", property(lambda tensor: True))
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=backend))
+    fast, start = compiled.where_possible(twice), torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        assert fast(start).tolist() == [2, 2]
+    for _ in range(2):
+        (gradient,) = torch.autograd.grad(fast(start).sum(), start)
+        assert gradient.tolist() == [2, 2]
+    assert len(asked) == 1
 
 
 @pytest.mark.usefixtures("gpu")

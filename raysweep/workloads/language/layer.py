@@ -6,14 +6,14 @@ by_hand.py has the same for one model on a CPU, with the gradients written out.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
 
-from raysweep.training import dropout as masks
-from raysweep.training.dropout import Dropout
+from raysweep.training.dropout import Masks
+from raysweep.workloads.language import dropped_attention
 
 EPSILON = 1e-6  # inside RMSNorm
 ROTARY_BASE = 10_000.0
@@ -40,15 +40,14 @@ def attention(
     length: int,
     heads: int,
     turns: tuple[Tensor, Tensor],
-    dropout: Dropout | None = None,
-    number: int = 0,
+    masks: Masks | None = None,
 ) -> Tensor:
     """What causal attention of the normalized stream (models, batch · length, width) adds to it.
 
     mix: the matrices of queries, keys and values side by side, (models, width, 3·width).
     out: the matrices behind attention, (models, width, width).
     turns: cosine and sine, from `rotation`.
-    dropout: of the probabilities of attention, with the masks of layer `number`.
+    masks: of the dropout of the probabilities, as in dropped_attention.
     """
     mixed = torch.bmm(normalize(stream, gain), mix)
     # (models · batch, heads, 3, length, head width); split, because the gradient of [:2] is filled with zeros first
@@ -56,21 +55,16 @@ def attention(
     query_key, value = parts.split([2, 1], 2)
     (query, key), value = apply_rotary(query_key, *turns).unbind(2), value.squeeze(2)
     scale = score_scale(query.shape[-1])
-    if dropout is None:
+    if masks is None:
         heard = functional.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
-        return torch.bmm(heard.transpose(1, 2).reshape(stream.shape), out)
-
-    def attended(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        future = torch.ones(length, length, dtype=torch.bool, device=query.device).triu(1)
-        probability = (query @ key.mT * scale).masked_fill(future, -torch.inf).softmax(-1)
-        probability = dropout.applied(
-            probability.unflatten(0, (len(stream), -1)), number, masks.ATTENTION, heads * length
-        )
-        return probability.flatten(0, 1).to(value.dtype) @ value
-
-    # torch has no kernel for our masks; tensors of size length² are computed again in the backward pass, not kept
-    heard = checkpoint(attended, query, key, value, use_reentrant=False, preserve_rng_state=False)
+    else:
+        heard = dropped_attention.heard(query, key, value, scale, masks, len(stream))
     return torch.bmm(heard.transpose(1, 2).reshape(stream.shape), out)
+
+
+def attention_with_dropout(stream: Tensor, *rest: Any) -> Tensor:
+    """As `attention`; a function of its own, because a compiler may fail on the one and serve the other."""
+    return attention(stream, *rest)
 
 
 def score_scale(head_width: int) -> float:

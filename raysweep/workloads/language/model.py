@@ -88,7 +88,7 @@ def hidden(
         stream = dropout.applied(stream, 0, masks.EMBEDDING, length)
     by_itself = once and by_hand.serves(stream)
     turns = None if by_itself and dropout is None else layer.rotation(length, config.head_width, stream)
-    attention, mlp = (_attention, _mlp) if once else (layer.attention, layer.mlp)
+    attention, dropped, mlp = (_attention, _dropped, _mlp) if once else (layer.attention, layer.attention, layer.mlp)
     for number in range(config.depth):
 
         def through(own: Mapping[str, Tensor], stream: Tensor, number: int = number) -> Tensor:
@@ -98,7 +98,9 @@ def hidden(
             elif dropout is None:
                 added = attention(stream, *tensors, length, config.heads, turns)
             else:
-                added = layer.attention(stream, *tensors, length, config.heads, turns, dropout, number)
+                first = dropout.first * config.heads * length
+                of_layer = dropout.masks(number, masks.ATTENTION, first, stream.device)
+                added = dropped(stream, *tensors, length, config.heads, turns, of_layer)
                 added = dropout.applied(added, number, masks.ATTENTION_OUT, length)
             stream = stream + added
             added = (by_hand.mlp if by_itself else mlp)(stream, own["mlp_gain"], own["gate_up"], own["down"])
@@ -109,6 +111,7 @@ def hidden(
 
 
 _attention, _mlp = compiled.where_possible(layer.attention), compiled.where_possible(layer.mlp)
+_dropped = compiled.where_possible(layer.attention_with_dropout)
 
 
 def _logits(params: Params, stream: Tensor, config: ModelConfig) -> Tensor:

@@ -1,0 +1,184 @@
+"""Dropout of the probabilities of attention without tensors of size length²: as in plain operations, and compiled once.
+
+Without a GPU, torch's own plain operations for FlexAttention stand in for its kernels, forward and backward.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.attention import flex_attention
+
+from raysweep.training import compiled, dropout
+from raysweep.training.dropout import Dropout, Masks
+from raysweep.workloads.language import dropped_attention, layer
+
+CPU = torch.device("cpu")
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+Form = Callable[..., Tensor]
+
+
+@pytest.fixture
+def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FlexAttention computes gradients on the CPU too, which torch refuses to users."""
+    monkeypatch.setattr(flex_attention, "_validate_device", lambda *tensors: None)
+    torch._dynamo.reset()
+
+
+def masks_of(rate: float, step: int = 0, sequence: int = 0, rows_each: int = 0, device: torch.device = CPU) -> Masks:
+    return Dropout.of_step(rate, 0, "a", step, 2).masks(1, dropout.ATTENTION, sequence * rows_each, device)
+
+
+def parts(batch: int, heads: int, length: int, width: int, seed: int = 0) -> list[Tensor]:
+    """Queries, keys and values, and the gradient of what is heard, float64."""
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(batch, heads, length, width, generator=generator, dtype=torch.float64) for _ in range(4)]
+
+
+def computed(form: Form, of: list[Tensor], *rest: Any, dtype: torch.dtype = torch.float64) -> list[Tensor]:
+    """What is heard, and its gradients in queries, keys and values."""
+    *inputs, above = (each.to(dtype) for each in of)
+    for each in inputs:
+        each.requires_grad_()
+    with torch.autocast(above.device.type, torch.bfloat16, enabled=dtype == torch.bfloat16):
+        found = form(*inputs, *rest)
+    return [found, *torch.autograd.grad(found, inputs, above)]
+
+
+def shown(form: Form, masks: Masks, models: int, batch: int, heads: int, length: int) -> Tensor:
+    """Which probabilities a form keeps, boolean (models, batch · heads · length, length)."""
+    device = masks.first.device
+    alike = torch.zeros(models * batch, heads, length, length, device=device)
+    found = form(alike, alike, torch.eye(length, device=device).expand_as(alike), 1.0, masks, models)
+    return (found > 0).view(models, -1, length)
+
+
+def test_masks_are_those_of_the_hash_to_the_last_bit(on_cpu: None) -> None:
+    sequence, heads, length = 5, 3, 64
+    masks = masks_of(0.3, 7, sequence, heads * length)
+    found = shown(torch.compile(dropped_attention.by_blocks, backend="eager"), masks, 2, 4, heads, length)
+    rows = 4 * heads * length
+    asked = Dropout.of_step(0.3, 0, "a", 7, 2).kept(1, dropout.ATTENTION, sequence * heads * length, rows, length, CPU)
+    past = torch.ones(length, length, dtype=torch.bool).tril().repeat(4 * heads, 1)
+    assert torch.equal(found, (asked & past).expand(2, -1, -1))
+    assert 0.6 < float(found[0][past].double().mean()) < 0.8
+
+
+@pytest.mark.parametrize(("length", "rate"), [(32, 0.9), (200, 0.4)])  # less than a block, and more
+def test_blocks_are_pairs_to_rounding_with_their_gradients(rate: float, length: int, on_cpu: None) -> None:
+    heads, masks = 2, masks_of(rate)
+    of = parts(4, heads, length, 16)
+    deaf = ~shown(dropped_attention.by_pairs, masks, 1, 2, heads, length).view(2, heads, length, length).any(-1)
+    assert deaf.any()  # queries all of whose keys are dropped
+    found = computed(torch.compile(dropped_attention.by_blocks, backend="eager"), of, 0.4, masks, 2)
+    for each, plain in zip(found, computed(dropped_attention.by_pairs, of, 0.4, masks, 2), strict=True):
+        torch.testing.assert_close(each, plain, rtol=1e-11, atol=1e-12)
+    assert not found[0].unflatten(0, (2, 2))[:, deaf].any()
+
+
+def test_products_in_bfloat16_are_no_further_from_the_truth_than_those_of_pairs(on_cpu: None) -> None:
+    of = [2 * each for each in parts(2, 2, 256, 32)]
+    of = [each.bfloat16().double() for each in of]
+    nearer(torch.compile(dropped_attention.by_blocks, backend="eager"), of, masks_of(0.1), torch.bfloat16)
+
+
+def nearer(form: Form, of: list[Tensor], masks: Masks, dtype: torch.dtype) -> None:
+    rest = (layer.score_scale(of[0].shape[-1]), masks, 1)
+    truth = computed(dropped_attention.by_pairs, of, *rest)
+    errors = [
+        [
+            float((each.double() - true).detach().norm())
+            for each, true in zip(computed(which, of, *rest, dtype=dtype), truth, strict=True)
+        ]
+        for which in (form, dropped_attention.by_pairs)
+    ]
+    for found, plain in zip(*errors, strict=True):
+        assert found <= 1.25 * plain
+
+
+def layer_inputs(models: int, batch: int, length: int, heads: int, width: int) -> tuple[Any, ...]:
+    generator = torch.Generator().manual_seed(models + batch)
+    shapes = (models, batch * length, width), (models, width), (models, width, 3 * width), (models, width, width)
+    tensors = [torch.randn(shape, generator=generator).div(width**0.25).requires_grad_() for shape in shapes]
+    return *tensors, length, heads, layer.rotation(length, width // heads, tensors[0])
+
+
+def test_a_step_s_keys_a_rate_and_a_number_of_models_compile_nothing_again(
+    on_cpu: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compilations = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        compilations.append(graph)
+        return graph.forward
+
+    form = torch.compile(layer.attention_with_dropout, backend=backend, fullgraph=True)
+
+    def compare(models: int, batch: int, step: int, rate: float, sequence: int) -> int:
+        inputs = layer_inputs(models, batch, 64, 2, 32)
+        masks = masks_of(rate, step, sequence, 2 * 64)
+        torch.testing.assert_close(form(*inputs, masks), layer.attention(*inputs, masks), rtol=1e-3, atol=1e-4)
+        return len(compilations)
+
+    assert compare(2, 4, 0, 0.1, 0) == 1
+    assert compare(2, 4, 1, 0.1, 0) == 1  # another step
+    assert compare(2, 4, 1, 0.1, 4) == 1  # another piece of its batch
+    assert compare(2, 4, 2, 0.3, 0) == 1  # another rate
+    assert compare(3, 6, 0, 0.1, 0) == 2  # sizes change: once for all other ones
+    assert compare(5, 7, 3, 0.2, 7) == 2
+
+
+def test_where_the_compiler_has_no_kernel_for_it_the_layer_runs_in_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def refused(graph: Any, inputs: Any) -> Any:
+        asked.append(graph)
+        raise NotImplementedError("NYI: embedding dimension must be at least 16")
+
+    monkeypatch.setattr(compiled, "available", lambda: True)
+    monkeypatch.setattr(compiled, "made", {})
+    monkeypatch.setattr(Tensor, "is_cuda", property(lambda tensor: True))
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=refused))
+    inputs, masks = layer_inputs(1, 4, 64, 2, 32), masks_of(0.1)
+    fast = compiled.where_possible(layer.attention_with_dropout)
+    with torch.no_grad():
+        for _ in range(2):
+            assert torch.equal(fast(*inputs, masks), layer.attention(*inputs, masks))
+    assert len(asked) == 1
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize(("length", "heads", "width"), [(64, 2, 16), (200, 2, 32), (256, 4, 64), (1024, 6, 64)])
+def test_on_a_gpu_the_kernels_compute_it(length: int, heads: int, width: int) -> None:
+    here = torch.device("cuda")
+    form = torch.compile(dropped_attention.by_blocks, fullgraph=True)
+    of = [each.bfloat16().double().to(here) for each in parts(4, heads, length, width)]
+    for dtype in (torch.float32, torch.bfloat16):
+        nearer(form, of, masks_of(0.1, device=here), dtype)
+    if length <= 256:  # as wide as the values are to show the masks
+        masks = masks_of(0.3, 3, 2, heads * length, here)
+        plain = shown(dropped_attention.by_pairs, masks, 2, 2, heads, length)
+        assert torch.equal(shown(form, masks, 2, 2, heads, length), plain)
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_on_a_gpu_attention_with_dropout_takes_no_memory_for_pairs() -> None:
+    here, length, heads = torch.device("cuda"), 1024, 6
+    of = [each.bfloat16().to(here) for each in parts(16, heads, length, 64)]
+    form = torch.compile(dropped_attention.by_blocks, fullgraph=True)
+    most = []
+    for which in (form, dropped_attention.by_pairs):
+        computed(which, of, 0.125, masks_of(0.1, device=here), 1, dtype=torch.bfloat16)
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        computed(which, of, 0.125, masks_of(0.1, device=here), 1, dtype=torch.bfloat16)
+        most.append(torch.cuda.max_memory_allocated() - before)
+    pairs = 16 * heads * length * length
+    assert most[0] < pairs < most[1]
