@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysweep.training import compiled, devices, parallel, sharding, sizes
+from raysweep.training import compiled, devices, parallel, prefetch, sharding, sizes
 from raysweep.training.dropout import Dropout
 from raysweep.training.params import Model
 
@@ -96,6 +96,26 @@ def train(
     and losses are summed over the workers once a step, so the states stay equal to the last bit. The result is the same
     as with one worker, except for the order in which float32 numbers are added.
     """
+    where = state.params.device
+
+    def prepared(step: int) -> tuple[int, Tensor, int]:
+        batch = batches(step)
+        own, first = parallel.share(batch)
+        return config.model.predictions(batch), on_host(own, where), first
+
+    with prefetch.in_turn(prepared, range(state.step, until), where) as following:
+        _take_steps(state, config, following, until, after_step)
+
+
+def _take_steps(
+    state: State,
+    config: TrainConfig,
+    following: Callable[[], tuple[int, Tensor, int]],
+    until: int,
+    after_step: Callable[[State, Tensor], None] | None,
+) -> None:
+    """following: gives for the next step the predictions of all workers, this worker's samples, and the number of the
+    first of them."""
     model, where = config.model, state.params.device
     # gradient and losses lie side by side, so that workers need only one sum a step
     both = state.params.new_zeros(state.params.numel() + len(state.params))
@@ -111,16 +131,14 @@ def train(
     each = model.sample_bytes(models, spread=spread, dropout=config.dropout > 0, wide=wide)
     begun = state.step
     while state.step < until:
-        batch = batches(state.step)
+        predictions, own, first = following()
         if state.step == begun:  # the first batch may have to be made of gigabytes of text
             parallel.meet()
-        predictions = model.predictions(batch)
-        own, first = parallel.share(batch)
         dropout = config.dropout_of(state.step)
         both.zero_()
         # a spread model's layers are gathered meanwhile, so its workers cannot agree in the middle
         with contextlib.nullcontext() if spread else parallel.out_of_memory_together(where):
-            for samples in on_device(own, where).split(sizes.samples(len(own), models * each)):
+            for samples in moved(own, where).split(sizes.samples(len(own), models * each)):
                 with mixed_precision(where):
                     part = model.loss_sums(params, samples, dropout and dropout.at(first)) / predictions
                 part.sum().backward()
@@ -134,11 +152,19 @@ def train(
 
 def on_device(samples: np.ndarray, where: torch.device) -> Tensor:
     """Samples as int64 on a device. They are copied to a GPU in their own type and without waiting."""
+    return moved(on_host(samples, where), where)
+
+
+def on_host(samples: np.ndarray, where: torch.device) -> Tensor:
+    """Samples as a tensor of the host in their own type; in pinned memory, if they go to a GPU."""
     narrow = samples.astype(np.int32) if samples.dtype.kind == "u" and samples.itemsize > 1 else samples
-    moved = torch.from_numpy(np.ascontiguousarray(narrow))
-    if where.type == "cuda":
-        moved = moved.pin_memory()
-    return moved.to(where, non_blocking=True).long()
+    tensor = torch.from_numpy(np.ascontiguousarray(narrow))
+    return tensor.pin_memory() if where.type == "cuda" else tensor
+
+
+def moved(samples: Tensor, where: torch.device) -> Tensor:
+    """Samples of `on_host` as int64 on a device."""
+    return samples.to(where, non_blocking=True).long()
 
 
 @torch.no_grad()

@@ -10,6 +10,7 @@ Tensors stay plain tensors, so that autograd is the usual one; which of them are
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -41,14 +42,14 @@ class Pretended:
 
     def __init__(self) -> None:
         self.syncs: Counter[str] = Counter()
-        self._on_gpu = False
+        self._work = threading.local()
         self._there: dict[int, StorageWeakRef] = {}
         self._pinned: dict[int, StorageWeakRef] = {}
 
     @property
     def on_gpu(self) -> bool:
         """Where tensors are made: what torch does of itself says only the device that they really have."""
-        return self._on_gpu
+        return getattr(self._work, "on_gpu", False)
 
     def is_there(self, tensor: Tensor) -> bool:
         """Whether a tensor is on the pretended GPU."""
@@ -57,11 +58,11 @@ class Pretended:
     @contextlib.contextmanager
     def at_work(self, on_gpu: bool) -> Iterator[None]:
         """While the block runs, tensors that torch makes of nothing are on the GPU, or on the host."""
-        before, self._on_gpu = self._on_gpu, on_gpu
+        before, self._work.on_gpu = self.on_gpu, on_gpu
         try:
             yield
         finally:
-            self._on_gpu = before
+            self._work.on_gpu = before
 
     def copied(self, source: Tensor, to_gpu: bool, how: dict[str, Any] | None) -> None:
         """Count a copy between host and GPU, unless nobody waits for it."""
@@ -97,8 +98,8 @@ def _known(tensor: Tensor) -> int:
 def _put(known: dict[int, StorageWeakRef], tensor: Tensor) -> Tensor:
     # a weak reference keeps the number of a storage from being given to another one
     if len(known) % 1000 == 999:
-        for number in [number for number, storage in known.items() if storage.expired()]:
-            del known[number]
+        for number in [number for number, storage in list(known.items()) if storage.expired()]:
+            known.pop(number, None)
     known[_known(tensor)] = StorageWeakRef(tensor.untyped_storage())
     return tensor
 
@@ -242,6 +243,12 @@ def pretended_gpu(memory: int = MEMORY, count: int = 1) -> Iterator[Pretended]:
         ):  # in which torch has gone out of the mode: what is computed again there asks for devices too
             return run_backward(*args, **kwargs)
 
+    run = threading.Thread.run
+
+    def run_with_a_gpu(thread: threading.Thread) -> None:
+        with _Functions(found), _Dispatch(found):  # modes are those of a thread
+            run(thread)
+
     properties = SimpleNamespace(total_memory=memory, name="pretended", multi_processor_count=108)
     cuda = {
         "is_available": lambda: True,
@@ -266,6 +273,7 @@ def pretended_gpu(memory: int = MEMORY, count: int = 1) -> Iterator[Pretended]:
         # what is computed again is compared from within torch, where devices are what they really are
         checks = torch.utils.checkpoint._allowed_determinism_checks_to_fns
         stack.enter_context(mock.patch.dict(checks, {"default": lambda tensor: (tensor.shape, tensor.dtype)}))
+        stack.enter_context(mock.patch.object(threading.Thread, "run", run_with_a_gpu))
         stack.enter_context(functions)
         stack.enter_context(_Dispatch(found))
         yield found

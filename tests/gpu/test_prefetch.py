@@ -1,0 +1,111 @@
+"""Batches for a GPU are made by a thread while it computes; a training ends with its thread, however it ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from raysweep.training import devices, optimizer
+from raysweep.training.optimizer import State, TrainConfig
+from raysweep.training.params import initial
+from raysweep.workloads.language.grammar import Grammar
+from raysweep.workloads.language.model_config import ModelConfig
+
+SMALL = ModelConfig(depth=1, width=16, heads=2, mlp=24, context=12, vocabulary=256)
+STEPS = 30
+TEXT = Grammar(0.0)
+
+
+def batch(step: int) -> np.ndarray:
+    return TEXT.sequences("train", 0, "test", 4 * step, 4, SMALL.context)
+
+
+def trained(
+    batches: Callable[[int], np.ndarray], after_step: Callable[[State, Any], None] | None = None, until: int = STEPS
+) -> State:
+    state = State.fresh(initial(SMALL, 0)[None])
+    optimizer.train(state, TrainConfig(SMALL, np.array([1e-3]), lambda step: 1.0), batches, until, after_step)
+    return state
+
+
+class Made:
+    """The steps for which batches were made, and by which thread."""
+
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+        self.here: list[int] = []
+
+    def __call__(self, step: int) -> np.ndarray:
+        self.steps.append(step)
+        if threading.current_thread() is threading.main_thread():
+            self.here.append(step)
+        return batch(step)
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Any:
+    yield
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("batches")]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_thread_that_starts_the_steps_makes_the_first_batch_alone_and_none_is_made_too_many() -> None:
+    made = Made()
+    trained(made)
+    assert made.steps == list(range(STEPS))
+    assert made.here == [0]
+
+
+def test_on_a_cpu_each_batch_is_made_when_its_step_begins() -> None:
+    made, taken = Made(), []
+    with devices.granted(0):
+        trained(made, lambda state, losses: taken.append(list(made.steps)))
+    assert made.here == list(range(STEPS))
+    assert taken == [list(range(step + 1)) for step in range(STEPS)]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_each_step_gets_its_own_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, sums = [], ModelConfig.loss_sums
+
+    def loss_sums(config: ModelConfig, params: Any, samples: torch.Tensor, *rest: Any) -> torch.Tensor:
+        seen.append(samples.cpu().numpy())
+        return sums(config, params, samples, *rest)
+
+    monkeypatch.setattr(ModelConfig, "loss_sums", loss_sums)
+    trained(batch)
+    np.testing.assert_array_equal(seen, [batch(step) for step in range(STEPS)])
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("bad", [0, 1, 20])
+def test_a_batch_that_cannot_be_made_is_an_error_of_its_step(bad: int) -> None:
+    taken: list[int] = []
+
+    def failing(step: int) -> np.ndarray:
+        if step == bad:
+            raise ValueError(f"no text for step {step}")
+        return batch(step)
+
+    with pytest.raises(ValueError, match=f"no text for step {bad}"):
+        trained(failing, lambda state, losses: taken.append(state.step))
+    assert taken == list(range(1, bad + 1))
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("ended", [KeyboardInterrupt, SystemExit, RuntimeError])
+def test_a_training_that_is_ended_ends_its_thread_and_no_more_text_is_made(ended: type[BaseException]) -> None:
+    made = Made()
+
+    def after_step(state: State, losses: Any) -> None:
+        if state.step == 5:
+            raise ended
+
+    with pytest.raises(ended):
+        trained(made, after_step, until=10**6)
+    assert len(made.steps) < STEPS
