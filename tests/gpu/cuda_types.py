@@ -36,8 +36,11 @@ def cuda_types() -> Iterator[None]:
 @contextlib.contextmanager
 def kernels(autocast: str) -> Iterator[None]:
     """Under an autocast (AutocastCPU, AutocastCUDA), operations without content that take what CUDA's kernels take."""
-    library = torch.library.Library("aten", "IMPL")
+    library, own = torch.library.Library("aten", "IMPL"), torch.library.Library("pretended", "FRAGMENT")
     try:
+        for schema, made in _KERNELS.items():
+            own.define(schema)
+            own.impl(schema.partition("(")[0], made, "Meta")
         if autocast == "AutocastCPU":
             for name in _IN_FLOAT32:
                 library.impl(name, _in_float32(name), autocast)
@@ -47,6 +50,7 @@ def kernels(autocast: str) -> Iterator[None]:
             library.impl("scaled_dot_product_attention", _attention, autocast, allow_override=True)
         yield
     finally:
+        own._destroy()
         library._destroy()
 
 
@@ -67,43 +71,67 @@ def _in_float32(name: str) -> Callable[..., Any]:
 
 
 class _RmsNorm(torch.autograd.Function):
-    """The memory of CUDA's fused kernel; the CPU's is made of several operations, each of which keeps something."""
+    """CUDA's fused kernel; the CPU's is made of several operations, each of which keeps something."""
 
     @staticmethod
     def forward(context: Any, tensor: Tensor, weight: Tensor | None) -> Tensor:
         """The result; keeps the input and one number per row."""
-        context.save_for_backward(tensor, weight, tensor.new_empty(*tensor.shape[:-1], 1))
-        return torch.empty_like(tensor)
+        found, rows = torch.ops.pretended.rms_norm(tensor, weight)
+        context.save_for_backward(tensor, weight, rows)
+        return found
 
     @staticmethod
     def backward(context: Any, above: Tensor) -> tuple[Tensor, Tensor | None]:
         """The gradients."""
-        tensor, weight, _ = context.saved_tensors
-        return torch.empty_like(tensor), None if weight is None else torch.empty_like(weight)
+        tensor, weight, rows = context.saved_tensors
+        found, *of_weight = torch.ops.pretended.rms_norm_backward(above, tensor, weight, rows)
+        return found, of_weight[0] if of_weight else None
 
 
 class _FlashAttention(torch.autograd.Function):
-    """The memory of flash attention on CUDA."""
+    """Flash attention on CUDA."""
 
     @staticmethod
     def forward(context: Any, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """The result; keeps it with its inputs, and one float32 number per position."""
-        count, heads, length, _ = query.shape
-        found = torch.empty_like(value.transpose(1, 2), memory_format=torch.contiguous_format).transpose(1, 2)
-        context.save_for_backward(query, key, value, found, query.new_empty(count, heads, length, dtype=torch.float32))
+        found, rows = torch.ops.pretended.flash_attention(query, key, value)
+        context.save_for_backward(query, key, value, found, rows)
         return found
 
     @staticmethod
-    def backward(context: Any, above: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The gradients. While they are computed, that of the queries is summed in float32, at lengths rounded up to
-        128 and widths rounded up to 32, and there is one more number per position."""
-        query, key, value, _, rows = context.saved_tensors
-        count, heads, length, width = query.shape
-        longer, wider = -(-length // 128) * 128, -(-width // 32) * 32
-        workspace = [rows.new_empty(count, heads, longer, wider), rows.new_empty(count, heads, longer)]
-        found = torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
-        del workspace
-        return found
+    def backward(context: Any, above: Tensor) -> tuple[Tensor, ...]:
+        """The gradients."""
+        return tuple(torch.ops.pretended.flash_attention_backward(above, *context.saved_tensors))
+
+
+def _empty_rms_norm(tensor: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(tensor), tensor.new_empty(*tensor.shape[:-1], 1)
+
+
+def _empty_rms_norm_backward(above: Tensor, tensor: Tensor, weight: Tensor | None, rows: Tensor) -> list[Tensor]:
+    return [torch.empty_like(each) for each in (tensor, weight) if each is not None]
+
+
+def _empty_attention(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    count, heads, length, _ = query.shape
+    found = torch.empty_like(value.transpose(1, 2), memory_format=torch.contiguous_format).transpose(1, 2)
+    return found, query.new_empty(count, heads, length, dtype=torch.float32)
+
+
+def _empty_attention_backward(
+    above: Tensor, query: Tensor, key: Tensor, value: Tensor, heard: Tensor, rows: Tensor
+) -> tuple[Tensor, ...]:
+    return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
+
+
+_KERNELS: dict[str, Callable[..., Any]] = {
+    "rms_norm(Tensor tensor, Tensor? weight) -> (Tensor, Tensor)": _empty_rms_norm,
+    "rms_norm_backward(Tensor above, Tensor tensor, Tensor? weight, Tensor rows) -> Tensor[]": _empty_rms_norm_backward,
+    "flash_attention(Tensor query, Tensor key, Tensor value) -> (Tensor, Tensor)": _empty_attention,
+    "flash_attention_backward(Tensor above, Tensor query, Tensor key, Tensor value, Tensor heard, Tensor rows) "
+    "-> (Tensor, Tensor, Tensor)": _empty_attention_backward,
+}
+"""Operations of CUDA that the CPU has not, by their schemas, and what makes their results, which have no content."""
 
 
 def _rms_norm(tensor: Tensor, shape: list[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:

@@ -58,5 +58,15 @@ def _number(tensor: Tensor) -> int:
 
 
 def workspace(func: Any, args: tuple[Any, ...]) -> int:
-    """Bytes that an operation takes on a GPU besides its results: the gradient of a look-up sorts what it looked up."""
-    return 40 * args[1].numel() if "embedding_dense_backward" in str(func) else 0
+    """Bytes that an operation takes on a GPU besides its results.
+
+    The gradient of a look-up sorts what it looked up. Flash attention sums the gradient of the queries in float32, at
+    lengths rounded up to 128 and widths rounded up to 32, and keeps one more number per position.
+    """
+    name = func.overloadpacket.__name__
+    if name == "embedding_dense_backward":
+        return int(40 * args[1].numel())
+    if name == "flash_attention_backward":
+        count, heads, length, width = args[1].shape
+        return int(4 * count * heads * (-(-length // 128) * 128) * (-(-width // 32) * 32 + 1))
+    return 0
