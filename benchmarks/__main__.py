@@ -201,12 +201,13 @@ def main() -> None:
     ]
     from benchmarks import (
         language,
+        roofline,
         shared_stages,
         stages,
     )  # imports torch, which the processes above are better off without
 
     print("| what | measured | bound |\n| --- | --- | --- |")
-    for what, measured, bound in rows + stages.rows() + shared_stages.rows() + language.rows():
+    for what, measured, bound in rows + stages.rows() + shared_stages.rows() + language.rows() + roofline.rows():
         print(f"| {what} | {measured} | {bound} |")
 
 

@@ -3,27 +3,26 @@
 Core: measured on one core of a 2-core x86 machine (float32, one thread), where a step of the tiny preset takes 11 ms
 for 1024 tokens. Expect an error of a factor 2.
 
-GPU: an H200 in bfloat16, eager. A step takes either the time to start its kernels or the time of its work, whichever is
-longer. The work is arithmetic (4e14 flops a second, 40 % of the card's peak) plus memory traffic (3.4e12 bytes a
-second, 70 % of peak; each value that the forward pass keeps is counted once, as 4 bytes). These four numbers come from
-three measurements of a 3.1M-weight decoder of 4 layers and context 256: 10.1 million tokens a second at 65,536 tokens
-a step (this formula: 9.8); with 8 models side by side at 16,384 tokens each, 3.0 times the tokens a second of one model
-(2.9); with 27 models at 4,096 tokens each, 9.7 times (10.7). That decoder was another program. This program was not
-measured on a GPU, and other shapes are extrapolated, so the result is a guess, within a factor of 10 either way
-(WORKLOAD.gpu_guess). For OLMo-30M's shape, a model of this code's memory traffic gives about 8 times the seconds on an
-H100.
+GPU: a roofline. A step takes the time to start its kernels or the time of its work, whichever is longer. The work is
+the flops of its products plus the bytes that its kernels read and write. These three were counted on operations of real
+steps of this code, one by one, without a compiler that joins them (benchmarks/roofline.py); a test holds the formula to
+the counts. The card is an H200 by its data sheet, with a share of its peaks that is usual, not measured. No GPU has
+confirmed the seconds, so they are a guess, within a factor of 5 either way (WORKLOAD.gpu_guess): kernels joined by a
+compiler move less, and operations may follow one another more slowly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from raysweep.training.sizes import PIECE_BYTES
 from raysweep.workloads.declaration import Columns, Cost
 from raysweep.workloads.language.chain import PER_MODEL, trunk_points
-from raysweep.workloads.language.model_config import ModelConfig, config_of
+from raysweep.workloads.language.model_config import CHUNK, ModelConfig, config_of
 
 EVALUATION = 64  # sequences evaluated at a time
 
@@ -33,10 +32,9 @@ _PER_VALUE = 9e-10  # seconds to read and write the values that one token leaves
 _STEP = 2e-3  # fixed seconds of a step
 _STEP_VALUE = 1.2e-8  # seconds of a step's optimizer per weight
 
-_GPU_FLOPS = 4e14
-_GPU_BYTES = 3.4e12
-_GPU_LAUNCH, _GPU_LAUNCH_LAYER = 2e-4, 1.2e-3  # seconds to start a step's kernels
-_GPU_STEP_VALUE = 60  # bytes that the optimizer moves per weight
+GPU_FLOPS = 0.4 * 989e12  # a second in bfloat16: a share of what an H200's data sheet says
+GPU_BYTES = 0.7 * 4.8e12  # a second, likewise
+GPU_LAUNCH = 1e-5  # seconds from one operation to the next in Python
 
 
 def trunk(columns: Columns, before: float, point: float) -> Cost:
@@ -57,11 +55,12 @@ def finetune(columns: Columns) -> Cost:
     seconds = gpu_seconds = 0.0
     for row, count in _side_by_side(columns):
         config, steps, batch = config_of(row), int(row["finetune_steps"]), int(row["finetune_batch"])
+        dropout = float(row["finetune_dropout"]) > 0
         looked = float(row["evaluation_tokens"]) * int(row["early_stopping"]) if steps else 0.0
         core = token_seconds(config)
         step = _STEP + _STEP_VALUE * config.weights() + 1.05 * batch * config.context * core
         seconds += count * (steps * step + looked * core / 3)
-        gpu_seconds += 1.05 * steps * gpu_step(config, batch, count) + _gpu_forward(config, looked, count)
+        gpu_seconds += 1.05 * steps * gpu_step(config, batch, count, dropout) + _gpu_forward(config, looked, count)
     config = config_of(_first(columns))
     memory = _memory(config, int(np.max(columns["finetune_batch"])), columns["finetune_dropout"].max())
     return Cost(seconds, _BASE_BYTES + memory, gpu_seconds)
@@ -92,8 +91,9 @@ def pretraining(parameters: Mapping[str, Any], tokens: float) -> Cost:
     config, batch = config_of(parameters), int(parameters["pretrain_batch"])
     steps = tokens / (batch * config.context)
     seconds = steps * (_STEP + _STEP_VALUE * config.weights()) + tokens * token_seconds(config)
-    memory = _memory(config, batch, float(parameters["pretrain_dropout"]))
-    return Cost(seconds, _BASE_BYTES + memory, steps * gpu_step(config, batch))
+    dropout = float(parameters["pretrain_dropout"])
+    gpu_seconds = steps * gpu_step(config, batch, dropout=dropout > 0)
+    return Cost(seconds, _BASE_BYTES + _memory(config, batch, dropout), gpu_seconds)
 
 
 def _memory(config: ModelConfig, batch: int, dropout: float) -> float:
@@ -107,16 +107,54 @@ def token_seconds(config: ModelConfig) -> float:
     return config.flops_per_token() / _FLOPS + coordinates * _PER_VALUE
 
 
-def gpu_token_seconds(config: ModelConfig) -> float:
-    """Seconds that a busy GPU trains on one token: arithmetic and memory traffic."""
-    moved = 4.0 * (config.depth * (20 * config.width + 6 * config.mlp) + 4 * config.vocabulary)
-    return config.flops_per_token() / _GPU_FLOPS + moved / _GPU_BYTES
+@dataclass(frozen=True)
+class Work:
+    """What a GPU has to do: flops of products, bytes that kernels read and write, and number of kernels."""
+
+    flops: float = 0.0
+    bytes: float = 0.0
+    launches: float = 0.0
+
+    def seconds(self) -> float:
+        """How long it takes."""
+        return max(self.launches * GPU_LAUNCH, self.flops / GPU_FLOPS + self.bytes / GPU_BYTES)
 
 
-def gpu_step(config: ModelConfig, batch: int, models: int = 1) -> float:
+def gpu_work(config: ModelConfig, batch: int, models: int = 1, dropout: bool = False) -> Work:
+    """Work of one training step of models side by side, with weight decay, on `batch` sequences each.
+
+    Each coefficient is in bytes: per token or per weight, and of the number of values that stands beside it.
+    """
+    depth, width, tokens = config.depth, config.width, batch * config.context
+    of_width, of_end, kernels = (468, 90, (80, 64)) if models > 1 else (406, 52, (72, 59))
+    token = depth * (of_width * width + 54 * config.mlp) + of_end * width + 24 * config.vocabulary
+    if dropout:  # masks are made once for all models
+        shared = (75 * width + 97 * config.heads * config.context) * depth + 40 * width
+        token += depth * (80 * width + 156 * config.heads * config.context) + 30 * width + shared / models
+        kernels = (289, 109) if models > 1 else (281, 105)
+    pieces, chunks = _cuts(config, batch, models, dropout)
+    weights = (160 + 28 * pieces) * config.weights() + 13 * (chunks - pieces) * config.vocabulary * width
+    # 6 a weight; attention's products 4 a coordinate and position, and 10 backward, where the scores come again
+    products = config.vocabulary * width + depth * (config.layer_weights() - 2 * width)
+    return Work(
+        models * tokens * (6.0 * products + 14.0 * depth * width * config.context),
+        models * (tokens * token + weights),
+        40 + pieces * (kernels[0] * depth + kernels[1]) + 24 * (chunks - pieces),
+    )
+
+
+def _cuts(config: ModelConfig, batch: int, models: int, dropout: bool) -> tuple[int, int]:
+    """In how many pieces a batch is computed, and in how many chunks its logits are."""
+    most = max(1, int(PIECE_BYTES / (models * config.sample_bytes(models, dropout=dropout))))
+    whole, rest = divmod(batch, most)
+    rows = max(1, CHUNK // (models * config.vocabulary))
+    chunks = [-(-count * config.context // rows) for count in (most, rest)]
+    return whole + (rest > 0), whole * chunks[0] + chunks[1]
+
+
+def gpu_step(config: ModelConfig, batch: int, models: int = 1, dropout: bool = False) -> float:
     """Seconds of one training step of `models` models side by side, on `batch` sequences each."""
-    busy = batch * config.context * gpu_token_seconds(config) + _GPU_STEP_VALUE * config.weights() / _GPU_BYTES
-    return max(_GPU_LAUNCH + _GPU_LAUNCH_LAYER * config.depth, models * busy)
+    return gpu_work(config, batch, models, dropout).seconds()
 
 
 def _gpu_forward(config: ModelConfig, tokens: float, models: int) -> float:

@@ -1,4 +1,4 @@
-"""What the dry run says a GPU will take: the formula against what was measured on one, and the packaged spaces."""
+"""What the dry run says a GPU will take (tests/gpu/test_roofline.py holds its formula to counts)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from raysweep.workloads.declaration import column
 from raysweep.workloads.language import WORKLOAD, costs
 from raysweep.workloads.language.model_config import PRESETS
 
-DECODER = PRESETS["3m"]  # width 256, 4 layers, context 256: the model that was measured on an H200
+SHAPE = PRESETS["3m"]
 
 
-def test_gpu_formula_gives_the_measured_tokens_a_second():
-    assert 65_536 / costs.gpu_step(DECODER, 256) == pytest.approx(10.1e6, rel=0.1)
+def test_a_step_of_a_gpu_takes_the_longer_of_its_launches_and_its_work():
+    few, many = costs.gpu_work(SHAPE, 1), costs.gpu_work(SHAPE, 256)
+    assert few.seconds() == few.launches * costs.GPU_LAUNCH
+    assert many.seconds() == many.flops / costs.GPU_FLOPS + many.bytes / costs.GPU_BYTES
+    assert few.launches == many.launches
 
 
-@pytest.mark.parametrize(("models", "tokens", "measured"), [(8, 16_384, 3.0), (27, 4_096, 9.7)])
-def test_gpu_formula_gives_the_measured_gain_of_models_side_by_side(models, tokens, measured):
-    batch = tokens // DECODER.context
-    gain = models * costs.gpu_step(DECODER, batch) / costs.gpu_step(DECODER, batch, models)
-    assert gain == pytest.approx(measured, rel=0.15)
+def test_dropout_has_more_work_and_pays_for_its_masks_once():
+    plain, one, eight = (costs.gpu_work(SHAPE, 16, models, masked) for models, masked in ((1, 0), (1, 1), (8, 1)))
+    assert one.bytes > 1.5 * plain.bytes
+    assert one.flops == plain.flops
+    assert eight.bytes < 8 * one.bytes
 
 
 def rows(count: int, **values: object) -> dict[str, np.ndarray]:

@@ -1,0 +1,73 @@
+"""What a step gives a GPU to do, counted operation by operation, against what its cost is computed from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from cuda_types import cuda_types
+
+from benchmarks import language
+from benchmarks.roofline import Counter, step
+from raysweep.workloads.language import costs
+from raysweep.workloads.language.costs import Work
+from raysweep.workloads.language.model_config import PRESETS
+
+SHAPES = {**PRESETS, "tiny, many words": replace(PRESETS["tiny"], vocabulary=50_304)}
+
+
+def test_the_counter_agrees_with_a_count_by_hand() -> None:
+    table, factor = torch.ones(100, 8), torch.ones(8, 4)
+    words = torch.zeros(6, dtype=torch.int64)
+    with Counter() as counter:
+        found = torch.nn.functional.embedding(words, table)
+        assert counter.work == Work(0, 2 * 4 * 48 + 8 * 6, 1)  # of the table, only what is looked up
+        found.view(2, 24).t().unsqueeze(0).detach()
+        torch.empty(1000)
+        assert counter.work.launches == 1
+        product = found @ factor
+        assert counter.work == Work(2 * 6 * 8 * 4, 432 + 4 * (48 + 32 + 24), 2)
+        product.add_(torch.ones(()).expand(6, 4))  # a fill of one number, which is read once
+        assert counter.work == Work(384, 848 + 4 + 4 * (24 + 1 + 24), 4)
+        torch.mul(product, 2, out=product)
+        product.zero_()
+    assert counter.work == Work(384, 1048 + 4 * (24 + 24 + 24), 6)
+
+
+@pytest.mark.parametrize(
+    ("which", "batch", "models", "dropout"),
+    [
+        ("tiny", 16, 1, 0.0),
+        ("tiny", 256, 1, 0.0),
+        ("tiny", 64, 8, 0.1),
+        ("tiny, many words", 64, 8, 0.0),  # logits in chunks
+        ("3m", 4, 3, 0.0),
+        ("3m-688", 64, 8, 0.0),  # in two pieces
+        ("15m", 4, 1, 0.1),
+        ("30m", 16, 1, 0.0),
+        ("90m", 1, 1, 0.0),
+        ("90m", 4, 27, 0.1),
+    ],
+)
+def test_a_step_costs_what_its_operations_do(which: str, batch: int, models: int, dropout: float) -> None:
+    config = SHAPES[which]
+    with cuda_types():
+        counted = step(config, batch, models, dropout)
+    said = costs.gpu_work(config, batch, models, dropout > 0)
+    assert said.flops == pytest.approx(counted.flops, rel=1e-9)
+    assert said.bytes == pytest.approx(counted.bytes, rel=0.1)
+    assert said.launches == pytest.approx(counted.launches, rel=0.02)
+
+
+def test_a_fine_tuning_step_of_16384_tokens_starts_no_more_kernels_than_it_did() -> None:
+    with cuda_types():
+        assert step(PRESETS["3m-688"], 64).launches <= 387
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_gpu_takes_what_is_estimated_within_a_factor_of_5() -> None:
+    config, batch = PRESETS["3m-688"], 64
+    measured = min(language.seconds_a_step(config, batch, 1) for _ in range(3))
+    assert 1 / 5 < measured / costs.gpu_step(config, batch) < 5
