@@ -127,7 +127,7 @@ def gpu_work(config: ModelConfig, batch: int, models: int = 1, dropout: bool = F
     """
     depth, width, tokens = config.depth, config.width, batch * config.context
     of_width, of_end, kernels = (468, 90, (80, 64)) if models > 1 else (406, 52, (72, 59))
-    token = depth * (of_width * width + 54 * config.mlp) + of_end * width + 24 * config.vocabulary
+    token: float = depth * (of_width * width + 54 * config.mlp) + of_end * width + 24 * config.vocabulary
     if dropout:  # masks are made once for all models
         shared = (75 * width + 97 * config.heads * config.context) * depth + 40 * width
         token += depth * (80 * width + 156 * config.heads * config.context) + 30 * width + shared / models
