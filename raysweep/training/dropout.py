@@ -99,7 +99,11 @@ class Dropout:
 def kept(masks: Masks, rows: int, columns: int) -> Tensor:
     """Which entries are kept, boolean (rows, columns)."""
     row, column = words(masks, rows, columns)
-    return stays(row.unsqueeze(1) ^ column, masks.least)
+    word = row.unsqueeze(1) ^ column
+    word.mul_(_FIRST)  # 32-bit words wrap around
+    word ^= word >> 15
+    word.mul_(_SECOND - 2**32)
+    return word >= masks.least
 
 
 def words(masks: Masks, rows: int, columns: int) -> tuple[Tensor, Tensor]:
@@ -109,12 +113,10 @@ def words(masks: Masks, rows: int, columns: int) -> tuple[Tensor, Tensor]:
     return row, _hashed(torch.arange(columns, device=device), masks.column_key)
 
 
-def stays(word: Tensor, least: Tensor) -> Tensor:
-    """Whether an entry is kept, by row word ^ column word, int32 of any shape, which is overwritten."""
-    word.mul_(_FIRST)  # 32-bit words wrap around
-    word ^= word >> 15
-    word.mul_(_SECOND - 2**32)
-    return word >= least
+def stays(row: Tensor, column: Tensor, least: Tensor) -> Tensor:
+    """Whether entries are kept, by the words of their rows and columns; overwrites nothing, as compilers want it."""
+    word = (row ^ column) * _FIRST
+    return (word ^ (word >> 15)) * (_SECOND - 2**32) >= least
 
 
 def _hashed(numbers: Tensor, key: Tensor) -> Tensor:

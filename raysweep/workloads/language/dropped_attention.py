@@ -69,7 +69,7 @@ def by_blocks(query: Tensor, key: Tensor, value: Tensor, scale: float, masks: Ma
         return position >= other
 
     def kept(sequence: Tensor, head: Tensor, position: Tensor, other: Tensor) -> Tensor:
-        return (position >= other) & dropout.stays(row[sequence, head, position] ^ column[other], masks.least)
+        return (position >= other) & dropout.stays(row[sequence, head, position], column[other], masks.least)
 
     def attended(value: Tensor, mask: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]) -> tuple[Tensor, Tensor]:
         blocks = _blocks(length, query.device, mask)
