@@ -17,9 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from raysweep.training import compiled
-
-CHUNK = 2**28
-"""Logits that may exist at a time: 1 GB of float32. A constant, so that no result depends on a machine's memory."""
+from raysweep.workloads.language.model_config import CHUNK
 
 
 def loss_sums(stream: Tensor, head: Tensor, wanted: Tensor) -> Tensor:
