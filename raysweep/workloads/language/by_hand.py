@@ -158,7 +158,8 @@ def _both_turns(length: int, heads: int, head_width: int, wide: bool) -> tuple[n
 
 def _normalized(stream: Tensor, gain: Tensor) -> tuple[Tensor, Tensor]:
     """The normalized stream, and by what its rows were multiplied before the gain, (models, N, 1)."""
-    inverse = stream.square().mean(-1, keepdim=True).add_(layer.EPSILON).rsqrt_()
+    square = stream.square().mean(-1, keepdim=True).add_(layer.EPSILON)
+    inverse = square.rsqrt().add_(square, alpha=0)  # NaN where the square overflows, as layer.overflow
     return (stream * inverse).mul_(gain.unsqueeze(1)), inverse
 
 

@@ -26,6 +26,15 @@ def normalize(stream: Tensor, gain: Tensor) -> Tensor:
     return functional.rms_norm(stream, stream.shape[-1:], eps=EPSILON) * gain.unsqueeze(1)
 
 
+@torch.no_grad()
+def overflow(stream: Tensor) -> Tensor:
+    """0 for each row, (models, N, 1), but NaN where its squares overflow: RMSNorm makes finite zeros of such a row.
+
+    For the last norm: a stream that overflowed in a layer has done so at the end.
+    """
+    return torch.linalg.vector_norm(stream, dim=-1, keepdim=True).mul_(0)
+
+
 def mlp(stream: Tensor, gain: Tensor, gate_up: Tensor, down: Tensor) -> Tensor:
     """What the MLP, SwiGLU of the normalized stream (models, N, width), adds to it."""
     gate, up = torch.bmm(normalize(stream, gain), gate_up).chunk(2, -1)

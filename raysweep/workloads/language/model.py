@@ -154,5 +154,7 @@ def _wanted(tokens: Tensor) -> Tensor:
 
 def _final(own: Mapping[str, Tensor], stream: Tensor, config: ModelConfig, once: bool) -> Tensor:
     """What the head is multiplied by; muP's factor of the logits is taken here, where the numbers are fewest."""
-    form = by_hand if once and by_hand.serves(stream) else layer
-    return form.normalize(stream, own["final_gain"] * (BASE_WIDTH / config.width))
+    gain = own["final_gain"] * (BASE_WIDTH / config.width)
+    if once and by_hand.serves(stream):
+        return by_hand.normalize(stream, gain)
+    return layer.normalize(stream, gain) + layer.overflow(stream)

@@ -62,3 +62,19 @@ def test_a_whole_model_has_the_gradient_of_plain_operations(monkeypatch: pytest.
         assert leaf.grad is not None
         found.append(leaf.grad)
     assert float((found[0] - found[1]).norm()) < 1e-12 * float(found[1].norm())
+
+
+@pytest.mark.parametrize("by_itself", [True, False])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_stream_whose_squares_overflow_is_no_number_in_either_form(
+    monkeypatch: pytest.MonkeyPatch, by_itself: bool, count: int
+) -> None:
+    """RMSNorm makes zeros of it, and so a finite loss of weights that blew up."""
+    batch = torch.from_numpy(tokens(0).astype(np.int64))
+    monkeypatch.setattr(by_hand, "serves", lambda stream: by_itself)
+    flat = torch.tensor(np.stack([params.initial(SMALL, seed) for seed in range(count)]))
+    flat[-1] *= 1e25
+    for grad in (True, False):
+        with torch.set_grad_enabled(grad):
+            found = model.loss_sums(params.named(flat.clone().requires_grad_(), SMALL), batch, SMALL)
+        assert torch.isfinite(found).tolist() == [True] * (count - 1) + [False]
