@@ -142,6 +142,30 @@ def driving(*arguments: str | Path, first: str = "") -> Iterator[subprocess.Pope
     driver.communicate()
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a device where there is none."""
+    if item.get_closest_marker("gpu"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("no CUDA device")
+
+
+@pytest.fixture(params=["pretended", pytest.param("real", marks=pytest.mark.gpu)])
+def a_gpu(request: pytest.FixtureRequest) -> Callable[[], contextlib.AbstractContextManager[Any]]:
+    """Makes a block in which there is a GPU: one that is pretended, and a real one where there is one."""
+    from pretend_cuda import pretended_gpu
+
+    return pretended_gpu if request.param == "pretended" else contextlib.nullcontext
+
+
+@pytest.fixture
+def gpu(a_gpu: Callable[[], contextlib.AbstractContextManager[Any]]) -> Iterator[None]:
+    """There is a GPU."""
+    with a_gpu():
+        yield
+
+
 @pytest.fixture
 def call(capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Outcome]]:
     """The command line in this process: the same function, hundreds of times faster."""
