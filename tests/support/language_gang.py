@@ -16,13 +16,13 @@ from unittest import mock
 
 import numpy as np
 import torch
+from tests.gpu.pretend_cuda import pretended_gpu
 
 from raysweep.executors.gang_stages import GangStages, waiting_group
 from raysweep.stages.store import Store
 from raysweep.training import devices, model_batch, optimizer, parallel, params, sharding
 from raysweep.training.optimizer import State, TrainConfig
 from raysweep.workloads.language.model_config import ModelConfig
-from tests.gpu.pretend_cuda import pretended_gpu
 from tests.support.language_rows import columns_of, compute
 
 SMALL = ModelConfig(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
