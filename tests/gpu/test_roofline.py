@@ -57,7 +57,7 @@ def test_a_step_costs_what_its_operations_do(which: str, batch: int, models: int
     said = costs.gpu_work(config, batch, models, dropout > 0)
     assert said.flops == pytest.approx(counted.flops, rel=1e-9)
     assert said.bytes == pytest.approx(counted.bytes, rel=0.1)
-    assert said.launches == pytest.approx(counted.launches, rel=0.02)
+    assert said.launches == pytest.approx(counted.launches, rel=0.05)
 
 
 def test_a_fine_tuning_step_of_16384_tokens_starts_no_more_kernels_than_it_did() -> None:

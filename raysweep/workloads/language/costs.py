@@ -131,7 +131,7 @@ def gpu_work(config: ModelConfig, batch: int, models: int = 1, dropout: bool = F
     if dropout:  # masks are made once for all models
         shared = (75 * width + 97 * config.heads * config.context) * depth + 40 * width
         token += depth * (80 * width + 156 * config.heads * config.context) + 30 * width + shared / models
-        kernels = (289, 109) if models > 1 else (281, 105)
+        kernels = (308, 116) if models > 1 else (300, 111)
     pieces, chunks = _cuts(config, batch, models, dropout)
     weights = (160 + 28 * pieces) * config.weights() + 13 * (chunks - pieces) * config.vocabulary * width
     # 6 a weight; attention's products 4 a coordinate and position, and 10 backward, where the scores come again
