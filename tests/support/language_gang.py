@@ -16,7 +16,6 @@ from unittest import mock
 
 import numpy as np
 import torch
-from tests.gpu.pretend_cuda import pretended_gpu
 
 from raysweep.executors.gang_stages import GangStages, waiting_group
 from raysweep.stages.store import Store
@@ -24,6 +23,7 @@ from raysweep.training import devices, model_batch, optimizer, parallel, params,
 from raysweep.training.optimizer import State, TrainConfig
 from raysweep.workloads.language.model_config import ModelConfig
 from tests.support.language_rows import columns_of, compute
+from tests.support.pretend_cuda import pretended_gpu
 
 SMALL = ModelConfig(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
 DEEP = ModelConfig(depth=10, width=16, heads=2, mlp=24, context=12, vocabulary=20)
