@@ -126,12 +126,12 @@ def gpu_work(config: ModelConfig, batch: int, models: int = 1, dropout: bool = F
     Each coefficient is in bytes: per token or per weight, and of the number of values that stands beside it.
     """
     depth, width, tokens = config.depth, config.width, batch * config.context
-    of_width, of_end, kernels = (468, 90, (80, 64)) if models > 1 else (406, 52, (72, 59))
+    of_width, of_end, kernels = (468, 102, (80, 67)) if models > 1 else (406, 64, (72, 62))
     token: float = depth * (of_width * width + 54 * config.mlp) + of_end * width + 24 * config.vocabulary
     if dropout:  # masks are made once for all models
         shared = (75 * width + 97 * config.heads * config.context) * depth + 40 * width
         token += depth * (80 * width + 156 * config.heads * config.context) + 30 * width + shared / models
-        kernels = (308, 116) if models > 1 else (300, 111)
+        kernels = (308, 119) if models > 1 else (300, 114)
     pieces, chunks = _cuts(config, batch, models, dropout)
     weights = (160 + 28 * pieces) * config.weights() + 13 * (chunks - pieces) * config.vocabulary * width
     # 6 a weight; attention's products 4 a coordinate and position, and 10 backward, where the scores come again
