@@ -1,6 +1,6 @@
 """Devices, types and shapes of a GPU, by torch's own rules, on tensors without content: forward, optimizer, gathering.
 
-Backward passes need a real device in torch; test_pretended_gpu.py has them.
+Backward passes need a real device in torch; test_rows.py has them.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from raysweep.trial.pack import Job, compute_rows
 from raysweep.trial.run import run_pack
 from raysweep.workloads.language import model
 from raysweep.workloads.language.model_config import ModelConfig
-from tests.gpu.test_pretended_gpu import LANGUAGE, table
+from tests.gpu.test_rows import LANGUAGE, table
 
 QUICK = {**LANGUAGE, "pretrain_length": 2**11, "finetune_steps": 2, "evaluation_tokens": 512, "sharpness_iterations": 1}
 ROWS: list[dict[str, Any]] = [{"finetune_lr": rate} for rate in (1e-3, 2e-3, 3e-3, 4e-3)]

@@ -1,8 +1,9 @@
 """A GPU that is pretended: tensors say that they are on `cuda`, and are computed on the CPU.
 
 What a GPU would not do is refused: products of tensors on different devices, `.numpy()` of a tensor on the GPU, pinning
-one. What makes a GPU wait for the host, or the host for the GPU, is counted by its name in `Pretended.syncs`. Autocast
-to bfloat16 on `cuda` is that of the CPU, whose lists of operations are nearly the same.
+one. What makes a GPU wait for the host, or the host for the GPU, is counted by its name in `Pretended.syncs`, and
+refused under torch.cuda.set_sync_debug_mode("error"). The bytes of tensors on the GPU count as its memory, which can be
+full. Autocast to bfloat16 on `cuda` is that of the CPU, whose lists of operations are nearly the same.
 
 Tensors stay plain tensors, so that autograd is the usual one; which of them are on the GPU is known by their storage.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -38,10 +40,15 @@ class Pretended:
     """What was pretended.
 
     syncs: how often host and GPU waited for each other, by the name of the operation.
+    held, peak: bytes of the GPU's memory that tensors have, and the most that they had.
+    room: bytes that they may have.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, memory: int) -> None:
         self.syncs: Counter[str] = Counter()
+        self.memory = self.room = memory
+        self.held = self.peak = 0
+        self._mode = "default"
         self._work = threading.local()
         self._there: dict[int, StorageWeakRef] = {}
         self._pinned: dict[int, StorageWeakRef] = {}
@@ -68,11 +75,41 @@ class Pretended:
         """Count a copy between host and GPU, unless nobody waits for it."""
         if to_gpu != self.is_there(source):
             unheeded = to_gpu and self.is_pinned(source) and bool((how or {}).get("non_blocking", False))
-            self.syncs["copy to the GPU" if to_gpu else "copy to the host"] += not unheeded
+            if not unheeded:
+                self.waited("copy to the GPU" if to_gpu else "copy to the host")
+
+    def waited(self, name: str) -> None:
+        """Count that host and GPU wait for each other; an error in the mode that refuses it."""
+        self.syncs[name] += 1
+        if self._mode == "error":
+            raise RuntimeError(f"called a synchronizing CUDA operation: {name}")
+
+    def set_sync_debug_mode(self, mode: str) -> None:
+        """As torch.cuda's."""
+        self._mode = mode
+
+    def set_room(self, share: float, device: Any = None) -> None:
+        """As torch.cuda.set_per_process_memory_fraction."""
+        self.room = int(share * self.memory)
+
+    def reset_peak(self, device: Any = None) -> None:
+        """As torch.cuda.reset_peak_memory_stats."""
+        self.peak = self.held
 
     def put(self, tensor: Tensor) -> Tensor:
         """Say that a tensor is on the GPU."""
+        if not self.is_there(tensor):
+            storage = tensor.untyped_storage()
+            size = storage.nbytes()
+            if self.held + size > self.room:
+                raise torch.cuda.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {size} bytes")
+            self.held += size
+            self.peak = max(self.peak, self.held)
+            weakref.finalize(storage, self._freed, size)
         return _put(self._there, tensor)
+
+    def _freed(self, size: int) -> None:
+        self.held -= size
 
     def there(self, tensor: Tensor, on_gpu: bool) -> Tensor:
         """A copy of a tensor on the GPU or on the host."""
@@ -123,11 +160,12 @@ class _Dispatch(TorchDispatchMode):
                 raise MixedDevices(
                     f"{func}: expected all tensors on one device, got {tuple(outside[0].shape)} on the host"
                 )
-            self._of.syncs[f"{name} by indices of the host"] += bool(outside)
+            if outside:
+                self._of.waited(f"{name} by indices of the host")
         if name in _WAITING and any(there):
-            self._of.syncs[name] += 1
+            self._of.waited(name)
         if name in _INDEXING and any(there) and any(each.dtype == torch.bool for each in _indices(args)):
-            self._of.syncs[f"{name} by a mask"] += 1
+            self._of.waited(f"{name} by a mask")
         if name == "copy_":
             self._of.copied(args[1], self._of.is_there(args[0]), kwargs)
         result = func(*args, **(kwargs or {}))
@@ -223,7 +261,7 @@ class _Functions(TorchFunctionMode):
 @contextlib.contextmanager
 def pretended_gpu(memory: int = MEMORY, count: int = 1) -> Iterator[Pretended]:
     """Pretend GPUs with so many bytes of memory while the block runs."""
-    found = Pretended()
+    found = Pretended(memory)
 
     def of_host(function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda kind="cpu", *rest: function("cpu" if str(kind).startswith("cuda") else kind, *rest)
@@ -257,9 +295,13 @@ def pretended_gpu(memory: int = MEMORY, count: int = 1) -> Iterator[Pretended]:
         "set_device": lambda device: None,
         "synchronize": lambda device=None: found.syncs.update(["synchronize"]),
         "empty_cache": lambda: None,
-        "mem_get_info": lambda device=None: (memory, memory),
-        "memory_reserved": lambda device=None: 0,
-        "memory_allocated": lambda device=None: 0,
+        "mem_get_info": lambda device=None: (memory - found.held, memory),
+        "memory_reserved": lambda device=None: found.held,
+        "memory_allocated": lambda device=None: found.held,
+        "max_memory_allocated": lambda device=None: found.peak,
+        "reset_peak_memory_stats": found.reset_peak,
+        "set_per_process_memory_fraction": found.set_room,
+        "set_sync_debug_mode": found.set_sync_debug_mode,
         "get_device_properties": lambda device=None: properties,
     }
     with contextlib.ExitStack() as stack:

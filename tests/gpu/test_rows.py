@@ -1,0 +1,129 @@
+"""Whole rows of every workload that uses torch: on a GPU they end as on the CPU, and no step waits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from raysweep import workloads
+from raysweep.training import devices, optimizer
+from raysweep.training.optimizer import State, TrainConfig
+from raysweep.training.params import initial
+from raysweep.trial.compute import compute
+from raysweep.workloads.declaration import Columns, column
+from raysweep.workloads.language.model_config import ModelConfig, config_of
+
+LANGUAGE: dict[str, Any] = {
+    "preset": "tiny",
+    "pretrain_length": 2**13,
+    "pretrain_batch": 16,
+    "finetune_batch": 8,
+    "finetune_steps": 6,
+    "evaluation_tokens": 2048,
+}
+
+
+def table(workload: str, rows: list[dict[str, Any]], **usual: Any) -> Columns:
+    declared = workloads.get(workload).parameters
+    values = [{**{p.name: p.default for p in declared}, **usual, **row} for row in rows]
+    return {p.name: column(p, [p.coerce(row[p.name]) for row in values]) for p in declared}
+
+
+def model(**changes: Any) -> ModelConfig:
+    row: Mapping[str, Any] = {p.name: p.default for p in workloads.get("language").parameters} | LANGUAGE | changes
+    return config_of(row)
+
+
+# Steps
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("models", [1, 3])
+@pytest.mark.parametrize("recipe", [{}, {"dropout": 0.1}, {"weight_decay": 0.1}], ids=str)
+def test_a_step_of_training_never_waits(models: int, recipe: dict[str, float]) -> None:
+    config, steps, done = model(), 6, []
+
+    def after_step(state: State, losses: torch.Tensor) -> None:
+        torch.cuda.set_sync_debug_mode("error" if 2 <= state.step < steps else "default")
+        done.append(state.step)
+
+    state = State.fresh(np.repeat(initial(config, 0)[None], models, 0))
+    samples = config.example(4)
+    try:
+        optimizer.train(
+            state,
+            TrainConfig(config, np.full(models, 1e-3), lambda step: 1.0, **recipe),
+            lambda step: samples,
+            steps,
+            after_step,
+        )
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert done == list(range(1, steps + 1))
+    assert state.params.is_cuda
+
+
+# Whole rows
+
+ROWS: dict[str, tuple[str, list[dict[str, Any]], dict[str, Any]]] = {
+    "language": ("language", [{"finetune_lr": lr, "noise": n} for lr in (1e-3, 1e-2) for n in (0.0, 0.1)], LANGUAGE),
+    "language, diverging": ("language", [{"finetune_lr": lr} for lr in (1e-3, 1e30)], LANGUAGE),
+    "language, a shared trunk": (
+        "language",
+        [{"pretrain_length": length} for length in (2**13, 2**14)],
+        {**LANGUAGE, "pretrain_schedule": "wsd"},
+    ),
+    "language, early stopping and dropout": (
+        "language",
+        [{"finetune_lr": lr} for lr in (1e-3, 3e-3)],
+        {**LANGUAGE, "early_stopping": 2, "pretrain_dropout": 0.1, "finetune_dropout": 0.1},
+    ),
+    "language, curvature": ("language", [{}], {**LANGUAGE, "sharpness_iterations": 3}),
+    "language, a task": ("language", [{}], {**LANGUAGE, "target": "task:{here}"}),
+    "linear_transfer, layers": (
+        "linear_transfer",
+        [{"overlap_angle": angle, "finetune_lr": lr} for angle in (10.0, 60.0) for lr in (0.02, 5.0)],
+        {"engine": "network", "dim": 30, "gamma": 0.5, "noise": 0.2, "finetune_steps": 100},
+    ),
+    "linear_transfer, flow": (
+        "linear_transfer",
+        [{"overlap_angle": angle, "depth": depth} for angle in (10.0, 60.0) for depth in (1, 3)],
+        {"engine": "flow", "dim": 30, "gamma": 0.5, "noise": 0.2, "finetune_steps": 100},
+    ),
+    "linear_spectrum, layers": (
+        "linear_spectrum",
+        [{"finetune_lr": lr} for lr in (0.01, 5.0)],
+        {"engine": "network", "finetune_steps": 50},
+    ),
+}
+
+
+@pytest.mark.parametrize("which", ROWS)
+def test_rows_end_as_on_the_cpu(which: str, a_gpu: Callable[[], AbstractContextManager[Any]], tmp_path: Path) -> None:
+    """Statuses are equal; float64 numbers are equal too, and those of bfloat16 products near."""
+    workload, rows, usual = ROWS[which]
+    if "target" in usual:
+        examples = [{"text": "abc"[n % 3] * 9, "label": "xyz"[n % 3]} for n in range(300)]
+        (tmp_path / "task.jsonl").write_text("\n".join(map(json.dumps, examples)))
+        usual = {**usual, "target": f"task:{tmp_path}/task.jsonl"}
+    columns, seeds = table(workload, rows, **usual), np.zeros(len(rows), np.int64)
+    declared = workloads.get(workload)
+    with devices.granted(0):
+        plain = compute(declared, columns, seeds, str(tmp_path / "cpu"))
+    with a_gpu(), devices.granted(1):
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.max_memory_allocated()
+        found = compute(declared, columns, seeds, str(tmp_path / "gpu"))
+        assert torch.cuda.max_memory_allocated() > before, "nothing was computed on the GPU"
+    assert found.status.tolist() == plain.status.tolist()
+    for name, values in plain.metrics.items():
+        near = {"rtol": 0.05, "atol": 0.05} if workload == "language" else {"rtol": 1e-9, "atol": 1e-12}
+        if "hessian" not in name and "sharpness" not in name and "perplexity" not in name:
+            np.testing.assert_allclose(found.metrics[name], values, **near, err_msg=name)
