@@ -160,6 +160,15 @@ def read_only(tree: Any) -> Any:
     return tree
 
 
+def versions(tree: Any) -> list[int]:
+    """How often each tensor of torch in a tree was changed in place; one of inference mode does not count that."""
+    if isinstance(tree, Mapping):
+        return [found for value in tree.values() for found in versions(value)]
+    if isinstance(tree, (list, tuple)):
+        return [found for value in tree for found in versions(value)]
+    return [tree._version] if hasattr(tree, "_version") and not tree.is_inference() else []
+
+
 def lengths(tree: Any, path: str = "") -> list[tuple[str, int]]:
     """The path of every array with the length of its first axis; -1 for an array without axes."""
     if isinstance(tree, Mapping):

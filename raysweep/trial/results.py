@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -16,20 +15,28 @@ from raysweep.workloads.declaration import OK, STATUSES, Columns, Workload
 from raysweep.workloads.rows import Result, Rows
 
 
-@dataclass(frozen=True, eq=False)
 class Checked:
     """The result of one call of a stage.
 
-    tensors: as the function gave them.
     metrics, status: one entry per row.
     """
 
-    tensors: Any
-    metrics: dict[str, np.ndarray]
-    status: np.ndarray
+    def __init__(self, tensors: Any, metrics: dict[str, np.ndarray], status: np.ndarray) -> None:
+        self.metrics, self.status = metrics, status
+        # other rows start from the tensors too: a stage that changed them in place would change these rows
+        self._tensors, self._versions = trees.read_only(tensors), trees.versions(tensors)
 
     def __len__(self) -> int:
         return len(self.status)
+
+    @property
+    def tensors(self) -> Any:
+        """The tensors as the function gave them. RuntimeError if a tensor of torch was changed since."""
+        if trees.versions(self._tensors) != self._versions:
+            raise RuntimeError(
+                "a stage changed tensors of the stage before it in place, from which other rows start too; clone them"
+            )
+        return self._tensors
 
     def entry(self, index: int) -> Any:
         """The tensors of one row of a stage that takes rows together."""
@@ -68,8 +75,7 @@ def checked(workload: Workload, index: int, result: Any, rows: Rows) -> Checked:
     status = statuses(path, result.status, count)
     if OK in status and (missing := [name for name in known if name not in metrics]):
         raise InputError(path, f"gave no {', no '.join(missing)}, declared for it; give NaN where there is none")
-    # other rows start from them too: a stage that changed them in place would change these rows
-    return Checked(trees.read_only(result.tensors), metrics, status)
+    return Checked(result.tensors, metrics, status)
 
 
 def statuses(path: str, status: Any, count: int) -> np.ndarray:
