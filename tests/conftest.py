@@ -152,11 +152,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(params=["pretended", pytest.param("real", marks=pytest.mark.gpu)])
-def a_gpu(request: pytest.FixtureRequest) -> Callable[[], contextlib.AbstractContextManager[Any]]:
-    """Makes a block in which there is a GPU: one that is pretended, and a real one where there is one."""
+def kind(request: pytest.FixtureRequest) -> str:
+    """The kind of GPU: one that is pretended, and a real one where there is one."""
+    return str(request.param)
+
+
+@pytest.fixture
+def a_gpu(kind: str) -> Callable[[], contextlib.AbstractContextManager[Any]]:
+    """Makes a block in which there is a GPU."""
     from pretend_cuda import pretended_gpu
 
-    return pretended_gpu if request.param == "pretended" else contextlib.nullcontext
+    return pretended_gpu if kind == "pretended" else contextlib.nullcontext
 
 
 @pytest.fixture

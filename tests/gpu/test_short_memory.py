@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -55,12 +58,12 @@ class Memory:
         self.most = max(self.most, sequences)
 
 
-def job(folder: Path, rows: list[dict[str, Any]]) -> Job:
+def job(folder: Path, rows: list[dict[str, Any]], usual: dict[str, Any] = QUICK) -> Job:
     for name in ("ledger", "logs"):
         (folder / name).mkdir(parents=True)
     places = (str(folder / name) for name in ("ledger", "logs", "store"))
     ids = [f"cell{i}" for i in range(len(rows))]
-    return Job("language", table("language", rows, **QUICK), ids, *places, "sweep", 1, "code", 1, gpus=1)
+    return Job("language", table("language", rows, **usual), ids, *places, "sweep", 1, "code", 1, gpus=1)
 
 
 def metrics(rows: list[dict[str, Any]]) -> dict[str, list[float]]:
@@ -92,6 +95,36 @@ def test_a_gpu_with_little_memory_computes_less_at_a_time_and_keeps_rows_togethe
     assert len([line for line in said if "samples at a time instead of" in line]) == samples
     assert len([line for line in said if "models side by side instead of" in line]) == models
     assert not [line for line in said if "cannot be computed" in line]
+
+
+SIZES: dict[str, dict[str, Any]] = {
+    "pretended": {"pretrain_batch": 32},
+    "real": {"preset": "15m", "pretrain_batch": 64, "pretrain_length": 2**17, "finetune_batch": 64},
+}
+
+
+def test_half_of_the_memory_that_a_row_takes_is_enough_for_it(
+    kind: str, a_gpu: Callable[[], AbstractContextManager[Any]], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "raysweep")
+    usual, seeds = {**QUICK, "sharpness_iterations": 0, **SIZES[kind]}, np.zeros(1, np.int64)
+    with a_gpu(), devices.granted(1):
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        (plain,) = compute_rows(job(tmp_path / "plain", ROWS[:1], usual), seeds, seeds)
+        taken = torch.cuda.max_memory_allocated() - before
+        gc.collect()
+        torch.cuda.empty_cache()
+        room = torch.cuda.memory_reserved() + taken / 2
+        torch.cuda.set_per_process_memory_fraction(room / torch.cuda.get_device_properties(0).total_memory)
+        try:
+            (found,) = compute_rows(job(tmp_path / "short", ROWS[:1], usual), seeds, seeds)
+        finally:
+            torch.cuda.set_per_process_memory_fraction(1.0)
+    assert found["status"] == plain["status"] == "ok"
+    for name in ("pretrain_loss", "finetune_loss", "distance_moved"):
+        np.testing.assert_allclose(found["metrics"][name], plain["metrics"][name], rtol=0.05, err_msg=name)
+    assert "samples at a time instead of" in caplog.text
 
 
 def test_a_gpu_without_memory_for_one_sequence_says_so_in_every_row(

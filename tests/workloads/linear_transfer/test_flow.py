@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import torch
 from linear_rows import data, table
 from scipy.integrate import solve_ivp
 
@@ -250,20 +249,3 @@ def test_too_few_steps_are_reported_and_the_values_kept(monkeypatch: pytest.Monk
     metrics, status = flow.compute(table(rows), np.array([0, 0]))
     assert list(status) == ["not_converged", "ok"]
     assert np.isfinite(metrics["risk_finetune"]).all()
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_gpu_and_cpu_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [
-        {"depth": depth, "gamma": gamma, "dim": 40, "overlap_angle": 60.0, "noise": 0.2, "finetune_steps": steps}
-        for depth in (2, 4)
-        for gamma in (0.5, 1.5)
-        for steps in (math.inf, 2000.0)
-    ]
-    seeds = np.arange(len(rows))
-    gpu, _ = flow.compute(table(rows), seeds)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    cpu, _ = flow.compute(table(rows), seeds)
-    for name in RISKS:
-        np.testing.assert_allclose(gpu[name], cpu[name], rtol=1e-9)

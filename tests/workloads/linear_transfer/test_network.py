@@ -279,34 +279,3 @@ def test_partial_pretraining_by_descent_follows_the_scale_law() -> None:
     assert metrics["pretrain_scale"][1] == pytest.approx(odds / (1 + odds), abs=0.06)
     first = pretrained.random_start(np.array([0]), "pretrain_layers", 2, dim, np.array([alpha]), torch.device("cpu"))
     assert metrics["pretrain_scale"][0] == pytest.approx(float((first.last @ first.hidden[0][0]).norm()), rel=1e-12)
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_gpu_and_cpu_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [
-        {
-            "depth": depth,
-            "gamma": gamma,
-            "dim": 24,
-            "overlap_angle": 60.0,
-            "noise": 0.2,
-            "finetune_steps": steps,
-            "finetune_lr": 0.05,
-            "pretrain_start": start,
-            "init_scale": 0.2,
-            "pretrain_length": 3.0,
-        }
-        for depth in (1, 2, 4)
-        for gamma in (0.5, 1.5)
-        for steps in (math.inf, 200.0)
-        for start in ("exact", "descent")
-        if start == "exact" or steps == 200.0
-    ]
-    seeds = list(range(len(rows)))
-    gpu, gpu_status = run(rows, seeds)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    cpu, cpu_status = run(rows, seeds)
-    assert gpu_status == cpu_status
-    for name in RISKS:
-        np.testing.assert_allclose(gpu[name], cpu[name], rtol=1e-9)
