@@ -26,7 +26,7 @@ from raysweep.trial.computation import WORST, Computation
 from raysweep.trial.context import Context
 from raysweep.trial.early_stopping import Rule
 from raysweep.trial.results import Checked, checked
-from raysweep.workloads.declaration import ANY, OK, STOPPED, Columns, Workload
+from raysweep.workloads.declaration import ANY, FAILED, OK, STOPPED, Columns, Workload
 from raysweep.workloads.rows import Rows
 
 TRIES = 2
@@ -67,14 +67,20 @@ def compute(
 
 
 def reach(
-    workload: Workload, columns: Columns, seeds: np.ndarray, store: Any, keep: Sequence[str], stages: Collection[str]
+    workload: Workload,
+    columns: Columns,
+    seeds: np.ndarray,
+    store: Any,
+    keep: Sequence[str],
+    stages: Collection[str],
+    errors: Errors | None = None,
 ) -> None:
     """Put kept stages of some rows into the store, and nothing else. Stages that continue each other come in order.
 
-    columns, seeds, store, keep: as in `compute`.
+    columns, seeds, store, keep, errors: as in `compute`. KnownToFail and InputError too.
     stages: the ids of the stages. All stages before them must be kept.
     """
-    walk = _Walk(workload, columns, seeds, store, keep, frozenset(stages))
+    walk = _Walk(workload, columns, seeds, store, keep, frozenset(stages), errors=errors)
     walk.descend(0, np.arange(len(seeds)), [None] * len(seeds))
 
 
@@ -306,6 +312,9 @@ class _Walk:
         def work(ids: list[str], progress: Any) -> list[tuple[dict[str, np.ndarray], dict[str, Any]]]:
             call = [own[stage][1] for stage in ids]
             result, context = self._run(index, call, own[ids[0]][0].point, own[ids[0]][0].before, progress)
+            if FAILED in result.status:  # the store is for what can be used: who tries again would read it there
+                name = f"{self._workload.name}.{self._chain.stages[index].name}"
+                raise RuntimeError(f"{name} gave the status failed, and no error")
             computed = []
             for position in range(len(call)):
                 tensors = trees.entry(result.tensors, position) if together else result.tensors

@@ -205,7 +205,7 @@ def compute_rows(
         tries -= 1
         together = f"{counted(len(seeds), 'row')} cannot be computed together"
         problem = problem_of(found, together if len(seeds) > 1 else "a row cannot be computed", brief)
-        errors = _errors_of_stages(job, cells, seeds)
+        errors = errors_of_stages(job, cells, seeds)
         if any(errors):
             failed = [new_row(job, int(c), int(s), FAILED, 0.0, {}) for c, s in zip(cells, seeds, strict=True)]
             left = np.asarray([not error for error in errors])
@@ -223,7 +223,7 @@ def compute_rows(
     ]
 
 
-def _errors_of_stages(job: Job, cells: np.ndarray, seeds: np.ndarray) -> list[str]:
+def errors_of_stages(job: Job, cells: np.ndarray, seeds: np.ndarray) -> list[str]:
     """For each row the error of a kept stage that it needs and that has failed as often as it is tried, or ""."""
     failed = {stage: redact(told[-1]) for stage, told in job.errors.items() if len(told) >= TRIES}
     if not failed:

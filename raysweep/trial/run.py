@@ -22,7 +22,17 @@ from raysweep.plan.row_stages import RowStages
 from raysweep.storage import leases
 from raysweep.training import devices
 from raysweep.trial import chain, log, short_memory, threads
-from raysweep.trial.pack import Job, WorkerLost, compute_rows, errors_of_rows, free_memory, new_row, problem_of, publish
+from raysweep.trial.pack import (
+    Job,
+    WorkerLost,
+    compute_rows,
+    errors_of_rows,
+    errors_of_stages,
+    free_memory,
+    new_row,
+    problem_of,
+    publish,
+)
 from raysweep.workloads.declaration import FAILED
 
 
@@ -119,7 +129,7 @@ def put_stages(
     columns, store = {name: values[cells] for name, values in job.columns.items()}, job.open_store()
     store.provenance["trial"] = {"cpus": job.cpus * workers, "gpus": job.gpus * workers}  # no row has its time
     with short_memory.less(job.halvings):
-        chain.reach(job.declaration(), columns, seeds, view(store), job.keep, stages)
+        chain.reach(job.declaration(), columns, seeds, view(store), job.keep, stages, job.errors)
 
 
 def _compute_pack(job: Job, pack: Pack, by: By) -> list[Row]:
@@ -136,10 +146,11 @@ def _compute_pack(job: Job, pack: Pack, by: By) -> list[Row]:
 
 def _compute_stages(job: Job, pack: Pack, by: By) -> dict[str, str]:
     """Put the stages of a pack into the store. Returns those that cannot be computed, each with its error."""
-    errors = np.asarray(_known_errors(job, pack), dtype=object)
     failed: dict[str, str] = {}
-    for error in dict.fromkeys(errors[errors != ""]):
-        failed |= dict.fromkeys(_lacking(job, pack, *_of(pack, errors == error)), error)
+
+    def enter(errors: np.ndarray, cells: np.ndarray, seeds: np.ndarray) -> None:
+        for error in dict.fromkeys(errors[errors != ""]):
+            failed.update(dict.fromkeys(_lacking(job, pack, cells[errors == error], seeds[errors == error]), error))
 
     def compute(job: Job, cells: np.ndarray, seeds: np.ndarray) -> None:
         left = 2 if len(seeds) == 1 else 1
@@ -157,6 +168,13 @@ def _compute_stages(job: Job, pack: Pack, by: By) -> dict[str, str]:
                 continue
             left -= 1
             problem = problem_of(found, f"{content(pack)} cannot be computed")
+            known = np.asarray(errors_of_stages(job, cells, seeds) or [""] * len(seeds), dtype=object)
+            if (known != "").any():
+                enter(known, cells, seeds)
+                cells, seeds = cells[known == ""], seeds[known == ""]
+                if len(seeds):
+                    compute(job, cells, seeds)
+                return
         if len(seeds) == 1:
             failed.update(dict.fromkeys(_lacking(job, pack, cells, seeds), problem))
             return
@@ -164,13 +182,11 @@ def _compute_stages(job: Job, pack: Pack, by: By) -> dict[str, str]:
         compute(job, cells[:middle], seeds[:middle])
         compute(job, cells[middle:], seeds[middle:])
 
+    errors = np.asarray(_known_errors(job, pack), dtype=object)
+    enter(errors, pack.cells, pack.seeds)
     if (errors == "").any():
-        compute(job, *_of(pack, errors == ""))
+        compute(replace(job, errors={}), pack.cells[errors == ""], pack.seeds[errors == ""])
     return failed
-
-
-def _of(pack: Pack, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return pack.cells[chosen], pack.seeds[chosen]
 
 
 def _known_errors(job: Job, pack: Pack) -> list[str]:
