@@ -210,10 +210,11 @@ def space(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that, on the path, brings the workloads `sandbox`, `annotated`, `apart`, `together`, `careless`,
-    `logging`, `staged`, `valley`, several `toy` and the documented `digits` by entry point, as a package would."""
+    `cramped`, `logging`, `staged`, `valley`, several `toy` and the documented `digits` by entry point, as a package
+    would."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(TESTS.parent / "docs" / "digits" / "digits", folder / "digits")
-    for module in ("sandbox", "gang", "careless", "logging", "staged", "valley"):
+    for module in ("sandbox", "gang", "careless", "cramped", "logging", "staged", "valley"):
         shutil.copy(SUPPORT / f"{module}_workload.py", folder)
     shutil.copy(SUPPORT / "toy_workloads.py", folder)
     installed(
@@ -225,6 +226,7 @@ def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         together="gang_workload:WORKLOAD",
         digits="digits:WORKLOAD",
         careless="careless_workload:WORKLOAD",
+        cramped="cramped_workload:WORKLOAD",
         logging="logging_workload:WORKLOAD",
         valley="valley_workload:WORKLOAD",
         toy="toy_workloads:TOY",

@@ -27,7 +27,8 @@ from raysweep.plan.cost import shares
 from raysweep.plan.pack import Pack
 from raysweep.plan.resources import Resources
 from raysweep.storage import leases
-from raysweep.trial import log
+from raysweep.trial import log, short_memory
+from raysweep.trial.chain import Errors
 from raysweep.trial.pack import Job, WorkerLost, compute_rows
 
 GRACE = 15.0  # seconds that the other workers have to end by themselves when one has failed
@@ -79,7 +80,7 @@ class Gang:
             address, port = self._answers([self._workers[0].invite.remote()])[0]
             self._answers([worker.meet.remote(address, port) for worker in self._workers])
             self._met = True
-        return self._ask(pack, [(self._own(job, cells), seeds)] * self.needs.gang, together=True)[0]
+        return self._ask(pack, [(self._own(job, cells), seeds)] * self.needs.gang, together=True, errors=job.errors)[0]
 
     def _start(self) -> None:
         if self._workers:
@@ -100,11 +101,14 @@ class Gang:
         """The job for a worker: it has one cell for each row that the worker computes."""
         return replace(job, **job.table(cells), cpus=self.needs.threads, gpus=self.needs.gpus // self.needs.gang)
 
-    def _ask(self, pack: Pack, work: list[tuple[Job, np.ndarray]], together: bool) -> list[list[Row]]:
+    def _ask(
+        self, pack: Pack, work: list[tuple[Job, np.ndarray]], together: bool, errors: Errors | None = None
+    ) -> list[list[Row]]:
         """Let each worker compute its rows. Returns the rows of each worker; raises the problem if any worker had one.
 
         work: for each worker, a job and the seeds of its rows.
         together: whether all workers train the same rows together.
+        errors: the errors of kept stages, to which those of this call are added.
         """
         calls = [
             worker.compute.remote(job, pack, seeds, together)
@@ -137,7 +141,11 @@ class Gang:
             if answer.outcome == Outcome.HALTED:
                 raise Halted("", answer.problem)
         said = [f"{worker}: {answer.problem}" for worker, answer in failed]
-        raise RuntimeError("\n".join([missed, *said] if missed else said))
+        problem = "\n".join([missed, *said] if missed else said)
+        if errors is not None and not short_memory.is_short(problem):
+            for stage in {stage for _, answer in failed for stage in answer.stages}:
+                errors.setdefault(stage, []).append(problem)
+        raise RuntimeError(problem)
 
     def _answers(self, calls: list[Any]) -> list[Any]:
         """The results of calls in which the workers find each other. Raises WorkerLost if they cannot in time."""

@@ -44,11 +44,13 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of one worker: its rows, or the problem in words (for HELD the stage)."""
+    """The result of one worker: its rows, or the problem in words (for HELD the stage) and the kept stages that could
+    not be computed."""
 
     outcome: Outcome
     rows: list[Row] = field(default_factory=list)
     problem: str = ""
+    stages: list[str] = field(default_factory=list)
 
 
 class Worker:
@@ -89,6 +91,7 @@ class Worker:
         """Join the other workers in a new process group at this address. A previous process group is left first."""
         import torch
         import torch.distributed as dist
+        import torch.distributed.nn.functional  # imported later, its defaults would keep this process group open
 
         from raysweep.executors import gang_stages
         from raysweep.training import parallel
@@ -127,6 +130,7 @@ class Worker:
         together: whether all workers train the same rows together. Only the first worker returns the rows then.
         """
         cells, what = np.arange(len(seeds)), content(pack) if pack.stages else counted(len(seeds), "row")
+        before = {stage: len(told) for stage, told in job.errors.items()}
         with (
             threads.limited(job.cpus),
             devices.granted(job.gpus),
@@ -158,7 +162,9 @@ class Worker:
                 self._forsake()
                 problem = traceback.format_exc()
                 log.LOGGER.error("%s", problem)
-                return Answer(Outcome.WAITED if _waited_in_vain(error) else Outcome.FAILED, problem=problem)
+                stages = [stage for stage, told in job.errors.items() if len(told) > before.get(stage, 0)]
+                outcome = Outcome.WAITED if _waited_in_vain(error) else Outcome.FAILED
+                return Answer(outcome, problem=problem, stages=stages)
 
     def _forsake(self) -> None:
         """Leave the process group after a failure, so that the workers that wait for this one end too and give back

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gang_workload import LATE, Told
-from spaces import sandbox_space
+from spaces import language_space, sandbox_space
 
 from raysweep.executors import gang
 from raysweep.executors.gang import Gang
@@ -57,14 +57,20 @@ def two_workers(gang_of: Callable[[int], Gang]) -> Gang:
     return gang_of(2)
 
 
-def job(folder: Path, behaviour: str) -> tuple[Job, RowStages]:
-    """One row of the workload `together`: as a trial is told, and its stages."""
-    space = schema.validate(sandbox_space(folder, [behaviour], workload="together"))
+def job(folder: Path, behaviour: str, again: int = 1) -> tuple[Job, RowStages]:
+    """So many rows of the workload `together` that share a sum: as a trial is told, and their stages."""
+    axes = {"behaviour": [behaviour], "again": list(range(again))}
+    return job_of(folder, sandbox_space(folder, [], workload="together", axes=axes, zip=[]))
+
+
+def job_of(folder: Path, asked: dict[str, Any]) -> tuple[Job, RowStages]:
+    """The rows of a space: as a trial is told, and their stages."""
+    space = schema.validate(asked)
     cells = enumerate_cells(space)
     for name in ("ledger", "logs"):
         (folder / name).mkdir()
-    asked = Job(
-        "together",
+    asked_of_trial = Job(
+        space.workload,
         cells.columns,
         cells.ids,
         str(folder / "ledger"),
@@ -75,7 +81,7 @@ def job(folder: Path, behaviour: str) -> tuple[Job, RowStages]:
         "code",
         1,
     )
-    return asked, RowStages(space.declaration, cells.columns)
+    return asked_of_trial, RowStages(space.declaration, cells.columns)
 
 
 def pack(name: str) -> Pack:
@@ -129,6 +135,47 @@ def test_where_one_worker_runs_out_of_memory_the_others_end_too_and_fewer_rows_a
     logs = (tmp_path / "logs" / "pack-1.log.worker1").read_text()
     assert "OutOfMemoryError" in logs
     assert [logs.count(f" of {count} on ") for count in ("2 rows", "1 row")] == [1, 3]  # the second one fails once too
+
+
+def test_a_stage_that_fails_is_tried_twice_however_many_rows_need_it(two_workers: Gang, tmp_path: Path) -> None:
+    asked, _ = job(tmp_path, "raise", again=4)
+    rows = two_workers.rows(asked, pack("pack"), np.arange(4), np.ones(4, int))
+    assert [row["status"] for row in rows] == ["failed"] * 4
+    assert all("worker 1 of 2: Traceback" in row["error"] for row in rows)
+    assert all("ArithmeticError: x = 0 cannot be computed" in row["error"] for row in rows)
+    assert (tmp_path / "raise-0-1.tries").read_text().split() == ["once"] * 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("workers", "tries"), [(2, 3), (4, 2)])
+def test_where_one_worker_runs_out_of_memory_in_a_step_all_try_again_with_less_at_a_time(
+    workers: int, tries: int, gang_of: Callable[[int], Gang], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A language model, whole in each worker and spread over them. The rows are those of workers with enough memory,
+    but for the order of sums in float32; stated tolerance: 2e-3 nats. What is in the store is not computed again."""
+    monkeypatch.setattr(gang, "IN_STEP", 400.0)
+    four = gang_of(workers)
+    for spread in (0, 1):
+        found = []
+        for room in (1000, 1):
+            folder = tmp_path / f"{spread}-{room}"
+            folder.mkdir()
+            asked, of = job_of(folder, language_space(workload="cramped", fixed={"spread": spread, "room": room}))
+            assert len(asked.cell_ids) == 6
+            begun = time.monotonic()
+            found.append(four.rows(asked, pack("pack"), np.arange(6), np.zeros(6, int)))
+            assert time.monotonic() - begun < 100
+            logs = [(folder / "logs" / f"pack-1.log.worker{rank}").read_text() for rank in range(workers)]
+            assert {text.count("6 rows on ") for text in logs} == {1 if room > 1 else tries}
+            assert ["OutOfMemoryError" in text for text in logs] == [False] * (workers - 1) + [room == 1]
+            entries = [Store(asked.store).look(own.id) for cell in range(6) for own in of.of_row(cell, 0)]
+            assert {entry["meta"]["computed"] for entry in entries if entry} == {1}
+        plain, short = found
+        assert {row["status"] for row in plain + short} == {"ok"}
+        for name in ("pretrain_loss", "pretrain_loss_after", "finetune_loss"):
+            values = [[row["metrics"][name] for row in rows] for rows in (plain, short)]
+            np.testing.assert_allclose(*values, atol=2e-3, rtol=0, err_msg=name)
+            assert len(set(values[0])) >= 2
 
 
 def test_a_gang_gives_up_a_stage_that_another_trial_computes_and_finds_it_later(

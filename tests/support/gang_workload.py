@@ -37,11 +37,11 @@ def add_up(rows: Rows, parent: None, context: trial_context.Context) -> Result:
 
 def _learn(row: Mapping[str, Any], context: trial_context.Context) -> np.ndarray:
     rank, last, seed = context.rank, context.workers - 1, row["seed"]
-    state = context.restored() or {"total": np.zeros(1), "step": 0}
-    total, step = state["total"], state["step"]
     mark = Path(row["folder"]) / f"{row['behaviour']}-{row['x']:g}-{seed}"
     doomed = {"die_twice": [last, 0], "die_in_turn": [*range(last + 1)]}.get(row["behaviour"], [])
     died = sum(mark.with_suffix(f".death{number}").exists() for number in range(len(doomed)))
+    state = context.restored() or {"total": np.zeros(1), "step": 0}  # all workers meet here: all have counted the dead
+    total, step = state["total"], state["step"]
     if row["behaviour"] == "late":
         deadline = time.monotonic() + LATE
         while rank == last and time.monotonic() < deadline:
@@ -56,6 +56,8 @@ def _learn(row: Mapping[str, Any], context: trial_context.Context) -> np.ndarray
         if step == 2 and rank == last and row["behaviour"] == "stopped" and first(mark):
             os.kill(os.getpid(), signal.SIGSTOP)
         if rank == last and row["behaviour"] == "raise":
+            with mark.with_suffix(".tries").open("a") as stream:
+                stream.write("once\n")
             raise ArithmeticError(f"x = {row['x']:g} cannot be computed")
         part = torch.tensor(
             [sum(term * (row["x"] + seed) for term in range(1 + rank, TERMS + 1, context.workers))]
