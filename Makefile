@@ -15,7 +15,7 @@ export RAY_USAGE_STATS_ENABLED := 0
 export MLFLOW_DISABLE_TELEMETRY := true
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast test-cluster chaos lint wheel bench bench-size clean
+.PHONY: help venv demo test test-fast test-gpu test-cluster chaos lint wheel bench bench-size clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -37,6 +37,9 @@ test: lint ## ruff, mypy and all tests (WORKERS=0: one after the other)
 
 test-fast: $(STAMP) ## the tests under ten seconds each
 	$(PYTEST) -m "not slow and not cluster"
+
+test-gpu: $(STAMP) ## on a machine with a GPU: rows, waits, memory, kernels and speed there (skipped with a reason without one)
+	$(BIN)/python -m pytest -m gpu tests/gpu tests/training
 
 test-cluster: $(STAMP) ## ray up, ray submit and ray down for real, against SSH servers on the loopback (aws.yaml too)
 	$(BIN)/python -m pytest -m cluster

@@ -1,4 +1,7 @@
-"""What the workers of test_parallel.py do: python -m tests.support.language_gang FOLDER RANK WORKERS JOB..."""
+"""What the workers of test_parallel.py do: python -m tests.support.language_gang FOLDER RANK WORKERS JOBS GPUS
+
+GPUS: pretended, or real; then each worker has one of its own.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import os
 import sys
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -52,6 +56,7 @@ ROWS: tuple[dict[str, Any], ...] = (
     {"pretrain_lr": 1e6},
 )
 ON_GPU = [0, 3, 4]  # of these
+a_gpu: Callable[[], contextlib.AbstractContextManager[Any]] = pretended_gpu  # of this process, in jobs that have one
 
 
 def tokens(step: int, batch: int = 5) -> np.ndarray:
@@ -130,7 +135,7 @@ def spread() -> dict[str, np.ndarray]:
 
 
 def memory() -> dict[str, np.ndarray]:
-    """How many models of 16 train side by side on a GPU that is pretended, whose memory on worker 1 is full in the
+    """How many models of 16 train side by side on a GPU whose memory on worker 1 is full in the
     second step of more than two; for how many a step was tried; and a sum over workers after it."""
     sums, steps = ModelConfig.loss_sums, Counter[int]()
 
@@ -141,17 +146,17 @@ def memory() -> dict[str, np.ndarray]:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
         return sums(config, parameters, *rest)
 
-    with pretended_gpu(), devices.granted(1), mock.patch.object(ModelConfig, "loss_sums", full):
+    with a_gpu(), devices.granted(1), mock.patch.object(ModelConfig, "loss_sums", full):
         chosen = model_batch.side_by_side(SMALL, 5, 16)
         total = parallel.add_up(torch.tensor([1.0 + parallel.rank()], device="cuda"))
         return {"chosen": np.array(chosen), "tried": np.array(sorted(steps)), "sum": total.cpu().numpy()}
 
 
 def short() -> dict[str, np.ndarray]:
-    """Training on a GPU that is pretended, whose memory on worker 1 is full from the second step on; and a sum over
+    """Training on a GPU whose memory on worker 1 is full from the second step on; and a sum over
     workers after it."""
     sums = ModelConfig.loss_sums
-    with pretended_gpu(), devices.granted(1):
+    with a_gpu(), devices.granted(1):
         state = State.fresh(3 * params.initial(SMALL, 0)[None])
 
         def full(*arguments: Any) -> torch.Tensor:
@@ -187,26 +192,38 @@ def wanted() -> dict[str, np.ndarray]:
 JOBS = {"spread": spread, "memory": memory, "short": short, "share": share, "wanted": wanted}
 
 
-def main(folder: Path, rank: int, workers: int, jobs: list[str]) -> None:
+def main(folder: Path, rank: int, workers: int, jobs: list[str], gpus: str) -> None:
     """Each job's results as FOLDER/JOB.RANK.npz."""
+    global a_gpu
     torch.set_num_threads(1)
+    gpu = None
+    if gpus == "real":
+        a_gpu, gpu = contextlib.nullcontext, torch.device("cuda", rank)
+        torch.cuda.set_device(gpu)
     if workers > 1:
         torch.distributed.init_process_group(
-            "cpu:gloo,cuda:gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=workers
+            "cpu:gloo,cuda:nccl" if gpu else "cpu:gloo,cuda:gloo",
+            init_method=f"file://{folder}/meeting",
+            rank=rank,
+            world_size=workers,
+            device_id=gpu,
         )
     for job in jobs:
         os.environ[sharding.VARIABLE] = "always" if "spread" in job else "never"
         if job.endswith("rows"):
-            with pretended_gpu() if job.startswith("gpu") else contextlib.nullcontext() as gpu:
+            on_gpu = job.startswith("gpu")
+            with a_gpu() if on_gpu else contextlib.nullcontext(), devices.granted(int(on_gpu)):
+                before = torch.cuda.max_memory_allocated() if on_gpu else 0
                 store = GangStages(Store(folder / f"{job}.store"), waiting_group())
-                found = rows(store, tuple(ROWS[i] for i in ON_GPU) if gpu else ROWS)
-            assert gpu is None or gpu.syncs, "nothing was computed on the GPU"
+                found = rows(store, tuple(ROWS[i] for i in ON_GPU) if on_gpu else ROWS)
+                assert not on_gpu or torch.cuda.max_memory_allocated() > before, "nothing was computed on the GPU"
         else:
-            found = JOBS.get(job, functools.partial(train, job))()
+            with devices.granted(None if job == "wanted" else 0):  # also where there is a real GPU
+                found = JOBS.get(job, functools.partial(train, job))()
         np.savez(folder / f"{job}.{rank}.npz", **found)
     if workers > 1:
         torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), json.loads(sys.argv[4]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), json.loads(sys.argv[4]), sys.argv[5])

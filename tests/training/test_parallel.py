@@ -14,14 +14,16 @@ import pytest
 import torch
 
 from raysweep.stages.store import Store
-from raysweep.training import sharding
+from raysweep.training import devices, sharding
 from raysweep.training.params import drawn
 from tests.chaos.waiting import PATIENCE
 
 Results = dict[str, np.ndarray]
 
 
-def gang(folder: Path, workers: int, jobs: list[str], seconds: float = PATIENCE) -> list[dict[str, Results]]:
+def gang(
+    folder: Path, workers: int, jobs: list[str], seconds: float = PATIENCE, gpus: str = "pretended"
+) -> list[dict[str, Results]]:
     """Run jobs with so many workers, to their end in so many seconds: for each worker {job: its results}."""
     folder.mkdir()
     started = [
@@ -34,6 +36,7 @@ def gang(folder: Path, workers: int, jobs: list[str], seconds: float = PATIENCE)
                 str(rank),
                 str(workers),
                 json.dumps(jobs),
+                gpus,
             ]
         )
         for rank in range(workers)
@@ -65,22 +68,34 @@ def two(tmp_path_factory) -> list[dict[str, Results]]:
     return gang(tmp_path_factory.mktemp("gangs") / "two", 2, JOBS)
 
 
+@pytest.fixture(scope="module", params=["pretended", pytest.param("real", marks=pytest.mark.gpu)])
+def two_with_gpus(request, tmp_path_factory) -> list[dict[str, Results]]:
+    """Two workers on GPUs that are pretended, and gloo between them; or on real ones and NCCL, where there are two."""
+    if request.param == "pretended":
+        return request.getfixturevalue("two")
+    if torch.cuda.device_count() < 2:
+        pytest.skip("one CUDA device, and a gang needs two")
+    jobs = ["gpu rows", "gpu spread rows", "short"]
+    return gang(tmp_path_factory.mktemp("gangs") / "real", 2, jobs, 3 * PATIENCE, "real")
+
+
 @pytest.fixture(scope="module")
 def one(tmp_path_factory) -> dict[str, Results]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    found = {
-        "float64": language_gang.train("float64"),
-        "float32": language_gang.train("float32"),
-        "rows": language_gang.rows(Store(tmp_path_factory.mktemp("alone") / "store")),
-        "spread": language_gang.spread(),
-    }
+    with devices.granted(0):
+        found = {
+            "float64": language_gang.train("float64"),
+            "float32": language_gang.train("float32"),
+            "rows": language_gang.rows(Store(tmp_path_factory.mktemp("alone") / "store")),
+            "spread": language_gang.spread(),
+        }
     torch.set_num_threads(threads)
     return found
 
 
 def test_workers_agree_to_the_last_bit(two):
-    for job in ("float64", "float32", "rows", "spread rows", "gpu rows", "gpu spread rows"):
+    for job in ("float64", "float32", "rows", "spread rows"):
         for name, values in two[0][job].items():
             np.testing.assert_array_equal(values, two[1][job][name], err_msg=f"{job}, {name}")
 
@@ -115,17 +130,19 @@ def test_rows_of_two_workers_are_those_of_one(one, two, job):
 
 
 @pytest.mark.parametrize("job", ["gpu rows", "gpu spread rows"])
-def test_rows_of_two_workers_with_gpus_end_as_those_of_one_on_the_cpu(one, two, job):
-    """On GPUs that are pretended, whose products are bfloat16 (tests/gpu)."""
-    found, chosen = two[0][job], language_gang.ON_GPU
+def test_rows_of_two_workers_with_gpus_end_as_those_of_one_on_the_cpu(one, two_with_gpus, job):
+    """On GPUs products are bfloat16 (tests/gpu)."""
+    found, chosen = two_with_gpus[0][job], language_gang.ON_GPU
     assert found["status"].tolist() == one["rows"]["status"][chosen].tolist() == ["ok", "ok", "diverged"]
     for name in ("pretrain_loss", "pretrain_loss_after", "finetune_loss"):
         np.testing.assert_allclose(found[name], one["rows"][name][chosen], rtol=0.05, err_msg=name)
+    for name, values in found.items():
+        np.testing.assert_array_equal(values, two_with_gpus[1][job][name], err_msg=name)
 
 
-def test_a_step_that_one_worker_has_no_memory_for_is_given_up_by_all(two):
+def test_a_step_that_one_worker_has_no_memory_for_is_given_up_by_all(two_with_gpus):
     """By language_gang.short: the state is as before the step, and the workers can still sum over each other."""
-    for worker in two:
+    for worker in two_with_gpus:
         assert worker["short"] == {"steps": 1, "sum": 3}
 
 
