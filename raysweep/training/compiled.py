@@ -81,6 +81,15 @@ def _differentiate(function: Callable[..., Any], *inputs: Any) -> bool:
     return bool(wanted)
 
 
+def for_these_alone(*sizes: int) -> None:
+    """Within a function that is compiled: compile it again for other sizes, and not once for all that come later."""
+    if torch.compiler.is_compiling():
+        from torch._dynamo.comptime import comptime  # three seconds, where it is used
+
+        for size in sizes:
+            comptime.force_static(size)
+
+
 def watched() -> Any:
     """The mode that sees each operation as it is dispatched; None if there is none."""
     return _get_current_dispatch_mode()

@@ -6,11 +6,13 @@ Without a GPU, torch's own plain operations for FlexAttention stand in for its k
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from generated import generated
 from torch import Tensor
 from torch.nn.attention import flex_attention
 
@@ -108,9 +110,19 @@ def layer_inputs(models: int, batch: int, length: int, heads: int, width: int) -
     return *tensors, length, heads, layer.rotation(length, width // heads, tensors[0])
 
 
-def test_a_step_s_keys_a_rate_and_a_number_of_models_compile_nothing_again(
-    on_cpu: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here, and runs the kernels")
+def test_the_compiler_makes_kernels_of_it_forward_and_backward(on_cpu: None) -> None:
+    inputs = layer_inputs(2, 3, 256, 2, 128)
+    forward, backward = generated(layer.attention_with_dropout, *inputs, masks_of(0.1))
+    for code in (forward, backward):
+        assert code.count("flex_attention") > 0
+        assert code.count("async_compile.triton('triton_tem_fused") == 2  # all keys, and those that are kept
+        assert not re.search(r"buf\d+ = (torch\.ops|aten)\.", code)  # nothing but products is left to torch
+        assert f"({2 * 3}, 2, 256, 256)" not in code  # no tensor of pairs
+        assert code.count("2146121005, tl.int32") > 0  # the hash is inside
+
+
+def test_a_step_s_keys_a_rate_and_a_number_of_models_compile_nothing_again(on_cpu: None) -> None:
     compilations = []
 
     def backend(graph: Any, inputs: Any) -> Any:
@@ -119,8 +131,8 @@ def test_a_step_s_keys_a_rate_and_a_number_of_models_compile_nothing_again(
 
     form = torch.compile(layer.attention_with_dropout, backend=backend, fullgraph=True)
 
-    def compare(models: int, batch: int, step: int, rate: float, sequence: int) -> int:
-        inputs = layer_inputs(models, batch, 64, 2, 32)
+    def compare(models: int, batch: int, step: int, rate: float, sequence: int, width: int = 32) -> int:
+        inputs = layer_inputs(models, batch, 64, 2, width)
         masks = masks_of(rate, step, sequence, 2 * 64)
         torch.testing.assert_close(form(*inputs, masks), layer.attention(*inputs, masks), rtol=1e-3, atol=1e-4)
         return len(compilations)
@@ -129,8 +141,12 @@ def test_a_step_s_keys_a_rate_and_a_number_of_models_compile_nothing_again(
     assert compare(2, 4, 1, 0.1, 0) == 1  # another step
     assert compare(2, 4, 1, 0.1, 4) == 1  # another piece of its batch
     assert compare(2, 4, 2, 0.3, 0) == 1  # another rate
-    assert compare(3, 6, 0, 0.1, 0) == 2  # sizes change: once for all other ones
+    assert compare(3, 6, 0, 0.1, 0) == 2  # numbers change: once for all other ones
     assert compare(5, 7, 3, 0.2, 7) == 2
+    assert compare(3, 6, 0, 0.1, 0, 64) == 3  # another model
+    for graph in compilations:  # the kernels are written for one width of a head
+        scales = [node.args[5] for node in graph.graph.nodes if "flex_attention" in str(node.target)]
+        assert [type(scale) for scale in scales] == [float, float]
 
 
 def test_where_the_compiler_has_no_kernel_for_it_the_layer_runs_in_pairs(monkeypatch: pytest.MonkeyPatch) -> None:

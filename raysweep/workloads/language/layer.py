@@ -6,12 +6,12 @@ by_hand.py has the same for one model on a CPU, with the gradients written out.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from raysweep.training import compiled
 from raysweep.training.dropout import Masks
 from raysweep.workloads.language import dropped_attention
 
@@ -71,9 +71,21 @@ def attention(
     return torch.bmm(heard.transpose(1, 2).reshape(stream.shape), out)
 
 
-def attention_with_dropout(stream: Tensor, *rest: Any) -> Tensor:
+def attention_with_dropout(
+    stream: Tensor,
+    gain: Tensor,
+    mix: Tensor,
+    out: Tensor,
+    length: int,
+    heads: int,
+    turns: tuple[Tensor, Tensor],
+    masks: Masks,
+) -> Tensor:
     """As `attention`; a function of its own, because a compiler may fail on the one and serve the other."""
-    return attention(stream, *rest)
+    # FlexAttention wants to know the sizes of heads; the numbers of models and of sequences may change
+    compiled.for_these_alone(length, heads, stream.shape[2], *mix.shape[1:], *out.shape[1:])
+    compiled.for_these_alone(*turns[0].shape, *turns[1].shape)
+    return attention(stream, gain, mix, out, length, heads, turns, masks)
 
 
 def score_scale(head_width: int) -> float:
