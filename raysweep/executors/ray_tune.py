@@ -311,8 +311,10 @@ def _searcher(
             """How a pack ended whose worker was lost; None if it is tried again."""
             if is_done(job, pack):  # the worker died afterwards
                 return Ended()
-            if parts := retries.again(pack, job.cell_ids, _dead_nodes()):
-                terminal.say(f"lost a worker; trying its pack of {content(pack)} again")
+            dead = _dead_nodes()
+            lost = "a machine" if retries.by_machine(pack.id, dead) else "a worker"
+            if parts := retries.again(pack, job.cell_ids, dead):
+                terminal.say(f"lost {lost}; trying its pack of {content(pack)} again")
                 source.hand_back(pack, parts)
                 return None
             if pack.stages:

@@ -41,6 +41,10 @@ class RetryPolicy:
         by_machines = sum(bool(later - earlier) for earlier, later in pairwise(seen))
         return len(seen) - 1 - by_machines, by_machines
 
+    def by_machine(self, pack: str, dead: Set[str]) -> bool:
+        """Whether the machine of a pack that is just lost was lost too, as far as is known by now."""
+        return bool(dead - self._starts[pack][-1])
+
     def again(self, pack: Pack, cell_ids: Sequence[str], dead: Set[str]) -> list[Pack]:
         """The packs to try after a pack is lost: the pack itself, or its halves because one of its rows may have killed
         the worker. Empty if it was lost too often."""

@@ -16,6 +16,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import ray
 import torch
 import torch.distributed as dist
 from sandbox_workload import first
@@ -38,7 +39,8 @@ def add_up(rows: Rows, parent: None, context: trial_context.Context) -> Result:
 def _learn(row: Mapping[str, Any], context: trial_context.Context) -> np.ndarray:
     rank, last, seed = context.rank, context.workers - 1, row["seed"]
     mark = Path(row["folder"]) / f"{row['behaviour']}-{row['x']:g}-{seed}"
-    doomed = {"die_twice": [last, 0], "die_in_turn": [*range(last + 1)]}.get(row["behaviour"], [])
+    deaths = {"die_twice": [last, 0], "lose_nodes": [last, 0], "die_in_turn": [*range(last + 1)]}
+    doomed = deaths.get(row["behaviour"], [])
     died = sum(mark.with_suffix(f".death{number}").exists() for number in range(len(doomed)))
     state = context.restored() or {"total": np.zeros(1), "step": 0}  # all workers meet here: all have counted the dead
     total, step = state["total"], state["step"]
@@ -51,6 +53,10 @@ def _learn(row: Mapping[str, Any], context: trial_context.Context) -> np.ndarray
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
     while step < STEPS:
         if step == 2 and died < len(doomed) and rank == doomed[died]:
+            if row["behaviour"] == "lose_nodes":
+                (here := mark.with_suffix(".node")).write_text(ray.get_runtime_context().get_node_id())
+                here.rename(mark.with_suffix(f".death{died}"))
+                threading.Event().wait()  # until its node has gone, and so it
             mark.with_suffix(f".death{died}").touch()
             os.kill(os.getpid(), signal.SIGKILL)
         if step == 2 and rank == last and row["behaviour"] == "stopped" and first(mark):
@@ -112,7 +118,7 @@ WORKLOAD = Workload(
             str,
             "compute",
             "what happens in the row",
-            choices=("compute", "raise", "die_twice", "die_in_turn", "stopped", "late", "memory"),
+            choices=("compute", "raise", "die_twice", "die_in_turn", "lose_nodes", "stopped", "late", "memory"),
             stage="sum",
         ),
         Parameter("folder", str, "/nonexistent", "where marks are left", stage="sum"),

@@ -1,0 +1,67 @@
+"""A gang loses the machines of its workers, one after the other, and goes on where it stopped on what there is then."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import QUIET, command, until
+from spaces import sandbox_space, written
+
+from raysweep.sweep import open_sweep
+from tests.chaos.waiting import PATIENCE
+
+
+@pytest.mark.slow
+def test_a_gang_whose_nodes_go_is_tried_again_on_those_that_are_left_and_on_a_new_one(
+    sandbox: Path, storage: Path, tmp_path: Path
+) -> None:
+    """One worker a node. The node of the second worker goes first, and in the next try that of the first worker."""
+    from ray.cluster_utils import Cluster
+
+    space = sandbox_space(
+        tmp_path,
+        [],
+        workload="together",
+        axes={"behaviour": ["lose_nodes"], "again": [0, 1]},
+        zip=[],
+        seeds=[1],
+        resources={"gang": 2},
+    )
+    said = tmp_path / "said.txt"
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    try:
+        nodes = {node.node_id: node for node in (cluster.add_node(num_cpus=1) for _ in range(3))}
+        cluster.wait_for_nodes()
+        with said.open("w") as stream:
+            driver = subprocess.Popen(
+                command("run", written(tmp_path, space), "--storage", storage, *QUIET, "--executor", "ray"),
+                env={**os.environ, "RAY_ADDRESS": cluster.address},
+                stdin=subprocess.DEVNULL,
+                stderr=stream,
+            )
+        try:
+            for death in range(2):
+                mark = tmp_path / f"lose_nodes-0-1.death{death}"
+                until(mark.exists, driver)
+                cluster.remove_node(nodes.pop(mark.read_text()), allow_graceful=False)
+                until(lambda death=death: said.read_text().count("lost a ") > death, driver)
+            cluster.add_node(num_cpus=1)
+            assert driver.wait(PATIENCE) == 0, said.read_text()
+        finally:
+            driver.kill()
+            driver.wait()
+    finally:
+        cluster.shutdown()
+    told = said.read_text()
+    assert "Traceback" not in told
+    assert len(re.findall("lost a (?:machine|worker); trying its pack of 2 rows again", told)) == 2, told
+    assert "stages: 1 distinct, 1 computed, " in told
+    table = open_sweep("sandy", storage).results()
+    assert table["status"].tolist() == ["ok"] * 2
+    assert table["y"].tolist() == [4 * 78] * 2
+    assert set(table["workers"]) == {2}
+    assert (tmp_path / "lose_nodes-0-1.steps").read_text().split() == ["1", "2", "3", "4"]  # none of them twice
