@@ -216,7 +216,8 @@ def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(TESTS.parent / "docs" / "digits" / "digits", folder / "digits")
     for module in ("sandbox", "gang", "careless", "cramped", "logging", "staged", "valley"):
         shutil.copy(SUPPORT / f"{module}_workload.py", folder)
-    shutil.copy(SUPPORT / "toy_workloads.py", folder)
+    for name in ("toy_workloads.py", "told_worker.py"):
+        shutil.copy(SUPPORT / name, folder)
     installed(
         folder,
         sandbox="sandbox_workload:WORKLOAD",

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gang_workload import LATE, Told
+from gang_workload import LATE
 from spaces import language_space, sandbox_space
+from told_worker import Told
 
 from raysweep.executors import gang
 from raysweep.executors.gang import Gang

@@ -21,7 +21,6 @@ import torch
 import torch.distributed as dist
 from sandbox_workload import first
 
-from raysweep.executors.gang_worker import Answer, Outcome
 from raysweep.trial import context as trial_context
 from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
 from raysweep.workloads.rows import Result, Rows
@@ -82,29 +81,6 @@ def _learn(row: Mapping[str, Any], context: trial_context.Context) -> np.ndarray
 def tell(rows: Rows, parent: Any, context: trial_context.Context) -> Result:
     """The sum as a metric of the row, and how many workers there are."""
     return Result(metrics={"y": parent.tensors()["total"][0], "workers": context.workers})
-
-
-class Told:
-    """In place of a worker of a gang: it ends as the id of its pack says, such as waited-lost of two workers."""
-
-    def __init__(self, rank: int, needs: Any, patience: float, in_step: float) -> None:
-        self._rank = rank
-
-    def invite(self) -> tuple[str, int]:
-        """Nowhere."""
-        return "", 0
-
-    def meet(self, address: str, port: int) -> None:
-        """No need to."""
-
-    def compute(self, job: Any, pack: Any, seeds: np.ndarray, together: bool) -> Answer:
-        """The word at its place; without one it is stuck."""
-        word = pack.id.split("-")[self._rank]
-        if not word:
-            threading.Event().wait()
-        if word == "lost":
-            os.kill(os.getpid(), signal.SIGKILL)
-        return Answer(Outcome(word), problem=f"this one {word}")
 
 
 WORKLOAD = Workload(
