@@ -4,14 +4,16 @@ Run with: python -m benchmarks.roofline. On a GPU it times steps too.
 
 Steps are those of training.optimizer, on tensors without content that have the types of a GPU
 (tests/gpu/cuda_types.py), so that the largest preset takes seconds. Every operation that is dispatched, in backward
-passes too, counts as one kernel that reads its tensors once and writes its results once. Views start no kernel. No
-compiler joins operations: where a GPU has one, a step moves fewer bytes and starts fewer kernels than here.
+passes too, counts as one kernel that reads its tensors once and writes its results once. Views start no kernel. Where
+torch's compiler joins operations on a GPU, the kernels that it plans count instead (joined.py).
 
 The time of that work is costs.Work.seconds, with shares of an H200's data sheet that are assumed, not measured.
 """
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import flop_registry
 
 from benchmarks import language
-from raysweep.training import optimizer
+from raysweep.training import compiled, optimizer
 from raysweep.training.optimizer import State, TrainConfig
 from raysweep.workloads.language import costs
 from raysweep.workloads.language.costs import Work
@@ -40,6 +42,19 @@ ORIENTATION = {("3m", 16_384, 1): 3.9, ("3m", 16_384, 8): 11.7, ("3m", 65_536, 1
 """Million tokens a second of another program with 3.1M weights on an H200; 3.9 and 11.7 are of fine-tunings."""
 
 
+_uncounted: list[bool] = []
+
+
+@contextlib.contextmanager
+def uncounted() -> Iterator[None]:
+    """While the block runs, nothing is counted."""
+    _uncounted.append(True)
+    try:
+        yield
+    finally:
+        _uncounted.pop()
+
+
 class Counter(TorchDispatchMode):
     """Counts the work of all operations while the block runs."""
 
@@ -50,7 +65,7 @@ class Counter(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
-        if func.is_view or name in _NO_KERNEL:
+        if _uncounted or func.is_view or name in _NO_KERNEL:
             return result
         self.work = Work(
             self.work.flops + flops(func, name, args, result),
@@ -64,7 +79,7 @@ def moved(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any)
     """Bytes that an operation reads and writes."""
     written = sum(_size(each) for each in tree_iter(result) if isinstance(each, Tensor))
     read = [each for each in tree_iter((args, {**kwargs, "out": None})) if isinstance(each, Tensor)]
-    if name in _FILLS:
+    if name in _FILLS or name.startswith("new_") or name.endswith("_like"):  # of the tensor only shape and type matter
         return written
     if name == "embedding":  # of the table, only what is looked up
         return 2 * written + _size(args[1])
@@ -112,32 +127,36 @@ def step(config: ModelConfig, batch: int, models: int = 1, dropout: float = 0.0)
 
 def rows() -> list[Row]:
     """The lines of the table: what, counted and estimated (and measured, on a GPU), no bound."""
-    from tests.gpu.cuda_types import cuda_types
+    from benchmarks import joined  # which needs this file
 
     found: list[Row] = []
     for preset, config in PRESETS.items():
         for tokens, models in STEPS:
             batch = tokens // config.context
-            with cuda_types():
-                work = step(config, batch, models)
+            with joined.cuda_types():
+                alone = step(config, batch, models)
+            work = joined.step(config, batch, models)
             seconds, said = work.seconds(), "starting kernels"
             if seconds > work.launches * costs.GPU_LAUNCH:
-                moving = work.bytes / costs.GPU_BYTES
-                said = f"{moving / seconds:.0%} memory traffic, {1 - moving / seconds:.0%} products"
+                moving = work.bytes / costs.GPU_BYTES / seconds
+                said = f"{moving:.0%} memory traffic, {1 - moving:.0%} products"
             what = (
-                f"{work.flops / 1e12:.3g} Tflop, {work.bytes / 1e9:.3g} GB, {work.launches:,.0f} kernels a step; on an "
-                f"H200 at the assumed shares {_speed(config, batch, models, seconds)} ({said})"
+                f"{work.flops / 1e12:.3g} Tflop; operation by operation {alone.bytes / 1e9:.3g} GB in "
+                f"{alone.launches:,.0f} kernels, by the compiler's kernels {work.bytes / 1e9:.3g} GB in "
+                f"{work.launches:,.0f}; on an H200 at the assumed shares {_speed(config, batch, models, seconds)} "
+                f"({said}), without a compiler {_speed(config, batch, models, alone.seconds())}"
             )
             if torch.cuda.is_available():
                 measured = min(language.seconds_a_step(config, batch, models) for _ in range(language.ROUNDS))
+                expected = seconds if compiled.available() else alone.seconds()
                 what += (
                     f"; on this {torch.cuda.get_device_name()} {_speed(config, batch, models, measured)}, "
-                    f"{measured / seconds:.2f} times the estimated time"
+                    f"{measured / expected:.2f} times the estimated time"
                 )
             if (preset, tokens, models) in ORIENTATION:
-                what += f"; another program {ORIENTATION[preset, tokens, models]:.1f}"
+                what += f"; another program {ORIENTATION[preset, tokens, models]:.1f}M"
             label = f"{models} models of preset {preset}" if models > 1 else f"preset {preset}"
-            found.append((f"roofline of {label}, {tokens:,} tokens a step, without a compiler", what, ""))
+            found.append((f"roofline of {label}, {tokens:,} tokens a step", what, ""))
     return found
 
 

@@ -282,6 +282,6 @@ WORKLOAD = Workload(
     identify=identify,
     data_parallel=True,
     check=check,
-    gpu_guess="within a factor of 5 either way: work that was counted on this code, operation by operation, over what "
-    "the data sheet of an H200 lets expect; no GPU has confirmed it",
+    gpu_guess="within a factor of 5 either way: the work was counted on this code, with kernels joined by torch's "
+    "compiler, and the speed is assumed from the data sheet of an H200; no GPU has confirmed it",
 )

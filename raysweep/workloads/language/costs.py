@@ -4,11 +4,12 @@ Core: measured on one core of a 2-core x86 machine (float32, one thread), where 
 for 1024 tokens. Expect an error of a factor 2.
 
 GPU: a roofline. A step takes the time to start its kernels or the time of its work, whichever is longer. The work is
-the flops of its products plus the bytes that its kernels read and write. These three were counted on operations of real
-steps of this code, one by one, without a compiler that joins them (benchmarks/roofline.py); a test holds the formula to
-the counts. The card is an H200 by its data sheet, with a share of its peaks that is usual, not measured. No GPU has
-confirmed the seconds, so they are a guess, within a factor of 5 either way (WORKLOAD.gpu_guess): kernels joined by a
-compiler move less, and operations may follow one another more slowly.
+the flops of its products plus the bytes that its kernels read and write. These three were counted on real steps of this
+code: on its operations, and on the kernels that torch's compiler plans where it joins some (benchmarks/roofline.py and
+joined.py). A test holds the formula to the counts. Without a compiler a step moves nearly twice the bytes, and with
+dropout at a context of 1,024 about eight times. The card is an H200 by its data sheet, with a share of its peaks that
+is usual, not measured. No GPU has confirmed the seconds, so they are a guess, within a factor of 5 either way
+(WORKLOAD.gpu_guess).
 """
 
 from __future__ import annotations
@@ -126,20 +127,19 @@ def gpu_work(config: ModelConfig, batch: int, models: int = 1, dropout: bool = F
     Each coefficient is in bytes: per token or per weight, and of the number of values that stands beside it.
     """
     depth, width, tokens = config.depth, config.width, batch * config.context
-    of_width, of_end, kernels = (468, 102, (80, 67)) if models > 1 else (406, 64, (72, 62))
-    token: float = depth * (of_width * width + 54 * config.mlp) + of_end * width + 24 * config.vocabulary
+    of_end, kernels = (93, (48, 54)) if models > 1 else (69, (48, 48))
+    token: float = depth * (214 * width + 34 * config.mlp) + of_end * width + 10 * config.vocabulary
     if dropout:  # masks are made once for all models
-        shared = (75 * width + 97 * config.heads * config.context) * depth + 40 * width
-        token += depth * (80 * width + 156 * config.heads * config.context) + 30 * width + shared / models
-        kernels = (308, 119) if models > 1 else (300, 114)
+        token += (49 + 82 / models) * depth * width + (33 + 87 / models) * width
+        kernels = (168, 106) if models > 1 else (168, 101)
     pieces, chunks = _cuts(config, batch, models, dropout)
-    weights = (160 + 28 * pieces) * config.weights() + 13 * (chunks - pieces) * config.vocabulary * width
+    weights = (52 + 28 * pieces) * config.weights() + 13 * (chunks - pieces) * config.vocabulary * width
     # 6 a weight; attention's products 4 a coordinate and position, and 10 backward, where the scores come again
     products = config.vocabulary * width + depth * (config.layer_weights() - 2 * width)
     return Work(
         models * tokens * (6.0 * products + 14.0 * depth * width * config.context),
         models * (tokens * token + weights),
-        40 + pieces * (kernels[0] * depth + kernels[1]) + 24 * (chunks - pieces),
+        10 + pieces * (kernels[0] * depth + kernels[1]) + 9 * (chunks - pieces),
     )
 
 
