@@ -274,12 +274,10 @@ def pretended_gpu(memory: int = MEMORY, count: int = 1) -> Iterator[Pretended]:
 
     functions, run_backward = _Functions(found), torch.autograd._engine_run_backward
 
-    def backward(*args: Any, **kwargs: Any) -> Any:
-        with (
-            functions,
-            found.at_work(True),
-        ):  # in which torch has gone out of the mode: what is computed again there asks for devices too
-            return run_backward(*args, **kwargs)
+    def backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        # torch has gone out of the mode there: what is computed again asks for devices too
+        with functions, found.at_work(any(found.is_there(each) for each in outputs)):
+            return run_backward(outputs, *args, **kwargs)
 
     run = threading.Thread.run
 
