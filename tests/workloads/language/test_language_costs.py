@@ -25,7 +25,7 @@ def test_a_step_of_a_gpu_takes_the_longer_of_its_launches_and_its_work():
 
 def test_dropout_has_more_work_and_pays_for_its_masks_once():
     plain, one, eight = (costs.gpu_work(SHAPE, 16, models, masked) for models, masked in ((1, 0), (1, 1), (8, 1)))
-    assert one.bytes > 1.5 * plain.bytes
+    assert one.bytes > 1.2 * plain.bytes
     assert one.flops == plain.flops
     assert eight.bytes < 8 * one.bytes
 
