@@ -97,7 +97,8 @@ class ModelConfig:
 
         models: how many train side by side.
         spread: the model is spread over workers, and keeps only what is between layers.
-        dropout: there are masks; those of attention have length² entries, in one layer at a time.
+        dropout: there are masks; those of attention have length² entries, in one layer at a time. Counted on the plain
+            form, which runs where there is no compiler; the compiled one makes no such masks (dropped_attention.py).
         wide: products are in float32, as on a CPU, not in bfloat16.
         """
         of_width, of_mlp, of_layer, of_end = (53, 16, (12, 8), 12) if wide else (24, 8, (7, 4), 6)
