@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import documented
 import pytest
 from spaces import small_space, written
 
@@ -210,10 +211,11 @@ def space(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that, on the path, brings the workloads `sandbox`, `annotated`, `apart`, `together`, `careless`,
-    `cramped`, `logging`, `staged`, `valley`, several `toy` and the documented `digits` by entry point, as a package
-    would."""
+    `cramped`, `logging`, `staged`, `valley`, several `toy` and the documented `digits` and `digits_together` by entry
+    point, as a package would."""
     folder = tmp_path_factory.mktemp("site")
-    shutil.copytree(TESTS.parent / "docs" / "digits" / "digits", folder / "digits")
+    shutil.copytree(documented.EXAMPLE, folder / "digits")
+    documented.put_together(folder)
     for module in ("sandbox", "gang", "careless", "cramped", "logging", "staged", "valley"):
         shutil.copy(SUPPORT / f"{module}_workload.py", folder)
     for name in ("toy_workloads.py", "told_worker.py"):
@@ -226,6 +228,7 @@ def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         apart="sandbox_workload:APART",
         together="gang_workload:WORKLOAD",
         digits="digits:WORKLOAD",
+        digits_together="digits_together:WORKLOAD",
         careless="careless_workload:WORKLOAD",
         cramped="cramped_workload:WORKLOAD",
         logging="logging_workload:WORKLOAD",
