@@ -27,7 +27,7 @@ _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B  # the multipliers of lowbias32
 
 
 class Masks(NamedTuple):
-    """Of what the masks of one place are made: single numbers, on the device where the masks are to be.
+    """Of what the masks of one place are made: numbers, or tensors of one number each.
 
     first: number of the first row, int64.
     row_key, column_key: the words of the place, int64.
@@ -35,11 +35,16 @@ class Masks(NamedTuple):
     up: by what kept values are multiplied, float64.
     """
 
-    first: Tensor
-    row_key: Tensor
-    column_key: Tensor
-    least: Tensor
-    up: Tensor
+    first: int | Tensor
+    row_key: int | Tensor
+    column_key: int | Tensor
+    least: int | Tensor
+    up: float | Tensor
+
+    def on(self, device: torch.device) -> Masks:
+        """As tensors on a device."""
+        types = torch.int64, torch.int64, torch.int64, torch.int32, torch.float64
+        return Masks(*(torch.full((), each, dtype=kind, device=device) for each, kind in zip(self, types, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -78,27 +83,17 @@ class Dropout:
 
     def kept(self, layer: int, place: int, first: int, rows: int, columns: int, device: torch.device) -> Tensor:
         """Which entries of the rows first … first + rows - 1 are kept, boolean (rows, columns)."""
-        return kept(self.masks(layer, place, first, device), rows, columns)
+        return kept(self.masks(layer, place, first), rows, columns, device)
 
-    def masks(self, layer: int, place: int, first: int, device: torch.device) -> Masks:
+    def masks(self, layer: int, place: int, first: int) -> Masks:
         """The masks of a place, from this row on."""
         row_key, column_key = self.keys[place + len(IN_LAYER) * layer if place else EMBEDDING]
-
-        def number(value: float, dtype: torch.dtype) -> Tensor:
-            return torch.full((), value, dtype=dtype, device=device)
-
-        return Masks(
-            number(first, torch.int64),
-            number(row_key, torch.int64),
-            number(column_key, torch.int64),
-            number(round(self.rate * 2**32) - 2**31, torch.int32),
-            number(1 / (1 - self.rate), torch.float64),
-        )
+        return Masks(first, row_key, column_key, round(self.rate * 2**32) - 2**31, 1 / (1 - self.rate))
 
 
-def kept(masks: Masks, rows: int, columns: int) -> Tensor:
+def kept(masks: Masks, rows: int, columns: int, device: torch.device) -> Tensor:
     """Which entries are kept, boolean (rows, columns)."""
-    row, column = words(masks, rows, columns)
+    row, column = words(masks, rows, columns, device)
     word = row.unsqueeze(1) ^ column
     word.mul_(_FIRST)  # 32-bit words wrap around
     word ^= word >> 15
@@ -106,20 +101,19 @@ def kept(masks: Masks, rows: int, columns: int) -> Tensor:
     return word >= masks.least
 
 
-def words(masks: Masks, rows: int, columns: int) -> tuple[Tensor, Tensor]:
+def words(masks: Masks, rows: int, columns: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """The 32-bit words of rows and columns, (rows,) and (columns,)."""
-    device = masks.first.device
     row = _hashed(torch.arange(rows, device=device) + masks.first, masks.row_key)
     return row, _hashed(torch.arange(columns, device=device), masks.column_key)
 
 
-def stays(row: Tensor, column: Tensor, least: Tensor) -> Tensor:
+def stays(row: Tensor, column: Tensor, least: int | Tensor) -> Tensor:
     """Whether entries are kept, by the words of their rows and columns; overwrites nothing, as compilers want it."""
     word = (row ^ column) * _FIRST
     return (word ^ (word >> 15)) * (_SECOND - 2**32) >= least
 
 
-def _hashed(numbers: Tensor, key: Tensor) -> Tensor:
+def _hashed(numbers: Tensor, key: int | Tensor) -> Tensor:
     """Hash int64 numbers to well-mixed 32-bit words."""
     mask = 2**32 - 1
     word = (numbers ^ key) & mask

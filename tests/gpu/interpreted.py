@@ -183,7 +183,7 @@ def main(folder: str) -> None:
     generator = torch.Generator().manual_seed(0)
     shapes = (models, batch * length, width), (models, width), (models, width, 3 * width), (models, width, width)
     tensors = [torch.randn(shape, generator=generator).div(width**0.25).requires_grad_() for shape in shapes]
-    masks = Dropout.of_step(0.4, 0, "a", 0, 1).masks(0, dropout.ATTENTION, 3 * heads * length, torch.device("cpu"))
+    masks = Dropout.of_step(0.4, 0, "a", 0, 1).masks(0, dropout.ATTENTION, 3 * heads * length).on(torch.device("cpu"))
     rest = length, heads, layer.rotation(length, width // heads, tensors[0]), masks
     form = torch.compile(layer.attention_with_dropout, backend=backend, fullgraph=True)
     above = torch.randn(shapes[0], generator=generator)

@@ -36,7 +36,7 @@ def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def masks_of(rate: float, step: int = 0, sequence: int = 0, rows_each: int = 0, device: torch.device = CPU) -> Masks:
-    return Dropout.of_step(rate, 0, "a", step, 2).masks(1, dropout.ATTENTION, sequence * rows_each, device)
+    return Dropout.of_step(rate, 0, "a", step, 2).masks(1, dropout.ATTENTION, sequence * rows_each).on(device)
 
 
 def parts(batch: int, heads: int, length: int, width: int, seed: int = 0) -> list[Tensor]:
@@ -57,7 +57,7 @@ def computed(form: Form, of: list[Tensor], *rest: Any, dtype: torch.dtype = torc
 
 def shown(form: Form, masks: Masks, models: int, batch: int, heads: int, length: int) -> Tensor:
     """Which probabilities a form keeps, boolean (models, batch · heads · length, length)."""
-    device = masks.first.device
+    device = masks.up.device
     alike = torch.zeros(models * batch, heads, length, length, device=device)
     found = form(alike, alike, torch.eye(length, device=device).expand_as(alike), 1.0, masks, models)
     return (found > 0).view(models, -1, length)

@@ -48,7 +48,7 @@ def by_pairs(query: Tensor, key: Tensor, value: Tensor, scale: float, masks: Mas
         length = query.shape[2]
         future = torch.ones(length, length, dtype=torch.bool, device=query.device).triu(1)
         probability = (query @ key.mT * scale).masked_fill(future, -torch.inf).softmax(-1).unflatten(0, (models, -1))
-        kept = dropout.kept(masks, probability[0].numel() // length, length).view(probability.shape[1:])
+        kept = dropout.kept(masks, probability[0].numel() // length, length, query.device).view(probability.shape[1:])
         probability = torch.where(kept, probability * masks.up, probability.new_zeros(()))
         return probability.flatten(0, 1).to(value.dtype) @ value
 
@@ -62,7 +62,7 @@ def by_blocks(query: Tensor, key: Tensor, value: Tensor, scale: float, masks: Ma
     from torch.nn.attention.flex_attention import AuxRequest, flex_attention  # a second, only where it is used
 
     everything, heads, length, _ = query.shape
-    row, column = dropout.words(masks, everything // models * heads * length, length)
+    row, column = dropout.words(masks, everything // models * heads * length, length, query.device)
     row = row.view(-1, heads, length).repeat(models, 1, 1)
 
     def past(sequence: Tensor, head: Tensor, position: Tensor, other: Tensor) -> Tensor:

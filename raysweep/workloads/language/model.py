@@ -99,7 +99,7 @@ def hidden(
                 added = attention(stream, *tensors, length, config.heads, turns)
             else:
                 first = dropout.first * config.heads * length
-                of_layer = dropout.masks(number, masks.ATTENTION, first, stream.device)
+                of_layer = dropout.masks(number, masks.ATTENTION, first).on(stream.device)
                 added = dropped(stream, *tensors, length, config.heads, turns, of_layer)
                 added = dropout.applied(added, number, masks.ATTENTION_OUT, length)
             stream = stream + added
