@@ -1,94 +1,29 @@
-"""Workers that train together give up a stage that another trial computes, and do not wait for one of them that is
-stuck."""
+"""Workers that train together do not wait for one of them that is stuck, dead or out of memory."""
 
 from __future__ import annotations
 
 import contextlib
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from conftest import run
-from gang_workload import LATE
-from spaces import language_space, sandbox_space
+from gang_rows import impatient_gang, job, job_of, pack
+from spaces import language_space
 from told_worker import Told
 
 from raysweep.executors import gang
 from raysweep.executors.gang import Gang
-from raysweep.plan.cells import enumerate_cells
-from raysweep.plan.pack import Pack
-from raysweep.plan.resources import Resources
-from raysweep.plan.row_stages import RowStages
-from raysweep.space import schema
-from raysweep.stages import trees
 from raysweep.stages.store import Store
-from raysweep.storage import leases
-from raysweep.trial.pack import Job, WorkerLost
-
-IN_STEP = 4.0  # seconds that workers wait for each other in a step
+from raysweep.trial.pack import WorkerLost
 
 
 @pytest.fixture
-def gang_of(ray_cluster: str, sandbox: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], Gang]]:
-    """A gang of so many workers, which waits for none of them long in a step, in a placement group of its own; its
-    driver is this process."""
-    import ray
-    from ray.util.placement_group import placement_group, remove_placement_group
-
-    monkeypatch.setattr(gang, "IN_STEP", IN_STEP)
-    monkeypatch.setattr(gang, "GRACE", 4.0)  # for answers that are under way
+def gang_of(ray_cluster: str, sandbox: Path) -> Iterator[Callable[[int], Gang]]:
+    """A gang of so many workers, which waits for none of them long."""
     with contextlib.ExitStack() as stack:
-
-        def begin(workers: int) -> Gang:
-            group = placement_group([{"CPU": 2 / workers}] * workers)
-            stack.callback(remove_placement_group, group)
-            ray.get(group.ready(), timeout=400)
-            found = Gang(Resources(0, 2, workers), group)
-            stack.callback(found.end)
-            return found
-
-        yield begin
-
-
-@pytest.fixture
-def two_workers(gang_of: Callable[[int], Gang]) -> Gang:
-    return gang_of(2)
-
-
-def job(folder: Path, behaviour: str, again: int = 1) -> tuple[Job, RowStages]:
-    """So many rows of the workload `together` that share a sum: as a trial is told, and their stages."""
-    axes = {"behaviour": [behaviour], "again": list(range(again))}
-    return job_of(folder, sandbox_space(folder, [], workload="together", axes=axes, zip=[]))
-
-
-def job_of(folder: Path, asked: dict[str, Any]) -> tuple[Job, RowStages]:
-    """The rows of a space: as a trial is told, and their stages."""
-    space = schema.validate(asked)
-    cells = enumerate_cells(space)
-    for name in ("ledger", "logs"):
-        (folder / name).mkdir()
-    asked_of_trial = Job(
-        space.workload,
-        cells.columns,
-        cells.ids,
-        str(folder / "ledger"),
-        str(folder / "logs"),
-        str(folder / "store"),
-        "sweep",
-        1,
-        "code",
-        1,
-    )
-    return asked_of_trial, RowStages(space.declaration, cells.columns)
-
-
-def pack(name: str) -> Pack:
-    """A pack of this name; the rows are told apart from it."""
-    return Pack(name, np.array([0]), np.array([0]), 0.0, 0.0, Resources(0, 2, 2))
+        yield lambda workers: stack.enter_context(impatient_gang(workers))
 
 
 @pytest.mark.parametrize("workers", [2, 4])
@@ -118,36 +53,6 @@ def test_whichever_of_four_workers_dies_the_next_ones_go_on_where_it_stopped(
     assert (tmp_path / "die_in_turn-0-1.steps").read_text().split() == ["1", "2", "3", "4"]
 
 
-def test_workers_wait_longer_where_one_may_be_late(two_workers: Gang, tmp_path: Path) -> None:
-    asked, _ = job(tmp_path, "late")
-    assert LATE > IN_STEP
-    (row,) = two_workers.rows(asked, pack("pack"), np.array([0]), np.array([1]))
-    assert row["metrics"] == {"y": 4.0 * 78, "workers": 2.0}
-
-
-def test_where_one_worker_runs_out_of_memory_the_others_end_too_and_fewer_rows_are_tried(
-    two_workers: Gang, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gang, "IN_STEP", 400.0)
-    asked, _ = job(tmp_path, "memory")
-    started = time.monotonic()
-    rows = two_workers.rows(asked, pack("pack"), np.array([0, 0]), np.array([1, 2]))
-    assert time.monotonic() - started < 100
-    assert [row["metrics"]["y"] for row in rows] == [4.0 * 78, 4.0 * 78 * 2]
-    logs = (tmp_path / "logs" / "pack-1.log.worker1").read_text()
-    assert "OutOfMemoryError" in logs
-    assert [logs.count(f" of {count} on ") for count in ("2 rows", "1 row")] == [1, 3]  # the second one fails once too
-
-
-def test_a_stage_that_fails_is_tried_twice_however_many_rows_need_it(two_workers: Gang, tmp_path: Path) -> None:
-    asked, _ = job(tmp_path, "raise", again=4)
-    rows = two_workers.rows(asked, pack("pack"), np.arange(4), np.ones(4, int))
-    assert [row["status"] for row in rows] == ["failed"] * 4
-    assert all("worker 1 of 2: Traceback" in row["error"] for row in rows)
-    assert all("ArithmeticError: x = 0 cannot be computed" in row["error"] for row in rows)
-    assert (tmp_path / "raise-0-1.tries").read_text().split() == ["once"] * 2
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("workers", "tries", "spreads"), [(2, 3, (0, 1)), (4, 2, (0,))])
 def test_where_one_worker_runs_out_of_memory_in_a_step_all_try_again_with_less_at_a_time(
@@ -174,33 +79,6 @@ def test_where_one_worker_runs_out_of_memory_in_a_step_all_try_again_with_less_a
         assert len({line.rpartition("process ")[2] for line in logs[0].splitlines() if "6 rows on " in line}) == 1
         stored = [Store(asked.store).look(stage.id) for cell in range(6) for stage in of.of_row(cell, 0)]
         assert {entry["meta"]["computed"] for entry in stored if entry} == {1}
-
-
-def test_a_gang_gives_up_a_stage_that_another_trial_computes_and_finds_it_later(
-    two_workers: Gang, tmp_path: Path
-) -> None:
-    """None of its workers holds its resources meanwhile, and none is taken for one that is stuck."""
-    asked, stages = job(tmp_path, "compute")
-    (own,) = stages.of_row(0, 5)
-    begun, given_up = threading.Event(), threading.Event()
-
-    def slowly(progress: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        begun.set()
-        assert given_up.wait(400)
-        arrays, tree = trees.flatten({"total": np.array([7.0])})
-        return arrays, {"tree": tree}
-
-    other = threading.Thread(target=Store(asked.store).once, args=(own.id, slowly), kwargs={"describe": {}})
-    other.start()
-    assert begun.wait(400)
-    try:
-        with pytest.raises(leases.Held, match=own.id):
-            two_workers.rows(asked, pack("pack"), np.array([0]), np.array([5]))
-    finally:
-        given_up.set()
-        other.join()
-    rows = two_workers.rows(asked, pack("pack"), np.array([0]), np.array([5]))
-    assert [row["metrics"] for row in rows] == [{"y": 7.0, "workers": 2.0}]
 
 
 @pytest.mark.parametrize(
