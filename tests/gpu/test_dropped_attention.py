@@ -24,7 +24,6 @@ from raysweep.training.dropout import Dropout, Masks
 from raysweep.workloads.language import dropped_attention, layer
 
 CPU = torch.device("cpu")
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 Form = Callable[..., Tensor]
 
 
@@ -58,9 +57,10 @@ def computed(form: Form, of: list[Tensor], *rest: Any, dtype: torch.dtype = torc
 def shown(form: Form, masks: Masks, models: int, batch: int, heads: int, length: int) -> Tensor:
     """Which probabilities a form keeps, boolean (models, batch · heads · length, length)."""
     device = masks.up.device
-    alike = torch.zeros(models * batch, heads, length, length, device=device)
-    found = form(alike, alike, torch.eye(length, device=device).expand_as(alike), 1.0, masks, models)
-    return (found > 0).view(models, -1, length)
+    alike = torch.zeros(models * batch, heads, length, 32, device=device)
+    keys = torch.eye(length, device=device).split(64, 1)  # values that show what is heard of 64 keys at a time
+    heard = [form(alike, alike, each.expand(*alike.shape[:2], -1, -1), 1.0, masks, models) for each in keys]
+    return (torch.cat(heard, -1) > 0).view(models, -1, length)
 
 
 def test_masks_are_those_of_the_hash_to_the_last_bit(on_cpu: None) -> None:
@@ -174,26 +174,48 @@ def test_where_the_compiler_has_no_kernel_for_it_the_layer_runs_in_pairs(monkeyp
 
 
 @pytest.mark.gpu
-@needs_gpu
 @pytest.mark.parametrize(("length", "heads", "width"), [(64, 2, 16), (200, 2, 32), (256, 4, 64), (1024, 6, 64)])
 def test_on_a_gpu_the_kernels_compute_it(length: int, heads: int, width: int) -> None:
+    torch._dynamo.reset()
     here = torch.device("cuda")
-    form = torch.compile(dropped_attention.by_blocks, fullgraph=True)
+    form = torch.compile(dropped_attention.by_blocks, fullgraph=True, dynamic=False)
     of = [each.bfloat16().double().to(here) for each in parts(4, heads, length, width)]
-    for dtype in (torch.float32, torch.bfloat16):
-        nearer(form, of, masks_of(0.1, device=here), dtype)
-    if length <= 256:  # as wide as the values are to show the masks
+    nearer(form, of, masks_of(0.1, device=here), torch.bfloat16)
+    rest = (layer.score_scale(width), masks_of(0.1, device=here), 1)
+    found = computed(form, of, *rest, dtype=torch.float32)
+    for each, true in zip(found, computed(dropped_attention.by_pairs, of, *rest), strict=True):
+        assert float((each.double() - true).detach().norm()) < 2e-5 * float(true.detach().norm())
+    if length % 64 == 0:
         masks = masks_of(0.3, 3, 2, heads * length, here)
         plain = shown(dropped_attention.by_pairs, masks, 2, 2, heads, length)
         assert torch.equal(shown(form, masks, 2, 2, heads, length), plain)
 
 
 @pytest.mark.gpu
-@needs_gpu
+def test_on_a_gpu_the_layer_is_compiled_for_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch._dynamo.reset()
+    monkeypatch.setattr(compiled, "made", {})
+    here = torch.device("cuda")
+    fast = compiled.where_possible(layer.attention_with_dropout)
+    for models, batch, heads, width in ((1, 4, 2, 64), (1, 3, 2, 64), (3, 4, 2, 64), (2, 5, 4, 256), (1, 2, 2, 64)):
+        inputs = layer_inputs(models, batch, 256, heads, width)
+        tensors = [each.detach().to(here).requires_grad_() for each in inputs[:4]]
+        rest = (256, heads, layer.rotation(256, width // heads, tensors[0]), masks_of(0.1, batch, device=here))
+        (found, *gradients), (plain, *right) = (
+            [heard, *torch.autograd.grad(heard.square().sum(), tensors)]
+            for heard in (fast(*tensors, *rest), layer.attention(*tensors, *rest))
+        )
+        for each, true in zip([found, *gradients], [plain, *right], strict=True):
+            assert float((each - true).detach().norm()) < 1e-4 * float(true.detach().norm())
+        assert compiled.made[layer.attention_with_dropout] is not layer.attention_with_dropout  # it was not given up
+
+
+@pytest.mark.gpu
 def test_on_a_gpu_attention_with_dropout_takes_no_memory_for_pairs() -> None:
+    torch._dynamo.reset()
     here, length, heads = torch.device("cuda"), 1024, 6
     of = [each.bfloat16().to(here) for each in parts(16, heads, length, 64)]
-    form = torch.compile(dropped_attention.by_blocks, fullgraph=True)
+    form = torch.compile(dropped_attention.by_blocks, fullgraph=True, dynamic=False)
     most = []
     for which in (form, dropped_attention.by_pairs):
         computed(which, of, 0.125, masks_of(0.1, device=here), 1, dtype=torch.bfloat16)
