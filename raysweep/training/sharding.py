@@ -25,17 +25,17 @@ from __future__ import annotations
 import functools
 import operator
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, distributed
+from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from raysweep.training import devices, parallel
 from raysweep.training import params as whole
+from raysweep.training.gathering import Gathered, Gathering
 from raysweep.training.params import WEIGHT_BYTES, Model, OfPart, Params, Part
 
 VARIABLE = "RAYSWEEP_SHARDING"
@@ -128,7 +128,7 @@ def tensors(rows: Tensor, model: Model) -> dict[str, np.ndarray]:
         return {name: view[0].cpu().numpy().copy() for name, view in whole.named(rows, model).items()}
     found: dict[str, np.ndarray] = {}
     for bundle in bundles(model):
-        (gathered,) = _Gathering([rows[0, bundle.at : bundle.at + bundle.each]]).end()
+        (gathered,) = Gathering([rows[0, bundle.at : bundle.at + bundle.each]]).end()
         if parallel.rank() == 0:
             views = _views(gathered, bundle)
             found |= {part.name: views[part.own][0].cpu().numpy().copy() for part in bundle.parts}
@@ -163,7 +163,7 @@ class Shards:
             self._bundles.setdefault(bundle.unit, []).append(bundle)
             self._own.setdefault(bundle.unit, []).append(own if gradient is None else _leaf(own, gradient[0, part]))
         self._order = list(self._bundles)
-        self._ahead: dict[str, _Gathering] = {}
+        self._ahead: dict[str, Gathering] = {}
 
     def applied(self, unit: str, compute: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
         """compute(the unit's tensors, *inputs); a layer is computed again in the backward pass."""
@@ -172,7 +172,7 @@ class Shards:
         def run(*values: Tensor) -> Tensor:
             nonlocal again
             following, again = self._following(unit, again), True
-            gathered = _Gathered.apply(self._gathering(unit, following), *values[:count])
+            gathered = Gathered.apply(self._gathering(unit, following), *values[:count])
             views = [_views(each, bundle) for each, bundle in zip(gathered, self._bundles[unit], strict=True)]
             return compute(functools.reduce(operator.or_, views), *values[count:])
 
@@ -190,7 +190,7 @@ class Shards:
         following = self._order[place + 1 if up else place - 1] if up or place else ""
         return following if up or _is_layer(following) else ""
 
-    def _gathering(self, unit: str, following: str) -> _Gathering:
+    def _gathering(self, unit: str, following: str) -> Gathering:
         """What brings this unit; the following one is sent for too."""
         if unit == self._order[0]:
             self._ahead.clear()  # what a pass that was broken off has left
@@ -199,8 +199,8 @@ class Shards:
             self._ahead[following] = self._begun(following)
         return found
 
-    def _begun(self, unit: str) -> _Gathering:
-        return _Gathering(
+    def _begun(self, unit: str) -> Gathering:
+        return Gathering(
             [
                 own.detach().to(_product_type(own)) if bundle.narrow else own.detach()
                 for own, bundle in zip(self._own[unit], self._bundles[unit], strict=True)
@@ -225,48 +225,3 @@ def _views(gathered: Tensor, bundle: Bundle) -> dict[str, Tensor]:
         views[part.own] = gathered[at : at + part.size].view(1, *part.shape)
         at += part.size
     return views
-
-
-class _Gathering:
-    """Shares of all workers on their way to each of them, in pieces."""
-
-    def __init__(self, shares: Sequence[Tensor]) -> None:
-        self._under_way = [_sent(share.contiguous()) for share in shares]
-
-    def end(self) -> tuple[Tensor, ...]:
-        """Wait for them (a GPU waits, not this process). Returns all workers' shares, one after the other."""
-        for _, _, work in self._under_way:
-            work.wait()
-        return tuple(gathered for gathered, _, _ in self._under_way)
-
-
-def _sent(share: Tensor) -> tuple[Tensor, Tensor, Any]:
-    gathered = share.new_empty(len(share) * parallel.workers())
-    return gathered, share, distributed.all_gather_into_tensor(gathered, share, async_op=True)
-
-
-class _Gathered(torch.autograd.Function):
-    """The bundles of a unit, gathered from all workers' shares; the backward pass sums their gradients and returns this
-    worker's shares."""
-
-    @staticmethod
-    def forward(context: Any, gathering: _Gathering, *own: Tensor) -> tuple[Tensor, ...]:
-        """The whole bundles."""
-        context.types = [share.dtype for share in own]
-        return gathering.end()
-
-    @staticmethod
-    def backward(context: Any, *above: Tensor) -> tuple[Tensor | None, ...]:
-        """This worker's shares of the gradients summed over the workers."""
-        return None, *(summed(each.to(kind)) for each, kind in zip(above, context.types, strict=True))
-
-
-def summed(gradient: Tensor) -> Tensor:
-    """This worker's share of a gradient (workers · each,), summed over the workers."""
-    each = len(gradient) // parallel.workers()
-    if gradient.is_cuda:
-        own = gradient.new_empty(each)
-        distributed.reduce_scatter_tensor(own, gradient.contiguous())
-        return own
-    # some versions of gloo cannot do reduce-scatter
-    return parallel.add_up(gradient.clone())[parallel.rank() * each :][:each].clone()

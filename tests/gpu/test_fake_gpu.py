@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from raysweep import workloads
-from raysweep.training import devices, optimizer, parallel, sharding
+from raysweep.training import devices, gathering, optimizer, parallel, sharding
 from raysweep.training.dropout import Dropout
 from raysweep.training.optimizer import State, TrainConfig
 from raysweep.workloads.language import model
@@ -120,7 +120,7 @@ def test_a_spread_model_is_gathered_on_the_gpu_and_its_gradient_is_summed_there(
     norm = sharding.norm(own, asked)
     assert (tuple(norm.shape), norm.device.type) == ((1,), "cuda")
     each = sharding.bundles(asked)[1].each
-    part = sharding.summed(torch.empty(each * WORKERS, device="cuda"))
+    part = gathering.summed(torch.empty(each * WORKERS, device="cuda"))
     assert (tuple(part.shape), part.device.type) == ((each,), "cuda")
 
 
