@@ -8,7 +8,6 @@ last finite weights. The models that train beside it are not affected.
 from __future__ import annotations
 
 import contextlib
-import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,11 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysweep.training import compiled, devices, parallel, prefetch, sharding, sizes
+from raysweep.training import adamw, devices, parallel, prefetch, sharding, sizes
 from raysweep.training.dropout import Dropout
 from raysweep.training.params import Model
 
-BETAS, EPSILON, CLIP = (0.9, 0.95), 1e-8, 1.0  # O Table 3
+CLIP = 1.0  # O Table 3
 
 # Views of many models' flat rows are strided. torch warns once about that; it is not an error.
 warnings.filterwarnings("ignore", message="grad and param do not obey the gradient layout contract")
@@ -145,7 +144,7 @@ def _take_steps(
                 losses += part.detach()
                 first += len(samples)
         parallel.add_up(losses if spread else both)  # a spread model's gradient is summed as it is computed
-        _adamw(state, gradient, losses, lr * config.schedule(state.step), lr_factors, decays, config)
+        adamw.step(state, gradient, losses, lr * config.schedule(state.step), lr_factors, decays, config)
         if after_step is not None:
             after_step(state, losses)
 
@@ -165,81 +164,6 @@ def on_host(samples: np.ndarray, where: torch.device) -> Tensor:
 def moved(samples: Tensor, where: torch.device) -> Tensor:
     """Samples of `on_host` as int64 on a device."""
     return samples.to(where, non_blocking=True).long()
-
-
-@torch.no_grad()
-def _adamw(
-    state: State, gradient: Tensor, losses: Tensor, lr: Tensor, lr_factors: Tensor, decays: Tensor, config: TrainConfig
-) -> None:
-    """Take one step of AdamW."""
-    norm = sharding.norm(gradient, config.model)
-    state.step += 1
-    first, second = 1 - BETAS[0] ** state.step, math.sqrt(1 - BETAS[1] ** state.step)
-    _update(
-        gradient,
-        state.params,
-        state.exp_avg,
-        state.exp_avg_sq,
-        state.alive,
-        losses,
-        norm,
-        # what changes from step to step and from row to row comes as tensors: a number would be compiled in
-        gradient.new_full((), config.clip),
-        lr * (second / first),
-        gradient.new_full((), EPSILON * second),
-        lr_factors,
-        # decay uses the stated rate, not the tensor's own: with muP's rates, narrow models would decay faster
-        -config.weight_decay * lr if config.weight_decay else None,
-        decays,
-        not gradient.is_cuda,
-    )
-
-
-def updated(
-    gradient: Tensor,
-    params: Tensor,
-    exp_avg: Tensor,
-    exp_avg_sq: Tensor,
-    alive: Tensor,
-    losses: Tensor,
-    norm: Tensor,
-    clip: Tensor,
-    rate: Tensor,
-    epsilon: Tensor,
-    lr_factors: Tensor,
-    shrinkage: Tensor | None,
-    decays: Tensor,
-    look: bool,
-) -> None:
-    """Take one step of AdamW, in place, in a handful of passes over memory; a compiler makes one of them.
-
-    Memory traffic on a GPU, in bytes a weight, operation by operation: 100 (clipped 8, masked 8, first moment 12,
-    second 20, root 16, update 36 in three passes), and 28 more with weight decay.
-
-    gradient: (models, weights); overwritten. params, exp_avg, exp_avg_sq, alive: as in State.
-    losses, norm: of the step and of the gradient, (models,).
-    clip: the largest norm. rate: of each model, with both corrections of bias, (models, 1). epsilon: what is added to
-        the root of the second moment before its correction of bias.
-    lr_factors, decays: of each weight, (weights,).
-    shrinkage: minus weight decay times rate, (models, 1); None without decay.
-    look: whether to look if a model is frozen, and mask only then. On a GPU looking would cost more than masking.
-    """
-    alive &= torch.isfinite(losses) & torch.isfinite(norm)
-    gradient.mul_(((norm + 1e-6).reciprocal() * clip).clamp(max=1).unsqueeze(1))
-    if not look or not bool(alive.all()):
-        dead = ~alive.unsqueeze(1)
-        gradient.masked_fill_(dead, 0.0)
-        rate = rate.masked_fill(dead, 0.0)
-        shrinkage = None if shrinkage is None else shrinkage.masked_fill(dead, 0.0)
-    exp_avg.lerp_(gradient, 1 - BETAS[0])
-    exp_avg_sq.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
-    root = exp_avg_sq.sqrt().add_(epsilon)
-    if shrinkage is not None:
-        params.mul_(torch.addcmul(torch.ones_like(decays), decays, shrinkage))
-    params.addcdiv_((exp_avg * lr_factors).mul_(rate), root, value=-1)
-
-
-_update = compiled.where_possible(updated)
 
 
 def mixed_precision(where: torch.device) -> torch.autocast:

@@ -67,7 +67,7 @@ def rows(storage: Path, name: str = "digits") -> list[dict[str, Any]]:
 
 def said_of_stages(outcome: Outcome) -> str:
     assert outcome.code == 0, outcome.err
-    return re.search(r"stages: (.*)", outcome.err).group(1)  # type: ignore[union-attr]
+    return re.search(r"stages: (.*)", outcome.err).group(1)
 
 
 def kept(storage: Path, stage: str) -> dict[str, dict[str, Any]]:

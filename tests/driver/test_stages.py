@@ -224,7 +224,7 @@ def test_a_killed_long_pretraining_goes_on_from_its_last_checkpoint(
     os.kill(hurried.pid, signal.SIGKILL)
     hurried.wait(PATIENCE)
     listed = call("store", "list", "--storage", storage).out
-    step = int(re.search(r"unfinished: .*step ([\d,]+)", listed)[1].replace(",", ""))  # type: ignore[index]
+    step = int(re.search(r"unfinished: .*step ([\d,]+)", listed)[1].replace(",", ""))
     assert step > 0
     assert (
         "1 new (1 of them from an intermediate checkpoint on)"

@@ -15,7 +15,7 @@ from pretend_cuda import pretended_gpu
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
 
-from raysweep.training import compiled, optimizer
+from raysweep.training import adamw, compiled, optimizer
 from raysweep.training.optimizer import State, TrainConfig
 from raysweep.training.params import initial
 from raysweep.workloads.language.model_config import PRESETS, ModelConfig
@@ -186,11 +186,11 @@ def test_the_optimizer_takes_the_same_step_compiled_or_not_and_whether_it_looks_
             step(*own, look)
         return own[1:5]
 
-    written = after(optimizer.updated, True)
+    written = after(adamw.updated, True)
     assert written[3].tolist() == [True, not frozen, True]
     assert torch.equal(written[0][1], params[1]) is frozen
     for found in (
-        after(optimizer.updated, False),
-        after(torch.compile(optimizer.updated, backend="aot_eager", fullgraph=True), False),
+        after(adamw.updated, False),
+        after(torch.compile(adamw.updated, backend="aot_eager", fullgraph=True), False),
     ):
         torch.testing.assert_close(found, written, rtol=1e-6, atol=1e-7)

@@ -25,12 +25,12 @@ def block(having: str) -> str:
 
 def points(declaration: str) -> str:
     """The lines of the example's declaration that cut its pretraining into epochs."""
-    return re.search(r" +points=.*\n +until=.*\n +cost=.*\n", declaration).group(0)  # type: ignore[union-attr]
+    return re.search(r" +points=.*\n +until=.*\n +cost=.*\n", declaration).group(0)
 
 
 def function(net: str, name: str) -> str:
     """The text of one function of the example."""
-    return re.search(rf"^def {name}\(.*?(?=^def |\Z)", net, re.MULTILINE | re.DOTALL).group(0)  # type: ignore[union-attr]
+    return re.search(rf"^def {name}\(.*?(?=^def |\Z)", net, re.MULTILINE | re.DOTALL).group(0)
 
 
 def put_together(folder: Path) -> None:

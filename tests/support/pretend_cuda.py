@@ -206,9 +206,9 @@ class _Functions(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         of = self._of
-        if func == Tensor.device.__get__:  # type: ignore[attr-defined]
+        if func == Tensor.device.__get__:
             return GPU if of.is_there(args[0]) else HOST
-        if func == Tensor.is_cuda.__get__:  # type: ignore[attr-defined]
+        if func == Tensor.is_cuda.__get__:
             return of.is_there(args[0])
         if func is Tensor.pin_memory:
             return of.pin(args[0])
@@ -268,7 +268,7 @@ def pretended_gpu(memory: int = MEMORY, count: int = 1) -> Iterator[Pretended]:
 
     autocast = torch.autocast
 
-    class Autocast(autocast):  # type: ignore[valid-type,misc]
+    class Autocast(autocast):
         def __init__(self, device_type: str, *args: Any, **kwargs: Any) -> None:
             super().__init__("cpu" if device_type == "cuda" else device_type, *args, **kwargs)
 

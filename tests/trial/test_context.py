@@ -120,7 +120,7 @@ def test_a_checkpoint_is_saved_at_most_once_a_minute_and_its_state_made_only_the
         context = Context("train", 1, progress=progress)
         assert context.kept
         for step in range(100):
-            context.checkpoint(lambda step=step: made.append(step) or {"step": step})  # type: ignore[misc, func-returns-value]
+            context.checkpoint(lambda step=step: made.append(step) or {"step": step})
         return {}, {}
 
     Store(tmp_path).once("stage", compute, describe={})
