@@ -131,7 +131,7 @@ def gpu_work(config: ModelConfig, batch: int, models: int = 1, dropout: bool = F
     token: float = depth * (214 * width + 34 * config.mlp) + of_end * width + 10 * config.vocabulary
     if dropout:  # masks are made once for all models
         token += (49 + 82 / models) * depth * width + (33 + 87 / models) * width
-        kernels = (168, 106) if models > 1 else (168, 101)
+        kernels = (158, 101) if models > 1 else (158, 96)
     pieces, chunks = _cuts(config, batch, models, dropout)
     weights = (52 + 28 * pieces) * config.weights() + 13 * (chunks - pieces) * config.vocabulary * width
     # 6 a weight; attention's products 4 a coordinate and position, and 10 backward, where the scores come again
