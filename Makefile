@@ -18,13 +18,13 @@ export MLFLOW_DISABLE_TELEMETRY := true
 .PHONY: help venv demo test test-fast test-gpu test-cluster chaos lint wheel bench bench-size clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 venv: $(STAMP) ## create the environment and install raysweep into it, once
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "raysweep needs Python 3.11 or newer: make PYTHON=python3.12")'
-	@echo 'setting up $(VENV): about 3.3 GB to download and 6.5 GB on disk, most of it the CUDA libraries of torch; some minutes'
+	@echo 'setting up $(VENV): about 3.3 GB to download and 7 GB on disk, most of it the CUDA libraries of torch; some minutes'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt -e '.[test]'
 	touch $@

@@ -95,14 +95,17 @@ def _effort(state: State, pending: PendingRows, options: Options, there: Collect
     if not any(stage.cost for stage in workload.chain.stages):
         lines.append(f"{workload.name} does not say what a row costs: no time is estimated, and all rows are one pack")
     if cells.needs != [Resources()]:
-        for needs, count in Counter(pack.needs for pack in packs).items():
+        counts = Counter(pack.needs for pack in packs)
+        for needs, count in sorted(counts.items(), key=lambda item: (item[0].gpus, item[0].gang, item[0].threads)):
             lines.append(f"{counted(count, 'pack')} on {needs.words()} each")
     where = "this process"
     if executor == "ray":
         more = "; --workers N says it for more" if on_gpus and not options.workers else ""
         where = f"Ray Tune, {counted(trials, 'trial')} at a time (start-up included{more})"
-    wall = placement.wall_seconds(packs, trials, seconds) + (RAY_START if executor == "ray" else 0)
+    wall = placement.wall_seconds(packs, trials, seconds, executor == "ray") + (RAY_START if executor == "ray" else 0)
     lines.append(f"estimated {duration(wall)} in {where}; {duration(seconds)} of one {'GPU' if on_gpus else 'core'}")
+    if executor == "ray" and any(pack.needs.gang > 1 for pack in packs):
+        lines.append("a trial of k workers is taken to be k times as fast; what they tell each other is not counted")
     if on_gpus and workload.gpu_guess:
         lines.append(f"GPU time is a guess {workload.gpu_guess}")
     runs = cells.most if default_runs_per(cells) == "cell" else 0

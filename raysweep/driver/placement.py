@@ -97,12 +97,15 @@ def in_words(packs: list[Pack]) -> str:
     return f"{text}, after {counted(stages, 'pack')} of stages" if stages else text
 
 
-def wall_seconds(packs: list[Pack], trials: int, seconds: float) -> float:
+def wall_seconds(packs: list[Pack], trials: int, seconds: float, gangs: bool = True) -> float:
     """How many seconds packs take if the queue gives them out, each after those that it starts from.
+
+    A gang of k is said to be k times as fast; what its workers tell each other is not counted.
 
     packs: the packs, some of which a gang may compute.
     trials: how many packs are computed at a time.
     seconds: the estimated seconds of all packs together on one core or GPU.
+    gangs: whether gangs compute the packs that ask for them; in this process there are none.
     """
     rounds, begun = iter([packs]), itertools.count()
     queue = PackQueue(lambda: next(rounds, []))
@@ -110,7 +113,7 @@ def wall_seconds(packs: list[Pack], trials: int, seconds: float) -> float:
     running: list[tuple[float, int, Pack]] = []  # when each ends
     while True:
         while len(running) < max(trials, 1) and (pack := queue.next()) is not None:
-            heapq.heappush(running, (now + pack.seconds / pack.needs.gang, next(begun), pack))
+            heapq.heappush(running, (now + pack.seconds / (pack.needs.gang if gangs else 1), next(begun), pack))
         if not running:
             break
         now, _, pack = heapq.heappop(running)

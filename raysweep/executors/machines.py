@@ -61,7 +61,9 @@ class Machines:
         for kind, amount in sorted(needs.total.items(), reverse=True):
             there = sum(machine.get(kind, 0) for machine in self.up)
             if amount > there and not self.more:
-                return InputError(_asked(needs, kind), f"a trial asks for {amount:g} {kind}, the cluster has {there:g}")
+                asked = _words({kind: amount})
+                advice = "; without GPUs: --set resources.gpus_per_trial=0 --set resources.where=[]" * (kind == "GPU")
+                return InputError(_asked(needs, kind), f"a trial asks for {asked}, Ray here has {there:g}{advice}")
         share = " and ".join(f"{amount:g} {kind}" for kind, amount in needs.share.items())
         asked = (
             f"a trial asks for {share} on one machine"

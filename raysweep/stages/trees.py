@@ -166,7 +166,7 @@ def versions(tree: Any) -> list[int]:
         return [found for value in tree.values() for found in versions(value)]
     if isinstance(tree, (list, tuple)):
         return [found for value in tree for found in versions(value)]
-    return [tree._version] if hasattr(tree, "_version") and not tree.is_inference() else []
+    return [tree._version] if hasattr(tree, "is_inference") and not tree.is_inference() else []
 
 
 def lengths(tree: Any, path: str = "") -> list[tuple[str, int]]:

@@ -61,6 +61,7 @@ def device() -> torch.device:
             "a GPU was granted to this trial, and torch does not see it (torch "
             f"{torch.__version__} built {built}, {VISIBLE}={os.environ.get(VISIBLE, ' not set')}); install a "
             "build of torch for this GPU's driver and resume, or compute without a GPU: raysweep run … --set "
-            "resources.gpus_per_trial=0 (resume keeps the resources that are recorded)",
+            "resources.gpus_per_trial=0 (and --set resources.where=[] where its rules ask for GPUs; resume keeps the "
+            "resources that are recorded)",
         )
     return torch.device("cuda" if usable() else "cpu")

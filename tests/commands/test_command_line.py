@@ -327,3 +327,13 @@ def test_a_dry_run_is_no_shorter_than_its_longest_pack(call: Call) -> None:
     assert said[0] is not None
     assert said[1] is not None
     assert said[0].group(1) == said[1].group(1)
+
+
+def test_a_dry_run_counts_on_gangs_where_there_are_some(call: Call) -> None:
+    """In this process there are none; on Ray they are said to be as fast as they are many, and that this is said."""
+    asked = ("run", "overtraining_language_tiny", "--dry-run", "--executor")
+    alone, gangs = (call(*asked, "inline", "--set", f"resources={{gang: {count}}}").out for count in (1, 8))
+    estimated = re.compile("estimated .* in this process")
+    assert estimated.findall(alone) == estimated.findall(gangs) != []
+    assert "taken to be k times as fast" not in gangs
+    assert "taken to be k times as fast" in call(*asked, "ray", "--set", "resources={gang: 2}").out

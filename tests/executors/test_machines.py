@@ -241,7 +241,9 @@ for space in sys.argv[2:]:
 
 
 def test_gpus_that_are_not_there_are_named_before_the_cores_of_their_workers() -> None:
-    with pytest.raises(InputError, match=r"^resources.gpus_per_trial: a trial asks for 100 GPU, the cluster has 0$"):
+    with pytest.raises(
+        InputError, match=r"^resources.gpus_per_trial: a trial asks for 100 GPU, Ray here has 0; without"
+    ):
         machines.check(machines.of_resources([{"CPU": 2}]), [resolve({"gpus_per_trial": 100, "cpus_per_trial": 1})])
 
 

@@ -195,6 +195,14 @@ def test_a_tensor_of_another_length_is_found_beside_one_with_the_same_path(tmp_p
 
 
 @pytest.mark.parametrize("keep", [False, True])
+def test_tensors_of_inference_mode_arrive_too(keep: bool, tmp_path: Path) -> None:
+    """They do not count their changes."""
+    with torch.inference_mode():
+        given = torch.ones(3)
+    assert taken(lambda rows: Result({"w": given}, {"x": 1.0}), keep, tmp_path)["w"].tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("zeros", [np.zeros, torch.zeros])
 def test_what_a_stage_changes_in_place_reaches_no_other_row(zeros: Any, keep: bool, tmp_path: Path) -> None:
     """Each row of a kept artifact reads it anew; in memory, where they share it, the change is refused."""

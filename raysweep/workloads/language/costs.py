@@ -57,7 +57,7 @@ def finetune(columns: Columns) -> Cost:
     for row, count in _side_by_side(columns):
         config, steps, batch = config_of(row), int(row["finetune_steps"]), int(row["finetune_batch"])
         dropout = float(row["finetune_dropout"]) > 0
-        looked = float(row["evaluation_tokens"]) * int(row["early_stopping"]) if steps else 0.0
+        looked = float(row["evaluation_tokens"]) * min(int(row["early_stopping"]), steps)
         core = token_seconds(config)
         step = _STEP + _STEP_VALUE * config.weights() + 1.05 * batch * config.context * core
         seconds += count * (steps * step + looked * core / 3)

@@ -65,8 +65,8 @@ def curvatures(features: Array, gram: Array) -> Array:
 def pseudo_inverses(matrices: Array, ranks: Array, device: torch.device) -> Tensor:
     """Pseudo-inverses (count, dim, dim), on the device, of symmetric matrices (count, dim, dim) without negative
     eigenvalues and of known rank (count,)."""
-    if device.type == "cpu":
-        return torch.from_numpy(_one_by_one(matrices, ranks))
+    if device.type == "cpu" or not len(matrices):
+        return torch.from_numpy(_one_by_one(matrices, ranks)).to(device)
     given, rank = torch.as_tensor(matrices, device=device), torch.as_tensor(ranks, device=device)
     place = torch.arange(matrices.shape[1], device=device)
     found = []

@@ -48,6 +48,11 @@ def test_rates_of_one_checkpoint_share_a_gpu_and_not_a_core():
     assert after_pretraining(different).gpu_seconds > 8 * one.gpu_seconds
 
 
+def test_the_validation_loss_is_looked_at_once_a_step_at_most():
+    looks = [after_pretraining(rows(1, finetune_steps=10, early_stopping=count)).seconds for count in (5, 10, 1000)]
+    assert looks[0] < looks[1] == looks[2]
+
+
 def test_pretraining_in_parts_costs_what_it_costs_whole():
     parameters = {p.name: p.default for p in WORKLOAD.parameters}
     whole, half = costs.pretraining(parameters, 2.0**20), costs.pretraining(parameters, 2.0**19)
