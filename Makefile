@@ -15,7 +15,7 @@ export RAY_USAGE_STATS_ENABLED := 0
 export MLFLOW_DISABLE_TELEMETRY := true
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast test-gpu test-cluster chaos lint wheel bench bench-size clean
+.PHONY: help venv demo test test-long test-fast test-gpu test-cluster chaos lint wheel bench bench-size clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -35,8 +35,11 @@ demo: $(STAMP) ## the transfer phase diagram on Ray, with its report
 test: lint ## ruff, mypy and all tests (WORKERS=0: one after the other)
 	$(PYTEST)
 
+test-long: $(STAMP) ## what takes longest: gangs whose nodes, processes or driver go, kernels in Triton's interpreter
+	$(PYTEST) -m long
+
 test-fast: $(STAMP) ## the tests under ten seconds each
-	$(PYTEST) -m "not slow and not cluster"
+	$(PYTEST) -m "not slow and not long and not cluster"
 
 test-gpu: $(STAMP) ## on a machine with a GPU: rows, waits, memory, kernels and speed there (skipped with a reason without one)
 	$(BIN)/python -m pytest -m gpu tests/gpu tests/training

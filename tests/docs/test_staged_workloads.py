@@ -111,7 +111,7 @@ def test_a_long_stage_goes_on_from_its_checkpoint_with_the_state_of_its_optimize
     assert {tuple(steps) for steps in lengths} == {tuple(range(1, 13)), tuple(range(1, 37))}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_gang_that_trains_the_net_together_is_killed_and_ends_in_the_rows_of_one_worker(
     ray_cluster: str, call: Call, sandbox: Path, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

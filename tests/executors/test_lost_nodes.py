@@ -15,7 +15,7 @@ from raysweep.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_gang_whose_nodes_go_is_tried_again_on_those_that_are_left_and_on_a_new_one(
     sandbox: Path, storage: Path, tmp_path: Path
 ) -> None:

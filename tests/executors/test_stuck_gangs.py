@@ -40,7 +40,7 @@ def test_a_worker_that_is_stopped_is_named_not_waited_for_and_replaced(
     assert (tmp_path / "stopped-0-1.steps").read_text().split() == ["1", "2", "3", "4"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_whichever_of_four_workers_dies_the_next_ones_go_on_where_it_stopped(
     gang_of: Callable[[int], Gang], tmp_path: Path
 ) -> None:

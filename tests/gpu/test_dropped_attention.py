@@ -113,7 +113,7 @@ def layer_inputs(models: int, batch: int, length: int, heads: int, width: int) -
     return *tensors, length, heads, layer.rotation(length, width // heads, tensors[0])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_kernels_that_the_compiler_writes_for_a_gpu_compute_it(tmp_path: Path) -> None:
     """In float32, run by Triton's interpreter in a process of its own."""
     script = Path(__file__).with_name("interpreted.py")
