@@ -18,7 +18,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -39,29 +38,16 @@ from torch.nn.attention import flex_attention
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
+from benchmarks.joined import CARD
 from raysweep.training import dropout
 from raysweep.training.dropout import Dropout
 from raysweep.workloads.language import layer
 
-_H100 = SimpleNamespace(
-    name="NVIDIA H100",
-    major=9,
-    minor=0,
-    total_memory=80 * 2**30,
-    multi_processor_count=132,
-    regs_per_multiprocessor=2**16,
-    max_threads_per_multi_processor=2048,
-    max_threads_per_block=1024,
-    warp_size=32,
-    shared_memory_per_block=48 * 2**10,
-    shared_memory_per_block_optin=227 * 2**10,
-    L2_cache_size=50 * 2**20,
-)
 _CUDA: dict[str, Any] = {
     "is_available": lambda: True,
     "current_device": lambda: 0,
     "device_count": lambda: 1,
-    "get_device_properties": lambda device=None: _H100,
+    "get_device_properties": lambda device=None: CARD,
     "get_device_capability": lambda device=None: (9, 0),
     "synchronize": lambda device=None: None,
 }

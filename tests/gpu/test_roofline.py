@@ -95,7 +95,6 @@ def test_a_compiler_makes_it_a_third_fewer_kernels_and_half_the_bytes() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_gpu_takes_what_is_estimated_within_a_factor_of_5() -> None:
     config, batch = PRESETS["3m-688"], 64
     measured = min(language.seconds_a_step(config, batch, 1) for _ in range(3))
