@@ -35,7 +35,7 @@ demo: $(STAMP) ## the transfer phase diagram on Ray, with its report
 test: lint ## ruff, mypy and all tests (WORKERS=0: one after the other)
 	$(PYTEST)
 
-test-long: $(STAMP) ## what takes longest: gangs whose nodes, processes or driver go, kernels in Triton's interpreter
+test-long: $(STAMP) ## what takes longest: gangs and drivers that die, coverage of intervals, Triton's interpreter
 	$(PYTEST) -m long
 
 test-fast: $(STAMP) ## the tests under ten seconds each

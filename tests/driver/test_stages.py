@@ -204,7 +204,7 @@ def test_stages_are_shared_on_ray_and_computed_once(
     assert f"stages: {needed} distinct, {needed} computed, 0 reused, 0 computed twice" in done.err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_long_pretraining_goes_on_from_its_last_checkpoint(
     call: Call, storage: Path, tmp_path: Path, space: Callable[..., Path]
 ) -> None:

@@ -35,7 +35,7 @@ def test_a_dry_run_says_which_gangs_there_are_and_what_they_cost(call: Callable[
     assert re.search(r"together [\d.]+ GPU-(minutes|hours); a plain grid, .* GPU-hours: [\d.]+ times as much", told)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_tiny_version_on_gangs_of_one_two_and_four_gives_the_rows_of_one_process(
     storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,6 +73,7 @@ def test_a_worker_of_a_gang_killed_in_mid_pack_costs_no_row(
     assert list(tmp_path.glob("die_once-*"))
 
 
+@pytest.mark.long
 def test_workers_that_train_together_give_the_rows_of_one_and_go_on_where_dead_ones_stopped(
     ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, deadline: None
 ) -> None:

@@ -124,7 +124,7 @@ def on(cluster: dict[str, str], *arguments: str | Path) -> Outcome:
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_machines_that_are_not_up_yet_are_counted_on_and_waited_for(
     growing_cluster: dict[str, str], sandbox: Path, storage: Path, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ def frame_of(x: np.ndarray, values: np.ndarray, **columns: float) -> pd.DataFram
     )
 
 
+@pytest.mark.long
 def test_interval_covers_the_known_root_whatever_the_curve_the_noise_and_the_number_of_draws() -> None:
     rng = np.random.default_rng(11)
     covered: dict[tuple[str, str], list[bool]] = {}

@@ -38,6 +38,7 @@ def frame_of(x: np.ndarray, values: np.ndarray, **columns: str) -> pd.DataFrame:
     )
 
 
+@pytest.mark.long
 def test_interval_covers_the_known_turn() -> None:
     rng = np.random.default_rng(1)
     covered: dict[str, list[bool]] = {}

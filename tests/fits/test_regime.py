@@ -75,6 +75,7 @@ def frame_of(
     return pd.concat(parts, ignore_index=True)
 
 
+@pytest.mark.long
 def test_the_interval_of_the_slope_covers_and_no_verdict_is_wrong() -> None:
     rng = np.random.default_rng(1)
     right = {0.0: "constant", 0.3: "increasing", -0.25: "slowly decreasing", -0.8: "quickly decreasing"}

@@ -251,6 +251,7 @@ def test_a_change_that_is_clear_is_told_where_one_wild_end_leaves_the_slope_open
     assert said in section.headline
 
 
+@pytest.mark.long
 def test_on_a_flat_curve_changes_are_told_no_more_often_than_the_level_says() -> None:
     curves = 240
     told = 0

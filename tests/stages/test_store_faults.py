@@ -281,7 +281,7 @@ def sized(space: Path, steps: int = 400) -> Path:
     return space
 
 
-@pytest.mark.parametrize("executor", ["inline", pytest.param("ray", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("executor", ["inline", pytest.param("ray", marks=pytest.mark.long)])
 def test_a_disk_that_fills_up_ends_a_sweep_that_goes_on_when_there_is_room(
     executor: str,
     request: pytest.FixtureRequest,
