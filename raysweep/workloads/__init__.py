@@ -12,6 +12,7 @@ from raysweep.workloads.declaration import Workload
 
 BUILT_IN = {
     "language": "raysweep.workloads.language",
+    "linear_covariance": "raysweep.workloads.linear_covariance",
     "linear_spectrum": "raysweep.workloads.linear_spectrum",
     "linear_transfer": "raysweep.workloads.linear_transfer",
 }

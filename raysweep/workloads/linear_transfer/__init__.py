@@ -199,6 +199,7 @@ WORKLOAD = Workload(
     sources=(
         "raysweep.workloads.linear_transfer",
         "raysweep.training.draws",
+        "raysweep.training.least_squares",
         *(
             f"raysweep.theory.{name}"
             for name in ("arrays", "quadrature", "linear", "finetune", "finetune_mean", "pretraining", "transfer")

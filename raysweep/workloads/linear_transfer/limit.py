@@ -14,6 +14,7 @@ from scipy.linalg import lapack
 
 from raysweep.theory import finetune
 from raysweep.theory.transfer import effective_ridge
+from raysweep.training import least_squares
 from raysweep.workloads.declaration import OK, Columns
 from raysweep.workloads.linear_transfer import target
 
@@ -34,8 +35,6 @@ PRODUCTS = (
     "gram_se",
 )
 """Inner products of a draw at n: e_i P∥ e_j, e_i P⊥ e_j, e_i·X⁺ε, |X⁺ε|², and |Xe_s|², Xe_s·Xe_u, Xe_s·ε."""
-
-_BLOCK = 16
 
 
 def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
@@ -71,7 +70,7 @@ def products(seed: int, dim: int, sizes: Array, noisy: bool = True) -> dict[str,
     over = slice(len(under), None)
     result["row_ss"][over] = result["row_uu"][over] = 1.0
     if noisy and len(under) < len(sizes):
-        result["fit_fit"][over] = _overdetermined(inputs, noise, sizes[over])
+        result["fit_fit"][over] = least_squares.noise_norms(inputs, noise, sizes[over])
     return result
 
 
@@ -91,25 +90,6 @@ def _underdetermined(result: dict[str, Array], inputs: Array, noise: Array, dire
         result[f"null_{suffix}"][part] = _leading(values[::-1])[::-1][sizes]
     for name, values in (("fit_s", along[:count] * fit), ("fit_u", across[:count] * fit), ("fit_fit", fit**2)):
         result[name][part] = _leading(values)[sizes]
-
-
-def _overdetermined(inputs: Array, noise: Array, sizes: Array) -> Array:
-    """|X⁺ε|² at each n > dim, from R and Qᵀε of (X, ε); each n extends the factor of the previous n."""
-    dim = inputs.shape[1]
-    joined = np.empty((dim + 1, len(inputs)))
-    joined[:dim], joined[dim] = inputs.T, noise
-    first = sizes[0]
-    factor, _, _, _ = lapack.dgeqrf(joined[:, :first].T, lwork=64 * dim)
-    triangle = np.asfortranarray(np.triu(factor[: dim + 1]))
-    norms = np.empty(len(sizes))
-    for index, n in enumerate(sizes):
-        if index:
-            triangle, _, _, _ = lapack.dtpqrt(
-                0, min(_BLOCK, dim + 1), triangle, joined[:, sizes[index - 1] : n].T, overwrite_a=1
-            )
-        solution, _ = lapack.dtrtrs(triangle[:dim, :dim], triangle[:dim, dim])
-        norms[index] = solution @ solution
-    return norms
 
 
 def _leading(values: Array) -> Array:

@@ -1,0 +1,116 @@
+"""Linear regression from a pretrained start, on Gaussian inputs with any covariance Σ (T §4, and beyond).
+
+The risk of the end point r P⊥θ_S + X⁺y is ‖Σ^{1/2}(r P⊥θ_S + X⁺y - θ_T)‖². T bounds it (Thm 4.2); here is what it is in
+the limit of many dimensions, the deterministic equivalent. Let κ solve
+
+    Σ_i s_i/(s_i+κ) = n    (s_i the eigenvalues of Σ, n < d samples).
+
+Then P⊥ acts as κ(Σ+κ)⁻¹ in products such as uᵀP⊥v, and with c = (1/n) Σ_i (s_i/(s_i+κ))² and D = θ_T - rθ_S
+
+    risk = κ² Σ_i D_i² s_i/(s_i+κ)² / (1-c) + σ² c/(1-c).
+
+For n > d+1 the risk is σ²d/(n-d-1), exactly, whatever Σ is. At depth 1, r is 1. T's fixed point for deeper networks
+(Thm 5.2, r = (‖β‖/‖θ_S‖)^((L-1)/L)) makes no use of Σ = I: it holds per draw for any Σ, and in the limit its norms are
+‖P⊥θ_S‖² = Σ_i θ_S,i² κ/(s_i+κ) and ‖X⁺y‖² = Σ_i θ_T,i² s_i/(s_i+κ) + σ²/κ (*derived here*).
+
+Eigenvalues come in groups of equal ones: `values` (groups,) and `counts` (groups,) how many each has. Vectors enter by
+the squared length that they have in each group, (rows, groups).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raysweep.theory import finetune
+
+Array = np.ndarray
+
+
+def resolvent(values: Array, counts: Array, n: Array) -> Array:
+    """κ of each n, 0 < n <= d, shape (rows,); 0 at n = d.
+
+    Newton on 1/n - 1/Σ s/(s+κ). The second term is concave in κ, so that Newton from 0 rises to the root.
+    """
+    wanted = np.asarray(n, float)
+    kappa = np.zeros(len(wanted))
+    for _ in range(100):
+        part = values / (values + kappa[:, None])
+        total = part @ counts
+        step = total * (total / wanted - 1) / ((part / (values + kappa[:, None])) @ counts)
+        kappa = np.maximum(kappa + step, 0.0)
+        if not (np.abs(step) > 1e-15 * kappa).any():
+            break
+    return kappa
+
+
+def risk(
+    values: Array,
+    counts: Array,
+    n: Array,
+    noise: Array,
+    source: Array,
+    target: Array,
+    difference: Array,
+    depth: Array | float = 1.0,
+) -> Array:
+    """Expected risk of the end point in the limit of many dimensions, (rows,); inf where it has no expectation.
+
+    n: target samples. noise: σ. depth: L.
+    source, target, difference: squared lengths of θ_S, θ_T and θ_T - θ_S in each group, (rows, groups).
+
+    For θ_S = 0 it is the risk from scratch. No limit holds for n within a few samples of d; n = d and d + 1 with noise
+    are inf, as they are at any finite d.
+    """
+    size, dim = np.asarray(n, float), float(counts.sum())
+    sigma = np.broadcast_to(np.asarray(noise, float), size.shape)
+    found = np.zeros(len(size))
+    none, under, over = size == 0, (size > 0) & (size < dim), size >= dim  # without noise the last is 0
+    found[none] = difference[none] @ values
+    if under.any():
+        layers = np.broadcast_to(np.asarray(depth, float), size.shape)[under]
+        found[under] = _under(
+            values, counts, size[under], sigma[under], source[under], target[under], difference[under], layers
+        )
+    noisy = over & (sigma > 0)
+    with np.errstate(divide="ignore"):
+        found[noisy] = sigma[noisy] ** 2 * dim / np.maximum(size[noisy] - dim - 1, 0.0)
+    return found
+
+
+def _under(
+    values: Array, counts: Array, n: Array, noise: Array, source: Array, target: Array, difference: Array, depth: Array
+) -> Array:
+    kappa = resolvent(values, counts, n)
+    part = values / (values + kappa[:, None])
+    lost = 1 - (part**2 @ counts) / n
+    whole = source.sum(1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        unmoved = np.where(whole > 0, ((1 - part) * source).sum(1) / whole, 0.0)
+        fitted = (part * target).sum(1) + noise**2 / kappa
+        kept = finetune.rescaling(0.5 * np.log(whole), depth, unmoved, fitted) / np.sqrt(whole)
+    kept = np.where((whole > 0) & (depth > 1), kept, 1.0)[:, None]
+    # |θ_T - rθ_S|² of each group, from |θ_S|², |θ_T|² and |θ_T - θ_S|²; exactly the last where r = 1
+    missed = kept * difference + (1 - kept) * (target - kept * source)
+    bias = kappa**2 * ((missed * values) / (values + kappa[:, None]) ** 2).sum(1)
+    return np.asarray((bias + noise**2 * (1 - lost)) / lost)
+
+
+def bound(values: Array, counts: Array, n: Array, difference: Array, deviation: float = 1.0) -> Array:
+    """T's upper bound (Thm 4.2) up to its constant, (rows,), for m = the size of the first group.
+
+    T leaves the constant c of g open; it is 1 here, so that the bound is right in shape and not in size. Holds with
+    probability 1 - e^-deviation. NaN where the eigenvalues do not fall, and inf without samples.
+    """
+    size = np.asarray(n, float)
+    largest = float(values[0])
+    if (np.diff(values) > 0).any():
+        return np.full(len(size), np.nan)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        share = float(values @ counts) / (size * largest)
+        spread = largest * np.maximum.reduce([np.sqrt(share), share, np.sqrt(deviation / size), deviation / size])
+        first, rest = difference[:, 0], difference[:, 1:].sum(1)
+        terms = [
+            np.where(part > 0, 2 * factor * part, 0.0)
+            for factor, part in ((spread**3 / largest**2, first), (spread, rest))
+        ]
+    return np.asarray(terms[0] + terms[1])

@@ -1,0 +1,121 @@
+"""Fine-tuning a linear map where inputs have a covariance: which directions the tasks differ in matters (paper T, §4).
+
+This file is the declaration. The engines are the files beside it; it does not import them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from raysweep.workloads.declaration import Columns, Cost, Engines, Metric, Parameter, Workload
+from raysweep.workloads.linear_covariance.spectrum import FORM, SHIFTS, read, shifted
+
+ENGINES = ("limit", "theory")
+
+PARAMETERS = (
+    Parameter(
+        "engine",
+        str,
+        "limit",
+        "how exactly it is solved: the exact end point of each draw; its limit of many dimensions",
+        choices=ENGINES,
+    ),
+    Parameter("depth", int, 1, "number of weight matrices", minimum=1, maximum=1000, symbol="L"),
+    Parameter("dim", int, 1000, "input dimension d", minimum=1, maximum=20_000, symbol="d"),
+    Parameter(
+        "gamma", float, 0.3, "target samples per dimension: n = round(gamma * dim)", minimum=0, maximum=1000, symbol="γ"
+    ),
+    Parameter("spectrum", str, "1.5:50,0.3", f"eigenvalues of the inputs' covariance: {FORM}"),
+    Parameter(
+        "shift",
+        str,
+        "all",
+        "the eigenspace in which target and source differ, evenly in all its directions on average: top, that of the "
+        "first listed value; bottom, that of the others; all (T's Top Eigen Align is bottom)",
+        choices=SHIFTS,
+    ),
+    Parameter(
+        "shift_norm",
+        float,
+        1.0,
+        "length of the difference between target and source map",
+        minimum=0,
+        maximum=1e6,
+        searched_by="boundary",
+    ),
+    Parameter("noise", float, 0.0, "standard deviation of the target's labels", minimum=0, maximum=1e6, symbol="σ"),
+    Parameter("target_norm", float, 1.0, "length of the target map, in a random direction", minimum=0, maximum=1e6),
+)
+
+METRICS = (
+    Metric("risk_scratch", "population risk (b - b_t)ᵀΣ(b - b_t) trained from scratch", direction="minimize"),
+    Metric("risk_finetune", "population risk after fine-tuning from the source map", direction="minimize"),
+    Metric("transferability_finetune", "risk_scratch - risk_finetune; positive: transfer helps", direction="maximize"),
+    Metric(
+        "bound_thm42",
+        "T's bound of risk_finetune without noise (Thm 4.2) with its open constant c = 1, m the count of the first "
+        "eigenvalue and probability 1 - 1/e: its shape can be compared, not its size; NaN where eigenvalues rise",
+    ),
+)
+
+
+def cost(columns: Columns) -> Cost:
+    """Seconds and peak bytes of the rows of one draw, which share engine, dim and spectrum."""
+    from raysweep.workloads.linear_covariance import costs
+
+    return costs.of_rows(columns)
+
+
+def closed_form(columns: Columns) -> dict[str, np.ndarray]:
+    """The metrics in the limit of many dimensions (theory/covariance.py), means over the directions of the maps."""
+    from raysweep.workloads.linear_covariance import closed_forms
+
+    return closed_forms.risks(columns)
+
+
+def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Errors of one cell that no single range can catch."""
+    try:
+        _, counts = read(parameters["spectrum"], int(parameters["dim"]))
+    except ValueError as error:
+        return "spectrum", str(error)
+    if not shifted(parameters["shift"], counts).any():
+        return "shift", f"expected top or all where the spectrum has one value, got {parameters['shift']}"
+    return None
+
+
+def heavy_tailed(metric: str, columns: Columns) -> np.ndarray:
+    """Cells whose draws have no finite variance, boolean array: with noise, those with n within three samples of dim.
+
+    The noise that is fitted, ‖X⁺ε‖², has tail index (|n-d|+1)/2, as without a covariance (F Thm 3.6).
+    """
+    samples = np.round(columns["gamma"] * columns["dim"])
+    near = (columns["noise"] > 0) & (np.abs(samples - columns["dim"]) <= 3)
+    return near if metric != "bound_thm42" else np.zeros(len(samples), dtype=bool)
+
+
+WORKLOAD = Workload(
+    name="linear_covariance",
+    summary="fine-tuning linear maps on inputs with a covariance: tasks that differ in its top or bottom eigenspace "
+    "(paper T)",
+    identity_version=1,
+    parameters=PARAMETERS,
+    metrics=METRICS,
+    compute="raysweep.workloads.linear_covariance.engines:compute",
+    cost=cost,
+    sources=(
+        "raysweep.workloads.linear_covariance",
+        "raysweep.training.draws",
+        "raysweep.training.least_squares",
+        "raysweep.theory.covariance",
+        "raysweep.theory.finetune",
+    ),
+    shared=("engine", "dim", "spectrum"),
+    engines=Engines("engine", reference="limit"),
+    closed_form=closed_form,
+    check=check,
+    heavy_tailed=heavy_tailed,
+)

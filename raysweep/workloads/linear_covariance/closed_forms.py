@@ -1,0 +1,62 @@
+"""The closed forms of rows, column by column from their parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raysweep.theory import covariance
+from raysweep.workloads.declaration import Columns
+from raysweep.workloads.linear_covariance.spectrum import read, shifted
+
+Array = np.ndarray
+
+
+def samples(columns: Columns) -> Array:
+    """Target samples n = round(gamma * dim) of each row, shape (rows,), int64 (halves round to even)."""
+    return np.round(np.asarray(columns["gamma"], float) * np.asarray(columns["dim"], float)).astype(np.int64)
+
+
+def risks(columns: Columns) -> dict[str, Array]:
+    """risk_{scratch,finetune} and transferability_finetune of each row, (rows,) each (theory/covariance.py)."""
+    found = {name: np.full(len(columns["dim"]), np.nan) for name in ("risk_scratch", "risk_finetune")}
+    for rows, values, counts in _alike(columns):
+        own = {name: np.asarray(column)[rows] for name, column in columns.items()}
+        n, noise = samples(own), np.asarray(own["noise"], float)
+        difference, target = squares(own, counts)
+        nothing = np.zeros_like(target)
+        found["risk_scratch"][rows] = covariance.risk(values, counts, n, noise, nothing, target, target)
+        found["risk_finetune"][rows] = covariance.risk(
+            values, counts, n, noise, target + difference, target, difference, np.asarray(own["depth"], float)
+        )
+    with np.errstate(invalid="ignore"):
+        found["transferability_finetune"] = found["risk_scratch"] - found["risk_finetune"]
+    return found
+
+
+def bounds(columns: Columns) -> Array:
+    """T's bound (Thm 4.2) of each row, (rows,)."""
+    found = np.full(len(columns["dim"]), np.nan)
+    for rows, values, counts in _alike(columns):
+        own = {name: np.asarray(column)[rows] for name, column in columns.items()}
+        found[rows] = covariance.bound(values, counts, samples(own), squares(own, counts)[0])
+    return found
+
+
+def squares(columns: Columns, counts: Array) -> tuple[Array, Array]:
+    """Squared lengths in each group, (rows, groups): of the difference of the maps, and of the target on average.
+
+    Their product is 0 on average, so that the source has the sum of both.
+    """
+    inside = np.array([shifted(shift, counts) for shift in np.asarray(columns["shift"]).tolist()])
+    spread = inside * counts
+    difference = spread / spread.sum(1, keepdims=True) * np.asarray(columns["shift_norm"], float)[:, None] ** 2
+    return difference, counts / counts.sum() * np.asarray(columns["target_norm"], float)[:, None] ** 2
+
+
+def _alike(columns: Columns) -> list[tuple[Array, Array, Array]]:
+    """Rows of one dim and spectrum, with the spectrum's eigenvalues and counts."""
+    keys = list(zip(np.asarray(columns["spectrum"]).tolist(), np.asarray(columns["dim"]).tolist(), strict=True))
+    return [
+        (np.array([i for i, other in enumerate(keys) if other == key]), *read(key[0], int(key[1])))
+        for key in dict.fromkeys(keys)
+    ]

@@ -1,0 +1,61 @@
+"""The spectrum of a covariance: how it is written as text, and its eigenspaces."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+FORM = "eigenvalues with their counts, the last filling up, as in 1.5:50,0.3"
+SHIFTS = ("top", "bottom", "all")
+
+
+@functools.lru_cache(maxsize=4096)
+def read(text: str, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """The eigenvalues that `text` names and how many each has, shapes (groups,), in its order, read-only.
+
+    VALUE:COUNT, or VALUE for a single one; the last without a count is as many as are left.
+    ValueError says what was expected.
+    """
+    values: list[float] = []
+    counts: list[int] = []
+    parts = str(text).split(",")
+    for part in parts:
+        number, colon, count = part.partition(":")
+        value = _number(number, text)
+        if not value > 0:
+            raise ValueError(f"expected eigenvalues above 0, got {number.strip()} in {text!r}")
+        values.append(value)
+        counts.append(_count(count, text) if colon else 1)
+    if ":" not in parts[-1]:
+        counts[-1] = max(dim - sum(counts[:-1]), 1)
+    if sum(counts) != dim:
+        raise ValueError(f"expected eigenvalues for dim = {dim:,} directions, got {sum(counts):,} in {text!r}")
+    found = np.array(values), np.array(counts, float)
+    for each in found:
+        each.setflags(write=False)
+    return found
+
+
+def shifted(shift: str, counts: np.ndarray) -> np.ndarray:
+    """Which groups the difference between target and source lies in, boolean (groups,): the first, the others, all."""
+    first = np.arange(len(counts)) == 0
+    return first if shift == "top" else ~first if shift == "bottom" else np.ones(len(counts), bool)
+
+
+def _number(part: str, text: str) -> float:
+    try:
+        value = float(part)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"expected {FORM}; got {part.strip()!r} in {text!r}")
+    return value
+
+
+def _count(part: str, text: str) -> int:
+    value = _number(part, text)
+    if value != int(value) or value < 1:
+        raise ValueError(f"expected a whole count of at least 1, got {part.strip()} in {text!r}")
+    return int(value)

@@ -1,0 +1,163 @@
+"""The exact end points of `linear_covariance` against dense solves, and against gradient descent on real layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from raysweep.training import draws
+from raysweep.workloads.linear_covariance import PARAMETERS, check, engines
+from raysweep.workloads.linear_covariance.spectrum import SHIFTS, read
+from raysweep.workloads.parameters import column
+
+DIM = 24
+SPECTRA = ("1.5:5,0.3", "2:3,1:4,0.05", "7", "0.1:20,4:4")
+
+
+def columns(*rows: dict[str, Any]) -> dict[str, np.ndarray]:
+    defaults = {"dim": DIM, "spectrum": SPECTRA[0]}
+    return {p.name: column(p, [{p.name: p.default, **defaults, **row}[p.name] for row in rows]) for p in PARAMETERS}
+
+
+def task(row: dict[str, Any], seed: int) -> tuple[np.ndarray, ...]:
+    """Inputs, labels, source, target and the eigenvalues of a row."""
+    values, counts = read(row["spectrum"], DIM)
+    eigenvalues = np.repeat(values, counts.astype(int))
+    directions = engines.vectors(seed, DIM, row["spectrum"])
+    target = row["target_norm"] * directions[:, engines.TARGET]
+    source = target - row["shift_norm"] * directions[:, 2 + SHIFTS.index(row["shift"])]
+    n = round(row["gamma"] * DIM)
+    inputs = draws.normal(seed, "inputs", n, DIM) * np.sqrt(eigenvalues)
+    return inputs, inputs @ target + row["noise"] * draws.normal(seed, "noise", n), source, target, eigenvalues
+
+
+def dense_risk(row: dict[str, Any], seed: int, start: np.ndarray) -> float:
+    """By a pseudo-inverse; deeper networks by bisection on the norm of their end point (T Thm 5.2)."""
+    inputs, labels, _, target, eigenvalues = task(row, seed)
+    inverse = np.linalg.pinv(inputs)
+    unmoved, fitted = start - inverse @ (inputs @ start), inverse @ labels
+    power = (row["depth"] - 1) / row["depth"]
+    low, high = 0.0, 1e6
+    for _ in range(300):
+        middle = (low + high) / 2
+        end = (middle / np.linalg.norm(start)) ** power * unmoved + fitted if start.any() else fitted
+        low, high = (middle, high) if np.linalg.norm(end) > middle else (low, middle)
+    return float((end - target) ** 2 @ eigenvalues)
+
+
+def rows_of_all_kinds() -> list[dict[str, Any]]:
+    stream = np.random.default_rng(0)
+    found = []
+    for i in range(60):
+        spectrum = SPECTRA[i % len(SPECTRA)]
+        found.append(
+            {
+                "spectrum": spectrum,
+                "shift": SHIFTS[i % 3] if "," in spectrum else ("top", "all")[i % 2],
+                "shift_norm": float(stream.uniform(0, 3)),
+                "target_norm": float(stream.uniform(0.1, 3)),
+                "noise": float(stream.choice([0.0, 0.4])),
+                "gamma": float(stream.choice([0.04, 0.25, 0.5, 0.9, 1.0, 1.1, 1.5])),
+                "depth": int(stream.choice([1, 2, 5])),
+            }
+        )
+    return found
+
+
+def test_risks_are_those_of_dense_solves_whatever_the_row() -> None:
+    rows = rows_of_all_kinds()
+    seeds = np.arange(len(rows)) % 3
+    metrics, status = engines.compute(columns(*rows), seeds)
+    assert set(status) == {"ok"}
+    for i, row in enumerate(rows):
+        source = task(row, int(seeds[i]))[2]
+        finetuned, scratch = (dense_risk(row, int(seeds[i]), start) for start in (source, np.zeros(DIM)))
+        size = finetuned + scratch + 1e-6
+        assert abs(metrics["risk_finetune"][i] - finetuned) < 1e-9 * size, row
+        assert abs(metrics["risk_scratch"][i] - scratch) < 1e-9 * size, row
+        assert metrics["transferability_finetune"][i] == metrics["risk_scratch"][i] - metrics["risk_finetune"][i]
+
+
+def test_a_row_is_the_same_alone_and_among_others() -> None:
+    rows = rows_of_all_kinds()
+    together, _ = engines.compute(columns(*rows), np.zeros(len(rows), int))
+    for i in (0, 7, 33):
+        alone, _ = engines.compute(columns(rows[i]), np.zeros(1, int))
+        for name, values in alone.items():
+            np.testing.assert_allclose(values[0], together[name][i], rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4])
+def test_descent_on_real_layers_ends_there(depth: int) -> None:
+    """Balanced layers whose product is the source, trained on the target by small steps; T's theorem for any Σ."""
+    row = {
+        "spectrum": "1.5:5,0.3",
+        "shift": "bottom",
+        "shift_norm": 0.8,
+        "target_norm": 1.2,
+        "noise": 0.2,
+        "gamma": 0.5,
+        "depth": depth,
+    }
+    inputs, labels, source, target, eigenvalues = task(row, 0)
+    size = np.linalg.norm(source)
+    first = np.linalg.qr(np.column_stack([source, np.eye(DIM)[:, 1:]]))[0]
+    first[:, 0] *= np.sign(first[:, 0] @ source)
+    each = size ** (1 / depth)
+    hidden = [np.zeros((DIM, DIM)) for _ in range(depth - 1)]
+    for i, layer in enumerate(hidden):  # rank one, aligned, balanced
+        left = source / size if i == 0 else np.eye(DIM)[0]
+        layer += each * np.outer(left, np.eye(DIM)[0])
+    last = each * (np.eye(DIM)[0] if depth > 1 else source / size)
+    for _ in range(60_000):
+        before = [np.eye(DIM)]
+        for layer in hidden:
+            before.append(before[-1] @ layer)
+        after = [last]
+        for layer in reversed(hidden):
+            after.append(layer @ after[-1])
+        after.reverse()
+        gradient = inputs.T @ (inputs @ after[0] - labels) / len(labels)
+        if np.linalg.norm(gradient) < 1e-10:
+            break
+        steps = [np.outer(before[i].T @ gradient, after[i + 1]) for i in range(len(hidden))]
+        last = last - 2e-3 * before[-1].T @ gradient
+        hidden = [layer - 2e-3 * step for layer, step in zip(hidden, steps, strict=True)]
+    end = last
+    for layer in reversed(hidden):
+        end = layer @ end
+    (found,) = engines.compute(columns(row), np.zeros(1, int))[0]["risk_finetune"]
+    assert found == pytest.approx(float((end - target) ** 2 @ eigenvalues), rel=3e-3)
+
+
+@pytest.mark.parametrize(
+    ("spectrum", "said"),
+    [
+        ("1.5:50,0.3", "expected eigenvalues for dim = 24 directions, got 51"),
+        ("1.5:24,0.3", "got 25"),
+        ("1.5:4,0.3:5", "got 9"),
+        ("0:3,1", "expected eigenvalues above 0, got 0"),
+        ("1:3,-2", "expected eigenvalues above 0, got -2"),
+        ("1:0,2", "expected a whole count of at least 1, got 0"),
+        ("1:2.5,2", "expected a whole count of at least 1, got 2.5"),
+        ("a,2", "expected eigenvalues with their counts"),
+        ("1:2:3,4", "expected eigenvalues with their counts"),
+        ("", "expected eigenvalues with their counts"),
+        ("inf,1", "expected eigenvalues with their counts"),
+    ],
+)
+def test_a_spectrum_that_cannot_be_is_said(spectrum: str, said: str) -> None:
+    found = check({"spectrum": spectrum, "dim": DIM, "shift": "all"})
+    assert found is not None
+    assert found[0] == "spectrum"
+    assert said in found[1]
+
+
+def test_a_spectrum_of_one_value_has_no_bottom() -> None:
+    assert check({"spectrum": "2", "dim": DIM, "shift": "bottom"}) == (
+        "shift",
+        "expected top or all where the spectrum has one value, got bottom",
+    )
+    assert check({"spectrum": "2", "dim": DIM, "shift": "all"}) is None
