@@ -59,6 +59,17 @@ def _lines(value: Any, path: str, context: Context) -> Any:
     return value
 
 
+def _between(value: Any, path: str, context: Context) -> Any:
+    wanted = "an axis and two of its values, like {shift: [top, bottom]}"
+    expect(isinstance(value, Mapping) and len(value) == 1, path, wanted, value)
+    ((name, pair),) = value.items()
+    checks.axis(name, f"{path}.{name}", context)
+    expect(isinstance(pair, list) and len(pair) == 2 and pair[0] != pair[1], f"{path}.{name}", "two values", pair)
+    if not context.axes[name]:  # read from finished rows
+        return {name: [checks.coerced(context.workload.by_name[name], each, path, context) for each in pair]}
+    return {name: checks.of_axis(name, pair, f"{path}.{name}", context)}
+
+
 def _curves_x(value: Any, path: str, context: Context) -> Any:
     return checks.named(value, path, "axis", [*context.axes, *ALONG_TRAINING])
 
@@ -83,7 +94,7 @@ _fitted = partial(checks.number_axis, advice="; give it under by, or draw it wit
 _BY_LEVEL: dict[str, Check] = {"by": _axes, "level": _level}
 _METRIC_X: dict[str, Check] = {"metric": checks.metric, "x": _fitted}
 ANALYSES = {
-    "boundary": Analysis(_METRIC_X, {"y": _fitted, **_BY_LEVEL, "lines": _lines}, along="x"),
+    "boundary": Analysis(_METRIC_X, {"y": _fitted, **_BY_LEVEL, "lines": _lines, "between": _between}, along="x"),
     "inflection": Analysis(_METRIC_X, _BY_LEVEL, along="x"),
     "optimum": Analysis(_METRIC_X, _BY_LEVEL, along="x", above=-math.inf),
     "regime": Analysis(
@@ -149,7 +160,7 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
         _check_engines(given, path, context)
     if learning:
         _check_learning_curves(given, path, context)
-    used: dict[str, str] = {}
+    used: dict[str, str] = dict.fromkeys(given.get("between", ()), "between")
     for key in (key for key in NAME_AXES if key in given):
         for name in given[key] if key == "by" else [given[key]]:
             if name in used:

@@ -13,6 +13,7 @@ from raysweep.fits.comparison import Joint, joint
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import t_quantile
 from raysweep.phrases import counted
+from raysweep.reporting.analyses.between import of_difference
 from raysweep.reporting.analyses.closed_form import (
     add_lines,
     add_theory,
@@ -42,6 +43,7 @@ def boundary_section(asked: Question) -> Section:
     """Fits, figures and table of one `boundary` entry."""
     import pandas as pd
 
+    asked = of_difference(asked)
     x, y, metric, workload = asked.x, asked.options.get("y"), asked.metric, asked.workload
     lines = {str(key): float(value) for key, value in (asked.options.get("lines") or {}).items()}
     of_y = [y] if y else []
