@@ -30,7 +30,11 @@ _TINY = {
     "axes.pretrain_length": [1024, 1536, 4096],
 }
 
+_COVARIANCE = {**_LINEAR, "fixed.spectrum": "1.5:3,0.3", "axes.gamma": [0.05, 0.5, 0.9]}
+
 SPACES: dict[str, dict[str, Any]] = {
+    "covariance": _COVARIANCE,
+    "covariance_boundary": {**_COVARIANCE, "axes.shift_norm": [0.5, 1, 2]},
     "dataset_distance": {**_LINEAR, "axes.overlap_angle": [9, 90, 180], "fixed.distance_samples": 40},
     "depth_noise_boundary": {**_LINEAR, "axes.overlap_angle": [3, 48, 90], "axes.noise": [0, 0.5]},
     "depth_scale": _LINEAR,
