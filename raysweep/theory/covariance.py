@@ -1,4 +1,4 @@
-"""Linear regression from a pretrained start, on Gaussian inputs with any covariance Σ (T §4, and beyond).
+"""Linear regression from a pretrained start, on Gaussian inputs with any covariance Σ (T §4; THEORY §8).
 
 The risk of the end point r P⊥θ_S + X⁺y is ‖Σ^{1/2}(r P⊥θ_S + X⁺y - θ_T)‖². T bounds it (Thm 4.2); here is what it is in
 the limit of many dimensions, the deterministic equivalent. Let κ solve
