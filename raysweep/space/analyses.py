@@ -104,6 +104,7 @@ ANALYSES = {
         above=0.0,
     ),
     "trend": Analysis(_METRIC_X, _BY_LEVEL, along="x"),
+    "power_law": Analysis(_METRIC_X, _BY_LEVEL, along="x"),
     "curves": Analysis({"x": _curves_x}, {"metric": checks.metric, "metrics": _metrics, "by": _axes}),
     "agreement": Analysis(optional={"metrics": _metrics}),
     "engines": Analysis(optional={"metrics": _metrics, "reference": _engine, "x": _fitted, "by": _axes}),

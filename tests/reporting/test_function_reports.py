@@ -65,6 +65,7 @@ KINDS: list[dict[str, Any]] = [
     {"inflection": {"metric": "loss", "x": "x"}},
     {"optimum": {"metric": "loss", "x": "x"}},
     {"trend": {"metric": "loss", "x": "x"}},
+    {"power_law": {"metric": "loss", "x": "x"}},
     {"regime": {"metric": "loss", "lr": "x", "length": "y"}},
     {"relation": {"x": "loss", "y": "gain", "by": ["y"]}},
 ]

@@ -100,6 +100,7 @@ def test_checking_an_analysis_loads_nothing_heavy() -> None:
         ("boundary", "x", {"x": "engine"}),
         ("boundary", "y", {"x": "gamma", "y": "engine"}),
         ("trend", "x", {"x": "engine"}),
+        ("power_law", "x", {"x": "engine"}),
         ("inflection", "x", {"x": "engine"}),
         ("optimum", "x", {"x": "engine"}),
         ("regime", "lr", {"lr": "engine", "length": "gamma"}),

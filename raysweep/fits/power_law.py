@@ -1,0 +1,123 @@
+"""The exponent of a power law y = prefactor · x^exponent, with its interval, and whether the exponent changes with x."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raysweep.fits.draws import DrawCurves, check_options, draw_curves, usable
+from raysweep.fits.statistics import LEVEL, ROUNDING, t_quantile, two_sided
+from raysweep.fits.trend import slope_weights
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEWEST_POINTS = 3  # two points always lie on a line
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerLaw:
+    """The least-squares line of log y over log x. A field is NaN if it could not be computed.
+
+    exponent: its slope, the mean over draws; the points have equal weights.
+    low, high: the interval of the exponent; NaN with one draw, of no width if draws do not differ in it.
+    prefactor: the y of the line at x = 1.
+    bend: how much the exponent grows from the first x to the last, by a parabola through log y over log x.
+    bend_low, bend_high: its interval.
+    bend_p: the two-sided p-value of a bend of 0.
+    first, last: the range of the x that are used.
+    points, draws: how many were used.
+    note: why there is no result, or what was left out.
+    """
+
+    exponent: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    prefactor: float = np.nan
+    bend: float = np.nan
+    bend_low: float = np.nan
+    bend_high: float = np.nan
+    bend_p: float = np.nan
+    first: float = np.nan
+    last: float = np.nan
+    points: int = 0
+    draws: int = 0
+    note: str = ""
+
+
+def fit_power_law(frame: pd.DataFrame, x: str, y: str, seed: str, level: float = LEVEL) -> PowerLaw:
+    """Estimate the exponent with which `y` grows with `x` (negative if y falls), with its interval.
+
+    frame, x, y, seed: as for `fit_inflection`.
+    level: the confidence level of the intervals.
+
+    The draw is the unit: each draw has a line of its own, and the interval is Student's t over their slopes. So noise
+    that is shared by the points of one draw, or grows along x, is in the interval. What is estimated is the slope of
+    the mean of log y (of the geometric mean), which has no bias from the logarithm. If y is not a power law, it is the
+    mean slope over the points, and the bend says so. See `log_curves` for which rows are used.
+
+    Raises ValueError for an unknown column or level.
+    """
+    check_options(level)
+    curves, note = log_curves(frame, x, y, seed)
+    points, draws = len(curves.x), len(curves.values)
+    found = PowerLaw(points=points, draws=draws, note=note)
+    if points < FEWEST_POINTS or not draws:
+        return replace(found, note=note or f"{points} values of {x}, at least {FEWEST_POINTS} are needed")
+    u = np.log(curves.x)
+    slopes, bends = curves.values @ slope_weights(u), curves.values @ bend_weights(u)
+    exponent, bend = float(slopes.mean()), float(bends.mean())
+    with np.errstate(over="ignore"):  # x = 1 may be far away
+        prefactor = float(np.exp(curves.values.mean() - exponent * u.mean()))
+    found = replace(
+        found,
+        exponent=exponent,
+        prefactor=prefactor,
+        bend=bend,
+        first=float(curves.x[0]),
+        last=float(curves.x[-1]),
+    )
+    if draws < 2:
+        return replace(found, note="; ".join(filter(None, [note, "a single draw has no interval"])))
+    size = float(np.abs(curves.values).max())
+    errors = [float(each.std(ddof=1)) / np.sqrt(draws) for each in (slopes, bends)]
+    errors = [0.0 if error <= ROUNDING * size else error for error in errors]
+    half, bend_half = (t_quantile(level, draws - 1) * error for error in errors)
+    return replace(
+        found,
+        low=exponent - half,
+        high=exponent + half,
+        bend_low=bend - bend_half,
+        bend_high=bend + bend_half,
+        bend_p=two_sided(bend if errors[1] or abs(bend) > ROUNDING * size else 0.0, errors[1], draws - 1),
+    )
+
+
+def log_curves(frame: pd.DataFrame, x: str, y: str, seed: str) -> tuple[DrawCurves, str]:
+    """(log y of each draw over x, what was left out in words) for a power law.
+
+    Rows with x = inf or x <= 0 are not used. An x at which a draw has no usable value is left out in all draws, so that
+    all slopes are over the same range. If a y is not above 0, there is no curve at all: without these values the others
+    would be biased.
+    """
+    rows, _ = usable(frame, y, [x, seed])
+    rows = rows[np.isfinite(rows[x]) & (rows[x] > 0)]
+    nothing = DrawCurves(np.empty(0), np.empty((0, 0)), np.empty(0))
+    low = int((rows[y] <= 0).sum())
+    if low or not len(rows):
+        return nothing, f"{low} of {len(rows)} values of {y} are not above 0" if low else f"no value of {y}"
+    curves = draw_curves(rows.assign(**{y: np.log(rows[y])}), x, y, seed)
+    known = np.isfinite(curves.values).all(axis=0)
+    missing = [f"{at:g}" for at in curves.x[~known]]
+    note = f"left out, because not every draw has a value there: {x} = {', '.join(missing)}" if missing else ""
+    return DrawCurves(curves.x[known], curves.values[:, known], curves.seeds), note
+
+
+def bend_weights(u: np.ndarray) -> np.ndarray:
+    """The weights w for which w @ values is the growth of the slope, from the first u to the last, of the least-squares
+    parabola."""
+    centred = u - u.mean()
+    parabola = np.linalg.pinv(np.stack([np.ones_like(u), centred, centred**2], axis=1))[2]
+    return np.asarray(2 * np.ptp(u) * parabola)

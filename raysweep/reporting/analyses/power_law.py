@@ -1,0 +1,151 @@
+"""The power_law analysis: with which power of an axis does a metric grow, and is it one power throughout?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.fits.power_law import fit_power_law, log_curves
+from raysweep.fits.statistics import holm, mean_band
+from raysweep.fits.trend import slope_weights
+from raysweep.phrases import counted
+from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.analyses.series import grid_theory, laid_out
+from raysweep.reporting.figures.power_law import Law, power_law_figure
+from raysweep.reporting.selection import groups
+from raysweep.reporting.words import interval, number, plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def power_law_section(asked: Question) -> Section:
+    """Fits, figure and table of one `power_law` entry."""
+    import pandas as pd
+
+    x, metric, level = asked.x, asked.metric, asked.level
+    keys = asked.keys(x)
+    parts = list(groups(asked.rows, keys))
+    whole = pd.DataFrame(
+        [
+            {**dict(zip(keys, values, strict=True)), **vars(fit_power_law(rows, x, metric, "seed", level))}
+            for values, rows in parts
+        ]
+    )
+    whole["bend_p_holm"] = holm(whole["bend_p"].to_numpy(float))
+    whole["bends"] = whole["bend_p_holm"] <= 1 - level
+    whole["theory"] = [theory_exponent(rows, x, metric) for _, rows in parts]
+    fitted = [(values, (rows, row)) for (values, rows), row in zip(parts, whole.to_dict("records"), strict=True)]
+    usable = [(values, both) for values, both in fitted if np.isfinite(both[1]["exponent"])]
+
+    def line(key: Any, label: str, both: tuple[pd.DataFrame, Mapping[str, Any]]) -> Law:
+        return law(both[0], both[1], key, label, asked)
+
+    panels = laid_out(usable, keys[:1], keys[1:], line, asked.workload)
+    caption = (
+        f"{metric} against {plain(x)}, both on log scales: geometric mean over draws with its {asked.percent} interval "
+        "(pointwise), and the fitted power law."
+    )
+    drawings = (
+        [Drawing(asked.name, caption, power_law_figure(panels, x, metric, asked.workload, asked.percent))]
+        if panels
+        else []
+    )
+    return Section(
+        title=f"Power law: {metric} over {plain(x)}",
+        headline=of_one(whole.iloc[0].to_dict(), asked) if len(whole) == 1 else of_several(whole, asked),
+        paragraphs=[how(asked, len(whole)), *left_out(whole)],
+        drawings=drawings,
+        shown=[shown_row(row, keys, asked, bool(whole["theory"].notna().any())) for row in whole.to_dict("records")],
+        tables={f"{asked.name}_exponents": whole},
+    )
+
+
+def law(rows: pd.DataFrame, row: Mapping[str, Any], key: Any, label: str, asked: Question) -> Law:
+    """One line of the figure. row: its fit."""
+    curves, _ = log_curves(rows, asked.x, asked.metric, "seed")
+    centre, low, high = (np.exp(each) for each in mean_band(curves.values, asked.level))
+    u = np.log(curves.x)
+    fitted = np.exp(curves.values.mean() + row["exponent"] * (u - u.mean()))
+    low, high = (np.where(np.isfinite(end), end, centre) for end in (low, high))
+    theory_x, theory = grid_theory(rows, asked.x, asked.metric)
+    shown = (theory_x > 0) & (theory > 0)
+    return Law(key, label, curves.x, centre, low, high, fitted, theory_x[shown], theory[shown])
+
+
+def theory_exponent(rows: pd.DataFrame, x: str, metric: str) -> float:
+    """The least-squares slope of the logarithm of the closed form at the same x; NaN without one."""
+    at, theory = grid_theory(rows, x, metric)
+    use = at > 0
+    if use.sum() < 2 or not (theory[use] > 0).all():
+        return np.nan
+    return float(slope_weights(np.log(at[use])) @ np.log(theory[use]))
+
+
+def known(row: Mapping[str, Any], name: str, low: str, high: str) -> str:
+    """A fitted number with its interval, or alone if a single draw has none."""
+    return interval(row[name], row[low], row[high]) if np.isfinite(row[low]) else number(row[name])
+
+
+def of_one(row: Mapping[str, Any], asked: Question) -> str:
+    """The exponent of a single setting and its interval, in words."""
+    over = f"{asked.metric} over {plain(asked.x)}"
+    if not np.isfinite(row["exponent"]):
+        return f"{over}: no power law can be fitted ({row['note']})"
+    text = f"{over} grows with the power {known(row, 'exponent', 'low', 'high')} ({asked.percent})"
+    if np.isfinite(row["theory"]):
+        text += f"; closed form {number(row['theory'], 4)}"
+    if row["bends"]:
+        text += f"; it is not one power: the exponent changes by {known(row, 'bend', 'bend_low', 'bend_high')} over "
+        text += f"{number(row['first'])} to {number(row['last'])}"
+    return text
+
+
+def of_several(whole: pd.DataFrame, asked: Question) -> str:
+    """The smallest and the largest exponent, and in how many settings it changes, in words."""
+    found = whole[np.isfinite(whole["exponent"])].sort_values("exponent")
+    text = f"exponent of {asked.metric} over {plain(asked.x)}: "
+    if not len(found):
+        return f"{text}fitted in none of {counted(len(whole), 'setting')} ({whole['note'].iloc[0]})"
+    ends = [known(row, "exponent", "low", "high") for row in found.iloc[[0, -1]].to_dict("records")]
+    text += f"{' to '.join(ends)} in {counted(len(found), 'setting')} ({asked.percent})"
+    if len(found) < len(whole):
+        text += f"; no power law can be fitted in {len(whole) - len(found)}"
+    bends = found[found["bends"]]
+    grows = int((bends["bend"] > 0).sum())
+    said = [f"grows in {grows}"] * bool(grows) + [f"falls in {len(bends) - grows}"] * (len(bends) > grows)
+    text += f"; along {plain(asked.x)} the exponent {' and '.join(said) if said else 'is not shown to change'}"
+    return text + (f" (p < {1 - asked.level:.2g}, Holm)" if said else "")
+
+
+def how(asked: Question, settings: int) -> str:
+    """How the numbers were computed, in words."""
+    several = f", after Holm's correction for {counted(settings, 'setting')}" if settings > 1 else ""
+    return (
+        f"The exponent is the least-squares slope of log {asked.metric} over log {plain(asked.x)}. Each draw has a "
+        f"line of its own; the interval is Student's t over their slopes, {asked.percent} for each setting on its own. The "
+        "bend is how much the exponent grows from the first value to the last, by a parabola: a power law has none. It "
+        f"counts as shown where p < {1 - asked.level:.2g}{several}; then the exponent is a mean over this range. The "
+        "prefactor is the line's value at 1."
+    )
+
+
+def left_out(whole: pd.DataFrame) -> list[str]:
+    """A paragraph on what was left out and what could not be fitted; an empty list if there is nothing to say."""
+    notes = whole["note"][whole["note"] != ""].value_counts()
+    return [f"{'; '.join(f'{text} (in {count})' for text, count in notes.items())}."] if len(notes) else []
+
+
+def shown_row(row: Mapping[str, Any], keys: list[str], asked: Question, theory: bool) -> dict[str, str]:
+    """One setting as a row of formatted text. theory: whether any setting has a closed form."""
+    out = {plain(str(key)): number(row[key]) for key in keys}
+    out[f"exponent [{asked.percent}]"] = known(row, "exponent", "low", "high")
+    if theory:
+        out["closed form"] = number(row["theory"], 4)
+    out["prefactor"] = number(row["prefactor"], 4)
+    out[f"bend [{asked.percent}]"] = known(row, "bend", "bend_low", "bend_high")
+    out["p if it has none"] = number(row["bend_p_holm"], 2)
+    out["values"], out["draws"] = str(row["points"]), str(row["draws"])
+    return out

@@ -1,0 +1,64 @@
+"""The figure of power laws: geometric means with their intervals over one axis, and the fitted lines, on log scales."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.reporting.figures import drawing
+from raysweep.reporting.figures.lines import in_lines
+from raysweep.reporting.words import axis_label
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Law:
+    """One line of a panel: the geometric means with their intervals over x, (points,) each, and the fitted line there.
+
+    theory_x, theory: the closed form; empty without one.
+    """
+
+    key: Any
+    label: str
+    x: np.ndarray
+    centre: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    fitted: np.ndarray
+    theory_x: np.ndarray
+    theory: np.ndarray
+
+
+def power_law_figure(
+    parts: Sequence[tuple[str, list[Law]]], x: str, metric: str, workload: Workload, percent: str
+) -> Figure:
+    """Draw one panel per part, with one colour per line. percent: the level of the intervals as text."""
+    figure, axes = drawing.panels(len(parts), width=4.6, height=3.7)
+    colour = drawing.shades(parts)
+    for panel, (title, lines) in zip(axes, parts, strict=True):
+        drawing.set_log(panel.xaxis)
+        drawing.set_log(panel.yaxis)
+        for line in lines:
+            shade = colour[line.key]
+            panel.plot(line.x, line.fitted, color=shade, linewidth=1.2, zorder=2)
+            panel.plot(line.theory_x, line.theory, color=shade, linewidth=1.4, linestyle=":", zorder=2)
+            drawing.points(panel, line.x, line.centre, (line.low, line.high), shade, 3.8, 1.1, 1.8, zorder=3)
+        panel.set_title(in_lines(title) if len(axes) > 1 else title)
+    drawing.label_panels(axes, axis_label(x, workload), axis_label(metric, workload))
+    drawing.legend_of_lines(axes, parts, colour, markersize=4)
+    drawing.legend_below(
+        figure,
+        [
+            drawing.mark(f"geometric mean, {percent} interval", marker="o", markersize=4),
+            drawing.mark("fitted power law", linestyle="-", linewidth=1.2),
+            any(len(line.theory) for _, lines in parts for line in lines)
+            and drawing.mark("closed form", linestyle=":", linewidth=1.4),
+        ],
+    )
+    return figure

@@ -1,0 +1,106 @@
+"""Exponents of power laws: intervals cover the exponent as often as they say, and a law that bends is told from one."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_regime import as_transfer, frame_of
+
+from raysweep.fits.power_law import PowerLaw, fit_power_law
+from raysweep.reporting.report import write_report
+
+X = np.geomspace(1e-4, 1e-2, 7)
+KINDS = ("independent", "growing along x", "an exponent of each draw's own", "of a mean of ten squares")
+
+
+def noise_of(kind: str, rng: np.random.Generator, draws: int) -> np.ndarray:
+    """Noise of log y, (draws, points); the last kind is skewed."""
+    t, own = np.linspace(-1, 1, len(X)), rng.standard_normal((draws, len(X)))
+    return {
+        "independent": 0.1 * own,
+        "growing along x": 0.1 * own * (1.2 + t),
+        "an exponent of each draw's own": 0.2 * rng.standard_normal((draws, 1)) * t + 0.05 * own,
+        "of a mean of ten squares": np.log(rng.chisquare(10, (draws, len(X))) / 10),
+    }[kind]
+
+
+def rows(log_y: np.ndarray, x: np.ndarray = X) -> pd.DataFrame:
+    """Rows of log y, (draws, points)."""
+    draws = len(log_y)
+    at = {"x": np.tile(x, draws), "seed": np.repeat(np.arange(draws), len(x)), "status": "ok"}
+    return pd.DataFrame({**at, "y": np.exp(log_y).ravel()})
+
+
+def fitted(frame: pd.DataFrame, level: float = 0.95) -> PowerLaw:
+    return fit_power_law(frame, "x", "y", "seed", level)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_intervals_at_95_percent_cover_95_percent_and_not_99(kind: str) -> None:
+    rng = np.random.default_rng(1)
+    found = [fitted(rows(3 + 0.9 * np.log(X) + noise_of(kind, rng, (3, 5, 8)[k % 3]))) for k in range(300)]
+    slack = 2.5 * math.sqrt(0.95 * 0.05 / 300)
+    covers = np.mean([one.low <= 0.9 <= one.high for one in found])
+    straight = np.mean([one.bend_low <= 0 <= one.bend_high for one in found])
+    assert abs(covers - 0.95) < slack, covers
+    assert abs(straight - 0.95) < slack, straight
+    assert np.mean([one.bend_p < 0.05 for one in found]) == pytest.approx(1 - straight)
+
+
+def test_the_exponent_is_that_of_least_squares_and_the_bend_that_of_a_parabola() -> None:
+    u = np.log(X)
+    log_y = 2 + 0.5 * u + 0.1 * u**2 + np.random.default_rng(2).standard_normal((4, len(X)))
+    one = fitted(rows(log_y))
+    second, first, _ = np.polyfit(np.tile(u, 4), log_y.ravel(), 2)
+    assert one.exponent == pytest.approx(np.polyfit(np.tile(u, 4), log_y.ravel(), 1)[0])
+    assert one.bend == pytest.approx((first + 2 * second * u[-1]) - (first + 2 * second * u[0]))
+    assert one.prefactor == pytest.approx(np.exp(np.polyfit(u, log_y.mean(0), 1)[1]))
+    assert (one.first, one.last, one.points, one.draws) == (X[0], X[-1], len(X), 4)
+    wider = fitted(rows(log_y), 0.99)
+    assert wider.low < one.low < one.exponent < one.high < wider.high
+
+
+def test_a_law_without_noise_has_an_interval_of_no_width() -> None:
+    one = fitted(rows(np.tile(np.log(3 * X**-0.5), (3, 1)) + np.log([[1.0], [2.0], [4.0]])))
+    assert (one.low, one.high) == (one.exponent, one.exponent)
+    assert one.exponent == pytest.approx(-0.5)
+    assert one.prefactor == pytest.approx(6)
+    assert (one.bend, one.bend_p) == (pytest.approx(0, abs=1e-9), 1.0)
+
+
+def test_what_is_left_out_is_left_out_in_every_draw_and_said() -> None:
+    log_y = np.log(X) + 0.1 * np.random.default_rng(3).standard_normal((4, len(X)))
+    whole, inner = rows(log_y), rows(log_y[:, :-1], X[:-1])
+    missing = whole.assign(status=np.where((whole["x"] == X[-1]) & (whole["seed"] == 2), "diverged", "ok"))
+    one = fitted(missing)
+    assert one.exponent == fitted(inner).exponent
+    assert one.note == "left out, because not every draw has a value there: x = 0.01"
+    ends = pd.concat([inner, inner.head(2).assign(x=[0.0, np.inf])])
+    assert fitted(ends).exponent == fitted(inner).exponent
+    assert fitted(whole.assign(y=whole["y"] - whole["y"].min())).note == "1 of 28 values of y are not above 0"
+    assert fitted(whole[whole["x"] < X[2]]).note == "2 values of x, at least 3 are needed"
+    single = fitted(whole[whole["seed"] == 0])
+    assert math.isfinite(single.exponent)
+    assert math.isnan(single.low)
+    assert single.note == "a single draw has no interval"
+
+
+def test_a_report_says_the_exponents_and_whether_they_are_shown_to_change(tmp_path: Path) -> None:
+    frame, space = as_transfer(frame_of(0.0, np.random.default_rng(5)))
+    lengths = sorted(frame["pretrain_length"].unique())
+    chosen = frame["pretrain_length"].isin(lengths[:3])
+    frame = frame[chosen].assign(risk_finetune=lambda each: 0.2 * each["finetune_lr"] ** 0.75 * (1 + each["seed"]))
+    bent = frame["pretrain_length"] == lengths[0]
+    frame.loc[bent, "risk_finetune"] *= np.exp(np.log(frame["finetune_lr"][bent] / 1e-3) ** 2 / 10)
+    space = {**space, "analysis": [{"power_law": {"metric": "risk_finetune", "x": "finetune_lr"}}]}
+    report = write_report(frame, space, tmp_path, sweep="s")
+    (said,) = report.headline
+    assert said.startswith("exponent of risk_finetune over finetune lr: 0.75 (exact)")
+    assert "in 6 settings (95 %); along finetune lr the exponent grows in 2 (p < 0.05, Holm)" in said
+    table = pd.read_csv(tmp_path / "tables" / "power_law_exponents.csv")
+    assert table["bends"].tolist() == [length == lengths[0] for length in table["pretrain_length"]]
+    assert (tmp_path / "figures" / "power_law.png").exists()
