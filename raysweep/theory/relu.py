@@ -38,7 +38,8 @@ def residual(features: Array, teachers: Array, weights: Array) -> tuple[Array, A
 
     Gives the squared lengths outside of the span and of the whole functions, (functions,) each. Features are nearly
     dependent where a network has copied one of its teachers many times. So the span is built by a Cholesky
-    factorization with pivots, which ends where what is left of every feature is rounding; K⁻¹ of the paper would amplify that.
+    factorization with pivots, which ends where what is left of every feature is rounding; K⁻¹ of the paper would
+    amplify that.
     """
     whole = np.einsum("fi,ij,fj->f", weights, activations(teachers, teachers), weights)
     if not len(features):
