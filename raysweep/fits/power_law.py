@@ -1,4 +1,4 @@
-"""The exponent of a power law y = prefactor · x^exponent, with its interval, and whether the exponent changes with x."""
+"""The exponent of a power law y = prefactor · x^exponent, with its interval, and whether the exponent changes."""
 
 from __future__ import annotations
 
@@ -72,12 +72,7 @@ def fit_power_law(frame: pd.DataFrame, x: str, y: str, seed: str, level: float =
     with np.errstate(over="ignore"):  # x = 1 may be far away
         prefactor = float(np.exp(curves.values.mean() - exponent * u.mean()))
     found = replace(
-        found,
-        exponent=exponent,
-        prefactor=prefactor,
-        bend=bend,
-        first=float(curves.x[0]),
-        last=float(curves.x[-1]),
+        found, exponent=exponent, prefactor=prefactor, bend=bend, first=float(curves.x[0]), last=float(curves.x[-1])
     )
     if draws < 2:
         return replace(found, note="; ".join(filter(None, [note, "a single draw has no interval"])))

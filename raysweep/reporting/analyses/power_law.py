@@ -126,9 +126,9 @@ def how(asked: Question, settings: int) -> str:
     return (
         f"The exponent is the least-squares slope of log {asked.metric} over log {plain(asked.x)}. Each draw has a "
         f"line of its own; the interval is Student's t over their slopes, {asked.percent} for each setting on its own. "
-        "The bend is how much the exponent grows from the first value to the last, by a parabola: a power law has none. It "
-        f"counts as shown where p < {1 - asked.level:.2g}{several}; then the exponent is a mean over this range. The "
-        "prefactor is the line's value at 1."
+        "The bend is how much the exponent grows from the first value to the last, by a parabola: a power law has "
+        f"none. It counts as shown where p < {1 - asked.level:.2g}{several}; then the exponent is a mean over this "
+        "range. The prefactor is the line's value at 1."
     )
 
 
