@@ -200,6 +200,7 @@ def main() -> None:
         ("peak memory in process, 800 rows / 8,000 rows", f"{small:.0f} / {large:.0f} MB", ""),
     ]
     from benchmarks import (
+        covariance,
         language,
         roofline,
         shared_stages,
@@ -207,7 +208,9 @@ def main() -> None:
     )  # imports torch, which the processes above are better off without
 
     print("| what | measured | bound |\n| --- | --- | --- |")
-    for what, measured, bound in rows + stages.rows() + shared_stages.rows() + language.rows() + roofline.rows():
+    for what, measured, bound in (
+        rows + covariance.rows() + stages.rows() + shared_stages.rows() + language.rows() + roofline.rows()
+    ):
         print(f"| {what} | {measured} | {bound} |")
 
 
