@@ -95,22 +95,37 @@ def _under(
     return np.asarray((bias + noise**2 * (1 - lost)) / lost)
 
 
-def bound(values: Array, counts: Array, n: Array, difference: Array, deviation: float = 1.0) -> Array:
-    """T's upper bound (Thm 4.2) up to its constant, (rows,), for m = the size of the first group.
+def spread(values: Array, counts: Array, n: Array, deviation: float = 1.0) -> Array:
+    """T's g (Thm 4.2), (rows,): how far the covariance of n samples is from Σ, up to a constant; inf without samples.
 
-    T leaves the constant c of g open; it is 1 here, so that the bound is right in shape and not in size. Holds with
-    probability 1 - e^-deviation. NaN where the eigenvalues do not fall, and inf without samples.
+    T leaves the constant c open; it is 1 here. Holds with probability 1 - e^-deviation. values: the largest first.
+    """
+    size, largest = np.asarray(n, float), float(values[0])
+    with np.errstate(divide="ignore"):
+        share = float(values @ counts) / (size * largest)
+        return largest * np.maximum.reduce([np.sqrt(share), share, np.sqrt(deviation / size), deviation / size])
+
+
+def bound(values: Array, counts: Array, n: Array, difference: Array, deviation: float = 1.0, groups: int = 1) -> Array:
+    """T's upper bound (Thm 4.2) up to its constant, (rows,), for m = the directions in the first `groups` groups.
+
+    With c = 1 in g (`spread`) the bound is right in shape and not in size. NaN where the eigenvalues do not fall, and
+    inf without samples.
     """
     size = np.asarray(n, float)
-    largest = float(values[0])
     if (np.diff(values) > 0).any():
         return np.full(len(size), np.nan)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        share = float(values @ counts) / (size * largest)
-        spread = largest * np.maximum.reduce([np.sqrt(share), share, np.sqrt(deviation / size), deviation / size])
-        first, rest = difference[:, 0], difference[:, 1:].sum(1)
+    far = spread(values, counts, size, deviation)
+    first, rest = difference[:, :groups].sum(1), difference[:, groups:].sum(1)
+    with np.errstate(over="ignore", invalid="ignore"):
         terms = [
             np.where(part > 0, 2 * factor * part, 0.0)
-            for factor, part in ((spread**3 / largest**2, first), (spread, rest))
+            for factor, part in ((far**3 / float(values[groups - 1]) ** 2, first), (far, rest))
         ]
     return np.asarray(terms[0] + terms[1])
+
+
+def bound_of_distance(values: Array, counts: Array, n: Array, difference: Array) -> Array:
+    """The bound that T compares with, g‖θ_T - θ_S‖², (rows,): Bartlett, Long, Lugosi & Tsigler (2020), Thm 4, with
+    θ_T - θ_S in the place of θ* and without noise, as T adapts it; its constant is 1. n: above 0."""
+    return np.asarray(spread(values, counts, n) * difference.sum(1))

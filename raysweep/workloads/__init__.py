@@ -11,6 +11,7 @@ from raysweep.errors import InputError, shown, told
 from raysweep.workloads.declaration import Workload
 
 BUILT_IN = {
+    "image_regression": "raysweep.workloads.image_regression",
     "language": "raysweep.workloads.language",
     "linear_covariance": "raysweep.workloads.linear_covariance",
     "linear_spectrum": "raysweep.workloads.linear_spectrum",

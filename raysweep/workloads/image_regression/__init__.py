@@ -1,0 +1,118 @@
+"""Two-class tasks on images as linear regression: does a bound of the risk predict the test error (paper T, Table 1)?
+
+This file is the declaration. The engine is in the files beside it; it does not import them.
+
+Labels are +1 and -1. The source map is trained on all training images of the source's two classes, from a random start;
+fine-tuning goes on from it to the exact end point on a few images of the target, θ_S + X⁺(y - Xθ_S) (T Thm 4.1).
+
+What T leaves open, and what stands here. Which 20 pairs: the space lists them. The start before the source: each weight
+uniform between ±1/√d, as torch starts a linear layer of d inputs (T used torch); a seed is one such start. How long the
+source is trained: `pretrain_length`, by default until it fits best, as T's Assumption 3.2 has it. Inputs: pixels from 0
+to 1, not centred, and no intercept. Σ is the second-moment matrix of the target's training images, θ_T the map trained
+on them as the source is on its own, from 0. The constants of the bounds are 1, and they hold with probability 1 - 1/e.
+Test images are those that the data set keeps apart; they enter nothing but the test error and loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from raysweep.workloads import image_data
+from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
+from raysweep.workloads.image_regression.pairs import FORM, pair_of
+
+PARAMETERS = (
+    Parameter("data", str, "digits", f"images: {image_data.FORMS}"),
+    Parameter("pair", str, "2-3:5-6", f"classes of source and target, {FORM}; the first of two is labelled +1"),
+    Parameter("target_samples", int, 10, "images of the target, of either class", unit="images", minimum=1, symbol="n"),
+    Parameter(
+        "pretrain_length",
+        float,
+        float("inf"),
+        "steps of gradient descent on all images of the source, at the reciprocal of its largest curvature; .inf: to "
+        "the best fit, what no image shows staying as it started",
+        unit="steps",
+        minimum=0,
+        infinite=True,
+        whole=True,
+    ),
+    Parameter(
+        "repeats",
+        int,
+        25,
+        "draws of target images that the errors and losses of a row average over",
+        minimum=1,
+        maximum=10_000,
+    ),
+)
+
+METRICS = (
+    Metric("error_scratch", "share of test images put into the wrong class, trained from 0", direction="minimize"),
+    Metric("error_finetune", "the same after fine-tuning from the source map", direction="minimize"),
+    Metric(
+        "transferability_finetune", "error_scratch - error_finetune; positive: transfer helps", direction="maximize"
+    ),
+    Metric("loss_scratch", "mean squared error on test images, trained from 0", direction="minimize"),
+    Metric("loss_finetune", "the same after fine-tuning", direction="minimize"),
+    Metric("distance_squared", "‖θ_T - θ_S‖², the first predictor of T Table 1"),
+    Metric("bound_distance", "the bound of Bartlett et al. (2020), Thm 4, as T adapts it (T Table 1): g‖θ_T - θ_S‖²"),
+    Metric("bound_thm42", "T's own bound for m = 2 (Thm 4.2)"),
+    Metric(
+        "equivalent_scratch",
+        "loss_scratch as the deterministic equivalent has it (theory/covariance.py), for Gaussian inputs of this Σ, "
+        "the best θ_T, and its residual as noise",
+        direction="minimize",
+    ),
+    Metric("equivalent_finetune", "loss_finetune as the deterministic equivalent has it", direction="minimize"),
+)
+
+
+def cost(columns: Columns) -> Cost:
+    """Seconds and peak bytes of the rows of one draw, which share data and pair."""
+    from raysweep.workloads.image_regression import costs
+
+    return costs.of_rows(columns)
+
+
+def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Errors of one cell that no single range can catch."""
+    try:
+        _, target = pair_of(str(parameters["pair"]))
+    except ValueError as error:
+        return "pair", str(error)
+    name = str(parameters["data"])
+    if complaint := image_data.complaint(name):
+        return "data", complaint
+    there = len(image_data.load(name).train.of(target).labels)
+    if parameters["target_samples"] > there:
+        return "target_samples", (
+            f"expected at most {there:,}, the training images of classes {target[0]} and {target[1]} in {name}, "
+            f"got {parameters['target_samples']:,}"
+        )
+    return None
+
+
+def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of the images instead of their name. InputError if they have gone since the sweep was planned."""
+    return {**values, "data": image_data.digest_of(str(row["data"]))}
+
+
+WORKLOAD = Workload(
+    name="image_regression",
+    summary="pairs of two-class tasks on images as linear regression: bounds of the risk against test error (paper T)",
+    identity_version=1,
+    parameters=PARAMETERS,
+    metrics=METRICS,
+    compute="raysweep.workloads.image_regression.engine:compute",
+    cost=cost,
+    sources=(
+        "raysweep.workloads.image_regression",
+        "raysweep.workloads.image_data",
+        "raysweep.training.draws",
+        "raysweep.theory.covariance",
+    ),
+    shared=("data", "pair"),
+    identify=identify,
+    check=check,
+)

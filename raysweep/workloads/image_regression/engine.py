@@ -1,0 +1,92 @@
+"""The entry point of the workload: exact end points on a few images of the target, and what predicts their error."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raysweep.theory import covariance
+from raysweep.training import draws
+from raysweep.workloads import image_data
+from raysweep.workloads.declaration import OK, Columns
+from raysweep.workloads.image_regression import METRICS
+from raysweep.workloads.image_regression.pairs import pair_of
+from raysweep.workloads.image_regression.tasks import Moments, labelled, moments
+
+Array = np.ndarray
+TOP = 2
+"""m of T's bound in Table 1."""
+
+
+def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
+    """All metrics of all rows, shape (rows,) each, and the status of each row, which is always ok.
+
+    columns: every declared parameter, one entry per row.
+    seeds: int array, shape (rows,).
+    """
+    metrics = {metric.name: np.empty(len(seeds)) for metric in METRICS}
+    names = ("data", "pair", "target_samples", "pretrain_length", "repeats")
+    for row, given in enumerate(zip(*(np.asarray(columns[name]).tolist() for name in names), strict=True)):
+        for name, value in row_of(int(seeds[row]), *given).items():
+            metrics[name][row] = value
+    return metrics, np.full(len(seeds), OK, dtype=object)
+
+
+def row_of(seed: int, name: str, pair: str, samples: int, pretrain_length: float, repeats: int) -> dict[str, float]:
+    """The metrics of one row."""
+    data, (source, target) = image_data.load(name), pair_of(pair)
+    first, second = (moments(name, data.digest, classes) for classes in (source, target))
+    size = len(first.best)
+    start = draws.generator(seed, "source start").uniform(-1, 1, size) / np.sqrt(size)
+    theta = first.directions @ first.trained(start, pretrain_length)
+    pixels, labels = labelled(data.train.of(target), target, data.white)
+    chosen = choice(seed, pair, len(labels), samples, repeats)
+    inverse = np.linalg.pinv(pixels[chosen], rcond=max(samples, size) * np.finfo(float).eps)
+    wanted = labels[chosen][:, :, None]
+    maps = {
+        "scratch": inverse @ wanted,
+        "finetune": theta[:, None] + inverse @ (wanted - pixels[chosen] @ theta[:, None]),
+    }
+    tested, truth = labelled(data.test.of(target), target, data.white)
+    found = {}
+    for how, each in maps.items():
+        margins = truth[:, None] * (tested @ each[:, :, 0].T)
+        found[f"error_{how}"] = float((margins <= 0).mean())
+        found[f"loss_{how}"] = float(((margins - 1) ** 2).mean())
+    found["transferability_finetune"] = found["error_scratch"] - found["error_finetune"]
+    return {**found, **predictors(second, theta, samples, pretrain_length)}
+
+
+def choice(seed: int, pair: str, available: int, samples: int, repeats: int) -> Array:
+    """The training images of each repeat, int (repeats, samples); those of fewer samples come first among more."""
+    return np.stack(
+        [
+            draws.generator(seed, f"target images {pair} {repeat}").permutation(available)[:samples]
+            for repeat in range(repeats)
+        ]
+    )
+
+
+def predictors(target: Moments, source: Array, samples: int, pretrain_length: float) -> dict[str, float]:
+    """What is said of the error before any image of the target is drawn.
+
+    source: θ_S, (pixels,). The bounds take the θ_T that is trained as long as θ_S, from 0. The equivalent takes the
+    best one: what that does not fit is uncorrelated with the pixels, as noise is.
+    """
+    inside = target.directions.T @ source
+    trained = target.trained(np.zeros(len(source)), pretrain_length)
+    values, ones, n = target.eigenvalues, np.ones(len(source)), np.array([float(samples)])
+    difference = (trained - inside)[None] ** 2
+    seen = values > 0
+    best, missed = (target.best[None, seen] ** 2, (target.best - inside)[None, seen] ** 2)
+
+    def equivalent(difference: Array) -> float:
+        risk = covariance.risk(values[seen], ones[seen], n, np.array([target.noise]), 0 * best, best, difference)
+        return float(risk[0]) + target.noise**2
+
+    return {
+        "distance_squared": float(difference.sum()),
+        "bound_distance": float(covariance.bound_of_distance(values, ones, n, difference)[0]),
+        "bound_thm42": float(covariance.bound(values, ones, n, difference, groups=TOP)[0]),
+        "equivalent_scratch": equivalent(best),
+        "equivalent_finetune": equivalent(missed),
+    }

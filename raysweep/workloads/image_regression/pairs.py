@@ -1,0 +1,19 @@
+"""How a source and a target task are written: two classes each."""
+
+from __future__ import annotations
+
+import re
+
+from raysweep.workloads.image_data import CLASSES
+
+FORM = "SOURCE:TARGET with two different classes each, as in 2-3:5-6"
+Classes = tuple[int, int]
+
+
+def pair_of(text: str) -> tuple[Classes, Classes]:
+    """The classes of source and target; ValueError says what was expected."""
+    found = re.fullmatch(r"(\d+)-(\d+):(\d+)-(\d+)", text)
+    classes = [int(digits) for digits in found.groups()] if found else []
+    if not classes or max(classes) >= CLASSES or classes[0] == classes[1] or classes[2] == classes[3]:
+        raise ValueError(f"expected {FORM}, the classes being 0 to {CLASSES - 1}; got {text!r}")
+    return (classes[0], classes[1]), (classes[2], classes[3])

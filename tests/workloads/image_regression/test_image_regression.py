@@ -1,0 +1,168 @@
+"""Two-class tasks on images: end points, what predicts their error, and what makes rows the same."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import image_files
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from raysweep.plan.identity import stage_id
+from raysweep.theory import covariance
+from raysweep.training import draws
+from raysweep.workloads.image_regression import PARAMETERS, WORKLOAD, costs, engine
+from raysweep.workloads.parameters import column
+
+Array = np.ndarray
+
+
+def columns(*rows: dict[str, Any]) -> dict[str, Array]:
+    return {p.name: column(p, [{p.name: p.default, **row}[p.name] for row in rows]) for p in PARAMETERS}
+
+
+def digits(classes: tuple[int, int], test: bool) -> tuple[Array, Array]:
+    """Pixels from 0 to 1 and labels ±1, taken from scikit-learn here."""
+    found = load_digits()
+    own = np.isin(found.target, classes) & ((np.arange(len(found.target)) % 5 == 0) == test)
+    return found.data[own] / 16, np.where(found.target[own] == classes[0], 1.0, -1.0)
+
+
+def started(seed: int, size: int = 64) -> Array:
+    return draws.generator(seed, "source start").uniform(-1, 1, size) / np.sqrt(size)
+
+
+def descended(pixels: Array, labels: Array, start: Array, steps: int) -> Array:
+    """Gradient descent in so many words."""
+    rate = 1 / np.linalg.eigvalsh(pixels.T @ pixels / len(labels))[-1]
+    for _ in range(steps):
+        start = start - rate * pixels.T @ (pixels @ start - labels) / len(labels)
+    return start
+
+
+@pytest.mark.parametrize("steps", [0, 1, 300, np.inf])
+@pytest.mark.parametrize("samples", [1, 7, 60, 200])  # also more than the pixels, of which 10 are always black
+def test_rows_are_the_end_points_of_descent_on_source_and_target(samples: int, steps: float) -> None:
+    """A least squares solver finds the end point of the target: nearest to the source, or to 0."""
+    row = {"pair": "8-1:4-7", "target_samples": samples, "pretrain_length": steps, "repeats": 3}
+    found, _ = engine.compute(columns(row), np.array([5]))
+    (source, wanted), (pixels, labels), (test, truth) = (
+        digits((8, 1), False),
+        digits((4, 7), False),
+        digits((4, 7), True),
+    )
+    start = started(5)
+    if np.isinf(steps):
+        start += np.linalg.lstsq(source, wanted - source @ start, rcond=1e-12)[0]
+    else:
+        start = descended(source, wanted, start, int(steps))
+    measured: dict[str, list[float]] = {"scratch": [], "finetune": []}
+    errors: dict[str, list[float]] = {"scratch": [], "finetune": []}
+    for chosen in engine.choice(5, "8-1:4-7", len(labels), samples, 3):
+        assert len(set(chosen.tolist())) == samples
+        x, y = pixels[chosen], labels[chosen]
+        for how, first in (("scratch", np.zeros(64)), ("finetune", start)):
+            outputs = test @ (first + np.linalg.lstsq(x, y - x @ first, rcond=1e-12)[0])
+            measured[how].append(float(((outputs - truth) ** 2).mean()))
+            errors[how].append(float((np.sign(outputs) != truth).mean()))
+    for how in measured:
+        assert found[f"loss_{how}"][0] == pytest.approx(np.mean(measured[how]), rel=1e-6), how
+        assert found[f"error_{how}"][0] == pytest.approx(np.mean(errors[how]), abs=1e-12), how
+    gain = found["error_scratch"] - found["error_finetune"]
+    np.testing.assert_array_equal(found["transferability_finetune"], gain)
+
+
+def test_predictors_are_those_of_the_paper() -> None:
+    """Table 1 of T, from the dense Σ: ‖θ_T - θ_S‖², the bound of [25] and T's own (3) at m = 2 with c = δ = 1."""
+    found, _ = engine.compute(columns({"pair": "0-3:9-2", "target_samples": 12, "pretrain_length": 400}), np.array([2]))
+    pixels, labels = digits((9, 2), False)
+    target = descended(pixels, labels, np.zeros(64), 400)
+    source = descended(*digits((0, 3), False), started(2), 400)
+    values, vectors = np.linalg.eigh(pixels.T @ pixels / len(labels))
+    largest, second = values[-1], values[-2]
+    share = values.sum() / (12 * largest)
+    g = largest * max(np.sqrt(share), share, np.sqrt(1 / 12), 1 / 12)
+    first = np.sum((vectors[:, -2:].T @ (target - source)) ** 2)
+    rest = np.sum((vectors[:, :-2].T @ (target - source)) ** 2)
+    assert found["distance_squared"][0] == pytest.approx(first + rest, rel=1e-8)
+    assert found["bound_distance"][0] == pytest.approx(g * (first + rest), rel=1e-8)
+    assert found["bound_thm42"][0] == pytest.approx(2 * g**3 * first / second**2 + 2 * g * rest, rel=1e-8)
+
+
+def test_the_equivalent_is_the_mean_over_gaussian_inputs() -> None:
+    """400 draws of Gaussian pixels with the images' Σ and labels θ_T·x + noise: to 2 % and four standard errors."""
+    pixels, labels = digits((5, 6), False)
+    best = np.linalg.lstsq(pixels, labels, rcond=1e-12)[0]
+    noise = np.sqrt(np.mean((labels - pixels @ best) ** 2))
+    values, vectors = np.linalg.eigh(pixels.T @ pixels / len(labels))
+    root = vectors * np.sqrt(np.maximum(values, 0))
+    steps, rng = 300, np.random.default_rng(0)
+    source = descended(*digits((2, 3), False), started(0), steps)
+    for samples in (10, 30):
+        row = {"pair": "2-3:5-6", "target_samples": samples, "pretrain_length": steps}
+        found, _ = engine.compute(columns(row), np.array([0]))
+        for how, first in (("scratch", np.zeros(64)), ("finetune", source)):
+            losses = []
+            for _ in range(400):
+                x = rng.standard_normal((samples, 64)) @ root.T
+                y = x @ best + noise * rng.standard_normal(samples)
+                end = first + np.linalg.lstsq(x, y - x @ first, rcond=1e-12)[0]
+                losses.append(np.sum((root.T @ (end - best)) ** 2) + noise**2)
+            expected, error = np.mean(losses), np.std(losses) / np.sqrt(len(losses))
+            assert abs(found[f"equivalent_{how}"][0] - expected) < 0.02 * expected + 4 * error, (samples, how)
+
+
+def test_bounds_know_their_groups() -> None:
+    """m directions as one group of m, or as m groups of one."""
+    n, difference = np.array([5.0, 50.0]), np.array([[2.0, 1.0, 3.0]] * 2)
+    apart = covariance.bound(np.array([4.0, 4.0, 1.0]), np.ones(3), n, difference, groups=2)
+    together = covariance.bound(np.array([4.0, 1.0]), np.array([2.0, 1.0]), n, np.array([[3.0, 3.0]] * 2))
+    np.testing.assert_allclose(apart, together, rtol=1e-14)
+
+
+def test_rows_do_not_depend_on_their_company_and_seeds_are_starts() -> None:
+    given = [{"pair": pair, "target_samples": n} for pair in ("2-3:5-6", "0-1:7-9") for n in (5, 10)]
+    together, status = engine.compute(columns(*given, *given), np.repeat([0, 1], 4))
+    assert set(status.tolist()) == {"ok"}
+    for row, (one, seed) in enumerate(zip(given * 2, np.repeat([0, 1], 4), strict=True)):
+        alone, _ = engine.compute(columns(one), np.array([seed]))
+        for name, values in alone.items():
+            assert values[0] == together[name][row], name
+    assert together["distance_squared"][0] != together["distance_squared"][4]
+    few, more = (engine.choice(0, "2-3:5-6", 290, n, 4) for n in (5, 20))
+    np.testing.assert_array_equal(few, more[:, :5])
+    assert len({tuple(each) for each in more.tolist()}) == 4
+
+
+def test_the_content_of_the_images_identifies_a_row_and_not_their_place(tmp_path: Path) -> None:
+    def identity(folder: str) -> str:
+        given = {p.name: p.default for p in PARAMETERS}
+        return stage_id(WORKLOAD, 0, {**given, "data": f"mnist:{tmp_path / folder}"}, 0, "")
+
+    image_files.write(tmp_path / "one", "mnist")
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    assert identity("one") == identity("two")
+    file = tmp_path / "two" / "train-images-idx3-ubyte"
+    file.write_bytes(file.read_bytes()[:-1] + b"\1")
+    assert identity("one") != identity("two")
+    assert identity("one") != stage_id(WORKLOAD, 0, {p.name: p.default for p in PARAMETERS}, 0, "")
+
+
+def test_cost_grows_with_what_is_computed() -> None:
+    small, large = ({"target_samples": n, "repeats": repeats} for n, repeats in ((10, 25), (100, 250)))
+    assert costs.of_rows(columns(large)).seconds > 10 * costs.of_rows(columns(small)).seconds
+    assert costs.of_rows(columns(small, large)).seconds < sum(
+        costs.of_rows(columns(each)).seconds for each in (small, large)
+    )
+
+
+@pytest.mark.parametrize("kind", ["mnist", "fashion_mnist"])
+def test_real_images_are_learned_from_few(kind: str) -> None:
+    """A chance error is 0.5; the equivalent, made for Gaussian inputs, is near the loss on test images from scratch."""
+    name = image_files.real(kind)
+    found, _ = engine.compute(columns({"data": name, "pair": "2-3:1-7", "target_samples": 30}), np.array([0]))
+    assert found["error_scratch"][0] < 0.1
+    assert found["equivalent_scratch"][0] == pytest.approx(found["loss_scratch"][0], rel=0.25)
