@@ -44,7 +44,11 @@ class Design:
         """All names that may be metrics in the analyses, without repeats. x and y are included, because in a relation
         they are metrics."""
         asked = [opened(entry)[1] for entry in self.analyses()]
-        named = [name for given in asked for name in (*metrics_of(given), given.get("x"), given.get("y"))]
+        named = [
+            name
+            for given in asked
+            for name in (*metrics_of(given), *given.get("predictors", ()), given.get("x"), given.get("y"))
+        ]
         return list(dict.fromkeys(name for name in named if name))
 
     def varied(self) -> list[str]:

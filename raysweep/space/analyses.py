@@ -13,7 +13,7 @@ from raysweep.space import checks
 from raysweep.space.checks import Check, Context, expect
 from raysweep.workloads.declaration import SCALES, Workload
 
-NAME_AXES = ("x", "y", "lr", "length", "by")
+NAME_AXES = ("x", "y", "lr", "length", "unit", "by")
 """The options that name axes (or, in relation, the metrics x and y); two of them must not have the same value."""
 ALONG_TRAINING = ("step", "share")
 """The values of x for which `curves` shows learning curves: the step of the stage, or its share of the last step."""
@@ -109,6 +109,9 @@ ANALYSES = {
     "agreement": Analysis(optional={"metrics": _metrics}),
     "engines": Analysis(optional={"metrics": _metrics, "reference": _engine, "x": _fitted, "by": _axes}),
     "relation": Analysis({"x": checks.metric, "y": checks.metric}, {"by": _axes}),
+    "r_squared": Analysis(
+        {"metric": checks.metric, "predictors": _metrics, "x": _fitted, "unit": checks.axis}, _BY_LEVEL
+    ),
     "best": Analysis({"metric": checks.metric}),
 }
 LEARNING_CURVES = Analysis(
@@ -118,12 +121,13 @@ LEARNING_CURVES = Analysis(
 
 
 def opened(entry: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The kind of a checked entry and its options; an option that is null counts as not given, and a name under `by` as
-    a list of one."""
+    """The kind of a checked entry and its options; an option that is null counts as not given, and a name under `by` or
+    `predictors` as a list of one."""
     ((kind, given),) = entry.items()
     options = {key: value for key, value in (given or {}).items() if value is not None}
-    if isinstance(options.get("by"), str):
-        options["by"] = [options["by"]]
+    for key in ("by", "predictors"):
+        if isinstance(options.get(key), str):
+            options[key] = [options[key]]
     return kind, options
 
 

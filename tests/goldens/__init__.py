@@ -54,6 +54,7 @@ SPACES: dict[str, dict[str, Any]] = {
         "axes.finetune_lr": [1e-3, 1e-2],
     },
     "frozen_layers": {**_LINEAR, "axes.gamma": [0.1, 0.9, 1.9]},
+    "image_regression": {"axes.pair": ["6-9:0-2", "1-6:5-4"], "fixed.repeats": 2, "seeds": 2},
     "norm_scale": {**_LINEAR, "axes.source_norm": [1, 3], "axes.target_norm": [1, 8]},
     "overtraining_language": {
         **_TINY,

@@ -68,6 +68,7 @@ KINDS: list[dict[str, Any]] = [
     {"power_law": {"metric": "loss", "x": "x"}},
     {"regime": {"metric": "loss", "lr": "x", "length": "y"}},
     {"relation": {"x": "loss", "y": "gain", "by": ["y"]}},
+    {"r_squared": {"metric": "gain", "predictors": ["loss"], "x": "x", "unit": "y"}},
 ]
 
 
@@ -98,6 +99,7 @@ def test_arguments_with_such_names_have_columns_of_their_own(undrawn: None, stor
         return valley(low, draws, seed, log)
 
     text = json.dumps(KINDS).replace('"x": "x"', '"x": "low"').replace('"y": "y"', '"y": "draws"')
+    text = text.replace('"unit": "y"', '"unit": "draws"')
     text = text.replace('"lr": "x", "length": "y"', '"lr": "low", "length": "draws"').replace('["y"]', '["draws"]')
     values = {"low": [1.0, 2.0, 3.0, 4.0], "draws": [1, 2]}
     theirs = swept(named, storage, axes=values, seeds=3, analysis=json.loads(text)).report()

@@ -57,6 +57,25 @@ def refused(entry: Any, axes: dict[str, list[Any]]) -> str:
         ({"curves": {"x": "gamma"}}, ".curves.metric: missing"),
         ({"engines": {}}, ".engines: expected engine among the axes"),
         ({"relation": {"x": "gamma", "y": "risk_scratch"}}, ".relation.x: unknown metric 'gamma'; known: "),
+        (
+            {"r_squared": {"metric": "risk_linear", "x": "gamma", "unit": "overlap_angle"}},
+            ".r_squared.predictors: missing; expected ",
+        ),
+        (
+            {
+                "r_squared": {
+                    "metric": "risk_linear",
+                    "predictors": ["risk_skratch"],
+                    "x": "gamma",
+                    "unit": "overlap_angle",
+                }
+            },
+            ".r_squared.predictors: unknown metric 'risk_skratch'; did you mean risk_scratch",
+        ),
+        (
+            {"r_squared": {"metric": "risk_linear", "predictors": "risk_scratch", "x": "gamma", "unit": "gamma"}},
+            ".r_squared.unit: 'gamma' is already used as x",
+        ),
         ({"relation": {"x": "risk_linear"}}, ".relation.y: missing; expected one of risk_scratch"),
         ({"relation": {"x": "risk_linear", "y": "risk_linear"}}, ".relation.y: 'risk_linear' is already used as x"),
         (

@@ -99,6 +99,7 @@ def question(design: Design, workload: Workload) -> str:
                 "agreement": "does the experiment agree with the closed form",
                 "engines": "do the engines agree on the same draws",
                 "relation": f"does {x} predict {y}",
+                "r_squared": f"what explains {metric}",
                 "best": f"which cell has the best {metric}",
             }.get(kind, f"what is the {kind} of {metric}" if metric else f"what is the {kind}")
         )

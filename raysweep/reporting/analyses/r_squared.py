@@ -1,0 +1,143 @@
+"""The r_squared analysis: how much of a metric do others explain, over units such as pairs of tasks?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.fits import r_squared
+from raysweep.phrases import counted
+from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.figures.r_squared import Line, r_squared_figure
+from raysweep.reporting.selection import all_keys, groups, spread
+from raysweep.reporting.words import interval, number, plain, settings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = dict[str, Any]
+PANELS = 9
+
+
+def r_squared_section(asked: Question) -> Section:
+    """Figure and table of one `r_squared` entry."""
+    import pandas as pd
+
+    x, metric, unit = asked.x, asked.metric, str(asked.options["unit"])
+    predictors = list(dict.fromkeys(asked.options["predictors"]))
+    good = asked.rows[asked.rows["status"] == "ok"]
+    keys = [key for key in all_keys(good, asked.workload, x, [*asked.by, unit], asked.design) if key != unit]
+    found = [
+        {**dict(zip([*keys, x], values, strict=True)), **row}
+        for values, rows in groups(good, [*keys, x])
+        for row in of_group(rows, metric, predictors, unit, asked.level)
+    ]
+    table = pd.DataFrame(found)
+    parts = list(groups(table, keys))
+    panels = [
+        (settings(keys, values, asked.workload), [line(name, rows, x) for name in predictors])
+        for values, rows in spread(parts, PANELS)
+    ]
+    units = counted(int(table["units"].max()), plain(unit))
+    caption = (
+        f"R² of {metric} by a line in each predictor over {units}: mean over draws, with its {asked.percent} interval "
+        f"over the values of {plain(unit)}."
+    )
+    drawings = []
+    if table["r_squared"].notna().any():
+        figure = r_squared_figure(panels, x, metric, asked.workload, asked.percent)
+        drawings = [Drawing(asked.name, caption, figure)]
+    return Section(
+        f"R²: what explains {metric}, {plain(unit)} by {plain(unit)}?",
+        headline(table, predictors, asked),
+        paragraphs(table, predictors, unit, asked),
+        drawings,
+        [shown_row(row, [*keys, x], asked) for row in table.to_dict("records")],
+        {f"{asked.name}_values": table},
+    )
+
+
+def of_group(rows: pd.DataFrame, metric: str, predictors: list[str], unit: str, level: float) -> list[Row]:
+    """One row per predictor: R², its interval, and by how much it is above or below that of the first predictor."""
+    shaped = {
+        name: rows.pivot_table(index="seed", columns=unit, values=name, dropna=False).to_numpy(float)
+        for name in dict.fromkeys((metric, *predictors))
+    }
+    y, first = shaped[metric], shaped[predictors[0]]
+    out = []
+    for name in predictors:
+        more, low, high = (
+            (0.0, 0.0, 0.0) if name == predictors[0] else r_squared.difference(shaped[name], first, y, level)
+        )
+        one = r_squared.explained(shaped[name], y, level)
+        out.append({"predictor": name, **vars(one), "more": more, "more_low": low, "more_high": high})
+    return out
+
+
+def line(predictor: str, table: pd.DataFrame, x: str) -> Line:
+    """The values of one predictor over x."""
+    own = table[(table["predictor"] == predictor) & np.isfinite(table["r_squared"])].sort_values(x)
+    at, centre, low, high = (own[name].to_numpy(float) for name in (x, "r_squared", "low", "high"))
+    return Line(
+        predictor, at, centre, np.where(np.isfinite(low), low, centre), np.where(np.isfinite(high), high, centre)
+    )
+
+
+def headline(table: pd.DataFrame, predictors: list[str], asked: Question) -> str:
+    """The range of R² of each predictor, in words."""
+    said = []
+    for name in predictors:
+        values = table.loc[table["predictor"] == name, "r_squared"].dropna()
+        if not len(values):
+            said.append(f"{name} in no setting")
+            continue
+        ends = dict.fromkeys(f"{end:.2f}" for end in (values.min(), values.max()))
+        said.append(f"{name} {' to '.join(ends)}")
+    where = counted(len(table) // len(predictors), "setting")
+    return f"R² of {asked.metric} over {plain(asked.options['unit'])}, in {where}: {', '.join(said)}"
+
+
+def paragraphs(table: pd.DataFrame, predictors: list[str], unit: str, asked: Question) -> list[str]:
+    """How the numbers were computed, which predictors are better than the first, and what was left out."""
+    text = [
+        "R² is the squared correlation over units, found in each draw; shown is its mean over draws. Its interval is "
+        f"for other values of {plain(unit)} drawn like these: a jackknife over them on Fisher's scale with Student's "
+        "t, whole draws kept together, 0 being its lower end where the sign of the correlation is open. ± is the "
+        f"standard deviation over draws. The difference to {predictors[0]} has a jackknife of its own on the same "
+        "units; neither is corrected for the number of comparisons."
+    ]
+    for name in predictors[1:]:
+        own = table[table["predictor"] == name]
+        above, below = int((own["more_low"] > 0).sum()), int((own["more_high"] < 0).sum())
+        text.append(
+            f"{name} explains clearly more than {predictors[0]} in {above} and clearly less in {below} of "
+            f"{counted(len(own), 'setting')}."
+        )
+    falling = table[table["correlation"] < 0]
+    if len(falling):
+        named = ", ".join(f"{name} ({count})" for name, count in falling["predictor"].value_counts().items())
+        text.append(f"The metric falls where the predictor rises in {counted(len(falling), 'line')}: {named}.")
+    notes = table["note"][table["note"] != ""].value_counts()
+    if len(notes):
+        text.append(f"{'; '.join(f'{note} (in {count})' for note, count in notes.items())}.")
+    return text
+
+
+def shown_row(row: Row, keys: list[str], asked: Question) -> dict[str, str]:
+    """One predictor in one setting as a row of formatted text."""
+    known = np.isfinite(row["low"])
+    estimate = interval(row["r_squared"], row["low"], row["high"]) if known else number(row["r_squared"], 3)
+    more = "–"
+    if row["more_low"] < row["more_high"]:
+        more = interval(row["more"], row["more_low"], row["more_high"])
+    return {
+        **{plain(key): number(row[key]) for key in keys},
+        "predictor": row["predictor"],
+        f"R² [{asked.percent}]": estimate,
+        "± over draws": number(row["over_draws"], 2),
+        "correlation": f"{row['correlation']:+.2f}" if np.isfinite(row["correlation"]) else "–",
+        "more than the first": more,
+        "units": str(row["units"]),
+        "draws": str(row["draws"]),
+    }

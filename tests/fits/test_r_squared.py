@@ -1,0 +1,97 @@
+"""R² over units: what it is, and how often its interval holds the value of the population."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from raysweep.fits.r_squared import difference, explained
+
+Array = np.ndarray
+Rng = np.random.Generator
+
+
+def test_it_is_the_mean_squared_correlation_and_its_interval_is_a_jackknife_of_units() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((3, 12))
+    y = x + rng.standard_normal((3, 12))
+    found = explained(x, y)
+    each = np.array([np.corrcoef(a, b)[0, 1] for a, b in zip(x, y, strict=True)])
+    assert found.r_squared == pytest.approx((each**2).mean())
+    assert found.over_draws == pytest.approx((each**2).std(ddof=1))
+    assert (found.draws, found.units, found.note) == (3, 12, "")
+    cut = [[np.corrcoef(np.delete(a, i), np.delete(b, i))[0, 1] for a, b in zip(x, y, strict=True)] for i in range(12)]
+    left = np.arctanh(cut).mean(1)
+    error = np.sqrt(11 / 12 * ((left - left.mean()) ** 2).sum())
+    ends = np.tanh(np.arctanh(each).mean() + np.array([-1, 1]) * 2.20098516 * error)  # Student's t, 11 degrees
+    assert (found.low, found.high) == pytest.approx(tuple(ends**2))
+    falling = explained(x, -y)
+    assert (falling.r_squared, falling.low, falling.high) == pytest.approx((found.r_squared, found.low, found.high))
+    assert falling.correlation == pytest.approx(-found.correlation)
+
+
+def test_a_line_explains_everything_and_a_unit_without_a_value_is_left_out() -> None:
+    x = np.array([[1.0, 2.0, 4.0, 8.0, 9.0, np.nan], [2.0, 1.0, 5.0, 7.0, np.inf, 3.0]])
+    found = explained(x, 3 - 2 * x)
+    assert (found.units, found.r_squared) == (4, pytest.approx(1))
+    assert found.correlation == pytest.approx(-1)
+    assert found.low == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize(("units", "value", "said"), [(3, 1.0, "fewer than 4 units"), (5, 0.0, "does not vary")])
+def test_where_there_is_none_it_says_why(units: int, value: float, said: str) -> None:
+    x = value * np.arange(units, dtype=float)[None]
+    found = explained(x, np.random.default_rng(0).standard_normal((1, units)))
+    assert np.isnan(found.r_squared)
+    assert said in found.note
+
+
+def normal(rho: float, skewed: float = 0.0) -> Callable[[Rng, int], tuple[Array, Array]]:
+    """Pairs of normal numbers of this correlation; skewed: then the first as exp(skewed · it)."""
+
+    def made(rng: Rng, count: int) -> tuple[Array, Array]:
+        x = rng.standard_normal(count)
+        y = rho * x + np.sqrt(1 - rho**2) * rng.standard_normal(count)
+        return np.exp(skewed * x) if skewed else x, y
+
+    return made
+
+
+def squared(x: Array, y: Array) -> Array:
+    x, y = (each - each.mean(-1, keepdims=True) for each in (x, y))
+    return np.asarray((x * y).sum(-1) ** 2 / ((x * x).sum(-1) * (y * y).sum(-1)))
+
+
+@pytest.mark.parametrize(
+    ("made", "least", "bootstrap"),
+    [(normal(0.0), 0.93, 0.0), (normal(0.6), 0.91, 0.91), (normal(0.93), 0.92, 0.95), (normal(0.95, 0.7), 0.83, 0.75)],
+)
+def test_intervals_over_twenty_units_hold_the_population_as_often_as_said(
+    made: Callable[[Rng, int], tuple[Array, Array]], least: float, bootstrap: float
+) -> None:
+    """0.95 is claimed. bootstrap: the percentile bootstrap of the same samples holds it at most so often."""
+    rng = np.random.default_rng(1)
+    truth = float(squared(*made(rng, 2_000_000)))
+    inside, inside_bootstrap = [], []
+    for _ in range(400):
+        x, y = made(rng, 20)
+        found = explained(x[None], y[None])
+        inside.append(found.low <= truth + 1e-6 and truth <= found.high)
+        drawn = rng.integers(0, 20, (300, 20))
+        low, high = np.quantile(squared(x[drawn], y[drawn]), [0.025, 0.975])
+        inside_bootstrap.append(low <= truth <= high)
+    assert np.mean(inside) >= least
+    assert np.mean(inside_bootstrap) <= bootstrap
+
+
+def test_the_difference_of_two_predictors_holds_its_value() -> None:
+    """y = a + b + noise: a line in a explains 1/3, one in a + b explains 2/3."""
+    rng, inside = np.random.default_rng(2), []
+    for _ in range(400):
+        a, b, noise = rng.standard_normal((3, 1, 20))
+        found, low, high = difference(a + b, a, a + b + noise)
+        assert low < found < high
+        inside.append(low <= 1 / 3 <= high)
+    assert np.mean(inside) >= 0.9

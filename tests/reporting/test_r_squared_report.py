@@ -1,0 +1,80 @@
+"""The report of R²: over which units, at which setting, and which predictor explains more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysweep.reporting import write_report
+
+ANALYSIS: dict[str, Any] = {
+    "metric": "risk_finetune",
+    "predictors": ["risk_linear", "risk_scratch"],
+    "x": "gamma",
+    "unit": "overlap_angle",
+}
+
+
+def rows(seeds: int = 3) -> pd.DataFrame:
+    """Angles as units; at depth 2 risk_linear explains risk_finetune without rest, at depth 3 not at all."""
+    rng = np.random.default_rng(0)
+    angles = np.linspace(4, 80, 20)
+    found = []
+    for depth in (2, 3):
+        for gamma in (0.2, 0.4, 0.6):
+            for angle in angles:
+                for seed in range(seeds):
+                    value, noise = rng.standard_normal(2)
+                    known = {"risk_finetune": 2 - 3 * value, "risk_scratch": value + noise, "status": "ok"}
+                    linear = value if depth == 2 else rng.standard_normal()
+                    cell = f"{depth}{gamma}{angle}"
+                    axes = {"overlap_angle": angle, "gamma": gamma, "depth": depth, "seed": seed, "cell": cell}
+                    found.append({**axes, **known, "risk_linear": linear})
+    return pd.DataFrame(found)
+
+
+def space(**options: Any) -> dict[str, Any]:
+    return {
+        "name": "s",
+        "workload": "linear_transfer",
+        "axes": {"overlap_angle": np.linspace(4, 80, 20).tolist(), "gamma": [0.2, 0.4, 0.6], "depth": [2, 3]},
+        "fixed": {"dim": 20},
+        "analysis": [{"r_squared": {**ANALYSIS, **options}}],
+    }
+
+
+def test_it_is_found_over_units_at_every_setting(tmp_path: Path) -> None:
+    frame = rows()
+    report = write_report(frame, space(), tmp_path, sweep="s")
+    table = pd.read_csv(tmp_path / "tables" / "r_squared_values.csv").set_index(["depth", "gamma", "predictor"])
+    assert len(table) == 2 * 3 * 2
+    assert (table["units"] == 20).all()
+    np.testing.assert_allclose(table.loc[2].xs("risk_linear", level="predictor")["r_squared"], 1)
+    assert (table.loc[3].xs("risk_linear", level="predictor")["high"] < 0.6).all()
+    one = frame[(frame["depth"] == 3) & (frame["gamma"] == 0.4)]
+    each = [np.corrcoef(own["risk_scratch"], own["risk_finetune"])[0, 1] ** 2 for _, own in one.groupby("seed")]
+    assert table.loc[(3, 0.4, "risk_scratch"), "r_squared"] == pytest.approx(np.mean(each))
+    assert (table.xs("risk_scratch", level="predictor").loc[2, "more_high"] < 0).all()
+    assert report.headline[0].startswith("R² of risk_finetune over overlap angle, in 6 settings: risk_linear ")
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    more = int((table["more_low"] > 0).sum())
+    said = f"`risk_scratch` explains clearly more than `risk_linear` in {more} and clearly less in 3 of 6 settings."
+    assert said in text
+    assert more > 0
+    assert "The metric falls where the predictor rises in" in text
+    assert (tmp_path / "figures" / "r_squared.png").is_file()
+
+
+def test_rows_that_are_not_ok_and_units_without_a_value_are_left_out(tmp_path: Path) -> None:
+    frame = rows()
+    bad = (frame["overlap_angle"] == 4) & (frame["seed"] == 1)
+    frame.loc[bad, "risk_linear"] = np.nan
+    frame.loc[frame["overlap_angle"] == 8, "status"] = "diverged"
+    write_report(frame, space(predictors="risk_linear", by="depth"), tmp_path, sweep="s")
+    table = pd.read_csv(tmp_path / "tables" / "r_squared_values.csv")
+    assert set(table["units"]) == {18}
+    assert len(table) == 6
