@@ -44,10 +44,11 @@ class Design:
         """All names that may be metrics in the analyses, without repeats. x and y are included, because in a relation
         they are metrics."""
         asked = [opened(entry)[1] for entry in self.analyses()]
+        other = ("beside", "x", "y")
         named = [
             name
             for given in asked
-            for name in (*metrics_of(given), *given.get("predictors", ()), given.get("x"), given.get("y"))
+            for name in (*metrics_of(given), *given.get("predictors", ()), *map(given.get, other))
         ]
         return list(dict.fromkeys(name for name in named if name))
 

@@ -23,7 +23,7 @@ from raysweep.reporting.document.html import to_html
 from raysweep.reporting.document.markdown import to_markdown
 from raysweep.reporting.selection import all_keys, groups
 from raysweep.reporting.taken_names import given_way
-from raysweep.reporting.words import plain
+from raysweep.reporting.words import plain, setting
 from raysweep.space.analyses import ANALYSES, along_training, check_analysis, metrics_of, no_best_place, opened
 from raysweep.space.checks import Context
 from raysweep.space.schema import declared
@@ -153,9 +153,23 @@ def all_sections(
         kind, options = opened(entry)
         used[kind] += 1
         name = kind if used[kind] == 1 else f"{kind}_{used[kind]}"
-        sections.append(section_of(kind, Question(frame, options, workload, name, design, curves)))
+        rows, only = chosen(frame, options, workload)
+        section = section_of(kind, Question(rows, options, workload, name, design, curves))
+        if only:
+            section = replace(section, title=f"{section.title} ({only})", headline=f"{section.headline} ({only})")
+        sections.append(section)
         on_step(len(sections))
     return sections
+
+
+def chosen(frame: pd.DataFrame, options: Mapping[str, Any], workload: Workload) -> tuple[pd.DataFrame, str]:
+    """The rows with the values that the option `where` names, and these values in words; all rows without it."""
+    said = []
+    for name, given in (options.get("where") or {}).items():
+        values = given if isinstance(given, list) else [given]
+        frame = frame[frame[name].isin([workload.by_name[name].coerce(value) for value in values])]
+        said.append(" or ".join(setting(name, value, workload) for value in values))
+    return frame, f"only {', '.join(said)}" if said else ""
 
 
 def section_of(kind: str, asked: Question) -> Section:

@@ -24,7 +24,7 @@ class Analysis:
     """The options of one kind of analysis.
 
     required: the checks of the options that must be given.
-    optional: the checks of the other options.
+    optional: the checks of the other options. `where`, which all have but learning curves, is not among them.
     along: the option that names the axis of the fitted curve, or empty.
     above: if it seeks the best value on that axis, all values there must be finite and above this number.
     """
@@ -70,6 +70,18 @@ def _between(value: Any, path: str, context: Context) -> Any:
     return {name: checks.of_axis(name, pair, f"{path}.{name}", context)}
 
 
+def _where(value: Any, path: str, context: Context) -> Any:
+    expect(isinstance(value, Mapping) and bool(value), path, "axes and values of theirs, like {noise: 0}", value)
+    for name, chosen in value.items():
+        checks.axis(name, f"{path}.{name}", context)
+        if context.axes[name]:
+            checks.of_axis(name, chosen, f"{path}.{name}", context)
+        else:  # read from finished rows
+            for each in chosen if isinstance(chosen, list) else [chosen]:
+                checks.coerced(context.workload.by_name[name], each, f"{path}.{name}", context)
+    return value
+
+
 def _curves_x(value: Any, path: str, context: Context) -> Any:
     return checks.named(value, path, "axis", [*context.axes, *ALONG_TRAINING])
 
@@ -105,7 +117,9 @@ ANALYSES = {
     ),
     "trend": Analysis(_METRIC_X, _BY_LEVEL, along="x"),
     "power_law": Analysis(_METRIC_X, _BY_LEVEL, along="x"),
-    "curves": Analysis({"x": _curves_x}, {"metric": checks.metric, "metrics": _metrics, "by": _axes}),
+    "curves": Analysis(
+        {"x": _curves_x}, {"metric": checks.metric, "metrics": _metrics, "beside": checks.metric, "by": _axes}
+    ),
     "agreement": Analysis(optional={"metrics": _metrics}),
     "engines": Analysis(optional={"metrics": _metrics, "reference": _engine, "x": _fitted, "by": _axes}),
     "relation": Analysis({"x": checks.metric, "y": checks.metric}, {"by": _axes}),
@@ -156,7 +170,8 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
     learning = isinstance(entry[kind], Mapping) and along_training(kind, entry[kind], context.workload)
     if learning:
         analysis = LEARNING_CURVES
-    known = {**analysis.required, **{key: checks.unless_null(check) for key, check in analysis.optional.items()}}
+    optional = analysis.optional if learning else {**analysis.optional, "where": _where}
+    known = {**analysis.required, **{key: checks.unless_null(check) for key, check in optional.items()}}
     checks.keys(entry[kind], path, context, known, defaults=dict.fromkeys(analysis.required))
     _, given = opened(entry)
     if kind == "curves" and not metrics_of(given):

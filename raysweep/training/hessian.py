@@ -61,6 +61,11 @@ class Quadratic:
         """Change of the loss under a move of the weights (weights,), by the quadratic model."""
         return float(self.gradient.double() @ move.double() + 0.5 * (move.double() @ self.product(move).double()))
 
+    @torch.no_grad()
+    def real_change(self, move: Tensor) -> float:
+        """Change of the loss itself under a move of the weights (weights,)."""
+        return sum(float(loss(self._leaf + move).double() - loss(self._leaf).double()) for loss in self._losses)
+
 
 def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor, iterations: int) -> float:
     """The largest eigenvalue, by Lanczos with full reorthogonalization from a start vector.

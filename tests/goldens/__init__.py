@@ -39,6 +39,15 @@ SPACES: dict[str, dict[str, Any]] = {
     "depth_noise_boundary": {**_LINEAR, "axes.overlap_angle": [3, 48, 90], "axes.noise": [0, 0.5]},
     "depth_scale": _LINEAR,
     "engine_check": {"fixed.dim": 12, "fixed.init_scale": 0.01, "seeds": 1, "axes.finetune_lr": [0.04, 0.08]},
+    "finetuning_ablation": {
+        **_TINY,
+        "fixed.finetune_batch": None,
+        "axes.finetune_batch": [8, 4, 8, 8],
+        "axes.finetune_steps": [4, 8, 4, 4],
+        "axes.finetune_schedule": ["cosine", "cosine", "constant", "cosine"],
+        "axes.finetune_dropout": [0, 0, 0, 0.1],
+        "axes.finetune_lr": [0.0012, 0.0192],
+    },
     "four_axes": {
         "fixed.dim": 20,
         "seeds": 2,
@@ -77,6 +86,14 @@ SPACES: dict[str, dict[str, Any]] = {
     "pretrain_inflection": {**_LINEAR, "axes.pretrain_length": [0.2, 4, 40], "axes.overlap_angle": [30, 75]},
     "quickstart": {**_LINEAR, "axes.overlap_angle": [9, 45, 90], "axes.gamma": [0.2, 0.8, 1.5]},
     "ridge_transfer": {**_LINEAR, "axes.ridge": [0, 0.1, 0.6]},
+    "sharpness": {
+        **_TINY,
+        "axes.finetune_lr": [0.0012, 0.0048, 0.0048, 0.0012],
+        "axes.finetune_steps": [5, 5, 5, 0],
+        "axes.interpolation": [1, 1, 0.2, 1],
+        "axes.noise": [0, 0, 0, 1],
+        "fixed.sharpness_iterations": 3,
+    },
     "transfer_phase_diagram": {**_LINEAR, "axes.overlap_angle": [4.5, 45, 90], "axes.gamma": [0.1, 0.9, 1.0, 2.0]},
     "transfer_phase_diagram_noiseless": {**_LINEAR, "axes.overlap_angle": [4.5, 60, 90], "axes.gamma": [0.1, 1.2]},
 }

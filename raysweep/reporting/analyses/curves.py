@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def curves_section(asked: Question) -> Section:
     """Figures and tables of one `curves` entry."""
     x, metrics, workload, frame = asked.x, metrics_of(asked.options), asked.workload, asked.rows
-    keys = asked.keys(x)
+    keys, beside = asked.keys(x), str(asked.options.get("beside") or "")
     places, at, categories = places_on(frame, x, workload, asked.design)
     parts = by_panel(places, keys)
     drawings, tables = [], {}
@@ -29,14 +29,16 @@ def curves_section(asked: Question) -> Section:
     for metric in metrics:
         name = f"{asked.name}_{metric}"
         tables[name] = means_table(frame, [*keys, x], metric, workload)
-        panels = series_panels(parts, keys[:1], keys[1:], at, metric, workload)
+        panels = series_panels(parts, keys[:1], keys[1:], at, metric, workload, beside=beside)
         if panels:
             caption = f"{metric} against {plain(x)}: mean over ok draws ± one standard error between draws"
             if with_theory(panels):
                 caption += f"; {'dashes' if categories else 'lines'}: closed form"
             if any(line.base for _, lines in panels for line in lines):
                 caption += f"; {'long dashes' if categories else 'dashed'}: base model"
-            figure = curves_figure(panels, x, metric, workload, categories)
+            if beside:
+                caption += f"; dashes with crosses: {beside}"
+            figure = curves_figure(panels, x, metric, workload, categories, beside=beside)
             drawings.append(Drawing(name, f"{caption}.", figure))
         best, left_out = extreme(tables[name], [*keys, x], metric, workload)
         found += [best] if best else []
@@ -45,6 +47,8 @@ def curves_section(asked: Question) -> Section:
                 f"{counted(left_out, 'cell')} of {metric} have draws without a variance: their means mean nothing, the "
                 "figure shows their medians, and none of them can be the best."
             )
+    if beside:
+        tables[f"{asked.name}_{beside}"] = means_table(frame, [*keys, x], beside, workload)
     if frame[x].nunique() > 1 and keys and not frame.groupby(keys, dropna=False)[x].nunique().gt(1).any():
         notes.append(
             f"No two cells differ in {plain(x)} alone, so no points are joined: rows differ in "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -73,15 +74,18 @@ def series_panels(
     metric: str,
     workload: Workload,
     places: Sequence[Place | None] | None = None,
+    beside: str = "",
     **most: int,
 ) -> list[Panel]:
     """The metric over x as panels of lines (see `laid_out`). Parts without a usable row are left out.
 
     places: the fitted place of each part, or None.
+    beside: another metric that every line shows too; empty for none.
     """
 
     def line(key: Any, label: str, part: tuple[pd.DataFrame, Place | None]) -> Series:
-        return series(part[0], x, metric, workload, key, label, part[1])
+        found = series(part[0], x, metric, workload, key, label, part[1])
+        return replace(found, beside=cell_means(part[0], x, beside, workload)) if beside else found
 
     usable = [
         (values, (rows, place))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 APART: dict[str, Any] = {"color": BASE["color"], "linestyle": "none", "marker": "_", "markersize": 26}
+BESIDE: dict[str, Any] = {"linestyle": (0, (5, 2)), "linewidth": 1.3, "marker": "x", "markersize": 4}
 PLACE: dict[str, Any] = {"color": FIT, "marker": "D", "markersize": 6}
 THEORY_APART: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 15, "markeredgewidth": 1.6}
 
@@ -37,6 +38,7 @@ class Series:
     theory_at_infinity: the closed form at x = inf; NaN without one.
     place: a fitted place to show.
     base: the same metric of the base model, before fine-tuning or perturbation.
+    beside: another metric of the same rows.
     """
 
     key: Any
@@ -47,6 +49,7 @@ class Series:
     theory_at_infinity: float = np.nan
     base: CellMeans | None = None
     place: Place | None = None
+    beside: CellMeans | None = None
 
     @property
     def has_theory(self) -> bool:
@@ -66,6 +69,7 @@ def curves_figure(
     categories: Sequence[str] = (),
     marks: str = "mean ± standard error",
     of: str = "",
+    beside: str = "",
 ) -> Figure:
     """Draw one panel per part: points with error bars, the closed form as a line, marks at the fitted places.
 
@@ -74,6 +78,7 @@ def curves_figure(
     categories: the names of the categories at x = 0, 1, ...; their points are not joined, because they have no order.
     marks: what points and bars show, for the legend.
     of: text before the metric in the y label, if not the metric itself is drawn but for example a difference.
+    beside: the name of the metric that the lines have beside theirs, for the legend.
     """
     figure, axes = drawing.panels(len(parts), width=4.6, height=3.7)
     every_line = [line for _, lines in parts for line in lines]
@@ -82,7 +87,8 @@ def curves_figure(
     finite = np.unique(at[np.isfinite(at)])
     logarithmic = bool(len(finite)) and log_axis(finite, workload.logarithmic(x))
     far = drawing.beyond(finite, logarithmic)
-    ends = np.concatenate([end for line in every_line for end in (line.means.low, line.means.high)])
+    drawn = [means for line in every_line for means in (line.means, line.beside) if means is not None]
+    ends = np.concatenate([end for means in drawn for end in (means.low, means.high)])
     aside = beside_each_other(every_line) if categories else dict.fromkeys(colour, 0.0)
     for panel, (title, lines) in zip(axes, parts, strict=True):
         if categories:
@@ -99,6 +105,8 @@ def curves_figure(
                 bases.append(line.base.centre)  # the lines usually share one base model
                 panel.plot(*finite_part(line.base), **(APART if categories else BASE), zorder=2)
             draw_theory(panel, line, colour[line.key], aside[line.key], far, bool(categories))
+            if line.beside is not None:
+                panel.plot(*finite_part(line.beside), color=colour[line.key], **BESIDE, zorder=2)
             draw_means(panel, line.means, colour[line.key], aside[line.key], far)
             if line.place:
                 draw_place(panel, line, line.place, colour[line.key], workload.logarithmic(x))
@@ -118,6 +126,7 @@ def curves_figure(
             and drawing.mark("median (draws have no variance)", marker="s", markersize=4, markerfacecolor="white"),
             any(line.has_theory for line in every_line) and drawing.mark("closed form", **theory_look),
             any(line.base is not None for line in every_line) and drawing.mark("base model", **base_look),
+            any(line.beside is not None for line in every_line) and drawing.mark(beside, **BESIDE),
             placed and drawing.mark("fitted place with interval", **PLACE, linestyle="-", markerfacecolor="white"),
             any(np.isfinite(place[3]) for place in placed)
             and drawing.mark("closed form's place", color=THEORY, marker="|", markersize=15, markeredgewidth=2.0),

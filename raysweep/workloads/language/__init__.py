@@ -167,6 +167,17 @@ PARAMETERS = (
         absent=0.0,
     ),
     Finetuning("finetune_dropout", float, 0.0, "the same on the target", minimum=0, maximum=0.9, absent=0.0),
+    Evaluation(
+        "interpolation",
+        float,
+        1.0,
+        "where the model is measured on the line from the pretrained (0) to the perturbed and fine-tuned weights (1; "
+        "O Fig. 10)",
+        minimum=0,
+        maximum=100,
+        symbol="λ",
+        absent=1.0,
+    ),
 )
 
 METRICS = (
@@ -226,13 +237,25 @@ METRICS = (
         "nats",
         "minimize",
     ),
-    Metric("distance_moved", "length of the change of all weights, by noise and fine-tuning"),
+    Metric("distance_moved", "length of the change of all weights, by noise and fine-tuning (O Fig. 8)"),
     Metric("epochs", "times pretraining went over the source's training text; 0 for endless text", stage="pretrain"),
     Metric("finetune_epochs", "times fine-tuning went over the target's training text; 0 for endless text"),
     Metric("sharpness", "largest eigenvalue of the Hessian of the source loss at the pretrained weights (O App. D)"),
     Metric("hessian_trace", "trace of it in units of each tensor's initialization, Tr(ΣH) (estimate)"),
     Metric(
         "quadratic_sensitivity", "sensitivity to the change of weights made, by gradient and Hessian alone (O5)", "nats"
+    ),
+    Metric(
+        "sensitivity_beyond_quadratic",
+        "real sensitivity minus quadratic_sensitivity, both on the text and in the precision of the latter (O Fig. 9, "
+        "10)",
+        "nats",
+    ),
+    Metric(
+        "trace_sensitivity",
+        "(interpolation · noise)² · hessian_trace / 2: what quadratic_sensitivity is on average over noises of this "
+        "strength, before fine-tuning (O Prop. D.1)",
+        "nats",
     ),
 )
 

@@ -79,7 +79,7 @@ STAGES = (
         "evaluate",
         "raysweep.workloads.language.evaluation:evaluate",
         after="finetune",
-        together=PER_MODEL,
+        together=(*PER_MODEL, "interpolation"),
         cost=_cost("evaluate"),
     ),
 )

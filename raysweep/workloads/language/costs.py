@@ -77,7 +77,9 @@ def evaluate(columns: Columns) -> Cost:
         tokens = float(row["evaluation_tokens"])
         seconds += count * 3.2 * tokens * core / 3
         gpu_seconds += _gpu_forward(config, 3 * tokens, count)
-    curved = 2 * int(first["sharpness_iterations"]) * 2  # Hessian products; each costs about two steps
+    iterations = int(first["sharpness_iterations"])
+    # Hessian products, each of about two steps, and the real change of each row, of two thirds of a step
+    curved = (4 * iterations + (2 + 2 / 3) * len(columns["finetune_lr"])) if iterations else 0.0
     seconds += curved * EVALUATION * config.context * core
     gpu_seconds += curved * gpu_step(config, EVALUATION)
     return Cost(seconds, _BASE_BYTES + _memory(config, EVALUATION, 0.0), gpu_seconds)

@@ -30,7 +30,13 @@ CURVATURE_SEQUENCES = 64
 """Number of held-out sequences in the mean loss whose curvature is measured."""
 
 
-CURVATURE = ("sharpness", "hessian_trace", "quadratic_sensitivity")
+CURVATURE = (
+    "sharpness",
+    "hessian_trace",
+    "quadratic_sensitivity",
+    "sensitivity_beyond_quadratic",
+    "trace_sensitivity",
+)
 """The metrics that are measured only if `sharpness_iterations` is above 0."""
 
 
@@ -55,7 +61,11 @@ def evaluate(rows: Rows, parent: Stacked, context: Context) -> Result:
     parameters, pretraining = rows.row(), parent.common_parent()
     config = config_of(parameters)
     start, flat = start_of(pretraining, config), flat_of(parent.tensors(), config)
-    alike = tuple(value for name, value in parameters.items() if not name.startswith("finetune_") and name != "noise")
+    share = torch.as_tensor(rows["interpolation"].astype(np.float64), dtype=flat.dtype, device=flat.device).unsqueeze(1)
+    if bool((share != 1).any()):  # at 1 a sum would round
+        flat = torch.where(share == 1, flat, start + share * (flat - start))
+    own = ("noise", "interpolation")
+    alike = tuple(value for name, value in parameters.items() if not name.startswith("finetune_") and name not in own)
     before = pretraining.once(("before", *alike), lambda: _before(parameters, start, config))
     loss, accuracy = before.test(flat)
     found = {
@@ -69,7 +79,9 @@ def evaluate(rows: Rows, parent: Stacked, context: Context) -> Result:
     found["sensitivity"] = found["pretrain_loss_after"] - found["pretrain_loss"]
     finite = np.all([np.isfinite(values) for values in found.values()], axis=0)
     if before.quadratic is not None:
-        found["quadratic_sensitivity"] = np.array([before.quadratic.change(moved) for moved in flat - start])
+        found |= _curved(before.quadratic, flat - start)
+        strengths = rows["interpolation"].astype(np.float64) * rows["noise"].astype(np.float64)
+        found["trace_sensitivity"] = 0.5 * strengths**2 * found["hessian_trace"]
     else:
         found |= dict.fromkeys(CURVATURE, np.full(len(rows), np.nan))
     for name, size in pretraining.once(("bytes", *alike), lambda: _bytes_per_token(parameters, config)).items():
@@ -96,6 +108,12 @@ def _before(parameters: Mapping[str, Any], start: Tensor, config: ModelConfig) -
         quadratic = quadratic_of(start, held_out[:CURVATURE_SEQUENCES], config)
         metrics |= hessian.summary(quadratic, config, iterations, int(parameters["seed"]))
     return Before(source, examination(mixture, "validation", count, config), test, metrics, quadratic)
+
+
+def _curved(quadratic: hessian.Quadratic, moves: Tensor) -> dict[str, np.ndarray]:
+    """The quadratic model of each move (models, weights), and what the loss really changes beyond it."""
+    change, real = (np.array([of(move) for move in moves]) for of in (quadratic.change, quadratic.real_change))
+    return {"quadratic_sensitivity": change, "sensitivity_beyond_quadratic": real - change}
 
 
 def quadratic_of(flat: Tensor, sequences: np.ndarray, config: ModelConfig) -> hessian.Quadratic:

@@ -21,7 +21,7 @@ from raysweep.fits.draws import usable
 from raysweep.stages.store import Store
 from raysweep.training import optimizer, params, schedules
 from raysweep.trial import context
-from raysweep.workloads.language import PARAMETERS, WORKLOAD, examination, finetuning, model, tasks
+from raysweep.workloads.language import PARAMETERS, WORKLOAD, evaluation, examination, finetuning, model, tasks
 from raysweep.workloads.language.grammar import Grammar
 from raysweep.workloads.language.model_config import config_of
 
@@ -376,7 +376,7 @@ def test_every_metric_that_is_declared_is_delivered(store):
     assert all(
         np.isfinite(values[0])
         for name, values in metrics.items()
-        if name not in ("sharpness", "hessian_trace", "quadratic_sensitivity", "finetune_accuracy")
+        if name not in (*evaluation.CURVATURE, "finetune_accuracy")
     )
 
 

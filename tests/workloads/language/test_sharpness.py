@@ -1,0 +1,127 @@
+"""How far fine-tuning moves, and what the quadratic model says of it (O App. D): held against closed forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from language_rows import columns_of, compute, pretrained
+
+from raysweep.stages.store import Store
+from raysweep.training import hessian, params
+from raysweep.workloads.language import evaluation, finetuning, model
+from raysweep.workloads.language.model_config import config_of
+
+QUICK: dict[str, Any] = {
+    "width": 16,
+    "depth": 1,
+    "context": 16,
+    "pretrain_batch": 8,
+    "finetune_batch": 8,
+    "pretrain_length": 40.0 * 8 * 16,
+    "finetune_steps": 6,
+    "evaluation_tokens": 512,  # 32 sequences: the real change and the quadratic model see the same text
+}
+CURVED = {"sharpness_iterations": 2}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("store")
+
+
+def measured(store: Path, *rows: dict[str, Any], **usual: Any) -> dict[str, np.ndarray]:
+    metrics, status = compute(columns_of(*rows, **{**QUICK, **usual}), np.zeros(len(rows), int), Store(store))
+    assert (status == "ok").all()
+    return metrics
+
+
+def test_a_model_between_two_is_measured_there(store: Path) -> None:
+    shares = [0.0, 0.25, 0.5, 1.0]
+    found = measured(store, *({"interpolation": share, "noise": 1.0} for share in shares), **CURVED)
+    alone = measured(store, {"noise": 1.0}, **CURVED)
+    for name, values in found.items():
+        np.testing.assert_array_equal(values[3], alone[name][0], err_msg=name)
+    assert found["sensitivity"][0] == found["distance_moved"][0] == found["quadratic_sensitivity"][0] == 0
+    np.testing.assert_allclose(found["distance_moved"], found["distance_moved"][3] * np.array(shares), rtol=1e-5)
+    assert found["finetune_loss"][0] == found["finetune_loss_before"][0]
+
+
+def test_half_of_a_noise_is_the_noise_of_half_the_strength(store: Path) -> None:
+    found = measured(
+        store, {"noise": 1.0, "interpolation": 0.5}, {"noise": 0.5}, {"noise": 0.5}, finetune_steps=0, **CURVED
+    )
+    for name, values in found.items():
+        np.testing.assert_allclose(values[0], values[1], rtol=1e-3, atol=2e-6, err_msg=name)
+    assert found["sensitivity"][1] > 0.005
+
+
+def test_real_and_quadratic_change_differ_by_what_is_said_to_be_beyond(store: Path) -> None:
+    rows = [{"finetune_lr": lr} for lr in (1e-3, 1e-2)] + [{"noise": 4.0, "finetune_steps": 0}]
+    found = measured(store, *rows, **CURVED)
+    beyond = found["sensitivity"] - found["quadratic_sensitivity"]
+    np.testing.assert_allclose(found["sensitivity_beyond_quadratic"], beyond, atol=2e-6)
+    assert (np.abs(beyond) > 1e-4).all()
+
+
+def test_the_first_step_of_adamw_moves_by_the_rate_times_what_is_known_of_each_weight(store: Path) -> None:
+    rates = (1e-3, 4e-3)
+    one: dict[str, Any] = {"finetune_steps": 1, "finetune_schedule": "constant"}
+    found = measured(store, *({"finetune_lr": lr} for lr in rates), **one)
+    row = {name: values[0] for name, values in columns_of({}, **{**QUICK, **one}).items()}
+    shape = config_of(row)
+    weights = pretrained(row, 0, Store(store))["weights"]
+    flat = torch.tensor(np.concatenate([weights[part.name].ravel() for part in shape.parts()]))[None].requires_grad_()
+    batch = finetuning.mixture_of(row).sequences(0, 0, QUICK["finetune_batch"], shape.context)
+    loss = model.losses(params.named(flat, shape), torch.tensor(batch.astype(np.int64)), shape)
+    (gradient,) = torch.autograd.grad(loss.sum(), flat)
+    gradient = gradient.double() * min(1.0, 1.0 / float(gradient.norm()))
+    factors = torch.tensor(params.row(lambda part: np.full(part.size, part.lr_factor), shape)).double()
+    step = factors * gradient / (gradient.abs() + 1e-8)
+    np.testing.assert_allclose(found["distance_moved"], np.array(rates) * float(step.norm()), rtol=1e-3)
+
+
+def test_the_quadratic_model_of_a_quadratic_loss_is_the_loss_and_its_trace_the_mean_over_noises() -> None:
+    stream = np.random.default_rng(0)
+    matrix = torch.tensor(stream.standard_normal((6, 6)))
+    matrix, linear = matrix + matrix.T, torch.tensor(stream.standard_normal(6))
+    start, deviations = torch.tensor(stream.standard_normal((1, 6))), torch.tensor([0.5, 0.5, 1.0, 2.0, 0.1, 0.0])
+    quadratic = hessian.Quadratic(start, [lambda flat: (0.25 * flat @ matrix @ flat.T)[0, 0] + (flat @ linear)[0]] * 2)
+    moves = torch.tensor(stream.standard_normal((20_000, 6))) * deviations
+    for move in moves[:5]:
+        assert quadratic.change(move) == pytest.approx(quadratic.real_change(move), rel=1e-12)
+    trace = float((deviations**2 * matrix.diagonal()).sum())
+    changes = moves @ quadratic.gradient + 0.5 * ((moves @ matrix) * moves).sum(1)
+    assert float(changes.mean()) == pytest.approx(0.5 * trace, abs=4 * float(changes.std()) / np.sqrt(len(moves)))
+    exact = hessian.scaled_trace(quadratic.product, deviations, 4000, np.random.default_rng(1))
+    assert exact == pytest.approx(trace, abs=0.2)
+
+
+def test_half_the_trace_is_what_noise_costs_on_average(store: Path) -> None:
+    """On the language model itself, over the noises of many draws at one model."""
+    row = {name: values[0] for name, values in columns_of({}, **QUICK).items()}
+    shape = config_of(row)
+    weights = pretrained(row, 0, Store(store))["weights"]
+    flat = torch.tensor(np.concatenate([weights[part.name].ravel() for part in shape.parts()]))[None]
+    held_out = finetuning.mixture_of(row).source.held_out("test", 16, shape.context)
+    quadratic = evaluation.quadratic_of(flat, held_out, shape)
+    changes = []
+    for seed in range(120):
+        noise = torch.tensor(params.row(lambda part, seed=seed: finetuning.noise_of(part, seed), shape))
+        changes.append(quadratic.change(0.1 * noise))
+    found = hessian.summary(quadratic, shape, 60, 0)["hessian_trace"]
+    error = np.std(changes) / np.sqrt(len(changes))
+    assert np.mean(changes) == pytest.approx(0.5 * 0.1**2 * found, abs=4 * error)
+    assert 0.5 * 0.1**2 * found > 6 * error
