@@ -89,7 +89,7 @@ SPACES: dict[str, dict[str, Any]] = {
     "sharpness": {
         **_TINY,
         "axes.finetune_lr": [0.0012, 0.0048, 0.0048, 0.0012],
-        "axes.finetune_steps": [5, 5, 5, 0],
+        "axes.finetune_steps": [50, 50, 50, 0],
         "axes.interpolation": [1, 1, 0.2, 1],
         "axes.noise": [0, 0, 0, 1],
         "fixed.sharpness_iterations": 3,
