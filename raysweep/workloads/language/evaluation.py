@@ -30,13 +30,7 @@ CURVATURE_SEQUENCES = 64
 """Number of held-out sequences in the mean loss whose curvature is measured."""
 
 
-CURVATURE = (
-    "sharpness",
-    "hessian_trace",
-    "quadratic_sensitivity",
-    "sensitivity_beyond_quadratic",
-    "trace_sensitivity",
-)
+CURVATURE = ("sharpness", "hessian_trace", "quadratic_sensitivity", "sensitivity_beyond_quadratic", "trace_sensitivity")
 """The metrics that are measured only if `sharpness_iterations` is above 0."""
 
 
