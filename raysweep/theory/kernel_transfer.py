@@ -1,0 +1,80 @@
+"""Fine-tuning in the kernel limit of a two-layer ReLU network (D §6, T §6): closed forms for given inputs.
+
+The network is f(x) = (1/√m) Σ_r a_r σ(w_r·x), a_r = ±1 fixed, w_r(0) ~ N(0, κ²I); inputs have length 1. Gradient descent
+on ½‖y - f‖² changes W. As m grows the kernel H∞ (`relu.slopes`) no longer moves, and training ends at the solution that
+is nearest to its start. P is the source, Q the target.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, lapack
+
+from raysweep.theory import relu
+
+Array = np.ndarray
+
+
+def solved(inputs: Array, values: Array) -> Array:
+    """H∞⁻¹ times values, (samples, ...). LinAlgError where two inputs are parallel."""
+    factor = cho_factor(relu.slopes(inputs, inputs), lower=True)
+    return np.asarray(cho_solve(factor, values, check_finite=False))  # NaN of a diverged network stays NaN
+
+
+def carried(source: Array, labels: Array, inputs: Array) -> Array:
+    """y_{P→Q} = H_PQᵀ H_P⁻¹ y_P of D §6.1: the outputs on other inputs after training on the source from f = 0.
+
+    source: (source samples, dim). labels: (source samples, ...). inputs: (inputs, dim). Gives (inputs, ...).
+    """
+    return np.asarray(relu.slopes(inputs, source) @ solved(source, labels))
+
+
+def length_squared(inputs: Array, residual: Array) -> Array:
+    """rᵀ H∞⁻¹ r: the squared change of the weights that fits the residual r, (samples, ...) to (...).
+
+    With r = y_Q - y_{P→Q} its root is the bound of D's Thm 2 without the terms that vanish; with r = ỹ, the residual
+    where fine-tuning starts, it stands in T's Thm 6.1.
+    """
+    return np.asarray((residual * solved(inputs, residual)).sum(0))
+
+
+def start_covariance(source: Array, inputs: Array) -> Array:
+    """The covariance, (inputs, inputs), of f(inputs; W(P)) over initializations with κ = 1, in the limit m → ∞.
+
+    Before pretraining it is E σσ (`relu.activations`). Pretraining adds H_QP H_P⁻¹(y_P - f(X_P; W(0))), so that what is
+    left of the start is f(X_Q) - B f(X_P), B = H_QP H_P⁻¹. It scales as κ². D's terms in κ bound what it does.
+    """
+    weights = carried(source, np.eye(len(source)), inputs)
+    across = weights @ relu.activations(source, inputs)
+    return np.asarray(
+        relu.activations(inputs, inputs) - across - across.T + weights @ relu.activations(source, source) @ weights.T
+    )
+
+
+def mean_excess(source: Array, inputs: Array) -> tuple[float, float]:
+    """What a start of scale κ = 1 adds on average, over initializations, in the limit m → ∞; both scale as κ².
+
+    First to the squared change of the weights, tr(H_Q⁻¹C), then to D's change of the squared activation gradient,
+    tr C - tr E σσ; C is `start_covariance`.
+    """
+    covariance = start_covariance(source, inputs)
+    return float(np.trace(solved(inputs, covariance))), float(np.trace(covariance) - len(inputs) / 2)
+
+
+def outputs_at_start(inputs: Array, normal: Array) -> Array:
+    """One draw of f(inputs; W(0)) with κ = 1 in the limit m → ∞: a Gaussian vector of covariance E σσ, (inputs,).
+
+    normal: independent N(0,1) numbers, (inputs,). A Cholesky factorization with pivots ends where only rounding is left.
+    """
+    factor, pivots, rank, _ = lapack.dpstrf(relu.activations(inputs, inputs), lower=1)
+    found = np.empty(len(inputs))
+    found[pivots - 1] = np.tril(factor)[:, :rank] @ normal[:rank]
+    return found
+
+
+def remainder(samples: int, smallest: float, failure: float) -> float:
+    """√(log(n/(λ₀δ))/n), the second term of T's Thm 6.1 and Cor. 6.3, whose constant T leaves open, here 1.
+
+    smallest: λ₀, the smallest eigenvalue of H∞. failure: δ.
+    """
+    return float(np.sqrt(np.log(samples / (smallest * failure)) / samples))

@@ -1,0 +1,135 @@
+"""Wide two-layer ReLU networks beside their kernel: how far fine-tuning moves the weights, and how well it ends.
+
+D §6 and T §6. This file is the declaration. The files beside it compute the workload; it does not import them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
+
+Pretraining, Finetuning = (partial(Parameter, stage=name) for name in ("pretrain", "finetune"))
+
+PARAMETERS = (
+    Pretraining("data", str, "sphere", "inputs: sphere, uniform on the unit sphere", choices=("sphere",)),
+    Pretraining("dim", int, 10, "input dimension d of the sphere", minimum=2, maximum=10_000, symbol="d"),
+    Pretraining("source_samples", int, 100, "samples of the source", minimum=1, maximum=20_000),
+    Pretraining(
+        "width",
+        float,
+        1024.0,
+        "neurons m of the hidden layer; .inf: the limit, by closed forms",
+        unit="neurons",
+        minimum=1,
+        whole=True,
+        infinite=True,
+        scale="log",
+        symbol="m",
+    ),
+    Pretraining(
+        "init_scale",
+        float,
+        0.1,
+        "standard deviation of the weights at initialization (κ of D and T, which leave it open but for an upper bound)",
+        minimum=0,
+        maximum=1e3,
+        open_minimum=True,
+        symbol="κ",
+    ),
+    Pretraining(
+        "rate",
+        float,
+        1.0,
+        "rate of gradient descent on ½‖y - f‖², times the largest eigenvalue of the samples' H∞; below 2",
+        minimum=0,
+        maximum=1.95,
+        open_minimum=True,
+    ),
+    Finetuning(
+        "overlap_angle",
+        float,
+        45.0,
+        "angle between the label functions of source and target",
+        unit="degrees",
+        minimum=0,
+        maximum=180,
+        symbol="α",
+    ),
+    Finetuning("target_samples", int, 50, "samples of the target n", minimum=1, maximum=20_000, symbol="n"),
+    Finetuning("noise", float, 0.0, "standard deviation of the target's labels", minimum=0, maximum=1e3, symbol="σ"),
+)
+
+METRICS = (
+    Metric("deviation", "‖W(Q) - W(P)‖_F: how far fine-tuning moved the weights", direction="minimize"),
+    Metric("bound_thm2", "D's bound of deviation (Thm 2) without the terms that vanish, for this draw's samples"),
+    Metric(
+        "deviation_limit",
+        "what deviation becomes with ever more neurons at this init_scale, for this draw's samples: root of its mean "
+        "square over initializations",
+    ),
+    Metric(
+        "deviation_error",
+        "|deviation / √(ỹᵀ(H∞)⁻¹ỹ) - 1|: against the kernel from the same start, ỹ what is left of the labels there",
+        direction="minimize",
+    ),
+    Metric("gradient_change", "‖∂L/∂X¹‖² at W(P) minus that at W(0), on the target's samples", direction="minimize"),
+    Metric("gradient_change_thm1", "D's value of gradient_change (Thm 1) without the terms that vanish"),
+    Metric("gradient_change_limit", "what gradient_change becomes with ever more neurons, mean over initializations"),
+    Metric(
+        "gradient_error",
+        "|gradient_change - that of the kernel from the same W(0)|, relative to ‖y‖²",
+        direction="minimize",
+    ),
+    Metric("risk", "mean of min(1, |f - y|) on 1,000 fresh samples (images: the test images)", direction="minimize"),
+    Metric("risk_pretrained", "the same before fine-tuning"),
+    Metric("risk_kernel", "the same of the kernel that starts from f = 0"),
+    Metric(
+        "output_error",
+        "root mean square of f minus what the kernel makes of the same W(P), on the test samples, relative to labels",
+        direction="minimize",
+    ),
+    Metric("bound_thm61", "T's bound of risk (Thm 6.1) without its second term: 2√(ỹᵀ(H∞)⁻¹ỹ/n)"),
+    Metric("bound_cor63", "T's bound for linear labels (Cor. 6.3) without its second term; NaN where they are not"),
+    Metric("bound_rest", "that second term, √(log(n/λ₀δ)/n), with δ = 0.05 and T's open constant c = 1"),
+    Metric("smallest_eigenvalue", "λ₀ of H∞ of the target's samples"),
+    Metric("pretrain_steps", "steps of gradient descent on the source", "steps", stage="pretrain"),
+    Metric("steps", "steps of gradient descent on the target", "steps", stage="finetune"),
+)
+
+
+def _cost(stage: str) -> Callable[..., Cost]:
+    def cost(*arguments: Any) -> Cost:
+        from raysweep.workloads.relu_kernel import costs
+
+        found: Cost = getattr(costs, stage)(*arguments)
+        return found
+
+    return cost
+
+
+_HERE = "raysweep.workloads.relu_kernel.stages"
+_ALIKE = ("overlap_angle", "noise")
+STAGES = (
+    Stage("pretrain", f"{_HERE}:pretrain", keeps=True, cost=_cost("pretrain")),
+    Stage("finetune", f"{_HERE}:finetune", after="pretrain", together=_ALIKE, cost=_cost("finetune")),
+    Stage("evaluate", f"{_HERE}:evaluate", after="finetune", together=_ALIKE, cost=_cost("evaluate")),
+)
+
+WORKLOAD = Workload(
+    name="relu_kernel",
+    summary="fine-tuning wide two-layer ReLU networks beside their kernel: weight change, activation gradients and "
+    "risk against the bounds of D and T; not_converged: a residual above 1e-5 of the labels after 100,000 steps",
+    identity_version=1,
+    parameters=PARAMETERS,
+    metrics=METRICS,
+    stages=STAGES,
+    sources=(
+        "raysweep.workloads.relu_kernel",
+        "raysweep.training.draws",
+        "raysweep.theory.relu",
+        "raysweep.theory.kernel_transfer",
+    ),
+)

@@ -1,0 +1,140 @@
+"""The kernel limit of two-layer ReLU networks, against integrals, random features and iteration; and what D and T print."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from raysweep.theory import kernel_transfer, relu
+
+ANGLES = np.deg2rad([0, 1, 37, 90, 140, 179])
+
+
+def sphere(samples: int, dim: int, seed: int) -> np.ndarray:
+    found = np.random.default_rng(seed).standard_normal((samples, dim))
+    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+
+
+def features(inputs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """∂f/∂W of a network with these weights: (samples, neurons * dim)."""
+    fired = (inputs @ weights.T >= 0)[:, :, None] * inputs[:, None, :]
+    return np.asarray(fired.reshape(len(inputs), -1) / np.sqrt(len(weights)))
+
+
+@pytest.mark.parametrize("angle", ANGLES)
+def test_both_kernels_are_integrals_over_the_direction_of_a_gaussian_vector(angle: float) -> None:
+    first, second = np.array([[1.0, 0.0]]), np.array([[np.cos(angle), np.sin(angle)]])
+    edges = [-np.pi / 2, np.pi / 2, angle - np.pi / 2]  # where one of the two neurons is switched on or off
+
+    def mean(value: object) -> float:
+        whole = 0.0
+        assert callable(value)
+        ends = sorted({-np.pi, np.pi, *edges})
+        for low, high in zip(ends, ends[1:], strict=False):
+            whole += quad(value, low, high, epsabs=1e-13)[0]
+        return whole / (2 * np.pi)
+
+    both = mean(lambda at: float(np.cos(at) > 0 and np.cos(at - angle) > 0))
+    assert relu.slopes(first, second)[0, 0] == pytest.approx(np.cos(angle) * both, abs=1e-10)
+    # E r² = 2 for the length r of a Gaussian vector in the plane
+    product = mean(lambda at: 2 * max(np.cos(at), 0.0) * max(np.cos(at - angle), 0.0))
+    assert relu.activations(first, second)[0, 0] == pytest.approx(product, abs=1e-10)
+
+
+def test_carried_labels_are_where_gradient_descent_of_the_kernel_ends() -> None:
+    source, inputs = sphere(30, 5, 0), sphere(20, 5, 1)
+    labels = np.random.default_rng(2).standard_normal(30)
+    kernel, across = relu.slopes(source, source), relu.slopes(inputs, source)
+    outputs, others = np.zeros(30), np.zeros(20)
+    for _ in range(20_000):
+        error = outputs - labels
+        outputs, others = outputs - 0.3 * kernel @ error, others - 0.3 * across @ error
+    np.testing.assert_allclose(outputs, labels, rtol=1e-8)
+    np.testing.assert_allclose(kernel_transfer.carried(source, labels, inputs), others, rtol=1e-7, atol=1e-9)
+
+
+def test_random_features_approach_the_kernel_and_their_least_change_is_the_length() -> None:
+    source, target = sphere(12, 4, 3), sphere(8, 4, 4)
+    labels, wanted = np.random.default_rng(5).standard_normal((2, 12))
+    weights = np.random.default_rng(6).standard_normal((20_000, 4))
+    of_source, of_target = features(source, weights), features(target, weights)
+    assert np.abs(of_source @ of_source.T - relu.slopes(source, source)).max() < 4 * 0.5 / np.sqrt(20_000)
+    moved = np.linalg.lstsq(of_source, labels, rcond=None)[0]
+    np.testing.assert_allclose(kernel_transfer.carried(source, labels, target), of_target @ moved, atol=0.1)
+    residual = wanted[:8] - of_target @ moved
+    then = np.linalg.lstsq(of_target, residual, rcond=None)[0]
+    assert kernel_transfer.length_squared(target, residual) == pytest.approx(then @ then, rel=0.05)
+    columns = np.stack([residual, 2 * residual], 1)
+    np.testing.assert_allclose(
+        kernel_transfer.length_squared(target, columns), kernel_transfer.length_squared(target, residual) * [1, 4]
+    )
+
+
+def test_a_start_that_is_not_zero_adds_on_average_what_the_formula_says() -> None:
+    source, target = sphere(15, 4, 7), sphere(10, 4, 8)
+    source_labels, labels = source[:, 0], target[:, 1]
+    both, random, scale = np.concatenate([source, target]), np.random.default_rng(9), 0.5
+    squares, changes = [], []
+    for _ in range(4000):
+        start = scale * kernel_transfer.outputs_at_start(both, random.standard_normal(25))
+        after = start[15:] + kernel_transfer.carried(source, source_labels - start[:15], target)
+        squares.append(kernel_transfer.length_squared(target, labels - after))
+        changes.append(((labels - after) ** 2).sum() - ((labels - start[15:]) ** 2).sum())
+    carried = kernel_transfer.carried(source, source_labels, target)
+    added, less = (scale**2 * each for each in kernel_transfer.mean_excess(source, target))
+    for seen, expected in (
+        (squares, kernel_transfer.length_squared(target, labels - carried) + added),
+        (changes, ((labels - carried) ** 2).sum() - labels @ labels + less),
+    ):
+        assert abs(np.mean(seen) - expected) < 4 * np.std(seen) / np.sqrt(4000)
+
+
+def test_outputs_at_start_have_the_covariance_of_a_wide_network() -> None:
+    inputs = np.concatenate([sphere(3, 4, 10), sphere(3, 4, 10)])  # each twice: the covariance is singular
+    random = np.random.default_rng(11)
+    found = np.stack([kernel_transfer.outputs_at_start(inputs, random.standard_normal(6)) for _ in range(20_000)])
+    np.testing.assert_allclose(found[:, :3], found[:, 3:], atol=1e-6)
+    np.testing.assert_allclose(found.T @ found / 20_000, relu.activations(inputs, inputs), atol=0.02)
+
+
+# What the papers print
+
+
+def test_a_linear_map_is_fitted_within_twice_its_length_where_t_has_three_times() -> None:
+    """T Cor. 6.2. H∞ is a quarter of the linear kernel plus a positive one, even in x·z: 2‖θ‖, reached with many samples."""
+    lengths = []
+    for samples, dim in ((5, 8), (50, 8), (200, 4), (1500, 4)):
+        inputs = sphere(samples, dim, samples)
+        map_ = np.random.default_rng(12).standard_normal(dim)
+        lengths.append(np.sqrt(kernel_transfer.length_squared(inputs, inputs @ map_)) / np.linalg.norm(map_))
+    assert lengths == sorted(lengths)
+    assert 1.95 < lengths[-1] < 2
+
+
+def test_the_distance_of_the_kernel_at_start_falls_with_the_root_of_the_width_where_d_prints_the_width() -> None:
+    """D eq. 15 has no root: with one sample, log(2/δ)/2m. It would hold with probability 1 - δ."""
+    width, failure = 100_000, 0.05
+    random = np.random.default_rng(13)
+    far = np.abs(random.binomial(width, 0.5, 2000) / width - 0.5)  # H(0) of one input, minus H∞
+    assert (far > np.log(2 / failure) / (2 * width)).mean() > 0.9
+    assert (far > np.sqrt(np.log(2 / failure) / (2 * width))).mean() < failure
+
+
+def test_ds_bound_from_scratch_lacks_a_root() -> None:
+    """After Thm 2, yᵀH⁻¹y is said to bound ‖W(Q) - W(0)‖; the root does, and is larger for small labels."""
+    inputs = sphere(40, 10, 14)
+    square = kernel_transfer.length_squared(inputs, 0.1 * inputs[:, 0])
+    assert np.sqrt(square) > 4 * square
+
+
+def test_ts_number_of_iterations_would_let_a_network_that_never_trained_pass() -> None:
+    """T Thm 6.1 asks for t ≥ c log(1/‖ỹ‖), below 0 once ‖ỹ‖ > 1; its bound does not hold before training."""
+    dim, samples = 4, 2000
+    inputs, fresh = sphere(samples, dim, 15), sphere(4000, dim, 16)
+    apart = np.array([1.0, -1.0, 0.0, 0.0])  # θ_T - θ_S at 90°
+    assert np.linalg.norm(inputs @ apart) > 1
+    bound = 2 * np.sqrt(kernel_transfer.length_squared(inputs, inputs @ apart) / samples)
+    smallest = float(np.linalg.eigvalsh(relu.slopes(inputs, inputs))[0])
+    bound += kernel_transfer.remainder(samples, smallest, 0.05)
+    assert np.minimum(np.abs(fresh @ apart), 1).mean() > 1.5 * bound

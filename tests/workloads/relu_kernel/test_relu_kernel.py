@@ -1,0 +1,216 @@
+"""Trained two-layer ReLU networks against autograd, their kernel and the bounds of D and T."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import raysweep
+from raysweep.theory import kernel_transfer, relu
+from raysweep.trial.compute import compute
+from raysweep.trial.computation import Computation
+from raysweep.workloads.parameters import column
+from raysweep.workloads.relu_kernel import WORKLOAD, network, tasks
+
+SMALL: dict[str, Any] = {"dim": 6, "source_samples": 30, "target_samples": 20, "width": 256.0}
+ANGLES = (0.0, 20.0, 60.0, 90.0, 150.0)
+
+
+def computed(storage: Path, rows: list[dict[str, Any]], seeds: list[int]) -> Computation:
+    usual = {p.name: p.default for p in WORKLOAD.parameters} | SMALL
+    columns = {p.name: column(p, [p.coerce({**usual, **row}[p.name]) for row in rows]) for p in WORKLOAD.parameters}
+    return compute(WORKLOAD, columns, np.array(seeds), str(storage))
+
+
+def grid(angles: tuple[float, ...], draws: int, **same: Any) -> tuple[list[dict[str, Any]], list[int]]:
+    rows = [{"overlap_angle": angle, **same} for _ in range(draws) for angle in angles]
+    return rows, [draw for draw in range(draws) for _ in angles]
+
+
+def on_sphere(samples: int, dim: int, seed: int) -> Tensor:
+    found = torch.randn(samples, dim, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    return found / found.norm(dim=1, keepdim=True)
+
+
+def start(width: int, dim: int) -> tuple[Tensor, Tensor]:
+    return torch.from_numpy(network.initial(0, width, dim, 0.3)), torch.from_numpy(network.signs(0, width))
+
+
+# Training
+
+
+def test_training_is_gradient_descent_on_half_the_squared_error() -> None:
+    (weights, signs), inputs = start(40, 5), on_sphere(12, 5, 0)
+    labels = inputs[:, :2].T.contiguous()
+    found, steps, left = network.trained(weights, signs, inputs, labels, 0.4)
+    for wanted, end, count, rest in zip(labels, found, steps, left, strict=True):
+        by_autograd = weights.clone().requires_grad_()
+        for _ in range(count):
+            outputs = signs @ torch.relu(by_autograd @ inputs.T) / 40**0.5
+            (gradient,) = torch.autograd.grad(0.5 * ((outputs - wanted) ** 2).sum(), by_autograd)
+            by_autograd = (by_autograd - 0.4 * gradient).detach().requires_grad_()
+        np.testing.assert_allclose(end, by_autograd.detach(), rtol=1e-8, atol=1e-10)
+        error = network.outputs(end, signs, inputs) - wanted
+        assert rest == pytest.approx(float(error.norm() / wanted.norm()), rel=1e-3)
+        assert rest <= network.TOLERANCE
+        assert count % network.CHECK == 0
+
+
+def test_a_network_does_not_depend_on_those_trained_beside_it() -> None:
+    (weights, signs), inputs = start(64, 5), on_sphere(12, 5, 1)
+    labels = torch.stack([inputs[:, 0], inputs[:, 1] * 3, inputs.prod(1), inputs[:, 0]])
+    together = network.trained(weights, signs, inputs, labels, 0.4)
+    assert len(set(together[1].tolist())) > 1, "all ended at the same step"
+    for index in range(len(labels)):
+        alone = network.trained(weights, signs, inputs, labels[index : index + 1], 0.4)
+        assert torch.equal(alone[0][0], together[0][index])
+        assert (alone[1][0], alone[2][0]) == (together[1][index], together[2][index])
+
+
+def test_what_does_not_reach_the_tolerance_is_not_converged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "STEP_CAP", 100)
+    found = computed(tmp_path, [{"width": 64.0}, {"width": np.inf}], [0, 0])
+    assert found.status.tolist() == ["not_converged", "ok"]
+    assert found.metrics["steps"][0] == 100
+    assert np.isfinite(found.metrics["deviation"]).all()
+
+
+def test_one_neuron_that_cannot_fit_is_said_too(tmp_path: Path) -> None:
+    assert computed(tmp_path, [{"width": 1.0, "init_scale": 1.0}], [3]).status.tolist() != ["ok"]
+
+
+# Against the kernel
+
+
+def test_networks_approach_their_kernel_with_the_root_of_the_width(tmp_path: Path) -> None:
+    widths = (64.0, 512.0, 4096.0)
+    rows, seeds = zip(*[(row, seed) for w in widths for row, seed in zip(*grid((30.0, 90.0), 4, width=w), strict=True)])
+    found = computed(tmp_path, list(rows), list(seeds))
+    assert set(found.status) == {"ok"}
+    for metric in ("deviation_error", "gradient_error", "output_error"):
+        errors = np.sqrt((found.metrics[metric].reshape(3, -1) ** 2).mean(1))
+        slope = np.polyfit(np.log(widths), np.log(errors), 1)[0]
+        assert -0.8 < slope < -0.3, (metric, errors)
+
+
+def test_the_limit_has_the_mean_squares_of_many_initializations(tmp_path: Path) -> None:
+    """deviation² and the change of the gradient at width = inf, over draws, beside the formulas of each draw's samples."""
+    draws = 60
+    found = computed(tmp_path, *grid((60.0,), draws, width=np.inf, init_scale=0.4)).metrics
+    for differences in (
+        found["deviation"] ** 2 - found["deviation_limit"] ** 2,
+        found["gradient_change"] - found["gradient_change_limit"],
+    ):
+        assert abs(differences.mean()) < 3.5 * differences.std(ddof=1) / np.sqrt(draws)
+    assert (found["deviation_limit"] > found["bound_thm2"]).all()
+    assert (found["deviation_error"] < 1e-9).all()
+    assert (found["output_error"] < 1e-9).all()
+
+
+def test_a_start_that_goes_to_zero_leaves_ds_formulas(tmp_path: Path) -> None:
+    found = computed(tmp_path, *grid(ANGLES, 2, width=np.inf, init_scale=1e-7)).metrics
+    np.testing.assert_allclose(found["deviation"], found["bound_thm2"], rtol=1e-4)
+    np.testing.assert_allclose(found["deviation_limit"], found["bound_thm2"], rtol=1e-4)
+    np.testing.assert_allclose(found["gradient_change"], found["gradient_change_thm1"], atol=1e-4)
+    np.testing.assert_allclose(found["risk"], found["risk_kernel"], rtol=1e-4)
+
+
+def test_the_rate_of_gradient_descent_changes_little(tmp_path: Path) -> None:
+    rows = [{"rate": rate, "width": 2048.0} for rate in (0.25, 1.0, 1.9)]
+    found = computed(tmp_path, rows, [0, 0, 0]).metrics
+    np.testing.assert_allclose(found["deviation"], found["deviation"][0], rtol=0.01)
+    assert found["steps"][0] > 3 * found["steps"][1] > 3 * found["steps"][2]
+
+
+def test_the_squared_gradient_with_respect_to_the_activations_is_the_squared_error(tmp_path: Path) -> None:
+    """D eq. 16 and 17: Thm 1 is about twice the loss where training starts."""
+    row = {p.name: p.default for p in WORKLOAD.parameters} | SMALL | {"seed": 0, "overlap_angle": 60.0}
+    task = tasks.of_row(row)
+    labels = torch.from_numpy(task.labels(np.array([60.0]), np.zeros(1))[0][0])
+    weights = torch.from_numpy(network.initial(0, 256, 6, row["init_scale"]))
+    signs, inputs = torch.from_numpy(network.signs(0, 256)), torch.from_numpy(task.source)
+    rate = 1 / np.linalg.eigvalsh(relu.slopes(task.source, task.source))[-1]
+    after = network.trained(weights, signs, inputs, torch.from_numpy(task.source_labels)[None], rate)[0][0]
+    squares = []
+    for each in (weights, after):
+        activations = torch.relu(each @ torch.from_numpy(task.target).T).requires_grad_()
+        loss = 0.5 * ((signs @ activations / 256**0.5 - labels) ** 2).sum()
+        squares.append(float((torch.autograd.grad(loss, activations)[0] ** 2).sum()))
+    found = computed(tmp_path, [{"overlap_angle": 60.0}], [0]).metrics
+    assert found["gradient_change"][0] == pytest.approx(squares[1] - squares[0], rel=1e-9)
+
+
+# Bounds
+
+
+def test_no_bound_is_violated_where_its_hypotheses_hold(tmp_path: Path) -> None:
+    """T's with both terms (c = 1), in the limit and in wide networks; D's and Cor. 6.3 in the limit of a small start."""
+    for width, scale in ((np.inf, 1e-6), (np.inf, 0.1), (2048.0, 0.1)):
+        for samples in (10, 40):
+            found = computed(
+                tmp_path / f"{width}{scale}{samples}",
+                *grid(ANGLES, 3, width=width, init_scale=scale, source_samples=120, target_samples=samples),
+            ).metrics
+            for bound in ("bound_thm61", "bound_cor63"):
+                assert (found["risk"] <= found[bound] + found["bound_rest"]).all(), bound
+            if scale < 1e-3:
+                assert (found["deviation"] <= found["bound_thm2"] * (1 + 1e-4)).all()
+
+
+def test_linear_labels_with_a_perfect_start_meet_corollary_62_at_every_angle() -> None:
+    row = {p.name: p.default for p in WORKLOAD.parameters} | SMALL | {"seed": 1}
+    task = tasks.of_row(row)
+    for angle in ANGLES:
+        target, _ = task.labels(np.array([angle]), np.zeros(1))
+        distance = 2 * np.sin(np.deg2rad(angle) / 2)
+        left = target[0] - task.target_labels[:, 0]  # f(X, Θ(0)) = X θ_S
+        assert np.sqrt(kernel_transfer.length_squared(task.target, left)) <= 2 * distance + 1e-12
+
+
+# Labels
+
+
+def test_the_angle_is_that_of_the_linear_maps_and_noise_is_added_to_the_target_only() -> None:
+    row = {p.name: p.default for p in WORKLOAD.parameters} | {"seed": 4, "target_samples": 500}
+    task = tasks.of_row(row)
+    np.testing.assert_allclose(np.linalg.norm(task.target, axis=1), 1)
+    maps = np.linalg.lstsq(task.target, task.labels(np.array(ANGLES), np.zeros(5))[0].T, rcond=None)[0]
+    source = np.linalg.lstsq(task.source, task.source_labels, rcond=None)[0]
+    np.testing.assert_allclose(np.linalg.norm(maps, axis=0), 1)
+    np.testing.assert_allclose(source @ maps, np.cos(np.deg2rad(ANGLES)), atol=1e-12)
+    plain, noisy = task.labels(np.zeros(2), np.array([0.0, 0.5]))[0]
+    assert (noisy - plain).std() == pytest.approx(0.5, rel=0.15)
+    fewer = tasks.of_row({**row, "target_samples": 20})
+    np.testing.assert_array_equal(fewer.target, task.target[:20])
+    np.testing.assert_array_equal(fewer.source, task.source)
+
+
+def test_angles_and_target_samples_share_one_pretraining(tmp_path: Path) -> None:
+    said: list[str] = []
+    space = {
+        "name": "shared",
+        "workload": "relu_kernel",
+        "axes": {"overlap_angle": [0, 45, 90], "target_samples": [10, 20], "noise": [0, 0.1]},
+        "fixed": {"dim": 6, "source_samples": 30, "width": 64},
+        "seeds": 2,
+    }
+    found = raysweep.run(space, storage=tmp_path, tracking_uri="none", executor="inline", report=False, say=said.append)
+    rows = found.results()
+    assert len(rows) == 24
+    assert rows.groupby("seed")["pretrain_steps"].nunique().tolist() == [1, 1]
+    assert any("2 pretrain" in line or "computed" in line for line in said)
+    alone = raysweep.run(
+        {**space, "name": "alone", "axes": {}, "fixed": {**space["fixed"], "overlap_angle": 45, "target_samples": 20}},
+        storage=tmp_path / "alone",
+        tracking_uri="none",
+        executor="inline",
+        report=False,
+        say=said.append,
+    ).results()
+    same = rows[(rows["overlap_angle"] == 45) & (rows["target_samples"] == 20) & (rows["noise"] == 0)]
+    assert same["deviation"].tolist() == alone["deviation"].tolist()
