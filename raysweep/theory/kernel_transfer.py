@@ -1,11 +1,13 @@
 """Fine-tuning in the kernel limit of a two-layer ReLU network (D §6, T §6): closed forms for given inputs.
 
-The network is f(x) = (1/√m) Σ_r a_r σ(w_r·x), a_r = ±1 fixed, w_r(0) ~ N(0, κ²I); inputs have length 1. Gradient descent
-on ½‖y - f‖² changes W. As m grows the kernel H∞ (`relu.slopes`) no longer moves, and training ends at the solution that
-is nearest to its start. P is the source, Q the target.
+The network is f(x) = (1/√m) Σ_r a_r σ(w_r·x), a_r = ±1 fixed, w_r(0) ~ N(0, κ²I); inputs have length 1. Gradient
+descent on ½‖y - f‖² changes W. As m grows the kernel H∞ (`relu.slopes`) no longer moves, and training ends at the
+solution that is nearest to its start. P is the source, Q the target.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lapack
@@ -15,10 +17,13 @@ from raysweep.theory import relu
 Array = np.ndarray
 
 
-def solved(inputs: Array, values: Array) -> Array:
-    """H∞⁻¹ times values, (samples, ...). LinAlgError where two inputs are parallel."""
+def solver(inputs: Array) -> Callable[[Array], Array]:
+    """Gives H∞⁻¹ times values, (samples, ...), for the H∞ of these inputs, factorized once.
+
+    LinAlgError where two inputs are parallel. NaN among the values, of a diverged network, stays NaN.
+    """
     factor = cho_factor(relu.slopes(inputs, inputs), lower=True)
-    return np.asarray(cho_solve(factor, values, check_finite=False))  # NaN of a diverged network stays NaN
+    return lambda values: np.asarray(cho_solve(factor, values, check_finite=False))
 
 
 def carried(source: Array, labels: Array, inputs: Array) -> Array:
@@ -26,7 +31,7 @@ def carried(source: Array, labels: Array, inputs: Array) -> Array:
 
     source: (source samples, dim). labels: (source samples, ...). inputs: (inputs, dim). Gives (inputs, ...).
     """
-    return np.asarray(relu.slopes(inputs, source) @ solved(source, labels))
+    return np.asarray(relu.slopes(inputs, source) @ solver(source)(labels))
 
 
 def length_squared(inputs: Array, residual: Array) -> Array:
@@ -35,7 +40,7 @@ def length_squared(inputs: Array, residual: Array) -> Array:
     With r = y_Q - y_{P→Q} its root is the bound of D's Thm 2 without the terms that vanish; with r = ỹ, the residual
     where fine-tuning starts, it stands in T's Thm 6.1.
     """
-    return np.asarray((residual * solved(inputs, residual)).sum(0))
+    return np.asarray((residual * solver(inputs)(residual)).sum(0))
 
 
 def start_covariance(source: Array, inputs: Array) -> Array:
@@ -58,13 +63,14 @@ def mean_excess(source: Array, inputs: Array) -> tuple[float, float]:
     tr C - tr E σσ; C is `start_covariance`.
     """
     covariance = start_covariance(source, inputs)
-    return float(np.trace(solved(inputs, covariance))), float(np.trace(covariance) - len(inputs) / 2)
+    return float(np.trace(solver(inputs)(covariance))), float(np.trace(covariance) - len(inputs) / 2)
 
 
 def outputs_at_start(inputs: Array, normal: Array) -> Array:
     """One draw of f(inputs; W(0)) with κ = 1 in the limit m → ∞: a Gaussian vector of covariance E σσ, (inputs,).
 
-    normal: independent N(0,1) numbers, (inputs,). A Cholesky factorization with pivots ends where only rounding is left.
+    normal: independent N(0,1) numbers, (inputs,). A Cholesky factorization with pivots ends where only rounding is
+    left.
     """
     factor, pivots, rank, _ = lapack.dpstrf(relu.activations(inputs, inputs), lower=1)
     found = np.empty(len(inputs))

@@ -106,6 +106,11 @@ ROWS: dict[str, tuple[str, list[dict[str, Any]], dict[str, Any]]] = {
         [{"finetune_lr": lr} for lr in (0.01, 5.0)],
         {"engine": "network", "finetune_steps": 50},
     ),
+    "relu_kernel": (
+        "relu_kernel",
+        [{"overlap_angle": angle, "width": width} for angle in (10.0, 60.0) for width in (64.0, 200.0)],
+        {"dim": 6, "source_samples": 20, "target_samples": 10},
+    ),
 }
 
 

@@ -1,6 +1,8 @@
-"""The kernel limit of two-layer ReLU networks, against integrals, random features and iteration; and what D and T print."""
+"""The kernel limit of two-layer ReLU networks, against integrals, random features and iteration; what D and T print."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pytest
@@ -31,7 +33,7 @@ def test_both_kernels_are_integrals_over_the_direction_of_a_gaussian_vector(angl
         whole = 0.0
         assert callable(value)
         ends = sorted({-np.pi, np.pi, *edges})
-        for low, high in zip(ends, ends[1:], strict=False):
+        for low, high in itertools.pairwise(ends):
             whole += quad(value, low, high, epsabs=1e-13)[0]
         return whole / (2 * np.pi)
 
@@ -102,7 +104,7 @@ def test_outputs_at_start_have_the_covariance_of_a_wide_network() -> None:
 
 
 def test_a_linear_map_is_fitted_within_twice_its_length_where_t_has_three_times() -> None:
-    """T Cor. 6.2. H∞ is a quarter of the linear kernel plus a positive one, even in x·z: 2‖θ‖, reached with many samples."""
+    """T Cor. 6.2. H∞ is a quarter of the linear kernel plus a positive one, even in x·z: 2‖θ‖, reached in the end."""
     lengths = []
     for samples, dim in ((5, 8), (50, 8), (200, 4), (1500, 4)):
         inputs = sphere(samples, dim, samples)

@@ -10,12 +10,27 @@ from functools import partial
 from typing import Any
 
 from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
+from raysweep.workloads.image_data import FORMS, digest_of
 
 Pretraining, Finetuning = (partial(Parameter, stage=name) for name in ("pretrain", "finetune"))
 
 PARAMETERS = (
-    Pretraining("data", str, "sphere", "inputs: sphere, uniform on the unit sphere", choices=("sphere",)),
-    Pretraining("dim", int, 10, "input dimension d of the sphere", minimum=2, maximum=10_000, symbol="d"),
+    Pretraining(
+        "data",
+        str,
+        "sphere",
+        f"inputs: sphere (uniform on the unit sphere, linear labels), {FORMS} (pixels divided by their length, labels "
+        "of classes)",
+    ),
+    Pretraining(
+        "dim",
+        int,
+        10,
+        "input dimension d of the sphere; images have that of their pixels",
+        minimum=2,
+        maximum=10_000,
+        symbol="d",
+    ),
     Pretraining("source_samples", int, 100, "samples of the source", minimum=1, maximum=20_000),
     Pretraining(
         "width",
@@ -33,7 +48,7 @@ PARAMETERS = (
         "init_scale",
         float,
         0.1,
-        "standard deviation of the weights at initialization (κ of D and T, which leave it open but for an upper bound)",
+        "standard deviation of the weights at initialization; D and T give only an upper bound with an open constant",
         minimum=0,
         maximum=1e3,
         open_minimum=True,
@@ -83,7 +98,7 @@ METRICS = (
         "|gradient_change - that of the kernel from the same W(0)|, relative to ‖y‖²",
         direction="minimize",
     ),
-    Metric("risk", "mean of min(1, |f - y|) on 1,000 fresh samples (images: the test images)", direction="minimize"),
+    Metric("risk", "mean of min(1, |f - y|) on 1,000 test samples", direction="minimize"),
     Metric("risk_pretrained", "the same before fine-tuning"),
     Metric("risk_kernel", "the same of the kernel that starts from f = 0"),
     Metric(
@@ -110,6 +125,20 @@ def _cost(stage: str) -> Callable[..., Cost]:
     return cost
 
 
+def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Errors of one cell that no single range can catch."""
+    from raysweep.workloads.relu_kernel import tasks
+
+    return tasks.complaint(parameters)
+
+
+def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """What identifies a stage: the digest of images instead of their name, without the sphere's dimension."""
+    if row["data"] == "sphere":
+        return values
+    return {**{name: value for name, value in values.items() if name != "dim"}, "data": digest_of(row["data"])}
+
+
 _HERE = "raysweep.workloads.relu_kernel.stages"
 _ALIKE = ("overlap_angle", "noise")
 STAGES = (
@@ -128,8 +157,11 @@ WORKLOAD = Workload(
     stages=STAGES,
     sources=(
         "raysweep.workloads.relu_kernel",
+        "raysweep.workloads.image_data",
         "raysweep.training.draws",
         "raysweep.theory.relu",
         "raysweep.theory.kernel_transfer",
     ),
+    identify=identify,
+    check=check,
 )

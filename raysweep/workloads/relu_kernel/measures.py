@@ -1,4 +1,4 @@
-"""What is measured of a fine-tuned network, beside the bounds of D and T and the kernel's prediction."""
+"""What is measured of fine-tuned networks, beside the bounds of D and T and the kernel's prediction."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 
 from raysweep.theory import kernel_transfer, relu
 from raysweep.workloads.declaration import Columns
-from raysweep.workloads.relu_kernel import tasks
-from raysweep.workloads.relu_kernel.tasks import Task
+from raysweep.workloads.relu_kernel.tasks import SPHERE, Task
 
 Array = np.ndarray
 FAILURE = 0.05  # δ in T's theorems
@@ -17,104 +16,123 @@ FAILURE = 0.05  # δ in T's theorems
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """Where networks ended that start from one W(P).
+    """Where networks that start from one W(P) ended.
 
-    start_source, start_target: f at W(0), (samples,).
-    pretrained_target, pretrained_test: f at W(P), (samples,).
-    test: f at W(Q), (rows, samples).
+    start: f at W(0) on the source's and the target's samples.
+    pretrained: f at W(P) on the target's and the test samples.
+    test: f at W(Q) on the test samples, (rows, samples).
     moved: ‖W(Q) - W(P)‖_F, (rows,).
     """
 
-    start_source: Array
-    start_target: Array
-    pretrained_target: Array
-    pretrained_test: Array
+    start: tuple[Array, Array]
+    pretrained: tuple[Array, Array]
     test: Array
     moved: Array
 
 
-def all_of(task: Task, ends: Ends, target: Array, test: Array, columns: Columns) -> dict[str, Array]:
+class Kernel:
+    """The kernel of a task's samples, with everything that its rows share computed once."""
+
+    def __init__(self, task: Task) -> None:
+        self.of_source, self.of_target = kernel_transfer.solver(task.source), kernel_transfer.solver(task.target)
+        self.source_to_target = relu.slopes(task.target, task.source)
+        self.source_to_test = relu.slopes(task.test, task.source)
+        self.target_to_test = relu.slopes(task.test, task.target)
+        self.smallest = float(np.linalg.eigvalsh(relu.slopes(task.target, task.target))[0])
+        self.excess = kernel_transfer.mean_excess(task.source, task.target)
+
+    def length(self, residual: Array) -> float:
+        """√(rᵀ H_Q⁻¹ r)."""
+        return float(np.sqrt(residual @ self.of_target(residual)))
+
+    def pretrained(self, task: Task, start: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        """Outputs on the target's and the test samples after pretraining from outputs on source, target and test."""
+        weights = self.of_source(task.source_labels - start[0])
+        return start[1] + self.source_to_target @ weights, start[2] + self.source_to_test @ weights
+
+    def finetuned(self, residual: Array) -> Array:
+        """What fitting this residual on the target's samples adds to the outputs on the test samples."""
+        return np.asarray(self.target_to_test @ self.of_target(residual))
+
+
+def all_of(task: Task, kernel: Kernel, ends: Ends, labels: tuple[Array, Array], columns: Columns) -> dict[str, Array]:
     """The metrics of the stage `evaluate`, (rows,) each.
 
-    target, test: labels, (rows, samples).
+    labels: of the target's and the test samples, (rows, samples) each.
     columns: the parameters of the rows, which agree in all but angle and noise.
+
+    Rows go one by one, so that each comes out the same whichever are beside it.
     """
-    count = len(target)
-    same = np.ones(count)
+    scale = float(columns["init_scale"][0])
+    at_rest = np.zeros(len(task.test))
+    from_zero = kernel.pretrained(task, (np.zeros(len(task.source)), np.zeros(len(task.target)), at_rest))
+    from_start = kernel.pretrained(task, (*ends.start, at_rest))[0]
+    rows = [
+        {
+            **_weights(kernel, ends, index, target, from_zero[0], scale),
+            **_gradients(kernel, ends, target, from_zero[0], from_start, scale),
+            **_risks(kernel, ends, index, target, test, from_zero),
+        }
+        for index, (target, test) in enumerate(zip(*labels, strict=True))
+    ]
+    rest = kernel_transfer.remainder(len(task.target), kernel.smallest, FAILURE)
     return {
-        **_weights(task, ends, target, float(columns["init_scale"][0])),
-        **_gradients(task, ends, target, float(columns["init_scale"][0])),
-        **_risks(task, ends, target, test),
-        **{name: value * same for name, value in _rest(task).items()},
+        **{name: np.array([row[name] for row in rows]) for name in rows[0]},
         "bound_cor63": _linear_bound(columns),
+        "bound_rest": np.full(len(rows), rest),
+        "smallest_eigenvalue": np.full(len(rows), kernel.smallest),
     }
 
 
-def _weights(task: Task, ends: Ends, target: Array, scale: float) -> dict[str, Array]:
+def _weights(kernel: Kernel, ends: Ends, index: int, target: Array, carried: Array, scale: float) -> dict[str, float]:
     """D Thm 2: how far the weights moved."""
-    carried = kernel_transfer.carried(task.source, task.source_labels, task.target)
-    bound = kernel_transfer.length_squared(task.target, (target - carried).T)
-    own = np.sqrt(kernel_transfer.length_squared(task.target, (target - ends.pretrained_target).T))
-    more, _ = kernel_transfer.mean_excess(task.source, task.target)
+    bound, own, moved = kernel.length(target - carried), kernel.length(target - ends.pretrained[0]), ends.moved[index]
     return {
-        "deviation": ends.moved,
-        "bound_thm2": np.sqrt(bound),
-        "deviation_limit": np.sqrt(bound + scale**2 * more),
-        "deviation_error": np.abs(ends.moved / own - 1),
-        "bound_thm61": 2 * own / np.sqrt(target.shape[1]),
+        "deviation": moved,
+        "bound_thm2": bound,
+        "deviation_limit": float(np.sqrt(bound**2 + scale**2 * kernel.excess[0])),
+        "deviation_error": abs(moved / own - 1),
+        "bound_thm61": 2 * own / np.sqrt(len(target)),
     }
 
 
-def _gradients(task: Task, ends: Ends, target: Array, scale: float) -> dict[str, Array]:
+def _gradients(
+    kernel: Kernel, ends: Ends, target: Array, carried: Array, from_start: Array, scale: float
+) -> dict[str, float]:
     """D Thm 1: what pretraining does to ‖∂L/∂X¹‖². As a_r = ±1, it is ‖f - y‖² (D eq. 16 and 17)."""
 
-    def squared(outputs: Array) -> Array:
-        return np.asarray(((outputs - target) ** 2).sum(1))
+    def squared(outputs: Array) -> float:
+        return float((outputs - target) @ (outputs - target))
 
-    start, labels = squared(ends.start_target), squared(np.zeros_like(ends.start_target))
-    carried = kernel_transfer.carried(task.source, task.source_labels, task.target)
-    own = ends.start_target + kernel_transfer.carried(task.source, task.source_labels - ends.start_source, task.target)
-    _, more = kernel_transfer.mean_excess(task.source, task.target)
-    change, formula = squared(ends.pretrained_target) - start, squared(carried) - labels
+    start, labels = squared(ends.start[1]), float(target @ target)
+    change, formula = squared(ends.pretrained[0]) - start, squared(carried) - labels
     return {
         "gradient_change": change,
         "gradient_change_thm1": formula,
-        "gradient_change_limit": formula + scale**2 * more,
-        "gradient_error": np.abs(change - (squared(own) - start)) / labels,
+        "gradient_change_limit": formula + scale**2 * kernel.excess[1],
+        "gradient_error": abs(change - (squared(from_start) - start)) / labels,
     }
 
 
-def _risks(task: Task, ends: Ends, target: Array, test: Array) -> dict[str, Array]:
+def _risks(
+    kernel: Kernel, ends: Ends, index: int, target: Array, test: Array, from_zero: tuple[Array, Array]
+) -> dict[str, float]:
     """T Thm 6.1: the mean of min(1, |f - y|), the largest loss that it allows."""
 
-    def risk(outputs: Array) -> Array:
-        return np.asarray(np.minimum(np.abs(outputs - test), 1).mean(1))
+    def risk(outputs: Array) -> float:
+        return float(np.minimum(np.abs(outputs - test), 1).mean())
 
-    def fitted(start: Array, start_test: Array) -> Array:
-        return np.asarray(start_test + kernel_transfer.carried(task.target, (target - start).T, task.test).T)
-
-    carried, carried_test = (
-        kernel_transfer.carried(task.source, task.source_labels, inputs) for inputs in (task.target, task.test)
-    )
-    expected = fitted(ends.pretrained_target, ends.pretrained_test)
+    expected = ends.pretrained[1] + kernel.finetuned(target - ends.pretrained[0])
     return {
-        "risk": risk(ends.test),
-        "risk_pretrained": risk(ends.pretrained_test),
-        "risk_kernel": risk(fitted(carried, carried_test)),
-        "output_error": np.sqrt(((ends.test - expected) ** 2).mean(1) / (test**2).mean(1)),
-    }
-
-
-def _rest(task: Task) -> dict[str, float]:
-    smallest = float(np.linalg.eigvalsh(relu.slopes(task.target, task.target))[0])
-    return {
-        "smallest_eigenvalue": smallest,
-        "bound_rest": kernel_transfer.remainder(len(task.target), smallest, FAILURE),
+        "risk": risk(ends.test[index]),
+        "risk_pretrained": risk(ends.pretrained[1]),
+        "risk_kernel": risk(from_zero[1] + kernel.finetuned(target - from_zero[0])),
+        "output_error": float(np.sqrt(((ends.test[index] - expected) ** 2).mean() / (test**2).mean())),
     }
 
 
 def _linear_bound(columns: Columns) -> Array:
     """6‖θ_T - θ_S‖/√n; NaN where labels are not linear maps without noise."""
     apart = 2 * np.sin(np.deg2rad(np.asarray(columns["overlap_angle"], float)) / 2)
-    linear = (columns["data"] == tasks.SPHERE) & (np.asarray(columns["noise"], float) == 0)
+    linear = (columns["data"] == SPHERE) & (np.asarray(columns["noise"], float) == 0)
     return np.where(linear, 6 * apart / np.sqrt(np.asarray(columns["target_samples"], float)), np.nan)

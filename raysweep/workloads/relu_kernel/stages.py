@@ -6,7 +6,6 @@ one draw of the outputs at initialization, a Gaussian vector (`theory.kernel_tra
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from raysweep.theory import kernel_transfer, relu
 from raysweep.training import devices, draws
 from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK
 from raysweep.workloads.relu_kernel import measures, network, tasks
-from raysweep.workloads.relu_kernel.measures import Ends
+from raysweep.workloads.relu_kernel.measures import Ends, Kernel
 from raysweep.workloads.relu_kernel.tasks import Task
 from raysweep.workloads.rows import Result, Rows
 
@@ -34,7 +33,7 @@ def pretrain(rows: Rows, parent: None, context: Context) -> Result:
     if np.isinf(row["width"]):
         return Result(metrics={"pretrain_steps": np.nan})
     inputs, labels = tasks.source_of(row)
-    start, signs = _initial(row, inputs.shape[1])
+    start, signs = _initial(row)
     weights, steps, left = network.trained(start, signs, _sent(inputs), _sent(labels[None]), _lr(row, inputs))
     return Result({"weights": weights[0]}, {"pretrain_steps": steps[0]}, _status(left)[0])
 
@@ -55,50 +54,48 @@ def evaluate(rows: Rows, parent: Stacked, context: Context) -> Result:
     """All metrics of networks that start from one W(P)."""
     row = rows.row()
     task = tasks.of_row(row)
-    target, test = task.labels(rows["overlap_angle"], rows["noise"])
-    ends = _in_the_limit(row, task, target) if np.isinf(row["width"]) else _as_trained(row, task, parent)
-    return Result(metrics=measures.all_of(task, ends, target, test, rows.columns))
+    kernel, labels = Kernel(task), task.labels(rows["overlap_angle"], rows["noise"])
+    ends = _in_the_limit(row, task, kernel, labels[0]) if np.isinf(row["width"]) else _as_trained(row, task, parent)
+    return Result(metrics=measures.all_of(task, kernel, ends, labels, rows.columns))
 
 
 def _as_trained(row: dict[str, Any], task: Task, parent: Stacked) -> Ends:
-    start, signs = _initial(row, task.source.shape[1])
+    start, signs = _initial(row)
     pretrained, finetuned = (_sent(each.tensors()["weights"]) for each in (parent.common_parent(), parent))
 
     def outputs(weights: Tensor, inputs: Array) -> Array:
         return np.asarray(network.outputs(weights, signs, _sent(inputs)).cpu().numpy())
 
     return Ends(
-        start_source=outputs(start, task.source),
-        start_target=outputs(start, task.target),
-        pretrained_target=outputs(pretrained, task.target),
-        pretrained_test=outputs(pretrained, task.test),
+        start=(outputs(start, task.source), outputs(start, task.target)),
+        pretrained=(outputs(pretrained, task.target), outputs(pretrained, task.test)),
         test=np.stack([outputs(weights, task.test) for weights in finetuned]),
         moved=np.array([float((weights - pretrained).norm()) for weights in finetuned]),
     )
 
 
-def _in_the_limit(row: dict[str, Any], task: Task, target: Array) -> Ends:
-    everything = np.concatenate([task.source, task.target, task.test])
+def _in_the_limit(row: dict[str, Any], task: Task, kernel: Kernel, labels: Array) -> Ends:
+    parts = task.source, task.target, task.test
+    everything = np.concatenate(parts)
     normal = draws.normal(row["seed"], "outputs at initialization", len(everything))
-    start = row["init_scale"] * kernel_transfer.outputs_at_start(everything, normal)
-    source, rest = start[: len(task.source)], start[len(task.source) :]
-    pretrained = rest + kernel_transfer.carried(task.source, task.source_labels - source, everything[len(source) :])
-    before, before_test = np.split(pretrained, [len(task.target)])
-    residual = (target - before).T
+    outputs = row["init_scale"] * kernel_transfer.outputs_at_start(everything, normal)
+    source, target, test = np.split(outputs, np.cumsum([len(part) for part in parts])[:-1])
+    pretrained = kernel.pretrained(task, (source, target, test))
+    residuals = labels - pretrained[0]
     return Ends(
-        start_source=source,
-        start_target=rest[: len(task.target)],
-        pretrained_target=before,
-        pretrained_test=before_test,
-        test=before_test + kernel_transfer.carried(task.target, residual, task.test).T,
-        moved=np.sqrt(kernel_transfer.length_squared(task.target, residual)),
+        start=(source, target),
+        pretrained=pretrained,
+        test=np.stack([pretrained[1] + kernel.finetuned(residual) for residual in residuals]),
+        moved=np.array([kernel.length(residual) for residual in residuals]),
     )
 
 
-def _initial(row: dict[str, Any], dim: int) -> tuple[Tensor, Tensor]:
+def _initial(row: dict[str, Any]) -> tuple[Tensor, Tensor]:
     """W(0) and a, on the device."""
     seed, width = int(row["seed"]), int(row["width"])
-    return _sent(network.initial(seed, width, dim, row["init_scale"])), _sent(network.signs(seed, width))
+    return _sent(network.initial(seed, width, tasks.dimension(row), row["init_scale"])), _sent(
+        network.signs(seed, width)
+    )
 
 
 def _lr(row: dict[str, Any], inputs: Array) -> float:

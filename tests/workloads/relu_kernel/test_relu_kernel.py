@@ -12,8 +12,8 @@ from torch import Tensor
 
 import raysweep
 from raysweep.theory import kernel_transfer, relu
-from raysweep.trial.compute import compute
 from raysweep.trial.computation import Computation
+from raysweep.trial.compute import compute
 from raysweep.workloads.parameters import column
 from raysweep.workloads.relu_kernel import WORKLOAD, network, tasks
 
@@ -80,7 +80,8 @@ def test_what_does_not_reach_the_tolerance_is_not_converged(tmp_path: Path, monk
     assert np.isfinite(found.metrics["deviation"]).all()
 
 
-def test_one_neuron_that_cannot_fit_is_said_too(tmp_path: Path) -> None:
+def test_one_neuron_that_cannot_fit_is_said_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "STEP_CAP", 1000)
     assert computed(tmp_path, [{"width": 1.0, "init_scale": 1.0}], [3]).status.tolist() != ["ok"]
 
 
@@ -89,8 +90,8 @@ def test_one_neuron_that_cannot_fit_is_said_too(tmp_path: Path) -> None:
 
 def test_networks_approach_their_kernel_with_the_root_of_the_width(tmp_path: Path) -> None:
     widths = (64.0, 512.0, 4096.0)
-    rows, seeds = zip(*[(row, seed) for w in widths for row, seed in zip(*grid((30.0, 90.0), 4, width=w), strict=True)])
-    found = computed(tmp_path, list(rows), list(seeds))
+    each = [grid((30.0, 90.0), 4, width=width) for width in widths]
+    found = computed(tmp_path, [row for rows, _ in each for row in rows], [seed for _, seeds in each for seed in seeds])
     assert set(found.status) == {"ok"}
     for metric in ("deviation_error", "gradient_error", "output_error"):
         errors = np.sqrt((found.metrics[metric].reshape(3, -1) ** 2).mean(1))
@@ -99,8 +100,8 @@ def test_networks_approach_their_kernel_with_the_root_of_the_width(tmp_path: Pat
 
 
 def test_the_limit_has_the_mean_squares_of_many_initializations(tmp_path: Path) -> None:
-    """deviation² and the change of the gradient at width = inf, over draws, beside the formulas of each draw's samples."""
-    draws = 60
+    """deviation² and the change of the gradient at width = inf, beside the formulas for the samples of each draw."""
+    draws = 40
     found = computed(tmp_path, *grid((60.0,), draws, width=np.inf, init_scale=0.4)).metrics
     for differences in (
         found["deviation"] ** 2 - found["deviation_limit"] ** 2,
@@ -121,10 +122,10 @@ def test_a_start_that_goes_to_zero_leaves_ds_formulas(tmp_path: Path) -> None:
 
 
 def test_the_rate_of_gradient_descent_changes_little(tmp_path: Path) -> None:
-    rows = [{"rate": rate, "width": 2048.0} for rate in (0.25, 1.0, 1.9)]
+    rows = [{"rate": rate, "width": 2048.0} for rate in (0.25, 0.5, 1.0)]
     found = computed(tmp_path, rows, [0, 0, 0]).metrics
     np.testing.assert_allclose(found["deviation"], found["deviation"][0], rtol=0.01)
-    assert found["steps"][0] > 3 * found["steps"][1] > 3 * found["steps"][2]
+    assert (found["steps"][:2] > 1.7 * found["steps"][1:]).all()
 
 
 def test_the_squared_gradient_with_respect_to_the_activations_is_the_squared_error(tmp_path: Path) -> None:
@@ -149,13 +150,11 @@ def test_the_squared_gradient_with_respect_to_the_activations_is_the_squared_err
 
 
 def test_no_bound_is_violated_where_its_hypotheses_hold(tmp_path: Path) -> None:
-    """T's with both terms (c = 1), in the limit and in wide networks; D's and Cor. 6.3 in the limit of a small start."""
+    """T's with both terms (c = 1), in the limit and in wide networks; D's in the limit of a small start."""
     for width, scale in ((np.inf, 1e-6), (np.inf, 0.1), (2048.0, 0.1)):
         for samples in (10, 40):
-            found = computed(
-                tmp_path / f"{width}{scale}{samples}",
-                *grid(ANGLES, 3, width=width, init_scale=scale, source_samples=120, target_samples=samples),
-            ).metrics
+            rows, seeds = grid(ANGLES, 2, width=width, init_scale=scale, source_samples=100, target_samples=samples)
+            found = computed(tmp_path / f"{width} {scale}", rows, seeds).metrics
             for bound in ("bound_thm61", "bound_cor63"):
                 assert (found["risk"] <= found[bound] + found["bound_rest"]).all(), bound
             if scale < 1e-3:
@@ -168,7 +167,7 @@ def test_linear_labels_with_a_perfect_start_meet_corollary_62_at_every_angle() -
     for angle in ANGLES:
         target, _ = task.labels(np.array([angle]), np.zeros(1))
         distance = 2 * np.sin(np.deg2rad(angle) / 2)
-        left = target[0] - task.target_labels[:, 0]  # f(X, Θ(0)) = X θ_S
+        left = target[0] - task.target_labels[0]  # f(X, Θ(0)) = X θ_S
         assert np.sqrt(kernel_transfer.length_squared(task.target, left)) <= 2 * distance + 1e-12
 
 
@@ -190,6 +189,58 @@ def test_the_angle_is_that_of_the_linear_maps_and_noise_is_added_to_the_target_o
     np.testing.assert_array_equal(fewer.source, task.source)
 
 
+def test_labels_of_images_have_the_angle_over_all_training_images() -> None:
+    pytest.importorskip("sklearn")
+    usual = {p.name: p.default for p in WORKLOAD.parameters} | {"data": "digits", "seed": 0}
+    task = tasks.of_row({**usual, "source_samples": 1, "target_samples": 1436})  # all 1,437 but one
+    assert task.test.shape == (360, 64)
+    np.testing.assert_allclose(np.linalg.norm(task.target, axis=1), 1)
+    angles = np.arange(0.0, 181.0, 15.0)
+    target, test = task.labels(angles, np.zeros(len(angles)))
+    sizes = np.linalg.norm(target, axis=1)
+    np.testing.assert_allclose(sizes, sizes[0], rtol=2e-3)
+    np.testing.assert_allclose(target @ target[0] / sizes[0] ** 2, np.cos(np.deg2rad(angles)), atol=2e-3)
+    assert 0.9 < np.abs(target).max() <= 1
+    assert np.abs(test).max() <= 1
+    other = tasks.of_row({**usual, "source_samples": 500, "target_samples": 937})
+    assert not set(map(bytes, other.source)) & set(map(bytes, other.target)), "source and target share an image"
+    np.testing.assert_array_equal(np.concatenate([other.source, other.target])[1:], task.target)
+
+
+def test_images_are_trained_on_as_the_sphere_is(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    rows, seeds = grid((0.0, 90.0), 2, data="digits", init_scale=1.0, source_samples=20, target_samples=10)
+    found = computed(tmp_path, rows, seeds)
+    assert found.status.tolist() == ["ok"] * 4
+    assert np.isnan(found.metrics["bound_cor63"]).all()
+    assert (found.metrics["deviation_error"] < 0.2).all()
+    assert (np.abs(np.log(found.metrics["deviation"] / found.metrics["deviation_limit"])) < 0.5).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"data": "digit"}, "fixed.data: expected sphere, digits, mnist:PATH or fashion_mnist:PATH, got 'digit'"),
+        ({"data": "digits", "source_samples": 1437}, "fixed.source_samples: expected fewer than the 1,437 training"),
+        ({"data": "digits", "target_samples": 1400}, "fixed.target_samples: expected at most the 1,337 training"),
+        ({"data": "mnist:/nowhere"}, "fixed.data: "),
+        ({"width": 0.5}, "fixed.width: expected a whole number of at least 1, or .inf"),
+        ({"width": 1e9}, "fixed.width: "),
+        ({"rate": 2}, "fixed.rate: "),
+        ({"dim": 1}, "fixed.dim: "),
+        ({"overlap_angle": 181}, "fixed.overlap_angle: "),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(given: dict[str, Any], complaint: str, tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    space = {"name": "bad", "workload": "relu_kernel", "fixed": given, "seeds": 1}
+    with pytest.raises(raysweep.InputError) as caught:
+        raysweep.run(space, storage=tmp_path / "none", tracking_uri="none", executor="inline", report=False)
+    assert str(caught.value).startswith(complaint)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "none").exists()
+
+
 def test_angles_and_target_samples_share_one_pretraining(tmp_path: Path) -> None:
     said: list[str] = []
     space = {
@@ -203,7 +254,6 @@ def test_angles_and_target_samples_share_one_pretraining(tmp_path: Path) -> None
     rows = found.results()
     assert len(rows) == 24
     assert rows.groupby("seed")["pretrain_steps"].nunique().tolist() == [1, 1]
-    assert any("2 pretrain" in line or "computed" in line for line in said)
     alone = raysweep.run(
         {**space, "name": "alone", "axes": {}, "fixed": {**space["fixed"], "overlap_angle": 45, "target_samples": 20}},
         storage=tmp_path / "alone",
