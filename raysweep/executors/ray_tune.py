@@ -137,7 +137,7 @@ def _run(
     from ray import tune
 
     with shipping.by_value(job.function.code) if job.function else contextlib.nullcontext():
-        trainable = tune.with_resources(tune.with_parameters(_trainable, job=job), _placement)
+        trainable = tune.with_resources(tune.with_parameters(_trainable, job=job, home=os.getcwd()), _placement)
     scratch.mkdir(exist_ok=True)
     problems: list[BaseException] = []
 
@@ -179,10 +179,13 @@ def _placement(config: dict[str, Any]) -> Any:
     return tune.PlacementGroupFactory([{}] * (needs.gang > 1) + [needs.share] * needs.gang)
 
 
-def _trainable(config: dict[str, Any], job: Job) -> None:
+def _trainable(config: dict[str, Any], job: Job, home: str) -> None:
+    """Compute a pack in a trial. home: the driver's working directory."""
     import ray
     from ray import tune
 
+    with contextlib.suppress(OSError):  # another machine may lack it; a relative path in a space means the same here
+        os.chdir(home)
     pack, needs = _pack(config), Resources(**config["needs"])
     gpus, by = needs.gpus, None
     if needs.gang > 1:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import QUIET, assert_same_rows, command, files_of, rows, until
 from conftest import run as run_anywhere
-from spaces import sandbox_space, small_space, written
+from spaces import language_space, sandbox_space, small_space, written
 
 import raysweep
 from raysweep.errors import Halted, InputError
@@ -122,3 +122,13 @@ def test_ctrl_c_on_ray_keeps_what_is_done(ray_cluster: str, sandbox: Path, stora
         "logs",
         "sweep.json",
     ]
+
+
+def test_a_relative_path_is_found_from_where_the_command_was_given(
+    ray_cluster: str, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text.txt").write_text("\n\n".join(f"line {n} of a text to be read" for n in range(400)))
+    monkeypatch.chdir(tmp_path)
+    text = "file:text.txt"
+    found = run(storage, language_space({"finetune_lr": [1e-3]}, {"source": text, "target": text}, seeds=1))
+    assert found.results()["status"].tolist() == ["ok"] * 2

@@ -31,9 +31,12 @@ class Line:
 
 
 def r_squared_figure(
-    panels: Sequence[tuple[str, Sequence[Line]]], x: str, metric: str, workload: Workload, percent: str
+    panels: Sequence[tuple[str, Sequence[Line]]], x: str, metric: str, workload: Workload, marks: str
 ) -> Figure:
-    """Draw one panel per (title, lines), with R² from 0 to 1. Values at x = inf stand apart at the right."""
+    """Draw one panel per (title, lines), with R² from 0 to 1. Values at x = inf stand apart at the right.
+
+    marks: what points and bars show, for the legend.
+    """
     figure, axes = drawing.panels(len(panels), width=4.6, height=3.7)
     at = np.concatenate([line.x for _, lines in panels for line in lines])
     finite = np.unique(at[np.isfinite(at)])
@@ -57,5 +60,5 @@ def r_squared_figure(
         panel.set_title(title)
     drawing.label_panels(axes, axis_label(x, workload), f"R² of {axis_label(metric, workload)}")
     drawing.legend_right(axes, [drawing.mark(name, color=shade[name], marker="o", markersize=4.5) for name in names])
-    drawing.legend_below(figure, [drawing.mark(f"mean over draws, {percent} interval over units", marker="o")])
+    drawing.legend_below(figure, [drawing.mark(marks, marker="o", markersize=4.5)])
     return figure

@@ -22,7 +22,7 @@ from raysweep.workloads import asked_once
 from raysweep.workloads.image_data import folders
 from raysweep.workloads.image_data.idx import BadImages
 
-__all__ = ["CLASSES", "FORMS", "BadImages", "ImageData", "Images", "complaint", "digest_of", "load"]
+__all__ = ["CLASSES", "FORMS", "BadImages", "ImageData", "Images", "complaint", "digest_of", "load", "planned"]
 
 FORMS = "digits, mnist:PATH or fashion_mnist:PATH"
 CLASSES = 10
@@ -62,12 +62,19 @@ def load(name: str) -> ImageData:
     return _load(name, _signature(name))
 
 
-def digest_of(name: str, parameter: str = "data") -> str:
-    """The digest of the images of that name. InputError, with the name of the parameter, if they cannot be read."""
+def planned(name: str, parameter: str = "data") -> ImageData:
+    """The images of that name, which were there when a sweep was checked. InputError, with the name of the parameter,
+    if they cannot be read any more."""
     try:
-        return _digest(name)
+        return load(name)
     except BadImages as error:
         raise InputError(parameter, str(error)) from None
+
+
+@asked_once.once
+def digest_of(name: str, parameter: str = "data") -> str:
+    """The digest of the images of that name. InputError, with the name of the parameter, if they cannot be read."""
+    return planned(name, parameter).digest
 
 
 @asked_once.once
@@ -78,11 +85,6 @@ def complaint(name: str) -> str | None:
     except BadImages as error:
         return str(error)
     return None
-
-
-@asked_once.once
-def _digest(name: str) -> str:
-    return load(name).digest
 
 
 @asked_once.once

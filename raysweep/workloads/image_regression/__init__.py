@@ -49,22 +49,31 @@ PARAMETERS = (
 
 METRICS = (
     Metric("error_scratch", "share of test images put into the wrong class, trained from 0", direction="minimize"),
-    Metric("error_finetune", "the same after fine-tuning from the source map", direction="minimize"),
+    Metric(
+        "error_finetune",
+        "share of test images put into the wrong class, fine-tuned from the source map",
+        direction="minimize",
+    ),
     Metric(
         "transferability_finetune", "error_scratch - error_finetune; positive: transfer helps", direction="maximize"
     ),
     Metric("loss_scratch", "mean squared error on test images, trained from 0", direction="minimize"),
-    Metric("loss_finetune", "the same after fine-tuning", direction="minimize"),
+    Metric("loss_finetune", "mean squared error on test images, fine-tuned from the source map", direction="minimize"),
     Metric("distance_squared", "‖θ_T - θ_S‖², the first predictor of T Table 1"),
     Metric("bound_distance", "the bound of Bartlett et al. (2020), Thm 4, as T adapts it (T Table 1): g‖θ_T - θ_S‖²"),
-    Metric("bound_thm42", "T's own bound for m = 2 (Thm 4.2)"),
+    Metric("bound_thm42", "T's own bound for m = 2 (Thm 4.2): 2g³‖P≤m(θ_T - θ_S)‖²/λ_m² + 2g‖P>m(θ_T - θ_S)‖²"),
     Metric(
         "equivalent_scratch",
-        "loss_scratch as the deterministic equivalent has it (theory/covariance.py), for Gaussian inputs of this Σ, "
-        "the best θ_T, and its residual as noise",
+        "loss_scratch as the deterministic equivalent has it (theory/covariance.py): for Gaussian inputs of the "
+        "target's Σ, its best linear map, and what that does not fit as noise",
         direction="minimize",
     ),
-    Metric("equivalent_finetune", "loss_finetune as the deterministic equivalent has it", direction="minimize"),
+    Metric(
+        "equivalent_finetune",
+        "loss_finetune as the deterministic equivalent has it (theory/covariance.py): for Gaussian inputs of the "
+        "target's Σ, its best linear map, and what that does not fit as noise",
+        direction="minimize",
+    ),
 )
 
 
