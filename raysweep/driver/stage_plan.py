@@ -123,12 +123,20 @@ def build(state: State, pending: PendingRows, store: Store, recompute: bool = Fa
                 seen.add(f"{own.id} new")
                 kind.new, kind.begun = kind.new + 1, kind.begun + (own.id in begun)
                 kind.seconds += own.cost.seconds_with(gpus)
-    for chain, seed, members in leaves.values():
-        gpus = cells.needs[cells.need[members[0]]].gpus
-        shared = sum(own.cost.seconds_with(gpus) for own in chain)
-        later = _later(plan, workload, stages, chain, seed, members, there, gpus, always)
-        plan.alone += shared + later
-        plan.plain += len(members) * shared + later
+    together: dict[tuple[Any, ...], list[tuple[tuple[RowStage, ...], int, list[int]]]] = {}
+    for number, leaf in enumerate(leaves.values()):
+        # stages after the kept ones serve rows of several of these where the workload says what is shared
+        group = tuple(cells.columns[name][leaf[2][0]] for name in workload.shared) if workload.shared else (number,)
+        together.setdefault((leaf[1], cells.need[leaf[2][0]], *group), []).append(leaf)
+    for group_of in together.values():
+        chain, seed, first = group_of[0]
+        gpus = cells.needs[cells.need[first[0]]].gpus
+        own_shares = [sum(own.cost.seconds_with(gpus) for own in each) for each, _, _ in group_of]
+        members = [member for _, _, some in group_of for member in some]
+        parents = len(group_of) if chain else 0
+        later = _later(plan, workload, stages, _path(chain), parents, seed, members, there, gpus, always)
+        plan.alone += sum(own_shares) + later
+        plan.plain += sum(len(some) * own for (_, _, some), own in zip(group_of, own_shares, strict=True)) + later
     return plan
 
 
@@ -136,18 +144,20 @@ def _later(
     plan: StagePlan,
     workload: Workload,
     stages: RowStages,
-    chain: tuple[RowStage, ...],
+    path: tuple[str, ...],
+    parents: int,
     seed: int,
     members: list[int],
     there: set[str],
     gpus: int,
     always: int,
 ) -> float:
-    """Add the stages after the last one that is always kept, for rows that share it. Returns the seconds of all of
-    them, whether they are in the store or not."""
+    """Add the stages after the last one that is always kept, for rows that are computed together. Returns the seconds
+    of all of them, whether they are in the store or not.
+
+    path: the stages up to that one. parents: how many of it these rows start from.
+    """
     total = 0.0
-    path = _path(chain)
-    parents = 1 if chain else 0
     columns = stages.columns
     for index in range(always + 1, len(workload.chain)):
         stage = workload.chain.stages[index]

@@ -103,7 +103,7 @@ class Workload:
     cost: with `compute`: columns -> Cost of computing these rows together. The rows have one seed and agree in
         `shared`.
     shared: rows of one seed with equal values of these parameters share costly work inside a call, and should be
-        computed together. Only for a workload that keeps no stage.
+        computed together. Empty: see `grouping`.
     sources: the modules whose source decides the numbers (its digest is recorded with every row); empty takes those in
         which the functions of its stages are.
     identify: (stage, values, row) -> what identifies the stage instead of these values, for example a digest of a
@@ -195,11 +195,13 @@ class Workload:
 
     @property
     def grouping(self) -> tuple[str, ...]:
-        """Rows of one seed with equal values of these parameters share their costly part: the stages up to the last
-        one that is always kept; else the first of several stages; else `shared`."""
+        """Rows of one seed with equal values of these parameters share their costly part: `shared` if it is given;
+        else the stages up to the last one that is always kept; else the first of several stages."""
+        if self.shared:
+            return self.shared
         if kept := self.chain.kept():
             return self.chain.known[kept[-1]]
-        return self.chain.known[0] if len(self.chain) > 1 else self.shared
+        return self.chain.known[0] if len(self.chain) > 1 else ()
 
     def searched(self, kind: str) -> str | None:
         """The parameter along which a search of this kind refines if a space names no axis."""

@@ -1,0 +1,184 @@
+"""Linear transfer between two-layer ReLU networks whose teachers share a part of their features (paper F, §4).
+
+f(x) = (1/m) Σ_i c_i σ(w_i·x) with rows w_i of length 1, inputs x ~ N(0, I). The target's teacher has teacher_width
+features; the source's lacks the share `ablation` of them. This file is the declaration; the functions of its stages are
+in stages.py, and it does not import them.
+
+What F leaves open, and what is taken here:
+- The teachers' output weights: all 1. F's Fig. 4d decides between equal signs and random ones: what is outside of the
+  source's features is at most a few percent of the target there, and with random signs it would be tens of percent.
+- The loss is half the mean square (F eq. 4 and 5), also in the tolerance at which training ends.
+- Features stay on the sphere: each step follows the part of the gradient that is tangent to it, then the rows are
+  scaled to length 1.
+- Every initial output weight is init_scale. A draw has one start for all its trainings, and one teacher. The removed
+  features are the teacher's first ones: its features are drawn independently, so this is a random subset, and those of
+  a larger ablation contain those of a smaller one.
+- Linear transfer is the interpolation of least norm of the output weights (F: "kernel interpolation"), by least
+  squares: singular values below rounding count as 0.
+- F's number of steps and F's tolerance are a budget: a training is ok wherever it ends. The metrics *_converged say
+  whether it reached the tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
+
+Pretraining = partial(Parameter, stage="pretrain")
+Target = partial(Parameter, stage="target")
+
+PARAMETERS = (
+    Pretraining("dim", int, 20, "input dimension d", minimum=1, maximum=10_000, symbol="d"),
+    Pretraining("width", int, 200, "neurons of the trained networks", minimum=1, maximum=100_000, symbol="m"),
+    Pretraining("teacher_width", int, 20, "neurons of the target's teacher", minimum=1, maximum=10_000, symbol="m*"),
+    Pretraining(
+        "ablation",
+        float,
+        0.5,
+        "share of the target teacher's neurons that the source's lacks: round(ablation * teacher_width) of them",
+        minimum=0,
+        maximum=1,
+        symbol="μ",
+        searched_by="boundary",
+    ),
+    Pretraining(
+        "init_scale", float, 1e-7, "every output weight before training", minimum=0, open_minimum=True, maximum=1e3
+    ),
+    Pretraining(
+        "learning_rate",
+        float,
+        1.0,
+        "step size of gradient descent divided by the width (F: 0.01); times steps it is the time of gradient flow",
+        minimum=0,
+        open_minimum=True,
+        maximum=1e3,
+    ),
+    Pretraining("steps", int, 1000, "most steps of a training (F: 100,000)", minimum=0, maximum=10**8),
+    Pretraining("tolerance", float, 1e-6, "half the mean square at which a training ends", minimum=0, maximum=1e6),
+    Target(
+        "target_samples",
+        int,
+        100,
+        "samples of the target in each data set",
+        minimum=1,
+        maximum=1_000_000,
+        symbol="n",
+        scale="log",
+        searched_by="optimum",
+    ),
+    Target("noise", float, 0.0, "standard deviation of the target's labels", minimum=0, maximum=1e6, symbol="σ"),
+    Target(
+        "datasets",
+        int,
+        1,
+        "data sets of a draw, each with a network from scratch and a transfer; risks are means over them",
+        minimum=1,
+        maximum=10_000,
+    ),
+)
+
+METRICS = (
+    Metric("risk_scratch", "population risk E(f - f_t)² trained from scratch", direction="minimize"),
+    Metric("risk_linear", "population risk of linear transfer (output weights retrained)", direction="minimize"),
+    Metric("transferability_linear", "risk_scratch - risk_linear; positive: transfer helps", direction="maximize"),
+    Metric(
+        "transferability_predicted",
+        "risk_scratch - residual: F's prediction of transferability_linear for many samples",
+        direction="maximize",
+    ),
+    Metric("scratch_loss", "training loss of the networks from scratch at their end", direction="minimize"),
+    Metric("scratch_converged", "share of the networks from scratch whose training loss reached the tolerance"),
+    Metric(
+        "residual",
+        "squared length of the target outside of the span of the pretrained features (F eq. 159)",
+        direction="minimize",
+        stage="pretrain",
+    ),
+    Metric(
+        "residual_source",
+        "the same for the span of the source teacher's features, to which F expects the pretrained ones to shrink",
+        direction="minimize",
+        stage="pretrain",
+    ),
+    Metric("residual_share", "residual / E f_t² (F Fig. 4d)", direction="minimize", stage="pretrain"),
+    Metric("target_variance", "variance of the target f_t (unit of F Fig. 4e)", stage="pretrain"),
+    Metric(
+        "kernel_distance",
+        "distance in L2 of the pretrained features' kernel from the source teacher's, over the length of the latter (F "
+        "Fig. 4a, b)",
+        direction="minimize",
+        stage="pretrain",
+    ),
+    Metric("kernel_distance_before", "the same at the random start", stage="pretrain"),
+    Metric(
+        "pretrain_loss", "half the population risk on the source at the end", direction="minimize", stage="pretrain"
+    ),
+    Metric("pretrain_converged", "1 if pretrain_loss reached the tolerance, else 0", stage="pretrain"),
+)
+
+
+def _cost(stage: str) -> Callable[..., Cost]:
+    """The cost of a stage; the module that knows it is imported when it is asked for."""
+
+    def cost(*arguments: Any) -> Cost:
+        from raysweep.workloads.relu_features import costs
+
+        found: Cost = getattr(costs, stage)(*arguments)
+        return found
+
+    return cost
+
+
+def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Errors of one cell that no single range can catch: a source without a feature."""
+    if removed(parameters["ablation"], parameters["teacher_width"]) >= parameters["teacher_width"]:
+        return "ablation", (
+            f"expected a share that leaves at least one of teacher_width = {parameters['teacher_width']:,} neurons, "
+            f"got {parameters['ablation']:g}"
+        )
+    return None
+
+
+def removed(ablation: float, teacher_width: int) -> int:
+    """How many of the teacher's neurons the source lacks."""
+    return round(ablation * teacher_width)
+
+
+WORKLOAD = Workload(
+    name="relu_features",
+    summary="linear transfer between two-layer ReLU networks, the source lacking some of the target's features (paper "
+    "F, §4); diverged: a loss that is not finite",
+    identity_version=1,
+    parameters=PARAMETERS,
+    metrics=METRICS,
+    stages=(
+        Stage(
+            "pretrain",
+            "raysweep.workloads.relu_features.stages:pretrain",
+            keeps=True,
+            together=("ablation",),
+            cost=_cost("pretrain"),
+        ),
+        Stage(
+            "target",
+            "raysweep.workloads.relu_features.stages:target",
+            after="pretrain",
+            together=("ablation", "target_samples", "noise"),
+            cost=_cost("target"),
+        ),
+    ),
+    sources=(
+        "raysweep.workloads.relu_features",
+        "raysweep.training.draws",
+        "raysweep.training.sizes",
+        "raysweep.theory.relu",
+    ),
+    # the networks from scratch serve every ablation
+    shared=("dim", "width", "teacher_width", "init_scale", "learning_rate", "steps", "tolerance", "datasets"),
+    check=check,
+    gpu_guess="within a factor of 5 either way: the work is counted, and the speed is assumed from the data sheet of "
+    "an H100; no GPU has confirmed it",
+)

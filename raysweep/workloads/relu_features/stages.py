@@ -1,0 +1,150 @@
+"""The functions of the stages: pretraining on the source's population, then scratch and linear transfer on samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import linalg
+
+from raysweep.stages.artifacts import Stacked
+from raysweep.theory import relu
+from raysweep.trial.context import Context
+from raysweep.workloads.declaration import DIVERGED, OK
+from raysweep.workloads.relu_features import descent, tasks
+from raysweep.workloads.relu_features.descent import Recipe, Trained
+from raysweep.workloads.relu_features.tasks import Row
+from raysweep.workloads.rows import Result, Rows
+
+Array = np.ndarray
+
+
+def pretrain(rows: Rows, parent: None, context: Context) -> Result:
+    """Train the draw's network on the source of each ablation, and measure what its features span.
+
+    The artifact: features, (rows, width, dim), and outputs, (rows, width).
+    """
+    row = rows.row()
+    start, teacher = tasks.start(row), tasks.teacher(row)
+    weights = np.stack([tasks.source_weights(each) for each in rows])
+    device, parts = context.device, []
+    for some in descent.side_by_side(len(rows), 5.0 * len(start) * (len(start) + len(teacher)), device):
+        task = descent.on_population(_on(teacher, device), _on(weights[some], device))
+        parts.append(descent.descend(task, _on(start, device).expand(len(weights[some]), *start.shape), _recipe(row)))
+    trained = descent.joined(parts)
+    measured = [
+        _measured(features, start, teacher, own) for features, own in zip(trained.features, weights, strict=True)
+    ]
+    metrics = {name: np.array([found[name] for found in measured]) for name in measured[0]}
+    metrics |= {"pretrain_loss": trained.loss, "pretrain_converged": trained.loss <= row["tolerance"]}
+    tensors = {"features": trained.features, "outputs": trained.outputs}
+    return Result(tensors, metrics, np.where(np.isfinite(trained.loss), OK, DIVERGED))
+
+
+def _measured(features: Array, start: Array, teacher: Array, source: Array) -> dict[str, float]:
+    """What the pretrained features span of the target, and how near their kernel is to the source teacher's."""
+    target, there = np.full((1, len(teacher)), 1 / len(teacher)), teacher[source > 0]
+    names = "residual", "residual_source", "residual_share", "kernel_distance", "kernel_distance_before"
+    found = dict.fromkeys(names, np.nan)
+    found["residual_source"], whole = (float(each[0]) for each in relu.residual(there, teacher, target))
+    found["target_variance"] = whole - 1 / (2 * np.pi)  # E f_t is the mean of the weights, over √2π
+    found["kernel_distance_before"] = kernel_distance(start, there)
+    if np.isfinite(features).all():
+        found["residual"] = float(relu.residual(features, teacher, target)[0][0])
+        found["residual_share"] = found["residual"] / whole
+        found["kernel_distance"] = kernel_distance(features, there)
+    return found
+
+
+def kernel_distance(features: Array, others: Array) -> float:
+    """Distance in L2(p x p) of k(x, x') = mean_i σ(w_i·x)σ(w_i·x') of `features` from that of `others`, over the length
+    of the latter. The inner product of two such kernels is the mean of (E σ(u·x)σ(v·x))² over their pairs of rows."""
+    pairs = ((features, features), (features, others), (others, others))
+    own, across, other = (float((relu.activations(*pair) ** 2).mean()) for pair in pairs)
+    return float(np.sqrt(max(own - 2 * across + other, 0.0) / other))
+
+
+def target(rows: Rows, parent: Stacked, context: Context) -> Result:
+    """Train networks from scratch, one for each number of samples, noise and data set whatever the ablation, and refit
+    the pretrained output weights to the same data."""
+    first: dict[float, int] = {}
+    for index, ablation in enumerate(rows["ablation"].tolist()):
+        first.setdefault(ablation, index)
+    transfer = {
+        ablation: _Transfer(parent[index].tensors()["features"], rows.row(index)) for ablation, index in first.items()
+    }
+    names = "risk_scratch", "risk_linear", "scratch_loss", "scratch_converged"
+    metrics = {name: np.full(len(rows), np.nan) for name in names}
+    samples: dict[tuple[int, float], list[int]] = {}
+    for index, row in enumerate(rows):
+        samples.setdefault((row["target_samples"], row["noise"]), []).append(index)
+    for members in samples.values():
+        row = rows.row(members[0])
+        sets = [tasks.data(row, number) for number in range(row["datasets"])]
+        trained = _from_scratch(row, sets, context.device)
+        metrics["risk_scratch"][members] = np.mean(
+            [_risk(*net, row) for net in zip(trained.features, trained.outputs, strict=True)]
+        )
+        metrics["scratch_loss"][members] = trained.loss.mean()
+        metrics["scratch_converged"][members] = (trained.loss <= row["tolerance"]).mean()
+        for index in members:
+            own = transfer[float(rows["ablation"][index])]
+            metrics["risk_linear"][index] = np.mean([own.risk(*each) for each in sets])
+    residual = np.array([parent[index].metrics["residual"] for index in range(len(rows))])
+    metrics["transferability_linear"] = metrics["risk_scratch"] - metrics["risk_linear"]
+    metrics["transferability_predicted"] = metrics["risk_scratch"] - residual
+    return Result(metrics=metrics, status=np.where(np.isfinite(metrics["transferability_linear"]), OK, DIVERGED))
+
+
+def _from_scratch(row: Row, sets: list[tuple[Array, Array]], device: torch.device) -> Trained:
+    """One network for each data set."""
+    start, parts = tasks.start(row), []
+    for some in descent.side_by_side(len(sets), 4.0 * row["target_samples"] * len(start), device):
+        inputs, labels = (_on(np.stack(each), device) for each in zip(*sets[some], strict=True))
+        task = descent.on_samples(inputs, labels)
+        parts.append(descent.descend(task, _on(start, device).expand(len(labels), *start.shape), _recipe(row)))
+    return descent.joined(parts)
+
+
+class _Transfer:
+    """Fits of new output weights on fixed features, and their risks.
+
+    The risk of a fit is cᵀKc with the kernel of features and teacher together, made once for all fits.
+    """
+
+    def __init__(self, features: Array, row: Row) -> None:
+        self._features, self._teachers = features, row["teacher_width"]
+        rows = np.concatenate([features, tasks.teacher(row)])
+        self._kernel = relu.activations(rows, rows)
+
+    def risk(self, inputs: Array, labels: Array) -> float:
+        """Population risk of the output weights of least norm that fit the labels best."""
+        if not np.isfinite(self._features).all():
+            return float("nan")
+        hidden = np.maximum(inputs @ self._features.T, 0)
+        weights, *_ = linalg.lstsq(hidden, labels, cond=_rounding(hidden), lapack_driver="gelsy", check_finite=False)
+        signed = np.concatenate([weights, np.full(self._teachers, -1 / self._teachers)])
+        return max(float(signed @ self._kernel @ signed), 0.0)
+
+
+def _rounding(matrix: Array) -> float:
+    """The size of singular values, over the largest, below which they are rounding."""
+    return float(max(matrix.shape) * np.finfo(float).eps)
+
+
+def _risk(features: Array, outputs: Array, row: Row) -> float:
+    """E(f - f_t)² of one network in closed form."""
+    if not (np.isfinite(features).all() and np.isfinite(outputs).all()):
+        return float("nan")
+    rows = np.concatenate([features, tasks.teacher(row)])
+    signed = np.concatenate([outputs / len(outputs), np.full(row["teacher_width"], -1 / row["teacher_width"])])
+    return max(float(signed @ relu.activations(rows, rows) @ signed), 0.0)
+
+
+def _recipe(row: dict[str, Any]) -> Recipe:
+    return Recipe(row["init_scale"], row["learning_rate"], row["steps"], row["tolerance"])
+
+
+def _on(values: Array, device: torch.device) -> torch.Tensor:
+    return torch.as_tensor(values, device=device)
