@@ -28,6 +28,8 @@ ADDED = {
     "p_if_there_is_no_trend p_throughout p_throughout_holm p_value points slope status throughout trend turns_back",
     "power_law": "bend bend_high bend_low bend_p bend_p_holm bends closed_form draws exponent first high last low note "
     "p_if_it_has_none points prefactor theory values",
+    "predicted_boundary": "apart beyond draws estimate high low measured note predicted predicted_high predicted_low "
+    "predicted_note ratio status",
     "regime": f"{FITTED} {HALVED} {EVERYWHERE} censored diverged_from lengths_bounded lengths_left_out lengths_located "
     "limit mean metric paper_case rate regime_by_the_slope slope tuned tuned_turn tuned_turn_high tuned_turn_low "
     "verdict",

@@ -117,6 +117,7 @@ ANALYSES = {
     ),
     "trend": Analysis(_METRIC_X, _BY_LEVEL, along="x"),
     "power_law": Analysis(_METRIC_X, _BY_LEVEL, along="x"),
+    "predicted_boundary": Analysis({**_METRIC_X, "law": checks.metric, "meets": checks.metric}, _BY_LEVEL, along="x"),
     "curves": Analysis(
         {"x": _curves_x}, {"metric": checks.metric, "metrics": _metrics, "beside": checks.metric, "by": _axes}
     ),

@@ -66,6 +66,7 @@ KINDS: list[dict[str, Any]] = [
     {"optimum": {"metric": "loss", "x": "x"}},
     {"trend": {"metric": "loss", "x": "x"}},
     {"power_law": {"metric": "loss", "x": "x"}},
+    {"predicted_boundary": {"metric": "loss", "x": "x", "law": "loss", "meets": "gain"}},
     {"regime": {"metric": "loss", "lr": "x", "length": "y"}},
     {"relation": {"x": "loss", "y": "gain", "by": ["y"]}},
     {"r_squared": {"metric": "gain", "predictors": ["loss"], "x": "x", "unit": "y"}},

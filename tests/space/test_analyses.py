@@ -120,6 +120,7 @@ def test_checking_an_analysis_loads_nothing_heavy() -> None:
         ("boundary", "y", {"x": "gamma", "y": "engine"}),
         ("trend", "x", {"x": "engine"}),
         ("power_law", "x", {"x": "engine"}),
+        ("predicted_boundary", "x", {"x": "engine", "law": "risk_linear", "meets": "risk_linear"}),
         ("inflection", "x", {"x": "engine"}),
         ("optimum", "x", {"x": "engine"}),
         ("regime", "lr", {"lr": "engine", "length": "gamma"}),

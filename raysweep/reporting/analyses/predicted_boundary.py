@@ -1,0 +1,163 @@
+"""The predicted_boundary analysis: does a power law, equated with a level, say where a metric changes sign?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.fits.boundary import fit_boundary
+from raysweep.fits.meeting import fit_meeting
+from raysweep.fits.result import Status
+from raysweep.phrases import counted
+from raysweep.reporting.analyses.boundary import slice_scale
+from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.figures.fitted_places import PlaceLine, places_figure
+from raysweep.reporting.selection import groups, is_number
+from raysweep.reporting.words import first_capital, interval, number, plain, settings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def predicted_boundary_section(asked: Question) -> Section:
+    """Both places of each setting, their figure and table, of one `predicted_boundary` entry."""
+    import pandas as pd
+
+    x, law, meets = asked.x, asked.options["law"], asked.options["meets"]
+    keys = asked.keys(x)
+    whole = pd.DataFrame(
+        [
+            {**dict(zip(keys, values, strict=True)), **both_places(rows, asked)}
+            for values, rows in groups(asked.rows, keys)
+        ]
+    )
+    return Section(
+        title=f"Predicted boundary: the power law of {law} equated with {meets}",
+        headline=headline(whole, keys, asked),
+        paragraphs=[how(asked), *not_found(whole)],
+        drawings=drawings(whole, keys, asked),
+        shown=[shown_row(row, keys, asked) for row in whole.to_dict("records")],
+        tables={f"{asked.name}_places": whole},
+    )
+
+
+def both_places(rows: pd.DataFrame, asked: Question) -> dict[str, Any]:
+    """The measured and the predicted place of one setting, and whether their intervals are apart."""
+    x, metric, level = asked.x, asked.metric, asked.level
+    scale, log = slice_scale(rows, None, metric, asked.workload), asked.workload.logarithmic(x)
+    zero = fit_boundary(rows, x, None, metric, "seed", level, scale=scale, logarithmic=log).table.iloc[0]
+    meeting = fit_meeting(rows, x, str(asked.options["law"]), str(asked.options["meets"]), "seed", level)
+    measured = {name: zero[name] for name in ("status", "estimate", "low", "high", "note")}
+    return {
+        **measured,
+        "predicted": meeting.place,
+        "predicted_low": meeting.low,
+        "predicted_high": meeting.high,
+        "beyond": meeting.beyond,
+        "predicted_note": meeting.note,
+        "ratio": meeting.place / zero["estimate"],
+        "apart": bool(meeting.high < zero["low"] or meeting.low > zero["high"]),
+        "draws": meeting.draws,
+    }
+
+
+def compared(whole: pd.DataFrame) -> pd.DataFrame:
+    """The settings in which both places are known, the measured one at least as a bound."""
+    return whole[np.isfinite(whole["predicted"]) & (whole["status"] != Status.UNDETERMINED)]
+
+
+def headline(whole: pd.DataFrame, keys: list[str], asked: Question) -> str:
+    """In how many settings the intervals are apart, and the setting in the middle, in words."""
+    law, meets, both = asked.options["law"], asked.options["meets"], compared(whole)
+    text = f"zero of {asked.metric} in {plain(asked.x)} as predicted from the power law of {law} and {meets}: "
+    if not len(both):
+        return f"{text}no setting has both"
+    apart = both[both["apart"]]
+    text += f"apart from the measured one in {len(apart)} of {counted(len(both), 'setting')} ({asked.percent})"
+    located = both[both["status"] == Status.LOCATED]
+    if len(located):
+        low, high = located["ratio"].min(), located["ratio"].max()
+        text += (
+            f"; {number(low, 3)} to {number(high, 3)} times it" if len(located) > 1 else f"; {number(low, 3)} times it"
+        )
+        row = located.iloc[(len(located) - 1) // 2]
+        where = f"{settings(keys, row[keys], asked.workload)}: " if keys else ""
+        text += f" ({where}{predicted(row)} against {interval(row['estimate'], row['low'], row['high'])})"
+    return text
+
+
+def predicted(row: Mapping[str, Any]) -> str:
+    """The predicted place of a setting with its interval."""
+    return interval(row["predicted"], row["predicted_low"], row["predicted_high"])
+
+
+def how(asked: Question) -> str:
+    """How the numbers were computed, in words."""
+    x, law, meets = plain(asked.x), asked.options["law"], asked.options["meets"]
+    return (
+        f"Predicted is the {x} at which the least-squares line of log {law} over log {x} is equal to log {meets}. Both "
+        "come from the same draws: the interval holds the places at which Student's t over draws does not tell them "
+        f"apart (Fieller). Measured is the zero of {asked.metric}, as in a boundary analysis. They count as apart "
+        f"where their {asked.percent} intervals have nothing in common, which says less often that they differ than a "
+        "test of the difference would."
+    )
+
+
+def not_found(whole: pd.DataFrame) -> list[str]:
+    """A paragraph on the settings without one of the places, or beyond the values of x; empty if there are none."""
+    said = [
+        *(f"{text} (in {count})" for text, count in whole["predicted_note"].value_counts().items() if text),
+        *(
+            f"measured: {plain(str(status))} in {count}" + (f" ({note})" if note else "")
+            for (status, note), count in whole.groupby(["status", "note"], sort=False).size().items()
+            if status != Status.LOCATED
+        ),
+    ]
+    if beyond := int(whole["beyond"].sum()):
+        said.append(f"the prediction lies outside of the values in {beyond}: there the power law is prolonged")
+    return [f"{first_capital('; '.join(said))}."] if said else []
+
+
+def drawings(whole: pd.DataFrame, keys: list[str], asked: Question) -> list[Drawing]:
+    """Both places over the first axis of numbers, at the first values of the others; empty without such an axis."""
+    along = next((key for key in keys if is_number(asked.rows, key) and whole[key].nunique() > 1), None)
+    if along is None:
+        return []
+    others = [key for key in keys if key != along]
+    one = whole
+    for key in others:
+        one = one[one[key] == one[key].iloc[0]]
+    guess = one[[along]].assign(
+        status=np.where(np.isfinite(one["predicted"]), Status.LOCATED, Status.UNDETERMINED),
+        estimate=one["predicted"],
+        low=one["predicted_low"],
+        high=one["predicted_high"],
+    )
+    nothing = np.empty(0)
+    lines = [
+        PlaceLine("measured", f"measured: zero of\n{asked.metric}", one, nothing, nothing),
+        PlaceLine(
+            "predicted", f"predicted: {asked.options['law']}\nmeets {asked.options['meets']}", guess, nothing, nothing
+        ),
+    ]
+    at = f" at {settings(others, one.iloc[0][others], asked.workload)}" if others else ""
+    caption = (
+        f"The zero of {asked.metric} in {plain(asked.x)} over {plain(along)}{at}, measured and predicted, with "
+        f"{asked.percent} intervals (pointwise)."
+    )
+    figure = places_figure(lines, asked.x, along, asked.workload, asked.level, "boundary", {})
+    return [Drawing(f"{asked.name}_line", caption, figure)]
+
+
+def shown_row(row: Mapping[str, Any], keys: list[str], asked: Question) -> dict[str, str]:
+    """One setting as a row of formatted text."""
+    out = {plain(str(key)): number(row[key]) for key in keys}
+    known = interval(row["estimate"], row["low"], row["high"])
+    out[f"measured [{asked.percent}]"] = known if known != "–" else plain(str(row["status"]))
+    out[f"predicted [{asked.percent}]"] = predicted(row) + (" (beyond the values)" if row["beyond"] else "")
+    out["predicted / measured"] = number(row["ratio"], 3)
+    out["apart"] = ("yes" if row["apart"] else "no") if np.isfinite(row["predicted"]) else "–"
+    out["draws"] = str(row["draws"])
+    return out

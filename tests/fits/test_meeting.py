@@ -1,0 +1,116 @@
+"""Where a power law meets a level: intervals cover the place as often as they say, and what cannot be said is not."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysweep.fits.meeting import Meeting, fit_meeting
+from raysweep.reporting.report import write_report
+
+X = np.geomspace(50, 700, 8)
+PLACE = (0.02 / 3.0) ** (-1 / 1.18)  # of 3 x^-1.18 = 0.02
+
+
+def frame_of(log_y: np.ndarray, log_level: np.ndarray, x: np.ndarray = X) -> pd.DataFrame:
+    """Rows of log y (draws, points), and of the logarithm of the level of each draw."""
+    draws, points = log_y.shape
+    seeds = np.repeat(np.arange(draws), points)
+    level = np.exp(np.repeat(log_level, points))
+    return pd.DataFrame(
+        {"n": np.tile(x, draws), "seed": seeds, "status": "ok", "risk": np.exp(log_y).ravel(), "level": level}
+    )
+
+
+def drawn(rng: np.random.Generator, draws: int, noise: float, shared: float) -> pd.DataFrame:
+    """Power laws and levels with noise, a part of which both have in common."""
+    both = shared * rng.standard_normal((draws, 1))
+    own = noise * rng.standard_normal((draws, len(X)))
+    tilt = 0.1 * rng.standard_normal((draws, 1)) * np.log(X / 200)
+    return frame_of(
+        np.log(3) - 1.18 * np.log(X) + both + own + tilt, np.log(0.02) + both[:, 0] + noise * rng.standard_normal(draws)
+    )
+
+
+def met(frame: pd.DataFrame, level: float = 0.95) -> Meeting:
+    return fit_meeting(frame, "n", "risk", "level", "seed", level)
+
+
+def test_intervals_at_95_percent_cover_95_percent_and_not_99() -> None:
+    rng, kinds = np.random.default_rng(1), ((0.1, 0.0), (0.3, 0.0), (0.1, 1.0))
+    found = [met(drawn(rng, (3, 5, 8)[k // 3 % 3], *kinds[k % 3])) for k in range(240)]
+    covers = np.mean([one.low <= PLACE <= one.high for one in found])
+    assert abs(covers - 0.95) < 2.5 * math.sqrt(0.95 * 0.05 / 240), covers
+
+
+def test_what_both_have_in_common_does_not_widen_the_interval() -> None:
+    rng = np.random.default_rng(2)
+    widths = [
+        np.median([(one.high - one.low) for one in (met(drawn(rng, 8, 0.1, shared)) for _ in range(15))])
+        for shared in (0.0, 3.0)
+    ]
+    assert widths[1] == pytest.approx(widths[0], rel=0.4)
+
+
+def test_without_noise_it_is_where_the_line_has_the_level() -> None:
+    one = met(frame_of(np.tile(np.log(3) - 1.18 * np.log(X), (3, 1)), np.full(3, np.log(0.02))))
+    assert one.place == pytest.approx(PLACE)
+    assert (one.low, one.high) == (pytest.approx(PLACE), pytest.approx(PLACE))
+    assert not one.beyond
+    assert met(frame_of(np.tile(np.log(3) - 1.18 * np.log(X), (3, 1)), np.full(3, np.log(1e-5)))).beyond
+
+
+def test_what_cannot_be_said_is_not_said() -> None:
+    rng = np.random.default_rng(3)
+    flat = frame_of(0.5 * rng.standard_normal((4, len(X))), rng.standard_normal(4))
+    assert met(flat).note == "the slope is not clear enough to say where they meet"
+    assert math.isnan(met(flat).place)
+    good = drawn(rng, 4, 0.1, 0.0)
+    assert met(good[good["seed"] == 0]).note == "a single draw has no interval"
+    assert met(good.assign(level=0.0)).note == "level is not above 0 everywhere"
+    assert met(good[good["n"] < X[2]]).note == "2 values of n, at least 3 are needed"
+    assert met(good.assign(risk=good["risk"] - 1)).note == "32 of 32 values of risk are not above 0"
+    wider = met(good, 0.99)
+    assert wider.low < met(good).low < met(good).place < met(good).high < wider.high
+    with pytest.raises(ValueError, match="no column 'depth'"):
+        fit_meeting(good, "n", "risk", "depth", "seed")
+
+
+def test_a_report_lays_the_prediction_beside_the_measured_boundary(tmp_path: Path) -> None:
+    rng, parts = np.random.default_rng(4), []
+    for depth, level in ((1, 0.01), (2, 0.02), (3, 0.005)):
+        part = drawn(rng, 8, 0.02, 0.0)
+        part = part.assign(depth=depth, level=part["level"] * level / 0.02)
+        factor = 1.0 if depth < 3 else 3.0  # at depth 3 transfer is worse than the level says
+        parts.append(part.assign(gain=part["risk"] - factor * part["level"], cell=part["n"].astype(str) + f" {depth}"))
+    frame = pd.concat(parts).rename(
+        columns={
+            "n": "finetune_steps",
+            "risk": "risk_scratch",
+            "level": "risk_linear",
+            "gain": "transferability_linear",
+        }
+    )
+    entry = {"metric": "transferability_linear", "x": "finetune_steps", "law": "risk_scratch", "meets": "risk_linear"}
+    space: dict[str, Any] = {
+        "name": "s",
+        "workload": "linear_transfer",
+        "axes": {"finetune_steps": X.tolist(), "depth": [1, 2, 3]},
+        "analysis": [{"predicted_boundary": entry}],
+        "seeds": list(range(8)),
+    }
+    report = write_report(frame.assign(sweep="s"), space, tmp_path, sweep="s")
+    (said,) = report.headline
+    assert (
+        "as predicted from the power law of risk_scratch and risk_linear: apart from the measured one in 1 of 3" in said
+    )
+    table = pd.read_csv(tmp_path / "tables" / "predicted_boundary_places.csv")
+    assert table["apart"].tolist() == [False, False, True]
+    assert table["predicted"][1] == pytest.approx(PLACE, rel=0.1)
+    assert table["ratio"][2] > 2
+    assert (tmp_path / "figures" / "predicted_boundary_line.png").exists()
