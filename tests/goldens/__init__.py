@@ -32,6 +32,19 @@ _TINY = {
 
 _COVARIANCE = {**_LINEAR, "fixed.spectrum": "1.5:3,0.3", "axes.gamma": [0.05, 0.5, 0.9]}
 
+_RELU = {
+    "fixed.dim": 8,
+    "fixed.width": 24,
+    "fixed.teacher_width": 10,
+    "fixed.steps": 30,
+    "fixed.learning_rate": 1,
+    "fixed.datasets": 2,
+    "axes.ablation": [0.1, 0.6],
+    "axes.target_samples": [50, 100],
+    "seeds": 2,
+    "resources": None,
+}
+
 SPACES: dict[str, dict[str, Any]] = {
     "covariance": _COVARIANCE,
     "covariance_boundary": {**_COVARIANCE, "axes.shift_norm": [0.5, 1, 2]},
@@ -85,6 +98,8 @@ SPACES: dict[str, dict[str, Any]] = {
     },
     "pretrain_inflection": {**_LINEAR, "axes.pretrain_length": [0.2, 4, 40], "axes.overlap_angle": [30, 75]},
     "quickstart": {**_LINEAR, "axes.overlap_angle": [9, 45, 90], "axes.gamma": [0.2, 0.8, 1.5]},
+    "relu_features": _RELU,
+    "relu_features_full": _RELU,
     "ridge_transfer": {**_LINEAR, "axes.ridge": [0, 0.1, 0.6]},
     "sharpness": {
         **_TINY,

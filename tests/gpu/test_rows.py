@@ -101,6 +101,16 @@ ROWS: dict[str, tuple[str, list[dict[str, Any]], dict[str, Any]]] = {
         [{"overlap_angle": angle, "depth": depth} for angle in (10.0, 60.0) for depth in (1, 3)],
         {"engine": "flow", "dim": 30, "gamma": 0.5, "noise": 0.2, "finetune_steps": 100},
     ),
+    "relu_features": (
+        "relu_features",
+        [{"ablation": a, "target_samples": n} for a in (0.2, 0.6) for n in (10, 25)],
+        {"dim": 6, "width": 30, "teacher_width": 10, "steps": 60, "datasets": 3},
+    ),
+    "relu_features, diverging": (
+        "relu_features",
+        [{"ablation": a, "learning_rate": 1000.0, "init_scale": 1000.0} for a in (0.2, 0.6)],
+        {"dim": 6, "width": 30, "teacher_width": 10, "target_samples": 10},
+    ),
     "linear_spectrum, layers": (
         "linear_spectrum",
         [{"finetune_lr": lr} for lr in (0.01, 5.0)],

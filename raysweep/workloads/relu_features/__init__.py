@@ -14,7 +14,8 @@ What F leaves open, and what is taken here:
   features are the teacher's first ones: its features are drawn independently, so this is a random subset, and those of
   a larger ablation contain those of a smaller one.
 - Linear transfer is the interpolation of least norm of the output weights (F: "kernel interpolation"), by least
-  squares: singular values below rounding count as 0.
+  squares: singular values below rounding count as 0. F may have trained them by gradient descent like the networks (F
+  App. D.2), which stops before small singular values matter: that is risk_linear_descent, from the pretrained weights.
 - F's number of steps and F's tolerance are a budget: a training is ok wherever it ends. The metrics *_converged say
   whether it reached the tolerance.
 """
@@ -83,10 +84,16 @@ PARAMETERS = (
 METRICS = (
     Metric("risk_scratch", "population risk E(f - f_t)² trained from scratch", direction="minimize"),
     Metric("risk_linear", "population risk of linear transfer (output weights retrained)", direction="minimize"),
+    Metric(
+        "risk_linear_descent",
+        "the same where they are trained by gradient descent, with the steps and the tolerance of all trainings",
+        direction="minimize",
+    ),
     Metric("transferability_linear", "risk_scratch - risk_linear; positive: transfer helps", direction="maximize"),
+    Metric("transferability_linear_descent", "risk_scratch - risk_linear_descent", direction="maximize"),
     Metric(
         "transferability_predicted",
-        "risk_scratch - residual: F's prediction of transferability_linear for many samples",
+        "risk_scratch - residual: F's prediction of transferability for many samples",
         direction="maximize",
     ),
     Metric("scratch_loss", "training loss of the networks from scratch at their end", direction="minimize"),

@@ -15,7 +15,7 @@ _STEP = 6e-5  # fixed seconds of a step
 _PAIR = 1.45e-8  # a step's seconds for a pair of features
 _ACTIVATION = 3.1e-9  # a step's seconds for a sample of a neuron
 _FLOPS = 7e10  # a second, of a step's products on a core
-_SOLVE = 1e-10  # seconds of a fit per samples x neurons x the smaller of both
+_SOLVE = 1e-10  # seconds of a fit per samples x neurons x the smaller of both; twice that of an eigenproblem
 _RISK = 3e-8  # seconds of a risk for a pair of features
 _ENDING = 1200.0  # flow time until networks from scratch fit n samples, times dim * teacher_width / n
 _GPU_FLOPS, _GPU_BYTES, _GPU_STEP = 3e13, 2e12, 3e-4
@@ -41,7 +41,7 @@ def target(columns: Columns) -> Cost:
     flops = 4.0 * values * dim
     scratch = steps * (_STEP + values * _ACTIVATION + flops / _FLOPS) + pairs * _RISK
     every = np.asarray(columns["target_samples"], float)
-    fits = _SOLVE * every * width * np.minimum(every, width) + 2e-9 * pairs
+    fits = _SOLVE * (every * width * np.minimum(every, width) + 2 * every**3) + 4e-9 * pairs
     ablations = len(np.unique(columns["ablation"]))
     seconds = datasets * float(scratch.sum() + fits.sum()) + ablations * pairs * _RISK
     on_gpu = steps * np.maximum(_GPU_STEP, datasets * (flops / _GPU_FLOPS + 40.0 * values / _GPU_BYTES))

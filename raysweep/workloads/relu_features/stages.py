@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from scipy import linalg
 
-from raysweep.stages.artifacts import Stacked
 from raysweep.theory import relu
-from raysweep.trial.context import Context
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.relu_features import descent, tasks
 from raysweep.workloads.relu_features.descent import Recipe, Trained
 from raysweep.workloads.relu_features.tasks import Row
 from raysweep.workloads.rows import Result, Rows
+
+if TYPE_CHECKING:
+    from raysweep.stages.artifacts import Stacked
+    from raysweep.trial.context import Context
 
 Array = np.ndarray
 
@@ -71,10 +73,8 @@ def target(rows: Rows, parent: Stacked, context: Context) -> Result:
     first: dict[float, int] = {}
     for index, ablation in enumerate(rows["ablation"].tolist()):
         first.setdefault(ablation, index)
-    transfer = {
-        ablation: _Transfer(parent[index].tensors()["features"], rows.row(index)) for ablation, index in first.items()
-    }
-    names = "risk_scratch", "risk_linear", "scratch_loss", "scratch_converged"
+    transfer = {ablation: _Transfer(parent[index].tensors(), rows.row(index)) for ablation, index in first.items()}
+    names = "risk_scratch", "risk_linear", "risk_linear_descent", "scratch_loss", "scratch_converged"
     metrics = {name: np.full(len(rows), np.nan) for name in names}
     samples: dict[tuple[int, float], list[int]] = {}
     for index, row in enumerate(rows):
@@ -90,11 +90,15 @@ def target(rows: Rows, parent: Stacked, context: Context) -> Result:
         metrics["scratch_converged"][members] = (trained.loss <= row["tolerance"]).mean()
         for index in members:
             own = transfer[float(rows["ablation"][index])]
-            metrics["risk_linear"][index] = np.mean([own.risk(*each) for each in sets])
+            both = np.mean([own.risks(*each) for each in sets], axis=0)
+            metrics["risk_linear"][index], metrics["risk_linear_descent"][index] = both
     residual = np.array([parent[index].metrics["residual"] for index in range(len(rows))])
-    metrics["transferability_linear"] = metrics["risk_scratch"] - metrics["risk_linear"]
+    for name in ("linear", "linear_descent"):
+        metrics[f"transferability_{name}"] = metrics["risk_scratch"] - metrics[f"risk_{name}"]
     metrics["transferability_predicted"] = metrics["risk_scratch"] - residual
-    return Result(metrics=metrics, status=np.where(np.isfinite(metrics["transferability_linear"]), OK, DIVERGED))
+    return Result(
+        metrics=metrics, status=np.where(np.isfinite(metrics["transferability_linear_descent"]), OK, DIVERGED)
+    )
 
 
 def _from_scratch(row: Row, sets: list[tuple[Array, Array]], device: torch.device) -> Trained:
@@ -113,19 +117,52 @@ class _Transfer:
     The risk of a fit is cᵀKc with the kernel of features and teacher together, made once for all fits.
     """
 
-    def __init__(self, features: Array, row: Row) -> None:
-        self._features, self._teachers = features, row["teacher_width"]
-        rows = np.concatenate([features, tasks.teacher(row)])
+    def __init__(self, pretrained: dict[str, Array], row: Row) -> None:
+        self._features, self._outputs, self._recipe = pretrained["features"], pretrained["outputs"], _recipe(row)
+        rows = np.concatenate([self._features, tasks.teacher(row)])
         self._kernel = relu.activations(rows, rows)
+        self._teacher = np.full(row["teacher_width"], -1 / row["teacher_width"])
 
-    def risk(self, inputs: Array, labels: Array) -> float:
-        """Population risk of the output weights of least norm that fit the labels best."""
+    def risks(self, inputs: Array, labels: Array) -> tuple[float, float]:
+        """Population risks of two fits: of least norm, and by gradient descent from the pretrained output weights."""
         if not np.isfinite(self._features).all():
-            return float("nan")
+            return float("nan"), float("nan")
         hidden = np.maximum(inputs @ self._features.T, 0)
-        weights, *_ = linalg.lstsq(hidden, labels, cond=_rounding(hidden), lapack_driver="gelsy", check_finite=False)
-        signed = np.concatenate([weights, np.full(self._teachers, -1 / self._teachers)])
+        least, *_ = linalg.lstsq(hidden, labels, cond=_rounding(hidden), lapack_driver="gelsy", check_finite=False)
+        return self._risk(least), self._risk(
+            descended(hidden, labels, self._outputs, self._recipe) / len(self._outputs)
+        )
+
+    def _risk(self, weights: Array) -> float:
+        signed = np.concatenate([weights, self._teacher])
         return max(float(signed @ self._kernel @ signed), 0.0)
+
+
+def descended(hidden: Array, labels: Array, outputs: Array, recipe: Recipe) -> Array:
+    """Output weights after gradient descent with the features fixed, (width,), by the same recipe as all trainings.
+
+    hidden: activations, (samples, width). outputs: weights before, (width,).
+
+    The steps are linear: in the eigenbasis of HHᵀ/(nm) an error shrinks by the factor 1 - rate x eigenvalue a step. So
+    any number of them is one product, and the first step at whose end the loss is within the tolerance is found by
+    bisection.
+    """
+    samples, width = hidden.shape
+    values, basis = linalg.eigh(hidden @ hidden.T / (samples * width), check_finite=False)
+    error, shrink = basis.T @ (hidden @ outputs / width - labels), 1 - recipe.rate * np.maximum(values, 0.0)
+
+    def loss(steps: int) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):  # a rate that is too large
+            return float(((shrink**steps * error) ** 2).mean() / 2)
+
+    low, steps = -1, recipe.steps
+    if loss(steps) <= recipe.tolerance:
+        while steps - low > 1:
+            middle = (low + steps) // 2
+            low, steps = (low, middle) if loss(middle) <= recipe.tolerance else (middle, steps)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        summed = np.where(shrink < 1, (1 - shrink**steps) / (1 - shrink), steps)  # of the errors of all steps
+        return np.asarray(outputs - recipe.rate / samples * (hidden.T @ (basis @ (summed * error))))
 
 
 def _rounding(matrix: Array) -> float:

@@ -1,0 +1,223 @@
+"""Rows of `relu_features`: risks and residuals by other means, and what rows share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from conftest import Outcome, refused
+
+from raysweep.stages.store import Store
+from raysweep.training import draws
+from raysweep.trial import chain
+from raysweep.workloads.declaration import column
+from raysweep.workloads.relu_features import PARAMETERS, WORKLOAD, costs, descent, stages, tasks
+
+USUAL: dict[str, Any] = {"dim": 6, "width": 30, "teacher_width": 10, "steps": 60, "target_samples": 20}
+Metrics = dict[str, np.ndarray]
+
+
+def columns_of(*rows: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    defaults = {p.name: p.default for p in PARAMETERS} | USUAL
+    return {p.name: column(p, [p.coerce({**defaults, **row}[p.name]) for row in rows]) for p in PARAMETERS}
+
+
+def computed(store: Path, *rows: Mapping[str, Any], seeds: Any = None) -> tuple[Metrics, list[str]]:
+    """The metrics and statuses of rows."""
+    seeds = np.zeros(len(rows), int) if seeds is None else np.asarray(seeds)
+    found = chain.compute(WORKLOAD, columns_of(*rows), seeds, Store(store), ())
+    return found.metrics, [str(status) for status in found.status]
+
+
+def plain(row: Mapping[str, Any], seed: int = 0) -> dict[str, Any]:
+    return {**{p.name: p.default for p in PARAMETERS}, **USUAL, **row, "seed": seed}
+
+
+def relu(rows: np.ndarray, inputs: np.ndarray) -> np.ndarray:
+    return np.maximum(inputs @ rows.T, 0)
+
+
+def pretrained_net(row: Mapping[str, Any]) -> descent.Trained:
+    """The network of a row of seed 0, pretrained by itself."""
+    own = plain(row)
+    task = descent.on_population(
+        *(stages.torch.as_tensor(each) for each in (tasks.teacher(own), tasks.source_weights(own)[None]))
+    )
+    start = stages.torch.as_tensor(tasks.start(own))[None]
+    recipe = descent.Recipe(own["init_scale"], own["learning_rate"], own["steps"], own["tolerance"])
+    return descent.descend(task, start, recipe)
+
+
+def test_risks_are_means_over_fresh_inputs(tmp_path: Path) -> None:
+    row = {"ablation": 0.4, "noise": 0.1}
+    found, status = computed(tmp_path, row)
+    own, fresh = plain(row), np.random.default_rng(0).standard_normal((200_000, 6))
+    target = relu(tasks.teacher(own), fresh).mean(1)
+    inputs = draws.normal(0, "inputs 0", 20, 6)
+    labels = relu(tasks.teacher(own), inputs).mean(1) + 0.1 * draws.normal(0, "noise 0", 20)
+    net = pretrained_net(row)
+    features = net.features[0]
+    fitted = relu(features, fresh) @ (np.linalg.pinv(relu(features, inputs)) @ labels)
+    assert found["risk_linear"][0] == pytest.approx(((fitted - target) ** 2).mean(), rel=0.02)
+    device = stages.torch.device("cpu")
+    task = descent.on_samples(*(stages.torch.as_tensor(each)[None] for each in (inputs, labels)))
+    scratch = descent.descend(
+        task, stages.torch.as_tensor(tasks.start(own), device=device)[None], descent.Recipe(1e-7, 1.0, 60, 1e-6)
+    )
+    fitted = relu(scratch.features[0], fresh) @ scratch.outputs[0] / 30
+    assert found["risk_scratch"][0] == pytest.approx(((fitted - target) ** 2).mean(), rel=0.02)
+    assert found["scratch_loss"][0] == scratch.loss[0]
+    assert found["target_variance"][0] == pytest.approx(target.var(), rel=0.02)
+    assert found["transferability_linear"][0] == found["risk_scratch"][0] - found["risk_linear"][0]
+    weights = stages.descended(
+        relu(net.features[0], inputs), labels, net.outputs[0], descent.Recipe(1e-7, 1.0, 60, 1e-6)
+    )
+    fitted = relu(net.features[0], fresh) @ weights / 30
+    assert found["risk_linear_descent"][0] == pytest.approx(((fitted - target) ** 2).mean(), rel=0.02)
+    expected = found["risk_scratch"][0] - found["risk_linear_descent"][0]
+    assert found["transferability_linear_descent"][0] == expected
+    assert found["transferability_predicted"][0] == found["risk_scratch"][0] - found["residual"][0]
+    left = target - relu(features, fresh) @ np.linalg.lstsq(relu(features, fresh), target, rcond=None)[0]
+    assert found["residual"][0] == pytest.approx((left**2).mean(), rel=0.05, abs=1e-8)
+    left = (
+        target
+        - relu(tasks.teacher(own)[4:], fresh)
+        @ np.linalg.lstsq(relu(tasks.teacher(own)[4:], fresh), target, rcond=None)[0]
+    )
+    assert found["residual_source"][0] == pytest.approx((left**2).mean(), rel=0.02)
+    assert found["residual_share"][0] == pytest.approx(found["residual"][0] / (target**2).mean(), rel=0.01)
+    source = relu(tasks.teacher(own)[4:], fresh).mean(1)
+    learned = ((relu(features, fresh) @ net.outputs[0] / 30 - source) ** 2).mean() / 2
+    assert found["pretrain_loss"][0] == pytest.approx(learned, rel=0.05)
+    assert status == ["ok"]
+
+
+def test_the_kernel_distance_is_that_of_the_kernels_on_pairs_of_inputs() -> None:
+    stream = np.random.default_rng(1)
+    one, other = (
+        rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        for rows in (stream.standard_normal((7, 3)), stream.standard_normal((4, 3)))
+    )
+    left, right = stream.standard_normal((2, 200_000, 3))
+    kernels = [(relu(rows, left) * relu(rows, right)).mean(1) for rows in (one, other)]
+    expected = np.sqrt(((kernels[0] - kernels[1]) ** 2).mean() / (kernels[1] ** 2).mean())
+    assert stages.kernel_distance(one, other) == pytest.approx(expected, rel=0.03)
+    assert stages.kernel_distance(np.tile(one, (3, 1)), one) == pytest.approx(0, abs=1e-7)
+
+
+def test_a_row_is_the_same_whatever_is_computed_beside_it_and_scratch_does_not_know_the_ablation(
+    tmp_path: Path,
+) -> None:
+    rows = [{"ablation": a, "target_samples": n, "datasets": 2} for a in (0.2, 0.6) for n in (10, 25)]
+    with mock.patch.object(descent, "on_samples", wraps=descent.on_samples) as scratch:
+        together, _ = computed(tmp_path / "all", *rows)
+    assert scratch.call_count == 4  # two numbers of samples, two data sets
+    assert together["risk_scratch"][:2].tolist() == together["risk_scratch"][2:].tolist()
+    assert len(set(together["risk_linear"].tolist())) == 4
+    for index, row in enumerate(rows):
+        alone, _ = computed(tmp_path / str(index), row)
+        for name, values in alone.items():
+            assert values[0] == together[name][index], name
+
+
+def test_data_sets_differ_and_risks_are_means_over_them(tmp_path: Path) -> None:
+    row = {"ablation": 0.2}
+    several, _ = computed(tmp_path / "several", {**row, "datasets": 3})
+    with mock.patch.object(tasks, "data", wraps=tasks.data) as asked:
+        computed(tmp_path / "again", {**row, "datasets": 3})
+    own = []
+    for number in (call.args[1] for call in asked.call_args_list):
+        with mock.patch.object(tasks, "data", lambda one, _, number=number, real=asked._mock_wraps: real(one, number)):
+            own.append(computed(tmp_path / f"own {number}", row)[0])
+    for name in ("risk_scratch", "risk_linear", "risk_linear_descent", "scratch_loss"):
+        values = [one[name][0] for one in own]
+        assert len(set(values)) == 3
+        assert several[name][0] == pytest.approx(np.mean(values), rel=1e-12)
+
+
+def test_a_larger_sample_contains_a_smaller_one_and_noise_only_moves_labels() -> None:
+    small, large = (tasks.data(plain({"target_samples": n}), 1) for n in (8, 20))
+    assert (large[0][:8] == small[0]).all()
+    assert large[1][:8] == pytest.approx(small[1], rel=1e-14)
+    noisy = tasks.data(plain({"target_samples": 8, "noise": 0.5}), 1)
+    assert (noisy[0] == small[0]).all()
+    assert noisy[1] - small[1] == pytest.approx(0.5 * draws.normal(0, "noise 1", 8))
+
+
+def test_a_whole_source_leaves_nothing_and_pretraining_brings_its_kernel_nearer(tmp_path: Path) -> None:
+    found, _ = computed(tmp_path, {"ablation": 0.0}, {"ablation": 0.0, "steps": 0})
+    assert found["residual_source"][0] < 1e-12
+    assert found["kernel_distance"][0] < 0.8 * found["kernel_distance_before"][0]
+    assert found["kernel_distance"][1] == found["kernel_distance_before"][1]
+    whole = found["residual"][1] / found["residual_share"][1]
+    assert found["risk_scratch"][1] == pytest.approx(whole, rel=1e-5)  # init_scale is 1e-7
+
+
+def test_steps_are_a_budget_and_the_metrics_say_whether_it_was_enough(tmp_path: Path) -> None:
+    found, status = computed(
+        tmp_path, {"steps": 3}, {"tolerance": 1e-3}, {"tolerance": 1e-3, "target_samples": 500, "steps": 8}
+    )
+    assert status == ["ok"] * 3
+    assert found["scratch_converged"].tolist() == [0, 1, 0]
+    assert found["pretrain_converged"].tolist() == [0, 1, 0]
+    for name in ("scratch", "pretrain"):
+        assert found[f"{name}_converged"].tolist() == [0, *(found[f"{name}_loss"][1:] <= 1e-3)]
+
+
+def test_a_training_that_diverges_has_no_risk_and_that_status(tmp_path: Path) -> None:
+    found, status = computed(tmp_path, {"learning_rate": 1000.0, "steps": 1000, "init_scale": 1000.0}, {})
+    assert status == ["diverged", "ok"]
+    assert np.isnan(found["transferability_linear"][0])
+    assert np.isfinite(found["transferability_linear"][1])
+
+
+@pytest.mark.parametrize(
+    ("samples", "steps", "tolerance"), [(8, 300, 0.0), (40, 300, 0.0), (20, 2000, 3e-4), (20, 0, 0.0)]
+)
+def test_output_weights_descend_as_step_by_step(samples: int, steps: int, tolerance: float) -> None:
+    stream = np.random.default_rng(3)
+    hidden, outputs = np.maximum(stream.standard_normal((samples, 30)), 0), stream.standard_normal(30)
+    labels = 0.1 * stream.standard_normal(samples)
+    found = stages.descended(hidden, labels, outputs, descent.Recipe(1.0, 0.8, steps, tolerance))
+    weights, taken = outputs.copy(), 0
+    while taken < steps and ((hidden @ weights / 30 - labels) ** 2).mean() / 2 > tolerance:
+        weights -= 0.8 * hidden.T @ (hidden @ weights / 30 - labels) / samples
+        taken += 1
+    assert (taken < steps) == (tolerance > 0)
+    np.testing.assert_allclose(found, weights, rtol=1e-9, atol=1e-11)
+
+
+def test_costs_grow_with_what_is_computed_and_count_scratch_once() -> None:
+    one = costs.target(columns_of({"ablation": 0.1}))
+    several = costs.target(columns_of(*({"ablation": a} for a in (0.1, 0.2, 0.3))))
+    assert one.seconds < several.seconds < 3 * one.seconds
+    assert costs.target(columns_of({"datasets": 5})).seconds > 3 * one.seconds
+    assert costs.pretrain(columns_of({"steps": 6000})).seconds > 50 * costs.pretrain(columns_of({})).seconds
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("axes.ablation=[0.5, 1]", "axes.ablation: expected a share that leaves at least one of teacher_width = 50"),
+        ("axes.ablation=[0.5, -0.1]", "axes.ablation"),
+        ("axes.target_samples=[0]", "axes.target_samples"),
+        ("fixed.width=0", "fixed.width"),
+        ("fixed.init_scale=0", "fixed.init_scale"),
+        ("fixed.datasets=two", "fixed.datasets"),
+    ],
+)
+def test_impossible_sizes_are_refused(call: Any, storage: Path, given: str, said: str) -> None:
+    outcome: Outcome = call("run", "relu_features", "--set", given, "--storage", storage)
+    refused(outcome, said)
+    assert not storage.exists()
+
+
+def test_a_plan_keeps_all_ablations_of_a_draw_together_and_counts_scratch_once(call: Any, storage: Path) -> None:
+    said = call("run", "relu_features", "--dry-run", "--storage", storage, "--set", "seeds=2").out
+    assert "to compute in 2 packs" in said
+    assert "pretrain    16 distinct" in said
+    assert "target    144 distinct" in said.replace("     ", "    ")

@@ -1,0 +1,132 @@
+"""Training of two-layer ReLU networks: its gradients, its steps against autograd's, and networks side by side."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from raysweep.workloads.relu_features import descent
+from raysweep.workloads.relu_features.descent import Recipe, Task
+
+
+def unit(*shape: int, seed: int) -> Tensor:
+    rows = torch.from_numpy(np.random.default_rng(seed).standard_normal(shape))
+    return rows / rows.norm(dim=-1, keepdim=True)
+
+
+FEATURES, TEACHER = unit(2, 6, 4, seed=0), unit(5, 4, seed=1)
+OUTPUTS = torch.from_numpy(np.random.default_rng(2).standard_normal((2, 6)))
+WEIGHTS = torch.tensor([[0.2] * 5, [0.0, 0.0, 1 / 3, 1 / 3, 1 / 3]], dtype=torch.float64)
+
+
+def forward(features: Tensor, outputs: Tensor, inputs: Tensor) -> Tensor:
+    """f of one network, (samples,)."""
+    return (inputs @ features.T).relu() @ outputs / len(outputs)
+
+
+def labels_of(inputs: Tensor, weights: Tensor) -> Tensor:
+    return (inputs @ TEACHER.T).relu() @ weights
+
+
+def tangent(pull: Tensor, features: Tensor) -> Tensor:
+    """Without the part along each feature, whose length is fixed."""
+    return pull - (pull * features).sum(2, keepdim=True) * features
+
+
+def test_the_population_is_the_mean_over_many_samples() -> None:
+    inputs = torch.from_numpy(np.random.default_rng(3).standard_normal((40, 20_000, 4)))
+    for net in range(2):
+        features, outputs, weights = FEATURES[net : net + 1], OUTPUTS[net : net + 1], WEIGHTS[net : net + 1]
+        labels = labels_of(inputs, WEIGHTS[net])
+        whole = on_the_sphere(descent.on_population(TEACHER, weights), features, outputs)
+        parts = on_the_sphere(descent.on_samples(inputs, labels), features.expand(40, 6, 4), outputs.expand(40, 6))
+        for exact, sampled in zip(whole, parts, strict=True):
+            error = sampled.std(0) / np.sqrt(40)
+            assert ((sampled.mean(0) - exact[0]).abs() < 4.5 * error + 1e-15).all()
+            assert (error < 0.05 * exact.abs().max()).all()
+
+
+def on_the_sphere(task: Task, features: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    loss, by_output, over_output = task(features, outputs)
+    return loss, by_output, tangent(outputs[:, :, None] * over_output, features)
+
+
+@pytest.mark.parametrize("kind", ["population", "samples"])
+def test_gradients_are_those_of_finite_differences_of_the_loss(kind: str) -> None:
+    inputs = torch.from_numpy(np.random.default_rng(4).standard_normal((2, 30, 4)))
+    labels = torch.stack([labels_of(each, own) for each, own in zip(inputs, WEIGHTS, strict=True)])
+    task = descent.on_population(TEACHER, WEIGHTS) if kind == "population" else descent.on_samples(inputs, labels)
+    _, by_output, by_feature = on_the_sphere(task, FEATURES, OUTPUTS)
+    direction, step = unit(2, 6, 4, seed=5), 1e-6
+
+    def moved(sign: float) -> Tensor:
+        far = FEATURES + sign * step * direction
+        return task(far / far.norm(dim=2, keepdim=True), OUTPUTS)[0]
+
+    slope = (moved(1) - moved(-1)) / (2 * step)
+    torch.testing.assert_close((by_feature * direction).sum((1, 2)) / 6, slope, rtol=1e-6, atol=1e-9)
+    slope = (task(FEATURES, OUTPUTS + step)[0] - task(FEATURES, OUTPUTS - step)[0]) / (2 * step)
+    torch.testing.assert_close(by_output.sum(1) / 6, slope, rtol=1e-6, atol=1e-9)
+
+
+def test_a_training_is_that_of_autograd_step_by_step() -> None:
+    """Gradient descent at rate x width on both layers; then features are scaled back to length 1."""
+    inputs = torch.from_numpy(np.random.default_rng(6).standard_normal((40, 4)))
+    labels, recipe = labels_of(inputs, WEIGHTS[0]), Recipe(1e-2, 0.5, 60, 0.0)
+    found = descent.descend(descent.on_samples(inputs[None], labels[None]), FEATURES[:1], recipe)
+    features, outputs = FEATURES[0].clone(), torch.full((6,), 1e-2, dtype=torch.float64)
+    for _ in range(60):
+        leaf, rates = features.clone().requires_grad_(), outputs.clone().requires_grad_()
+        loss = ((forward(leaf / leaf.norm(dim=1, keepdim=True), rates, inputs) - labels) ** 2).mean() / 2
+        by_feature, by_output = torch.autograd.grad(loss, (leaf, rates))
+        moved = features - 0.5 * 6 * by_feature
+        features, outputs = moved / moved.norm(dim=1, keepdim=True), outputs - 0.5 * 6 * by_output
+    np.testing.assert_allclose(found.features[0], features, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(found.outputs[0], outputs, rtol=1e-10)
+    loss = ((forward(features, outputs, inputs) - labels) ** 2).mean() / 2
+    assert found.loss[0] == pytest.approx(float(loss), rel=1e-10)
+
+
+def test_networks_side_by_side_end_as_alone_each_at_its_own_tolerance() -> None:
+    inputs = torch.from_numpy(np.random.default_rng(7).standard_normal((3, 12, 4)))
+    labels = torch.stack([labels_of(each, WEIGHTS[0]) for each in inputs]) * torch.tensor([[0.001], [1.0], [30.0]])
+    start, recipe = unit(1, 8, 4, seed=8).expand(3, 8, 4), Recipe(1e-7, 0.5, 400, 1e-4)
+    together = descent.descend(descent.on_samples(inputs, labels), start, recipe)
+    for net in range(3):
+        alone = descent.descend(descent.on_samples(inputs[net : net + 1], labels[net : net + 1]), start[:1], recipe)
+        for mine, other in (
+            (together.features, alone.features),
+            (together.outputs, alone.outputs),
+            (together.loss, alone.loss),
+        ):
+            np.testing.assert_allclose(mine[net], other[0], rtol=1e-9, atol=1e-12)
+    assert (together.outputs[0] == 1e-7).all()  # it was below the tolerance before the first step
+    assert 1e-5 < together.loss[1] <= 1e-4
+
+
+def test_a_step_that_is_too_long_ends_with_a_loss_that_is_not_finite_and_leaves_the_others_alone() -> None:
+    inputs = torch.from_numpy(np.random.default_rng(9).standard_normal((2, 12, 4)))
+    inputs[1] *= 1e4
+    labels = torch.stack([labels_of(each, WEIGHTS[0]) for each in inputs])
+    start, recipe = unit(1, 8, 4, seed=8).expand(2, 8, 4), Recipe(1e-7, 0.5, 400, 1e-4)
+    both = descent.descend(descent.on_samples(inputs, labels), start, recipe)
+    alone = descent.descend(descent.on_samples(inputs[:1], labels[:1]), start[:1], recipe)
+    assert both.loss[0] == pytest.approx(alone.loss[0], rel=1e-9)
+    assert not np.isfinite(both.loss[1])
+
+
+def test_shorter_and_more_steps_end_at_the_same_flow() -> None:
+    teacher, start = unit(10, 10, seed=10), unit(1, 60, 10, seed=11)
+    weights = torch.full((1, 10), 0.1, dtype=torch.float64)
+
+    def loss(rate: float) -> float:
+        recipe = Recipe(1e-7, rate, math.ceil(150 / rate), 0.0)
+        return float(descent.descend(descent.on_population(teacher, weights), start, recipe).loss[0])
+
+    reference = loss(0.1)
+    assert loss(1.0) == pytest.approx(reference, rel=0.03)
+    assert abs(loss(0.5) - reference) < 0.7 * abs(loss(1.0) - reference)  # of first order in the step
