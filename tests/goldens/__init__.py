@@ -77,6 +77,12 @@ SPACES: dict[str, dict[str, Any]] = {
     },
     "frozen_layers": {**_LINEAR, "axes.gamma": [0.1, 0.9, 1.9]},
     "image_regression": {"axes.pair": ["6-9:0-2", "1-6:5-4"], "fixed.repeats": 2, "seeds": 2},
+    "image_regression_length": {
+        "axes.pair": ["6-9:0-2", "1-6:5-4"],
+        "axes.pretrain_length": [30, 100000, float("inf")],
+        "fixed.repeats": 2,
+        "seeds": 2,
+    },
     "norm_scale": {**_LINEAR, "axes.source_norm": [1, 3], "axes.target_norm": [1, 8]},
     "overtraining_language": {
         **_TINY,
