@@ -30,6 +30,7 @@ ADDED = {
     "p_if_it_has_none points prefactor theory values",
     "predicted_boundary": "apart beyond draws estimate high low measured note predicted predicted_high predicted_low "
     "predicted_note ratio status",
+    "shift": "draws factor high left_out low setting shown slices values_averaged",
     "regime": f"{FITTED} {HALVED} {EVERYWHERE} censored diverged_from lengths_bounded lengths_left_out lengths_located "
     "limit mean metric paper_case rate regime_by_the_slope slope tuned tuned_turn tuned_turn_high tuned_turn_low "
     "verdict",

@@ -13,7 +13,7 @@ from raysweep.space import checks
 from raysweep.space.checks import Check, Context, expect
 from raysweep.workloads.declaration import SCALES, Workload
 
-NAME_AXES = ("x", "y", "lr", "length", "unit", "by")
+NAME_AXES = ("x", "y", "lr", "length", "over", "unit", "by")
 """The options that name axes (or, in relation, the metrics x and y); two of them must not have the same value."""
 ALONG_TRAINING = ("step", "share")
 """The values of x for which `curves` shows learning curves: the step of the stage, or its share of the last step."""
@@ -118,6 +118,7 @@ ANALYSES = {
     "trend": Analysis(_METRIC_X, _BY_LEVEL, along="x"),
     "power_law": Analysis(_METRIC_X, _BY_LEVEL, along="x"),
     "predicted_boundary": Analysis({**_METRIC_X, "law": checks.metric, "meets": checks.metric}, _BY_LEVEL, along="x"),
+    "shift": Analysis({**_METRIC_X, "over": _fitted}, _BY_LEVEL, along="x", above=0.0),
     "curves": Analysis(
         {"x": _curves_x}, {"metric": checks.metric, "metrics": _metrics, "beside": checks.metric, "by": _axes}
     ),

@@ -96,6 +96,7 @@ def question(design: Design, workload: Workload) -> str:
                 "trend": f"does {metric} rise or fall with {plain(str(x))}",
                 "power_law": f"with which power of {plain(str(x))} does {metric} grow",
                 "predicted_boundary": f"does a power law predict where {metric} changes sign in {plain(str(x))}",
+                "shift": f"by what factor does the best {plain(str(x))} for {metric} move between settings",
                 "curves": f"how do the metrics run over {plain(str(x))}",
                 "agreement": "does the experiment agree with the closed form",
                 "engines": "do the engines agree on the same draws",

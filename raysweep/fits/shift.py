@@ -1,0 +1,108 @@
+"""By what factor the best value of an axis differs between two settings, all else equal: paired draw by draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raysweep.fits.at_best_lr import RateRows
+from raysweep.fits.extremum_interval import lowest_places
+from raysweep.fits.optimum import fit_optimum, without_cliffs
+from raysweep.fits.result import Fit, Status
+from raysweep.fits.statistics import LEVEL, normal_quantile, t_quantile, two_way_anova
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shift:
+    """The best value of one setting, divided by that of another. A field is NaN if it could not be computed.
+
+    factor: the geometric mean over the slices in which both are located.
+    low, high: its interval; NaN with fewer than two draws.
+    slices, left_out: in how many slices both are located, and in how many not.
+    draws: how many were used.
+    """
+
+    factor: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    slices: int = 0
+    left_out: int = 0
+    draws: int = 0
+
+
+def fit_shift(
+    one: pd.DataFrame,
+    other: pd.DataFrame,
+    x: str,
+    y: str,
+    by: str,
+    seed: str,
+    level: float = LEVEL,
+    *,
+    turn: str = "min",
+) -> Shift:
+    """Estimate the factor from the best x of `one` to the best x of `other`, with its interval.
+
+    one, other: rows as for `fit_optimum`, of two settings that were measured with the same draws.
+    x, y, by, seed: the columns of the axis (above 0), the metric, the slices and the draw.
+    level: the confidence level of the interval.
+    turn: min or max, the best value of the metric.
+
+    The draw is the unit: every draw is left out in turn, of both settings and all slices at once (jackknife, Student's
+    t). So what a draw does to both settings cancels. The interval allows for how far the interpolations between grid
+    points disagree about the factor. Where a best value is censored or undetermined, the slice is left out of
+    both.
+
+    Raises ValueError as `fit_optimum` does.
+    """
+    frames = [frame.reset_index(drop=True) for frame in (one, other)]
+    rows = [RateRows(frame, x, by, seed) for frame in frames]
+    fits = [fit_optimum(frame, x, y, by, seed, level, turn=turn, logarithmic=True) for frame in frames]
+    limits = [_located(fit, by) for fit in fits]
+    every = {place for fit in fits for place in fit.table[by]}
+    both = sorted(limits[0].keys() & limits[1].keys())
+    names = np.sort(np.unique(np.concatenate([frame[seed].unique() for frame in frames])))
+    found = Shift(slices=len(both), left_out=len(every) - len(both), draws=len(names))
+    if not both:
+        return found
+    # log places [interpolation, draw left out (last: no draw left out)], second setting minus first, mean over slices
+    apart = np.mean(
+        [
+            _places(rows[1], place, limits[1][place], names, y, turn)
+            - _places(rows[0], place, limits[0][place], names, y, turn)
+            for place in both
+        ],
+        axis=0,
+    )
+    means, count = apart[:2].mean(axis=0), len(names)
+    half = np.nan
+    if count > 1:
+        scatter = float(((means[:-1] - means[:-1].mean()) ** 2).sum())
+        half = t_quantile(level, count - 1) * float(np.sqrt((count - 1) / count * scatter))
+        # as in regime.py: the error between grid points is uniform over its range, here that of the interpolations
+        half = float(np.hypot(half, normal_quantile(level) * np.ptp(apart[:, -1]) / np.sqrt(12)))
+    factor, low, high = np.exp([means[-1], means[-1] - half, means[-1] + half]).tolist()
+    return replace(found, factor=factor, low=low, high=high)
+
+
+def _located(fit: Fit, by: str) -> dict[float, float]:
+    """The slices with a located best value, and the x from which most draws diverged there."""
+    table = fit.table[fit.table["status"] == Status.LOCATED]
+    return dict(zip(table[by], table["diverged_from"], strict=True))
+
+
+def _places(rows: RateRows, place: float, limit: float, names: np.ndarray, y: str, turn: str) -> np.ndarray:
+    """The log of the best x of one slice, [interpolation, draw left out (last: no draw left out)]."""
+    curves = rows.curves(place, limit, y, turn)
+    values = without_cliffs(curves.values)
+    whole = two_way_anova(values).curve
+    each = [
+        two_way_anova(values[curves.seeds != name]).curve if name in curves.seeds and len(values) > 1 else whole
+        for name in names
+    ]
+    return np.stack(lowest_places(curves.x, np.stack([*each, whole])))

@@ -1,0 +1,95 @@
+"""The shift analysis: by what factor does the best value of an axis move between settings, all else equal?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.fits.shift import fit_shift
+from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.figures.shift import shift_figure
+from raysweep.reporting.selection import better_extremum, groups
+from raysweep.reporting.words import interval, number, plain, settings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SAID = 5  # at most this many settings are in the headline
+
+
+def shift_section(asked: Question) -> Section:
+    """Fits, figure and table of one `shift` entry."""
+    import pandas as pd
+
+    x, over, metric, workload = asked.x, str(asked.options["over"]), asked.metric, asked.workload
+    keys = [key for key in asked.keys(x, over) if key != over]
+    parts = list(groups(asked.rows, keys))
+    title = f"Shift: the best {plain(x)} for {plain(metric)} in each setting beside the first"
+    if len(parts) < 2:
+        return Section(title, f"best {plain(x)} for {plain(metric)}: there is only one setting, so nothing is compared")
+    order = [tuple(asked.design.values(key)[0] if asked.design.values(key) else None for key in keys)]
+    first = next((k for k, (values, _) in enumerate(parts) if tuple(values) in order), 0)
+    base, base_rows = parts.pop(first)
+    turn = better_extremum(metric, workload)
+    lines: list[dict[str, Any]] = []
+    for values, rows in parts:
+        differing = [k for k, (one, other) in enumerate(zip(base, values, strict=True)) if one != other]
+        label = settings([keys[k] for k in differing], [values[k] for k in differing], workload)
+        found = fit_shift(base_rows, rows, x, metric, over, "seed", asked.level, turn=turn)
+        lines.append({**dict(zip(keys, values, strict=True)), "setting": label, **vars(found)})
+    whole = pd.DataFrame(lines)
+    told = whole[np.isfinite(whole["factor"])]
+    beside = settings(keys, base, workload)
+    caption = (
+        f"The best {plain(x)} for {plain(metric)}, divided by that of {beside}: geometric mean over {plain(over)}, "
+        f"with its {asked.percent} interval."
+    )
+    factor, low, high = (told[name].to_numpy(float) for name in ("factor", "low", "high"))
+    figure = shift_figure(told["setting"].tolist(), factor, low, high, f"best {plain(x)} ÷ that of the first setting")
+    drawings = [Drawing(asked.name, caption, figure)] if len(told) else []
+    return Section(
+        title=title,
+        headline=headline(whole, beside, asked),
+        paragraphs=[how(asked, over)],
+        drawings=drawings,
+        shown=[shown_row(row, asked) for row in lines],
+        tables={f"{asked.name}_factors": whole},
+    )
+
+
+def headline(whole: pd.DataFrame, beside: str, asked: Question) -> str:
+    """The factors with their intervals, in words."""
+    said = [
+        f"{interval(row['factor'], row['low'], row['high'])} with {row['setting']}"
+        if np.isfinite(row["low"])
+        else f"not comparable with {row['setting']}"
+        for row in whole.to_dict("records")[:SAID]
+    ]
+    more = f"; {len(whole) - SAID} more are in the table" if len(whole) > SAID else ""
+    what = f"best {plain(asked.x)} for {plain(asked.metric)}, beside that with {beside}"
+    return f"{what}: times {', '.join(said)} ({asked.percent}){more}"
+
+
+def how(asked: Question, over: str) -> str:
+    """How the numbers were computed, in words."""
+    return (
+        f"At each {plain(over)} the best {plain(asked.x)} is fitted in both settings, and the logarithm of their ratio "
+        f"is averaged over every {plain(over)} at which both are located. Each draw is left out in turn, of both "
+        "settings and all values at once (jackknife, Student's t), so what a draw does to both cancels. Intervals are "
+        f"{asked.percent} for each setting on its own; one that holds 1 shows no shift."
+    )
+
+
+def shown_row(row: Mapping[str, Any], asked: Question) -> dict[str, str]:
+    """One setting as a row of formatted text."""
+    known = np.isfinite(row["low"])
+    return {
+        "setting": row["setting"],
+        f"factor [{asked.percent}]": interval(row["factor"], row["low"], row["high"]) if known else "–",
+        "shown": ("–" if not known else "no" if row["low"] <= 1 <= row["high"] else "yes"),
+        "values averaged": str(row["slices"]),
+        "left out": str(row["left_out"]),
+        "draws": number(row["draws"]),
+    }

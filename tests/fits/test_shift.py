@@ -1,0 +1,82 @@
+"""The factor between the best values of two settings: what draws do to both cancels, and the interval covers it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_regime import LENGTHS, frame_of
+
+import raysweep
+from raysweep.fits.shift import Shift, fit_shift
+from raysweep.reporting import taken_names
+
+
+def shift(one: pd.DataFrame, other: pd.DataFrame) -> Shift:
+    return fit_shift(one, other, "lr", "loss", "length", "seed")
+
+
+def setting(seed: list[int], centre: float = 3e-3, size: float = 0.1) -> pd.DataFrame:
+    """Four draws at two lengths and eleven rates, a factor 2 apart."""
+    frame = frame_of(-0.2, np.random.default_rng(seed), 4, 11, size, "steep on the right", centre=centre)
+    return frame[frame["length"].isin(LENGTHS[1:3])]
+
+
+@pytest.mark.long
+def test_the_interval_covers_the_factor_as_often_as_it_says_where_noise_is_what_blurs_it() -> None:
+    found = []
+    for k in range(80):
+        centre = float(np.exp(np.random.default_rng([k, 9]).uniform(np.log(2e-3), np.log(4e-3))))
+        found.append(shift(setting([k, 1], centre, 0.5), setting([k, 2], 1.7 * centre, 0.5)))
+    found = [one for one in found if one.slices == 2]
+    assert len(found) > 40
+    assert 0.88 <= np.mean([one.low <= 1.7 <= one.high for one in found]) < 1
+
+
+def test_what_draws_do_to_both_settings_cancels() -> None:
+    one, other = setting([1], size=0.4), setting([2], size=0.4)
+    alike = shift(one, one.assign(lr=one["lr"] * 2))
+    assert alike.factor == pytest.approx(2)
+    apart = shift(one, other)
+    assert alike.high / alike.low == pytest.approx(1)
+    assert apart.high / apart.low > 1.5
+    back = shift(other, one)
+    assert (back.factor, back.low, back.high) == pytest.approx((1 / apart.factor, 1 / apart.high, 1 / apart.low))
+
+
+def test_where_one_is_not_located_both_are_left_out() -> None:
+    one, other = setting([1]), setting([2], 6e-3)
+    first = other["length"] == LENGTHS[1]
+    falling = other.assign(loss=np.where(first, -np.log(other["lr"]), other["loss"]))
+    found = shift(one, falling)
+    assert (found.slices, found.left_out) == (1, 1)
+    assert found.factor == shift(one[one["length"] == LENGTHS[2]], other[~first]).factor
+    nowhere = shift(one, other.assign(loss=-np.log(other["lr"])))
+    assert nowhere.slices == 0
+    assert np.isnan(nowhere.factor)
+
+
+def test_a_report_names_each_setting_beside_the_first_of_the_space(storage: Path) -> None:
+    def loss(lr: float, steps: int, length: int, seed: int) -> float:
+        best = 3e-3 * (32 / steps) * (1 + 0.02 * np.random.default_rng([seed, steps]).standard_normal())
+        return float(np.log(lr / best) ** 2 * (1 + 0.01 * seed * length) + seed)
+
+    asked = {"shift": {"metric": "value", "x": "lr", "over": "length", "by": ["steps"]}}
+    sweep = raysweep.run(
+        loss,
+        storage=storage,
+        tracking_uri="none",
+        report=False,
+        seeds=4,
+        analysis=[asked],
+        axes={"steps": [32, 8, 64], "length": [1, 2], "lr": np.geomspace(2e-4, 0.1, 9).tolist()},
+    )
+    report = sweep.report()
+    (said,) = report.headline
+    assert said.startswith("best lr for value, beside that with steps = 32: times 3.8")
+    assert "with steps = 8, 0.5" in said
+    table = pd.read_csv(report.directory / "tables" / "shift_factors.csv")
+    assert ((table["low"] < [4, 0.5]) & (table["high"] > [4, 0.5])).all()
+    assert {*table.columns} <= {"steps", *taken_names.ADDED["shift"].split()}
