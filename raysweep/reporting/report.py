@@ -21,6 +21,7 @@ from raysweep.reporting.document import manifest
 from raysweep.reporting.document.file_names import with_file_names
 from raysweep.reporting.document.html import to_html
 from raysweep.reporting.document.markdown import to_markdown
+from raysweep.reporting.idle import counted_once, with_note
 from raysweep.reporting.selection import all_keys, groups
 from raysweep.reporting.taken_names import given_way
 from raysweep.reporting.words import plain, setting
@@ -181,7 +182,7 @@ def section_of(kind: str, asked: Question) -> Section:
         from raysweep.reporting.analyses.learning_curves import learning_curves_section
 
         return learning_curves_section(given_way("learning_curves", asked))
-    asked = given_way(kind, asked)
+    asked, idle = counted_once(kind, given_way(kind, asked))
     metrics = metrics_of(asked.options)
     finite = {metric: asked.rows[metric].where(can_be_fitted(asked.rows[metric])) for metric in metrics}
     fitted = replace(asked, rows=asked.rows.assign(**finite))
@@ -202,7 +203,7 @@ def section_of(kind: str, asked: Question) -> Section:
         return Section(kind.capitalize(), why)
     module = import_module(f"raysweep.reporting.analyses.{kind}")
     section: Section = getattr(module, f"{kind}_section")(fitted)
-    return replace(section, headline=f"{section.headline}{not_fitted(good, metrics)}")
+    return with_note(replace(section, headline=f"{section.headline}{not_fitted(good, metrics)}"), idle)
 
 
 def not_fitted(good: pd.DataFrame, metrics: Sequence[str]) -> str:

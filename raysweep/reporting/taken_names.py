@@ -108,6 +108,9 @@ def _workload(workload: Workload, other: Mapping[str, str]) -> Workload:
     return replace(
         workload,
         parameters=tuple(replace(known, name=other.get(known.name, known.name)) for known in workload.parameters),
+        metrics=tuple(
+            replace(known, free_of=tuple(other.get(name, name) for name in known.free_of)) for known in workload.metrics
+        ),
         stages=stages,
         closed_form=asked(workload.closed_form),
         heavy_tailed=asked(workload.heavy_tailed),

@@ -66,6 +66,7 @@ class Metric:
 
     direction: maximize, minimize or none.
     stage: the stage that measures it; empty for the last stage.
+    free_of: parameters of this stage or of the stages before on which it does not depend.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Metric:
     unit: str = ""
     direction: str = "none"
     stage: str = ""
+    free_of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,9 @@ class Workload:
                     raise ValueError(f"{self.name}: {kind} {name} has the name of a column of the results: rename it")
                 if names.count(name) > 1:
                     raise ValueError(f"{self.name}: two {kind}s are called {name}: rename one")
+        for metric in self.metrics:
+            if unknown := set(metric.free_of) - set(parameters):
+                raise ValueError(f"{self.name}: metric {metric.name} is free of {min(unknown)}, which is no parameter")
         if both := set(parameters) & set(metrics):
             raise ValueError(f"{self.name}: a parameter and a metric are called {min(both)}: rename one")
         for metric in self.metrics:
@@ -214,6 +219,15 @@ class Workload:
     def maximized(self, metric: str) -> bool:
         """Whether a larger value of a metric is better."""
         return any(known.name == metric and known.direction == "maximize" for known in self.metrics)
+
+    def idle(self, metric: str) -> set[str]:
+        """The parameters on which a metric does not depend: those of later stages, and those that it is free of. Empty
+        for the name of anything else."""
+        for names, known in zip(self.chain.metrics, self.chain.known, strict=True):
+            if metric in names:
+                free_of = next(each.free_of for each in self.metrics if each.name == metric)
+                return (set(self.by_name) - set(known)) | set(free_of)
+        return set()
 
     def logarithmic(self, name: str) -> bool | None:
         """Whether an axis has a logarithmic scale; None if neither the space nor the declaration says."""

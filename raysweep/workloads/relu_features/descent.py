@@ -1,8 +1,7 @@
 """Gradient descent of two-layer ReLU networks side by side: on the population, in closed form, or on samples.
 
-f(x) = (1/m) Σ_i c_i σ(w_i·x), |w_i| = 1. Gradients come multiplied by the width m, as the step size is. With the rate
-0.01 and 1 the trainings of the packaged sizes end at losses within a few percent of each other: both are near gradient
-flow, whose time is rate times steps.
+f(x) = (1/m) Σ_i c_i σ(w_i·x), |w_i| = 1. Gradients come multiplied by the width m, as the step size is. Rates up to 1
+end near gradient flow, whose time is rate times steps (a test holds the loss to 3 %); F's is 0.01.
 
 Networks side by side stand along the first axis. On a CPU they train one after the other, which keeps every row equal
 to the last digit however rows are packed, and is no slower at these sizes.

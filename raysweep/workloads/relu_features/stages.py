@@ -92,10 +92,8 @@ def target(rows: Rows, parent: Stacked, context: Context) -> Result:
             own = transfer[float(rows["ablation"][index])]
             both = np.mean([own.risks(*each) for each in sets], axis=0)
             metrics["risk_linear"][index], metrics["risk_linear_descent"][index] = both
-    residual = np.array([parent[index].metrics["residual"] for index in range(len(rows))])
     for name in ("linear", "linear_descent"):
         metrics[f"transferability_{name}"] = metrics["risk_scratch"] - metrics[f"risk_{name}"]
-    metrics["transferability_predicted"] = metrics["risk_scratch"] - residual
     return Result(
         metrics=metrics, status=np.where(np.isfinite(metrics["transferability_linear_descent"]), OK, DIVERGED)
     )

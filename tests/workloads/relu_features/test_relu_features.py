@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,14 @@ import numpy as np
 import pytest
 from conftest import Outcome, refused
 
+from raysweep.plan.cells import enumerate_cells
+from raysweep.space import space_files
 from raysweep.stages.store import Store
+from raysweep.theory import relu as kernels
 from raysweep.training import draws
 from raysweep.trial import chain
 from raysweep.workloads.declaration import column
-from raysweep.workloads.relu_features import PARAMETERS, WORKLOAD, costs, descent, stages, tasks
+from raysweep.workloads.relu_features import PARAMETERS, WORKLOAD, costs, descent, heavy_tailed, stages, tasks
 
 USUAL: dict[str, Any] = {"dim": 6, "width": 30, "teacher_width": 10, "steps": 60, "target_samples": 20}
 Metrics = dict[str, np.ndarray]
@@ -80,7 +84,6 @@ def test_risks_are_means_over_fresh_inputs(tmp_path: Path) -> None:
     assert found["risk_linear_descent"][0] == pytest.approx(((fitted - target) ** 2).mean(), rel=0.02)
     expected = found["risk_scratch"][0] - found["risk_linear_descent"][0]
     assert found["transferability_linear_descent"][0] == expected
-    assert found["transferability_predicted"][0] == found["risk_scratch"][0] - found["residual"][0]
     left = target - relu(features, fresh) @ np.linalg.lstsq(relu(features, fresh), target, rcond=None)[0]
     assert found["residual"][0] == pytest.approx((left**2).mean(), rel=0.05, abs=1e-8)
     left = (
@@ -157,6 +160,21 @@ def test_a_whole_source_leaves_nothing_and_pretraining_brings_its_kernel_nearer(
     assert found["risk_scratch"][1] == pytest.approx(whole, rel=1e-5)  # init_scale is 1e-7
 
 
+def test_equal_weights_leave_outside_what_f_shows_and_random_signs_far_more() -> None:
+    """F Fig. 4d, at F's size: some hundredths at an ablation of 0.75; why the teachers' output weights are all 1."""
+    ablations, shares = (0.1, 0.2, 0.4, 0.6, 0.8), []
+    for seed in range(5):
+        own = plain({"dim": 100, "teacher_width": 100}, seed)
+        teacher, signs = tasks.teacher(own), np.sign(np.random.default_rng(seed).standard_normal(100))
+        for ablation in ablations:
+            there = teacher[tasks.source_weights({**own, "ablation": ablation}) > 0]
+            outside, whole = kernels.residual(there, teacher, np.stack([np.ones(100), signs]))
+            shares.append(outside / whole)
+    equal, random = np.reshape(shares, (5, len(ablations), 2)).mean(0).T
+    assert equal == pytest.approx([0.0016, 0.0036, 0.0097, 0.024, 0.073], rel=0.03)  # as relu_features_full says
+    assert (random[2:] > 0.2).all()
+
+
 def test_steps_are_a_budget_and_the_metrics_say_whether_it_was_enough(tmp_path: Path) -> None:
     found, status = computed(
         tmp_path, {"steps": 3}, {"tolerance": 1e-3}, {"tolerance": 1e-3, "target_samples": 500, "steps": 8}
@@ -219,5 +237,16 @@ def test_impossible_sizes_are_refused(call: Any, storage: Path, given: str, said
 def test_a_plan_keeps_all_ablations_of_a_draw_together_and_counts_scratch_once(call: Any, storage: Path) -> None:
     said = call("run", "relu_features", "--dry-run", "--storage", storage, "--set", "seeds=2").out
     assert "to compute in 2 packs" in said
-    assert "pretrain    16 distinct" in said
-    assert "target    144 distinct" in said.replace("     ", "    ")
+    assert re.search(r"pretrain +16 distinct: 16 new", said)
+    assert re.search(r"target +144 distinct: 144 new", said)
+    table = enumerate_cells(space_files.read("relu_features", {})).columns
+    expected = 2 * (costs.target(table).seconds + 8 * costs.pretrain({k: v[:1] for k, v in table.items()}).seconds)
+    minutes = re.search(r"together ([\d.]+) core-minutes", said)
+    assert minutes is not None
+    assert float(minutes[1]) == pytest.approx(expected / 60, rel=0.1)  # and about 20 ms a stage in the store
+
+
+def test_interpolation_with_as_many_samples_as_neurons_is_known_to_have_no_variance() -> None:
+    table = columns_of({"target_samples": 20}, {"target_samples": 29}, {"target_samples": 40})
+    assert heavy_tailed("risk_linear", table).tolist() == [False, True, False]
+    assert not heavy_tailed("risk_linear_descent", table).any()
