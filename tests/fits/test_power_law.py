@@ -103,4 +103,8 @@ def test_a_report_says_the_exponents_and_whether_they_are_shown_to_change(tmp_pa
     assert "in 6 settings (95 %); along finetune lr the exponent grows in 2 (p < 0.05, Holm)" in said
     table = pd.read_csv(tmp_path / "tables" / "power_law_exponents.csv")
     assert table["bends"].tolist() == [length == lengths[0] for length in table["pretrain_length"]]
+    means = pd.read_csv(tmp_path / "tables" / "power_law_means.csv")
+    straight = means[means["pretrain_length"] == lengths[1]]
+    middle = 0.2 * np.exp(np.log1p(np.arange(5)).mean())  # of factors 1 to 5, one for each draw
+    np.testing.assert_allclose(straight["geometric_mean"], middle * straight["finetune_lr"] ** 0.75)
     assert (tmp_path / "figures" / "power_law.png").exists()

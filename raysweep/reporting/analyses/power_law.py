@@ -20,6 +20,8 @@ from raysweep.reporting.words import interval, number, plain
 if TYPE_CHECKING:
     import pandas as pd
 
+MEANS = ("geometric_mean", "low", "high")
+
 
 def power_law_section(asked: Question) -> Section:
     """Fits, figure and table of one `power_law` entry."""
@@ -43,6 +45,12 @@ def power_law_section(asked: Question) -> Section:
     def line(key: Any, label: str, both: tuple[pd.DataFrame, Mapping[str, Any]]) -> Law:
         return law(both[0], both[1], key, label, asked)
 
+    means = [
+        (*values, *point)
+        for values, both in usable
+        for one in [line(None, "", both)]
+        for point in zip(one.x, one.centre, one.low, one.high, strict=True)
+    ]
     panels = laid_out(usable, keys[:1], keys[1:], line, asked.workload)
     caption = (
         f"{metric} against {plain(x)}, both on log scales: geometric mean over draws with its {asked.percent} interval "
@@ -59,7 +67,10 @@ def power_law_section(asked: Question) -> Section:
         paragraphs=[how(asked, len(whole)), *left_out(whole)],
         drawings=drawings,
         shown=[shown_row(row, keys, asked, bool(whole["theory"].notna().any())) for row in whole.to_dict("records")],
-        tables={f"{asked.name}_exponents": whole},
+        tables={
+            f"{asked.name}_exponents": whole,
+            f"{asked.name}_means": pd.DataFrame(means, columns=[*keys, x, *MEANS]),
+        },
     )
 
 

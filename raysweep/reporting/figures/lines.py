@@ -106,7 +106,9 @@ def curves_figure(
                 panel.plot(*finite_part(line.base), **(APART if categories else BASE), zorder=2)
             draw_theory(panel, line, colour[line.key], aside[line.key], far, bool(categories))
             if line.beside is not None:
-                panel.plot(*finite_part(line.beside), color=colour[line.key], **BESIDE, zorder=2)
+                at_beside, beside_means = finite_part(line.beside)
+                look = {**BESIDE, "linestyle": "none"} if categories else BESIDE
+                panel.plot(at_beside + aside[line.key], beside_means, color=colour[line.key], **look, zorder=2)
             draw_means(panel, line.means, colour[line.key], aside[line.key], far)
             if line.place:
                 draw_place(panel, line, line.place, colour[line.key], workload.logarithmic(x))
