@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import integrate
 
 from raysweep.theory import relu
 
@@ -66,3 +67,20 @@ def test_two_rows_in_the_plane_by_hand() -> None:
     outside, whole = relu.residual(features, teacher, np.ones((1, 1)))
     assert whole[0] == pytest.approx(0.5)
     assert outside[0] == pytest.approx(0.5 - 2 * (1 / (2 * np.pi)) ** 2 / 0.5)
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-6, 0.3, np.pi / 2, 2.5, np.pi])
+def test_the_kernel_is_an_integral_over_the_plane_of_both_rows(angle: float) -> None:
+    """In polar coordinates r cos φ and r cos(φ - θ): the radius gives ∫ r³ exp(-r²/2) dr = 2."""
+    both = np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])
+    edges = [max(-np.pi / 2, angle - np.pi / 2), np.pi / 2]
+    found, _ = integrate.quad(lambda at: np.cos(at) * np.cos(at - angle), *edges, epsabs=1e-14)
+    assert relu.activations(both[:1], both[1:])[0, 0] == pytest.approx(found / np.pi, abs=1e-15, rel=1e-10)
+
+
+def test_the_residual_is_that_of_a_dense_solve_where_features_are_far_from_dependent() -> None:
+    features, teachers, weights = rows(12, 20, 11), rows(7, 20, 12), np.random.default_rng(13).standard_normal((5, 7))
+    across = relu.activations(features, teachers) @ weights.T
+    whole = np.einsum("fi,ij,fj->f", weights, relu.activations(teachers, teachers), weights)
+    solved = whole - (across * np.linalg.solve(relu.activations(features, features), across)).sum(0)
+    np.testing.assert_allclose(relu.residual(features, teachers, weights)[0], solved, rtol=1e-10)
