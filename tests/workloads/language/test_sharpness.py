@@ -66,6 +66,7 @@ def test_half_of_a_noise_is_the_noise_of_half_the_strength(store: Path) -> None:
     for name, values in found.items():
         np.testing.assert_allclose(values[0], values[1], rtol=1e-3, atol=2e-6, err_msg=name)
     assert found["sensitivity"][1] > 0.005
+    np.testing.assert_allclose(found["trace_sensitivity"], 0.5 * 0.5**2 * found["hessian_trace"])
 
 
 def test_real_and_quadratic_change_differ_by_what_is_said_to_be_beyond(store: Path) -> None:
