@@ -80,6 +80,7 @@ PARAMETERS = (
 METRICS = (
     Metric("deviation", "‖W(Q) - W(P)‖_F: how far fine-tuning moved the weights", direction="minimize"),
     Metric("bound_thm2", "D's bound of deviation (Thm 2) without the terms that vanish, for this draw's samples"),
+    Metric("excess_thm2", "deviation / bound_thm2 - 1: above 0 where that bound is exceeded"),
     Metric(
         "deviation_limit",
         "what deviation becomes with ever more neurons at this init_scale, for this draw's samples: root of its mean "

@@ -19,40 +19,40 @@ _STEP = 2e-5  # fixed seconds of a step
 
 def pretrain(columns: Columns) -> Cost:
     """Cost of pretraining one network."""
-    return _training(columns, int(columns["source_samples"][0]), 1)
+    return _training(columns, np.array([columns["source_samples"][0]], float))
 
 
 def finetune(columns: Columns) -> Cost:
     """Cost of fine-tuning networks that start from one pretraining."""
-    return _training(columns, int(columns["target_samples"][0]), len(columns["width"]))
+    return _training(columns, np.asarray(columns["target_samples"], float))
 
 
 def evaluate(columns: Columns) -> Cost:
     """Cost of measuring networks that start from one pretraining."""
-    rows, dim = len(columns["width"]), _dimension(columns)
-    source, target = float(columns["source_samples"][0]), float(columns["target_samples"][0])
-    everything = source + target + tasks.TEST
-    seconds = 0.02 + 5e-8 * everything * (source + target) + 1e-9 * (source**3 + target**3) / 3
-    memory = 8 * everything * (source + target)
-    if np.isinf(columns["width"][0]):
-        return Cost(seconds + 1e-8 * everything**2 + 8e-11 * everything**3, 3e8 + memory + 24 * everything**2)
-    seen = float(columns["width"][0]) * (tasks.TEST + target)
-    return Cost(seconds + (rows + 2) * seen * (2 * dim / _FLOPS + _PASS), 3e8 + memory + _weights(columns, rows))
+    width, dim, source = _shape(columns)
+    calls, rows = np.unique(np.asarray(columns["target_samples"], float), return_counts=True)
+    everything = source + calls + tasks.TEST
+    seconds = 0.02 + 5e-8 * everything * (source + calls) + 3e-10 * (source**3 + calls**3)
+    memory = 3e8 + 16 * everything.max() * (source + calls.max())
+    if np.isinf(width):
+        seconds += 1e-8 * everything**2 + 8e-11 * everything**3
+        return Cost(float(seconds.sum()), float(memory + 24 * everything.max() ** 2))
+    seconds += (rows + 2) * width * (tasks.TEST + calls) * (2 * dim / _FLOPS + _PASS)
+    return Cost(float(seconds.sum()), float(memory + 24 * rows.max() * width * dim))
 
 
-def _training(columns: Columns, samples: int, networks: int) -> Cost:
-    width, dim = float(columns["width"][0]), _dimension(columns)
+def _training(columns: Columns, samples: np.ndarray) -> Cost:
+    """samples: of each network."""
+    width, dim, _ = _shape(columns)
     if np.isinf(width):
         return Cost(1e-3, 3e8)
     steps = (50 / dim if columns["data"][0] == tasks.SPHERE else 70) * samples / float(columns["rate"][0])
-    step = _STEP + width * samples * (4 * dim / _FLOPS + _PASS)
-    memory = 3e8 + _weights(columns, networks) + 16 * width * samples
-    return Cost(networks * max(steps, 100.0) * step, memory)
+    seconds = np.maximum(steps, 100.0) * (_STEP + width * samples * (4 * dim / _FLOPS + _PASS))
+    memory = 3e8 + 24 * len(samples) * width * dim + 16 * width * samples.max()
+    return Cost(float(seconds.sum()), float(memory))
 
 
-def _weights(columns: Columns, networks: int) -> float:
-    return 24.0 * networks * float(columns["width"][0]) * _dimension(columns)
-
-
-def _dimension(columns: Columns) -> int:
-    return tasks.dimension({name: columns[name][0] for name in ("data", "dim")})
+def _shape(columns: Columns) -> tuple[float, int, float]:
+    """Width, input dimension and source samples, in which the rows agree."""
+    dim = tasks.dimension({name: columns[name][0] for name in ("data", "dim")})
+    return float(columns["width"][0]), dim, float(columns["source_samples"][0])

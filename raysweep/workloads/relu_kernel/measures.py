@@ -90,6 +90,7 @@ def _weights(kernel: Kernel, ends: Ends, index: int, target: Array, carried: Arr
     return {
         "deviation": moved,
         "bound_thm2": bound,
+        "excess_thm2": moved / bound - 1,
         "deviation_limit": float(np.sqrt(bound**2 + scale**2 * kernel.excess[0])),
         "deviation_error": abs(moved / own - 1),
         "bound_thm61": 2 * own / np.sqrt(len(target)),
