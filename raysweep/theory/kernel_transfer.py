@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, lapack
+from scipy.linalg import cho_factor, cho_solve
 
 from raysweep.theory import relu
 
@@ -69,13 +69,11 @@ def mean_excess(source: Array, inputs: Array) -> tuple[float, float]:
 def outputs_at_start(inputs: Array, normal: Array) -> Array:
     """One draw of f(inputs; W(0)) with κ = 1 in the limit m → ∞: a Gaussian vector of covariance E σσ, (inputs,).
 
-    normal: independent N(0,1) numbers, (inputs,). A Cholesky factorization with pivots ends where only rounding is
-    left.
+    normal: independent N(0,1) numbers, (inputs,). Noise of variance 1e-10 is added, by which a covariance of inputs that
+    are nearly equal can be factorized, and always in the same order.
     """
-    factor, pivots, rank, _ = lapack.dpstrf(relu.activations(inputs, inputs), lower=1)
-    found = np.empty(len(inputs))
-    found[pivots - 1] = np.tril(factor)[:, :rank] @ normal[:rank]
-    return found
+    covariance = relu.activations(inputs, inputs) + 1e-10 * np.eye(len(inputs))
+    return np.asarray(np.linalg.cholesky(covariance) @ normal)
 
 
 def remainder(samples: int, smallest: float, failure: float) -> float:

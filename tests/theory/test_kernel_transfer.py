@@ -96,7 +96,7 @@ def test_outputs_at_start_have_the_covariance_of_a_wide_network() -> None:
     inputs = np.concatenate([sphere(3, 4, 10), sphere(3, 4, 10)])  # each twice: the covariance is singular
     random = np.random.default_rng(11)
     found = np.stack([kernel_transfer.outputs_at_start(inputs, random.standard_normal(6)) for _ in range(20_000)])
-    np.testing.assert_allclose(found[:, :3], found[:, 3:], atol=1e-6)
+    np.testing.assert_allclose(found[:, :3], found[:, 3:], atol=1e-4)
     np.testing.assert_allclose(found.T @ found / 20_000, relu.activations(inputs, inputs), atol=0.02)
 
 
