@@ -69,8 +69,8 @@ def mean_excess(source: Array, inputs: Array) -> tuple[float, float]:
 def outputs_at_start(inputs: Array, normal: Array) -> Array:
     """One draw of f(inputs; W(0)) with κ = 1 in the limit m → ∞: a Gaussian vector of covariance E σσ, (inputs,).
 
-    normal: independent N(0,1) numbers, (inputs,). Noise of variance 1e-10 is added, by which a covariance of inputs that
-    are nearly equal can be factorized, and always in the same order.
+    normal: independent N(0,1) numbers, (inputs,). Noise of variance 1e-10 is added, by which the covariance of inputs
+    that are nearly equal can be factorized, in the same order on every machine.
     """
     covariance = relu.activations(inputs, inputs) + 1e-10 * np.eye(len(inputs))
     return np.asarray(np.linalg.cholesky(covariance) @ normal)
