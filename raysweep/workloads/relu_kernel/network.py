@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from raysweep.training import draws
+from raysweep.workloads.relu_kernel.costs import STEP_CAP
 
 TOLERANCE = 1e-5  # of ‖y - f‖ relative to ‖y‖, where training ends
-STEP_CAP = 100_000  # steps, after which it is not converged
 CHECK = 16  # steps from one look at the residuals to the next
 _BYTES = {
     "cpu": 4 << 20,
