@@ -108,12 +108,7 @@ SPACES: dict[str, dict[str, Any]] = {
     "quickstart": {**_LINEAR, "axes.overlap_angle": [9, 45, 90], "axes.gamma": [0.2, 0.8, 1.5]},
     "relu_features": _RELU,
     "relu_features_full": _RELU,
-    "relu_kernel": {
-        **_KERNEL,
-        "axes.width": [64, 256, float("inf")],
-        "fixed.dim": 5,
-        "fixed.target_samples": 10,
-    },
+    "relu_kernel": {**_KERNEL, "axes.width": [64, 256, float("inf")], "fixed.dim": 5, "fixed.target_samples": 10},
     "relu_kernel_digits": {**_KERNEL, "axes.width": [64, float("inf")], "fixed.target_samples": 10},
     "relu_kernel_risk": {**_KERNEL, "axes.target_samples": [5, 10], "axes.width": [256, float("inf")]},
     "ridge_transfer": {**_LINEAR, "axes.ridge": [0, 0.1, 0.6]},
