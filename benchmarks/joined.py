@@ -33,10 +33,10 @@ from torch.nn.attention import flex_attention
 from torch.utils._pytree import tree_leaves, tree_map
 
 from benchmarks import roofline
+from benchmarks.cuda_types import cuda_types, kernels
 from raysweep.training import compiled
 from raysweep.workloads.language.costs import Work
 from raysweep.workloads.language.model_config import ModelConfig
-from tests.gpu.cuda_types import cuda_types, kernels
 
 COMPILE = torch.compile
 CARD = SimpleNamespace(

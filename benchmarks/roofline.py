@@ -3,7 +3,7 @@
 Run with: python -m benchmarks.roofline. On a GPU it times steps too.
 
 Steps are those of training.optimizer, on tensors without content that have the types of a GPU
-(tests/gpu/cuda_types.py), so that the largest preset takes seconds. Every operation that is dispatched, in backward
+(benchmarks/cuda_types.py), so that the largest preset takes seconds. Every operation that is dispatched, in backward
 passes too, counts as one kernel that reads its tensors once and writes its results once. Views start no kernel. Where
 torch's compiler joins operations on a GPU, the kernels that it plans count instead (joined.py).
 

@@ -12,13 +12,13 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from cuda_types import cuda_types, kernels
 from peak_memory import BLOCK, PeakMemory
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
+from benchmarks.cuda_types import cuda_types, kernels
 from raysweep.training import compiled, devices, optimizer, sharding
 from raysweep.training.dropout import Dropout
 from raysweep.training.optimizer import State, TrainConfig

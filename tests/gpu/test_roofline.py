@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from cuda_types import cuda_types
 from torch import Tensor
 
 from benchmarks import joined, language
+from benchmarks.cuda_types import cuda_types
 from benchmarks.joined import Described
 from benchmarks.roofline import Counter, step
 from raysweep.workloads.language import costs

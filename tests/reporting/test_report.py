@@ -151,6 +151,18 @@ def test_the_closed_forms_inflection_stands_beside_the_fitted_one(tmp_path: Path
     assert "located in 2 of 2 curves" in report.headline[0]
 
 
+def test_the_only_place_that_is_located_is_named_with_its_interval(tmp_path: Path) -> None:
+    axes = {"pretrain_length": np.geomspace(0.2, 20, 15).tolist(), "overlap_angle": [30.0, 90.0]}
+    fixed = {"depth": 1, "gamma": 0.5, "dim": 200, "init_scale": 0.001}
+    frame = rows_of(TRANSFER, axes, fixed, 8, 0.003)
+    analysis = [{"inflection": {"metric": "transferability_finetune", "x": "pretrain_length", "by": ["overlap_angle"]}}]
+    report = write_report(frame, space_of("linear_transfer", axes, fixed, analysis), tmp_path, sweep="s")
+    turns = pd.read_csv(tmp_path / "tables" / "inflection_turns.csv").set_index("overlap_angle")
+    assert turns["status"].ne("located").tolist() == [False, True]
+    low, high = (f"{turns.loc[30.0, side]:.2f}" for side in ("low", "high"))
+    assert re.search(rf"located in 1 of 2 curves, [\d.]+ \[{low}, {high}\]", report.headline[0])
+
+
 def test_a_curve_without_chance_has_no_z(tmp_path: Path) -> None:
     axes = {"pretrain_length": [float(v) for v in np.geomspace(0.2, 12, 9)]}
     fixed = {"dim": 200, "overlap_angle": 45.0, "engine": "theory"}

@@ -183,7 +183,7 @@ def several_words(places: Places, lines: Mapping[str, float]) -> list[str]:
         return [others, f"; {against}" if against else ""]
     half = ((found["high"] - found["low"]) / 2).median()
     return [
-        f", {number(found['estimate'].min(), 3)}{unit} to {number(found['estimate'].max(), 3)}{unit}",
+        places.span(3),
         places.moving(),
         f"; {against}{example(places)}" if against else f" (± {number(half, 2)}{unit}){others}",
     ]

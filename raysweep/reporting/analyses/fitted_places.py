@@ -89,6 +89,17 @@ class Places:
         score = "" if np.isnan(row["z"]) else f" (z = {row['z']:+.2g})"
         return f"; closed form {number(row['theory'], 5)}{self.asked.unit}{score}"
 
+    def span(self, digits: int = 4) -> str:
+        """Text to append to the number of located places: the range, or a single one with its interval."""
+        if not len(self.found):
+            return ""
+        if len(self.found) == 1:
+            row = self.found.iloc[0]
+            return f", {interval(row['estimate'], row['low'], row['high'])}{self.asked.unit}"
+        unit = self.asked.unit
+        first, last = (number(end, digits) for end in (self.found["estimate"].min(), self.found["estimate"].max()))
+        return f", {first}{'' if unit.startswith(' ') else unit} to {last}{unit}"  # 20° to 60°, 2 to 24 steps
+
     def moving(self) -> str:
         """Text to append to a line: how the place changes with the other axes; empty if nothing can be compared."""
         words = movement_words(self.table, self.keys)

@@ -12,7 +12,7 @@ from raysweep.reporting.analyses.fitted_places import Places, advice_cell, in_fr
 from raysweep.reporting.analyses.section import Question, Section
 from raysweep.reporting.analyses.series import base_metric, curves_drawing, marked_panels, with_theory
 from raysweep.reporting.selection import better_extremum, groups, is_exact, is_number
-from raysweep.reporting.words import first_capital, number, plain
+from raysweep.reporting.words import first_capital, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,9 +48,8 @@ def inflection_section(asked: Question) -> Section:
         "triangles: it lies beyond the bound shown."
     )
     out, among = excluded(whole, whole["theory"].to_numpy(float)) if places.with_theory else (0, 0)
-    span = f", {number(found['estimate'].min())} to {number(found['estimate'].max())}{asked.unit}"
     several = [
-        span if len(found) else "",
+        places.span(),
         others_words(whole),
         places.moving(),
         f"; closed form excluded in {out} of {among}" if among else "",
