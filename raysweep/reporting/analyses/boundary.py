@@ -185,7 +185,7 @@ def several_words(places: Places, lines: Mapping[str, float]) -> list[str]:
     return [
         places.span(3),
         places.moving(),
-        f"; {against}{example(places)}" if against else f" (± {number(half, 2)}{unit}){others}",
+        f"; {against}{example(places)}" if against else (f" (± {number(half, 2)}{unit})" * (len(found) > 1) + others),
     ]
 
 
