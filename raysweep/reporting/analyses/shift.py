@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.fits.shift import fit_shift
+from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.figures.shift import shift_figure
 from raysweep.reporting.selection import better_extremum, groups
@@ -61,14 +62,16 @@ def shift_section(asked: Question) -> Section:
 
 def headline(whole: pd.DataFrame, beside: str, asked: Question) -> str:
     """The factors with their intervals, in words."""
+    what = f"best {plain(asked.x)} for {plain(asked.metric)}, beside that with {beside}"
+    if not np.isfinite(whole["factor"]).any():
+        return f"{what}: nowhere located in both, so nothing can be compared in {counted(len(whole), 'other setting')}"
     said = [
         f"{interval(row['factor'], row['low'], row['high'])} with {row['setting']}"
         if np.isfinite(row["low"])
-        else f"not comparable with {row['setting']}"
+        else f"not known with {row['setting']}"
         for row in whole.to_dict("records")[:SAID]
     ]
     more = f"; {len(whole) - SAID} more are in the table" if len(whole) > SAID else ""
-    what = f"best {plain(asked.x)} for {plain(asked.metric)}, beside that with {beside}"
     return f"{what}: times {', '.join(said)} ({asked.percent}){more}"
 
 

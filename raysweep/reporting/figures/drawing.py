@@ -100,9 +100,22 @@ def mark(label: str, **look: Any) -> Line2D:
     return Line2D([], [], **{"color": GREY, "linestyle": "none", **look}, label=label)
 
 
+def in_lines(text: str, longest: int = 30) -> str:
+    """Break a long text of several settings into lines of at most `longest` letters, where there are commas."""
+    lines: list[str] = []
+    for part in text.split(", "):
+        if lines and len(lines[-1]) + 2 + len(part) <= longest:
+            lines[-1] += f", {part}"
+        else:
+            lines.append(part)
+    return ",\n".join(lines)
+
+
 def legend_right(axes: Sequence[Axes], handles: Sequence[Any]) -> None:
     """Add a legend beside the first row of panels, where it covers no data. A single line gets no legend."""
     if len(handles) > 1:
+        for handle in handles:
+            handle.set_label(in_lines(handle.get_label()))
         last = axes[min(len(axes), columns_of_panels(axes)) - 1]
         last.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
 

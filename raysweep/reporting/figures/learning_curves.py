@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.reporting.figures import drawing
-from raysweep.reporting.figures.lines import in_lines
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
@@ -67,7 +66,7 @@ def learning_figure(
                 line.x[at], line.low[at], line.high[at], color=colour[line.key], alpha=0.18, linewidth=0, zorder=2
             )
             panel.plot(line.x[at], line.mean[at], color=colour[line.key], linewidth=1.4, zorder=3)
-        panel.set_title(in_lines(title) if len(axes) > 1 else title)
+        panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
     limits = axes[0].get_ylim() if len(ends) else None  # a draw on its way to infinity must not decide the scale
     for panel, (_, lines) in zip(axes, parts, strict=True):
         for line in lines:

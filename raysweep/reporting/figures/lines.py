@@ -114,7 +114,7 @@ def curves_figure(
                 draw_place(panel, line, line.place, colour[line.key], workload.logarithmic(x))
         if np.isinf(at).any():
             drawing.show_infinity(panel, finite, far, logarithmic)
-        panel.set_title(in_lines(title) if len(axes) > 1 else title)
+        panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
     drawing.label_panels(axes, axis_label(x, workload), of + axis_label(metric, workload))
     drawing.legend_of_lines(axes, parts, colour, markersize=4)
     placed = [line.place for line in every_line if line.place]
@@ -190,15 +190,6 @@ def finite_part(means: CellMeans) -> tuple[np.ndarray, np.ndarray]:
     """The means at finite x."""
     finite = np.isfinite(means.x)
     return means.x[finite], means.centre[finite]
-
-
-def in_lines(title: str) -> str:
-    """Break a long title of several settings into two lines."""
-    parts = title.split(", ")
-    if len(title) < 26 or len(parts) < 2:
-        return title
-    half = (len(parts) + 1) // 2
-    return ", ".join(parts[:half]) + ",\n" + ", ".join(parts[half:])
 
 
 def height_at(place: float, means: CellMeans, logarithmic: bool | None) -> float:

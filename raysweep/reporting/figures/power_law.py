@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.reporting.figures import drawing
-from raysweep.reporting.figures.lines import in_lines
 from raysweep.reporting.words import axis_label
 from raysweep.workloads.declaration import Workload
 
@@ -49,7 +48,7 @@ def power_law_figure(
             panel.plot(line.x, line.fitted, color=shade, linewidth=1.2, zorder=2)
             panel.plot(line.theory_x, line.theory, color=shade, linewidth=1.4, linestyle=":", zorder=2)
             drawing.points(panel, line.x, line.centre, (line.low, line.high), shade, 3.8, 1.1, 1.8, zorder=3)
-        panel.set_title(in_lines(title) if len(axes) > 1 else title)
+        panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
     drawing.label_panels(axes, axis_label(x, workload), axis_label(metric, workload))
     drawing.legend_of_lines(axes, parts, colour, markersize=4)
     drawing.legend_below(

@@ -72,7 +72,7 @@ def rates_figure(parts: Sequence[Panel], lr: str, length: str, workload: Workloa
                 law = np.exp(regime.intercept) * ends**regime.slope
                 panel.plot(ends, law, color=colour, linestyle="--", linewidth=1.2)
         drawing.set_log(panel.xaxis)
-        panel.set_title(title)
+        panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
     drawing.label_panels(axes, axis_label(length, workload), f"best {axis_label(lr, workload)}")
     drawing.legend_of_lines(axes, parts, shade, linestyle="-", markersize=4.5)
     kinds = [
@@ -122,7 +122,10 @@ def at_best_lr_figure(parts: Sequence[Panel], metric: str, length: str, workload
             drawing.set_log(panel.yaxis)
             # A base model close to zero must not stretch the logarithmic axis, so its line may be cut.
             panel.set_ylim(bottom=max(min(lowest_base, every.min()), every.min() / 30) / 1.3)
-        panel.set_title(title)
+        panel.set_title(drawing.in_lines(title) if len(axes) > 1 else title)
+    if any_fixed:  # room for the rates at the ends of their lines, beside which is the legend
+        low, high = axes[0].get_xlim()
+        axes[0].set_xlim(low, high * (high / low) ** 0.14)
     drawing.label_panels(axes, axis_label(length, workload), axis_label(metric, workload))
     drawing.legend_of_lines(axes, parts, shade, linestyle="-", markersize=4.5)
     kinds = [

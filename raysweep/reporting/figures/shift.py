@@ -22,7 +22,7 @@ def shift_figure(labels: Sequence[str], factor: np.ndarray, low: np.ndarray, hig
     panel.axvline(1, color=FAINT, linewidth=0.9, zorder=1)
     ends = (np.where(np.isfinite(low), low, factor), np.where(np.isfinite(high), high, factor))
     drawing.points(panel, factor, at, ends, FIT, 5, 1.5, 3, across=True)
-    panel.set_yticks(at, [label.replace(", ", ",\n") for label in labels])
+    panel.set_yticks(at, [drawing.in_lines(label) for label in labels])
     panel.set_ylim(-0.6, len(labels) - 0.4)
     panel.set_xlabel(name)
     return figure
