@@ -207,7 +207,7 @@ def of_several(found: Regimes) -> str:
     text += f" of {counted(len(found.all), 'setting')}"
     notes = [one.note for one in found.all if one.note]
     if notes and undetermined == len(found.all):
-        text += f" ({max(set(notes), key=notes.count)})"
+        text += f" ({Counter(notes).most_common(1)[0][0]})"
     slopes = [one.slope for one in found.all if np.isfinite(one.slope)]
     if len(slopes) == 1:
         text += f" (log-log slope {number(slopes[0], 2)})"
