@@ -173,7 +173,12 @@ def test_bounds_are_as_the_papers_print_them(tmp_path: Path) -> None:
         turn = np.deg2rad(row["overlap_angle"])
         labels = np.array([np.cos(turn), np.sin(turn)]) @ task.target_labels + row["noise"] * task.target_noise
         left = labels - carried
+        test = np.array([np.cos(turn), np.sin(turn)]) @ task.test_labels + row["noise"] * task.test_noise
+        outputs = relu.slopes(task.test, task.source) @ of_source @ task.source_labels
+        outputs = outputs + relu.slopes(task.test, task.target) @ of_target @ left
+        assert row["noise"] == 0 or np.abs(outputs - test).max() > 1
         expected = {
+            "risk_kernel": np.minimum(np.abs(outputs - test), 1).mean(),
             "bound_thm2": np.sqrt(left @ of_target @ left),
             "gradient_change_thm1": left @ left - labels @ labels,
             "bound_cor63": 6 * 2 * np.sin(turn / 2) / np.sqrt(20) if not row["noise"] else np.nan,
