@@ -249,6 +249,18 @@ def test_images_are_trained_on_as_the_sphere_is(tmp_path: Path) -> None:
     assert (np.abs(np.log(found.metrics["deviation"] / found.metrics["deviation_limit"])) < 0.5).all()
 
 
+def test_stages_of_images_are_known_by_their_content_whatever_the_dimension_of_the_sphere(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    said: list[str] = []
+    for dim in (11, 12):
+        fixed = {"data": "digits", "dim": dim, "width": 64, "source_samples": 5, "target_samples": 5}
+        space = {"name": f"dim{dim}", "workload": "relu_kernel", "fixed": fixed, "seeds": 1}
+        raysweep.run(space, storage=tmp_path, tracking_uri="none", executor="inline", report=False, say=said.append)
+    stages = [line for line in said if line.startswith("stages:")]
+    assert [", 0 reused" in line for line in stages] == [True, False]
+    assert "1 reused" in stages[1]
+
+
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
