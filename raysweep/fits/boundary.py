@@ -16,6 +16,7 @@ from raysweep.fits.crossing import METHODS, PROLONGED, Crossing, between, interp
 from raysweep.fits.draws import Axis, check_options, draw_curves, log_axis, repeated, usable
 from raysweep.fits.result import Fit, Status, overall
 from raysweep.fits.statistics import LEVEL, ROUNDING, clearly_positive, independent_points, standard_error
+from raysweep.phrases import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,8 +171,8 @@ def find_zero(
     answer = Zero(Status.UNDETERMINED, (), np.nan, np.nan, scale, len(x), draws)
     needed = 1 if exact else SIGN_DRAWS if scale == "sign" else 2
     if len(x) < 2 or draws < needed:
-        few = "points" if len(x) < 2 else "draws"
-        return replace(answer, note=f"too few {few}: {len(x)} points, {draws} draws" if draws else "no usable rows")
+        few, there = "points" if len(x) < 2 else "draws", f"{counted(len(x), 'point')}, {counted(draws, 'draw')}"
+        return replace(answer, note=f"too few {few}: {there}" if draws else "no usable rows")
     if exact and scale == "sign":
         scale = "linear"
     axis = Axis(log_axis(x, logarithmic))

@@ -68,7 +68,12 @@ def fit_power_law(frame: pd.DataFrame, x: str, y: str, seed: str, level: float =
         return replace(found, note=note or f"{points} values of {x}, at least {FEWEST_POINTS} are needed")
     u = np.log(curves.x)
     slopes, bends = curves.values @ slope_weights(u), curves.values @ bend_weights(u)
-    exponent, bend = float(slopes.mean()), float(bends.mean())
+    size = max(float(np.abs(curves.values).max()), 1.0)  # rounding of y is absolute in log y
+    # a slope that changes y by no more than rounding is none
+    exponent, bend = (
+        mean if abs(mean) * np.ptp(u) > ROUNDING * size else 0.0
+        for mean in (float(each.mean()) for each in (slopes, bends))
+    )
     with np.errstate(over="ignore"):  # x = 1 may be far away
         prefactor = float(np.exp(curves.values.mean() - exponent * u.mean()))
     found = replace(
@@ -76,7 +81,6 @@ def fit_power_law(frame: pd.DataFrame, x: str, y: str, seed: str, level: float =
     )
     if draws < 2:
         return replace(found, note="; ".join(filter(None, [note, "a single draw has no interval"])))
-    size = float(np.abs(curves.values).max())
     errors = [float(each.std(ddof=1)) / np.sqrt(draws) for each in (slopes, bends)]
     errors = [0.0 if error <= ROUNDING * size else error for error in errors]
     half, bend_half = (t_quantile(level, draws - 1) * error for error in errors)
@@ -86,7 +90,7 @@ def fit_power_law(frame: pd.DataFrame, x: str, y: str, seed: str, level: float =
         high=exponent + half,
         bend_low=bend - bend_half,
         bend_high=bend + bend_half,
-        bend_p=two_sided(bend if errors[1] or abs(bend) > ROUNDING * size else 0.0, errors[1], draws - 1),
+        bend_p=two_sided(bend, errors[1], draws - 1),
     )
 
 

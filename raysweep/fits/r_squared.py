@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raysweep.fits.statistics import LEVEL, t_quantile
+from raysweep.fits.statistics import LEVEL, ROUNDING, t_quantile
 
 Array = np.ndarray
 FEWEST = 4
@@ -96,10 +96,21 @@ def _complete(*arrays: Array) -> list[Array]:
 
 
 def _correlation(x: Array, y: Array) -> Array:
-    """Pearson's correlation over the last axis; NaN where one of the two does not vary."""
-    x, y = (each - each.mean(-1, keepdims=True) for each in (x, y))
+    """Pearson's correlation over the last axis; NaN where one of the two varies by no more than rounding."""
+    x, y = (_from_mean(each) for each in (x, y))
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray((x * y).sum(-1) / np.sqrt((x * x).sum(-1) * (y * y).sum(-1)))
+
+
+def _from_mean(values: Array) -> Array:
+    """The values minus their mean over the last axis, over a power of two; NaN where they are no more than rounding.
+
+    The power of two keeps their squares in the range of float64, and every digit.
+    """
+    size = np.abs(values).max(-1, keepdims=True)
+    moved = values - values.mean(-1, keepdims=True)
+    largest = np.abs(moved).max(-1, keepdims=True)
+    return np.asarray(np.where(largest > ROUNDING * size, np.ldexp(moved, -np.frexp(largest)[1]), np.nan))
 
 
 def _without_each(x: Array, y: Array) -> Array:

@@ -182,6 +182,10 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
         _check_engines(given, path, context)
     if learning:
         _check_learning_curves(given, path, context)
+    for name, pair in given.get("between", {}).items():
+        left = given.get("where", {}).get(name, pair)
+        if gone := [value for value in pair if value not in (left if isinstance(left, list) else [left])]:
+            raise InputError(f"{path}.where.{name}", f"leaves out {shown(gone[0])}, which between compares")
     used: dict[str, str] = dict.fromkeys(given.get("between", ()), "between")
     for key in (key for key in NAME_AXES if key in given):
         for name in given[key] if key == "by" else [given[key]]:

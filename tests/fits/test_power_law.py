@@ -72,6 +72,14 @@ def test_a_law_without_noise_has_an_interval_of_no_width() -> None:
     assert (one.bend, one.bend_p) == (pytest.approx(0, abs=1e-9), 1.0)
 
 
+@pytest.mark.parametrize("level", [1.0, 3.7, 1e-9])
+def test_values_that_differ_by_rounding_only_have_no_exponent_and_no_bend(level: float) -> None:
+    rounding = 1 + 4 * np.finfo(float).eps * np.random.default_rng(0).integers(-1, 2, (3, len(X)))
+    one = fitted(rows(np.log(level * rounding)))
+    assert (one.exponent, one.low, one.high) == (0.0, 0.0, 0.0)
+    assert (one.bend, one.bend_p) == (0.0, 1.0)
+
+
 def test_what_is_left_out_is_left_out_in_every_draw_and_said() -> None:
     log_y = np.log(X) + 0.1 * np.random.default_rng(3).standard_normal((4, len(X)))
     whole, inner = rows(log_y), rows(log_y[:, :-1], X[:-1])

@@ -48,6 +48,22 @@ def test_where_there_is_none_it_says_why(units: int, value: float, said: str) ->
     assert said in found.note
 
 
+@pytest.mark.parametrize("value", [0.1, 7.7, 1e9 + 0.1])
+def test_a_predictor_that_varies_by_rounding_only_explains_nothing(value: float) -> None:
+    # no power of two divides the count, so that the mean of equal values is rounded
+    y = np.random.default_rng(0).standard_normal((3, 11))
+    found = explained(np.full((3, 11), value), y)
+    assert np.isnan(found.r_squared)
+    assert "does not vary" in found.note
+    assert np.isnan(difference(np.full((3, 11), value), y, y)).all()
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_r_squared_does_not_depend_on_units(scale: float) -> None:
+    x, y = np.random.default_rng(0).standard_normal((2, 3, 11))
+    assert vars(explained(scale * x, y)) == pytest.approx(vars(explained(x, y)))
+
+
 def normal(rho: float, skewed: float = 0.0) -> Callable[[Rng, int], tuple[Array, Array]]:
     """Pairs of normal numbers of this correlation; skewed: then the first as exp(skewed · it)."""
 

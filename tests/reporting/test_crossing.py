@@ -57,3 +57,10 @@ def test_what_cannot_be_compared_is_one_line(
     space = {**SPACE, "analysis": [{"boundary": {"metric": "risk_finetune", "x": "gamma", "between": between}}]}
     found: Outcome = call("run", written(tmp_path, space), "--storage", storage)
     refused(found, f"analysis[0].boundary{key}", said)
+
+
+def test_rows_that_leave_out_a_side_are_refused(call: Any, tmp_path: Path, storage: Path) -> None:
+    asked = {"metric": "risk_finetune", "x": "gamma", "between": {"shift": ["top", "bottom"]}}
+    space = {**SPACE, "analysis": [{"boundary": {**asked, "where": {"shift": "top"}}}]}
+    found: Outcome = call("run", written(tmp_path, space), "--storage", storage)
+    refused(found, "analysis[0].boundary.where.shift", "leaves out 'bottom', which between compares")

@@ -12,8 +12,9 @@ Classes = tuple[int, int]
 
 def pair_of(text: str) -> tuple[Classes, Classes]:
     """The classes of source and target; ValueError says what was expected."""
-    found = re.fullmatch(r"(\d+)-(\d+):(\d+)-(\d+)", text)
-    classes = [int(digits) for digits in found.groups()] if found else []
-    if not classes or max(classes) >= CLASSES or classes[0] == classes[1] or classes[2] == classes[3]:
+    # one way to write each pair: its images are drawn from its text
+    found = re.fullmatch(r"([0-9])-([0-9]):([0-9])-([0-9])", text)
+    classes = [int(digit) for digit in found.groups()] if found else []
+    if not classes or classes[0] == classes[1] or classes[2] == classes[3]:
         raise ValueError(f"expected {FORM}, the classes being 0 to {CLASSES - 1}; got {text!r}")
     return (classes[0], classes[1]), (classes[2], classes[3])

@@ -9,6 +9,7 @@ import numpy as np
 
 FORM = "eigenvalues with their counts, the last filling up, as in 1.5:50,0.3"
 SHIFTS = ("top", "bottom", "all")
+SMALLEST, LARGEST = 1e-12, 1e12  # so far apart end points still agree with rational arithmetic to nine digits
 
 
 @functools.lru_cache(maxsize=4096)
@@ -26,6 +27,8 @@ def read(text: str, dim: int) -> tuple[np.ndarray, np.ndarray]:
         value = _number(number, text)
         if not value > 0:
             raise ValueError(f"expected eigenvalues above 0, got {number.strip()} in {text!r}")
+        if not SMALLEST <= value <= LARGEST:
+            raise ValueError(f"expected eigenvalues from {SMALLEST:g} to {LARGEST:g}, got {number.strip()} in {text!r}")
         values.append(value)
         counts.append(_count(count, text) if colon else 1)
     if ":" not in parts[-1]:

@@ -14,6 +14,7 @@ CASES: dict[str, tuple[dict[str, object], str, tuple[str, ...]]] = {
     "a pair of nothing": ({"pair": "2-3"}, "fixed.pair: expected SOURCE:TARGET", ("2-3:5-6",)),
     "a class twice": ({"pair": "2-2:5-6"}, "fixed.pair: expected SOURCE:TARGET", ("different",)),
     "a class that there is not": ({"pair": "2-3:5-10"}, "fixed.pair: ", ("0 to 9",)),
+    "a class in two digits": ({"pair": "02-3:5-6"}, "fixed.pair: expected SOURCE:TARGET", ("02-3:5-6",)),
     "more images than there are": (
         {"target_samples": 295},
         "fixed.target_samples: expected at most 294, the training images of classes 5 and 6 in digits, got 295",

@@ -140,6 +140,8 @@ def test_descent_on_real_layers_ends_there(depth: int) -> None:
         ("1.5:4,0.3:5", "got 9"),
         ("0:3,1", "expected eigenvalues above 0, got 0"),
         ("1:3,-2", "expected eigenvalues above 0, got -2"),
+        ("1:3,1e-320", "expected eigenvalues from 1e-12 to 1e+12, got 1e-320"),
+        ("1e13:3,1", "expected eigenvalues from 1e-12 to 1e+12, got 1e13"),
         ("1:0,2", "expected a whole count of at least 1, got 0"),
         ("1:2.5,2", "expected a whole count of at least 1, got 2.5"),
         ("a,2", "expected eigenvalues with their counts"),
