@@ -110,6 +110,7 @@ WORKLOAD = Workload(
         "raysweep.workloads.linear_covariance",
         "raysweep.training.draws",
         "raysweep.training.least_squares",
+        "raysweep.theory.arrays",
         "raysweep.theory.covariance",
         "raysweep.theory.finetune",
     ),
