@@ -27,7 +27,21 @@ def activations(left: Array, right: Array) -> Array:
 def slopes(left: Array, right: Array) -> Array:
     """u·v E σ'(u·x) σ'(v·x) for all pairs of rows, (left, right): H∞ of D §6 and T §6 for inputs u, v of length 1."""
     cosine, sizes = cosines(left, right)
-    return np.asarray(sizes * cosine * (np.pi - np.arccos(cosine)) / (2 * np.pi))
+    return np.asarray(sizes * cosine * (np.pi - _angles(cosine, left, right)) / (2 * np.pi))
+
+
+def _angles(cosine: Array, left: Array, right: Array) -> Array:
+    """The angles of all pairs of rows, from 0 to π, (left, right).
+
+    An arccos near 0 or π is only good to 1e-8, the root of the cosine's rounding. There the rows themselves are
+    subtracted, or added, so that a row has the angle 0 to itself.
+    """
+    angle = np.arccos(cosine)
+    for side, whole in ((1, 0.0), (-1, np.pi)):
+        i, j = np.nonzero(side * cosine > 1 - 1e-6)
+        u, v = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (left[i], right[j]))
+        angle[i, j] = np.abs(whole - 2 * np.arcsin(np.linalg.norm(u - side * v, axis=1) / 2))
+    return np.asarray(angle)
 
 
 def residual(features: Array, teachers: Array, weights: Array) -> tuple[Array, Array]:

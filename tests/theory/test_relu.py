@@ -28,6 +28,20 @@ def test_kernels_are_means_over_gaussian_inputs(dim: int) -> None:
     )
 
 
+def test_slopes_of_nearly_parallel_rows_keep_their_digits() -> None:
+    some = rows(200, 7, 3, unit=False)
+    squares = (some**2).sum(1)
+    np.testing.assert_allclose(relu.slopes(some, some).diagonal(), squares / 2, rtol=1e-15)
+    np.testing.assert_allclose(relu.slopes(some, -some).diagonal(), 0, atol=1e-15 * squares.max())
+    for turn in (1e-9, 1e-5, 9e-4, 2e-3):  # on both sides of where the cosine is not used any more
+        turned = np.array([[np.cos(turn), np.sin(turn)]])
+        expected = np.cos(turn) * (np.pi - turn) / (2 * np.pi)
+        np.testing.assert_allclose(relu.slopes(np.array([[1.0, 0.0]]), turned), [[expected]], rtol=1e-13)
+        np.testing.assert_allclose(
+            relu.slopes(np.array([[-1.0, 0.0]]), turned), [[-np.cos(turn) * turn / (2 * np.pi)]], atol=2e-14
+        )
+
+
 def test_at_equal_opposite_and_orthogonal_rows_they_are_known() -> None:
     basis = np.eye(3)
     np.testing.assert_allclose(
