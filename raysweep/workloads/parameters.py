@@ -36,7 +36,7 @@ class Parameter:
     """One parameter of a workload: its type, unit, range and default.
 
     minimum, maximum: inclusive, except that `open_minimum` excludes the minimum.
-    infinite: whether `.inf` is accepted.
+    infinite: whether `.inf` is accepted, beside what minimum and maximum allow.
     stage: the first stage of the workload that it matters to; empty if the workload has one stage.
     absent: for a parameter that was added after the first release of its workload: rows with this value keep the
         identity that they had before the parameter existed.
@@ -92,7 +92,7 @@ class Parameter:
             if inside and self.minimum is not None:
                 inside = number > self.minimum if self.open_minimum else number >= self.minimum
             if inside and self.maximum is not None:
-                inside = number <= self.maximum
+                inside = number <= self.maximum or (self.infinite and number == math.inf)
             if inside and (self.type is int or self.whole) and not math.isinf(number):
                 inside = number.is_integer()
             if inside and self.type is int and not -(2**63) <= int(value) < 2**63:

@@ -85,6 +85,14 @@ def test_a_default_is_a_value_of_its_parameter() -> None:
         Parameter("x", int, 0, "x", minimum=1)
 
 
+def test_infinity_is_beside_the_range() -> None:
+    width = Parameter("width", float, 4.0, "", minimum=1, maximum=100, infinite=True, whole=True)
+    assert [width.coerce(value) for value in (1, 100, float("inf"))] == [1, 100, np.inf]
+    for value in (101, 0, float("-inf"), float("nan")):
+        with pytest.raises(ValueError, match=r"from 1 to 100, or \.inf"):
+            width.coerce(value)
+
+
 def test_points_rise() -> None:
     stages = RowStages(declared(points=lambda row: range(row["x"], 0, -1)), COLUMNS)
     with pytest.raises(InputError, match=r"^odd\.learn: expected points that rise, got \(3, 2, 1\)$"):
