@@ -92,7 +92,7 @@ def test_stages_of_an_earlier_identity_are_told_of_once_and_computed_again_once(
         told.append(sum("1 stage of an earlier identity" in line for line in said))
         stages.append([line for line in said if line.startswith("stages: ")])
     assert told == [1, 0]
-    assert stages == [["stages: 1 distinct, 1 computed, 0 reused, 0 computed twice"], []]
+    assert stages == [["stages: 1 distinct, 1 computed, 0 reused, 0 begun again"], []]
     assert former not in references.referred(store, own)
     assert len(references.referred(store, own)) == 1
     assert former in references.referred(store, other)

@@ -219,11 +219,12 @@ def _in_words(store: Store, own: str, before: Mapping[str, str]) -> str:
         for stage, record in found.items()
         if record["meta"].get("sweep") == own and record["weights"] != before[stage]
     ]
+    # A stage whose process died may have been done in part: its lease says that it was begun, not how far it came.
     again = sum(int(record["meta"].get("computed", 1)) - 1 for record in mine)
     missing = len(before) - len(found)
     return (
         f"stages: {len(before):,} distinct, {len(mine):,} computed, {len(found) - len(mine):,} reused, "
-        f"{again:,} computed twice"
+        f"{again:,} begun again"
         + (" (after an expired lease)" if again else "")
         + (f", {missing:,} not in the store" if missing else "")
     )

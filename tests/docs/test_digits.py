@@ -95,7 +95,7 @@ def edition(folder: Path, **changes: tuple[str, str] | list[tuple[str, str]]) ->
 def finished(call: Call, sandbox: Path, storage: Path) -> Path:
     """A storage with the finished sweep, whose fine-tunings are kept."""
     outcome = call(*arguments(storage))
-    assert said_of_stages(outcome) == f"{STAGES} distinct, {STAGES} computed, 0 reused, 0 computed twice"
+    assert said_of_stages(outcome) == f"{STAGES} distinct, {STAGES} computed, 0 reused, 0 begun again"
     return storage
 
 
@@ -159,7 +159,7 @@ def test_killed_in_the_middle_it_goes_on_and_computes_each_stage_once(
 def test_two_workers_of_a_gang_give_the_same_rows(ray_cluster: str, finished: Path, call: Call, tmp_path: Path) -> None:
     two = tmp_path / "two"
     outcome = call(*arguments(two, "--executor", "ray", **{"resources.gang": 2}))
-    assert said_of_stages(outcome) == f"{STAGES} distinct, {STAGES} computed, 0 reused, 0 computed twice"
+    assert said_of_stages(outcome) == f"{STAGES} distinct, {STAGES} computed, 0 reused, 0 begun again"
     assert {path.suffix for path in (two / "digits" / "logs").iterdir()} == {".log", ".worker0", ".worker1"}
     assert_same_rows(rows(two), rows(finished))
     assert raysweep.open_sweep("digits", two).curves().equals(raysweep.open_sweep("digits", finished).curves())
@@ -220,7 +220,7 @@ def test_a_metric_that_is_added_later_trains_nothing(finished: Path, tmp_path: P
         assert outcome.code == 0, outcome.err
         note = "note: 8 rows are there without loss, which digits has gained since: measuring them from the kept"
         assert note in outcome.out + outcome.err
-    assert said_of_stages(outcome) == f"{STAGES} distinct, 0 computed, {STAGES} reused, 0 computed twice"
+    assert said_of_stages(outcome) == f"{STAGES} distinct, 0 computed, {STAGES} reused, 0 begun again"
     table = process("results", "digits", "--storage", finished, "--format", "json", env=newer)
     found = json.loads(table.out)
     assert [row["accuracy"] for row in found] == [row["accuracy"] for row in before]
@@ -260,7 +260,7 @@ def test_changed_code_of_a_stage_computes_that_stage_and_what_follows(
     changed = newer / "digits" / "finetune.py"
     changed.write_text(changed.read_text().replace("[few] * 50", "[few] * 5"))
     first = process(*arguments(storage), env={"PYTHONPATH": str(older)})
-    assert said_of_stages(first) == f"{STAGES} distinct, {STAGES} computed, 0 reused, 0 computed twice"
+    assert said_of_stages(first) == f"{STAGES} distinct, {STAGES} computed, 0 reused, 0 begun again"
     before = rows(storage)
     pretrained = kept(storage, "pretrain")
     again = arguments(storage, "--on-code-change", "recompute")
@@ -269,7 +269,7 @@ def test_changed_code_of_a_stage_computes_that_stage_and_what_follows(
     assert re.search(r"finetune +8 distinct: 8 new", shown.out)
     assert re.search(r"evaluate +8 distinct: 8 new", shown.out)
     second = process(*again, env=environment)
-    assert said_of_stages(second) == f"{STAGES} distinct, 8 computed, 6 reused, 0 computed twice"
+    assert said_of_stages(second) == f"{STAGES} distinct, 8 computed, 6 reused, 0 begun again"
     assert kept(storage, "pretrain") == pretrained
     assert all(one["accuracy"] != other["accuracy"] for one, other in zip(before, rows(storage), strict=True))
     curves = raysweep.open_sweep("digits", storage).curves()
@@ -289,7 +289,7 @@ ONE_MORE_EVALUATION = {
 def test_evaluating_at_other_parameters_shares_the_kept_fine_tunings(finished: Path, tmp_path: Path) -> None:
     newer = edition(tmp_path / "newer", **ONE_MORE_EVALUATION)
     outcome = process(*arguments(finished, "--name", "shifted", **{"axes.shift": [0, 1, 2]}), env=newer)
-    assert said_of_stages(outcome) == f"{STAGES} distinct, 0 computed, {STAGES} reused, 0 computed twice"
+    assert said_of_stages(outcome) == f"{STAGES} distinct, 0 computed, {STAGES} reused, 0 begun again"
     table = process("results", "shifted", "--storage", finished, "--format", "json", env=newer)
     found = json.loads(table.out)
     assert len(found) == 24

@@ -147,7 +147,7 @@ def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(
     call: Call, storage: Path, space: Callable[..., Path]
 ) -> None:
     first = call("run", space(), "--storage", storage, *QUIET)
-    assert "stages: 4 distinct, 4 computed, 0 reused, 0 computed twice" in first.err
+    assert "stages: 4 distinct, 4 computed, 0 reused, 0 begun again" in first.err
     before, kept = published(storage), rows("small", storage)
     assert len(before) == 8
 
@@ -167,11 +167,11 @@ def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(
         )
     ]
     assert seconds[0] == seconds[1]  # both without the pretraining that is there
-    assert "stages: 4 distinct, 0 computed, 4 reused, 0 computed twice" in more.err
+    assert "stages: 4 distinct, 0 computed, 4 reused, 0 begun again" in more.err
     assert published(storage) == before
 
     other = call("run", space(name="other", axes={"finetune_lr": [3e-3]}), "--storage", storage, *QUIET)
-    assert "stages: 4 distinct, 0 computed, 4 reused, 0 computed twice" in other.err
+    assert "stages: 4 distinct, 0 computed, 4 reused, 0 begun again" in other.err
     assert published(storage) == before
     assert (
         "4 distinct, 0 computed, 4 reused"
@@ -201,7 +201,7 @@ def test_stages_are_shared_on_ray_and_computed_once(
     done = call("run", path, "--storage", storage, "--executor", "ray", *QUIET)
     assert done.code == 0, done.err
     needed = len(Store(storage / "store").stages())
-    assert f"stages: {needed} distinct, {needed} computed, 0 reused, 0 computed twice" in done.err
+    assert f"stages: {needed} distinct, {needed} computed, 0 reused, 0 begun again" in done.err
 
 
 @pytest.mark.long
@@ -237,7 +237,7 @@ def test_a_killed_long_pretraining_goes_on_from_its_last_checkpoint(
         check=True,
         timeout=PATIENCE,
     )
-    assert "stages: 1 distinct, 1 computed, 0 reused, 1 computed twice (after an expired lease)" in done.stderr
+    assert "stages: 1 distinct, 1 computed, 0 reused, 1 begun again (after an expired lease)" in done.stderr
     logs = "\n".join(log.read_text() for log in (storage / "small" / "logs").iterdir())
     resumed = [int(found.replace(",", "")) for found in re.findall(r"going on from step ([\d,]+)", logs)]
     assert resumed

@@ -5,6 +5,7 @@ To be run on purpose alone: when the numbers of a workload change, with the vers
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -12,13 +13,15 @@ from pathlib import Path
 from tests.goldens import SPACES, path_of, rows_of
 
 
-def main(arguments: list[str]) -> int:
+def main() -> int:
     """Exit code 1 if --check found a difference."""
-    different = False
+    parser = argparse.ArgumentParser(prog="python -m tests.goldens", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    check, different = parser.parse_args().check, False
     with tempfile.TemporaryDirectory() as storage:
         for name in SPACES:
             text = rows_of(name, Path(storage)).to_csv(index=False)
-            if "--check" in arguments:
+            if check:
                 same = path_of(name).read_text() == text
                 different |= not same
                 print(f"{name:35} {'equal' if same else 'DIFFERENT'}", flush=True)
@@ -28,4 +31,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

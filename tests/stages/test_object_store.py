@@ -68,11 +68,11 @@ def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(
     store = ("--store", f"{s3}/stages", *QUIET)
     first = call("run", space, "--storage", tmp_path / "one", *store)
     assert first.code == 0, first.err
-    assert "2 distinct, 2 computed, 0 reused, 0 computed twice" in first.err
+    assert "2 distinct, 2 computed, 0 reused, 0 begun again" in first.err
     assert not (tmp_path / "one" / "store").exists()
     assert "2 distinct: 0 new, 2 reused" in call("run", space, "--dry-run", "--storage", tmp_path / "two", *store).out
     second = process("run", space, "--storage", tmp_path / "two", *store)
-    assert "2 distinct, 0 computed, 2 reused, 0 computed twice" in second.err
+    assert "2 distinct, 0 computed, 2 reused, 0 begun again" in second.err
     found = [sweep.open_sweep("small", tmp_path / name).results().to_dict("records") for name in ("one", "two")]
     assert_same_rows(*found)
     more = call("run", space, "--set", "seeds=2", "--storage", tmp_path / "one", *QUIET)  # it remembers where

@@ -364,7 +364,7 @@ def test_a_damaged_stage_is_set_aside_and_computed_again_to_the_same_rows(
     damage(record, record.parent / json.loads(record.read_bytes())["weights"].rpartition("/")[2])
     done = call("run", space, "--storage", storage, *QUIET)
     assert done.code == 0, done.err
-    assert "2 distinct, 1 computed, 1 reused, 0 computed twice" in done.err
+    assert "2 distinct, 1 computed, 1 reused, 0 begun again" in done.err
     assert_same_rows(rows(storage), expected(space))
     if damage is not damage_lost_record:
         assert "1 set aside as damaged" in call("store", "list", "--storage", storage).out
