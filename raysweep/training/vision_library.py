@@ -1,0 +1,30 @@
+"""torchvision, whose only import is here: it fails in many ways beside a torch that it was not built for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from raysweep.errors import InputError
+
+
+def torchvision() -> Any:
+    """The package torchvision. InputError if it cannot be imported: one line that says what to install.
+
+    Its compiled part belongs to one build of torch. Beside another one, for example of the CUDA build beside a torch
+    for the CPU alone, it raises whatever torch or the loader meets first: RuntimeError (operator torchvision::nms does
+    not exist; other major versions of CUDA), ImportError, OSError, and AttributeError at the second try.
+    """
+    try:
+        return import_module("torchvision")
+    except (ImportError, OSError, RuntimeError, AttributeError) as error:
+        import torch
+
+        build = torch.__version__.partition("+")[2] or ("cpu" if torch.version.cuda is None else "")
+        index = f" --index-url https://download.pytorch.org/whl/{build}" if build else ""
+        said = " ".join(str(error).split())[:120]
+        raise InputError(
+            "torchvision",
+            f"cannot be imported beside torch {torch.__version__} ({type(error).__name__}: {said}); install both "
+            f"of one build: pip install --force-reinstall torch torchvision{index}",
+        ) from None
