@@ -15,6 +15,8 @@ from raysweep.workloads.declaration import SCALES, Workload
 
 NAME_AXES = ("x", "y", "lr", "length", "over", "unit", "by")
 """The options that name axes (or, in relation, the metrics x and y); two of them must not have the same value."""
+SAMPLES = ("draws", "cells")
+"""What the interval of `relation` is over: draws (the cells are the design), or cells that stand for others."""
 ALONG_TRAINING = ("step", "share")
 """The values of x for which `curves` shows learning curves: the step of the stage, or its share of the last step."""
 
@@ -101,6 +103,10 @@ def _scale(value: Any, path: str, context: Context) -> Any:
     return checks.named(value, path, "scale", SCALES)
 
 
+def _sample(value: Any, path: str, context: Context) -> Any:
+    return checks.named(value, path, "sample", SAMPLES)
+
+
 _engine = partial(checks.text, wanted="the name of an engine")
 _fitted = partial(checks.number_axis, advice="; give it under by, or draw it with curves")
 _BY_LEVEL: dict[str, Check] = {"by": _axes, "level": _level}
@@ -124,7 +130,7 @@ ANALYSES = {
     ),
     "agreement": Analysis(optional={"metrics": _metrics}),
     "engines": Analysis(optional={"metrics": _metrics, "reference": _engine, "x": _fitted, "by": _axes}),
-    "relation": Analysis({"x": checks.metric, "y": checks.metric}, {"by": _axes}),
+    "relation": Analysis({"x": checks.metric, "y": checks.metric}, {"by": _axes, "sample": _sample}),
     "r_squared": Analysis(
         {"metric": checks.metric, "predictors": _metrics, "x": _fitted, "unit": checks.axis}, _BY_LEVEL
     ),

@@ -1,11 +1,13 @@
-"""Curvature of a loss at a checkpoint: largest Hessian eigenvalue, trace, and the quadratic model (O App. D).
+"""Curvature of a loss at a checkpoint: largest Hessian eigenvalues, trace, and the quadratic model (O App. D).
 
 Everything is computed from products of the Hessian with vectors, by differentiating twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -67,34 +69,112 @@ class Quadratic:
         return sum(float(loss(self._leaf + move).double() - loss(self._leaf).double()) for loss in self._losses)
 
 
+@dataclass(frozen=True)
+class Eigenvalues:
+    """The largest eigenvalues of a symmetric matrix, largest first, and how far from right each may be.
+
+    values, residuals: (count,). Within residual ‖Hv - λv‖ of each value lies an eigenvalue; NaN if the matrix is not
+        finite.
+    products: how many products with the matrix were taken.
+    """
+
+    values: np.ndarray
+    residuals: np.ndarray
+    products: int
+
+
 def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor, iterations: int) -> float:
     """The largest eigenvalue, by Lanczos with full reorthogonalization from a start vector.
 
     The result is a lower bound that rises with the iterations. NaN if the Hessian is not finite, as for a diverged
     model.
     """
+    diagonal, beside = [float("nan")], list[float]()
+    for diagonal, beside in itertools.islice(_lanczos(product, start), iterations):  # noqa: B007
+        pass
+    if not np.isfinite([*diagonal, *beside]).all():
+        return float("nan")
+    off = beside[: len(diagonal) - 1]
+    return float(np.linalg.eigvalsh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))[-1])
+
+
+def largest_eigenvalues(
+    product: Callable[[Tensor], Tensor],
+    starts: Callable[[], Tensor],
+    count: int,
+    tolerance: float = 1e-3,
+    most_products: int = 400,
+) -> Eigenvalues:
+    """The `count` largest eigenvalues (all, if there are fewer), by Lanczos with full reorthogonalization.
+
+    starts: gives a new random vector at each call; a second one is needed only where the first reaches no more
+        eigenvectors, as with equal eigenvalues.
+    tolerance: the iteration ends when the residual of each value is at most this share of the value (of a millionth of
+        the largest, if the value is smaller).
+    most_products: the iteration ends here too; then residuals say what is not resolved.
+
+    Of p products all vectors are held: p times the memory of the model's weights. The residual of a Ritz pair with the
+    eigenvector s of the tridiagonal matrix is β_p |s_p| (Parlett, The symmetric eigenvalue problem, §13.2), plus
+    rounding: take products in float64.
+    """
+    from scipy.linalg import eigh_tridiagonal
+
+    first = starts()
+    wanted, values, residuals = min(count, len(first)), np.empty(0), np.empty(0)
+    diagonal = list[float]()
+    for diagonal, beside in itertools.islice(_lanczos(product, first, starts), most_products):
+        taken = len(diagonal)
+        if not np.isfinite([diagonal[-1], beside[-1]]).all():
+            return Eigenvalues(np.full(wanted, np.nan), np.full(wanted, np.nan), taken)
+        last = taken in (len(first), most_products)
+        if taken < wanted or not (last or (taken % 10 == 0 and beside[-1] > 0)):
+            continue
+        chosen = (max(taken - wanted, 0), taken - 1)
+        found, vectors = eigh_tridiagonal(diagonal, beside[:-1], select="i", select_range=chosen)
+        values, residuals = found[::-1], beside[-1] * np.abs(vectors[-1, ::-1])
+        if (residuals <= tolerance * np.maximum(np.abs(values), 1e-6 * np.abs(values[0]))).all():
+            break
+    return Eigenvalues(values, residuals, len(diagonal))
+
+
+def _lanczos(
+    product: Callable[[Tensor], Tensor], start: Tensor, starts: Callable[[], Tensor] | None = None
+) -> Iterator[tuple[list[float], list[float]]]:
+    """(diagonal, beside) of the tridiagonal matrix after each product; both grow by one, `beside` by the length of what
+    is left of the product.
+
+    At most as many products as the matrix has rows. Where nothing is left, it goes on from a new vector of `starts`,
+    and ends if there is none. It ends after a number that is not finite.
+    """
     basis: list[Tensor] = []
     diagonal: list[float] = []
     beside: list[float] = []
     vector = start / start.norm()
-    for _ in range(min(iterations, len(start))):
+    while len(basis) < len(start):
         basis.append(vector)
         image = product(vector)
         diagonal.append(float(vector @ image))
-        if not np.isfinite(diagonal[-1]):
-            return float("nan")
-        for _ in range(2):
-            for earlier in basis:
-                image = image - (earlier @ image) * earlier
-        length = float(image.norm())
-        if not np.isfinite(length):
-            return float("nan")
-        if length <= 1e-6 * max(map(abs, diagonal)):
-            break
-        beside.append(length)
+        length = float("nan")
+        if np.isfinite(diagonal[-1]):
+            image = _orthogonal(image, basis)
+            length = float(image.norm())
+        over = length <= (1e-6 if image.dtype == torch.float32 else 1e-12) * max(map(abs, diagonal))
+        beside.append(0.0 if over and starts else length)
+        yield diagonal, beside
+        if not np.isfinite(length) or (over and starts is None):
+            return
+        if over and starts and len(basis) < len(start):
+            image = _orthogonal(starts(), basis)
+            length = float(image.norm())
         vector = image / length
-    off = beside[: len(diagonal) - 1]
-    return float(np.linalg.eigvalsh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))[-1])
+
+
+def _orthogonal(vector: Tensor, basis: Sequence[Tensor]) -> Tensor:
+    """What of a vector is orthogonal to orthonormal vectors, to the last digit."""
+    for _ in range(2):
+        for earlier in basis:
+            vector = vector - (earlier @ vector) * earlier
+    return vector
 
 
 def scaled_trace(
@@ -104,14 +184,27 @@ def scaled_trace(
 
     It is twice the quadratic model's sensitivity to noise of strength 1 (O Prop. D.1).
     """
-    total = 0.0
+    return float(sum(value / probes for value in _probed(product, deviations, probes, stream)))
+
+
+def trace(
+    product: Callable[[Tensor], Tensor], like: Tensor, probes: int, stream: np.random.Generator
+) -> tuple[float, float]:
+    """(Tr(H), its standard error) by Hutchinson's estimate from at least two probes; like: a vector of H's size."""
+    values = np.array(list(_probed(product, torch.ones_like(like), probes, stream)))
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(probes))
+
+
+def _probed(
+    product: Callable[[Tensor], Tensor], deviations: Tensor, probes: int, stream: np.random.Generator
+) -> Iterator[float]:
+    """zᵀHz for vectors z of random signs times the deviations."""
     for _ in range(probes):
         signs = torch.as_tensor(
             stream.integers(0, 2, len(deviations)) * 2.0 - 1.0, dtype=deviations.dtype, device=deviations.device
         )
         probe = deviations * signs
-        total += float(probe.double() @ product(probe).double()) / probes
-    return total
+        yield float(probe.double() @ product(probe).double())
 
 
 def summary(quadratic: Quadratic, model: Model, iterations: int, seed: int) -> dict[str, float]:

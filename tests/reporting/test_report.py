@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 from toy_workloads import TOY
 
 from raysweep import workloads
+from raysweep.fits.rank import over_units
 from raysweep.fits.comparison import student_coverage
 from raysweep.reporting.report import write_report
 from raysweep.theory import finetune_mean
@@ -262,6 +263,30 @@ def test_a_relation_is_judged_draw_by_draw_and_infinite_values_are_said(tmp_path
     assert report.headline[1].endswith(f" {whole['rank_correlation']:+.2f} [{whole['low']:+.2f}, {whole['high']:+.2f}]")
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "infinite in 32 of 64 rows" in text
+
+
+def test_a_relation_over_cells_that_are_a_sample_has_an_interval_over_them(tmp_path: Path) -> None:
+    """One draw is enough, and a thousand draws of the same cells do not make the interval shorter."""
+    axes = {"overlap_angle": [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0], "gamma": [0.5]}
+    analysis = [
+        {"relation": {"x": "kl_divergence", "y": "wasserstein_1", "sample": "cells"}},
+        {"relation": {"x": "kl_divergence", "y": "wasserstein_1"}},
+        {"relation": {"x": "kl_divergence", "y": "wasserstein_1", "sample": "cells", "where": {"overlap_angle": [10, 20]}}},
+    ]
+    for seeds in (1, 20):
+        frame = rows_of(TRANSFER, axes, {"dim": 200}, seeds, 0.001)
+        frame["kl_divergence"] = frame["overlap_angle"].map(dict(zip(axes["overlap_angle"], range(8), strict=True)))
+        swapped = [0, 2, 1, 3, 5, 4, 6, 7]
+        frame["wasserstein_1"] = frame["kl_divergence"].map(dict(enumerate(swapped)))
+        report = write_report(frame, space_of("linear_transfer", axes, {}, analysis), tmp_path, sweep="s")
+        (found,) = pd.read_csv(tmp_path / "tables" / "relation_ranks.csv").to_dict("records")
+        assert found["rank_correlation"] == pytest.approx(1 - 6 * 4 / (8 * 63))
+        assert (found["low"], found["high"]) == pytest.approx(over_units(np.arange(8), np.array(swapped))[1:])
+        assert (found["cells"], found["draws"]) == (8, seeds)
+        text = (tmp_path / "report.md").read_text(encoding="utf-8")
+        assert "for other cells drawn like these" in text
+    assert report.headline[1].endswith("+0.95 [+0.95, +0.95]")  # over draws, which are all the same
+    assert "fewer than 5 cells" in report.headline[2]
 
 
 def test_the_best_cell_is_none_whose_draws_have_no_variance(tmp_path: Path) -> None:

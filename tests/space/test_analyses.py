@@ -79,6 +79,10 @@ def refused(entry: Any, axes: dict[str, list[Any]]) -> str:
         ({"relation": {"x": "risk_linear"}}, ".relation.y: missing; expected one of risk_scratch"),
         ({"relation": {"x": "risk_linear", "y": "risk_linear"}}, ".relation.y: 'risk_linear' is already used as x"),
         (
+            {"relation": {"x": "risk_linear", "y": "risk_scratch", "sample": "cell"}},
+            ".relation.sample: unknown sample 'cell'",
+        ),
+        (
             {"boundary": {"metric": "risk_scratch", "x": "gamma", "lines": {"here": "60"}}},
             ".boundary.lines.here: expected a number, got '60'",
         ),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysweep.fits import rank
 from raysweep.fits.statistics import LEVEL, t_quantile
 from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Drawing, Question, Section
@@ -23,8 +24,9 @@ STRONG, WEAK = 0.9, 0.5  # |rank correlation| above which x predicts y, and belo
 
 @dataclass(frozen=True)
 class Rank:
-    """Spearman's rank correlation over the cells of a draw: its mean over draws, with an interval.
+    """Spearman's rank correlation over the cells of a draw, its mean over draws; or that of the cells' means.
 
+    low, high: an interval over draws, or over cells.
     cells: the largest number of cells in a draw.
     note: why there is no result.
     """
@@ -51,9 +53,11 @@ def relation_section(asked: Question) -> Section:
         return Section(title, f"{x} and {y}: no row has both")
     keys = [key for key in parameters_of(good, workload) if good[key].nunique(dropna=False) > 1]
     good = good.assign(_cell=good.groupby(keys, dropna=False).ngroup() if keys else 0)
-    overall = rank_correlation(good, x, y)
+    by_cells = asked.options.get("sample") == "cells"
+    estimate = rank_of_means if by_cells else rank_correlation
+    overall = estimate(good, x, y)
     parts = [(values, settings(by, values, workload), rows) for values, rows in groups(good, by)]
-    ranks = [(label, rank_correlation(rows, x, y)) for _, label, rows in parts] if by else []
+    ranks = [(label, estimate(rows, x, y)) for _, label, rows in parts] if by else []
     clouds = [cloud(rows, x, y, values, label, workload) for values, label, rows in parts]
     caption = (
         f"Each point is a cell: {y} against {x}, means over draws ± one standard error (medians, open, where draws "
@@ -72,7 +76,7 @@ def relation_section(asked: Question) -> Section:
     return Section(
         title,
         headline,
-        paragraphs(good, x, int(missing.sum()), bool(by)),
+        paragraphs(good, x, int(missing.sum()), bool(by), by_cells),
         [Drawing(asked.name, caption, relation_figure(clouds, x, y, workload))],
         [row_of(label, one) for label, one in [("all cells together", overall), *ranks]],
         tables,
@@ -106,6 +110,21 @@ def rank_correlation(rows: pd.DataFrame, x: str, y: str) -> Rank:
     return Rank(mean, max(mean - half, -1.0), min(mean + half, 1.0), len(values), cells)
 
 
+def rank_of_means(rows: pd.DataFrame, x: str, y: str) -> Rank:
+    """Spearman's correlation between the means of x and y over draws, with an interval over cells (`fits.rank`).
+
+    rows: one row per (_cell, seed).
+    """
+    means = rows.groupby("_cell")[[x, y]].mean()
+    draws = int(rows["seed"].nunique())
+    found, low, high = rank.over_units(means[x].to_numpy(float), means[y].to_numpy(float))
+    if not np.isfinite(found):
+        why = "fewer than 3 cells" if len(means) < 3 else f"{x if means[x].nunique() < 2 else y} does not vary"
+        return Rank(np.nan, np.nan, np.nan, draws, len(means), why)
+    few = "" if np.isfinite(low) else f"fewer than {rank.FEWEST} cells"
+    return Rank(found, low, high, draws, len(means), few)
+
+
 def cloud(rows: pd.DataFrame, x: str, y: str, values: tuple[Any, ...], label: str, workload: Workload) -> Cloud:
     """One group of cells as points with error bars."""
     rows = rows.assign(_heavy=heavy_rows(rows, y, workload))
@@ -122,41 +141,51 @@ def cloud(rows: pd.DataFrame, x: str, y: str, values: tuple[Any, ...], label: st
     return Cloud(values[0] if len(values) == 1 else label, label, middle[0], middle[1], spread[0], spread[1], heavy)
 
 
-def written(rank: Rank) -> str:
+def written(found: Rank) -> str:
     """A rank correlation with its interval, as text."""
-    if not np.isfinite(rank.rank_correlation):
-        return f"none ({rank.note})"
-    if not np.isfinite(rank.low):
-        return f"{rank.rank_correlation:+.2f} (one draw)"
-    return f"{rank.rank_correlation:+.2f} [{rank.low:+.2f}, {rank.high:+.2f}]"
+    if not np.isfinite(found.rank_correlation):
+        return f"none ({found.note})"
+    if not np.isfinite(found.low):
+        return f"{found.rank_correlation:+.2f} ({'one draw' if found.draws == 1 else found.note})"
+    return f"{found.rank_correlation:+.2f} [{found.low:+.2f}, {found.high:+.2f}]"
 
 
-def row_of(label: str, rank: Rank) -> dict[str, str]:
+def row_of(label: str, found: Rank) -> dict[str, str]:
     """One group as a row of formatted text."""
     return {
         "cells of": label,
-        "rank correlation [95 %]": written(rank),
-        "draws": str(rank.draws),
-        "cells": str(rank.cells),
+        "rank correlation [95 %]": written(found),
+        "draws": str(found.draws),
+        "cells": str(found.cells),
     }
 
 
-def verdict(rank: Rank) -> str:
+def verdict(found: Rank) -> str:
     """Whether x predicts y by the rank correlation and its interval, in words."""
-    if not np.isfinite(rank.rank_correlation):
+    if not np.isfinite(found.rank_correlation):
         return "cannot be held against"
-    if not np.isfinite(rank.low):
-        return "is, in a single draw, beside"
-    if rank.low <= 0 <= rank.high:
+    if not np.isfinite(found.low):
+        return "is, without an interval, beside" if found.note.startswith("fewer") else "is, in a single draw, beside"
+    if found.low <= 0 <= found.high:
         return "does not predict"
-    if abs(rank.rank_correlation) >= STRONG:
+    if abs(found.rank_correlation) >= STRONG:
         return "predicts"
-    return "only partly predicts" if abs(rank.rank_correlation) >= WEAK else "hardly predicts"
+    return "only partly predicts" if abs(found.rank_correlation) >= WEAK else "hardly predicts"
 
 
-def paragraphs(good: pd.DataFrame, x: str, missing: int, grouped: bool) -> list[str]:
-    """The paragraphs on the method and on values that were left out or treated specially."""
+def paragraphs(good: pd.DataFrame, x: str, missing: int, grouped: bool, by_cells: bool) -> list[str]:
+    """The paragraphs on the method and on values that were left out or treated specially.
+
+    by_cells: whether intervals are over cells.
+    """
     text = [
+        "Spearman's rank correlation is that of the means over draws, over cells. The interval is for other cells drawn "
+        "like these (Bonett and Wright's, with Student's t): cells are the sample, and more draws do not make it "
+        "shorter. Noise of the draws that is left in the means brings the correlation nearer to 0. Within a group only "
+        "the other axes vary; a metric that orders the cells of every group but not all cells together predicts only "
+        "with the group known."
+        if by_cells
+        else
         "Spearman's rank correlation over cells is found in each draw on its own, and the interval is Student's t over "
         "draws: it holds for the mean rank correlation of a draw on these cells. The cells are the design and no "
         "sample: a different grid would give a different number. Within a group only the other axes vary; a metric "
