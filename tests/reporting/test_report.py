@@ -14,8 +14,8 @@ from scipy.optimize import brentq
 from toy_workloads import TOY
 
 from raysweep import workloads
-from raysweep.fits.rank import over_units
 from raysweep.fits.comparison import student_coverage
+from raysweep.fits.rank import over_units
 from raysweep.reporting.report import write_report
 from raysweep.theory import finetune_mean
 from raysweep.workloads.declaration import Workload
@@ -268,10 +268,11 @@ def test_a_relation_is_judged_draw_by_draw_and_infinite_values_are_said(tmp_path
 def test_a_relation_over_cells_that_are_a_sample_has_an_interval_over_them(tmp_path: Path) -> None:
     """One draw is enough, and a thousand draws of the same cells do not make the interval shorter."""
     axes = {"overlap_angle": [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0], "gamma": [0.5]}
+    both = {"x": "kl_divergence", "y": "wasserstein_1"}
     analysis = [
-        {"relation": {"x": "kl_divergence", "y": "wasserstein_1", "sample": "cells"}},
-        {"relation": {"x": "kl_divergence", "y": "wasserstein_1"}},
-        {"relation": {"x": "kl_divergence", "y": "wasserstein_1", "sample": "cells", "where": {"overlap_angle": [10, 20]}}},
+        {"relation": {**both, "sample": "cells"}},
+        {"relation": both},
+        {"relation": {**both, "sample": "cells", "where": {"overlap_angle": [10, 20]}}},
     ]
     for seeds in (1, 20):
         frame = rows_of(TRANSFER, axes, {"dim": 200}, seeds, 0.001)
@@ -284,7 +285,7 @@ def test_a_relation_over_cells_that_are_a_sample_has_an_interval_over_them(tmp_p
         assert (found["low"], found["high"]) == pytest.approx(over_units(np.arange(8), np.array(swapped))[1:])
         assert (found["cells"], found["draws"]) == (8, seeds)
         text = (tmp_path / "report.md").read_text(encoding="utf-8")
-        assert "for other cells drawn like these" in text
+        assert "The interval is for other cells" in text
     assert report.headline[1].endswith("+0.95 [+0.95, +0.95]")  # over draws, which are all the same
     assert "fewer than 5 cells" in report.headline[2]
 

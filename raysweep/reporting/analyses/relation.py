@@ -179,8 +179,8 @@ def paragraphs(good: pd.DataFrame, x: str, missing: int, grouped: bool, by_cells
     by_cells: whether intervals are over cells.
     """
     text = [
-        "Spearman's rank correlation is that of the means over draws, over cells. The interval is for other cells drawn "
-        "like these (Bonett and Wright's, with Student's t): cells are the sample, and more draws do not make it "
+        "Spearman's rank correlation over cells is that of their means over draws. The interval is for other cells "
+        "drawn like these (Bonett and Wright's, with Student's t): cells are the sample, and more draws do not make it "
         "shorter. Noise of the draws that is left in the means brings the correlation nearer to 0. Within a group only "
         "the other axes vary; a metric that orders the cells of every group but not all cells together predicts only "
         "with the group known."
