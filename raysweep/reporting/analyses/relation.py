@@ -185,8 +185,7 @@ def paragraphs(good: pd.DataFrame, x: str, missing: int, grouped: bool, by_cells
         "the other axes vary; a metric that orders the cells of every group but not all cells together predicts only "
         "with the group known."
         if by_cells
-        else
-        "Spearman's rank correlation over cells is found in each draw on its own, and the interval is Student's t over "
+        else "Spearman's rank correlation over cells is found in each draw on its own, and the interval is Student's t over "
         "draws: it holds for the mean rank correlation of a draw on these cells. The cells are the design and no "
         "sample: a different grid would give a different number. Within a group only the other axes vary; a metric "
         "that orders the cells of every group but not all cells together predicts only with the group known."
