@@ -21,6 +21,17 @@ if TYPE_CHECKING:
 
 STRONG, WEAK = 0.9, 0.5  # |rank correlation| above which x predicts y, and below which x hardly predicts y
 
+OVER_DRAWS = (
+    "Spearman's rank correlation over cells is found in each draw on its own, and the interval is Student's t over "
+    "draws: it holds for the mean rank correlation of a draw on these cells. The cells are the design and no sample: a "
+    "different grid would give a different number."
+)
+OVER_CELLS = (
+    "Spearman's rank correlation over cells is that of their means over draws. The interval is for other cells drawn "
+    "like these (Bonett and Wright's, with Student's t): cells are the sample, and more draws do not make it shorter. "
+    "Noise of the draws that is left in the means brings the correlation nearer to 0."
+)
+
 
 @dataclass(frozen=True)
 class Rank:
@@ -178,18 +189,12 @@ def paragraphs(good: pd.DataFrame, x: str, missing: int, grouped: bool, by_cells
 
     by_cells: whether intervals are over cells.
     """
-    text = [
-        "Spearman's rank correlation over cells is that of their means over draws. The interval is for other cells "
-        "drawn like these (Bonett and Wright's, with Student's t): cells are the sample, and more draws do not make it "
-        "shorter. Noise of the draws that is left in the means brings the correlation nearer to 0. Within a group only "
-        "the other axes vary; a metric that orders the cells of every group but not all cells together predicts only "
-        "with the group known."
-        if by_cells
-        else "Spearman's rank correlation over cells is found in each draw on its own, and the interval is Student's t over "
-        "draws: it holds for the mean rank correlation of a draw on these cells. The cells are the design and no "
-        "sample: a different grid would give a different number. Within a group only the other axes vary; a metric "
-        "that orders the cells of every group but not all cells together predicts only with the group known."
-    ]
+    text = [OVER_CELLS if by_cells else OVER_DRAWS]
+    if grouped:
+        text[0] += (
+            " Within a group only the other axes vary; a metric that orders the cells of every group but not all cells "
+            "together predicts only with the group known."
+        )
     infinite = int(np.isinf(good[x].astype(float)).sum())
     if infinite:
         text.append(
@@ -197,4 +202,4 @@ def paragraphs(good: pd.DataFrame, x: str, missing: int, grouped: bool, by_cells
         )
     if missing:
         text.append(f"{counted(missing, 'ok row')} without a value of both metrics left out.")
-    return text if grouped else [text[0].split(" Within a group")[0], *text[1:]]
+    return text
