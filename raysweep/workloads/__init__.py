@@ -18,6 +18,7 @@ BUILT_IN = {
     "linear_transfer": "raysweep.workloads.linear_transfer",
     "relu_features": "raysweep.workloads.relu_features",
     "relu_kernel": "raysweep.workloads.relu_kernel",
+    "vision": "raysweep.workloads.vision",
 }
 GROUP = "raysweep.workloads"
 

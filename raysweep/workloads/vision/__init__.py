@@ -1,0 +1,176 @@
+"""What deep nets on images carry over from one task to another (paper D; M for masked pretraining).
+
+A net is trained on a source, epoch by epoch, gets a new head for the target's classes, and is fine-tuned on a few
+images of the target. This file is the declaration; the functions of its stages are in stages.py, and it does not import
+them.
+
+What D leaves open, and what is taken here (D: ResNet-50 with batches of 32, rate 0.01, momentum 0.9; LeNet with rate
+0.01 and weight decay 5e-4; the decay of rates by cross-validation):
+- Rates are constant. Batches are the parts of one random order an epoch. Nothing augments the images.
+- LeNet: with ReLU and maximum pooling, its momentum and batch those of ResNet-50 (shapes.py, models.py).
+- Pixels from -1 (black) to 1. Images of the target are brought to the form of the source's.
+- The head of the target is drawn anew, and everything is fine-tuned unless frozen_layers says otherwise.
+- What a net is before fine-tuning is measured with this random head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
+from raysweep.workloads.image_data import FORMS
+from raysweep.workloads.vision import tasks
+from raysweep.workloads.vision.shapes import MODELS
+
+Pretraining, Finetuning, Examination = (partial(Parameter, stage=name) for name in ("pretrain", "finetune", "examine"))
+_CLASSES = "all, or classes such as 3, 0-4 or 0,2,5"
+
+PARAMETERS = (
+    Pretraining("model", str, "small_cnn", "the net", choices=MODELS),
+    Pretraining(
+        "depth",
+        int,
+        3,
+        "layers with weights of mlp and small_cnn, with the head; other nets have their own",
+        minimum=2,
+        maximum=64,
+        symbol="L",
+    ),
+    Pretraining("source", str, "digits", f"images to pretrain on: {FORMS}"),
+    Pretraining("source_classes", str, "all", f"classes of the source: {_CLASSES}"),
+    Pretraining(
+        "source_samples", int, 0, "training images of the source; 0: all of its classes", unit="images", minimum=0
+    ),
+    Pretraining(
+        "image_size",
+        int,
+        0,
+        "pixels of the side to which all images are brought; 0: that of the source",
+        unit="pixels",
+        minimum=0,
+        maximum=1024,
+    ),
+    Pretraining(
+        "label",
+        str,
+        tasks.CLASS,
+        "what the source's labels say: the class, or in as many ranges the brightness or the hue of the upper half",
+        choices=tasks.LABELS,
+    ),
+    Pretraining("flip", str, tasks.UPRIGHT, "whether the source's images are upside down", choices=tasks.FLIPS),
+    Pretraining(
+        "rotation",
+        float,
+        0.0,
+        "by which the source's images are turned, against the clock",
+        unit="degrees",
+        minimum=-360,
+        maximum=360,
+    ),
+    Pretraining("target", str, "digits", f"images to fine-tune on: {FORMS}"),
+    Pretraining("target_classes", str, "all", f"classes of the target: {_CLASSES}"),
+    Pretraining(
+        "overlap_angle",
+        float,
+        tasks.NO_ANGLE,
+        "its cosine is the share of the target's classes that the source also has, of as many classes in all; .inf: "
+        "the classes of the source are source_classes",
+        unit="degrees",
+        minimum=0,
+        maximum=90,
+        infinite=True,
+        symbol="θ",
+        searched_by="boundary",
+    ),
+    Pretraining("pretrain", str, tasks.SUPERVISED, "how the net is pretrained", choices=(tasks.SUPERVISED, tasks.NONE)),
+    Pretraining("pretrain_length", int, 10, "epochs on the source", unit="epochs", minimum=0, maximum=100_000),
+    Pretraining("pretrain_lr", float, 0.01, "rate on the source", minimum=0, maximum=1e3, open_minimum=True),
+    Pretraining("batch_size", int, 32, "images of a step, on both tasks", unit="images", minimum=1, maximum=100_000),
+    Pretraining("momentum", float, 0.9, "of all training", minimum=0, maximum=0.9999),
+    Pretraining("weight_decay", float, 5e-4, "of all weights, on both tasks", minimum=0, maximum=10),
+    Finetuning("target_samples", int, 100, "training images of the target", unit="images", minimum=1, symbol="n"),
+    Finetuning(
+        "finetune_lr", float, 0.01, "rate on the target", minimum=0, maximum=1e3, scale="log", searched_by="optimum"
+    ),
+    Finetuning("finetune_steps", int, 200, "steps on the target", unit="steps", minimum=0, maximum=10_000_000),
+    Finetuning("frozen_layers", int, 0, "layers from the input on that fine-tuning leaves as they are", minimum=0),
+)
+
+_OF_TASK = ("source_classes", "source_samples", "label", "flip", "rotation", "overlap_angle")
+Source = partial(Metric, stage="pretrain")
+Before = partial(Metric, free_of=("finetune_lr", "finetune_steps", "frozen_layers", "target_samples"))
+Scratch = partial(Metric, free_of=(*_OF_TASK, "pretrain", "pretrain_length", "pretrain_lr", "frozen_layers"))
+LOSS, ACCURACY = "mean cross entropy on test images", "share of test images named right"
+
+METRICS = (
+    Metric("target_accuracy", f"{ACCURACY} of the target, fine-tuned", direction="maximize", stage="evaluate"),
+    Metric("target_loss", f"{LOSS} of the target, fine-tuned", "nats", "minimize", "evaluate"),
+    Metric(
+        "transferability",
+        "target_loss_scratch - target_loss; positive: pretraining helps",
+        "nats",
+        "maximize",
+        "evaluate",
+    ),
+    Metric(
+        "transferability_accuracy",
+        "target_accuracy - target_accuracy_scratch; positive: pretraining helps",
+        direction="maximize",
+        stage="evaluate",
+    ),
+    Scratch("target_accuracy_scratch", f"{ACCURACY} of the target, trained on it alone", "", "maximize", "evaluate"),
+    Scratch("target_loss_scratch", f"{LOSS} of the target, trained on it alone", "nats", "minimize", "evaluate"),
+    Before("target_accuracy_before", f"{ACCURACY} of the target, its new head untrained", "", "maximize", "evaluate"),
+    Before("target_loss_before", f"{LOSS} of the target, its new head untrained", "nats", "minimize", "evaluate"),
+    Metric("target_training_loss", "mean loss of the last twentieth of fine-tuning", "nats", "minimize", "finetune"),
+    Source("source_accuracy", f"{ACCURACY} of the source, pretrained", direction="maximize"),
+    Source("source_loss", f"{LOSS} of the source, pretrained", "nats", "minimize"),
+    Source("source_training_loss", "mean loss of the last epoch of pretraining", "nats", "minimize"),
+    Metric(
+        "source_accuracy_after",
+        f"{ACCURACY} of the source after fine-tuning, by the source's head",
+        direction="maximize",
+        stage="evaluate",
+    ),
+    Metric("source_loss_after", f"{LOSS} of the source after fine-tuning, by its head", "nats", "minimize", "evaluate"),
+)
+
+
+def _cost(stage: str) -> Callable[..., Cost]:
+    """The cost of a stage; the module that knows it is imported when it is asked for."""
+
+    def cost(*arguments: Any) -> Cost:
+        from raysweep.workloads.vision import costs
+
+        found: Cost = getattr(costs, stage)(*arguments)
+        return found
+
+    return cost
+
+
+def _epochs(row: Mapping[str, Any]) -> range:
+    return range(1, int(row["pretrain_length"]) * tasks.trained(row) + 1)
+
+
+_HERE = "raysweep.workloads.vision.stages"
+STAGES = (
+    Stage("pretrain", f"{_HERE}:pretrain", keeps=True, points=_epochs, until="pretrain_length", cost=_cost("pretrain")),
+    Stage("finetune", f"{_HERE}:finetune", after="pretrain", cost=_cost("finetune")),
+    Stage("evaluate", f"{_HERE}:evaluate", after="finetune", cost=_cost("evaluate")),
+    Stage("examine", f"{_HERE}:examine", after="evaluate"),
+)
+
+WORKLOAD = Workload(
+    name="vision",
+    summary="nets pretrained on images of a source and fine-tuned on a few of a target (paper D; M for masked "
+    "pretraining); diverged: a loss that is not finite",
+    identity_version=1,
+    parameters=PARAMETERS,
+    metrics=METRICS,
+    stages=STAGES,
+    sources=("raysweep.workloads.vision", "raysweep.workloads.image_data", "raysweep.training.draws"),
+    identify=tasks.identify,
+    check=tasks.complaint,
+)

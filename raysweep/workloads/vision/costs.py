@@ -1,0 +1,83 @@
+"""What the stages cost, on one core; importable without torch.
+
+Measured on one core of a 2-core x86 machine (float32, one thread), at the nets and batches of the packaged spaces;
+expect an error of a factor 2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from raysweep.workloads import image_data
+from raysweep.workloads.declaration import Columns, Cost
+from raysweep.workloads.vision import shapes, tasks
+
+_PRODUCTS = 1.5e10  # a second
+_ACTIVATIONS = 1.5e9  # a second
+_STEP = 4e-4  # seconds of a step beside these
+_BASE_BYTES = 4e8
+
+
+def pretrain(columns: Columns, before: float, point: float) -> Cost:
+    """Cost of one row from one epoch to another."""
+    row = _row(columns)
+    images = row["source_samples"] or tasks.count(row, "source")
+    seconds = _training(row, images / row["batch_size"], row["batch_size"]) + _examining(row, "source")
+    return Cost((point - before) * seconds, _memory(row))
+
+
+def finetune(columns: Columns) -> Cost:
+    """Cost of fine-tuning one row."""
+    row = _row(columns)
+    return Cost(_finetuning(row), _memory(row))
+
+
+def evaluate(columns: Columns) -> Cost:
+    """Cost of measuring one row, with a fourth of a training from scratch, which several rows share."""
+    row = _row(columns)
+    seconds = 0.25 * _finetuning(row) + 2.25 * _examining(row, "target")
+    return Cost(seconds + tasks.trained(row) * _examining(row, "source"), _memory(row))
+
+
+def _finetuning(row: dict[str, Any]) -> float:
+    return _training(row, row["finetune_steps"], min(row["batch_size"], row["target_samples"]))
+
+
+def _training(row: dict[str, Any], steps: float, batch: float) -> float:
+    """Seconds of so many steps."""
+    size = _size(row)
+    each = 3 * (size.products / _PRODUCTS + size.activations / _ACTIVATIONS)
+    return float(steps * (_STEP + batch * each + 5 * size.weights / _ACTIVATIONS))
+
+
+def _examining(row: dict[str, Any], role: str) -> float:
+    """Seconds of one look at the test images."""
+    data, size = image_data.planned(row[role], role), _size(row)
+    classes = tasks.target_classes(row) if role == "target" else tasks.source_classes(row)
+    images = np.isin(data.test.labels, classes).sum()
+    return float(images * (size.products / _PRODUCTS + size.activations / _ACTIVATIONS))
+
+
+def _memory(row: dict[str, Any]) -> float:
+    """Bytes at the peak: images of both tasks, several copies of the weights, and what a step keeps of its batch."""
+    size, (colours, side) = _size(row), tasks.form(row)
+    images = sum(len(part.labels) for part in _parts(row)) * colours * side**2
+    return float(_BASE_BYTES + 3 * images + 24 * size.weights + 8 * max(500, row["batch_size"]) * size.activations)
+
+
+def _parts(row: dict[str, Any]) -> list[image_data.Images]:
+    sets = (image_data.planned(row[role], role) for role in ("source", "target"))
+    return [part for data in sets for part in (data.train, data.test)]
+
+
+def _size(row: dict[str, Any]) -> shapes.Size:
+    colours, side = tasks.form(row)
+    return shapes.size(row["model"], row["depth"], side, colours, len(tasks.target_classes(row)))
+
+
+def _row(columns: Columns) -> dict[str, Any]:
+    """The only row, as that of the seed 0."""
+    plain = {name: values[0].item() if hasattr(values[0], "item") else values[0] for name, values in columns.items()}
+    return {**plain, "seed": 0}

@@ -1,0 +1,180 @@
+"""The images of source and target as tensors: brought to one form, turned, labelled anew, scaled."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from raysweep.workloads import image_data
+from raysweep.workloads.image_data import Images
+from raysweep.workloads.vision import tasks
+from raysweep.workloads.vision.tasks import Row
+
+LUMA = (0.299, 0.587, 0.114)  # what red, green and blue weigh in grey (ITU-R BT.601)
+AT_ONCE = 4096  # images that are resized or turned together
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """pixels: uint8 (count, channels, side, side), 255 being white. labels: int64 (count,), from 0 to classes - 1."""
+
+    train_pixels: Tensor
+    train_labels: Tensor
+    test_pixels: Tensor
+    test_labels: Tensor
+    classes: int
+
+    def to(self, device: torch.device) -> Task:
+        """The same on a device."""
+        train, test = (self.train_pixels, self.train_labels), (self.test_pixels, self.test_labels)
+        return Task(*_sent(train, device), *_sent(test, device), self.classes)
+
+
+def _sent(pair: tuple[Tensor, Tensor], device: torch.device) -> tuple[Tensor, Tensor]:
+    return pair[0].to(device), pair[1].to(device)
+
+
+def scaled(pixels: Tensor) -> Tensor:
+    """Pixels as nets take them, float32: black is -1 and white 1."""
+    values = pixels.to(torch.float32, memory_format=torch.channels_last)
+    return values.mul_(2 / 255).sub_(1)
+
+
+def source(row: Row) -> Task:
+    """The task of pretraining. Training images come in the order of the draw."""
+    half = 0 if tasks.one_set(row) else None
+    classes = tuple(tasks.source_classes(row))
+    turned = row["flip"], float(row["rotation"])
+    return _task(row, "source", classes, half, int(row["source_samples"]), row["label"], *turned)
+
+
+def target(row: Row) -> Task:
+    """The task of fine-tuning: its first training images by the order of the draw."""
+    half = 1 if tasks.one_set(row) else None
+    return _task(row, "target", tuple(tasks.target_classes(row)), half, int(row["target_samples"]), tasks.CLASS)
+
+
+def _task(
+    row: Row,
+    role: str,
+    classes: tuple[int, ...],
+    half: int | None,
+    samples: int,
+    label: str,
+    flip: str = tasks.UPRIGHT,
+    rotation: float = 0.0,
+) -> Task:
+    """samples: how many training images; 0 for all."""
+    digest = image_data.digest_of(row[role], role)
+    return _made(row[role], digest, tasks.form(row), row["seed"], classes, half, samples, label, flip, rotation)
+
+
+@functools.lru_cache(maxsize=4)
+def _made(
+    name: str,
+    digest: str,
+    form: tuple[int, int],
+    seed: int,
+    classes: tuple[int, ...],
+    half: int | None,
+    samples: int,
+    label: str,
+    flip: str,
+    rotation: float,
+) -> Task:
+    """digest: that of the images called `name`, so that others of that name are not taken for them."""
+    data = image_data.load(name)
+    train, test = data.train, data.test.of(classes)
+    places = tasks.order(train.labels, list(classes), seed, half)[: samples or None]
+    train = Images(train.pixels[places], train.labels[places])
+    label_of = _labelling(label, train, classes)
+
+    def made(some: Images) -> tuple[Tensor, Tensor]:
+        pixels = _formed(torch.as_tensor(some.pixels.copy()), data.white, form)
+        return _turned(pixels, flip, rotation), torch.as_tensor(label_of(some))
+
+    return Task(*made(train), *made(test), len(classes))
+
+
+def _labelling(label: str, train: Images, classes: tuple[int, ...]) -> Callable[[Images], np.ndarray]:
+    """images -> labels from 0 to the number of classes - 1, int64.
+
+    brightness, colour: the mean of the upper half, or the hue of its mean colour, in as many ranges as there are
+    classes, each with equally many of the training images (as nearly as equal values allow).
+    """
+    if label == tasks.CLASS:
+        return lambda some: np.searchsorted(classes, some.labels).astype(np.int64)
+    value = _brightness if label == tasks.BRIGHTNESS else _hue
+    limits = np.quantile(value(train.pixels), np.arange(1, len(classes)) / len(classes))
+    return lambda some: np.searchsorted(limits, value(some.pixels), side="right").astype(np.int64)
+
+
+def _upper(pixels: np.ndarray) -> np.ndarray:
+    """The mean of the upper half of images, (count,) or (count, colours)."""
+    return np.asarray(pixels[:, : (pixels.shape[1] + 1) // 2].mean(axis=(1, 2), dtype=np.float64))
+
+
+def _brightness(pixels: np.ndarray) -> np.ndarray:
+    mean = _upper(pixels)
+    return mean if mean.ndim == 1 else np.asarray(mean @ np.array(LUMA))
+
+
+def _hue(pixels: np.ndarray) -> np.ndarray:
+    """The angle on the circle of hues, from red, in radians from -π to π; 0 of grey."""
+    red, green, blue = _upper(pixels).T
+    return np.arctan2(np.sqrt(3) * (green - blue), 2 * red - green - blue)
+
+
+def _formed(pixels: Tensor, white: int, form: tuple[int, int]) -> Tensor:
+    """uint8 (count, height, width) or (count, height, width, 3) -> uint8 (count, channels, side, side).
+
+    Images become grey or coloured, the shorter side is filled with black, and bilinear interpolation (over all pixels
+    that one of the result covers) makes them larger or smaller.
+    """
+    channels, side = form
+    pixels = pixels[:, None] if pixels.ndim == 3 else pixels.permute(0, 3, 1, 2)
+    height, width = pixels.shape[2:]
+    if pixels.shape[1] == channels and (height, width) == (side, side) and white == 255:
+        return pixels.contiguous()
+
+    def change(values: Tensor) -> Tensor:
+        if values.shape[1] > channels:
+            values = (values * torch.tensor(LUMA)[:, None, None]).sum(1, keepdim=True)
+        values, whole = values.expand(-1, channels, -1, -1), max(height, width)
+        above, left = (whole - height) // 2, (whole - width) // 2
+        values = functional.pad(values, (left, whole - width - left, above, whole - height - above))
+        if whole != side:
+            values = functional.interpolate(values, (side, side), mode="bilinear", antialias=True)
+        return values * (255 / white)
+
+    return _by_parts(pixels, change)
+
+
+def _turned(pixels: Tensor, flip: str, rotation: float) -> Tensor:
+    """Upside down (the highest row becomes the lowest), then turned against the clock by degrees, around the middle;
+    what comes from outside is black."""
+    if flip == tasks.UPSIDE_DOWN:
+        pixels = pixels.flip(2)
+    if rotation % 90 == 0:
+        return torch.rot90(pixels, int(rotation // 90) % 4, (2, 3)).contiguous()
+    angle = np.deg2rad(rotation)
+    back = torch.tensor([[np.cos(angle), -np.sin(angle), 0.0], [np.sin(angle), np.cos(angle), 0.0]])
+
+    def change(values: Tensor) -> Tensor:
+        grid = functional.affine_grid(
+            back.to(values).expand(len(values), 2, 3), list(values.shape), align_corners=False
+        )
+        return functional.grid_sample(values, grid, align_corners=False)
+
+    return _by_parts(pixels, change)
+
+
+def _by_parts(pixels: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+    """A change of float32 images, rounded to uint8."""
+    return torch.cat([change(some.float()).round_().clamp_(0, 255).byte() for some in pixels.split(AT_ONCE)])

@@ -1,0 +1,161 @@
+"""The stages: epochs on the source, fine-tuning on the target, and what is measured of both.
+
+The target's head is drawn anew, so before fine-tuning its outputs are those of a random head on pretrained features.
+From scratch: the net that pretraining starts from, with the same head, images and batches, all layers trained. It does
+not depend on the source, so one process computes it once for all rows that differ in pretraining.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from raysweep.workloads import image_data
+from raysweep.workloads.declaration import DIVERGED, OK
+from raysweep.workloads.rows import Result, Rows
+from raysweep.workloads.vision import models, pixels, tasks, training
+from raysweep.workloads.vision.models import Net
+from raysweep.workloads.vision.pixels import Task
+
+if TYPE_CHECKING:
+    from raysweep.stages.artifacts import Artifact
+    from raysweep.trial.context import Context
+
+Row = dict[str, Any]
+_OF_SCRATCH = "model", "depth", "batch_size", "momentum", "weight_decay", "target", "target_classes", "target_samples"
+_from_scratch: dict[tuple[Any, ...], tuple[float, float]] = {}  # what else decides it is fixed: it cannot be outdated
+
+
+def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
+    """One epoch on the source. The artifact: the net with the source's head, and the state of the optimizer."""
+    row = rows.row()
+    task, epoch = pixels.source(row).to(context.device), int(context.point or 0)
+    net = fresh(row, task.classes).to(context.device)
+    optimizer = training.optimizer(net, row["pretrain_lr"], row)
+    state = context.restored() or {"done": 0, "loss": 0.0, **(parent.tensors() if parent is not None else {})}
+    if "net" in state:
+        _load(net, state["net"])
+        optimizer.load_state_dict(state["optimizer"])
+    batches = training.epoch_of(row["seed"], "source", epoch, len(task.train_labels), row["batch_size"])
+    done, total = int(state["done"]), torch.as_tensor(state["loss"], dtype=torch.float64, device=context.device)
+    for loss in training.descend(net, optimizer, task.train_pixels, task.train_labels, batches[done:]):
+        done, total = done + 1, total + loss
+        context.checkpoint(lambda: {"done": done, "loss": float(total), **_state(net, optimizer)})  # noqa: B023
+    found = dict(zip(("source_loss", "source_accuracy"), training.examined(net, *_test(task)), strict=True))
+    found["source_training_loss"] = float(total) / len(batches)
+    context.log(epoch, **found)
+    return Result(_state(net, optimizer), found, OK if np.isfinite(list(found.values())).all() else DIVERGED)
+
+
+def finetune(rows: Rows, parent: Artifact | None, context: Context) -> Result:
+    """Fine-tune on the target. The artifact: the net with the target's head."""
+    row = rows.row()
+    task = pixels.target(row).to(context.device)
+    net = before(row, parent, task).to(context.device)
+    loss = finetuned(net, task, row, int(row["frozen_layers"]), context)
+    return Result({"net": net.state_dict()}, {"target_training_loss": loss}, OK if math.isfinite(loss) else DIVERGED)
+
+
+def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
+    """What the net does on both tasks after fine-tuning, beside before and beside training from scratch."""
+    row = rows.row()
+    task = pixels.target(row).to(context.device)
+    start = before(row, parent.parent, task).to(context.device)
+    found = _named("target", "_before", training.examined(start, *_test(task)))
+    _load(start, parent.tensors()["net"])
+    found |= _named("target", "", training.examined(start, *_test(task)))
+    found |= _named("target", "_scratch", from_scratch(row, task, context))
+    found |= _named("source", "_after", (math.nan, math.nan))
+    if parent.parent is not None:
+        source = pixels.source(row).to(context.device)
+        found |= _named("source", "_after", training.examined(_with_old_head(start, parent.parent), *_test(source)))
+    found["transferability"] = found["target_loss_scratch"] - found["target_loss"]
+    found["transferability_accuracy"] = found["target_accuracy"] - found["target_accuracy_scratch"]
+    return Result(metrics=found)
+
+
+def examine(rows: Rows, parent: Artifact, context: Context) -> Result:
+    """What is only measured if it is asked for. parent.parent is what finetune left, parent.parent.parent the source's
+    net, if there is one."""
+    return Result()
+
+
+def fresh(row: Row, classes: int) -> Net:
+    """The net that a draw starts from, with the source's head, on the CPU."""
+    return models.build(row["model"], row["depth"], tasks.form(row), classes, row["seed"])
+
+
+def before(row: Row, pretrained: Artifact | None, task: Task) -> Net:
+    """The net that fine-tuning starts from, on the CPU: pretrained or not, with a new head for the target."""
+    if pretrained is None:
+        net = fresh(row, task.classes)
+    else:
+        weights = pretrained.tensors()["net"]
+        net = fresh(row, len(weights["head.bias"]))
+        _load(net, weights)
+    models.renew_head(net, task.classes, row["seed"], "target")
+    return net
+
+
+def finetuned(net: Net, task: Task, row: Row, frozen: int, context: Context | None = None) -> float:
+    """Train a net on the target, in place; its first `frozen` layers stay. The mean loss of the last twentieth of the
+    steps: NaN without steps counts as 0, and not finite if it diverged, which ends it."""
+    steps = int(row["finetune_steps"])
+    every = max(1, steps // training.LOOKS)
+    held = models.freeze(net, frozen)
+    optimizer = training.optimizer(net, row["finetune_lr"], row)
+    order = training.batches(row["seed"], "target", len(task.train_labels), row["batch_size"])
+    losses = training.descend(
+        net, optimizer, task.train_pixels, task.train_labels, itertools.islice(order, steps), held
+    )
+    total, since, mean = torch.zeros((), device=task.train_labels.device), 0, 0.0
+    for step, loss in enumerate(losses, 1):
+        total, since = total + loss, since + 1
+        if since == every or step == steps:
+            mean, since = float(total) / since, 0
+            total = torch.zeros_like(total)
+            if context is not None:
+                context.log(step, target_training_loss=mean)
+            if not math.isfinite(mean):
+                break
+    return mean
+
+
+def from_scratch(row: Row, task: Task, context: Context) -> tuple[float, float]:
+    """Loss and accuracy on the target's test images of the net that is trained on the target alone."""
+    digest = image_data.digest_of(row["target"], "target")
+    decides = (*(row[name] for name in (*_OF_SCRATCH, "finetune_lr", "finetune_steps", "seed")), digest)
+    key = (*decides, tasks.form(row), tasks.one_set(row), context.device.type)
+    if key not in _from_scratch:
+        net = before(row, None, task).to(context.device)
+        finetuned(net, task, row, 0)
+        _from_scratch[key] = training.examined(net, *_test(task))
+    return _from_scratch[key]
+
+
+def _with_old_head(net: Net, pretrained: Artifact) -> Net:
+    """A net with the source's head in the place of the target's."""
+    weights = pretrained.tensors()["net"]
+    models.renew_head(net, len(weights["head.bias"]), 0, "source")
+    net.head.load_state_dict({name: torch.as_tensor(weights[f"head.{name}"]) for name in ("weight", "bias")})
+    return net
+
+
+def _test(task: Task) -> tuple[torch.Tensor, torch.Tensor]:
+    return task.test_pixels, task.test_labels
+
+
+def _named(role: str, when: str, found: tuple[float, float]) -> dict[str, float]:
+    return {f"{role}_loss{when}": found[0], f"{role}_accuracy{when}": found[1]}
+
+
+def _state(net: Net, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    return {"net": net.state_dict(), "optimizer": optimizer.state_dict()}
+
+
+def _load(net: Net, weights: dict[str, Any]) -> None:
+    net.load_state_dict({name: torch.as_tensor(values) for name, values in weights.items()})

@@ -1,0 +1,204 @@
+"""Which images and classes source and target are; without torch.
+
+Classes are named by a text: all, a class, a range 0-4, or several of these with commas. overlap_angle takes the place
+of source_classes: the source gets as many classes as the target has, K, of which round(K cos angle) are the target's.
+Those are the first of one order of the target's classes, the others the first of one order of all remaining classes, so
+that the sources of one draw share as much as they can.
+
+Where source and target are one set of images, every class is halved between them, so that no image serves both.
+Images are taken evenly from the classes: n of them are the first n of one order, in which each class appears in turn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from raysweep.training import draws
+from raysweep.workloads import image_data
+from raysweep.workloads.vision import shapes
+
+Array = np.ndarray
+Row = Mapping[str, Any]
+NO_ANGLE = math.inf
+SUPERVISED, NONE = "supervised", "none"
+CLASS, BRIGHTNESS, COLOUR = LABELS = "class", "brightness", "colour"
+UPRIGHT, UPSIDE_DOWN = FLIPS = "none", "upside_down"
+
+
+def trained(row: Row) -> bool:
+    """Whether anything is pretrained."""
+    return bool(row["pretrain"] != NONE and row.get("pretrain_length", 1) > 0)
+
+
+def one_set(row: Row) -> bool:
+    """Whether source and target are the same set of images."""
+    return image_data.digest_of(row["source"], "source") == image_data.digest_of(row["target"], "target")
+
+
+def form(row: Row) -> tuple[int, int]:
+    """Channels and side of all images of a row: those of the source, unless image_size says the side."""
+    pixels = image_data.planned(row["source"], "source").train.pixels
+    return pixels.shape[3] if pixels.ndim == 4 else 1, int(row["image_size"]) or int(max(pixels.shape[1:3]))
+
+
+def present(name: str, parameter: str) -> list[int]:
+    """The classes of a set of images."""
+    return np.unique(image_data.planned(name, parameter).train.labels).tolist()
+
+
+def listed(text: str, there: list[int]) -> list[int]:
+    """The classes that a text names, in rising order. ValueError says what is wrong."""
+    if text.strip() == "all":
+        return there
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = (each.strip() for each in part.partition("-"))
+        if not first.isdecimal() or not (last or first).isdecimal():
+            raise ValueError(f"expected all, or classes such as 3, 0-4 or 0,2,5, got {text!r}")
+        if len(first + last) > 18 or int(last or first) < int(first):
+            raise ValueError(f"expected ranges from a smaller class to a larger one, got {text!r}")
+        missing = [each for each in (int(first), int(last or first)) if each not in there]
+        if missing:
+            raise ValueError(f"there is no class {missing[0]}; expected some of {_spans(there)}")
+        found |= {each for each in there if int(first) <= each <= int(last or first)}
+    return sorted(found)
+
+
+def target_classes(row: Row) -> list[int]:
+    """The classes of the target, in rising order."""
+    return listed(row["target_classes"], present(row["target"], "target"))
+
+
+def source_classes(row: Row) -> list[int]:
+    """The classes of the source, in rising order; with overlap_angle those of this seed."""
+    if row["overlap_angle"] == NO_ANGLE:
+        return listed(row["source_classes"], present(row["source"], "source"))
+    own, there = target_classes(row), present(row["target"], "target")
+    others, shared = sorted(set(there) - set(own)), overlap(row["overlap_angle"], len(own))
+    first = draws.generator(row["seed"], "classes shared with the target").permutation(own)[:shared]
+    rest = draws.generator(row["seed"], "classes of the source alone").permutation(others)[: len(own) - shared]
+    return sorted([*first.tolist(), *rest.tolist()])
+
+
+def overlap(angle: float, classes: int) -> int:
+    """How many of so many target classes a source at this angle has."""
+    return math.floor(classes * math.cos(math.radians(angle)) + 0.5)
+
+
+def order(labels: Array, classes: list[int], seed: int, half: int | None = None) -> Array:
+    """The places of all images of these classes, each class in turn as long as it has any, (images,).
+
+    half: only this half of every class, 0 or 1.
+    """
+    places, ranks = [], []
+    for number in classes:
+        own = draws.generator(seed, f"images of class {number}").permutation(np.flatnonzero(labels == number))
+        own = own if half is None else own[half::2]
+        places.append(own)
+        ranks.append(np.arange(len(own)))
+    within = np.concatenate(ranks)
+    return np.asarray(np.concatenate(places)[np.argsort(within, kind="stable")])
+
+
+def count(row: Row, role: str) -> int:
+    """How many training images there are for the source or the target, at least, whichever classes a seed chooses."""
+    labels = image_data.planned(row[role], role).train.labels
+    chosen = role == "source" and row["overlap_angle"] != NO_ANGLE
+    classes = target_classes(row) if role == "target" else source_classes({**row, "seed": 0})
+    sizes = np.bincount(labels)
+    if one_set(row):
+        sizes = (sizes + (role == "source")) // 2
+    return int(len(classes) * sizes[np.unique(labels)].min() if chosen else sizes[classes].sum())
+
+
+def identify(stage: str, values: dict[str, Any], row: Row) -> dict[str, Any]:
+    """What identifies a stage: the content of images instead of names, and lists of classes instead of texts.
+
+    What a row without pretraining says of its source, or a net without a choice of its depth, is left out.
+    """
+    named = {"source", "target", "source_classes", "target_classes", "overlap_angle", "image_size"}
+    found = {name: value for name, value in values.items() if name not in named}
+    found |= {"form": list(form(row)), "halved": one_set(row)}
+    if row["model"] not in shapes.BY_DEPTH:
+        found.pop("depth")
+    if trained(row):
+        found |= {"source": image_data.digest_of(row["source"], "source"), "classes": _shared(row)}
+    else:
+        for name in ("source_samples", "label", "flip", "rotation", "pretrain_length", "pretrain_lr", "pretrain"):
+            found.pop(name, None)
+    if stage != "pretrain":
+        found |= {"target": image_data.digest_of(row["target"], "target"), "target_classes": target_classes(row)}
+    return found
+
+
+def _shared(row: Row) -> list[Any]:
+    """The classes of the source, as far as they are known without the seed, which a stage's identity has anyway."""
+    if row["overlap_angle"] == NO_ANGLE:
+        return source_classes(row)
+    own = target_classes(row)
+    return [overlap(row["overlap_angle"], len(own)), own]
+
+
+def complaint(row: Row) -> tuple[str, str] | None:
+    """(parameter, what is wrong with it), of a row that cannot be computed; None of any other."""
+    for role in ("source", "target"):
+        if said := image_data.complaint(row[role]):
+            return role, said
+        try:
+            listed(row[f"{role}_classes"], present(row[role], role))
+        except ValueError as error:
+            return f"{role}_classes", f"{error} in {row[role]}"
+    if said := _about_angle(row):
+        return "overlap_angle", said
+    for role in ("source", "target"):
+        wanted, there = int(row[f"{role}_samples"]), count(row, role)
+        if wanted > there:
+            half = ", half of those there are, as source and target are one set" if one_set(row) else ""
+            return (
+                f"{role}_samples",
+                f"expected at most {there:,}, the training images of its classes{half}, got {wanted:,}",
+            )
+    return _about_net(row)
+
+
+def _about_angle(row: Row) -> str | None:
+    if row["overlap_angle"] == NO_ANGLE:
+        return None
+    if not one_set(row):
+        return "expected the same set of images as source and target, or .inf for source_classes as they are"
+    if row["source_classes"] != "all":
+        return f"expected source_classes: all beside an angle, which chooses them, got {row['source_classes']!r}"
+    there, own = len(present(row["target"], "target")), len(target_classes(row))
+    shared = overlap(row["overlap_angle"], own)
+    if own - shared > there - own:
+        return (
+            f"expected at least {own - shared} classes beside the target's {own}, of which the source has {shared} at "
+            f"{row['overlap_angle']:g} degrees; there are {there - own}"
+        )
+    return None
+
+
+def _about_net(row: Row) -> tuple[str, str] | None:
+    side, model = form(row)[1], row["model"]
+    if side < (least := shapes.smallest_side(model)):
+        said = f"expected images of at least {least} x {least} pixels for {model}, they have {side} x {side}"
+        return ("image_size" if row["image_size"] else "model"), f"{said} (image_size: 28 makes them larger)"
+    most = shapes.layers(model, row["depth"]) - 1
+    if row["frozen_layers"] > most:
+        return (
+            "frozen_layers",
+            f"expected at most {most}, the layers of {model} before its head, got {row['frozen_layers']}",
+        )
+    if row["label"] == COLOUR and form(row)[0] == 1:
+        return "label", f"expected {CLASS} or {BRIGHTNESS} for grey images, got {COLOUR}"
+    return None
+
+
+def _spans(classes: list[int]) -> str:
+    """Classes as text, shorter where all numbers between are there."""
+    whole = classes == list(range(classes[0], classes[-1] + 1)) and len(classes) > 2
+    return f"{classes[0]}-{classes[-1]}" if whole else ", ".join(map(str, classes))
