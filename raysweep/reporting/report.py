@@ -25,7 +25,15 @@ from raysweep.reporting.idle import counted_once, with_note
 from raysweep.reporting.selection import all_keys, groups
 from raysweep.reporting.taken_names import given_way
 from raysweep.reporting.words import plain, setting
-from raysweep.space.analyses import ANALYSES, along_training, check_analysis, metrics_of, no_best_place, opened
+from raysweep.space.analyses import (
+    ANALYSES,
+    LANDSCAPE,
+    along_training,
+    check_analysis,
+    metrics_of,
+    no_best_place,
+    opened,
+)
 from raysweep.space.checks import Context
 from raysweep.space.schema import declared
 from raysweep.storage.paths import AnyPath
@@ -182,6 +190,10 @@ def section_of(kind: str, asked: Question) -> Section:
         from raysweep.reporting.analyses.learning_curves import learning_curves_section
 
         return learning_curves_section(given_way("learning_curves", asked))
+    if kind == LANDSCAPE:
+        from raysweep.reporting.analyses.landscape import landscape_section
+
+        return landscape_section(given_way(kind, asked))
     asked, idle = counted_once(kind, given_way(kind, asked))
     metrics = metrics_of(asked.options)
     finite = {metric: asked.rows[metric].where(can_be_fitted(asked.rows[metric])) for metric in metrics}

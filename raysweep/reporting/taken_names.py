@@ -38,6 +38,7 @@ ADDED = {
     "relation": f"{MEANS} cells cells_of group high low note rank_correlation",
     "r_squared": "correlation draws high low more more_high more_low more_than_the_first note over_draws predictor "
     "r_squared units",
+    "landscape": "draws grid metric seed value",
     "comparison": f"{EVERYWHERE} difference draws error high low p_holm p_value size status",
 }
 """What each kind of analysis calls the columns of its tables, besides the parameters and what is named after a metric.

@@ -17,6 +17,8 @@ NAME_AXES = ("x", "y", "lr", "length", "over", "unit", "by")
 """The options that name axes (or, in relation, the metrics x and y); two of them must not have the same value."""
 SAMPLES = ("draws", "cells")
 """What the interval of `relation` is over: draws (the cells are the design), or cells that stand for others."""
+LANDSCAPE = "landscape"
+"""The analysis of values that a stage logged on a grid."""
 ALONG_TRAINING = ("step", "share")
 """The values of x for which `curves` shows learning curves: the step of the stage, or its share of the last step."""
 
@@ -107,6 +109,16 @@ def _sample(value: Any, path: str, context: Context) -> Any:
     return checks.named(value, path, "sample", SAMPLES)
 
 
+def _called(value: Any, path: str, context: Context) -> Any:
+    expect(isinstance(value, str) and bool(value.strip()), path, "what the steps are, such as layer", value)
+    return value
+
+
+def _one_logged(value: Any, path: str, context: Context) -> Any:
+    expect(isinstance(value, str), path, "the name of a logged metric", value)
+    return value
+
+
 _engine = partial(checks.text, wanted="the name of an engine")
 _fitted = partial(checks.number_axis, advice="; give it under by, or draw it with curves")
 _BY_LEVEL: dict[str, Check] = {"by": _axes, "level": _level}
@@ -135,9 +147,13 @@ ANALYSES = {
         {"metric": checks.metric, "predictors": _metrics, "x": _fitted, "unit": checks.axis}, _BY_LEVEL
     ),
     "best": Analysis({"metric": checks.metric}),
+    LANDSCAPE: Analysis(
+        {"x": _one_logged, "y": _one_logged}, {"stage": _stage, "metric": _logged, "metrics": _logged, "by": _axes}
+    ),
 }
 LEARNING_CURVES = Analysis(
-    {"x": _curves_x}, {"stage": _stage, "metric": _logged, "metrics": _logged, "by": _axes, "scale": _scale}
+    {"x": _curves_x},
+    {"stage": _stage, "metric": _logged, "metrics": _logged, "by": _axes, "scale": _scale, "called": _called},
 )
 """The options of `curves` with x: step or x: share."""
 
@@ -182,12 +198,12 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
     known = {**analysis.required, **{key: checks.unless_null(check) for key, check in optional.items()}}
     checks.keys(entry[kind], path, context, known, defaults=dict.fromkeys(analysis.required))
     _, given = opened(entry)
-    if kind == "curves" and not metrics_of(given):
+    if kind in ("curves", LANDSCAPE) and not metrics_of(given):
         raise InputError(f"{path}.metric", "missing; expected a metric")
     if kind == "engines":
         _check_engines(given, path, context)
-    if learning:
-        _check_learning_curves(given, path, context)
+    if learning or kind == LANDSCAPE:
+        _check_logged(given, path, context)
     for name, pair in given.get("between", {}).items():
         left = given.get("where", {}).get(name, pair)
         if gone := [value for value in pair if value not in (left if isinstance(left, list) else [left])]:
@@ -212,7 +228,8 @@ def _check_engines(given: Mapping[str, Any], path: str, context: Context) -> Non
         raise InputError(f"{path}.x", "missing; expected one of the axes")
 
 
-def _check_learning_curves(given: Mapping[str, Any], path: str, context: Context) -> None:
+def _check_logged(given: Mapping[str, Any], path: str, context: Context) -> None:
+    """Check what an entry says of a stage that logs."""
     workload = context.workload
     if workload.compute:
         axes = ", ".join(context.axes) or "none"

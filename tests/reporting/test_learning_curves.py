@@ -74,6 +74,16 @@ def test_the_band_holds_the_expected_curve_in_95_of_100_sweeps_of_any_size_and_d
         assert covered.min() >= 0.90  # 250 sweeps: 0.95 ± 0.014
 
 
+def test_steps_that_are_something_else_are_called_so(sandbox: Path) -> None:
+    found = section(points_of(np.random.default_rng(1).standard_normal((3, 4))), called="layer")
+    assert found.title == "What tune logged, by layer"
+    (drawing,) = found.drawings
+    assert drawing.figure.axes[0].get_xlabel() == "layer"
+    assert "loss of tune against layer" in drawing.caption
+    assert found.shown[0]["layer"] == "0 to 3"
+    assert " at layer 3 " in found.headline
+
+
 def test_the_table_has_the_mean_and_students_interval_of_every_point(sandbox: Path) -> None:
     draws = np.random.default_rng(1).standard_normal((5, 7))
     whole = section(points_of(draws)).tables["curves_loss"]

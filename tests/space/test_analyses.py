@@ -182,6 +182,7 @@ def test_a_best_value_is_sought_on_any_finite_axis_and_a_regime_above_zero() -> 
         ({"stage": "finetune", "scale": "lin"}, ".scale: unknown scale 'lin'; did you mean linear? Known: "),
         ({"x": "steps"}, ".x: unknown axis 'steps'; did you mean step? Known: finetune_lr, step, share"),
         ({"stage": "finetune", "colour": 1}, ".colour: unknown option"),
+        ({"stage": "finetune", "called": ""}, ".called: expected what the steps are, such as layer, got ''"),
     ],
 )
 def test_what_is_wrong_with_learning_curves_is_said(options: dict[str, Any], message: str) -> None:
@@ -189,6 +190,23 @@ def test_what_is_wrong_with_learning_curves_is_said(options: dict[str, Any], mes
     with pytest.raises(InputError) as error:
         check_analysis(entry, "here", Context(workloads.get("language"), {"finetune_lr": []}))
     assert str(error.value).startswith(f"here.curves{message}")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, ".stage: missing; expected one of trunk, pretrain, finetune, evaluate"),
+        ({"stage": "finetune", "metric": None}, ".metric: missing; expected a metric"),
+        ({"stage": "finetune", "y": None}, ".y: missing; expected the name of a logged metric"),
+        ({"stage": "finetune", "x": 3}, ".x: expected the name of a logged metric, got 3"),
+        ({"stage": "pretrain", "by": ["finetune_lr"]}, ".by: the stage pretrain does not depend on finetune_lr"),
+    ],
+)
+def test_what_is_wrong_with_a_landscape_is_said(options: dict[str, Any], message: str) -> None:
+    entry = {"landscape": {"x": "east", "y": "north", "metric": "training_loss", **options}}
+    with pytest.raises(InputError) as error:
+        check_analysis(entry, "here", Context(workloads.get("language"), {"finetune_lr": []}))
+    assert str(error.value).startswith(f"here.landscape{message}")
 
 
 def test_a_workload_that_logs_nothing_has_no_learning_curves() -> None:

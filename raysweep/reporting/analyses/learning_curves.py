@@ -53,7 +53,10 @@ def learning_curves_section(asked: Question) -> Section:
     InputError if the stage logged other metrics than the one that is asked for.
     """
     stage = asked.options.get("stage", asked.workload.chain.names[0])
+    called = asked.options.get("called")
     title = f"Learning curves of {stage} over {asked.x if asked.x == STEP else 'the share of its steps'}"
+    if called:
+        title = f"What {stage} logged, by {called}"
     every = asked.curves() if asked.curves else asked.rows.iloc[:0].assign(stage="")
     points = every[every["stage"] == stage]
     if points.empty:
@@ -160,7 +163,8 @@ def drawn(found: list[Setting], keys: list[str], stage: str, metric: str, asked:
 
     panels = laid_out([(one.values, one) for one in visible], keys[:1], keys[1:], line, asked.workload)
     shown = sum(len(lines) for _, lines in panels)
-    caption = f"{metric} of {stage} against {'its step' if asked.x == STEP else 'the share of its steps'}: "
+    called = asked.options.get("called")
+    caption = f"{metric} of {stage} against {called or ('its step' if asked.x == STEP else 'the share of its steps')}: "
     caption += f"mean over ok draws; band: {asked.percent} at each point by itself."
     if any(one.left_out for one in visible):
         caption += (
@@ -173,7 +177,7 @@ def drawn(found: list[Setting], keys: list[str], stage: str, metric: str, asked:
         caption += " The logarithmic axis leaves out 0."
     words = {word for one in visible for word in one.words}
     label = "diverged draw" if words == {DIVERGED} else "draw that is not ok"
-    x = "step" if asked.x == STEP else "share of the steps"
+    x = called or ("step" if asked.x == STEP else "share of the steps")
     return [Drawing(name, caption, learning_figure(panels, x, metric, log, asked.percent, label, asked.workload))]
 
 
@@ -189,8 +193,9 @@ def in_words(found: list[Setting], keys: list[str], stage: str, metric: str, ask
         ending += f"; {bad:,} of {counted(total, 'draw')} left out, because they are not ok"
     best, worst = (pick(there, key=lambda one: float(one.mean[-1])) for pick in (min, max))
     if best is worst or len(there) == 1:
-        first = f"{number(best.mean[0])} at {asked.x} {number(best.x[0])}"
-        return f"{metric} of {stage} goes from {first} to {end_of(best)} at {asked.x} {number(best.x[-1], 6)}{ending}"
+        x = asked.options.get("called", asked.x)
+        first = f"{number(best.mean[0])} at {x} {number(best.x[0])}"
+        return f"{metric} of {stage} goes from {first} to {end_of(best)} at {x} {number(best.x[-1], 6)}{ending}"
     at_best, at_worst = (settings(keys, one.values, asked.workload) for one in (best, worst))
     return (
         f"{metric} of {stage} ends lowest, at {end_of(best)}, with {at_best}, and highest, at {end_of(worst)}, with "
@@ -209,7 +214,9 @@ def shown_row(one: Setting, keys: list[str], metric: str, asked: Question) -> di
     """One setting as a row of formatted text: where its curve begins and ends."""
     out = {plain(key): number(value) for key, value in zip(keys, one.values, strict=True)}
     out["metric"] = metric
-    out[f"{asked.x}s"] = f"{number(one.x[0], 6)} to {number(one.x[-1], 6)}" if len(one.x) else "–"
+    out[asked.options.get("called", f"{asked.x}s")] = (
+        f"{number(one.x[0], 6)} to {number(one.x[-1], 6)}" if len(one.x) else "–"
+    )
     out["first mean"] = number(one.mean[0]) if len(one.x) else "–"
     out[f"last mean [{asked.percent}]"] = end_of(one) if len(one.x) else "–"
     out["draws"] = str(one.draws)

@@ -10,7 +10,7 @@ from raysweep.phrases import counted
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.design import Design, values_in
 from raysweep.reporting.words import coded, first_capital, markdown_table, number, plain, values_in_words
-from raysweep.space.analyses import opened
+from raysweep.space.analyses import metrics_of, opened
 from raysweep.workloads.declaration import STATUSES, Workload
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ def question(design: Design, workload: Workload) -> str:
                 "relation": f"does {x} predict {y}",
                 "r_squared": f"what explains {metric}",
                 "best": f"which cell has the best {metric}",
+                "landscape": f"how does {' and '.join(metrics_of(options))} look over {plain(x)} and {plain(y)}",
             }.get(kind, f"what is the {kind} of {metric}" if metric else f"what is the {kind}")
         )
     return "; ".join(dict.fromkeys(asked)).capitalize() + "?" if asked else workload.summary

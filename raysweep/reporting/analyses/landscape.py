@@ -1,0 +1,163 @@
+"""The landscape analysis: values that a stage logged on a grid, such as the loss on a plane through a net's weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.errors import unknown
+from raysweep.fits.statistics import mean_band
+from raysweep.phrases import counted
+from raysweep.reporting.analyses.section import Drawing, Question, Section
+from raysweep.reporting.figures.landscape import Surface, landscape_figure
+from raysweep.reporting.selection import groups, spread
+from raysweep.reporting.words import interval, number, plain, settings
+from raysweep.space.analyses import metrics_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PANELS = 6
+"""The most settings that a figure shows, one in a row."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The surfaces of one metric in one setting: x, y and, for each seed, the values (y, x)."""
+
+    values: tuple[Any, ...]
+    metric: str
+    x: np.ndarray
+    y: np.ndarray
+    draws: dict[int, np.ndarray]
+
+
+def landscape_section(asked: Question) -> Section:
+    """Figure and table of one `landscape` entry. InputError if the stage logged other metrics than those asked for."""
+    import pandas as pd
+
+    stage = asked.options.get("stage", asked.workload.chain.names[0])
+    metrics, x, y = metrics_of(asked.options), asked.x, str(asked.options["y"])
+    title = f"Landscape of {' and '.join(metrics)} over {plain(x)} and {plain(y)}"
+    every = asked.curves() if asked.curves else asked.rows.iloc[:0].assign(stage="")
+    points = every[every["stage"] == stage]
+    logged = [name for name in points.columns if points[name].notna().any()]
+    if points.empty or not any(name in logged for name in (x, y, *metrics)):
+        return Section(title, f"{stage} logged no landscape in these rows")
+    for name, key in [(x, "x"), (y, "y"), *((metric, "metrics") for metric in metrics)]:
+        if name not in logged:
+            raise unknown(f"analysis.landscape.{key}", f"metric that {stage} logged", name, logged)
+    place = asked.workload.chain.names.index(stage)
+    keys = [name for name in asked.keys("") if name in asked.workload.chain.known[place]]
+    good = asked.rows[asked.rows["status"] == "ok"]
+    identity = ["sweep", "cell", "seed"]
+    table = points[[*identity, x, y, *metrics]].merge(good[[*identity, *keys]], on=identity)
+    found = [seen(values, rows, metric, x, y) for values, rows in groups(table, keys) for metric in metrics]
+    found = [one for one in found if one.draws]
+    if not found:
+        return Section(title, f"{stage}: no row with a landscape is ok")
+    seed = shared_seed(found)
+    shown = spread(list(dict.fromkeys(one.values for one in found)), PANELS)
+    surfaces = [
+        Surface(settings(keys, one.values, asked.workload), one.metric, one.x, one.y, one.draws[seed])
+        for one in found
+        if one.values in shown and seed in one.draws
+    ]
+    caption = (
+        f"{' and '.join(metrics)} of {stage} in draw {seed}, on one scale: + is the middle of the plane, × the lowest "
+        "point on the grid."
+    )
+    lines = [line(one, keys, asked) for one in found]
+    best, worst = (pick(found, key=lambda one: float(np.mean(above(one)))) for pick in (min, max))
+    return Section(
+        title,
+        f"{stage}: {risen(best, asked)} above its middle on average with {said(best, keys, asked)}, "
+        f"{risen(worst, asked)} with {said(worst, keys, asked)}",
+        [
+            f"The figure shows a single draw, {seed}: other draws have other directions. The table has the means over "
+            f"all ok draws of what the values are in the middle, and of how much higher they are on average over the "
+            f"grid; {asked.percent} intervals are Student's t over draws."
+        ],
+        [Drawing(asked.name, caption, landscape_figure(surfaces, metrics, x, y, asked.workload))],
+        lines,
+        {f"{asked.name}_values": pd.concat([of_draws(one, keys, x, y) for one in found], ignore_index=True)},
+    )
+
+
+def seen(values: tuple[Any, ...], rows: pd.DataFrame, metric: str, x: str, y: str) -> Seen:
+    """The surfaces of the draws that logged the metric on a whole grid."""
+    rows = rows[rows[[x, y, metric]].notna().all(axis=1)]
+    xs, ys = np.unique(rows[x]), np.unique(rows[y])
+    draws: dict[int, np.ndarray] = {}
+    for (seed, *_), draw in rows.groupby(["seed", "sweep", "cell"]):
+        grid = draw.pivot_table(index=y, columns=x, values=metric)
+        if grid.shape == (len(ys), len(xs)) and np.isfinite(grid.to_numpy()).all():
+            draws.setdefault(int(seed), grid.to_numpy(float))  # rows that share the stage have one surface
+    return Seen(values, metric, xs.astype(float), ys.astype(float), draws)
+
+
+def shared_seed(found: list[Seen]) -> int:
+    """The first seed that most surfaces have."""
+    counts: dict[int, int] = {}
+    for one in found:
+        for seed in one.draws:
+            counts[seed] = counts.get(seed, 0) + 1
+    return min(counts, key=lambda seed: (-counts[seed], seed))
+
+
+def middle(one: Seen) -> np.ndarray:
+    """The value nearest to (0, 0) in each draw."""
+    place = int(np.abs(one.y).argmin()), int(np.abs(one.x).argmin())
+    return np.array([grid[place] for grid in one.draws.values()])
+
+
+def above(one: Seen) -> np.ndarray:
+    """How much higher the mean over the grid is than the middle, in each draw."""
+    return np.array([grid.mean() for grid in one.draws.values()]) - middle(one)
+
+
+def with_interval(values: np.ndarray, level: float) -> str:
+    """The mean over draws with Student's interval."""
+    if len(values) < 2:
+        return f"{number(values.mean())} (a single draw)"
+    mean, low, high = (float(each[0]) for each in mean_band(values[:, None], level))
+    return interval(mean, low, high)
+
+
+def risen(one: Seen, asked: Question) -> str:
+    """How far a metric rises in one setting, in words."""
+    return f"{one.metric} {with_interval(above(one), asked.level)}"
+
+
+def said(one: Seen, keys: list[str], asked: Question) -> str:
+    """A setting in words."""
+    return settings(keys, one.values, asked.workload) or "the one setting"
+
+
+def line(one: Seen, keys: list[str], asked: Question) -> dict[str, str]:
+    """One metric in one setting as a row of formatted text."""
+    return {
+        **{plain(key): number(value) for key, value in zip(keys, one.values, strict=True)},
+        "metric": one.metric,
+        f"in the middle [{asked.percent}]": with_interval(middle(one), asked.level),
+        f"above it on average [{asked.percent}]": with_interval(above(one), asked.level),
+        "grid": f"{len(one.x)} x {len(one.y)}",
+        "draws": counted(len(one.draws), "draw"),
+    }
+
+
+def of_draws(one: Seen, keys: list[str], x: str, y: str) -> pd.DataFrame:
+    """One line per point and draw."""
+    import pandas as pd
+
+    across, along = np.meshgrid(one.x, one.y)
+    parts = [
+        pd.DataFrame({"metric": one.metric, "seed": seed, x: across.ravel(), y: along.ravel(), "value": grid.ravel()})
+        for seed, grid in one.draws.items()
+    ]
+    table = pd.concat(parts, ignore_index=True)
+    for place, (key, value) in enumerate(zip(keys, one.values, strict=True)):
+        table.insert(place, key, value)
+    return table

@@ -1,0 +1,91 @@
+"""The figure of surfaces: one row of panels for each setting, one column for each metric, all on one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.fits.draws import decades
+from raysweep.reporting.figures import drawing
+from raysweep.reporting.words import axis_label, plain
+from raysweep.workloads.declaration import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LEVELS = 16
+
+
+@dataclass(frozen=True)
+class Surface:
+    """One panel: the setting in words, the metric, x (columns,), y (rows,) and values (rows, columns), all finite."""
+
+    setting: str
+    metric: str
+    x: np.ndarray
+    y: np.ndarray
+    values: np.ndarray
+
+
+def landscape_figure(surfaces: Sequence[Surface], metrics: Sequence[str], x: str, y: str, workload: Workload) -> Figure:
+    """Draw filled contours with the same levels in all panels, logarithmic if values span more than a decade."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import BoundaryNorm
+    from matplotlib.figure import Figure
+
+    rows = list(dict.fromkeys(one.setting for one in surfaces))
+    wide, high = (3.1, 2.9) if len(metrics) > 2 else (3.6, 3.3)
+    size = (max(wide * len(metrics) + 1.2, 6.4), high * len(rows) + 0.6)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(len(rows), len(metrics), squeeze=False, sharex=True, sharey=True)
+    levels = common_levels(np.concatenate([one.values.ravel() for one in surfaces]))
+    norm = BoundaryNorm(levels, 256)
+    for panel in axes.flat:
+        panel.grid(False)
+        panel.set_visible(False)
+    for one in surfaces:
+        place = rows.index(one.setting), list(metrics).index(one.metric)
+        panel = axes[place]
+        panel.set_visible(True)
+        panel.contourf(one.x, one.y, one.values, levels=levels, cmap="viridis", norm=norm)
+        panel.contour(one.x, one.y, one.values, levels=levels, colors="white", linewidths=0.4, alpha=0.6)
+        lowest = np.unravel_index(int(one.values.argmin()), one.values.shape)
+        look: dict[str, Any] = {"linestyle": "none", "markersize": 8, "markeredgewidth": 1.8, "clip_on": False}
+        panel.plot(0, 0, marker="+", color="white", **look)
+        panel.plot(one.x[lowest[1]], one.y[lowest[0]], marker="x", color="#D81B60", **look)
+        panel.set_aspect("equal")
+        title = ", ".join(part for part in (one.setting, plain(one.metric) if len(metrics) > 1 else "") if part)
+        panel.set_title(drawing.in_lines(title, 34))
+    for panel in axes[:, 0]:
+        panel.set_ylabel(axis_label(y, workload))
+    for panel in axes[-1]:
+        panel.set_xlabel(axis_label(x, workload))
+    label = axis_label(metrics[0], workload) if len(metrics) == 1 else "value"
+    bar = figure.colorbar(
+        ScalarMappable(norm, "viridis"), ax=axes, label=label, pad=0.015, aspect=28, spacing="uniform"
+    )
+    ticks = levels[:: max(1, len(levels) // 8)].tolist()
+    bar.set_ticks(ticks, labels=[f"{tick:.3g}" for tick in ticks])
+    bar.minorticks_off()
+    dark = {"linestyle": "none", "markersize": 8, "markeredgewidth": 1.8}
+    drawing.legend_below(
+        figure,
+        [
+            drawing.mark("middle of the plane (white in the panels)", marker="+", **dark),
+            drawing.mark("lowest point on the grid", marker="x", **{**dark, "color": "#D81B60"}),
+        ],
+    )
+    return figure
+
+
+def common_levels(values: np.ndarray) -> np.ndarray:
+    """Edges of the colours: equal steps, or equal factors if all values are positive and span more than a decade."""
+    low, high = float(values.min()), float(values.max())
+    if not low < high:
+        return np.array([low - 0.5, low + 0.5])
+    if decades(np.array([low, high])):
+        return np.geomspace(low, high, LEVELS + 1)
+    return np.linspace(low, high, LEVELS + 1)
