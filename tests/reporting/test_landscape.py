@@ -19,7 +19,7 @@ PLACES = np.linspace(-1, 1, 5)
 
 
 def bowls(rates: dict[float, float], seeds: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """(rows, logged points) of surfaces seed + height · (x² + y²), the height by the rate, over x and y from -1 to 1."""
+    """(rows, logged points) of surfaces seed + height · (x² + y²), x and y from -1 to 1, a height for each rate."""
     rows, points = [], []
     for rate, height in rates.items():
         for seed in range(seeds):
@@ -67,7 +67,7 @@ def test_panels_show_one_draw_on_one_scale_with_the_lowest_point_marked() -> Non
     found = section(rows, points, metric=None, metrics=["loss", "also"])
     (drawing,) = found.drawings
     assert "in draw 0" in drawing.caption
-    *panels, bar = [panel for panel in drawing.figure.axes if panel.get_visible()]
+    *panels, _ = [panel for panel in drawing.figure.axes if panel.get_visible()]
     assert len(panels) == 4
     scales = {
         tuple(mappable.levels) for panel in panels for mappable in panel.collections if hasattr(mappable, "levels")
