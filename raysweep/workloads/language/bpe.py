@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.workloads.language import cache
+from raysweep.workloads import cache
 from raysweep.workloads.language.texts import BadText, Documents
 
 FORM = "bpe:VOCABULARY:TEXT"

@@ -159,6 +159,8 @@ WORKLOAD = Workload(
     sources=(
         "raysweep.workloads.relu_kernel",
         "raysweep.workloads.image_data",
+        "raysweep.workloads.cache",
+        "raysweep.training.vision_library",
         "raysweep.training.draws",
         "raysweep.theory.relu",
         "raysweep.theory.kernel_transfer",

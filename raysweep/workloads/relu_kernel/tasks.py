@@ -5,9 +5,9 @@ the target, with unit vectors θ_S, θ_⊥ at a right angle. α is the angle bet
 the two functions in mean square over the sphere and in the space of the kernel H∞, where θ·x has the length 2‖θ‖.
 
 Images: pixels divided by their length. Labels are of classes: s = +1 for even ones and -1 for odd ones in the source,
-cos α s + sin α p in the target. p tells the classes below five from the others, made orthogonal to s and of equal mean
-square over all training images. So α is the angle between label vectors over all training images, in plain label space,
-not in the kernel's. Both are multiplied with one number, for which no label at any angle is beyond ±1.
+cos α s + sin α p in the target. p tells the first half of the classes from the others, made orthogonal to s and of
+equal mean square over all training images. So α is the angle between label vectors over all training images, in plain
+label space, not in the kernel's. Both are multiplied with one number, for which no label at any angle is beyond ±1.
 """
 
 from __future__ import annotations
@@ -120,10 +120,10 @@ def _part(row: Mapping[str, Any], name: str) -> tuple[Array, Array]:
 @functools.lru_cache(maxsize=8)
 def _label_functions(digest: str, name: str) -> Array:
     """The two label functions of the classes of a set of images, (2, classes)."""
-    labels = image_data.load(name).train.labels
-    shares = np.bincount(labels, minlength=image_data.CLASSES) / len(labels)
-    classes = np.arange(image_data.CLASSES)
-    parity, half = np.where(classes % 2 == 0, 1.0, -1.0), np.where(classes < 5, 1.0, -1.0)
+    data = image_data.load(name)
+    shares = np.bincount(data.train.labels, minlength=len(data.classes)) / len(data.train.labels)
+    classes = np.arange(len(data.classes))
+    parity, half = np.where(classes % 2 == 0, 1.0, -1.0), np.where(2 * classes < len(classes), 1.0, -1.0)
     half = half - (shares * half) @ parity * parity  # parity has mean square 1
     half = half / np.sqrt(shares @ half**2)
     found = np.stack([parity, half])

@@ -165,9 +165,9 @@ def test_files_that_are_not_the_set_are_refused(published: Path, tmp_path: Path,
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("digit", "expected digits, mnist:PATH or fashion_mnist:PATH"),
-        ("digits:here", "expected digits, mnist:PATH or fashion_mnist:PATH"),
-        ("mnist", "expected digits, mnist:PATH or fashion_mnist:PATH"),
+        ("digit", f"expected {image_data.FORMS}"),
+        ("digits:here", f"expected {image_data.FORMS}"),
+        ("mnist", f"expected {image_data.FORMS}"),
         ("mnist:", "expected a folder after mnist:"),
         ("mnist:/no/such/folder", "no folder /no/such/folder; expected a folder in which the files of MNIST lie"),
         ("fashion_mnist:/no/such/folder", "Debian's package dataset-fashion-mnist"),

@@ -21,7 +21,7 @@ CASES: dict[str, tuple[dict[str, object], str, tuple[str, ...]]] = {
         (),
     ),
     "no image": ({"target_samples": 0}, "fixed.target_samples: ", ("at least 1",)),
-    "images of another name": ({"data": "cifar10"}, "fixed.data: expected digits, mnist:PATH or ", ()),
+    "images of another name": ({"data": "cifar10"}, "fixed.data: expected digits, mnist:PATH, ", ()),
     "no folder": ({"data": "mnist:{here}/none"}, "fixed.data: no folder {here}/none", ("torchvision", "npm")),
     "an empty folder": ({"data": "fashion_mnist:{here}"}, "fixed.data: {here}: no Fashion-MNIST in it", ("Debian",)),
     "half a folder": ({"data": "mnist:{here}/half"}, "fixed.data: {here}/half: t10k-labels-idx1-ubyte missing", ()),

@@ -15,7 +15,8 @@ import yaml
 from language_rows import columns_of, compute, identity
 
 from raysweep.stages.store import Store
-from raysweep.workloads.language import PARAMETERS, bpe, cache, corpus, texts
+from raysweep.workloads import cache
+from raysweep.workloads.language import PARAMETERS, bpe, corpus, texts
 
 WORDS = ("learning", "rates", "fall", "while", "models", "grow", "and", "losses", "do", "not", "always", "follow")
 

@@ -14,6 +14,7 @@ import raysweep
 from raysweep.theory import kernel_transfer, relu
 from raysweep.trial.computation import Computation
 from raysweep.trial.compute import compute
+from raysweep.workloads.image_data import FORMS
 from raysweep.workloads.parameters import column
 from raysweep.workloads.relu_kernel import WORKLOAD, network, tasks
 
@@ -264,7 +265,7 @@ def test_stages_of_images_are_known_by_their_content_whatever_the_dimension_of_t
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({"data": "digit"}, "fixed.data: expected sphere, digits, mnist:PATH or fashion_mnist:PATH, got 'digit'"),
+        ({"data": "digit"}, f"fixed.data: expected sphere, {FORMS}, got 'digit'"),
         ({"data": "digits", "source_samples": 1437}, "fixed.source_samples: expected fewer than the 1,437 training"),
         ({"data": "digits", "target_samples": 1400}, "fixed.target_samples: expected at most the 1,337 training"),
         ({"data": "mnist:/nowhere"}, "fixed.data: "),

@@ -1,4 +1,5 @@
-"""A cache in the user's folder for results that take a while to compute: trained vocabularies and tokenized text.
+"""A cache in the user's folder for results that take a while to compute: trained vocabularies and tokenized text,
+digests of folders of images.
 
 The folder is RAYSWEEP_CACHE, or else raysweep in XDG_CACHE_HOME or ~/.cache. It may be deleted at any time. Damaged
 files are computed again. If the folder cannot be written, nothing is kept.

@@ -1,0 +1,208 @@
+"""Folders of images, written here by PIL: which images there are, how they are decoded, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import image_files
+import numpy as np
+import pytest
+from PIL import Image
+
+from raysweep.workloads import cache, image_data
+from raysweep.workloads.image_data import ImageFiles
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def split(tmp_path: Path) -> Path:
+    """Two classes, with training and test images."""
+    image_files.write_images(tmp_path / "set" / "train", {"dog": 3, "cat": 2})
+    image_files.write_images(tmp_path / "set" / "test", {"dog": 1, "cat": 2}, suffix=".png")
+    return tmp_path / "set"
+
+
+def names(images: image_data.Images) -> list[str]:
+    assert isinstance(images.pixels, ImageFiles)
+    return [f"{file.parent.name}/{file.stem}" for file in images.pixels.files]
+
+
+@pytest.mark.parametrize("test", ["test", "val"])
+def test_classes_and_images_stand_in_the_order_of_their_names(split: Path, test: str) -> None:
+    (split / "test").rename(split / test)
+    (split / "train" / "dog" / ".DS_Store").write_text("no image, and hidden")
+    (split / "README").write_text("no class")
+    found = image_data.load(f"images:{split}")
+    assert (found.white, found.classes) == (255, ("cat", "dog"))
+    assert names(found.train) == ["cat/000", "cat/001", "dog/000", "dog/001", "dog/002"]
+    assert found.train.labels.tolist() == [0, 0, 1, 1, 1]
+    assert names(found.test) == ["cat/000", "cat/001", "dog/000"]
+    assert names(found.train.of((1,))) == ["dog/000", "dog/001", "dog/002"]
+
+
+def test_without_a_split_every_fifth_image_of_a_class_is_a_test_image(tmp_path: Path) -> None:
+    image_files.write_images(tmp_path / "set", {"a": 11, "b": 2})
+    found = image_data.load(f"images:{tmp_path / 'set'}")
+    assert names(found.test) == ["a/000", "a/005", "a/010", "b/000"]
+    assert names(found.train) == [f"a/{n:03}" for n in (1, 2, 3, 4, 6, 7, 8, 9)] + ["b/001"]
+
+
+def test_images_are_resized_by_their_shorter_side_and_cut_to_the_centre(split: Path) -> None:
+    pixels = image_data.load(f"images:{split}").train.pixels
+    assert (len(pixels), pixels.shape, pixels.ndim) == (5, (5, 224, 224, 3), 4)
+    small = pixels.at(20)
+    assert small.shape == (5, 20, 20, 3)
+    some = small[np.array([4, 0])]
+    assert (some.dtype, some.shape) == (np.uint8, (2, 20, 20, 3))
+    for image, file in zip(some, (small.files[4], small.files[0]), strict=True):
+        with Image.open(file) as picture:
+            width = int(20 * picture.width / picture.height)
+            resized = np.asarray(picture.resize((width, 20), Image.Resampling.BILINEAR))
+        left = round((width - 20) / 2)
+        np.testing.assert_array_equal(image, resized[:, left : left + 20])
+    np.testing.assert_array_equal(small[1:3], small[np.array([False, True, True, False, False])])
+    np.testing.assert_array_equal(small[0], small[[0]][0])
+
+
+def test_grey_images_and_others_become_coloured_ones(split: Path) -> None:
+    folder = split / "train" / "cat"
+    for number, mode in enumerate(("L", "P", "RGBA", "1")):
+        Image.new(mode, (30, 30), 1).save(folder / f"other{number}.png")
+    Image.new("CMYK", (30, 30)).save(folder / "other4.jpg")
+    assert image_data.complaint(f"images:{split}", folder=True) is None
+    assert image_data.load(f"images:{split}").train.pixels.at(8)[:].shape == (10, 8, 8, 3)
+
+
+def test_the_set_is_known_by_what_is_in_its_files_wherever_they_lie(split: Path, tmp_path: Path) -> None:
+    before = image_data.digest_of(f"images:{split}")
+    shutil.copytree(split, tmp_path / "copy")
+    assert image_data.digest_of(f"images:{tmp_path / 'copy'}") == before
+    digests = {before}
+
+    def another(change: Callable[[], object]) -> bool:
+        change()
+        found = image_data.digest_of(f"images:{split}")
+        seen = found in digests
+        digests.add(found)
+        return not seen
+
+    file = split / "train" / "cat" / "001.jpg"
+    assert another(lambda: shutil.copy(split / "train" / "dog" / "002.jpg", file)), "another image"
+    assert another(lambda: file.rename(split / "train" / "dog" / "003.jpg")), "another class"
+    assert another(lambda: shutil.move(split / "train" / "dog" / "003.jpg", split / "test" / "dog")), "another part"
+    assert another(lambda: [(split / part / "cat").rename(split / part / "bat") for part in ("train", "test")])
+
+
+def test_files_are_read_again_only_when_their_size_or_time_changed(split: Path) -> None:
+    before, file = image_data.digest_of(f"images:{split}"), split / "test" / "dog" / "000.png"
+    at, content = file.stat(), bytearray(file.read_bytes())
+    content[-20] ^= 1
+    file.write_bytes(content)
+    os.utime(file, ns=(at.st_atime_ns, at.st_mtime_ns))
+    assert image_data.digest_of(f"images:{split}") == before, "the memory of names, sizes and times"
+    os.utime(file, ns=(at.st_atime_ns, at.st_mtime_ns + 1))
+    assert image_data.complaint(f"images:{split}", folder=True)
+
+
+def test_the_set_is_never_in_memory_as_a_whole(split: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is decoded to list, check and choose images."""
+    monkeypatch.setattr(Image.Image, "load", lambda image: pytest.fail("decoded"))
+    for file in split.rglob("*.png"):  # a JPEG need not be decoded to see that it is whole
+        shutil.copy(split / "train" / "dog" / "000.jpg", file.with_suffix(".jpg"))
+        file.unlink()
+    found = image_data.load(f"images:{split}")
+    assert len(found.train.of((0,)).pixels.at(10)) == 2
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size * 2 // 3])
+
+
+def emptied(folder: Path) -> None:
+    for file in folder.iterdir():
+        file.unlink()
+
+
+BAD: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no folder": (shutil.rmtree, "no folder {set}; expected a folder with folders train and test (or val)"),
+    "a file": (lambda folder: (shutil.rmtree(folder), folder.touch()), "{set} is a file; expected a folder"),
+    "nothing in it": (
+        lambda folder: [shutil.rmtree(each) for each in folder.iterdir()],
+        "{set}: expected a folder for each of at least two classes, got none",
+    ),
+    "no test images": (lambda folder: shutil.rmtree(folder / "test"), "{set}: it has train, but neither test nor val"),
+    "no training images": (lambda folder: shutil.rmtree(folder / "train"), "{set}: it has test, but no train"),
+    "one class": (
+        lambda folder: [shutil.rmtree(folder / part / "dog") for part in ("train", "test")],
+        "{set}/train: expected a folder for each of at least two classes, got one, cat",
+    ),
+    "a class without test images": (
+        lambda folder: (
+            shutil.rmtree(folder / "test" / "dog"),
+            (folder / "test" / "emu").mkdir(),
+            Image.new("L", (9, 9)).save(folder / "test" / "emu" / "0.png"),
+        ),
+        "{set}/test: no folder dog, which is a class of train",
+    ),
+    "a class of test images alone": (
+        lambda folder: image_files.write_images(folder / "test", {"emu": 1}),
+        "{set}/train: no folder emu, which is a class of test",
+    ),
+    "an empty class": (lambda folder: emptied(folder / "train" / "cat"), "{set}/train/cat: a class without images"),
+    "a text among the images": (
+        lambda folder: (folder / "train" / "cat" / "notes.txt").write_text("hello"),
+        "{set}/train/cat/notes.txt: expected an image (.jpg, ",
+    ),
+    "a text that is called an image": (
+        lambda folder: (folder / "train" / "cat" / "notes.jpg").write_text("hello"),
+        "{set}/train/cat/notes.jpg: expected an image, it is none or cut short",
+    ),
+    "a JPEG cut short": (
+        lambda folder: cut(folder / "train" / "dog" / "001.jpg"),
+        "{set}/train/dog/001.jpg: expected an image, it is none or cut short",
+    ),
+    "a PNG cut short": (
+        lambda folder: cut(folder / "test" / "cat" / "001.png"),
+        "{set}/test/cat/001.png: expected an image, it is none or cut short",
+    ),
+    "an empty image": (
+        lambda folder: (folder / "test" / "cat" / "001.png").write_bytes(b""),
+        "{set}/test/cat/001.png: expected an image, it is none or cut short",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_folders_of_another_form_are_refused(split: Path, case: str) -> None:
+    happens, said = BAD[case]
+    happens(split)
+    complaint = str(image_data.complaint(f"images:{split}", folder=True))
+    assert complaint.startswith(said.format(set=split)), complaint
+    assert "\n" not in complaint
+    assert len(complaint) < 400
+
+
+def test_a_class_with_one_image_cannot_be_split(tmp_path: Path) -> None:
+    image_files.write_images(tmp_path / "set", {"a": 5, "b": 1})
+    said = image_data.complaint(f"images:{tmp_path / 'set'}", folder=True)
+    assert str(said).startswith(f"{tmp_path / 'set' / 'b'}: a class with one image")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_that_nobody_may_read_is_refused(split: Path) -> None:
+    (split / "train" / "cat").chmod(0)
+    said = image_data.complaint(f"images:{split}", folder=True)
+    (split / "train" / "cat").chmod(0o700)
+    assert str(said).startswith(f"{split / 'train' / 'cat'}: cannot be read (Permission denied)")
+
+
+def test_a_workload_on_images_of_one_size_says_which_sets_it_reads(split: Path) -> None:
+    assert str(image_data.complaint(f"images:{split}")).startswith(f"expected {image_data.FORMS}, got 'images:")
+    assert str(image_data.complaint("digit", folder=True)).startswith(f"expected {image_data.FOLDER_FORMS}, got")
