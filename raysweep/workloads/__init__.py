@@ -16,6 +16,7 @@ BUILT_IN = {
     "linear_covariance": "raysweep.workloads.linear_covariance",
     "linear_spectrum": "raysweep.workloads.linear_spectrum",
     "linear_transfer": "raysweep.workloads.linear_transfer",
+    "multiview": "raysweep.workloads.multiview",
     "relu_features": "raysweep.workloads.relu_features",
     "relu_kernel": "raysweep.workloads.relu_kernel",
     "vision": "raysweep.workloads.vision",

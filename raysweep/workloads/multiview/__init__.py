@@ -1,0 +1,233 @@
+"""Multi-view data: which features networks learn by mask-reconstruction pretraining, and which by labels (paper M).
+
+k classes with two features each; a multi-view sample shows both features of its class, a single-view sample one (M Def.
+3.1, after Allen-Zhu & Li 2020). Networks are k·m kernels with a smoothed ReLU, h_r(X) = Σ_p σ(w_r·x_p). This file is
+the declaration; it does not import the files beside it, which compute the workload.
+
+What M leaves open or gives by its order in k, and what is taken here:
+- Features are coordinate axes. Initial weights and Gaussian noise have no preferred direction, so this is the same
+  distribution as for any orthonormal vectors.
+- Sums of z_p, drawn uniformly: main features in [A, 2A] with A = C_p^((q-1)/q), so that Σ z_p and Σ z_p^q are both at
+  least 1; features of other classes in [0.2, 0.4] (M: [Ω(1), 0.4]); the weak feature of a single-view sample in
+  [ρ, 2ρ]. The sum is spread evenly over the C_p patches. Feature noise is uniform on [0, γ], Gaussian noise N(0, σ_p²I)
+  (M prints N(0, σ_p I)); patches are chosen uniformly.
+- ρ = 0.1. M sets ρ = k^-0.01, which is 0.98 at k = 10: no sample of a k that can be computed would be single-view.
+- σ_0 = 0.03, ϱ = 0.4 (about 1/log k), γ = σ_0/k, √d σ_p = 0.2 (about 1/log² k). M's Assumption 1 has σ_0 = O(1/√k), its
+  Assumption C.2 σ_0^(q-2) ≤ 1/k: 0.32 and, at q = 3, 0.1 at k = 10. That one of two features wins needs more: a feature takes
+  about ϱ^(q-1)/((q-2) a^(q-2)) to grow from a to ϱ and about log k from there to outputs that fit the labels (in the same
+  unit, from scratch). With a = 2.2 σ_0, the largest of some kernels, the first is 0.4 of the second at 0.1, q = 3, and
+  3.2 times it at 0.03, q = 4. The space single_view_error runs both values of σ_0.
+- Pretraining follows the expected gradient over masks, as M does (eq. 2); no mask is drawn. M's θ is the share of
+  patches that are seen: mask_ratio is 1 - θ. M's teacher: τ = 1 + (1-θ)/(C_p θ) + 1/(t+1), the constant of the last
+  term is 1 (M's Assumption C.2 has 1/(t^(1/q)+1) instead). The teacher is not differentiated.
+- The autoencoder follows the exact gradient of M's loss (Appendix H). M's Fact 2.2 differs from it across the features.
+- Trained from scratch: F_i = Σ h_r over the m kernels of class i (Allen-Zhu & Li), all weights of the head being 1; the
+  same initial kernels as pretraining's. Fine-tuned: a head that starts at 0, its rate far above that of the kernels.
+- A sample is right if the output of its class is above every other one. M counts equal outputs as right.
+- "Captures": a kernel's weight along the feature is at least ϱ (M Appendix D.1); also counted at ϱ/2 and 2ϱ. From
+  scratch, only kernels of the feature's own class count.
+- M^(0), the kernels that may win a feature: within 1 - 1/log k of the largest weight at the start (M: 1 - O(1/log k)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
+
+TEACHER_STUDENT, AUTOENCODER = "teacher_student", "autoencoder"
+FIRST_LENGTH = 10
+"""Steps to the first stop of pretraining; each later one is at twice as many, so that lengths 10·2^j share all steps."""
+
+Scratch, Pretraining, Finetuning = (partial(Parameter, stage=name) for name in ("scratch", "pretrain", "finetune"))
+Rate = partial(Scratch, minimum=0, maximum=1e3)
+Count = partial(Scratch, minimum=1, maximum=100_000)
+
+PARAMETERS = (
+    Count("classes", int, 10, "classes; each has two features", minimum=2, maximum=1000, symbol="k"),
+    Count("dim", int, 30, "dimension of a patch, at least two for each class", symbol="d"),
+    Count("patches", int, 20, "patches of a sample: room for every feature", symbol="P"),
+    Count("feature_patches", int, 1, "patches that show one feature", symbol="C_p"),
+    Scratch(
+        "sparsity",
+        float,
+        2.0,
+        "a feature of another class is in a sample with probability sparsity / classes",
+        minimum=0,
+        maximum=1000,
+        symbol="s",
+    ),
+    Scratch(
+        "single_view_fraction", float, 0.1, "share of single-view samples", minimum=0, maximum=1, symbol="μ"
+    ),
+    Scratch("weak_view", float, 0.1, "size of a single-view sample's second feature", minimum=0, maximum=1, symbol="ρ"),
+    Scratch("feature_noise", float, 0.003, "largest weight of any feature on any patch", minimum=0, maximum=1, symbol="γ"),
+    Scratch("noise", float, 0.2, "length √d σ_p of the Gaussian noise on a patch with a feature", minimum=0, maximum=10),
+    Count(
+        "power",
+        int,
+        4,
+        "power of the smoothed ReLU; M's theorem asks for 3 (teacher_student) or 4 (autoencoder)",
+        minimum=2,
+        maximum=10,
+        symbol="q",
+    ),
+    Scratch(
+        "threshold",
+        float,
+        0.4,
+        "where the smoothed ReLU becomes linear, and what counts as captured",
+        minimum=0,
+        open_minimum=True,
+        maximum=10,
+        symbol="ϱ",
+    ),
+    Scratch(
+        "init_scale",
+        float,
+        0.03,
+        "standard deviation of the initial weights",
+        minimum=0,
+        open_minimum=True,
+        maximum=10,
+        symbol="σ_0",
+    ),
+    Count("kernels", int, 3, "kernels for each class", scale="log", symbol="m"),
+    Count("target_samples", int, 500, "samples with labels", symbol="N₂"),
+    Rate("scratch_lr", float, 1.0, "rate of gradient descent from scratch"),
+    Scratch("finetune_steps", int, 600, "steps of fine-tuning, and from scratch", minimum=0, maximum=10**7),
+    Pretraining(
+        "framework", str, AUTOENCODER, "what is reconstructed", choices=(TEACHER_STUDENT, AUTOENCODER)
+    ),
+    Pretraining(
+        "mask_ratio",
+        float,
+        0.5,
+        "share of patches that are masked, 1 - θ",
+        minimum=0,
+        maximum=0.99,
+    ),
+    Pretraining("samples", int, 500, "samples without labels", minimum=1, maximum=1_000_000, symbol="N"),
+    Pretraining(
+        "pretrain_lr", float, 1.0, "rate of gradient descent in pretraining", minimum=0, maximum=1e3, symbol="η"
+    ),
+    Pretraining(
+        "pretrain_length",
+        int,
+        1280,
+        f"steps of pretraining; lengths {FIRST_LENGTH}, {2 * FIRST_LENGTH}, {4 * FIRST_LENGTH}, … share their steps",
+        unit="steps",
+        minimum=0,
+        maximum=10**7,
+        scale="log",
+    ),
+    Finetuning("finetune_lr", float, 2.0, "rate of the head", minimum=0, maximum=1e3, scale="log", symbol="η₂"),
+    Finetuning(
+        "kernel_lr_share", float, 0.01, "rate of the kernels in fine-tuning, over finetune_lr", minimum=0, maximum=10
+    ),
+)
+
+_ALSO = "of test samples named wrong"
+FromScratch, Pretrained = (partial(Metric, stage=name) for name in ("scratch", "pretrain"))
+METRICS = (
+    FromScratch("error_scratch", f"share {_ALSO}, trained from scratch", direction="minimize"),
+    FromScratch("error_multi_view_scratch", f"share {_ALSO} among multi-view ones, from scratch", direction="minimize"),
+    FromScratch(
+        "error_single_view_scratch", f"share {_ALSO} among single-view ones, from scratch", direction="minimize"
+    ),
+    FromScratch("train_error_scratch", "share of training samples named wrong, from scratch", direction="minimize"),
+    FromScratch(
+        "features_captured_scratch",
+        "share of the features that some kernel of their own class captures, from scratch",
+        direction="maximize",
+    ),
+    Pretrained("features_captured", "share of the features that some kernel captures", direction="maximize"),
+    Pretrained("features_captured_half", "the same where half of the threshold is enough", direction="maximize"),
+    Pretrained("features_captured_double", "the same where twice the threshold is asked for", direction="maximize"),
+    Pretrained("features_per_kernel", "features that a kernel captures, mean over kernels that capture any"),
+    Pretrained("most_features", "features that one kernel captures, largest over kernels", direction="minimize"),
+    Pretrained("correlation", "largest weight of a kernel along a feature, mean over features"),
+    Pretrained(
+        "second_correlation",
+        "second largest weight of a kernel along a feature, largest over kernels, over init_scale",
+        direction="minimize",
+    ),
+    Pretrained("winners", "share of the captured features whose strongest kernel was in M^(0)", direction="maximize"),
+    Metric("error", f"share {_ALSO}, pretrained and fine-tuned", direction="minimize"),
+    Metric("error_multi_view", f"share {_ALSO} among multi-view ones", direction="minimize"),
+    Metric("error_single_view", f"share {_ALSO} among single-view ones", direction="minimize"),
+    Metric("train_error", "share of training samples named wrong", direction="minimize"),
+    Metric("transferability", "error_scratch - error; positive: pretraining helps", direction="maximize"),
+)
+
+
+def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Errors of one cell that no single range can catch: features without room."""
+    features = 2 * parameters["classes"]
+    if parameters["dim"] < features:
+        return "dim", (
+            f"expected at least {features:,}, one for each feature of {parameters['classes']:,} classes, "
+            f"got {parameters['dim']:,}"
+        )
+    if parameters["patches"] < (wanted := features * parameters["feature_patches"]):
+        return "patches", (
+            f"expected at least {wanted:,}, room for {features:,} features of {parameters['feature_patches']:,} each, "
+            f"got {parameters['patches']:,}"
+        )
+    if parameters["sparsity"] > parameters["classes"]:
+        return "sparsity", (
+            f"expected at most {parameters['classes']:,}, the number of classes, got {parameters['sparsity']:g}"
+        )
+    return None
+
+
+def lengths(parameters: Mapping[str, Any]) -> list[int]:
+    """The steps at which pretraining stops on its way to pretrain_length, from 0 on."""
+    end, found, step = int(parameters["pretrain_length"]), [0], FIRST_LENGTH
+    while step < end:
+        found.append(step)
+        step *= 2
+    return [*found, end] if end else found
+
+
+def _cost(stage: str) -> Callable[..., Cost]:
+    """The cost of a stage; the module that knows it is imported when it is asked for."""
+
+    def cost(*arguments: Any) -> Cost:
+        from raysweep.workloads.multiview import costs
+
+        found: Cost = getattr(costs, stage)(*arguments)
+        return found
+
+    return cost
+
+
+_HERE = "raysweep.workloads.multiview.stages"
+STAGES = (
+    Stage("scratch", f"{_HERE}:scratch", keeps=True, cost=_cost("scratch")),
+    Stage(
+        "pretrain",
+        f"{_HERE}:pretrain",
+        after="scratch",
+        keeps=True,
+        points=lengths,
+        until="pretrain_length",
+        cost=_cost("pretrain"),
+    ),
+    Stage("finetune", f"{_HERE}:finetune", after="pretrain", cost=_cost("finetune")),
+    Stage("evaluate", f"{_HERE}:evaluate", after="finetune", cost=_cost("evaluate")),
+)
+
+WORKLOAD = Workload(
+    name="multiview",
+    summary="networks of smoothed-ReLU kernels on multi-view data: features learned by mask-reconstruction pretraining "
+    "and from labels alone (paper M); diverged: weights that are not finite",
+    identity_version=1,
+    parameters=PARAMETERS,
+    metrics=METRICS,
+    stages=STAGES,
+    sources=("raysweep.workloads.multiview", "raysweep.training.draws"),
+    check=check,
+)

@@ -1,0 +1,132 @@
+"""The stages: from scratch, mask-reconstruction pretraining, fine-tuning, and the errors of what came out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from raysweep.workloads.declaration import DIVERGED, OK
+from raysweep.workloads.multiview import TEACHER_STUDENT, measures, network, tasks
+from raysweep.workloads.multiview.network import Activation
+from raysweep.workloads.rows import Result, Rows
+
+if TYPE_CHECKING:
+    from raysweep.stages.artifacts import Artifact
+    from raysweep.trial.context import Context
+
+Array = np.ndarray
+Row = dict[str, Any]
+LOOKS = 8
+"""How often a training from scratch looks at its test errors on the way, for the learning curve."""
+
+
+def scratch(rows: Rows, parent: None, context: Context) -> Result:
+    """Kernels trained on labels alone, (kernels · classes, dim)."""
+    row = rows.row()
+    kernels, activation = _sent(tasks.initial(row), context), _activation(row)
+    head = network.own_class(len(kernels), int(row["classes"]), kernels)
+    inputs, labels = _task(row, "training", int(row["target_samples"]), context)
+    tests = _tests(row, context)
+    steps = int(row["finetune_steps"])
+    looks = {steps * look // LOOKS for look in range(1, LOOKS + 1)}
+    for step in range(1, steps + 1):
+        loss, by_kernels, _ = network.classifier(inputs, labels, kernels, head, activation)
+        kernels = kernels + row["scratch_lr"] * by_kernels
+        if step in looks:
+            errors = [network.wrong(*test, kernels, head, activation) for test in tests]
+            context.log(step, loss=loss, test_error_multi_view=errors[0], test_error_single_view=errors[1])
+    multi, single = (network.wrong(*test, kernels, head, activation) for test in tests)
+    metrics = {
+        "error_scratch": _mixed(row, multi, single),
+        "error_multi_view_scratch": multi,
+        "error_single_view_scratch": single,
+        "train_error_scratch": network.wrong(inputs, labels, kernels, head, activation),
+        "features_captured_scratch": measures.captured_by_own_class(row, kernels.cpu().numpy()),
+    }
+    return Result({"kernels": kernels}, metrics, _status(kernels))
+
+
+def pretrain(rows: Rows, parent: Artifact, context: Context) -> Result:
+    """Kernels after `context.point` steps of pretraining, (kernels · classes, dim)."""
+    row, point, before = rows.row(), int(context.point), int(context.before)
+    start, activation = tasks.initial(row), _activation(row)
+    kernels = _sent(parent.tensors()["kernels"], context) if point else _sent(start, context)
+    if point > before:
+        keep = 1 - row["mask_ratio"]
+        inputs, _ = _task(row, "pretraining", int(row["samples"]), context)
+        for step in range(before, point):
+            if row["framework"] == TEACHER_STUDENT:
+                teacher = 1 + (1 - keep) / (row["feature_patches"] * keep) + 1 / (step + 1)
+                down = network.teacher_student(inputs, kernels, activation, keep, teacher)
+            else:
+                down = network.autoencoder(inputs, kernels, activation, keep)
+            kernels = kernels + row["pretrain_lr"] * down
+    return Result({"kernels": kernels}, measures.captured(row, kernels.cpu().numpy(), start), _status(kernels))
+
+
+def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
+    """Kernels and head after training on labels."""
+    row, activation = rows.row(), _activation(rows.row())
+    kernels = _sent(parent.tensors()["kernels"], context)
+    head = kernels.new_zeros(int(row["classes"]), len(kernels))
+    inputs, labels = _task(row, "training", int(row["target_samples"]), context)
+    rate = float(row["finetune_lr"])
+    for _ in range(int(row["finetune_steps"])):
+        _, by_kernels, by_head = network.classifier(inputs, labels, kernels, head, activation)
+        kernels, head = kernels + rate * row["kernel_lr_share"] * by_kernels, head + rate * by_head
+    return Result({"kernels": kernels, "head": head}, {}, _status(kernels, head))
+
+
+def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
+    """Errors of the fine-tuned network, beside those of the one from scratch."""
+    row, activation = rows.row(), _activation(rows.row())
+    kernels, head = (_sent(parent.tensors()[name], context) for name in ("kernels", "head"))
+    training = _task(row, "training", int(row["target_samples"]), context)
+    multi, single, known = (
+        network.wrong(*some, kernels, head, activation) for some in (*_tests(row, context), training)
+    )
+    found = _mixed(row, multi, single)
+    ancestor = parent
+    while "error_scratch" not in ancestor.metrics:
+        ancestor = ancestor.parent
+    metrics = {
+        "error": found,
+        "error_multi_view": multi,
+        "error_single_view": single,
+        "train_error": known,
+        "transferability": ancestor.metrics["error_scratch"] - found,
+    }
+    return Result(metrics=metrics, status=_status(kernels, head))
+
+
+def _activation(row: Row) -> Activation:
+    return Activation(int(row["power"]), float(row["threshold"]))
+
+
+def _task(row: Row, role: str, count: int, context: Context, single: bool | None = None) -> tuple[Tensor, Tensor]:
+    found = tasks.samples(row, role, count, single)
+    return _sent(found.inputs, context), torch.as_tensor(found.labels).to(context.device)
+
+
+def _tests(row: Row, context: Context) -> list[tuple[Tensor, Tensor]]:
+    """Multi-view and single-view test samples: each kind has its own, whatever its share."""
+    kinds = (("multi-view test", False), ("single-view test", True))
+    return [_task(row, role, tasks.TEST, context, single) for role, single in kinds]
+
+
+def _mixed(row: Row, multi: float, single: float) -> float:
+    """The error on all data, of which the share single_view_fraction is single-view."""
+    share = float(row["single_view_fraction"])
+    return (1 - share) * multi + share * single
+
+
+def _sent(values: Any, context: Context) -> Tensor:
+    """In float32 on the device."""
+    return torch.as_tensor(values, dtype=torch.float32).to(context.device)
+
+
+def _status(*tensors: Tensor) -> str:
+    return OK if all(bool(torch.isfinite(each).all()) for each in tensors) else DIVERGED

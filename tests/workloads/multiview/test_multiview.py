@@ -1,0 +1,288 @@
+"""Multi-view data by counting, gradients against autograd over every mask, and kernels planted on features."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+
+import raysweep
+from raysweep.workloads.multiview import WORKLOAD, measures, network, tasks
+from raysweep.workloads.multiview.network import Activation
+
+DEFAULTS: dict[str, Any] = {parameter.name: parameter.default for parameter in WORKLOAD.parameters} | {"seed": 0}
+SMALL = {"fixed": {"classes": 3, "dim": 8, "patches": 6, "samples": 40, "target_samples": 30, "finetune_steps": 12}}
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    return DEFAULTS | changes
+
+
+def smoothed(seen: Tensor, power: int, threshold: float) -> Tensor:
+    """As M prints it (section 3.2)."""
+    low = seen.clamp(min=0) ** power / (power * threshold ** (power - 1))
+    return torch.where(seen < threshold, low, seen - (1 - 1 / power) * threshold)
+
+
+def some(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def masks(patches: int, keep: float) -> list[tuple[Tensor, float]]:
+    """Every mask of so many patches, and its probability."""
+    every = itertools.product((0.0, 1.0), repeat=patches)
+    return [(torch.tensor(each).double(), keep ** sum(each) * (1 - keep) ** (patches - sum(each))) for each in every]
+
+
+# Data
+
+
+def test_patches_show_the_features_that_the_definition_asks_for() -> None:
+    about = row(classes=6, dim=14, patches=26, feature_patches=2, single_view_fraction=0.3, sparsity=1.5)
+    found = tasks.samples(about | {"noise": 0.0, "feature_noise": 0.0}, "training", 4000)
+    assert found.inputs.shape == (4000, 26, 14)
+    assert not found.inputs[:, :, 12:].any(), "features are the first axes, and there is no noise"
+    shown = found.inputs[:, :, :12] > 0
+    assert shown.sum(2).max() == 1, "patches of different features are disjoint"
+    patches = shown.sum(1)
+    own = np.arange(12) // 2 == found.labels[:, None]
+    assert (patches[own] == 2).all()
+    assert set(np.unique(patches[~own])) == {0, 2}
+    there = (patches[~own] > 0).mean()
+    assert abs(there - 1.5 / 6) < 4 * np.sqrt(0.25 * 0.75 / (4000 * 10))
+    assert abs(found.single.mean() - 0.3) < 4 * np.sqrt(0.3 * 0.7 / 4000)
+    assert np.bincount(found.labels, minlength=6).min() > 4000 / 6 - 4 * np.sqrt(4000 / 6)
+    np.testing.assert_array_equal(np.sort(found.places, axis=2)[:, :, 0] >= 0, patches > 0)
+
+
+@pytest.mark.parametrize(("repeats", "power"), [(1, 4), (3, 3)])
+def test_sums_of_coefficients_lie_in_the_intervals_of_the_definition(repeats: int, power: int) -> None:
+    about = row(classes=4, dim=8, patches=8 * repeats, feature_patches=repeats, power=power, single_view_fraction=0.5)
+    found = tasks.samples(about | {"noise": 0.0, "feature_noise": 0.0}, "training", 3000)
+    coefficients = found.inputs.astype(float)
+    sums, powers, least = coefficients.sum(1), (coefficients**power).sum(1), tasks.main_sum(repeats, power)
+    own = np.arange(8) // 2 == found.labels[:, None]
+    close = 1e-6
+    weak = own & (sums < 0.5)
+    np.testing.assert_array_equal(weak.sum(1), found.single, "one weak feature in single-view samples, none in others")
+    assert weak[:, ::2].sum() == pytest.approx(weak.sum() / 2, abs=4 * np.sqrt(weak.sum() / 4)), "either of the two"
+    assert ((sums[weak] > 0.1 - close) & (sums[weak] < 0.2 + close)).all()
+    main = own & ~weak
+    assert ((sums[main] > least - close) & (sums[main] < 2 * least + close)).all()
+    assert (powers[main] > 1 - close).all()
+    assert powers[main].min() < 1.1, "the least sum is no larger than it must be"
+    others = sums[~own & (sums > 0)]
+    assert ((others > 0.2 - close) & (others < 0.4 + close)).all()
+    np.testing.assert_allclose(sums, found.sums, atol=1e-5)
+    top = coefficients.max(1)
+    np.testing.assert_allclose(top * repeats, sums, atol=1e-5, err_msg="spread evenly")
+
+
+def test_noise_has_the_stated_lengths_with_and_without_a_feature() -> None:
+    about = row(dim=60, noise=0.3, feature_noise=0.004, sparsity=0.0)
+    found = tasks.samples(about, "training", 400)
+    rest = found.inputs[:, :, 20:].astype(float)
+    busy = np.zeros((400, 20), dtype=bool)
+    for sample, places in enumerate(found.places):
+        busy[sample, places[places >= 0]] = True
+    for which, length in ((busy, 0.3), (~busy, 0.004 * 10)):
+        assert np.sqrt((rest[which] ** 2).mean() * 60) == pytest.approx(length, rel=0.03)
+    quiet = found.inputs[~busy][:, :20].mean()
+    assert quiet == pytest.approx(0.002, rel=0.1), "feature noise is uniform between 0 and its largest weight"
+
+
+def test_draws_are_shared_between_sizes_and_shares_and_not_between_roles() -> None:
+    many, few = tasks.samples(row(), "training", 50), tasks.samples(row(), "training", 20)
+    np.testing.assert_array_equal(many.inputs[:20], few.inputs)
+    more = tasks.samples(row(single_view_fraction=0.4), "training", 50)
+    assert (more.single >= many.single).all()
+    np.testing.assert_array_equal(more.inputs[~more.single], many.inputs[~more.single])
+    other = tasks.samples(row(), "pretraining", 50)
+    assert not np.array_equal(other.labels, many.labels)
+    np.testing.assert_array_equal(tasks.initial(row(kernels=5))[:20], tasks.initial(row(kernels=2)))
+
+
+# Gradients
+
+
+@pytest.mark.parametrize(("power", "keep"), [(2, 0.3), (3, 0.5), (5, 0.9)])
+def test_teacher_student_is_the_gradient_over_all_masks_with_a_fixed_teacher(power: int, keep: float) -> None:
+    inputs, kernels, teacher = some(5, 4, 6), some(7, 6, seed=1), 1.7
+    student = kernels.clone().requires_grad_()
+    targets = smoothed(inputs @ (teacher * kernels).T, power, 0.6).sum(1)
+    loss = torch.zeros((), dtype=torch.float64)
+    for mask, probability in masks(4, keep):
+        outputs = smoothed((mask[:, None] * inputs) @ student.T, power, 0.6).sum(1) / keep
+        loss = loss + probability * 0.5 * ((targets - outputs) ** 2).sum() / len(inputs)
+    (gradient,) = torch.autograd.grad(loss, student)
+    found = network.teacher_student(inputs, kernels, Activation(power, 0.6), keep, teacher)
+    torch.testing.assert_close(found, -gradient)
+
+
+@pytest.mark.parametrize(("power", "keep"), [(2, 0.3), (4, 0.5)])
+def test_autoencoder_is_the_gradient_over_all_masks_with_tied_weights(power: int, keep: float) -> None:
+    inputs, kernels = some(5, 4, 6), 0.5 * some(7, 6, seed=1)
+    weights = kernels.clone().requires_grad_()
+    loss = torch.zeros((), dtype=torch.float64)
+    for mask, probability in masks(4, keep):
+        rebuilt = smoothed((mask[:, None] * inputs) @ weights.T, power, 0.6) @ weights / keep
+        loss = loss + probability * 0.5 * ((inputs - rebuilt) ** 2).sum() / len(inputs)
+    (gradient,) = torch.autograd.grad(loss, weights)
+    found = network.autoencoder(inputs, kernels, Activation(power, 0.6), keep)
+    torch.testing.assert_close(found, -gradient)
+
+
+def test_a_classifier_follows_the_gradient_of_cross_entropy() -> None:
+    inputs, labels = some(9, 4, 6), torch.arange(9) % 3
+    kernels, head = some(6, 6, seed=1).requires_grad_(), some(3, 6, seed=2).requires_grad_()
+    hidden = smoothed(inputs @ kernels.T, 3, 0.6).sum(1)
+    loss = torch.nn.functional.cross_entropy(hidden @ head.T, labels)
+    by_kernels, by_head = torch.autograd.grad(loss, (kernels, head))
+    found = network.classifier(inputs, labels, kernels.detach(), head.detach(), Activation(3, 0.6))
+    torch.testing.assert_close(found, (loss.detach(), -by_kernels, -by_head))
+
+
+def test_sums_over_samples_do_not_depend_on_how_many_are_taken_at_a_time() -> None:
+    inputs, kernels = some(700, 20, 30), some(30, 30, seed=1)
+    assert len(network.pieces(inputs, kernels)) > 1
+    halves = [network.autoencoder(each, kernels, Activation(4, 0.4), 0.5) for each in inputs.split(350)]
+    found = network.autoencoder(inputs, kernels, Activation(4, 0.4), 0.5)
+    torch.testing.assert_close(found, (halves[0] + halves[1]) / 2)
+
+
+def test_a_kernel_beyond_the_threshold_keeps_growing_with_its_teacher() -> None:
+    """M's Lemma F.1 has a growth that goes to 0 with c_0's last term; a constant part, (1/θ-1)(1-1/q)ϱ, is left."""
+    about = row(noise=0.0, feature_noise=0.0, sparsity=0.0, classes=2, dim=4, patches=4)
+    found = tasks.samples(about, "training", 500)
+    kernels, keep = torch.tensor([[3.0, 0, 0, 0]]).double(), 0.25
+    down = network.teacher_student(
+        torch.tensor(found.inputs).double(), kernels, Activation(3, 0.4), keep, 1 + (1 - keep) / keep
+    )
+    sums = np.where(found.sums > 0.5, found.sums, 0.0)[:, 0]
+    expected = (sums * (1 / keep - 1) * (1 - 1 / 3) * 0.4).mean()
+    assert float(down[0, 0]) == pytest.approx(expected, rel=0.02)
+
+
+# Kernels planted on features
+
+
+def test_planted_kernels_capture_all_features_or_none() -> None:
+    about = row(classes=4, dim=10)
+    every, start = np.zeros((12, 10)), np.zeros((12, 10))
+    every[np.arange(8), np.arange(8)] = 0.6
+    start[np.arange(8), np.arange(8)] = 0.05
+    found = measures.captured(about, every, start)
+    assert [found[f"features_captured{each}"] for each in ("", "_half", "_double")] == [1.0, 1.0, 0.0]
+    assert (found["features_per_kernel"], found["most_features"], found["winners"]) == (1.0, 1.0, 1.0)
+    assert found["correlation"] == pytest.approx(0.6)
+    assert measures.captured(about, every, np.roll(start, 1, axis=0))["winners"] == 0.0
+    nothing = measures.captured(about, start, start)
+    assert nothing["features_captured"] == nothing["most_features"] == 0.0
+    assert np.isnan(nothing["features_per_kernel"])
+    double = every.copy()
+    double[0, :3] = 0.5
+    assert measures.captured(about, double, start)["features_per_kernel"] == pytest.approx(10 / 8)
+    assert measures.captured(about, double, start)["second_correlation"] == pytest.approx(0.5 / about["init_scale"])
+
+
+def test_from_scratch_only_kernels_of_the_own_class_count() -> None:
+    about, kernels = row(classes=3, dim=7), np.zeros((6, 7))
+    kernels[1, 2] = kernels[4, 3] = 1.0  # both of class 1, whose features are 2 and 3
+    assert measures.captured_by_own_class(about, kernels) == pytest.approx(2 / 6)
+    assert measures.captured_by_own_class(about, np.roll(kernels, 1, axis=0)) == 0.0
+    head = network.own_class(6, 3, torch.zeros(1))
+    assert head.argmax(0).tolist() == [0, 1, 2, 0, 1, 2]
+    assert head.sum().item() == 6
+
+
+def test_kernels_with_all_features_err_nowhere_and_with_one_feature_of_each_class_on_half_of_the_single_views() -> None:
+    about = row(sparsity=5.0, noise=0.1)
+    every = torch.zeros(20, 30)
+    every[torch.arange(20), torch.arange(20)] = 2.0
+    one = every.clone()
+    one[1::2] = 0  # no kernel holds the second feature of a class
+    head = (torch.arange(20) // 2 == torch.arange(10)[:, None]).float()
+    for single, expected in ((False, 0.0), (True, 0.5)):
+        found = tasks.samples(about, "test", 1000, single)
+        inputs, labels = torch.tensor(found.inputs), torch.tensor(found.labels)
+        assert network.wrong(inputs, labels, every, head, Activation(4, 0.4)) == 0
+        error = network.wrong(inputs, labels, one, head, Activation(4, 0.4))
+        assert error == pytest.approx(expected, abs=0.05 if single else 0.0)
+
+
+def test_equal_outputs_are_wrong() -> None:
+    inputs, labels = torch.rand(6, 4, 6), torch.arange(6) % 3
+    assert network.wrong(inputs, labels, torch.rand(5, 6), torch.zeros(3, 5), Activation(3, 0.4)) == 1
+
+
+# The stages
+
+
+def sweep(storage: Path, **changes: Any) -> Any:
+    space = {"name": "small", "workload": "multiview", **SMALL, "seeds": 2, **changes}
+    return raysweep.run(
+        space, storage=storage, tracking_uri="none", executor="inline", report=False, say=lambda line: None
+    )
+
+
+def test_every_length_gives_the_same_row_alone_and_on_the_way_to_a_longer_one(tmp_path: Path) -> None:
+    lengths = {"axes": {"pretrain_length": [0, 10, 20, 33]}, "scale": {"pretrain_length": "linear"}}
+    together = sweep(tmp_path / "together", **lengths).results()
+    alone = sweep(tmp_path / "alone", axes={"pretrain_length": [33]}).results()
+    dropped = ["sweep", "code_version", "seconds"]
+    long = together[together.pretrain_length == 33].drop(columns=dropped).reset_index(drop=True)
+    pd.testing.assert_frame_equal(long, alone.drop(columns=dropped), check_exact=True)
+    assert together.groupby("seed").error_scratch.nunique().eq(1).all(), "one network from scratch for all lengths"
+
+
+@pytest.mark.parametrize("framework", ["teacher_student", "autoencoder"])
+def test_pretraining_takes_the_steps_that_the_paper_writes(framework: str, tmp_path: Path) -> None:
+    space: dict[str, Any] = {"framework": framework, "init_scale": 0.3, "pretrain_lr": 0.2, "feature_patches": 1}
+    fixed = {**SMALL["fixed"], **space}
+    swept = sweep(tmp_path, axes={"pretrain_length": [12]}, fixed=fixed, keep=["finetune"])
+    first = swept.results().iloc[0]
+    found = swept.tensors("pretrain", first.cell, int(first.seed))["kernels"]
+    about = row(**fixed, seed=int(first.seed))
+    inputs = torch.tensor(tasks.samples(about, "pretraining", 40).inputs)
+    kernels = torch.tensor(tasks.initial(about))
+    for step in range(12):
+        weights = kernels.clone().requires_grad_()
+        value = smoothed(inputs @ weights.T, 4, 0.4)
+        if framework == "teacher_student":
+            teacher = 1 + (1 - 0.5) / 0.5 + 1 / (step + 1)
+            targets = smoothed(inputs @ (teacher * kernels).T, 4, 0.4).sum(1)
+            loss = ((targets - value.sum(1)) ** 2).sum() / 2 + (value**2).sum() / 2
+        else:
+            rebuilt = value @ weights
+            loss = ((inputs - rebuilt) ** 2).sum() / 2 + (rebuilt**2).sum() / 2
+        (gradient,) = torch.autograd.grad(loss / 40, weights)
+        kernels = kernels - 0.2 * gradient
+    torch.testing.assert_close(torch.as_tensor(found), kernels, rtol=1e-4, atol=1e-5)
+
+
+def test_a_growth_without_end_is_diverged(tmp_path: Path) -> None:
+    fixed = {**SMALL["fixed"], "framework": "teacher_student", "init_scale": 0.5, "pretrain_lr": 5}
+    found = sweep(tmp_path, axes={"pretrain_length": [640]}, fixed=fixed).results()
+    assert set(found.status) == {"diverged"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"dim": 5}, "fixed.dim: expected at least 6, one for each feature"),
+        ({"patches": 5}, "fixed.patches: expected at least 6, room for 6 features"),
+        ({"sparsity": 4}, "fixed.sparsity: expected at most 3, the number of classes"),
+        ({"kernels": 0}, "fixed.kernels: expected"),
+        ({"single_view_fraction": 1.5}, "fixed.single_view_fraction: expected"),
+        ({"framework": "mae"}, "fixed.framework: expected one of teacher_student, autoencoder"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(changes: dict[str, Any], complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(raysweep.InputError, match=complaint):
+        sweep(tmp_path, axes={"pretrain_length": [10]}, fixed={**SMALL["fixed"], **changes})
