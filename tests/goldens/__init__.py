@@ -47,6 +47,16 @@ _RELU = {
 
 _KERNEL = {"fixed.source_samples": 15, "seeds": 2, "axes.overlap_angle": [0, 60]}
 
+_MULTIVIEW = {
+    "fixed.classes": 3,
+    "fixed.dim": 8,
+    "fixed.patches": 6,
+    "fixed.samples": 60,
+    "fixed.target_samples": 40,
+    "fixed.init_scale": 0.1,
+    "seeds": 2,
+}
+
 SPACES: dict[str, dict[str, Any]] = {
     "covariance": _COVARIANCE,
     "covariance_boundary": {**_COVARIANCE, "axes.shift_norm": [0.5, 1, 2]},
@@ -54,6 +64,7 @@ SPACES: dict[str, dict[str, Any]] = {
     "depth_noise_boundary": {**_LINEAR, "axes.overlap_angle": [3, 48, 90], "axes.noise": [0, 0.5]},
     "depth_scale": _LINEAR,
     "engine_check": {"fixed.dim": 12, "fixed.init_scale": 0.01, "seeds": 1, "axes.finetune_lr": [0.04, 0.08]},
+    "feature_capture": {**_MULTIVIEW, "axes.kernels": [1, 3], "axes.pretrain_length": [10, 40]},
     "finetuning_ablation": {
         **_TINY,
         "fixed.finetune_batch": None,
@@ -84,6 +95,12 @@ SPACES: dict[str, dict[str, Any]] = {
         "axes.pretrain_length": [30, 100000, float("inf")],
         "fixed.repeats": 2,
         "seeds": 2,
+    },
+    "multiview_boundary": {
+        **_MULTIVIEW,
+        "fixed.finetune_steps": 20,
+        "axes.kernels": [1, 3],
+        "axes.pretrain_length": [10, 40],
     },
     "norm_scale": {**_LINEAR, "axes.source_norm": [1, 3], "axes.target_norm": [1, 8]},
     "overtraining_language": {
@@ -120,6 +137,13 @@ SPACES: dict[str, dict[str, Any]] = {
         "axes.interpolation": [1, 1, 0.2, 1],
         "axes.noise": [0, 0, 0, 1],
         "fixed.sharpness_iterations": 3,
+    },
+    "single_view_error": {
+        **_MULTIVIEW,
+        "fixed.init_scale": None,
+        "fixed.finetune_steps": 20,
+        "fixed.pretrain_length": 30,
+        "axes.single_view_fraction": [0, 0.4],
     },
     "transfer_phase_diagram": {**_LINEAR, "axes.overlap_angle": [4.5, 45, 90], "axes.gamma": [0.1, 0.9, 1.0, 2.0]},
     "transfer_phase_diagram_noiseless": {**_LINEAR, "axes.overlap_angle": [4.5, 60, 90], "axes.gamma": [0.1, 1.2]},
