@@ -44,9 +44,7 @@ def encoded(inputs: Tensor, kernels: Tensor, activation: Activation) -> Tensor:
     return torch.cat([activation(inputs[some] @ kernels.T)[0].sum(1) for some in pieces(inputs, kernels)])
 
 
-def teacher_student(
-    inputs: Tensor, kernels: Tensor, activation: Activation, keep: float, teacher: float
-) -> Tensor:
+def teacher_student(inputs: Tensor, kernels: Tensor, activation: Activation, keep: float, teacher: float) -> Tensor:
     """-∇ of the expected loss over masks (M Fact 2.1), mean over samples, (kernels, dim).
 
     keep: θ, the share of patches that are seen. teacher: τ; the teacher's kernels are τ times the student's, and fixed.
@@ -62,7 +60,7 @@ def teacher_student(
 
 
 def autoencoder(inputs: Tensor, kernels: Tensor, activation: Activation, keep: float) -> Tensor:
-    """-∇ of the expected loss over masks (M Appendix H), mean over samples, (kernels, dim); decoder and encoder are one."""
+    """-∇ of the expected loss over masks (M Appendix H), mean over samples, (kernels, dim); the decoder is a copy."""
 
     def of(some: Tensor) -> Tensor:
         value, slope = activation(some @ kernels.T)
@@ -75,7 +73,7 @@ def autoencoder(inputs: Tensor, kernels: Tensor, activation: Activation, keep: f
 def classifier(
     inputs: Tensor, labels: Tensor, kernels: Tensor, head: Tensor, activation: Activation
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The mean cross-entropy of F(X) = U h(X), -∇ by kernels (kernels, dim), and -∇ by the head U (classes, kernels)."""
+    """Mean cross-entropy of F(X) = U h(X), its -∇ by kernels (kernels, dim), and by the head U (classes, kernels)."""
     loss, by_kernels, by_head = inputs.new_zeros(()), torch.zeros_like(kernels), torch.zeros_like(head)
     for some in pieces(inputs, kernels):
         value, slope = activation(inputs[some] @ kernels.T)
@@ -100,7 +98,7 @@ def wrong(inputs: Tensor, labels: Tensor, kernels: Tensor, head: Tensor, activat
 
 
 def own_class(kernels: int, classes: int, like: Tensor) -> Tensor:
-    """The head of Allen-Zhu & Li, (classes, kernels): 1 for the kernels of a class, kernel r being one of r % classes."""
+    """The head of Allen-Zhu & Li, (classes, kernels): 1 for kernels of the class; kernel r is of class r % classes."""
     ours = torch.arange(kernels, device=like.device) % classes
     return (ours == torch.arange(classes, device=like.device)[:, None]).to(like.dtype)
 
