@@ -51,7 +51,7 @@ def scratch(rows: Rows, parent: None, context: Context) -> Result:
 
 def pretrain(rows: Rows, parent: Artifact, context: Context) -> Result:
     """Kernels after `context.point` steps of pretraining, (kernels · classes, dim)."""
-    row, point, before = rows.row(), int(context.point), int(context.before)
+    row, point, before = rows.row(), int(context.point or 0), int(context.before)
     start, activation = tasks.initial(row), _activation(row)
     kernels = _sent(parent.tensors()["kernels"], context) if point else _sent(start, context)
     if point > before:
@@ -89,15 +89,16 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
         network.wrong(*some, kernels, head, activation) for some in (*_tests(row, context), training)
     )
     found = _mixed(row, multi, single)
-    ancestor = parent
-    while "error_scratch" not in ancestor.metrics:
-        ancestor = ancestor.parent
+    from_scratch: Artifact | None = parent
+    while from_scratch and "error_scratch" not in from_scratch.metrics:
+        from_scratch = from_scratch.parent
+    assert from_scratch is not None, "the first stage of the chain"
     metrics = {
         "error": found,
         "error_multi_view": multi,
         "error_single_view": single,
         "train_error": known,
-        "transferability": ancestor.metrics["error_scratch"] - found,
+        "transferability": from_scratch.metrics["error_scratch"] - found,
     }
     return Result(metrics=metrics, status=_status(kernels, head))
 
