@@ -65,6 +65,9 @@ def cli(context: click.Context) -> None:
     help="What has a run of its own in MLflow [default: cell; above 5,000 cells packs of 250 cells].",
 )
 @click.option("--yes", is_flag=True, help="Go ahead with 1,000,000 rows and more.")
+@click.option(
+    "--download", is_flag=True, help="First fetch the published data sets that SPACE names and that are not there."
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be computed, how long and how large; compute nothing.")
 def run(space: str, sets: tuple[str, ...], dry_run: bool, **options: Any) -> None:
     """Run SPACE (a path, or the name of a packaged space) to its end.

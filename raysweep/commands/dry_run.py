@@ -12,7 +12,7 @@ from raysweep.driver.progress import duration
 from raysweep.driver.stage_plan import StagePlan
 from raysweep.driver.start_and_resume import find_place
 from raysweep.driver.state import PendingRows, State
-from raysweep.errors import as_typed
+from raysweep.errors import InputError, as_typed
 from raysweep.phrases import counted
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.packs import make_packs
@@ -29,6 +29,8 @@ MIRROR_SECONDS = 0.02  # seconds to write one run to MLflow's SQLite database
 
 def describe(space: Space, options: Options) -> list[str]:
     """Lines for the terminal: the question, cells, draws, rows in the ledger, stages, packs, time and memory."""
+    if options.download:
+        raise InputError("--download", "a dry run creates nothing; leave out one of the two")
     folder, record = find_place(space, options)
     cells = enumerate_cells(space)
     if record:

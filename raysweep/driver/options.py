@@ -34,6 +34,7 @@ class Options:
     on_code_change: what to do with rows and stages that older code computed: reuse, recompute or refuse.
     report: whether to write the report at the end.
     yes: confirms a sweep of a million rows or more.
+    download: whether files that the space names and that are missing are downloaded.
     say: called with every line for the user.
     """
 
@@ -48,6 +49,7 @@ class Options:
     on_code_change: str = "reuse"
     report: bool = True
     yes: bool = False
+    download: bool = False
     say: Callable[[str], None] = terminal.say
 
     def __post_init__(self) -> None:

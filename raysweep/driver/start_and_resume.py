@@ -14,7 +14,7 @@ from raysweep.driver.stored_sweep import Sweep, open_sweep
 from raysweep.errors import Halted, InputError
 from raysweep.ledger import sweep_record
 from raysweep.phrases import command, place, rows_are
-from raysweep.plan.cells import Cells, enumerate_cells
+from raysweep.plan.cells import Cells, enumerate_cells, fetch
 from raysweep.space import function_files, user_files
 from raysweep.space.function_files import Given
 from raysweep.space.schema import Space, plain_name
@@ -35,6 +35,8 @@ def run(space: Space, options: Options, function: Given | None = None) -> Sweep:
     folder, record = find_place(space, options)
     if record:
         space = first_rows.carried(space, record)
+    if options.download:
+        fetch(space, options.say)
     cells = _cells(space, folder if record else None)
     grouping.check_runs_per(options.runs_per, record, cells)
     shared_stages.check_asked(options.store, space.declaration, space.keep, folder)

@@ -6,7 +6,7 @@ by one at the end of the table, and each row in the ledger keeps the values of i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -141,6 +141,20 @@ def enumerate_cells(space: Space, check: bool = True) -> Cells:
         *resources.of_cells(space.resources, columns, len(full)),
         most=len(full),
     )
+
+
+@one_look()
+def fetch(space: Space, say: Callable[[str], None]) -> None:
+    """Download the files that the cells of a space name and that are missing. InputError if that is impossible.
+
+    say: called with every line for the user.
+    """
+    workload = space.declaration
+    if workload.fetch is None:
+        raise InputError("--download", f"{workload.name} reads no files that raysweep could download")
+    for cell in space.cells():
+        if why := workload.fetch({**space.fixed, **cell}, say):
+            raise _refused(space, cell, *why)
 
 
 def _complaint(workload: Workload, parameters: Mapping[str, Any]) -> tuple[str, str] | None:

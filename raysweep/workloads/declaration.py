@@ -112,6 +112,8 @@ class Workload:
         text instead of its name. values: the parameters of the stage and of the stages before. row: all parameters.
     closed_form: columns -> {metric: array}, the theoretical value of each metric, or None.
     check: one cell's parameters -> (parameter, complaint) for errors that no single range can catch, or None.
+    fetch: (one cell's parameters, a function that tells the user) -> None, or (parameter, why it could not): downloads
+        the files that the cell names and that are missing. It is called for `raysweep run --download` alone.
     data_parallel: how a gang of workers computes a pack. False: each worker takes a part of the rows. True: every
         worker gets all rows, with torch.distributed initialised, and all workers train one model together.
     caveat: one cell's parameters -> a sentence that says what its closed form does not describe, or None.
@@ -136,6 +138,7 @@ class Workload:
     data_parallel: bool = False
     closed_form: Callable[[Columns], dict[str, np.ndarray]] | None = None
     check: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
+    fetch: Callable[[Mapping[str, Any], Callable[[str], None]], tuple[str, str] | None] | None = None
     caveat: Callable[[Mapping[str, Any]], str | None] | None = None
     heavy_tailed: Callable[[str, Columns], np.ndarray] | None = None
     engines: Engines | None = None

@@ -20,6 +20,7 @@ import functools
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -135,7 +136,7 @@ def fetch(parameters: Mapping[str, Any], say: Callable[[str], None]) -> tuple[st
     Returns None, or a parameter and why its images could not be fetched.
     """
     for parameter, name in parameters.items():
-        if isinstance(name, str) and kind_of(name) in folders.SETS and (why := _fetched(name, say)):
+        if isinstance(name, str) and kind_of(name) and (why := _fetched(name, say)):
             return parameter, why
     return None
 
@@ -145,7 +146,11 @@ def _fetched(name: str, say: Callable[[str], None]) -> str | None:
     from raysweep.workloads.image_data import downloads
 
     try:
-        downloads.fetch(*_parsed(name), say)
+        kind, path = _parsed(name)
+        if kind in folders.SETS:
+            downloads.fetch(kind, path, say)
+        elif kind == FOLDER and not Path(path).expanduser().exists():
+            raise BadImages(f"no folder {path}; {FOLDER}:FOLDER names images of your own, which cannot be downloaded")
     except BadImages as error:
         return str(error)
     return None

@@ -131,4 +131,5 @@ WORKLOAD = Workload(
     shared=("data", "pair"),
     identify=identify,
     check=check,
+    fetch=image_data.fetch,
 )

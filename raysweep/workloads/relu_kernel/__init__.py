@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
-from raysweep.workloads.image_data import FORMS, digest_of
+from raysweep.workloads.image_data import FORMS, digest_of, fetch
 
 Pretraining, Finetuning = (partial(Parameter, stage=name) for name in ("pretrain", "finetune"))
 
@@ -167,4 +167,5 @@ WORKLOAD = Workload(
     ),
     identify=identify,
     check=check,
+    fetch=fetch,
 )

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
-from raysweep.workloads.image_data import FORMS
+from raysweep.workloads.image_data import FORMS, fetch
 from raysweep.workloads.vision import tasks
 from raysweep.workloads.vision.shapes import MODELS
 
@@ -170,7 +170,14 @@ WORKLOAD = Workload(
     parameters=PARAMETERS,
     metrics=METRICS,
     stages=STAGES,
-    sources=("raysweep.workloads.vision", "raysweep.workloads.image_data", "raysweep.training.draws"),
+    sources=(
+        "raysweep.workloads.vision",
+        "raysweep.workloads.image_data",
+        "raysweep.workloads.cache",
+        "raysweep.training.draws",
+        "raysweep.training.vision_library",
+    ),
     identify=tasks.identify,
     check=tasks.complaint,
+    fetch=fetch,
 )

@@ -12,8 +12,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from raysweep.errors import InputError
 from raysweep.training import draws
+from raysweep.training.vision_library import torchvision
 from raysweep.workloads.vision import shapes
 
 
@@ -125,12 +125,7 @@ def _fully(sizes: list[int]) -> nn.Sequential:
 
 
 def _resnet(model: str, colours: int) -> tuple[nn.Module, nn.Module, int]:
-    try:
-        from torchvision.models import resnet18, resnet50
-    except (ImportError, RuntimeError, OSError) as error:  # beside a torch that it was not built for
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError("model", f"{model} is torchvision's, which cannot be imported here: {said}") from None
-    found = (resnet18 if model == shapes.RESNET18 else resnet50)(weights=None)
+    found = getattr(torchvision().models, model)(weights=None)
     if colours != 3:
         found.conv1 = nn.Conv2d(colours, 64, 7, stride=2, padding=3, bias=False)
     spatial = nn.Sequential(*(part for name, part in found.named_children() if name not in ("avgpool", "fc")))

@@ -1,0 +1,239 @@
+"""`raysweep run --download`: what is fetched, from a server on the loopback, and what stays when that fails."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import image_files
+import pytest
+import yaml
+from conftest import Outcome, refused
+from torchvision import datasets
+
+from raysweep.workloads import image_data
+from raysweep.workloads.image_data import downloads
+
+DIGITS = [f"{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
+CIFAR = {
+    "cifar10": (
+        "cifar-10-batches-bin",
+        [f"data_batch_{batch}.bin" for batch in range(1, 6)] + ["test_batch.bin", "batches.meta.txt"],
+    ),
+    "cifar100": ("cifar-100-binary", ["train.bin", "test.bin", "fine_label_names.txt"]),
+}
+
+
+class Site:
+    """A server with files, by their paths. asked: the paths that were asked for."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.asked: list[str] = []
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                site.asked.append(self.path)
+                content = site.files.get(self.path)
+                self.send_response(200 if content is not None else 404)
+                self.send_header("Content-Length", str(len(content or b"")))
+                self.end_headers()
+                self.wfile.write(content or b"")
+
+            def log_message(self, *arguments: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.server.server_port}"
+
+    def put(self, name: str, content: bytes) -> str:
+        """Serve a file; its MD5."""
+        self.files[f"/{name}"] = content
+        return hashlib.md5(content).hexdigest()
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """All sets at one server, with few bytes each: too few to be read, which is another matter."""
+    found = Site()
+    for known in (datasets.MNIST, datasets.FashionMNIST):
+        packed = [f"{name}.gz" for name in DIGITS]
+        made = [(name, found.put(f"{known.__name__}/{name}", f"{known} {name}".encode())) for name in packed]
+        monkeypatch.setattr(known, "resources", made)
+        monkeypatch.setattr(known, "mirrors", [f"{found.address}/gone/", f"{found.address}/{known.__name__}/"])
+    parts = {}
+    for part in ("train", "test", "extra"):
+        name = f"{part}_32x32.mat"
+        parts[part] = [f"{found.address}/{name}", name, found.put(name, part.encode())]
+    monkeypatch.setattr(datasets.SVHN, "split_list", parts)
+    for kind, (folder, names) in CIFAR.items():
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+            for name in [*names, "readme.html"]:
+                entry = tarfile.TarInfo(f"{folder}/{name}")
+                entry.size = len(name)
+                archive.addfile(entry, io.BytesIO(name.encode()))
+        md5 = found.put(f"{kind}.tar.gz", packed.getvalue())
+        monkeypatch.setitem(downloads.ARCHIVES, kind, (f"{kind}.tar.gz", (f"{found.address}/{kind}.tar.gz",), md5))
+    thread = threading.Thread(target=found.server.serve_forever, args=(0.02,))
+    thread.start()
+    yield found
+    found.server.shutdown()
+    thread.join()
+    found.server.server_close()
+
+
+def fetched(name: str) -> str:
+    """Why the images of that name could not be fetched; "" if they were."""
+    found = image_data.fetch({"model": "lenet", "depth": 3, "data": name}, lambda line: None)
+    return f"{found[0]}: {found[1]}" if found else ""
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize(("kind", "known"), [("mnist", datasets.MNIST), ("fashion_mnist", datasets.FashionMNIST)])
+def test_idx_files_are_put_where_torchvision_puts_them(site: Site, tmp_path: Path, kind: str, known: type) -> None:
+    assert fetched(f"{kind}:{tmp_path / 'new' / 'data'}") == ""
+    expected = {f"{known.__name__}/raw/{name}.gz": f"{known} {name}.gz".encode() for name in DIGITS}
+    assert files(tmp_path / "new" / "data") == expected
+    site.asked.clear()
+    assert fetched(f"{kind}:{tmp_path / 'new' / 'data'}") == ""
+    assert site.asked == [], "what is there is not fetched again"
+
+
+def test_svhn_is_put_into_its_folder_without_its_extra_images(site: Site, tmp_path: Path) -> None:
+    assert fetched(f"svhn:{tmp_path / 'svhn'}") == ""
+    assert files(tmp_path / "svhn") == {"train_32x32.mat": b"train", "test_32x32.mat": b"test"}
+
+
+@pytest.mark.parametrize("kind", CIFAR)
+def test_cifar_is_unpacked_as_its_archive_has_it(site: Site, tmp_path: Path, kind: str) -> None:
+    folder, names = CIFAR[kind]
+    assert fetched(f"{kind}:{tmp_path}") == ""
+    assert files(tmp_path) == {f"{folder}/{name}": name.encode() for name in names}
+
+
+def test_only_what_is_missing_is_fetched_and_to_where_the_rest_lies(site: Site, tmp_path: Path) -> None:
+    for name in DIGITS[:3]:
+        (tmp_path / name).write_bytes(b"mine")
+    assert fetched(f"mnist:{tmp_path}") == ""
+    assert files(tmp_path).keys() == {*DIGITS[:3], f"{DIGITS[3]}.gz"}
+    assert (tmp_path / DIGITS[0]).read_bytes() == b"mine"
+    assert {path.rpartition("/")[2] for path in site.asked} == {f"{DIGITS[3]}.gz"}
+    folder, names = CIFAR["cifar100"]
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / names[0]).write_bytes(b"mine")
+    assert fetched(f"cifar100:{tmp_path}") == ""
+    assert [(tmp_path / folder / name).read_bytes() for name in names] == [
+        b"mine",
+        *(name.encode() for name in names[1:]),
+    ]
+
+
+BROKEN: dict[str, tuple[str, Callable[[Site], object], str]] = {
+    "no such page": ("mnist", lambda site: site.files.pop(f"/MNIST/{DIGITS[3]}.gz"), "gz: Not Found)"),
+    "another checksum": ("svhn", lambda site: site.put("test_32x32.mat", b"other"), "File not found or corrupted"),
+    "an archive without the files": (
+        "cifar10",
+        lambda site: downloads.ARCHIVES.update(
+            cifar10=("x.tar.gz", (f"{site.address}/x.tar.gz",), site.put("x.tar.gz", site.files["/cifar100.tar.gz"]))
+        ),
+        "data_batch_1.bin is not in what was loaded",
+    ),
+    "an archive that is none": (
+        "cifar100",
+        lambda site: downloads.ARCHIVES.update(
+            cifar100=("x.tar.gz", (f"{site.address}/x.tar.gz",), site.put("x.tar.gz", b"<html>"))
+        ),
+        "x.tar.gz: cannot be unpacked",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_download_that_fails_leaves_nothing(site: Site, tmp_path: Path, case: str) -> None:
+    kind, happens, said = BROKEN[case]
+    happens(site)
+    assert said in fetched(f"{kind}:{tmp_path / 'new' / 'data'}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_download_that_is_interrupted_leaves_nothing(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(line: str) -> None:
+        if DIGITS[2] in line:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        image_data.fetch({"source": f"mnist:{tmp_path / 'data'}"}, interrupted)
+    assert f"/MNIST/{DIGITS[1]}.gz" in site.asked
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_and_images_of_ones_own_are_one_line(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert fetched(f"svhn:{tmp_path / 'file'}") == f"data: {tmp_path / 'file'}: cannot be written (File exists)"
+    assert "images of your own, which cannot be downloaded" in fetched(f"images:{tmp_path / 'none'}")
+    assert fetched("digits") == ""
+    assert site.asked == []
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Path:
+    asked = {
+        "name": "few",
+        "workload": "image_regression",
+        "axes": {"data": ["digits", f"fashion_mnist:{tmp_path / 'data'}"]},
+        "fixed": {"target_samples": 5, "repeats": 2, "pretrain_length": 0},
+    }
+    (tmp_path / "space.yaml").write_text(yaml.safe_dump(asked))
+    return tmp_path / "space.yaml"
+
+
+def test_a_space_runs_with_the_data_that_it_fetched(
+    site: Site,
+    space: Path,
+    tmp_path: Path,
+    call: Callable[..., Outcome],
+    storage: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = image_files.write(tmp_path / "made", "fashion_mnist", packed=True)
+    known = [(f"{name}.gz", site.put(f"FashionMNIST/{name}.gz", (made / f"{name}.gz").read_bytes())) for name in DIGITS]
+    monkeypatch.setattr(datasets.FashionMNIST, "resources", known)
+    run = ("run", space, "--storage", storage, "--executor", "inline", "--tracking-uri", "none", "--no-report")
+    refused(call(*run), f"axes.data: no folder {tmp_path / 'data'}; expected", "Debian", "--download")
+    refused(call(*run, "--download", "--dry-run"), "--download: a dry run creates nothing")
+    assert not (tmp_path / "data").exists()
+    assert site.asked == []
+    outcome = call(*run, "--download")
+    assert outcome.code == 0, outcome.err
+    assert f"Fashion-MNIST: loading {DIGITS[0]}.gz from " in outcome.err
+    assert "2 rows" in outcome.err
+
+
+def test_what_cannot_be_fetched_is_one_line_and_no_sweep(
+    site: Site,
+    space: Path,
+    tmp_path: Path,
+    call: Callable[..., Outcome],
+    storage: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(datasets.FashionMNIST, "mirrors", ["http://127.0.0.1:1/"])
+    run = ("run", space, "--storage", storage, "--executor", "inline", "--tracking-uri", "none", "--download")
+    outcome = call(*run)
+    lines = outcome.err.splitlines()
+    assert (outcome.code, outcome.out, len(lines)) == (2, "", 2), "what is fetched is said; then why it was not"
+    assert lines[1].startswith("axes.data: cannot be downloaded (http://127.0.0.1:1/train-images")
+    assert sorted(tmp_path.iterdir()) == [space]
+    refused(call("run", "quickstart", *run[2:]), "--download: linear_transfer reads no files")
