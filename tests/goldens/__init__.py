@@ -57,12 +57,15 @@ _MULTIVIEW = {
     "seeds": 2,
 }
 
+_EPOCHS = {"axes.pretrain_length": [1, 3], "axes.finetune_lr": [0.001, 0.01], "fixed.finetune_steps": 5, "seeds": 2}
+
 SPACES: dict[str, dict[str, Any]] = {
     "covariance": _COVARIANCE,
     "covariance_boundary": {**_COVARIANCE, "axes.shift_norm": [0.5, 1, 2]},
     "dataset_distance": {**_LINEAR, "axes.overlap_angle": [9, 90, 180], "fixed.distance_samples": 40},
     "depth_noise_boundary": {**_LINEAR, "axes.overlap_angle": [3, 48, 90], "axes.noise": [0, 0.5]},
     "depth_scale": _LINEAR,
+    "digits_transfer": _EPOCHS,
     "engine_check": {"fixed.dim": 12, "fixed.init_scale": 0.01, "seeds": 1, "axes.finetune_lr": [0.04, 0.08]},
     "feature_capture": {**_MULTIVIEW, "axes.kernels": [1, 3], "axes.pretrain_length": [10, 40]},
     "finetuning_ablation": {
@@ -81,6 +84,7 @@ SPACES: dict[str, dict[str, Any]] = {
         "axes.finetune_lr": [0.0005, 0.016, 8],
         "axes.pretrain_length": {"geomspace": [0.5, 8, 3]},
     },
+    "four_axes_vision": {**_EPOCHS, "axes.depth": [2, 4], "axes.overlap_angle": [0, 90]},
     "four_axes_language": {
         **_TINY,
         "fixed.finetune_steps": 5,
@@ -124,15 +128,12 @@ SPACES: dict[str, dict[str, Any]] = {
     },
     "pretrain_inflection": {**_LINEAR, "axes.pretrain_length": [0.2, 4, 40], "axes.overlap_angle": [30, 75]},
     "pretraining_epochs": {
+        **_EPOCHS,
         "axes.source": ["digits"],
         "axes.target": ["digits"],
-        "axes.pretrain_length": [1, 3],
-        "axes.finetune_lr": [0.001, 0.01],
         "fixed.image_size": 14,
         "fixed.source_samples": 60,
         "fixed.target_samples": 30,
-        "fixed.finetune_steps": 5,
-        "seeds": 2,
     },
     "quickstart": {**_LINEAR, "axes.overlap_angle": [9, 45, 90], "axes.gamma": [0.2, 0.8, 1.5]},
     "relu_features": _RELU,

@@ -82,7 +82,6 @@ PARAMETERS = (
         maximum=90,
         infinite=True,
         symbol="θ",
-        searched_by="boundary",
     ),
     Pretraining("pretrain", str, tasks.SUPERVISED, "how the net is pretrained", choices=(tasks.SUPERVISED, tasks.NONE)),
     Pretraining("pretrain_length", int, 10, "epochs on the source", unit="epochs", minimum=0, maximum=100_000),

@@ -1,9 +1,9 @@
 """Which images and classes source and target are; without torch.
 
 Classes are named by a text: all, a class, a range 0-4, or several of these with commas. overlap_angle takes the place
-of source_classes: the source gets as many classes as the target has, K, of which round(K cos angle) are the target's.
-Those are the first of one order of the target's classes, the others the first of one order of all remaining classes, so
-that the sources of one draw share as much as they can.
+of source_classes: the source gets as many classes as the target has, K, of which K cos(angle) are the target's, a whole
+number within a degree of the angle. Those are the first of one order of the target's classes, the others the first of
+one order of all remaining classes, so that the sources of one draw share as much as they can.
 
 Where source and target are one set of images, every class is halved between them, so that no image serves both.
 Images are taken evenly from the classes: n of them are the first n of one order, in which each class appears in turn.
@@ -24,6 +24,7 @@ from raysweep.workloads.vision import shapes
 Array = np.ndarray
 Row = Mapping[str, Any]
 NO_ANGLE = math.inf
+ROUNDED = 1.0  # degrees between an angle and the one that a whole number of classes gives
 SUPERVISED, NONE = "supervised", "none"
 CLASS, BRIGHTNESS, COLOUR = LABELS = "class", "brightness", "colour"
 UPRIGHT, UPSIDE_DOWN = FLIPS = "none", "upside_down"
@@ -174,10 +175,14 @@ def _about_angle(row: Row) -> str | None:
         return f"expected source_classes: all beside an angle, which chooses them, got {row['source_classes']!r}"
     there, own = len(present(row["target"], "target")), len(target_classes(row))
     shared = overlap(row["overlap_angle"], own)
+    possible = [math.degrees(math.acos(count / own)) for count in range(own, -1, -1)]
+    if abs(possible[own - shared] - row["overlap_angle"]) > ROUNDED:
+        angles = ", ".join(f"{angle:.4g}" for angle in possible)
+        return f"expected an angle whose cosine is a share of {own} classes ({angles}), got {row['overlap_angle']:g}"
     if own - shared > there - own:
         return (
-            f"expected at least {own - shared} classes beside the target's {own}, of which the source has {shared} at "
-            f"{row['overlap_angle']:g} degrees; there are {there - own}"
+            f"at {row['overlap_angle']:g} degrees the source has {own - shared} classes beside the target's {own}; "
+            f"{row['target']} has {there - own}"
         )
     return None
 
