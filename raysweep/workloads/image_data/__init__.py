@@ -32,6 +32,7 @@ from raysweep.workloads.image_data.idx import BadImages
 from raysweep.workloads.image_data.image_folder import TEST_EVERY, ImageFiles
 
 __all__ = [
+    "FOLDER",
     "FOLDER_FORMS",
     "FORMS",
     "BadImages",
@@ -41,6 +42,7 @@ __all__ = [
     "complaint",
     "digest_of",
     "fetch",
+    "kind_of",
     "load",
     "planned",
 ]

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
-from raysweep.workloads.image_data import FORMS, fetch
+from raysweep.workloads.image_data import FOLDER_FORMS, fetch
 from raysweep.workloads.vision import tasks
 from raysweep.workloads.vision.shapes import MODELS
 
@@ -38,7 +38,7 @@ PARAMETERS = (
         maximum=64,
         symbol="L",
     ),
-    Pretraining("source", str, "digits", f"images to pretrain on: {FORMS}"),
+    Pretraining("source", str, "digits", f"images to pretrain on: {FOLDER_FORMS}"),
     Pretraining("source_classes", str, "all", f"classes of the source: {_CLASSES}"),
     Pretraining(
         "source_samples", int, 0, "training images of the source; 0: all of its classes", unit="images", minimum=0
@@ -69,7 +69,7 @@ PARAMETERS = (
         minimum=-360,
         maximum=360,
     ),
-    Pretraining("target", str, "digits", f"images to fine-tune on: {FORMS}"),
+    Pretraining("target", str, "digits", f"images to fine-tune on: {FOLDER_FORMS}"),
     Pretraining("target_classes", str, "all", f"classes of the target: {_CLASSES}"),
     Pretraining(
         "overlap_angle",

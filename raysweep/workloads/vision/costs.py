@@ -12,6 +12,7 @@ import numpy as np
 
 from raysweep.workloads import image_data
 from raysweep.workloads.declaration import Columns, Cost
+from raysweep.workloads.image_data import ImageFiles
 from raysweep.workloads.vision import shapes, tasks
 
 _PRODUCTS = 1.5e10  # a second
@@ -63,7 +64,9 @@ def _examining(row: dict[str, Any], role: str) -> float:
 def _memory(row: dict[str, Any]) -> float:
     """Bytes at the peak: images of both tasks, several copies of the weights, and what a step keeps of its batch."""
     size, (colours, side) = _size(row), tasks.form(row)
-    images = sum(len(part.labels) for part in _parts(row)) * colours * side**2
+    images = (
+        sum(len(part.labels) for part in _parts(row) if not isinstance(part.pixels, ImageFiles)) * colours * side**2
+    )
     return float(_BASE_BYTES + 3 * images + 24 * size.weights + 8 * max(500, row["batch_size"]) * size.activations)
 
 

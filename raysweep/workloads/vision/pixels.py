@@ -12,21 +12,23 @@ from torch import Tensor
 from torch.nn import functional
 
 from raysweep.workloads import image_data
-from raysweep.workloads.image_data import Images
+from raysweep.workloads.image_data import ImageFiles, Images
 from raysweep.workloads.vision import tasks
+from raysweep.workloads.vision.decoded import Decoded
 from raysweep.workloads.vision.tasks import Row
 
 LUMA = (0.299, 0.587, 0.114)  # what red, green and blue weigh in grey (ITU-R BT.601)
 AT_ONCE = 4096  # images that are resized or turned together
+DECODED = 500  # images that are decoded together
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
     """pixels: uint8 (count, channels, side, side), 255 being white. labels: int64 (count,), from 0 to classes - 1."""
 
-    train_pixels: Tensor
+    train_pixels: Tensor | Decoded
     train_labels: Tensor
-    test_pixels: Tensor
+    test_pixels: Tensor | Decoded
     test_labels: Tensor
     classes: int
 
@@ -36,7 +38,7 @@ class Task:
         return Task(*_sent(train, device), *_sent(test, device), self.classes)
 
 
-def _sent(pair: tuple[Tensor, Tensor], device: torch.device) -> tuple[Tensor, Tensor]:
+def _sent(pair: tuple[Tensor | Decoded, Tensor], device: torch.device) -> tuple[Tensor | Decoded, Tensor]:
     return pair[0].to(device), pair[1].to(device)
 
 
@@ -92,12 +94,17 @@ def _made(
     data = image_data.load(name)
     train, test = data.train, data.test.of(classes)
     places = tasks.order(train.labels, list(classes), seed, half)[: samples or None]
-    train = Images(train.pixels[places], train.labels[places])
+    train = train.take(places)
     label_of = _labelling(label, train, classes)
 
-    def made(some: Images) -> tuple[Tensor, Tensor]:
-        pixels = _formed(torch.as_tensor(some.pixels.copy()), data.white, form)
-        return _turned(pixels, flip, rotation), torch.as_tensor(label_of(some))
+    def change(pixels: Tensor) -> Tensor:
+        return _turned(_formed(pixels, data.white, form), flip, rotation)
+
+    def made(some: Images) -> tuple[Tensor | Decoded, Tensor]:
+        labels = torch.as_tensor(label_of(some))
+        if isinstance(some.pixels, ImageFiles):
+            return Decoded(some.pixels.at(form[1]), change), labels
+        return change(torch.as_tensor(some.pixels.copy())), labels
 
     return Task(*made(train), *made(test), len(classes))
 
@@ -115,17 +122,19 @@ def _labelling(label: str, train: Images, classes: tuple[int, ...]) -> Callable[
     return lambda some: np.searchsorted(limits, value(some.pixels), side="right").astype(np.int64)
 
 
-def _upper(pixels: np.ndarray) -> np.ndarray:
+def _upper(pixels: np.ndarray | ImageFiles) -> np.ndarray:
     """The mean of the upper half of images, (count,) or (count, colours)."""
-    return np.asarray(pixels[:, : (pixels.shape[1] + 1) // 2].mean(axis=(1, 2), dtype=np.float64))
+    half, parts = (pixels.shape[1] + 1) // 2, range(0, len(pixels), DECODED)
+    means = [pixels[start : start + DECODED][:, :half].mean(axis=(1, 2), dtype=np.float64) for start in parts]
+    return np.concatenate(means)
 
 
-def _brightness(pixels: np.ndarray) -> np.ndarray:
+def _brightness(pixels: np.ndarray | ImageFiles) -> np.ndarray:
     mean = _upper(pixels)
     return mean if mean.ndim == 1 else np.asarray(mean @ np.array(LUMA))
 
 
-def _hue(pixels: np.ndarray) -> np.ndarray:
+def _hue(pixels: np.ndarray | ImageFiles) -> np.ndarray:
     """The angle on the circle of hues, from red, in radians from -π to π; 0 of grey."""
     red, green, blue = _upper(pixels).T
     return np.arctan2(np.sqrt(3) * (green - blue), 2 * red - green - blue)

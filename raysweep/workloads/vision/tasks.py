@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.training import draws
+from raysweep.training.vision_library import torchvision
 from raysweep.workloads import image_data
 from raysweep.workloads.vision import shapes
 
@@ -147,7 +148,7 @@ def _shared(row: Row) -> list[Any]:
 def complaint(row: Row) -> tuple[str, str] | None:
     """(parameter, what is wrong with it), of a row that cannot be computed; None of any other."""
     for role in ("source", "target"):
-        if said := image_data.complaint(row[role]):
+        if said := image_data.complaint(row[role], folder=True):
             return role, said
         try:
             listed(row[f"{role}_classes"], present(row[role], role))
@@ -189,6 +190,8 @@ def _about_angle(row: Row) -> str | None:
 
 def _about_net(row: Row) -> tuple[str, str] | None:
     side, model = form(row)[1], row["model"]
+    if model in shapes.RESNETS or image_data.FOLDER in (image_data.kind_of(row[role]) for role in ("source", "target")):
+        torchvision()  # has these nets and decodes images; it says in one line why it cannot be used
     if side < (least := shapes.smallest_side(model)):
         said = f"expected images of at least {least} x {least} pixels for {model}, they have {side} x {side}"
         return ("image_size" if row["image_size"] else "model"), f"{said} (image_size: 28 makes them larger)"

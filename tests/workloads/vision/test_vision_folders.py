@@ -1,0 +1,127 @@
+"""Deep nets on folders of images, and on what cannot be read or imported."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import image_files
+import numpy as np
+import pytest
+import torch
+import yaml
+from conftest import Outcome, refused
+from PIL import Image
+
+import raysweep
+from raysweep.workloads import cache
+from raysweep.workloads.image_data import ImageFiles
+from raysweep.workloads.vision import PARAMETERS, pixels
+
+NET = {"model": "small_cnn", "depth": 2, "image_size": 12, "target_samples": 8, "finetune_steps": 5}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three classes of images in colours of their own, of 10 sizes."""
+    root = image_files.write_images(tmp_path / "set", {"a": 10, "b": 10, "c": 10})
+    for file in sorted((root / "b").iterdir()):
+        with Image.open(file) as picture:
+            turned = picture.rotate(90, expand=True)
+        turned.save(file)
+    for file in sorted((root / "c").iterdir()):
+        Image.new("L", (30, 20), 200).save(file)
+    return root
+
+
+def space(folder: Path, **more: Any) -> dict[str, Any]:
+    names = dict.fromkeys(("source", "target"), f"images:{folder}")
+    return {"name": "few", "workload": "vision", "axes": {"pretrain_length": [0, 2]}, "fixed": {**NET, **names, **more}}
+
+
+def task(folder: Path, **more: Any) -> pixels.Task:
+    row = {**{parameter.name: parameter.default for parameter in PARAMETERS}, **space(folder, **more)["fixed"]}
+    return pixels.source({**row, "seed": 0})
+
+
+def test_images_are_decoded_when_a_batch_needs_them_as_torchvision_would(folder: Path) -> None:
+    found = task(folder, flip="upside_down")
+    assert not isinstance(found.train_pixels, torch.Tensor), "not all of them at once"
+    assert len(found.train_pixels) == len(found.train_labels) == 12, "half of the 24, the target has the other half"
+    places = torch.tensor([5, 0])
+    some = found.train_pixels[places]
+    assert (some.dtype, some.shape) == (torch.uint8, (2, 3, 12, 12))
+    files = found.train_pixels.files
+    assert isinstance(files, ImageFiles)
+    expected = files[places.numpy()][:, ::-1].transpose(0, 3, 1, 2)
+    np.testing.assert_array_equal(some.numpy(), expected)
+    assert [files.files[place].parent.name for place in places] == [
+        "abc"[found.train_labels[place]] for place in places
+    ]
+    whole = torch.cat(list(found.test_pixels.split(4)))
+    np.testing.assert_array_equal(whole, found.test_pixels[:])
+
+
+def test_labels_by_colour_tell_the_colours_of_files(folder: Path) -> None:
+    """Of red and blue halves side by side, and one above the other, the upper half has other colours."""
+    found = task(folder, label="colour", source_classes="0,1", source_samples=0)
+    files = found.train_pixels.files.files
+    colours = {(file.parent.name, int(label)) for file, label in zip(files, found.train_labels, strict=True)}
+    assert colours in ({("a", 0), ("b", 1)}, {("a", 1), ("b", 0)}), "a class is a colour here"
+
+
+def test_rows_are_the_same_wherever_the_images_lie(folder: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"executor": "inline", "tracking_uri": "none", "report": False, "say": lambda line: None}
+    first = raysweep.run(space(folder), storage=tmp_path / "s", **options).results()
+    assert (first["status"] == "ok").all()
+    shutil.move(folder, tmp_path / "moved")
+    again = raysweep.run(space(tmp_path / "moved"), storage=tmp_path / "other", **options).results()
+    for metric in ("cell", "target_loss", "source_accuracy", "target_loss_scratch"):
+        np.testing.assert_array_equal(first[metric], again[metric])
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "no folder": ({"target": "images:{here}/none"}, "fixed.target: no folder {here}/none; expected a folder with"),
+    "a class that there is not": ({"target_classes": "0,3"}, "fixed.target_classes: there is no class 3"),
+    "a kind that there is not": ({"source": "imagenet:{here}"}, "fixed.source: expected digits, mnist:PATH, "),
+    "a folder in the place of CIFAR": ({"source": "cifar10:{here}"}, "fixed.source: {here}: no CIFAR-10 in it"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_read_is_one_line(
+    case: str, folder: Path, call: Callable[..., Outcome], storage: Path, tmp_path: Path
+) -> None:
+    fixed, begins = BAD[case]
+    told = {key: value.format(here=folder) for key, value in fixed.items()}
+    (tmp_path / "space.yaml").write_text(yaml.safe_dump(space(folder, **told)))
+    outcome = call("run", tmp_path / "space.yaml", "--storage", storage, "--tracking-uri", "none")
+    refused(outcome, begins.format(here=folder))
+    assert not storage.exists() or not list(storage.iterdir())
+
+
+@pytest.mark.parametrize("fixed", [{"model": "resnet18"}, {"source": "images:{here}"}])
+def test_without_torchvision_nets_and_folders_that_need_it_are_refused_and_others_run(
+    fixed: dict[str, str],
+    folder: Path,
+    call: Callable[..., Outcome],
+    storage: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    run = ("run", tmp_path / "space.yaml", "--storage", storage, "--tracking-uri", "none", "--dry-run")
+    digits = {**NET, "source": "digits", "target": "digits"}
+    asked = space(folder) | {"fixed": digits | {key: value.format(here=folder) for key, value in fixed.items()}}
+    (tmp_path / "space.yaml").write_text(yaml.safe_dump(asked))
+    refused(call(*run), "torchvision: cannot be imported beside torch ", "pip install --force-reinstall")
+    (tmp_path / "space.yaml").write_text(yaml.safe_dump(asked | {"fixed": digits}))
+    assert call(*run).code == 0
