@@ -73,6 +73,7 @@ def test_sums_of_coefficients_lie_in_the_intervals_of_the_definition(repeats: in
     np.testing.assert_array_equal(weak.sum(1), found.single, "one weak feature in single-view samples, none in others")
     assert weak[:, ::2].sum() == pytest.approx(weak.sum() / 2, abs=4 * np.sqrt(weak.sum() / 4)), "either of the two"
     assert ((sums[weak] > 0.1 - close) & (sums[weak] < 0.2 + close)).all()
+    assert sums[weak].min() < 0.105 < 0.195 < sums[weak].max()
     main = own & ~weak
     assert ((sums[main] > least - close) & (sums[main] < 2 * least + close)).all()
     assert (powers[main] > 1 - close).all()
@@ -264,6 +265,42 @@ def test_pretraining_takes_the_steps_that_the_paper_writes(framework: str, tmp_p
         (gradient,) = torch.autograd.grad(loss / 40, weights)
         kernels = kernels - 0.2 * gradient
     torch.testing.assert_close(torch.as_tensor(found), kernels, rtol=1e-4, atol=1e-5)
+
+
+def test_labels_train_both_networks_by_gradient_descent_and_errors_are_those_of_their_outputs(tmp_path: Path) -> None:
+    fixed = {**SMALL["fixed"], "init_scale": 0.3, "finetune_steps": 6, "finetune_lr": 3, "kernel_lr_share": 0.1}
+    swept = sweep(tmp_path, axes={"pretrain_length": [12]}, fixed=fixed, keep=["finetune"])
+    found = swept.results().iloc[1]
+    about = row(**fixed, seed=int(found.seed))
+    own = torch.eye(3).repeat(1, 3)
+    starts = {
+        "scratch": (torch.tensor(tasks.initial(about)), own, 1.0, 0.0),
+        "finetune": (swept.tensors("pretrain", found.cell, 1)["kernels"], torch.zeros(3, 9), 0.3, 3.0),
+    }
+    samples = tasks.samples(about, "training", 30)
+    inputs, labels = torch.tensor(samples.inputs), torch.tensor(samples.labels)
+    for stage, (start, head, kernel_rate, head_rate) in starts.items():
+        kernels = torch.as_tensor(start).clone()
+        for _ in range(6):
+            kernels, head = kernels.requires_grad_(), head.clone().requires_grad_()
+            loss = torch.nn.functional.cross_entropy(smoothed(inputs @ kernels.T, 4, 0.4).sum(1) @ head.T, labels)
+            by_kernels, by_head = torch.autograd.grad(loss, (kernels, head))
+            kernels = (kernels - kernel_rate * by_kernels).detach()
+            head = (head - head_rate * by_head).detach()
+        tensors = swept.tensors(stage, found.cell, 1)
+        torch.testing.assert_close(torch.as_tensor(tensors["kernels"]), kernels, rtol=1e-3, atol=1e-4)
+        if stage == "finetune":
+            torch.testing.assert_close(torch.as_tensor(tensors["head"]), head, rtol=1e-3, atol=1e-4)
+        end = "" if stage == "finetune" else "_scratch"
+        errors = []
+        for name, single in (("multi", False), ("single", True)):
+            test = tasks.samples(about, f"{name}-view test", tasks.TEST, single)
+            outputs = smoothed(torch.tensor(test.inputs) @ kernels.T, 4, 0.4).sum(1) @ head.T
+            errors.append(float((outputs.argmax(1).numpy() != test.labels).mean()))
+            assert found[f"error_{name}_view{end}"] == pytest.approx(errors[-1], abs=0.003)
+        assert errors[0] != errors[1]
+        assert found[f"error{end}"] == pytest.approx(0.9 * errors[0] + 0.1 * errors[1], abs=0.003)
+    assert found.transferability == pytest.approx(found.error_scratch - found.error)
 
 
 def test_a_growth_without_end_is_diverged(tmp_path: Path) -> None:
