@@ -83,7 +83,17 @@ PARAMETERS = (
         infinite=True,
         symbol="θ",
     ),
-    Pretraining("pretrain", str, tasks.SUPERVISED, "how the net is pretrained", choices=(tasks.SUPERVISED, tasks.NONE)),
+    Pretraining(
+        "pretrain",
+        str,
+        tasks.SUPERVISED,
+        "how the net is pretrained: by the source's labels, by reconstruction of patches of its images that are masked "
+        "(SimMIM), or not at all",
+        choices=tasks.PRETRAININGS,
+    ),
+    Pretraining(
+        "mask_ratio", float, 0.6, "share of the patches that are masked", minimum=0, open_minimum=True, maximum=0.9
+    ),
     Pretraining("pretrain_length", int, 10, "epochs on the source", unit="epochs", minimum=0, maximum=100_000),
     Pretraining("pretrain_lr", float, 0.01, "rate on the source", minimum=0, maximum=1e3, open_minimum=True),
     Pretraining("batch_size", int, 32, "images of a step, on both tasks", unit="images", minimum=1, maximum=100_000),
@@ -95,12 +105,22 @@ PARAMETERS = (
     ),
     Finetuning("finetune_steps", int, 200, "steps on the target", unit="steps", minimum=0, maximum=10_000_000),
     Finetuning("frozen_layers", int, 0, "layers from the input on that fine-tuning leaves as they are", minimum=0),
+    Examination(
+        "eigen_cam_images",
+        int,
+        0,
+        "test images of the target whose heat maps by Eigen-CAM are made: the first ones",
+        unit="images",
+        minimum=0,
+    ),
 )
 
 _OF_TASK = ("source_classes", "source_samples", "label", "flip", "rotation", "overlap_angle")
 Source = partial(Metric, stage="pretrain")
 Before = partial(Metric, free_of=("finetune_lr", "finetune_steps", "frozen_layers", "target_samples"))
-Scratch = partial(Metric, free_of=(*_OF_TASK, "pretrain", "pretrain_length", "pretrain_lr", "frozen_layers"))
+Scratch = partial(
+    Metric, free_of=(*_OF_TASK, "pretrain", "mask_ratio", "pretrain_length", "pretrain_lr", "frozen_layers")
+)
 LOSS, ACCURACY = "mean cross entropy on test images", "share of test images named right"
 
 METRICS = (
@@ -127,6 +147,12 @@ METRICS = (
     Source("source_accuracy", f"{ACCURACY} of the source, pretrained", direction="maximize"),
     Source("source_loss", f"{LOSS} of the source, pretrained", "nats", "minimize"),
     Source("source_training_loss", "mean loss of the last epoch of pretraining", "nats", "minimize"),
+    Source(
+        "reconstruction_loss",
+        "mean absolute error of masked pixels, which go from -1 to 1, on 1,000 test images of the source; "
+        "NaN unless pretrained by reconstruction",
+        direction="minimize",
+    ),
     Metric(
         "source_accuracy_after",
         f"{ACCURACY} of the source after fine-tuning, by the source's head",
@@ -134,6 +160,12 @@ METRICS = (
         stage="evaluate",
     ),
     Metric("source_loss_after", f"{LOSS} of the source after fine-tuning, by its head", "nats", "minimize", "evaluate"),
+    Metric(
+        "eigen_cam_peaks",
+        "places of an image at which the last convolution answers most, by Eigen-CAM: their number, mean over "
+        "eigen_cam_images",
+        stage="examine",
+    ),
 )
 
 

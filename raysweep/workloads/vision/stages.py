@@ -17,7 +17,7 @@ import torch
 from raysweep.workloads import image_data
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.rows import Result, Rows
-from raysweep.workloads.vision import models, pixels, tasks, training
+from raysweep.workloads.vision import eigen_cam, masked, models, pixels, tasks, training
 from raysweep.workloads.vision.models import Net
 from raysweep.workloads.vision.pixels import Task
 
@@ -27,28 +27,43 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 _OF_SCRATCH = "model", "depth", "batch_size", "momentum", "weight_decay", "target", "target_classes", "target_samples"
+_OF_SOURCE = "source_loss", "source_accuracy", "source_training_loss", "reconstruction_loss"
 _from_scratch: dict[tuple[Any, ...], tuple[float, float]] = {}  # what else decides it is fixed: it cannot be outdated
 
 
 def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
-    """One epoch on the source. The artifact: the net with the source's head, and the state of the optimizer."""
+    """One epoch on the source. The artifact: the net with the source's head, what reconstructs images if they are
+    masked, and the state of the optimizer."""
     row = rows.row()
     task, epoch = pixels.source(row).to(context.device), int(context.point or 0)
     net = fresh(row, task.classes).to(context.device)
-    optimizer = training.optimizer(net, row["pretrain_lr"], row)
+    hidden = masked.Reconstruction(net.spatial, tasks.form(row), row) if row["pretrain"] == tasks.MASKED else None
+    optimizer = training.optimizer(net if hidden is None else hidden.to(context.device), row["pretrain_lr"], row)
     state = context.restored() or {"done": 0, "loss": 0.0, **(parent.tensors() if parent is not None else {})}
     if "net" in state:
         _load(net, state["net"])
         optimizer.load_state_dict(state["optimizer"])
+        if hidden is not None:
+            hidden.restore(state["decoder"])
     batches = training.epoch_of(row["seed"], "source", epoch, len(task.train_labels), row["batch_size"])
     done, total = int(state["done"]), torch.as_tensor(state["loss"], dtype=torch.float64, device=context.device)
-    for loss in training.descend(net, optimizer, task.train_pixels, task.train_labels, batches[done:]):
+    losses = (
+        training.descend(net, optimizer, task.train_pixels, task.train_labels, batches[done:])
+        if hidden is None
+        else hidden.descend(optimizer, task.train_pixels, batches, epoch, done)
+    )
+    for loss in losses:
         done, total = done + 1, total + loss
-        context.checkpoint(lambda: {"done": done, "loss": float(total), **_state(net, optimizer)})  # noqa: B023
-    found = dict(zip(("source_loss", "source_accuracy"), training.examined(net, *_test(task)), strict=True))
-    found["source_training_loss"] = float(total) / len(batches)
-    context.log(epoch, **found)
-    return Result(_state(net, optimizer), found, OK if np.isfinite(list(found.values())).all() else DIVERGED)
+        context.checkpoint(lambda: {"done": done, "loss": float(total), **_state(net, optimizer, hidden)})  # noqa: B023
+    mean = float(total) / len(batches)
+    if hidden is None:
+        found = {**_named("source", "", training.examined(net, *_test(task))), "source_training_loss": mean}
+        context.log(epoch, **found)
+    else:
+        found = {"reconstruction_loss": hidden.held_out_loss(task.test_pixels)}
+        context.log(epoch, **found, reconstruction_training_loss=mean)
+    status = OK if np.isfinite([*found.values(), mean]).all() else DIVERGED
+    return Result(_state(net, optimizer, hidden), {**dict.fromkeys(_OF_SOURCE, math.nan), **found}, status)
 
 
 def finetune(rows: Rows, parent: Artifact | None, context: Context) -> Result:
@@ -70,7 +85,7 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     found |= _named("target", "", training.examined(start, *_test(task)))
     found |= _named("target", "_scratch", from_scratch(row, task, context))
     found |= _named("source", "_after", (math.nan, math.nan))
-    if parent.parent is not None:
+    if row["pretrain"] == tasks.SUPERVISED and parent.parent is not None:
         source = pixels.source(row).to(context.device)
         found |= _named("source", "_after", training.examined(_with_old_head(start, parent.parent), *_test(source)))
     found["transferability"] = found["target_loss_scratch"] - found["target_loss"]
@@ -81,7 +96,15 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
 def examine(rows: Rows, parent: Artifact, context: Context) -> Result:
     """What is only measured if it is asked for. parent.parent is what finetune left, parent.parent.parent the source's
     net, if there is one."""
-    return Result()
+    row = rows.row()
+    if not row["eigen_cam_images"]:
+        return Result(metrics={"eigen_cam_peaks": math.nan})
+    task, tuned = pixels.target(row), parent.parent
+    assert tuned is not None  # evaluate always follows finetune
+    net = before(row, tuned.parent, task).to(context.device)
+    _load(net, tuned.tensors()["net"])
+    maps = eigen_cam.of_images(net, task.test_pixels[: row["eigen_cam_images"]].to(context.device))
+    return Result({"heat_maps": maps}, {"eigen_cam_peaks": eigen_cam.peaks(maps).mean()})
 
 
 def fresh(row: Row, classes: int) -> Net:
@@ -153,8 +176,9 @@ def _named(role: str, when: str, found: tuple[float, float]) -> dict[str, float]
     return {f"{role}_loss{when}": found[0], f"{role}_accuracy{when}": found[1]}
 
 
-def _state(net: Net, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    return {"net": net.state_dict(), "optimizer": optimizer.state_dict()}
+def _state(net: Net, optimizer: torch.optim.Optimizer, hidden: masked.Reconstruction | None) -> dict[str, Any]:
+    decoder = {} if hidden is None else {"decoder": hidden.decoder()}
+    return {"net": net.state_dict(), "optimizer": optimizer.state_dict(), **decoder}
 
 
 def _load(net: Net, weights: dict[str, Any]) -> None:

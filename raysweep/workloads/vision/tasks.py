@@ -26,7 +26,7 @@ Array = np.ndarray
 Row = Mapping[str, Any]
 NO_ANGLE = math.inf
 ROUNDED = 1.0  # degrees between an angle and the one that a whole number of classes gives
-SUPERVISED, NONE = "supervised", "none"
+SUPERVISED, MASKED, NONE = PRETRAININGS = "supervised", "masked", "none"
 CLASS, BRIGHTNESS, COLOUR = LABELS = "class", "brightness", "colour"
 UPRIGHT, UPSIDE_DOWN = FLIPS = "none", "upside_down"
 
@@ -132,6 +132,8 @@ def identify(stage: str, values: dict[str, Any], row: Row) -> dict[str, Any]:
     else:
         for name in ("source_samples", "label", "flip", "rotation", "pretrain_length", "pretrain_lr", "pretrain"):
             found.pop(name, None)
+    if not trained(row) or row["pretrain"] != MASKED:
+        found.pop("mask_ratio", None)
     if stage != "pretrain":
         found |= {"target": image_data.digest_of(row["target"], "target"), "target_classes": target_classes(row)}
     return found
@@ -203,6 +205,14 @@ def _about_net(row: Row) -> tuple[str, str] | None:
         )
     if row["label"] == COLOUR and form(row)[0] == 1:
         return "label", f"expected {CLASS} or {BRIGHTNESS} for grey images, got {COLOUR}"
+    if model == shapes.MLP and row["pretrain"] == MASKED:
+        return "pretrain", f"expected {SUPERVISED} or {NONE} for mlp, which has no convolutions, got {MASKED}"
+    if wanted := row["eigen_cam_images"]:
+        if model == shapes.MLP:
+            return "eigen_cam_images", f"expected 0 for mlp, which has no convolutions, got {wanted:,}"
+        there = np.isin(image_data.planned(row["target"], "target").test.labels, target_classes(row)).sum()
+        if wanted > there:
+            return "eigen_cam_images", f"expected at most the {there:,} test images of the target, got {wanted:,}"
     return None
 
 

@@ -1,0 +1,51 @@
+"""Eigen-CAM (Muhammad & Yeasin 2020): where in an image the last convolution answers most, and how many such places.
+
+Activations of one image are a matrix A, (places, channels). Its heat map is Av, v the first right singular vector of A
+with the sign for which the map's sum is positive. A is not centred: activations that are nowhere negative then have a
+map that is nowhere negative.
+
+M looks at such maps with the eye, and says that a pretrained model "often captures more kinds of features". It counts
+nothing. Here a peak is a connected region (pixels that share a side) in which the map, brought to the
+image's size by bilinear interpolation, is above the middle between its least and its greatest value.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from scipy import ndimage
+from torch import Tensor, nn
+
+from raysweep.workloads.vision.models import Net
+from raysweep.workloads.vision.pixels import scaled
+from raysweep.workloads.vision.training import EXAMINED
+
+
+@torch.no_grad()
+def of_images(net: Net, pixels: Tensor) -> Tensor:
+    """Heat maps of images, uint8 (count, channels, side, side), by the last features of a net that have places."""
+    net.eval()
+    return torch.cat([heat_maps(net.spatial(scaled(some)), pixels.shape[-1]) for some in pixels.split(EXAMINED)])
+
+
+def heat_maps(activations: Tensor, side: int) -> Tensor:
+    """Maps of images, float64 (count, side, side), 0 to 1; 0 everywhere where activations are alike at all places.
+
+    activations: of the last convolution, (count, channels, height, width).
+    """
+    count, channels, height, width = activations.shape
+    matrices = activations.double().reshape(count, channels, height * width).mT
+    first = torch.linalg.svd(matrices, full_matrices=False).Vh[:, 0, :, None]
+    found = (matrices @ first).view(count, 1, height, width)
+    found = found * torch.where(found.sum((2, 3), keepdim=True) < 0, -1.0, 1.0)
+    low, high = found.amin((2, 3), keepdim=True), found.amax((2, 3), keepdim=True)
+    flat = high - low <= 1e-9 * high.abs()
+    scaled = torch.where(flat, 0.0, (found - low) / torch.where(flat, 1.0, high - low))
+    return nn.functional.interpolate(scaled, size=(side, side), mode="bilinear")[:, 0]
+
+
+def peaks(maps: Tensor) -> np.ndarray:
+    """How many peaks the map of each image has, (count,)."""
+    found = maps.cpu().numpy()
+    low, high = found.min((1, 2), keepdims=True), found.max((1, 2), keepdims=True)
+    return np.array([ndimage.label(above)[1] for above in found > (low + high) / 2])

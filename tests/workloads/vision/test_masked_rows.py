@@ -1,0 +1,171 @@
+"""Rows of masked pretraining and Eigen-CAM, from the command's end to the numbers; the labels and turns of a source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import ndimage
+
+import raysweep
+from raysweep.trial.compute import compute
+from raysweep.workloads import image_data
+from raysweep.workloads.image_data import ImageData, Images
+from raysweep.workloads.parameters import column
+from raysweep.workloads.vision import WORKLOAD, eigen_cam, masked, models, pixels, training
+
+pytest.importorskip("sklearn")
+SMALL: dict[str, Any] = {
+    "pretrain": "masked",
+    "pretrain_length": 2,
+    "pretrain_lr": 0.1,
+    "source_samples": 100,
+    "target_samples": 20,
+    "finetune_steps": 5,
+    "seed": 3,
+}
+
+
+def row(**given: Any) -> dict[str, Any]:
+    return {**{p.name: p.default for p in WORKLOAD.parameters}, **SMALL, **given}
+
+
+def computed(storage: Path, *rows: dict[str, Any]) -> dict[str, list[float]]:
+    """The metrics of rows of the seed 3, all of which are ok."""
+    columns = {p.name: column(p, [p.coerce(row(**some)[p.name]) for some in rows]) for p in WORKLOAD.parameters}
+    found = compute(WORKLOAD, columns, np.full(len(rows), 3), str(storage))
+    assert found.status.tolist() == ["ok"] * len(rows)
+    return {name: values.tolist() for name, values in found.metrics.items()}
+
+
+def test_masked_epochs_continue_each_other_as_one_training_does(tmp_path: Path) -> None:
+    found = computed(tmp_path, {"pretrain_length": 1}, {"pretrain_length": 3})
+    task = pixels.source(row())
+    net = models.build("small_cnn", 3, (1, 8), 10, 3)
+    model = masked.Reconstruction(net.spatial, (1, 8), row())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
+    expected = []
+    for epoch in (1, 2, 3):
+        batches = training.epoch_of(3, "source", epoch, 100, 32)
+        for number, places in enumerate(batches):
+            shown = pixels.scaled(task.train_pixels[torch.from_numpy(places)])
+            at = masked.masks(3, f"masks of epoch {epoch}, batch {number}", len(places), 8, 0.6)
+            optimizer.zero_grad()
+            masked.loss(model(shown, at), shown, at).backward()
+            optimizer.step()
+        expected.append(model.held_out_loss(task.test_pixels))
+    assert found["reconstruction_loss"] == pytest.approx([expected[0], expected[2]], rel=1e-5)
+    assert found["reconstruction_loss"][1] < found["reconstruction_loss"][0]
+
+
+def test_masked_pretraining_learns_no_labels_and_changes_what_is_fine_tuned(tmp_path: Path) -> None:
+    found = computed(tmp_path, {}, {"pretrain": "none"}, {"pretrain": "supervised", "pretrain_lr": 0.01})
+    assert np.isfinite(found["reconstruction_loss"]).tolist() == [True, False, False]
+    for name in ("source_accuracy", "source_loss", "source_accuracy_after", "source_loss_after"):
+        assert np.isfinite(found[name]).tolist() == [False, False, True]
+    assert len(set(found["target_loss"])) == 3
+    assert len(set(found["target_loss_scratch"])) == 1
+    assert found["transferability"][1] == 0
+    assert np.isnan(found["eigen_cam_peaks"]).all()
+
+
+def test_heat_maps_are_those_of_the_fine_tuned_net_and_are_kept(tmp_path: Path) -> None:
+    space = {
+        "name": "maps",
+        "workload": "vision",
+        "fixed": {name: value for name, value in SMALL.items() if name != "seed"} | {"eigen_cam_images": 12},
+        "seeds": [3],
+        "keep": ["finetune", "examine"],
+    }
+    sweep = raysweep.run(space, storage=tmp_path, tracking_uri="none", executor="inline", report=False)
+    (only,) = sweep.results().itertuples()
+    maps = torch.as_tensor(sweep.tensors("examine", only.cell, 3)["heat_maps"])
+    net = models.build("small_cnn", 3, (1, 8), 10, 3)
+    net.load_state_dict(
+        {name: torch.as_tensor(some) for name, some in sweep.tensors("finetune", only.cell, 3)["net"].items()}
+    )
+    shown = pixels.scaled(pixels.target(row()).test_pixels[:12])
+    assert torch.allclose(maps, eigen_cam.heat_maps(net.eval().spatial(shown).detach(), 8))
+    assert only.eigen_cam_peaks == np.mean([ndimage.label(each > (each.min() + each.max()) / 2)[1] for each in maps])
+
+
+def test_the_mask_ratio_of_other_pretrainings_shares_their_stages(tmp_path: Path) -> None:
+    said: list[str] = []
+    for pretrain, ratio in (("supervised", 0.6), ("supervised", 0.3), ("masked", 0.6), ("masked", 0.3)):
+        fixed = {name: value for name, value in SMALL.items() if name != "seed"}
+        fixed |= {"pretrain": pretrain, "mask_ratio": ratio, "pretrain_lr": 0.01, "pretrain_length": 1}
+        space = {"name": f"{pretrain}{ratio}", "workload": "vision", "fixed": fixed, "seeds": [3]}
+        raysweep.run(space, storage=tmp_path, tracking_uri="none", executor="inline", report=False, say=said.append)
+    stages = [line for line in said if line.startswith("stages:")]
+    assert [", 0 reused" in line for line in stages] == [True, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"pretrain": "mask"}, "fixed.pretrain: expected one of supervised, masked, none, got 'mask'"),
+        ({"pretrain": "masked", "model": "mlp"}, "fixed.pretrain: expected supervised or none for mlp, which has no "),
+        ({"mask_ratio": 0}, "fixed.mask_ratio: "),
+        ({"mask_ratio": 1}, "fixed.mask_ratio: "),
+        (
+            {"eigen_cam_images": 361},
+            "fixed.eigen_cam_images: expected at most the 360 test images of the target, got 361",
+        ),
+        ({"eigen_cam_images": 5, "model": "mlp"}, "fixed.eigen_cam_images: expected 0 for mlp"),
+        ({"label": "colour"}, "fixed.label: expected class or brightness for grey images, got colour"),
+        ({"flip": "sideways"}, "fixed.flip: expected one of none, upside_down"),
+        ({"rotation": 361}, "fixed.rotation: "),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(given: dict[str, Any], complaint: str, tmp_path: Path) -> None:
+    space = {"name": "bad", "workload": "vision", "fixed": given, "seeds": 1}
+    with pytest.raises(raysweep.InputError) as caught:
+        raysweep.run(space, storage=tmp_path / "none", tracking_uri="none", executor="inline", report=False)
+    assert str(caught.value).startswith(complaint)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "none").exists()
+
+
+# What a source shows and says
+
+
+def test_an_upside_down_source_has_the_rows_of_its_images_in_reverse_and_the_target_has_not() -> None:
+    plain, turned = (pixels.source(row(flip=flip)) for flip in ("none", "upside_down"))
+    assert torch.equal(turned.train_pixels, plain.train_pixels.flip(2))
+    assert torch.equal(turned.test_pixels, plain.test_pixels.flip(2))
+    assert torch.equal(turned.train_labels, plain.train_labels)
+    plain, turned = (pixels.target(row(flip=flip)) for flip in ("none", "upside_down"))
+    assert torch.equal(turned.train_pixels, plain.train_pixels)
+
+
+@pytest.mark.parametrize("angle", [90.0, -90.0, 180.0, 35.0])
+def test_a_rotated_source_is_turned_against_the_clock(angle: float) -> None:
+    plain, turned = (pixels.source(row(rotation=some, image_size=28)) for some in (0.0, angle))
+    for before, after in zip(plain.test_pixels[:5, 0].numpy(), turned.test_pixels[:5, 0].numpy(), strict=True):
+        expected = ndimage.rotate(before.astype(float), angle, reshape=False, order=1)
+        inside = np.hypot(*(np.indices((28, 28)) - 13.5)) < 12
+        assert np.abs(expected - after)[inside].max() <= 2
+
+
+def test_brightness_labels_rank_images_by_their_upper_half_in_classes_of_equal_size() -> None:
+    plain, ranked = (pixels.source(row(label=label)) for label in ("class", "brightness"))
+    assert torch.equal(plain.train_pixels, ranked.train_pixels)
+    light = ranked.train_pixels[:, 0, :4].double().mean((1, 2))
+    order = np.argsort(light.numpy(), kind="stable")
+    assert (np.diff(ranked.train_labels.numpy()[order]) >= 0).all()
+    assert ranked.classes == 10
+    assert np.abs(np.bincount(ranked.train_labels, minlength=10) - 10).max() <= 2
+
+
+def test_colour_labels_rank_images_by_hue_and_not_by_brightness(monkeypatch: pytest.MonkeyPatch) -> None:
+    light_and_dark = [(200, 20, 20), (10, 90, 10), (20, 20, 250), (60, 5, 5), (15, 120, 15), (9, 9, 70)]
+    painted = np.random.default_rng(0).integers(0, 256, (120, 8, 8, 3), dtype=np.uint8)
+    painted[:, :4] = np.tile(np.array(light_and_dark, np.uint8), (20, 1))[:, None, None]
+    some = Images(painted, np.arange(120) // 6 % 3)
+    monkeypatch.setattr(image_data, "load", lambda name, *_: ImageData(255, ("a", "b", "c"), some, some, digest=name))
+    found = pixels.source(row(source="painted", target="painted too", source_samples=0, label="colour"))
+    blue_red_green = found.test_pixels[:, [2, 0, 1], 0, 0].argmax(1)
+    assert torch.equal(found.test_labels, blue_red_green)
