@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from raysweep.workloads import image_data
 from raysweep.workloads.declaration import Columns, Cost
 from raysweep.workloads.image_data import ImageFiles
@@ -55,9 +53,9 @@ def _training(row: dict[str, Any], steps: float, batch: float) -> float:
 
 def _examining(row: dict[str, Any], role: str) -> float:
     """Seconds of one look at the test images."""
-    data, size = image_data.planned(row[role], role), _size(row)
+    size = _size(row)
     classes = tasks.target_classes(row) if role == "target" else tasks.source_classes(row)
-    images = np.isin(data.test.labels, classes).sum()
+    images = tasks.counts(row[role], role, "test")[classes].sum()
     return float(images * (size.products / _PRODUCTS + size.activations / _ACTIVATIONS))
 
 

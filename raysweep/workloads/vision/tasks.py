@@ -19,7 +19,7 @@ import numpy as np
 
 from raysweep.training import draws
 from raysweep.training.vision_library import torchvision
-from raysweep.workloads import image_data
+from raysweep.workloads import asked_once, image_data
 from raysweep.workloads.vision import shapes
 
 Array = np.ndarray
@@ -47,9 +47,15 @@ def form(row: Row) -> tuple[int, int]:
     return pixels.shape[3] if pixels.ndim == 4 else 1, int(row["image_size"]) or int(max(pixels.shape[1:3]))
 
 
+@asked_once.once
+def counts(name: str, parameter: str, part: str = "train") -> Array:
+    """How many images of each class there are in a part (train or test) of a set of images."""
+    return np.bincount(getattr(image_data.planned(name, parameter), part).labels)
+
+
 def present(name: str, parameter: str) -> list[int]:
     """The classes of a set of images."""
-    return np.unique(image_data.planned(name, parameter).train.labels).tolist()
+    return np.flatnonzero(counts(name, parameter)).tolist()
 
 
 def listed(text: str, there: list[int]) -> list[int]:
@@ -108,13 +114,12 @@ def order(labels: Array, classes: list[int], seed: int, half: int | None = None)
 
 def count(row: Row, role: str) -> int:
     """How many training images there are for the source or the target, at least, whichever classes a seed chooses."""
-    labels = image_data.planned(row[role], role).train.labels
     chosen = role == "source" and row["overlap_angle"] != NO_ANGLE
     classes = target_classes(row) if role == "target" else source_classes({**row, "seed": 0})
-    sizes = np.bincount(labels)
+    sizes = counts(row[role], role)
     if one_set(row):
         sizes = (sizes + (role == "source")) // 2
-    return int(len(classes) * sizes[np.unique(labels)].min() if chosen else sizes[classes].sum())
+    return int(len(classes) * sizes[present(row[role], role)].min() if chosen else sizes[classes].sum())
 
 
 def identify(stage: str, values: dict[str, Any], row: Row) -> dict[str, Any]:
