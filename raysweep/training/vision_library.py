@@ -21,10 +21,10 @@ def torchvision() -> Any:
         import torch
 
         build = torch.__version__.partition("+")[2] or ("cpu" if torch.version.cuda is None else "")
-        index = f" --index-url https://download.pytorch.org/whl/{build}" if build else ""
         said = " ".join(str(error).split())[:120]
         raise InputError(
             "torchvision",
-            f"cannot be imported beside torch {torch.__version__} ({type(error).__name__}: {said}); install both "
-            f"of one build: pip install --force-reinstall torch torchvision{index}",
+            f"cannot be imported beside torch {torch.__version__} ({type(error).__name__}: {said}); install both for "
+            f"{build or 'one build'}: pip install --force-reinstall torch torchvision, with the --index-url that "
+            "PyTorch's own instructions name for it",
         ) from None
