@@ -58,6 +58,8 @@ def learning_figure(
     for panel, (title, lines) in zip(axes, parts, strict=True):
         if logarithmic:
             drawing.set_log(panel.xaxis)
+        elif lines:
+            drawing.whole_ticks(panel.xaxis, np.concatenate([line.x for line in lines]))
         if len(ends) and (width := drawing.asinh_width(ends)):
             drawing.set_asinh(panel.yaxis, ends, width)
         for line in lines:

@@ -113,6 +113,26 @@ PARAMETERS = (
         unit="images",
         minimum=0,
     ),
+    Examination(
+        "examined_images",
+        int,
+        0,
+        "training images of the target whose loss gives curvature, gradients and landscapes; 0: none of these",
+        unit="images",
+        minimum=0,
+    ),
+    Examination(
+        "eigenvalues", int, 20, "largest eigenvalues of the Hessian, if images are examined", minimum=0, maximum=100
+    ),
+    Examination(
+        "landscape_points",
+        int,
+        0,
+        "points a side of the loss's landscape, an odd number, if images are examined; 0: none",
+        unit="points",
+        minimum=0,
+        maximum=1001,
+    ),
 )
 
 _OF_TASK = ("source_classes", "source_samples", "label", "flip", "rotation", "overlap_angle")
@@ -121,6 +141,7 @@ Before = partial(Metric, free_of=("finetune_lr", "finetune_steps", "frozen_layer
 Scratch = partial(
     Metric, free_of=(*_OF_TASK, "pretrain", "mask_ratio", "pretrain_length", "pretrain_lr", "frozen_layers")
 )
+Unmoved = partial(Metric, free_of=("finetune_lr", "finetune_steps", "frozen_layers"))
 LOSS, ACCURACY = "mean cross entropy on test images", "share of test images named right"
 
 METRICS = (
@@ -166,6 +187,41 @@ METRICS = (
         "eigen_cam_images",
         stage="examine",
     ),
+    Metric("target_training_accuracy", "share of the target's training images named right", "", "maximize", "evaluate"),
+    Metric(
+        "generalization_error", "target_training_accuracy - target_accuracy", direction="minimize", stage="evaluate"
+    ),
+    Metric(
+        "deviation",
+        "sum over layers of ‖W - W0‖_F / √n: how far fine-tuning moved the weights, n being the target's images "
+        "(D Table 1)",
+        stage="evaluate",
+    ),
+    Metric("deviation_head", "the same of the last layer alone", stage="evaluate"),
+    *(
+        one
+        for make, when, words in ((Unmoved, "_before", "before fine-tuning"), (Metric, "", "after fine-tuning"))
+        for one in (
+            make(f"sharpness{when}", f"largest eigenvalue of the loss's Hessian {words}", "nats"),
+            make(f"eigenvalue_mean{when}", f"mean of the `eigenvalues` largest eigenvalues {words}", "nats"),
+            make(f"eigenvalues_unresolved{when}", f"how many of these are not known to 1 % {words}"),
+            make(f"hessian_trace{when}", f"trace of the Hessian {words}, an estimate", "nats"),
+            make(f"hessian_trace_error{when}", "standard error of hessian_trace" + when, "nats"),
+            make(f"loss_variation{when}", f"largest change of the loss up to 0.1 gradients {words}", "nats"),
+            make(f"gradient_scale{when}", f"size of the loss's gradient at the first layer {words} (D Fig. 7)"),
+            make(f"gradient_spread{when}", f"largest over smallest size of the gradient at a layer {words}"),
+            make(
+                f"landscape_rise{when}",
+                f"mean of the loss over the landscape {words} minus that in its middle (D Fig. 3)",
+                "nats",
+            ),
+            make(
+                f"landscape_slope{when}",
+                f"largest slope between points of the landscape {words} (D Fig. 5)",
+                "nats per filter length",
+            ),
+        )
+    ),
 )
 
 
@@ -190,7 +246,7 @@ STAGES = (
     Stage("pretrain", f"{_HERE}:pretrain", keeps=True, points=_epochs, until="pretrain_length", cost=_cost("pretrain")),
     Stage("finetune", f"{_HERE}:finetune", after="pretrain", cost=_cost("finetune")),
     Stage("evaluate", f"{_HERE}:evaluate", after="finetune", cost=_cost("evaluate")),
-    Stage("examine", f"{_HERE}:examine", after="evaluate"),
+    Stage("examine", f"{_HERE}:examine", after="evaluate", cost=_cost("examine")),
 )
 
 WORKLOAD = Workload(
@@ -206,6 +262,8 @@ WORKLOAD = Workload(
         "raysweep.workloads.image_data",
         "raysweep.workloads.cache",
         "raysweep.training.draws",
+        "raysweep.training.hessian",
+        "raysweep.training.params",
         "raysweep.training.vision_library",
     ),
     identify=tasks.identify,

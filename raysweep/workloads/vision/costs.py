@@ -17,6 +17,9 @@ _PRODUCTS = 1.5e10  # a second
 _ACTIVATIONS = 1.5e9  # a second
 _STEP = 4e-4  # seconds of a step beside these
 _BASE_BYTES = 4e8
+_LANCZOS, _PROBES = 100, 30  # products with the Hessian for 20 eigenvalues (more where they lie close), and the trace
+_DOUBLY = 10  # what a product in float64 costs, in forward passes in float32
+_GRADIENTS = 25  # the same for variation and sizes of gradients
 
 
 def pretrain(columns: Columns, before: float, point: float) -> Cost:
@@ -38,6 +41,20 @@ def evaluate(columns: Columns) -> Cost:
     row = _row(columns)
     seconds = 0.25 * _finetuning(row) + 2.25 * _examining(row, "target")
     return Cost(seconds + tasks.trained(row) * _examining(row, "source"), _memory(row))
+
+
+def examine(columns: Columns) -> Cost:
+    """Cost of what examination.py measures of one row, before and after fine-tuning."""
+    row, size = _row(columns), _size(_row(columns))
+    images, layers = row["examined_images"], shapes.layers(row["model"], row["depth"])
+    if not images:
+        return Cost(1e-3, _BASE_BYTES)
+    forward = images * (size.products / _PRODUCTS + size.activations / _ACTIVATIONS) + 3e-4 * layers
+    products = (_LANCZOS + _PROBES) * (row["eigenvalues"] > 0)
+    surfaces = (2 + layers) * row["landscape_points"] ** 2
+    seconds = forward * (2 * products * _DOUBLY + surfaces + 2 * _GRADIENTS)
+    held = 8 * _LANCZOS * (row["eigenvalues"] > 0) * size.weights
+    return Cost(float(seconds), float(_memory(row) + held + 60 * min(images, 256) * size.activations))
 
 
 def _finetuning(row: dict[str, Any]) -> float:

@@ -7,6 +7,7 @@ not depend on the source, so one process computes it once for all rows that diff
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ import torch
 from raysweep.workloads import image_data
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.rows import Result, Rows
-from raysweep.workloads.vision import eigen_cam, masked, models, pixels, tasks, training
+from raysweep.workloads.vision import deviation, eigen_cam, examination, masked, models, pixels, tasks, training
 from raysweep.workloads.vision.models import Net
 from raysweep.workloads.vision.pixels import Task
 
@@ -81,8 +82,12 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     task = pixels.target(row).to(context.device)
     start = before(row, parent.parent, task).to(context.device)
     found = _named("target", "_before", training.examined(start, *_test(task)))
-    _load(start, parent.tensors()["net"])
+    end = parent.tensors()["net"]
+    found |= _moved(start, end, task, context)
+    _load(start, end)
     found |= _named("target", "", training.examined(start, *_test(task)))
+    _, found["target_training_accuracy"] = training.examined(start, task.train_pixels, task.train_labels)
+    found["generalization_error"] = found["target_training_accuracy"] - found["target_accuracy"]
     found |= _named("target", "_scratch", from_scratch(row, task, context))
     found |= _named("source", "_after", (math.nan, math.nan))
     if row["pretrain"] == tasks.SUPERVISED and parent.parent is not None:
@@ -97,14 +102,31 @@ def examine(rows: Rows, parent: Artifact, context: Context) -> Result:
     """What is only measured if it is asked for. parent.parent is what finetune left, parent.parent.parent the source's
     net, if there is one."""
     row = rows.row()
-    if not row["eigen_cam_images"]:
-        return Result(metrics={"eigen_cam_peaks": math.nan})
-    task, tuned = pixels.target(row), parent.parent
+    tuned, tensors = parent.parent, dict[str, Any]()
+    metrics = {"eigen_cam_peaks": math.nan, **examination.NOTHING}
+    if not (row["eigen_cam_images"] or row["examined_images"]):
+        return Result(metrics=metrics)
     assert tuned is not None  # evaluate always follows finetune
-    net = before(row, tuned.parent, task).to(context.device)
+    task = pixels.target(row).to(context.device)
+    start = before(row, tuned.parent, task).to(context.device)
+    net = copy.deepcopy(start)
     _load(net, tuned.tensors()["net"])
-    maps = eigen_cam.of_images(net, task.test_pixels[: row["eigen_cam_images"]].to(context.device))
-    return Result({"heat_maps": maps}, {"eigen_cam_peaks": eigen_cam.peaks(maps).mean()})
+    if row["eigen_cam_images"]:
+        maps = eigen_cam.of_images(net, task.test_pixels[: row["eigen_cam_images"]].to(context.device))
+        tensors["heat_maps"], metrics["eigen_cam_peaks"] = maps, float(eigen_cam.peaks(maps).mean())
+    if row["examined_images"]:
+        kept, found = examination.measured(row, start, net, task, context.log)
+        tensors, metrics = tensors | kept, metrics | found
+    return Result(tensors, metrics)
+
+
+def _moved(start: Net, end: dict[str, Any], task: Task, context: Context) -> dict[str, float]:
+    """D's deviation of the weights; that of each layer is logged, with the layer's place from 1 as the step."""
+    weights = {name: torch.as_tensor(values).to(context.device) for name, values in end.items()}
+    moved = deviation.by_layer(start.state_dict(), weights, len(task.train_labels))
+    for layer, each in enumerate(moved.values(), 1):
+        context.log(layer, deviation_of_layer=each)
+    return {"deviation": sum(moved.values()), "deviation_head": moved["head.weight"]}
 
 
 def fresh(row: Row, classes: int) -> Net:
@@ -136,13 +158,15 @@ def finetuned(net: Net, task: Task, row: Row, frozen: int, context: Context | No
         net, optimizer, task.train_pixels, task.train_labels, itertools.islice(order, steps), held
     )
     total, since, mean = torch.zeros((), device=task.train_labels.device), 0, 0.0
+    start = {name: values.clone() for name, values in net.state_dict().items()} if context is not None else {}
     for step, loss in enumerate(losses, 1):
         total, since = total + loss, since + 1
         if since == every or step == steps:
             mean, since = float(total) / since, 0
             total = torch.zeros_like(total)
             if context is not None:
-                context.log(step, target_training_loss=mean)
+                moved = deviation.by_layer(start, net.state_dict(), len(task.train_labels))
+                context.log(step, target_training_loss=mean, deviation=sum(moved.values()))
             if not math.isfinite(mean):
                 break
     return mean

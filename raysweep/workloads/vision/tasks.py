@@ -218,6 +218,14 @@ def _about_net(row: Row) -> tuple[str, str] | None:
         there = np.isin(image_data.planned(row["target"], "target").test.labels, target_classes(row)).sum()
         if wanted > there:
             return "eigen_cam_images", f"expected at most the {there:,} test images of the target, got {wanted:,}"
+    if row["examined_images"] > row["target_samples"]:
+        said = f"expected at most target_samples, which is {row['target_samples']:,}, got {row['examined_images']:,}"
+        return "examined_images", said
+    if points := row["landscape_points"]:
+        if not row["examined_images"]:
+            return "landscape_points", "expected 0 without examined_images, whose loss a landscape shows"
+        if points % 2 == 0 or points < 3:
+            return "landscape_points", f"expected 0 or an odd number from 3 on, got {points}"
     return None
 
 

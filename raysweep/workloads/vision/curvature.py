@@ -1,0 +1,78 @@
+"""The largest eigenvalues and the trace of the Hessian of a net's loss in all its weights (D Fig. 3 and App. A).
+
+D takes power methods on products with the Hessian and shows the 20 largest eigenvalues; here it is Lanczos, in float64.
+Which images D takes the loss of is not said.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.functional import cross_entropy
+
+from raysweep.training import draws, hessian
+
+EIGENVALUES = 20
+PROBES = 30  # random vectors of the trace
+_PIECE = 256  # images whose graph is held at once
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """eigenvalues: the largest of the Hessian, largest first, with bounds of their residuals.
+
+    trace, trace_error: Hutchinson's estimate of the trace, with its standard error over probes.
+    """
+
+    eigenvalues: hessian.Eigenvalues
+    trace: float
+    trace_error: float
+
+
+def measured(net: nn.Module, pixels: Tensor, labels: Tensor, seed: int, count: int = EIGENVALUES) -> Curvature:
+    """Curvature of the mean cross-entropy of some images, the net in evaluation mode and in float64.
+
+    pixels: (images, channels, height, width). labels: (images,). seed: of the random vectors.
+    """
+    flat, losses = flattened(net, pixels, labels)
+    quadratic = hessian.Quadratic(flat, losses)
+    starts = draws.generator(seed, "vision/lanczos")
+
+    def start() -> Tensor:
+        return torch.as_tensor(starts.standard_normal(flat.shape[1])).to(flat)
+
+    found = hessian.largest_eigenvalues(quadratic.product, start, count)
+    return Curvature(
+        found, *hessian.trace(quadratic.product, flat[0], PROBES, draws.generator(seed, "vision/trace probes"))
+    )
+
+
+def flattened(net: nn.Module, pixels: Tensor, labels: Tensor) -> tuple[Tensor, list[Callable[[Tensor], Tensor]]]:
+    """(the weights of a net as one row (1, weights) in float64, functions of such a row whose sum is the mean loss)."""
+    copied = copy.deepcopy(net).double().eval()
+    named = {name: weights.detach() for name, weights in copied.named_parameters()}
+    sizes = [weights.numel() for weights in named.values()]
+
+    def loss_of(some: Tensor, right: Tensor) -> Callable[[Tensor], Tensor]:
+        def loss(row: Tensor) -> Tensor:
+            parts = row[0].split(sizes)
+            weights = {name: part.view_as(own) for part, (name, own) in zip(parts, named.items(), strict=True)}
+            outputs = functional_call(copied, weights, (some,))
+            return cross_entropy(outputs, right, reduction="sum") / len(labels)
+
+        return loss
+
+    pieces = zip(pixels.double().split(_PIECE), labels.split(_PIECE), strict=True)
+    flat = torch.cat([weights.reshape(-1) for weights in named.values()])[None]
+    return flat, [loss_of(some, right) for some, right in pieces]
+
+
+def unresolved(found: hessian.Eigenvalues, tolerance: float = 0.01) -> np.ndarray:
+    """Whether the residual of each eigenvalue is more than this share of it (or it is not finite)."""
+    return ~(found.residuals <= tolerance * np.abs(found.values))

@@ -1,0 +1,150 @@
+"""What is measured of a net besides its accuracy, held against explicit matrices and values by hand."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse.linalg import LinearOperator, eigsh
+from small_nets import convolutional, images
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.functional import cross_entropy
+
+from raysweep.workloads.vision import curvature, deviation, gradients, landscape
+
+
+def loss_at(net: nn.Module, weights: dict[str, Tensor], pixels: Tensor, labels: Tensor) -> float:
+    return float(cross_entropy(functional_call(net, weights, (pixels,)), labels).detach())
+
+
+def test_eigenvalues_and_trace_are_those_of_the_explicit_hessian() -> None:
+    net, (pixels, labels) = convolutional(), images()
+    flat, losses = curvature.flattened(net, pixels, labels)
+    exact = torch.func.hessian(lambda row: sum(loss(row[None]) for loss in losses))(flat[0])
+    eigenvalues = np.linalg.eigvalsh(exact.numpy())[::-1]
+    found = curvature.measured(net, pixels, labels, seed=0)
+    assert (found.eigenvalues.residuals <= 1e-3 * found.eigenvalues.values).all()
+    np.testing.assert_allclose(found.eigenvalues.values, eigenvalues[:20], rtol=1e-5)
+    operator = LinearOperator(exact.shape, lambda vector: exact.numpy() @ vector.ravel(), dtype=np.float64)
+    own = eigsh(operator, 20, which="LA", return_eigenvectors=False)
+    np.testing.assert_allclose(found.eigenvalues.values, np.sort(own)[::-1], rtol=1e-5)
+    assert abs(found.trace - eigenvalues.sum()) < 4 * found.trace_error
+    off = float((exact**2).sum() - (exact.diagonal() ** 2).sum())
+    assert found.trace_error == pytest.approx(np.sqrt(2 * off / curvature.PROBES), rel=0.4)
+
+
+def test_the_loss_of_flattened_weights_is_that_of_the_net_whatever_the_pieces() -> None:
+    net, (pixels, labels) = convolutional(), images(600)
+    flat, losses = curvature.flattened(net, pixels, labels)
+    assert len(losses) == 3
+    total = sum(float(loss(flat)) for loss in losses)
+    assert total == pytest.approx(float(cross_entropy(net.double()(pixels.double()), labels).detach()), rel=1e-12)
+    one = curvature.measured(net, pixels, labels, seed=3)
+    order = torch.randperm(600, generator=torch.Generator().manual_seed(0))
+    other = curvature.measured(net, pixels[order], labels[order], seed=3)
+    np.testing.assert_allclose(one.eigenvalues.values, other.eigenvalues.values, rtol=1e-6)
+
+
+def test_a_net_that_is_not_finite_has_no_curvature() -> None:
+    net, (pixels, labels) = convolutional(), images()
+    with torch.no_grad():
+        next(iter(net.parameters())).fill_(torch.inf)
+    found = curvature.measured(net, pixels, labels, seed=0)
+    assert np.isnan(found.eigenvalues.values).all()
+    assert np.isnan(found.trace)
+    assert curvature.unresolved(found.eigenvalues).all()
+
+
+def test_deviation_is_the_length_of_each_move_over_the_root_of_the_samples() -> None:
+    start = {"a.weight": torch.zeros(2, 2), "a.bias": torch.zeros(2), "head.weight": torch.ones(1, 2)}
+    end = {"a.weight": torch.tensor([[3.0, 0], [0, 4]]), "a.bias": torch.ones(2), "head.weight": torch.ones(1, 2)}
+    assert deviation.by_layer(start, end, 25) == {"a.weight": 1.0, "head.weight": 0.0}
+
+
+def test_the_gradient_through_a_linear_net_is_the_product_of_its_matrices() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(5, 4, bias=False), nn.Linear(4, 6, bias=False), nn.Linear(6, 3, bias=False))
+    pixels, labels = torch.randn(50, 5), torch.randint(0, 3, (50,))
+    residual = torch.softmax(net(pixels), 1) - nn.functional.one_hot(labels, 3)
+    second = residual @ net[2].weight
+    first = second @ net[1].weight
+    expected = [float(each.detach().square().sum(1).mean().sqrt()) for each in (first, second, residual)]
+    assert list(gradients.scales(net, pixels, labels).values()) == pytest.approx(expected, rel=1e-6)
+    for weights in net[:2].parameters():
+        weights.requires_grad_(False)  # frozen layers have a gradient too
+    assert list(gradients.scales(net, pixels, labels).values()) == pytest.approx(expected, rel=1e-6)
+    twice = torch.cat([pixels, pixels]), torch.cat([labels, labels])
+    assert list(gradients.scales(net, *twice).values()) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_variation_along_the_gradient_is_the_largest_change_of_the_loss() -> None:
+    net, (pixels, labels) = convolutional(), images()
+    loss = cross_entropy(net(pixels), labels)
+    along = torch.autograd.grad(loss, list(net.parameters()))
+    changes = []
+    for size in np.linspace(0.005, 0.1, 20):
+        moved = copy.deepcopy(net)
+        with torch.no_grad():
+            for weights, each in zip(moved.parameters(), along, strict=True):
+                weights -= size * each
+        changes.append(abs(float((cross_entropy(moved(pixels), labels) - loss).detach())))
+    assert gradients.variation(net, pixels, labels) == pytest.approx(max(changes), rel=1e-4)
+    # a short step changes the loss by its length times the squared gradient
+    small = {name: weights.detach() / 30 for name, weights in net.named_parameters()}
+    flat = copy.deepcopy(net)
+    flat.load_state_dict(small)
+    slope = torch.autograd.grad(cross_entropy(flat(pixels), labels), list(flat.parameters()))
+    expected = 0.1 * float(sum(each.square().sum() for each in slope))
+    assert gradients.variation(flat, pixels, labels) == pytest.approx(expected, rel=0.05)
+
+
+def test_directions_are_as_long_as_each_filter_and_orthogonal() -> None:
+    net = convolutional()
+    found = landscape.directions(net, seed=4)
+    weights = {name: each for name, each in net.named_parameters() if each.dim() > 1}
+    assert found.keys() == weights.keys()  # no offsets
+    for name, each in weights.items():
+        own = each.detach().flatten(1)
+        one, other = (direction.flatten(1) for direction in found[name])
+        torch.testing.assert_close(one.norm(dim=1), own.norm(dim=1))
+        torch.testing.assert_close(other.norm(dim=1), own.norm(dim=1))
+        assert (one * other).sum(1).abs().max() < 1e-6
+        assert (one * own).sum(1).abs().min() > 0
+    assert not torch.equal(landscape.directions(net, seed=5)["0.weight"][0], found["0.weight"][0])
+
+
+def test_the_middle_of_a_landscape_is_the_loss_and_each_point_that_of_moved_weights() -> None:
+    net, (pixels, labels) = convolutional(), images()
+    along = landscape.directions(net, seed=0)
+    surface = landscape.losses(net, along, 5, pixels, labels)
+    assert surface[2, 2] == float(cross_entropy(net(pixels), labels).detach())
+    weights = dict(net.named_parameters())
+    moved = {name: weights[name] - 0.5 * one + 1.0 * other for name, (one, other) in along.items()}
+    assert surface[1, 4] == pytest.approx(loss_at(net, moved, pixels, labels))
+    one_layer = landscape.losses(net, {"0.weight": along["0.weight"]}, 5, pixels, labels)
+    assert one_layer[2, 2] == surface[2, 2]
+    moved = {"0.weight": weights["0.weight"] + along["0.weight"][0]}
+    assert one_layer[4, 2] == pytest.approx(loss_at(net, moved, pixels, labels))
+
+
+def test_a_net_with_scaled_filters_has_the_same_landscape() -> None:
+    """Filters times 4 before ReLU and the next layer's over 4: the same function, and the same picture."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(36, 8, bias=False), nn.ReLU(), nn.Linear(8, 3, bias=False))
+    pixels, labels = images()
+    scaled = copy.deepcopy(net)
+    with torch.no_grad():
+        scaled[1].weight *= 4
+        scaled[3].weight /= 4
+    one, other = (landscape.losses(each, landscape.directions(each, 0), 3, pixels, labels) for each in (net, scaled))
+    np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_rise_and_steepest_slope_of_a_known_surface() -> None:
+    x, y = np.meshgrid(landscape.coordinates(5), landscape.coordinates(5), indexing="ij")
+    surface = 7 + x**2 + 3 * np.abs(y)
+    assert landscape.rise(surface) == pytest.approx(0.5 + 3 * 0.6)
+    assert landscape.steepest(surface) == pytest.approx(3.0)

@@ -1,0 +1,139 @@
+"""What the stages measure of a row besides its accuracy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import Outcome, refused
+from torch.nn.functional import cross_entropy
+
+from raysweep.trial.computation import Computation
+from raysweep.trial.compute import compute
+from raysweep.workloads.parameters import column
+from raysweep.workloads.vision import WORKLOAD, examination, landscape, models, pixels, stages
+
+SMALL: dict[str, Any] = {
+    "model": "mlp",
+    "depth": 3,
+    "source_classes": "0-4",
+    "target_classes": "5-7",
+    "pretrain_length": 1,
+    "target_samples": 30,
+    "finetune_steps": 20,
+}
+EXAMINED = {"examined_images": 30, "eigenvalues": 4, "landscape_points": 3}
+
+
+def whole(row: dict[str, Any]) -> dict[str, Any]:
+    return {p.name: p.coerce({p.name: p.default, **SMALL, **row}[p.name]) for p in WORKLOAD.parameters}
+
+
+def computed(storage: Path, rows: list[dict[str, Any]], seeds: list[int]) -> Computation:
+    each = [whole(row) for row in rows]
+    columns = {p.name: column(p, [row[p.name] for row in each]) for p in WORKLOAD.parameters}
+    return compute(WORKLOAD, columns, np.array(seeds), str(storage))
+
+
+def test_nothing_is_examined_unless_it_is_asked_for(tmp_path: Path) -> None:
+    found = computed(tmp_path, [{}, {"examined_images": 30, "eigenvalues": 0}], [0, 0])
+    for when in examination.WHEN:
+        for name in (*examination.CURVATURE, *examination.GRADIENTS, *examination.LANDSCAPE):
+            there = np.isfinite(found.metrics[f"{name}{when}"])
+            assert there.tolist() == [False, name in examination.GRADIENTS], name
+    assert np.isfinite(found.metrics["deviation"]).all()
+
+
+def test_frozen_layers_deviate_by_zero_and_the_head_alone_by_what_it_moved(tmp_path: Path) -> None:
+    found = computed(tmp_path, [{"frozen_layers": 2}, {"frozen_layers": 1}, {"finetune_steps": 0}], [0, 0, 0])
+    by_layer = np.array([curve["evaluate"]["deviation_of_layer"] for curve in found.curves])
+    assert by_layer[0, :2].tolist() == [0, 0]
+    assert by_layer[1, 0] == 0 < by_layer[1, 1]
+    np.testing.assert_allclose(found.metrics["deviation"], by_layer.sum(1), rtol=1e-12)
+    np.testing.assert_array_equal(found.metrics["deviation_head"], by_layer[:, 2])
+    assert found.metrics["deviation"][2] == 0
+    during = found.curves[1]["finetune"]["deviation"]
+    assert during[-1] == pytest.approx(found.metrics["deviation"][1], rel=1e-12)
+    assert during[0] < during[-1]
+
+
+def test_before_is_a_row_without_steps_and_the_middle_of_its_landscape_is_the_loss(tmp_path: Path) -> None:
+    found = computed(tmp_path, [EXAMINED, {**EXAMINED, "finetune_steps": 0}], [1, 1])
+    for name in (*examination.CURVATURE, *examination.GRADIENTS, *examination.LANDSCAPE):
+        before, after = found.metrics[f"{name}_before"], found.metrics[name]
+        assert before[0] == before[1] == after[1], name
+        assert np.isfinite(after).all()
+    task = pixels.target({**whole({}), "seed": 1})
+    net = stages.before({**whole({"pretrain_length": 0}), "seed": 1}, None, task)
+    scratch = computed(tmp_path, [{**EXAMINED, "pretrain_length": 0, "finetune_steps": 0}], [1])
+    curve = scratch.curves[0]["examine"]
+    loss = float(cross_entropy(net(pixels.scaled(task.train_pixels)), task.train_labels).detach())
+    for name in ("landscape", "landscape_before", "landscape_of_layer_1_before", "landscape_of_layer_3_before"):
+        assert np.array(curve[name])[4] == pytest.approx(loss, rel=1e-6), name
+    assert [curve["direction_1"][place] for place in (0, 4, 8)] == [-1, 0, 1]
+    assert [curve["direction_2"][place] for place in (0, 2, 6)] == [-1, 1, -1]
+    directions = landscape.directions(net, 1)
+    surface = landscape.losses(net, directions, 3, pixels.scaled(task.train_pixels), task.train_labels)
+    np.testing.assert_allclose(curve["landscape"][:9], surface.ravel(), rtol=1e-6)
+
+
+def test_eigenvalues_are_the_same_in_one_call_and_in_two(tmp_path: Path) -> None:
+    some = {"examined_images": 30, "eigenvalues": 6}
+    rows = [some, {**some, "finetune_steps": 10}]
+    together = computed(tmp_path / "one", rows, [0, 0])
+    for place in (1, 0):
+        alone = computed(tmp_path / str(place), [rows[place]], [0])
+        for name in ("eigenvalue", "eigenvalue_before"):
+            values = alone.curves[0]["examine"][name][:6]
+            assert values == together.curves[place]["examine"][name][:6]
+            assert sorted(values, reverse=True) == values
+        assert alone.metrics["sharpness"][0] == values_of(together, "eigenvalue", place)[0]
+        assert alone.metrics["eigenvalue_mean"][0] == pytest.approx(values_of(together, "eigenvalue", place).mean())
+        assert alone.metrics["hessian_trace"][0] == together.metrics["hessian_trace"][place]
+
+
+def values_of(found: Computation, name: str, place: int) -> np.ndarray:
+    return np.array(found.curves[place]["examine"][name][:6])
+
+
+def test_a_large_landscape_is_logged_on_every_second_point_and_kept_whole() -> None:
+    row = {**whole({"examined_images": 30, "eigenvalues": 0, "landscape_points": 23}), "seed": 0}
+    task = pixels.target(row)
+    net = models.build("mlp", 2, (1, 8), task.classes, 0)
+    logged: dict[float, dict[str, float]] = {}
+    tensors, _ = examination.measured(row, net, net, task, lambda step, **found: logged.update({step: found}))
+    assert tensors["landscape"].shape == (23, 23)
+    points = [found for found in logged.values() if "landscape" in found]
+    assert len(points) == 11 * 11
+    middle = next(found for found in points if found["direction_1"] == found["direction_2"] == 0)
+    assert middle["landscape"] == tensors["landscape"][11, 11]
+    corner = next(found for found in points if min(found["direction_1"], found["direction_2"]) > 0.9)
+    assert corner["landscape"] == tensors["landscape"][21, 21]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("fixed.examined_images=101", "fixed.examined_images: expected at most target_samples, which is 100, got 101"),
+        ("fixed.landscape_points=5", "fixed.landscape_points: expected 0 without examined_images"),
+        ("fixed={landscape_points: 4, examined_images: 9}", "fixed.landscape_points: expected 0 or an odd number"),
+        ("fixed={eigenvalues: -1}", "fixed.eigenvalues: "),
+    ],
+)
+def test_what_cannot_be_examined_is_said(call: Any, tmp_path: Path, given: str, said: str) -> None:
+    space = tmp_path / "s.yaml"
+    space.write_text("name: s\nworkload: vision\naxes: {pretrain_length: [1]}\nseeds: 1\n")
+    outcome: Outcome = call("run", str(space), "--set", given, "--storage", str(tmp_path / "none"))
+    refused(outcome, said)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_net_that_is_not_finite_is_said_to_be_so_and_nothing_fails(tmp_path: Path) -> None:
+    found = computed(tmp_path, [{**EXAMINED, "finetune_lr": 1e3}], [0])
+    assert found.status.tolist() == ["diverged"]
+    assert np.isfinite(found.metrics["sharpness_before"][0])
+    assert np.isnan(found.metrics["sharpness"][0])
+    assert torch.isfinite(torch.tensor(found.metrics["landscape_rise_before"][0]))
