@@ -22,6 +22,8 @@ GRADIENTS = "loss_variation", "gradient_scale", "gradient_spread"
 LANDSCAPE = "landscape_rise", "landscape_slope"
 WHEN = "_before", ""
 """What the names of metrics end in: before fine-tuning, and after it."""
+NOTHING = {f"{name}{when}": math.nan for when in WHEN for name in (*CURVATURE, *GRADIENTS, *LANDSCAPE)}
+"""The metrics of a row of which no image is examined."""
 _SHOWN = 21  # points a side of a logged landscape, as a curve keeps 512 points
 Lists = dict[str, dict[int, float]]
 
@@ -34,10 +36,7 @@ def measured(
     log: called with a step and numbers. A step is the place of an eigenvalue, a layer or a point of a landscape, the
         first being 1.
     """
-    metrics = {f"{name}{when}": math.nan for when in WHEN for name in (*CURVATURE, *GRADIENTS, *LANDSCAPE)}
-    tensors: dict[str, Any] = {}
-    if not row["examined_images"]:
-        return tensors, metrics
+    metrics, tensors = dict(NOTHING), dict[str, Any]()
     count, lists = int(row["examined_images"]), Lists()
     images = scaled(task.train_pixels[:count]), task.train_labels[:count]
     for net, when in zip((before, after), WHEN, strict=True):
