@@ -58,6 +58,19 @@ _MULTIVIEW = {
 }
 
 _EPOCHS = {"axes.pretrain_length": [1, 3], "axes.finetune_lr": [0.001, 0.01], "fixed.finetune_steps": 5, "seeds": 2}
+_FULL = {
+    "fixed.source": "digits",
+    "fixed.target": "digits",
+    "fixed.model": "lenet",
+    "fixed.image_size": 14,
+    "fixed.source_samples": 60,
+    "fixed.target_samples": 30,
+    "fixed.finetune_steps": 5,
+    "axes.finetune_lr": [0.01, 0.03],
+    "axes.pretrain_length": [1, 3],
+    "seeds": 2,
+    "resources": None,
+}
 
 SPACES: dict[str, dict[str, Any]] = {
     "covariance": _COVARIANCE,
@@ -184,6 +197,14 @@ SPACES: dict[str, dict[str, Any]] = {
         "fixed.source_samples": 60,
         "fixed.target_samples": 30,
     },
+    "label_similarity_full": {
+        **_FULL,
+        "axes.label": ["class", "brightness"],
+        "axes.pretrain_length": None,
+        "fixed.pretrain_length": 2,
+    },
+    "masked_images_full": {**_FULL, "fixed.batch_size": 32},
+    "pretraining_epochs_full": {**_FULL, "axes.finetune_lr": [0.003, 0.01]},
     "quickstart": {**_LINEAR, "axes.overlap_angle": [9, 45, 90], "axes.gamma": [0.2, 0.8, 1.5]},
     "relu_features": _RELU,
     "relu_features_full": _RELU,

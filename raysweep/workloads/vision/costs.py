@@ -1,11 +1,19 @@
-"""What the stages cost, on one core; importable without torch.
+"""What the stages cost, on one core and on one GPU; importable without torch.
 
-Measured on one core of a 2-core x86 machine (float32, one thread), at the nets and batches of the packaged spaces;
-expect an error of a factor 2.
+A core: measured on one of a 2-core x86 machine (float32, one thread), at the nets and batches of the packaged spaces;
+expect an error of a factor 2. Images of a folder are decoded whenever they are used: 4 ms of a core for a JPEG of
+512 x 512 pixels.
+
+A GPU: a guess within a factor of 3 either way, measured on none. It is made so that ResNet-50 trains on 600 images of
+224 x 224 pixels a second. NVIDIA reports 938 of one A100 80GB in TF32, torch's default for convolutions, with batches
+of 256 and images decoded on the GPU (NVIDIA/DeepLearningExamples, PyTorch/Classification/ConvNets/resnet50v1.5, 2021),
+and 367 of a V100 in FP32. Decoding takes its turn with training, on 8 cores.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from raysweep.workloads import image_data
@@ -13,9 +21,23 @@ from raysweep.workloads.declaration import Columns, Cost
 from raysweep.workloads.image_data import ImageFiles
 from raysweep.workloads.vision import shapes, tasks
 
-_PRODUCTS = 1.5e10  # a second
-_ACTIVATIONS = 1.5e9  # a second
-_STEP = 4e-4  # seconds of a step beside these
+
+@dataclass(frozen=True)
+class _Machine:
+    """products, activations: how many a second; wide: products of residual nets, which have many channels. step, layer:
+    seconds of a step beside these, for itself and for each layer. image: seconds to decode one."""
+
+    products: float
+    wide: float
+    activations: float
+    step: float
+    layer: float
+    image: float
+
+
+_CORE = _Machine(products=1.5e10, wide=7e10, activations=1.5e9, step=4e-4, layer=0.0, image=4e-3)
+_GPU = _Machine(products=1.5e13, wide=1.5e13, activations=1.2e11, step=4e-4, layer=1e-4, image=4e-3 / 8)
+_LIVE = 0.08  # of all activations of a residual net, those that are there at one time when nothing is trained
 _BASE_BYTES = 4e8
 _LANCZOS, _PROBES = 100, 30  # products with the Hessian for 20 eigenvalues (more where they lie close), and the trace
 _DOUBLY = 10  # what a product in float64 costs, in forward passes in float32
@@ -26,21 +48,29 @@ def pretrain(columns: Columns, before: float, point: float) -> Cost:
     """Cost of one row from one epoch to another."""
     row = _row(columns)
     images = row["source_samples"] or tasks.count(row, "source")
-    seconds = _training(row, images / row["batch_size"], row["batch_size"]) + _examining(row, "source")
-    return Cost((point - before) * seconds, _memory(row))
+
+    def seconds(machine: _Machine) -> float:
+        training = _training(row, "source", images / row["batch_size"], row["batch_size"], machine)
+        return (point - before) * (training + _examining(row, "source", machine))
+
+    return _cost(row, seconds)
 
 
 def finetune(columns: Columns) -> Cost:
     """Cost of fine-tuning one row."""
     row = _row(columns)
-    return Cost(_finetuning(row), _memory(row))
+    return _cost(row, lambda machine: _finetuning(row, machine))
 
 
 def evaluate(columns: Columns) -> Cost:
     """Cost of measuring one row, with a fourth of a training from scratch, which several rows share."""
     row = _row(columns)
-    seconds = 0.25 * _finetuning(row) + 2.25 * _examining(row, "target")
-    return Cost(seconds + tasks.trained(row) * _examining(row, "source"), _memory(row))
+
+    def seconds(machine: _Machine) -> float:
+        target = 0.25 * _finetuning(row, machine) + 2.25 * _examining(row, "target", machine)
+        return target + tasks.trained(row) * _examining(row, "source", machine)
+
+    return _cost(row, seconds)
 
 
 def examine(columns: Columns) -> Cost:
@@ -48,41 +78,61 @@ def examine(columns: Columns) -> Cost:
     row, size = _row(columns), _size(_row(columns))
     images, layers = row["examined_images"], shapes.layers(row["model"], row["depth"])
     if not images:
-        return Cost(1e-3, _BASE_BYTES)
-    forward = images * (size.products / _PRODUCTS + size.activations / _ACTIVATIONS) + 3e-4 * layers
+        return Cost(1e-3, _BASE_BYTES, 1e-3)
     products = (_LANCZOS + _PROBES) * (row["eigenvalues"] > 0)
     surfaces = (2 + layers) * row["landscape_points"] ** 2
-    seconds = forward * (2 * products * _DOUBLY + surfaces + 2 * _GRADIENTS)
+
+    def seconds(machine: _Machine) -> float:
+        forward = images * _forward(row, machine) + 3e-4 * layers
+        return float(forward * (2 * products * _DOUBLY + surfaces + 2 * _GRADIENTS))
+
     held = 8 * _LANCZOS * (row["eigenvalues"] > 0) * size.weights
-    return Cost(float(seconds), float(_memory(row) + held + 60 * min(images, 256) * size.activations))
+    return _cost(row, seconds, float(held + 60 * min(images, 256) * size.activations))
 
 
-def _finetuning(row: dict[str, Any]) -> float:
-    return _training(row, row["finetune_steps"], min(row["batch_size"], row["target_samples"]))
+def _cost(row: dict[str, Any], seconds: Callable[[_Machine], float], more: float = 0.0) -> Cost:
+    """more: bytes beside those of training."""
+    return Cost(float(seconds(_CORE)), _memory(row) + more, float(seconds(_GPU)))
 
 
-def _training(row: dict[str, Any], steps: float, batch: float) -> float:
+def _finetuning(row: dict[str, Any], machine: _Machine) -> float:
+    return _training(row, "target", row["finetune_steps"], min(row["batch_size"], row["target_samples"]), machine)
+
+
+def _training(row: dict[str, Any], role: str, steps: float, batch: float, machine: _Machine) -> float:
     """Seconds of so many steps."""
-    size = _size(row)
-    each = 3 * (size.products / _PRODUCTS + size.activations / _ACTIVATIONS)
-    return float(steps * (_STEP + batch * each + 5 * size.weights / _ACTIVATIONS))
+    size, layers = _size(row), shapes.layers(row["model"], row["depth"])
+    each = 3 * _forward(row, machine) + _decoding(row, role, machine)
+    once = machine.step + machine.layer * layers + 5 * size.weights / machine.activations
+    return float(steps * (once + batch * each))
 
 
-def _examining(row: dict[str, Any], role: str) -> float:
+def _examining(row: dict[str, Any], role: str, machine: _Machine) -> float:
     """Seconds of one look at the test images."""
-    size = _size(row)
     classes = tasks.target_classes(row) if role == "target" else tasks.source_classes(row)
     images = tasks.counts(row[role], role, "test")[classes].sum()
-    return float(images * (size.products / _PRODUCTS + size.activations / _ACTIVATIONS))
+    return float(images * (_forward(row, machine) + _decoding(row, role, machine)))
+
+
+def _forward(row: dict[str, Any], machine: _Machine) -> float:
+    """Seconds of one image in a net."""
+    size, speed = _size(row), machine.wide if row["model"] in shapes.RESNETS else machine.products
+    return size.products / speed + size.activations / machine.activations
+
+
+def _decoding(row: dict[str, Any], role: str, machine: _Machine) -> float:
+    """Seconds to decode one image; those of published sets are in memory."""
+    return machine.image if image_data.kind_of(row[role]) == image_data.FOLDER else 0.0
 
 
 def _memory(row: dict[str, Any]) -> float:
     """Bytes at the peak: images of both tasks, several copies of the weights, and what a step keeps of its batch."""
     size, (colours, side) = _size(row), tasks.form(row)
-    images = (
-        sum(len(part.labels) for part in _parts(row) if not isinstance(part.pixels, ImageFiles)) * colours * side**2
-    )
-    return float(_BASE_BYTES + 3 * images + 24 * size.weights + 8 * max(500, row["batch_size"]) * size.activations)
+    there = [len(part.labels) for part in _parts(row) if not isinstance(part.pixels, ImageFiles)]
+    images = sum(there) * colours * side**2
+    examined = 4 * 500 * (_LIVE if row["model"] in shapes.RESNETS else 2)
+    step = max(examined, 8 * row["batch_size"]) * size.activations
+    return float(_BASE_BYTES + 3 * images + 24 * size.weights + step)
 
 
 def _parts(row: dict[str, Any]) -> list[image_data.Images]:

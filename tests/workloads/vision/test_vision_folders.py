@@ -17,9 +17,10 @@ from conftest import Outcome, refused
 from PIL import Image
 
 import raysweep
+from raysweep.plan.identity import stage_id
 from raysweep.workloads import cache
 from raysweep.workloads.image_data import ImageFiles
-from raysweep.workloads.vision import PARAMETERS, pixels
+from raysweep.workloads.vision import PARAMETERS, WORKLOAD, pixels
 
 NET = {"model": "small_cnn", "depth": 2, "image_size": 12, "target_samples": 8, "finetune_steps": 5}
 
@@ -47,9 +48,12 @@ def space(folder: Path, **more: Any) -> dict[str, Any]:
     return {"name": "few", "workload": "vision", "axes": {"pretrain_length": [0, 2]}, "fixed": {**NET, **names, **more}}
 
 
+def row(folder: Path, **more: Any) -> dict[str, Any]:
+    return {**{parameter.name: parameter.default for parameter in PARAMETERS}, **space(folder, **more)["fixed"]}
+
+
 def task(folder: Path, **more: Any) -> pixels.Task:
-    row = {**{parameter.name: parameter.default for parameter in PARAMETERS}, **space(folder, **more)["fixed"]}
-    return pixels.source({**row, "seed": 0})
+    return pixels.source({**row(folder, **more), "seed": 0})
 
 
 def test_images_are_decoded_when_a_batch_needs_them_as_torchvision_would(folder: Path) -> None:
@@ -78,13 +82,16 @@ def test_labels_by_colour_tell_the_colours_of_files(folder: Path) -> None:
     assert colours in ({("a", 0), ("b", 1)}, {("a", 1), ("b", 0)}), "a class is a colour here"
 
 
-def test_rows_are_the_same_wherever_the_images_lie(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [{}, {"pretrain": "masked", "eigen_cam_images": 3}])
+def test_rows_are_the_same_wherever_the_images_lie(folder: Path, tmp_path: Path, more: dict[str, Any]) -> None:
     options: dict[str, Any] = {"executor": "inline", "tracking_uri": "none", "report": False, "say": lambda line: None}
-    first = raysweep.run(space(folder), storage=tmp_path / "s", **options).results()
+    first = raysweep.run(space(folder, **more), storage=tmp_path / "s", **options).results()
     assert (first["status"] == "ok").all()
+    before = stage_id(WORKLOAD, 0, row(folder), 0, "")
     shutil.move(folder, tmp_path / "moved")
-    again = raysweep.run(space(tmp_path / "moved"), storage=tmp_path / "other", **options).results()
-    for metric in ("cell", "target_loss", "source_accuracy", "target_loss_scratch"):
+    assert stage_id(WORKLOAD, 0, row(tmp_path / "moved"), 0, "") == before
+    again = raysweep.run(space(tmp_path / "moved", **more), storage=tmp_path / "other", **options).results()
+    for metric in ("target_loss", "source_accuracy", "target_loss_scratch"):
         np.testing.assert_array_equal(first[metric], again[metric])
 
 
