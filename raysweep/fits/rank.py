@@ -3,8 +3,9 @@
 The interval is Bonett and Wright's (Psychometrika 65, 2000): on Fisher's scale, atanh of the correlation, the standard
 error is √((1 + r²/2)/(n - 3)); here with Student's t of n - 2 degrees, as units are few. A correlation of ±1 has no
 place on that scale: it is taken half way to the next value that n ranks can have, 1 - 12/(n³ - n), and the interval
-reaches ±1. tests/fits/test_rank.py has how often the interval holds the value of the population: from 5 units on at
-least 0.93 of 0.95 claimed, and more than 0.99 with 5 units, where it says little.
+reaches ±1. Of 95 % intervals this share holds the value of the population (20,000 samples each; tests/fits/test_rank.py
+has the populations): 5 units 1.00, where it says little; 8 at least 0.98; 12 at least 0.94; 20 at least 0.96 in normal
+populations, 0.92 where extremes of x and y come together; 40 at least 0.95 and 0.90.
 """
 
 from __future__ import annotations
