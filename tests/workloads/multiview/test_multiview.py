@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.optimize import brentq
 from torch import Tensor
 
 import raysweep
@@ -168,6 +169,45 @@ def test_a_kernel_beyond_the_threshold_keeps_growing_with_its_teacher() -> None:
     sums = np.where(found.sums > 0.5, found.sums, 0.0)[:, 0]
     expected = (sums * (1 / keep - 1) * (1 - 1 / 3) * 0.4).mean()
     assert float(down[0, 0]) == pytest.approx(expected, rel=0.02)
+
+
+def test_a_kernel_that_holds_a_feature_takes_up_the_other_one_of_its_class_at_a_lower_power() -> None:
+    """Growth along a second feature goes with b^(q-1), not b^(2q-1) as alone: what M's eq. 8 leaves out."""
+    about = row(noise=0.0, feature_noise=0.0, sparsity=0.0, single_view_fraction=0.0, classes=2, dim=4, patches=4)
+    inputs = torch.tensor(tasks.samples(about, "training", 500).inputs).double()
+
+    def growth(first: float, second: float) -> float:
+        kernels = torch.tensor([[first, second, 0, 0]]).double()
+        return float(network.teacher_student(inputs, kernels, Activation(3, 0.4), 0.5, 2.0)[0, 1])
+
+    assert growth(2.0, 0.02) / growth(2.0, 0.01) == pytest.approx(2**2, rel=0.01)
+    assert growth(0.0, 0.02) / growth(0.0, 0.01) == pytest.approx(2**5, rel=0.01)
+    assert growth(2.0, 0.02) > 1000 * growth(0.0, 0.02)
+    assert growth(4.0, 3.0) > 1.5 * growth(2.0, 1.5) > 0, "beyond the threshold weights grow in proportion"
+
+
+def test_an_autoencoder_with_one_kernel_for_each_feature_rests_at_the_weight_of_the_formula() -> None:
+    """E (σ(az) + σ'(az) az) (z - aσ(az)/θ) = 0 over the sums z of Definition 3.1, by quadrature."""
+    about = row(noise=0.0, feature_noise=0.0, single_view_fraction=0.0)
+    inputs, activation = torch.tensor(tasks.samples(about, "training", 4000).inputs).double(), Activation(4, 0.4)
+    grid = (np.arange(2000) + 0.5) / 2000
+    ranges = ((0.1, 1 + grid), (0.18, 0.2 + 0.2 * grid))  # a feature's own class, and others: (k-1)/k times s/k
+
+    def force(weight: float) -> float:
+        total = 0.0
+        for share, sums in ranges:
+            value, slope = (each.numpy() for each in activation(torch.tensor(weight * sums)))
+            total += share * ((value + slope * weight * sums) * (sums - weight * value / 0.5)).mean()
+        return total
+
+    rest = brentq(force, 0.3, 2)
+    assert rest == pytest.approx(0.814, abs=1e-3)
+    for weight, sign in ((rest - 0.1, 1), (rest + 0.1, -1)):
+        kernels = torch.eye(20, 30).double() * weight
+        down = network.autoencoder(inputs, kernels, activation, 0.5)[:, :20]
+        assert (down.diagonal() * sign > 0).all()
+        np.testing.assert_allclose(down.diagonal().mean(), force(weight), rtol=0.03)
+        assert float((down - torch.diag(down.diagonal())).abs().max()) < 1e-12
 
 
 # Kernels planted on features
