@@ -73,29 +73,35 @@ def finetune(rows: Rows, parent: Artifact | None, context: Context) -> Result:
     task = pixels.target(row).to(context.device)
     net = before(row, parent, task).to(context.device)
     loss = finetuned(net, task, row, int(row["frozen_layers"]), context)
-    return Result({"net": net.state_dict()}, {"target_training_loss": loss}, OK if math.isfinite(loss) else DIVERGED)
+    good = math.isfinite(loss) or not row["finetune_steps"]
+    return Result({"net": net.state_dict()}, {"target_training_loss": loss}, OK if good else DIVERGED)
 
 
 def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     """What the net does on both tasks after fine-tuning, beside before and beside training from scratch."""
     row = rows.row()
     task = pixels.target(row).to(context.device)
-    start = before(row, parent.parent, task).to(context.device)
-    found = _named("target", "_before", training.examined(start, *_test(task)))
-    end = parent.tensors()["net"]
-    found |= _moved(start, end, task, context)
-    _load(start, end)
-    found |= _named("target", "", training.examined(start, *_test(task)))
-    _, found["target_training_accuracy"] = training.examined(start, task.train_pixels, task.train_labels)
+    pretrained, end = parent.parent, parent.tensors()["net"]
+    net = before(row, pretrained, task).to(context.device)
+
+    def at_start() -> tuple[float, float]:
+        return training.examined(net, *_test(task))
+
+    same = "before", row["target"], row["target_classes"]
+    found = _named("target", "_before", at_start() if pretrained is None else pretrained.once(same, at_start))
+    found |= _moved(net, end, task, context)
+    _load(net, end)
+    found |= _named("target", "", training.examined(net, *_test(task)))
+    _, found["target_training_accuracy"] = training.examined(net, task.train_pixels, task.train_labels)
     found["generalization_error"] = found["target_training_accuracy"] - found["target_accuracy"]
     found |= _named("target", "_scratch", from_scratch(row, task, context))
     found |= _named("source", "_after", (math.nan, math.nan))
-    if row["pretrain"] == tasks.SUPERVISED and parent.parent is not None:
+    if row["pretrain"] == tasks.SUPERVISED and pretrained is not None:
         source = pixels.source(row).to(context.device)
-        found |= _named("source", "_after", training.examined(_with_old_head(start, parent.parent), *_test(source)))
+        found |= _named("source", "_after", training.examined(_with_old_head(net, pretrained), *_test(source)))
     found["transferability"] = found["target_loss_scratch"] - found["target_loss"]
     found["transferability_accuracy"] = found["target_accuracy"] - found["target_accuracy_scratch"]
-    return Result(metrics=found)
+    return Result(metrics=found, status=OK if math.isfinite(found["target_loss"]) else DIVERGED)
 
 
 def examine(rows: Rows, parent: Artifact, context: Context) -> Result:
@@ -147,8 +153,8 @@ def before(row: Row, pretrained: Artifact | None, task: Task) -> Net:
 
 
 def finetuned(net: Net, task: Task, row: Row, frozen: int, context: Context | None = None) -> float:
-    """Train a net on the target, in place; its first `frozen` layers stay. The mean loss of the last twentieth of the
-    steps: NaN without steps counts as 0, and not finite if it diverged, which ends it."""
+    """Train a net on the target, in place; its first `frozen` layers stay. Gives the mean loss of the last twentieth of
+    the steps: NaN without steps, and not finite if the net diverged, which ends it."""
     steps = int(row["finetune_steps"])
     every = max(1, steps // training.LOOKS)
     held = models.freeze(net, frozen)
@@ -157,7 +163,7 @@ def finetuned(net: Net, task: Task, row: Row, frozen: int, context: Context | No
     losses = training.descend(
         net, optimizer, task.train_pixels, task.train_labels, itertools.islice(order, steps), held
     )
-    total, since, mean = torch.zeros((), device=task.train_labels.device), 0, 0.0
+    total, since, mean = torch.zeros((), device=task.train_labels.device), 0, math.nan
     start = {name: values.clone() for name, values in net.state_dict().items()} if context is not None else {}
     for step, loss in enumerate(losses, 1):
         total, since = total + loss, since + 1

@@ -166,11 +166,9 @@ def complaint(row: Row) -> tuple[str, str] | None:
     for role in ("source", "target"):
         wanted, there = int(row[f"{role}_samples"]), count(row, role)
         if wanted > there:
-            half = ", half of those there are, as source and target are one set" if one_set(row) else ""
-            return (
-                f"{role}_samples",
-                f"expected at most {there:,}, the training images of its classes{half}, got {wanted:,}",
-            )
+            half = " (half of them, as source and target are one set)" if one_set(row) else ""
+            images = f"the training images of its classes in {row[role]}{half}"
+            return f"{role}_samples", f"expected at most {there:,}, {images}, got {wanted:,}"
     return _about_net(row)
 
 
@@ -202,6 +200,8 @@ def _about_net(row: Row) -> tuple[str, str] | None:
     if side < (least := shapes.smallest_side(model)):
         said = f"expected images of at least {least} x {least} pixels for {model}, they have {side} x {side}"
         return ("image_size" if row["image_size"] else "model"), f"{said} (image_size: 28 makes them larger)"
+    if model in shapes.RESNETS and (said := _about_batches(row)):
+        return "batch_size", said
     most = shapes.layers(model, row["depth"]) - 1
     if row["frozen_layers"] > most:
         return (
@@ -215,7 +215,7 @@ def _about_net(row: Row) -> tuple[str, str] | None:
     if wanted := row["eigen_cam_images"]:
         if model == shapes.MLP:
             return "eigen_cam_images", f"expected 0 for mlp, which has no convolutions, got {wanted:,}"
-        there = np.isin(image_data.planned(row["target"], "target").test.labels, target_classes(row)).sum()
+        there = counts(row["target"], "target", "test")[target_classes(row)].sum()
         if wanted > there:
             return "eigen_cam_images", f"expected at most the {there:,} test images of the target, got {wanted:,}"
     if row["examined_images"] > row["target_samples"]:
@@ -226,6 +226,15 @@ def _about_net(row: Row) -> tuple[str, str] | None:
             return "landscape_points", "expected 0 without examined_images, whose loss a landscape shows"
         if points % 2 == 0 or points < 3:
             return "landscape_points", f"expected 0 or an odd number from 3 on, got {points}"
+    return None
+
+
+def _about_batches(row: Row) -> str | None:
+    """Normalisation over a batch needs two images in the smallest one."""
+    batch = int(row["batch_size"])
+    for images in (int(row["source_samples"]) or count(row, "source"), int(row["target_samples"])):
+        if images // math.ceil(images / batch) < 2:
+            return f"expected batches of two images at least for {row['model']}, got {batch:,} of {images:,} images"
     return None
 
 

@@ -1,0 +1,275 @@
+"""Deep nets on digits: trained as a plain loop trains them, killed and gone on with, and what is said of a row."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import image_files
+import numpy as np
+import pytest
+import torch
+from conftest import QUIET, Outcome, assert_same_rows, driving, until
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
+
+import raysweep
+from raysweep.stages.store import Store
+from raysweep.training import draws
+from raysweep.trial.computation import Computation
+from raysweep.trial.compute import compute
+from raysweep.workloads.parameters import column
+from raysweep.workloads.vision import WORKLOAD, models, shapes
+
+SMALL: dict[str, Any] = {
+    "source_classes": "0-4",
+    "source_samples": 70,  # two batches of 35 instead of one of 64 and one of 6
+    "batch_size": 64,
+    "target_classes": "5-9",
+    "target_samples": 20,
+    "pretrain_length": 2,
+    "finetune_steps": 6,
+}
+SPACE: dict[str, Any] = {
+    "name": "small",
+    "workload": "vision",
+    "axes": {"pretrain_length": [1, 3], "finetune_lr": [0.01, 0.05]},
+    "fixed": {name: value for name, value in SMALL.items() if name != "pretrain_length"},
+    "seeds": 2,
+}
+STAGES = 2 * 3  # three epochs of two seeds, which both lengths and both rates share
+Call = Callable[..., Outcome]
+
+
+def computed(storage: Path, *rows: dict[str, Any], seeds: int = 1) -> Computation:
+    usual = {p.name: p.default for p in WORKLOAD.parameters} | SMALL
+    every = [{**usual, **row} for row in rows for _ in range(seeds)]
+    columns = {p.name: column(p, [p.coerce(row[p.name]) for row in every]) for p in WORKLOAD.parameters}
+    return compute(WORKLOAD, columns, np.array(list(range(seeds)) * len(rows)), str(storage))
+
+
+def digits(part: str, classes: range) -> tuple[Tensor, Tensor, np.ndarray]:
+    """Pixels from -1 to 1 as the workload rounds them, labels from 0, and their places among all of that part."""
+    images, labels = load_digits(return_X_y=True)
+    mine = (np.arange(len(labels)) % 5 == 0) == (part == "test")
+    images, labels = images[mine], labels[mine]
+    places = np.flatnonzero(np.isin(labels, classes))
+    whole = np.round(images * 255 / 16).reshape(-1, 1, 8, 8)
+    return torch.tensor(whole / 127.5 - 1, dtype=torch.float32), torch.tensor(labels - classes[0]), places
+
+
+def plain_net(seed: int) -> nn.Sequential:
+    """small_cnn of three layers, written out, with the weights that the draw starts from."""
+    net = nn.Sequential(
+        *(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Flatten(), nn.Linear(128, 5)),
+    ).to(memory_format=torch.channels_last)
+    begun = models.build("small_cnn", 3, (1, 8), 5, seed)
+    net.load_state_dict(dict(zip(net.state_dict(), begun.state_dict().values(), strict=True)))
+    return net
+
+
+def plain_steps(net: nn.Module, lr: float, images: Tensor, labels: Tensor, batches: list[np.ndarray]) -> None:
+    """Momentum 0.9 and weight decay 5e-4, by hand."""
+    velocity = [torch.zeros_like(weights) for weights in net.parameters()]
+    for batch in batches:
+        given = images[batch].to(memory_format=torch.channels_last)
+        loss = nn.functional.cross_entropy(net(given), labels[batch])
+        gradients = torch.autograd.grad(loss, list(net.parameters()))
+        with torch.no_grad():
+            for weights, speed, gradient in zip(net.parameters(), velocity, gradients, strict=True):
+                speed.mul_(0.9).add_(gradient.add(weights, alpha=5e-4))
+                weights.add_(speed, alpha=-lr)
+
+
+def plain_order(labels: Tensor, places: np.ndarray, seed: int, half: int) -> np.ndarray:
+    """Each class in turn, every other image of it."""
+    named = labels.numpy()
+    offset = {int(label): draws.generator(seed, f"images of class {label}") for label in np.unique(named[places])}
+    per_class = [offset[label].permutation(np.flatnonzero(named == label))[half::2] for label in offset]
+    most = max(map(len, per_class))
+    return np.array([own[turn] for turn in range(most) for own in per_class if turn < len(own)])
+
+
+def epochs(role: str, count: int, parts: int, length: int) -> list[np.ndarray]:
+    orders = (draws.generator(0, f"{role} epoch {epoch}").permutation(count) for epoch in range(1, length + 1))
+    return [batch for order in orders for batch in np.array_split(order, parts)]
+
+
+def test_a_row_is_that_of_a_plain_loop_to_the_last_digit(tmp_path: Path) -> None:
+    found = computed(tmp_path, {}).metrics
+    net = plain_net(0)
+    images, labels, places = digits("train", range(5))
+    some = plain_order(labels, places, 0, half=0)[:70]
+    plain_steps(net, 0.01, images[some], labels[some], epochs("source", 70, 2, 2))
+
+    def told(net: nn.Module, classes: range) -> tuple[float, float]:
+        pixels, named, places = digits("test", classes)
+        with torch.no_grad():
+            outputs = net(pixels[places].to(memory_format=torch.channels_last))
+        loss = nn.functional.cross_entropy(outputs, named[places], reduction="sum")
+        return float(loss) / len(places), float((outputs.argmax(1) == named[places]).sum()) / len(places)
+
+    assert told(net, range(5)) == (found["source_loss"][0], found["source_accuracy"][0])
+
+    old = net[-1]
+    stream = draws.generator(0, "head of target")
+    head = nn.Linear(128, 5)
+    head.weight.data, head.bias.data = (
+        torch.tensor(stream.uniform(-(128**-0.5), 128**-0.5, size), dtype=torch.float32) for size in ((5, 128), (5,))
+    )
+    net[-1] = head
+    assert told(net, range(5, 10)) == (found["target_loss_before"][0], found["target_accuracy_before"][0])
+    scratch = plain_net(0)
+    scratch[-1] = nn.Linear(128, 5)
+    scratch[-1].load_state_dict(head.state_dict())
+    images, labels, places = digits("train", range(5, 10))
+    some = plain_order(labels + 5, places, 0, half=1)[:20]
+    for one in (net, scratch):
+        plain_steps(one, 0.01, images[some], labels[some], epochs("target", 20, 1, 6))
+    assert told(net, range(5, 10)) == (found["target_loss"][0], found["target_accuracy"][0])
+    assert told(scratch, range(5, 10)) == (found["target_loss_scratch"][0], found["target_accuracy_scratch"][0])
+    net[-1] = old
+    assert told(net, range(5)) == (found["source_loss_after"][0], found["source_accuracy_after"][0])
+    assert found["transferability"][0] == found["target_loss_scratch"][0] - found["target_loss"][0]
+
+
+def test_a_row_without_pretraining_is_training_from_scratch(tmp_path: Path) -> None:
+    rows = [{}, {"pretrain_length": 0}, {"pretrain": "none", "pretrain_lr": 3.0, "source_samples": 5}]
+    found = computed(tmp_path, *rows)
+    for name in ("loss", "accuracy"):
+        trained = found.metrics[f"target_{name}"]
+        assert trained[1] == trained[2] == found.metrics[f"target_{name}_scratch"][0] != trained[0]
+    assert found.metrics["transferability"][1:].tolist() == [0, 0]
+    assert np.isnan(found.metrics["source_loss"]).tolist() == [False, True, True]
+    assert np.isnan(found.metrics["source_loss_after"]).tolist() == [False, True, True]
+    assert found.identities[1] == found.identities[2]
+
+
+@pytest.mark.parametrize("model", ["mlp", "small_cnn"])
+def test_frozen_layers_stay_and_all_others_move(model: str, tmp_path: Path) -> None:
+    space = {**SPACE, "axes": {"frozen_layers": [0, 2, 3]}, "seeds": 1, "keep": ["pretrain", "finetune"]}
+    space["fixed"] = {**SMALL, "model": model, "depth": 4}
+    sweep = raysweep.run(space, storage=tmp_path, executor="inline", report=False, tracking_uri="none")
+    for cell, row in zip(sweep.rows(), sweep.results().itertuples(), strict=True):
+        before, after = (sweep.tensors(stage, *cell)["net"] for stage in ("pretrain", "finetune"))
+        moved = [not torch.equal(before[name], after[name]) for name in before if name.endswith("weight")]
+        assert moved == [False] * row.frozen_layers + [True] * (4 - row.frozen_layers)
+    assert sweep.results().target_loss_scratch.nunique() == 1, "all layers are trained from scratch"
+
+
+def test_a_net_that_diverges_is_a_row_with_that_status(tmp_path: Path) -> None:
+    rows = [{}, {"finetune_lr": 1e3, "finetune_steps": 40}, {"pretrain_lr": 1e3, "pretrain_length": 12}]
+    found = computed(tmp_path, *rows)
+    assert found.status.tolist() == ["ok", "diverged", "diverged"]
+    assert math.isfinite(found.metrics["source_loss"][1])
+
+
+def test_learning_curves_have_every_epoch_and_twenty_looks(tmp_path: Path) -> None:
+    space = {**SPACE, "fixed": {**SPACE["fixed"], "finetune_steps": 45}, "seeds": 1}
+    sweep = raysweep.run(space, storage=tmp_path, executor="inline", report=False, tracking_uri="none")
+    curves, table = sweep.curves(), sweep.results()
+    for row in table.itertuples():
+        own = curves[curves.cell == row.cell]
+        epochs, steps = (own[own.stage == stage] for stage in ("pretrain", "finetune"))
+        assert epochs.step.tolist() == list(range(1, row.pretrain_length + 1))
+        assert epochs.source_accuracy.iloc[-1] == row.source_accuracy
+        assert steps.step.tolist() == [*range(2, 45, 2), 45]
+        assert steps.target_training_loss.iloc[-1] == pytest.approx(row.target_training_loss)
+
+
+STOPS = """
+import itertools, pathlib, threading
+import raysweep.trial.context
+from raysweep.workloads.vision import stages, training
+raysweep.trial.context.CHECKPOINT_SECONDS = -1
+folder = pathlib.Path({folder!r})
+def stop():
+    (folder / "reached").touch()
+    threading.Event().wait()
+calls, descend, evaluate = {{70: itertools.count(1), 20: itertools.count(1)}}, training.descend, stages.evaluate
+def counted(*given):
+    images = len(given[3])
+    call = next(calls[images])
+    for step, loss in enumerate(descend(*given), 1):
+        if images == 70:
+            with (folder / "steps").open("a") as file:
+                file.write(f"{{call}} ")
+        yield loss
+        if (images, call, step) == {at!r}:
+            stop()
+def evaluating(rows, parent, context):
+    if {at!r} == "evaluate":
+        stop()
+    return evaluate(rows, parent, context)
+training.descend, stages.evaluate = counted, evaluating
+"""
+
+
+@pytest.mark.slow
+def test_killed_in_every_stage_it_goes_on_and_every_epoch_is_computed_once(
+    call: Call, tmp_path: Path, storage: Path
+) -> None:
+    """In the middle of the second epoch, which goes on from its checkpoint; in the middle of a fine-tuning; and before
+    the first evaluation."""
+    reference = raysweep.run(SPACE, storage=tmp_path / "whole", executor="inline", report=False, tracking_uri="none")
+    path = tmp_path / "small.yaml"
+    path.write_text(str(SPACE))
+    begin, go_on = ("run", path, "--executor", "inline"), ("resume", "small")
+    steps = []
+    for number, (command, at) in enumerate([(begin, (70, 2, 1)), (go_on, (20, 3, 4)), (go_on, "evaluate")]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        stops = STOPS.format(folder=str(folder), at=at)
+        with driving(*command, "--storage", storage, *QUIET, first=stops) as driver:
+            until((folder / "reached").exists, driver)
+        steps.append((folder / "steps").read_text().split() if (folder / "steps").exists() else [])
+    assert steps[0] == ["1", "1", "2"]
+    assert steps[1] == ["1"], "one step was left of the second epoch"
+    there = len(Store(storage / "store").stages())
+    assert 0 < there < STAGES
+    resumed = call("resume", "small", "--storage", storage, *QUIET)
+    said = re.search(r"stages: (.*)", resumed.err)
+    assert said
+    assert said[1].startswith(f"{STAGES} distinct, {STAGES - there} computed, {there} reused, ")
+    found = raysweep.open_sweep("small", storage).results()
+    assert_same_rows(found.to_dict("records"), reference.results().to_dict("records"))
+
+
+@pytest.mark.parametrize("model", shapes.MODELS)
+def test_nets_have_as_many_layers_and_weights_as_is_said(model: str) -> None:
+    for depth, colours, side in ((2, 1, 28), (5, 3, 32))[: 2 if model in shapes.BY_DEPTH else 1]:
+        net = models.build(model, depth, (colours, side), 7, seed=0)
+        assert len(models.layers(net)) == shapes.layers(model, depth)
+        weights = sum(weights.numel() for weights in net.parameters())
+        assert shapes.size(model, depth, side, colours, 7).weights == pytest.approx(weights, rel=0.3)
+        assert net(torch.zeros(2, colours, side, side)).shape == (2, 7)
+        spatial = net.spatial(torch.zeros(2, colours, side, side))
+        assert spatial.ndim == 4
+        assert net.rest(spatial).shape == (2, net.head.in_features)
+        least = shapes.smallest_side(model)
+        models.build(model, depth, (colours, least), 7, seed=0).eval()(torch.zeros(2, colours, least, least))
+
+
+def test_an_earlier_net_is_a_part_of_a_deeper_one_and_seeds_differ() -> None:
+    shallow, deep, other = (models.build("mlp", depth, (1, 8), 5, seed) for depth, seed in ((3, 0), (5, 0), (3, 1)))
+    first = [models.layers(net)[0].weight for net in (shallow, deep, other)]
+    assert torch.equal(first[0], first[1])
+    assert not torch.equal(first[0], first[2])
+    assert float(first[0].detach().var()) == pytest.approx(2 / 64, rel=0.1)
+    assert float(shallow.head.weight.detach().abs().max()) <= 128**-0.5
+
+
+@pytest.mark.long
+def test_lenet_on_fashion_mnist_is_as_good_as_others_say(tmp_path: Path) -> None:
+    """The table of Fashion-MNIST's README (zalandoresearch/fashion-mnist, "Benchmark") has 0.876 to 0.932 for nets with
+    two convolutions, trained for longer. LeNet is trained on all 60,000 images for three epochs, at D's rate."""
+    row = {"model": "lenet", "source": image_files.real("fashion_mnist"), "source_classes": "all", "source_samples": 0}
+    row |= {"pretrain_length": 3, "batch_size": 32, "finetune_steps": 0, "target_samples": 5}
+    found = computed(tmp_path, row).metrics
+    assert 0.86 < found["source_accuracy"][0] < 0.932
+    assert found["source_loss"][0] < 0.4

@@ -1,0 +1,159 @@
+"""Which images and classes source and target are: counted; what identifies a row; and what is refused in one line."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import image_files
+import numpy as np
+import pytest
+import torch
+from conftest import Outcome, refused
+
+from raysweep.workloads import image_data
+from raysweep.workloads.vision import PARAMETERS, pixels, tasks
+
+Call = Callable[..., Outcome]
+ANGLES = (0.0, 36.87, 53.13, 66.42, 78.46, 90.0)
+
+
+def row(seed: int = 0, **more: Any) -> dict[str, Any]:
+    return {**{parameter.name: parameter.default for parameter in PARAMETERS}, "seed": seed, **more}
+
+
+def test_the_cosine_of_the_angle_is_the_share_of_the_targets_classes() -> None:
+    for seed in range(20):
+        sources = [tasks.source_classes(row(seed, target_classes="0-4", overlap_angle=angle)) for angle in ANGLES]
+        shared = [set(source) & set(range(5)) for source in sources]
+        assert [len(each) for each in shared] == [5, 4, 3, 2, 1, 0]
+        assert [len(set(source)) for source in sources] == [5] * 6
+        for nearer, further in itertools.pairwise(sources):
+            assert len(set(nearer) ^ set(further)) == 2, "angles share their draw"
+            assert set(further) & set(range(5)) < set(nearer)
+    first = {tuple(tasks.source_classes(row(seed, target_classes="0-4", overlap_angle=78.46))) for seed in range(20)}
+    assert len(first) > 10
+
+
+def test_no_image_serves_both_tasks_and_classes_come_in_turn() -> None:
+    labels = image_data.load("digits").train.labels
+    for seed in (0, 1):
+        halves = [tasks.order(labels, list(range(10)), seed, half) for half in (0, 1)]
+        assert sorted(np.concatenate(halves).tolist()) == list(range(len(labels)))
+        for half in halves:
+            assert [sorted(labels[half[start : start + 10]]) for start in (0, 10, 200)] == [list(range(10))] * 3
+    few, more = (pixels.target(row(target_samples=count)) for count in (20, 50))
+    assert torch.equal(few.train_pixels, more.train_pixels[:20])
+    source = pixels.source(row())
+    assert len(source.train_labels) + tasks.count(row(), "target") == len(labels)
+    assert tasks.count(row(), "source") == len(source.train_labels)
+    both = {each.numpy().tobytes() for each in source.train_pixels} & {
+        each.numpy().tobytes() for each in pixels.target(row(target_samples=tasks.count(row(), "target"))).train_pixels
+    }
+    assert not both, "an image of the source is one of the target"
+
+
+def test_classes_are_numbered_from_zero() -> None:
+    found = pixels.target(row(target_classes="3,7-8", target_samples=9))
+    assert found.classes == 3
+    assert sorted(found.train_labels.tolist()) == [0] * 3 + [1] * 3 + [2] * 3
+    test = image_data.load("digits").test
+    wanted = np.isin(test.labels, (3, 7, 8))
+    assert len(found.test_labels) == wanted.sum()
+    assert (found.test_labels.numpy() == np.searchsorted([3, 7, 8], test.labels[wanted])).all()
+
+
+def test_images_are_turned_and_brought_to_one_form() -> None:
+    usual = pixels.source(row()).train_pixels
+    assert usual.shape[1:] == (1, 8, 8)
+    assert int(usual.max()) == 255
+    down, quarter, nearly, slant = (
+        pixels.source(row(**change)).train_pixels
+        for change in ({"flip": "upside_down"}, {"rotation": 90.0}, {"rotation": 89.999}, {"rotation": -180.0})
+    )
+    assert torch.equal(down, usual.flip(2))
+    assert torch.equal(quarter, usual.transpose(2, 3).flip(2)), "the right side comes to the top, against the clock"
+    assert int((quarter.int() - nearly.int()).abs().max()) <= 1
+    assert torch.equal(slant, usual.flip(2, 3))
+    larger = pixels.source(row(image_size=28)).train_pixels
+    assert larger.shape[1:] == (1, 28, 28)
+    assert float(larger.float().mean()) == pytest.approx(float(usual.float().mean()), rel=0.02)
+    assert torch.equal(pixels.scaled(torch.tensor([[[[0, 255]]]], dtype=torch.uint8)), torch.tensor([[[[-1.0, 1.0]]]]))
+
+
+def test_the_target_takes_the_form_of_the_source(tmp_path: Path) -> None:
+    name = f"fashion_mnist:{image_files.write(tmp_path / 'set', 'fashion_mnist')}"
+    assert pixels.target(row(source=name)).train_pixels.shape[1:] == (1, 28, 28)
+    assert pixels.target(row(target=name)).train_pixels.shape[1:] == (1, 8, 8)
+    assert not tasks.one_set(row(target=name))
+    assert tasks.count(row(source=name), "source") == 60_000
+
+
+def stages(**more: Any) -> list[dict[str, Any]]:
+    """What identifies pretraining and fine-tuning of a row."""
+    one = {name: value for name, value in row(**more).items() if name != "seed"}
+    own = {p.name for p in PARAMETERS if p.stage == "pretrain"} - {"pretrain_length"}
+    return [
+        tasks.identify("pretrain", {name: one[name] for name in own}, one),
+        tasks.identify("finetune", {p.name: one[p.name] for p in PARAMETERS if p.stage != "examine"}, one),
+    ]
+
+
+def test_pretraining_is_shared_by_all_rows_whose_source_is_the_same(tmp_path: Path) -> None:
+    usual = stages(source_classes="0-4", target_classes="5-9")
+    for same in (
+        {"source_classes": "0,1,2-4", "target_classes": "5-9"},
+        {"source_classes": "0-4", "target_classes": "7"},
+        {"source_classes": "0-4", "target_classes": "5-9", "finetune_lr": 1.0},
+    ):
+        assert stages(**same)[0] == usual[0]
+    assert stages(source_classes="0,1,2-4", target_classes="5-9")[1] == usual[1]
+    assert stages(source_classes="0-4", target_classes="7")[1] != usual[1]
+    for other in ({"source_classes": "0-3"}, {"label": "brightness"}, {"rotation": 5.0}, {"depth": 4}):
+        assert stages(**{"source_classes": "0-4", "target_classes": "5-9", **other})[0] != usual[0]
+    assert stages(model="lenet", image_size=28, depth=4) == stages(model="lenet", image_size=28)
+    angles = [stages(target_classes="0-4", overlap_angle=angle)[0] for angle in (53.13, 53.2, 66.42)]
+    assert angles[0] == angles[1] != angles[2]
+    scratch = [stages(**more)[1] for more in ({"pretrain": "none"}, {"pretrain_length": 0, "source_classes": "3"})]
+    assert scratch[0] == scratch[1]
+    first, second = (image_files.write(tmp_path / name, "fashion_mnist") for name in ("one", "two"))
+    named = [stages(source=f"fashion_mnist:{folder}") for folder in (first, second)]
+    assert named[0] == named[1], "the same images in two folders"
+    assert named[0][0]["halved"] is False
+
+
+@pytest.mark.parametrize(
+    ("given", "begins", "parts"),
+    [
+        ({"source_classes": "0-12"}, "fixed.source_classes: there is no class 12; expected some of 0-9 in digits", ()),
+        ({"target_classes": "none"}, "fixed.target_classes: expected all, or classes such as 3, 0-4", ("'none'",)),
+        ({"target_classes": "5-2"}, "fixed.target_classes: expected ranges from a smaller class", ("'5-2'",)),
+        ({"target_samples": 800}, "fixed.target_samples: expected at most ", ("half of them", "got 800")),
+        ({"source_samples": 9999}, "fixed.source_samples: expected at most ", ("digits", "got 9,999")),
+        ({"model": "lenet"}, "fixed.model: expected images of at least 12 x 12 pixels for lenet", ("8 x 8",)),
+        ({"model": "lenet", "image_size": 11}, "fixed.image_size: expected images of at least 12 x 12", ("11 x 11",)),
+        ({"model": "mlp", "frozen_layers": 3}, "fixed.frozen_layers: expected at most 2, the layers of mlp", ("3",)),
+        ({"overlap_angle": 30, "target_classes": "0-4"}, "fixed.overlap_angle: expected an angle whose", ("36.87",)),
+        ({"overlap_angle": 90}, "fixed.overlap_angle: at 90 degrees the source has 10 classes beside", ("has 0",)),
+        ({"overlap_angle": 0, "source_classes": "0-4"}, "fixed.overlap_angle: expected source_classes: all", ()),
+        ({"label": "colour"}, "fixed.label: expected class or brightness for grey images, got colour", ()),
+        ({"model": "resnet18", "target_samples": 1}, "fixed.batch_size: expected batches of two images", ("1 images",)),
+        ({"source": "fashion_mnist:nowhere"}, "fixed.source: no folder nowhere; expected a folder in which", ("data",)),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(
+    given: dict[str, Any], begins: str, parts: tuple[str, ...], call: Call, storage: Path, tmp_path: Path
+) -> None:
+    space = {"name": "bad", "workload": "vision", "axes": {"pretrain_length": [1, 2]}, "fixed": given}
+    path = tmp_path / "bad.yaml"
+    path.write_text(str(space))
+    refused(call("run", path, "--storage", storage), begins, *parts)
+    assert not storage.exists()
+
+
+def test_an_angle_that_is_not_used_leaves_the_classes_as_they_are() -> None:
+    assert math.inf == tasks.NO_ANGLE
+    assert tasks.source_classes(row(source_classes="1,3")) == [1, 3]
