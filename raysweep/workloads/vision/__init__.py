@@ -25,7 +25,7 @@ from typing import Any
 
 from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
 from raysweep.workloads.image_data import FOLDER_FORMS, fetch
-from raysweep.workloads.vision import tasks
+from raysweep.workloads.vision import complaints, tasks
 from raysweep.workloads.vision.shapes import MODELS
 
 Pretraining, Finetuning, Examination = (partial(Parameter, stage=name) for name in ("pretrain", "finetune", "examine"))
@@ -271,7 +271,7 @@ WORKLOAD = Workload(
         "raysweep.training.vision_library",
     ),
     identify=tasks.identify,
-    check=tasks.complaint,
+    check=complaints.complaint,
     fetch=fetch,
     gpu_guess="within a factor of 3 either way: what a net computes is counted, its speed is taken from what NVIDIA "
     "reports of ResNet-50 on an A100 (938 images/s in TF32 with batches of 256; 600 here), and 8 cores decode images; "

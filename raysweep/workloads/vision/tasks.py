@@ -18,14 +18,12 @@ from typing import Any
 import numpy as np
 
 from raysweep.training import draws
-from raysweep.training.vision_library import torchvision
 from raysweep.workloads import asked_once, image_data
 from raysweep.workloads.vision import shapes
 
 Array = np.ndarray
 Row = Mapping[str, Any]
 NO_ANGLE = math.inf
-ROUNDED = 1.0  # degrees between an angle and the one that a whole number of classes gives
 SUPERVISED, MASKED, NONE = PRETRAININGS = "supervised", "masked", "none"
 CLASS, BRIGHTNESS, COLOUR = LABELS = "class", "brightness", "colour"
 UPRIGHT, UPSIDE_DOWN = FLIPS = "none", "upside_down"
@@ -150,92 +148,6 @@ def _shared(row: Row) -> list[Any]:
         return source_classes(row)
     own = target_classes(row)
     return [overlap(row["overlap_angle"], len(own)), own]
-
-
-def complaint(row: Row) -> tuple[str, str] | None:
-    """(parameter, what is wrong with it), of a row that cannot be computed; None of any other."""
-    for role in ("source", "target"):
-        if said := image_data.complaint(row[role], folder=True):
-            return role, said
-        try:
-            listed(row[f"{role}_classes"], present(row[role], role))
-        except ValueError as error:
-            return f"{role}_classes", f"{error} in {row[role]}"
-    if said := _about_angle(row):
-        return "overlap_angle", said
-    for role in ("source", "target"):
-        wanted, there = int(row[f"{role}_samples"]), count(row, role)
-        if wanted > there:
-            half = " (half of them, as source and target are one set)" if one_set(row) else ""
-            images = f"the training images of its classes in {row[role]}{half}"
-            return f"{role}_samples", f"expected at most {there:,}, {images}, got {wanted:,}"
-    return _about_net(row)
-
-
-def _about_angle(row: Row) -> str | None:
-    if row["overlap_angle"] == NO_ANGLE:
-        return None
-    if not one_set(row):
-        return "expected the same set of images as source and target, or .inf for source_classes as they are"
-    if row["source_classes"] != "all":
-        return f"expected source_classes: all beside an angle, which chooses them, got {row['source_classes']!r}"
-    there, own = len(present(row["target"], "target")), len(target_classes(row))
-    shared = overlap(row["overlap_angle"], own)
-    possible = [math.degrees(math.acos(count / own)) for count in range(own, -1, -1)]
-    if abs(possible[own - shared] - row["overlap_angle"]) > ROUNDED:
-        angles = ", ".join(f"{angle:.4g}" for angle in possible)
-        return f"expected an angle whose cosine is a share of {own} classes ({angles}), got {row['overlap_angle']:g}"
-    if own - shared > there - own:
-        return (
-            f"at {row['overlap_angle']:g} degrees the source has {own - shared} classes beside the target's {own}; "
-            f"{row['target']} has {there - own}"
-        )
-    return None
-
-
-def _about_net(row: Row) -> tuple[str, str] | None:
-    side, model = form(row)[1], row["model"]
-    if model in shapes.RESNETS or image_data.FOLDER in (image_data.kind_of(row[role]) for role in ("source", "target")):
-        torchvision()  # has these nets and decodes images; it says in one line why it cannot be used
-    if side < (least := shapes.smallest_side(model)):
-        said = f"expected images of at least {least} x {least} pixels for {model}, they have {side} x {side}"
-        return ("image_size" if row["image_size"] else "model"), f"{said} (image_size: 28 makes them larger)"
-    if model in shapes.RESNETS and (said := _about_batches(row)):
-        return "batch_size", said
-    most = shapes.layers(model, row["depth"]) - 1
-    if row["frozen_layers"] > most:
-        return (
-            "frozen_layers",
-            f"expected at most {most}, the layers of {model} before its head, got {row['frozen_layers']}",
-        )
-    if row["label"] == COLOUR and form(row)[0] == 1:
-        return "label", f"expected {CLASS} or {BRIGHTNESS} for grey images, got {COLOUR}"
-    if model == shapes.MLP and row["pretrain"] == MASKED:
-        return "pretrain", f"expected {SUPERVISED} or {NONE} for mlp, which has no convolutions, got {MASKED}"
-    if wanted := row["eigen_cam_images"]:
-        if model == shapes.MLP:
-            return "eigen_cam_images", f"expected 0 for mlp, which has no convolutions, got {wanted:,}"
-        there = counts(row["target"], "target", "test")[target_classes(row)].sum()
-        if wanted > there:
-            return "eigen_cam_images", f"expected at most the {there:,} test images of the target, got {wanted:,}"
-    if row["examined_images"] > row["target_samples"]:
-        said = f"expected at most target_samples, which is {row['target_samples']:,}, got {row['examined_images']:,}"
-        return "examined_images", said
-    if points := row["landscape_points"]:
-        if not row["examined_images"]:
-            return "landscape_points", "expected 0 without examined_images, whose loss a landscape shows"
-        if points % 2 == 0 or points < 3:
-            return "landscape_points", f"expected 0 or an odd number from 3 on, got {points}"
-    return None
-
-
-def _about_batches(row: Row) -> str | None:
-    """Normalisation over a batch needs two images in the smallest one."""
-    batch = int(row["batch_size"])
-    for images in (int(row["source_samples"]) or count(row, "source"), int(row["target_samples"])):
-        if images // math.ceil(images / batch) < 2:
-            return f"expected batches of two images at least for {row['model']}, got {batch:,} of {images:,} images"
-    return None
 
 
 def _spans(classes: list[int]) -> str:
