@@ -174,8 +174,8 @@ METRICS = (
     Source("source_training_loss", "mean loss of the last epoch of pretraining", "nats", "minimize"),
     Source(
         "reconstruction_loss",
-        "mean absolute error of masked pixels, which go from -1 to 1, on 1,000 test images of the source; "
-        "NaN unless pretrained by reconstruction",
+        f"mean absolute error of masked pixels, which go from -1 to 1, on {tasks.HELD_OUT:,} test images of the "
+        "source; NaN unless pretrained by reconstruction",
         direction="minimize",
     ),
     Metric(

@@ -41,6 +41,7 @@ _LIVE = 0.08  # of all activations of a residual net, those that are there at on
 _BASE_BYTES = 4e8
 _LANCZOS, _PROBES = 100, 30  # products with the Hessian for 20 eigenvalues (more where they lie close), and the trace
 _DOUBLY = 10  # what a product in float64 costs, in forward passes in float32
+_HEAT_MAP = 3e-4  # seconds of one, and of its peaks
 _GRADIENTS = 25  # the same for variation and sizes of gradients
 
 
@@ -68,23 +69,25 @@ def evaluate(columns: Columns) -> Cost:
 
     def seconds(machine: _Machine) -> float:
         target = 0.25 * _finetuning(row, machine) + 2.25 * _examining(row, "target", machine)
-        return target + tasks.trained(row) * _examining(row, "source", machine)
+        labelled = tasks.trained(row) and row["pretrain"] == tasks.SUPERVISED
+        return target + labelled * _examining(row, "source", machine)
 
     return _cost(row, seconds)
 
 
 def examine(columns: Columns) -> Cost:
-    """Cost of what examination.py measures of one row, before and after fine-tuning."""
+    """Cost of heat maps, and of what examination.py measures of one row, before and after fine-tuning."""
     row, size = _row(columns), _size(_row(columns))
-    images, layers = row["examined_images"], shapes.layers(row["model"], row["depth"])
-    if not images:
+    images, layers, maps = row["examined_images"], shapes.layers(row["model"], row["depth"]), row["eigen_cam_images"]
+    if not (images or maps):
         return Cost(1e-3, _BASE_BYTES, 1e-3)
     products = (_LANCZOS + _PROBES) * (row["eigenvalues"] > 0)
     surfaces = (2 + layers) * row["landscape_points"] ** 2
 
     def seconds(machine: _Machine) -> float:
         forward = images * _forward(row, machine) + 3e-4 * layers
-        return float(forward * (2 * products * _DOUBLY + surfaces + 2 * _GRADIENTS))
+        examined = forward * (2 * products * _DOUBLY + surfaces + 2 * _GRADIENTS) * (images > 0)
+        return float(examined + maps * (_forward(row, machine) + _decoding(row, "target", machine) + _HEAT_MAP))
 
     held = 8 * _LANCZOS * (row["eigenvalues"] > 0) * size.weights
     return _cost(row, seconds, float(held + 60 * min(images, 256) * size.activations))
@@ -108,9 +111,11 @@ def _training(row: dict[str, Any], role: str, steps: float, batch: float, machin
 
 
 def _examining(row: dict[str, Any], role: str, machine: _Machine) -> float:
-    """Seconds of one look at the test images."""
+    """Seconds of one look at the test images; reconstruction of a source looks at some of them."""
     classes = tasks.target_classes(row) if role == "target" else tasks.source_classes(row)
     images = tasks.counts(row[role], role, "test")[classes].sum()
+    if role == "source" and row["pretrain"] == tasks.MASKED:
+        images = min(images, tasks.HELD_OUT)
     return float(images * (_forward(row, machine) + _decoding(row, role, machine)))
 
 

@@ -26,12 +26,12 @@ import torch
 from torch import Tensor, nn
 
 from raysweep.training import draws
+from raysweep.workloads.vision import tasks
 from raysweep.workloads.vision.pixels import scaled
 from raysweep.workloads.vision.training import EXAMINED
 
 PATCHES = 7  # a side
 SMALLEST = 2  # pixels a side of a patch
-HELD_OUT = 1000  # images on which the loss is measured, or fewer where there are fewer
 
 
 def patch_of(side: int) -> int:
@@ -103,7 +103,7 @@ class Reconstruction(nn.Module):
     def held_out_loss(self, pixels: Tensor) -> float:
         """The loss on the first images of those that nothing was trained on, with the same masks for all of a seed."""
         self.eval()
-        pixels = pixels[:HELD_OUT]
+        pixels = pixels[: tasks.HELD_OUT]
         every = self.masks("masks of held-out images", len(pixels)).to(pixels.device)
         total = 0.0
         for some, at in zip(pixels.split(EXAMINED), every.split(EXAMINED), strict=True):

@@ -25,6 +25,7 @@ Array = np.ndarray
 Row = Mapping[str, Any]
 NO_ANGLE = math.inf
 SUPERVISED, MASKED, NONE = PRETRAININGS = "supervised", "masked", "none"
+HELD_OUT = 1000  # test images on which a reconstruction is measured, or fewer where there are fewer
 CLASS, BRIGHTNESS, COLOUR = LABELS = "class", "brightness", "colour"
 UPRIGHT, UPSIDE_DOWN = FLIPS = "none", "upside_down"
 
