@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -151,7 +151,7 @@ def _fetched(name: str, say: Callable[[str], None]) -> str | None:
         kind, path = _parsed(name)
         if kind in folders.SETS:
             downloads.fetch(kind, path, say)
-        elif kind == FOLDER and not Path(path).expanduser().exists():
+        elif kind == FOLDER and not os.path.exists(os.path.expanduser(path)):
             raise BadImages(f"no folder {path}; {FOLDER}:FOLDER names images of your own, which cannot be downloaded")
     except BadImages as error:
         return str(error)

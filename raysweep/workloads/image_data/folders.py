@@ -121,11 +121,12 @@ def _files(kind: str, path: str) -> dict[str, Path]:
     if why := known.refused(root):
         raise BadImages(f"{path}: {why}; {FETCHED}")
     others = [
-        f"; it has {other.title} ({name}:)"
+        f"{other.title} ({name}:)"
         for name, other in SETS.items()
         if any(len(_found(root / below, names)) == len(names) for below, names in other.places)
     ]
-    raise BadImages(f"{path}: no {known.title} in it{''.join(others)}; expected a folder {advice(kind)}")
+    seen = f"; it has {' or '.join(others)}" if others else ""
+    raise BadImages(f"{path}: no {known.title} in it{seen}; expected a folder {advice(kind)}")
 
 
 def _found(folder: Path, names: tuple[str, ...]) -> dict[str, Path]:

@@ -95,9 +95,8 @@ class Listing:
 
 def listed(path: str) -> Listing:
     """The images in a folder; BadImages if it has another form."""
-    root = Path(path).expanduser()
     try:
-        return _listed(root)
+        return _listed(Path(path).expanduser())
     except (OSError, RuntimeError) as error:  # a folder that nobody may read, a home that nobody has
         where = getattr(error, "filename", None) or path
         raise BadImages(f"{where}: cannot be read ({getattr(error, 'strerror', None) or error})") from None

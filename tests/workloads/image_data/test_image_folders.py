@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -195,12 +196,24 @@ def test_a_class_with_one_image_cannot_be_split(tmp_path: Path) -> None:
     assert str(said).startswith(f"{tmp_path / 'set' / 'b'}: a class with one image")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_folder_that_nobody_may_read_is_refused(split: Path) -> None:
-    (split / "train" / "cat").chmod(0)
-    said = image_data.complaint(f"images:{split}", folder=True)
-    (split / "train" / "cat").chmod(0o700)
-    assert str(said).startswith(f"{split / 'train' / 'cat'}: cannot be read (Permission denied)")
+@pytest.mark.parametrize("kind", ["images", "svhn", "cifar10"])
+def test_a_folder_that_one_may_not_read_is_refused(split: Path, kind: str) -> None:
+    split.chmod(0)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)  # root may read everything
+    try:
+        said = str(image_data.complaint(f"{kind}:{split}", folder=True))
+    finally:
+        if root:
+            os.seteuid(0)
+        split.chmod(0o700)
+    assert re.fullmatch(rf"{split.parent}.*: cannot be read \(Permission denied\)", said), said
+
+
+def test_a_home_that_nobody_has_is_refused() -> None:
+    said = image_data.complaint("images:~no_such_user_here/data", folder=True)
+    assert str(said).startswith("~no_such_user_here/data: cannot be read")
 
 
 def test_a_workload_on_images_of_one_size_says_which_sets_it_reads(split: Path) -> None:
