@@ -43,7 +43,7 @@ class ImageFiles:
     """Images in files, in place of an array of pixels, uint8 (count, side, side, 3): `images[indices]` is such an
     array. The shorter side of an image is resized to `side`, bilinearly, and its centre is cut out."""
 
-    files: tuple[Path, ...]
+    files: tuple[str, ...]
     side: int = SIDE
 
     def __len__(self) -> int:
@@ -89,8 +89,8 @@ class Listing:
 
     root: Path
     classes: tuple[str, ...]
-    train: tuple[tuple[Path, int], ...]
-    test: tuple[tuple[Path, int], ...]
+    train: tuple[tuple[str, int], ...]
+    test: tuple[tuple[str, int], ...]
 
 
 def listed(path: str) -> Listing:
@@ -107,7 +107,7 @@ def signature(listing: Listing) -> str:
     found = hashlib.sha256()
     for file, label in (*listing.train, *listing.test):
         try:
-            at = file.stat()
+            at = os.stat(file)
         except OSError as error:
             raise BadImages(f"{file}: cannot be read ({error.strerror or error})") from None
         found.update(f"{file}\0{label}\0{at.st_size}\0{at.st_mtime_ns}\n".encode(errors="surrogateescape"))
@@ -129,7 +129,7 @@ def _digest(listing: Listing) -> str:
         for part in (listing.train, listing.test):
             content.update(f"/{len(part)}/".encode())
             for (file, label), read in zip(part, pool.map(_read, (file for file, _ in part)), strict=True):
-                name = file.relative_to(listing.root)
+                name = os.path.relpath(file, listing.root)
                 content.update(f"{label}\0{name}\0{read}\n".encode(errors="surrogateescape"))
     return content.hexdigest()[:16]
 
@@ -155,8 +155,8 @@ def _listed(root: Path) -> Listing:
     return Listing(root, tuple(train), *pairs)
 
 
-def _split(root: Path, classes: dict[str, list[Path]]) -> Listing:
-    parts: tuple[list[tuple[Path, int]], ...] = ([], [])
+def _split(root: Path, classes: dict[str, list[str]]) -> Listing:
+    parts: tuple[list[tuple[str, int]], ...] = ([], [])
     for label, files in enumerate(classes.values()):
         if len(files) < 2:
             raise BadImages(
@@ -168,13 +168,13 @@ def _split(root: Path, classes: dict[str, list[Path]]) -> Listing:
     return Listing(root, tuple(classes), *map(tuple, parts))
 
 
-def _classes(folder: Path) -> dict[str, list[Path]]:
+def _classes(folder: Path) -> dict[str, list[str]]:
     """The files of each class, in order."""
     found = _folders(folder)
     if len(found) < 2:
         got = f"one, {found[0].name}" if found else "none"
         raise BadImages(f"{folder}: expected a folder for each of at least two classes, got {got}")
-    classes = {each.name: sorted(_images(each)) for each in found}
+    classes = {each.name: sorted(_images(str(each))) for each in found}
     if empty := [name for name, files in classes.items() if not files]:
         raise BadImages(f"{folder / empty[0]}: a class without images")
     return classes
@@ -186,26 +186,27 @@ def _folders(folder: Path) -> list[Path]:
     return sorted(each for each in folder.iterdir() if each.is_dir() and not each.name.startswith("."))
 
 
-def _images(folder: Path) -> Iterator[Path]:
+def _images(folder: str) -> Iterator[str]:
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if entry.name.startswith("."):
             continue
         if entry.is_dir():
-            yield from _images(Path(entry.path))
+            yield from _images(entry.path)
         elif entry.name.lower().endswith(SUFFIXES):
-            yield Path(entry.path)
+            yield entry.path
         else:
             raise BadImages(f"{entry.path}: expected an image ({', '.join(SUFFIXES)}), it is none")
 
 
-def _read(file: Path) -> str:
+def _read(file: str) -> str:
     """The SHA-256 of a file; BadImages if it is no image, or one cut short."""
     import io
 
     from PIL import Image
 
     try:
-        content = file.read_bytes()
+        with open(file, "rb") as opened:
+            content = opened.read()
     except OSError as error:
         raise BadImages(f"{file}: cannot be read ({error.strerror or error})") from None
     try:
@@ -221,7 +222,7 @@ def _read(file: Path) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _decoded(side: int, file: Path) -> np.ndarray:
+def _decoded(side: int, file: str) -> np.ndarray:
     library = torchvision()
     try:
         image = library.datasets.folder.pil_loader(file)

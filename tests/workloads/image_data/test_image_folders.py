@@ -32,7 +32,7 @@ def split(tmp_path: Path) -> Path:
 
 def names(images: image_data.Images) -> list[str]:
     assert isinstance(images.pixels, ImageFiles)
-    return [f"{file.parent.name}/{file.stem}" for file in images.pixels.files]
+    return [f"{file.parent.name}/{file.stem}" for file in map(Path, images.pixels.files)]
 
 
 @pytest.mark.parametrize("test", ["test", "val"])
@@ -81,10 +81,14 @@ def test_grey_images_and_others_become_coloured_ones(split: Path) -> None:
     assert image_data.load(f"images:{split}").train.pixels.at(8)[:].shape == (10, 8, 8, 3)
 
 
-def test_the_set_is_known_by_what_is_in_its_files_wherever_they_lie(split: Path, tmp_path: Path) -> None:
+def test_the_set_is_known_by_what_is_in_its_files_wherever_they_lie(
+    split: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = image_data.digest_of(f"images:{split}")
     shutil.copytree(split, tmp_path / "copy")
     assert image_data.digest_of(f"images:{tmp_path / 'copy'}") == before
+    monkeypatch.chdir(tmp_path / "copy")
+    assert image_data.digest_of("images:.") == before
     digests = {before}
 
     def another(change: Callable[[], object]) -> bool:

@@ -67,7 +67,7 @@ def test_images_are_decoded_when_a_batch_needs_them_as_torchvision_would(folder:
     assert isinstance(files, ImageFiles)
     expected = files[places.numpy()][:, ::-1].transpose(0, 3, 1, 2)
     np.testing.assert_array_equal(some.numpy(), expected)
-    assert [files.files[place].parent.name for place in places] == [
+    assert [Path(files.files[place]).parent.name for place in places] == [
         "abc"[found.train_labels[place]] for place in places
     ]
     whole = torch.cat(list(found.test_pixels.split(4)))
@@ -78,7 +78,7 @@ def test_labels_by_colour_tell_the_colours_of_files(folder: Path) -> None:
     """Of red and blue halves side by side, and one above the other, the upper half has other colours."""
     found = task(folder, label="colour", source_classes="0,1", source_samples=0)
     files = found.train_pixels.files.files
-    colours = {(file.parent.name, int(label)) for file, label in zip(files, found.train_labels, strict=True)}
+    colours = {(Path(file).parent.name, int(label)) for file, label in zip(files, found.train_labels, strict=True)}
     assert colours in ({("a", 0), ("b", 1)}, {("a", 1), ("b", 0)}), "a class is a colour here"
 
 
