@@ -24,8 +24,8 @@ from raysweep.workloads.vision import shapes, tasks
 
 @dataclass(frozen=True)
 class _Machine:
-    """products, activations: how many a second; wide: products of residual nets, which have many channels. step, layer:
-    seconds of a step beside these, for itself and for each layer. image: seconds to decode one."""
+    """products, wide: how many a second, in nets of few channels and in all others; activations: how many of these.
+    step, layer: seconds of a step beside these, for itself and for each layer. image: seconds to decode one."""
 
     products: float
     wide: float
@@ -37,6 +37,7 @@ class _Machine:
 
 _CORE = _Machine(products=1.5e10, wide=7e10, activations=1.5e9, step=4e-4, layer=0.0, image=4e-3)
 _GPU = _Machine(products=1.5e13, wide=1.5e13, activations=1.2e11, step=4e-4, layer=1e-4, image=4e-3 / 8)
+_NARROW = shapes.SMALL_CNN, shapes.LENET
 _LIVE = 0.08  # of all activations of a residual net, those that are there at one time when nothing is trained
 _BASE_BYTES = 4e8
 _LANCZOS, _PROBES = 100, 30  # products with the Hessian for 20 eigenvalues (more where they lie close), and the trace
@@ -121,7 +122,7 @@ def _examining(row: dict[str, Any], role: str, machine: _Machine) -> float:
 
 def _forward(row: dict[str, Any], machine: _Machine) -> float:
     """Seconds of one image in a net."""
-    size, speed = _size(row), machine.wide if row["model"] in shapes.RESNETS else machine.products
+    size, speed = _size(row), machine.products if row["model"] in _NARROW else machine.wide
     return size.products / speed + size.activations / machine.activations
 
 
