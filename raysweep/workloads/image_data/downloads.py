@@ -84,7 +84,6 @@ def _load(folder: Path, file: str, addresses: tuple[str, ...], md5: str) -> None
                 utils.download_url(address, str(folder), file, md5)
             return
         except (OSError, RuntimeError, ValueError) as error:  # no network, no such page, another checksum
-            (folder / file).unlink(missing_ok=True)
             failures.append(f"{address}: {getattr(error, 'reason', None) or error}")
     raise BadImages(f"cannot be downloaded ({'; '.join(failures)})")
 

@@ -34,7 +34,7 @@ SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".
 SIDE = 224
 """Pixels a side if nobody asks for others: what residual nets are trained on."""
 TEST_EVERY = 5
-THREADS = 8
+THREADS, WAITING = 8, 1000  # that read files, and files that wait for them
 FORM = "a folder with folders train and test (or val) of a folder for each class, or with the folders of classes alone"
 
 
@@ -128,9 +128,11 @@ def _digest(listing: Listing) -> str:
         warnings.simplefilter("ignore")  # of PIL, about images that it reads nevertheless
         for part in (listing.train, listing.test):
             content.update(f"/{len(part)}/".encode())
-            for (file, label), read in zip(part, pool.map(_read, (file for file, _ in part)), strict=True):
-                name = os.path.relpath(file, listing.root)
-                content.update(f"{label}\0{name}\0{read}\n".encode(errors="surrogateescape"))
+            for start in range(0, len(part), WAITING):
+                files = [file for file, _ in part[start : start + WAITING]]
+                for file, read in zip(files, pool.map(_read, files), strict=True):
+                    name = os.path.relpath(file, listing.root)
+                    content.update(f"{name}\0{read}\n".encode(errors="surrogateescape"))
     return content.hexdigest()[:16]
 
 

@@ -60,9 +60,9 @@ def test_images_are_decoded_when_a_batch_needs_them_as_torchvision_would(folder:
     found = task(folder, flip="upside_down")
     assert not isinstance(found.train_pixels, torch.Tensor), "not all of them at once"
     assert len(found.train_pixels) == len(found.train_labels) == 12, "half of the 24, the target has the other half"
-    places = torch.tensor([5, 0])
+    places = torch.arange(11, -1, -1)
     some = found.train_pixels[places]
-    assert (some.dtype, some.shape) == (torch.uint8, (2, 3, 12, 12))
+    assert (some.dtype, some.shape) == (torch.uint8, (12, 3, 12, 12))
     files = found.train_pixels.files
     assert isinstance(files, ImageFiles)
     expected = files[places.numpy()][:, ::-1].transpose(0, 3, 1, 2)
