@@ -203,7 +203,7 @@ SPACES: dict[str, dict[str, Any]] = {
         "axes.pretrain_length": None,
         "fixed.pretrain_length": 2,
     },
-    "masked_images_full": {**_FULL, "fixed.batch_size": 32},
+    "masked_images_full": {**_FULL, "axes.pretrain_length": None, "fixed.pretrain_length": 2, "fixed.batch_size": 32},
     "pretraining_epochs_full": {**_FULL, "axes.finetune_lr": [0.003, 0.01]},
     "quickstart": {**_LINEAR, "axes.overlap_angle": [9, 45, 90], "axes.gamma": [0.2, 0.8, 1.5]},
     "relu_features": _RELU,
