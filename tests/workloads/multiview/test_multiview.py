@@ -272,9 +272,12 @@ def sweep(storage: Path, **changes: Any) -> Any:
     )
 
 
-def test_every_length_gives_the_same_row_alone_and_on_the_way_to_a_longer_one(tmp_path: Path) -> None:
-    lengths = {"axes": {"pretrain_length": [0, 10, 20, 33]}, "scale": {"pretrain_length": "linear"}}
-    together = sweep(tmp_path / "together", **lengths).results()
+def test_every_length_gives_the_same_row_alone_and_on_the_way_to_a_longer_one_also_later(tmp_path: Path) -> None:
+    for lengths in ([0, 10], [0, 10, 20, 33]):
+        swept = sweep(
+            tmp_path / "together", axes={"pretrain_length": lengths}, scale={"pretrain_length": "linear"}, name="grows"
+        )
+    together = swept.results()
     alone = sweep(tmp_path / "alone", axes={"pretrain_length": [33]}).results()
     dropped = ["sweep", "code_version", "seconds"]
     long = together[together.pretrain_length == 33].drop(columns=dropped).reset_index(drop=True)
