@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
+
+LONGEST = 40
+"""Characters in a line of the label beside a panel; more do not fit its height."""
 
 
 def panels(count: int, width: float = 4.4, height: float = 3.7) -> tuple[Figure, list[Axes]]:
@@ -42,11 +46,11 @@ def columns_of_panels(axes: Sequence[Axes]) -> int:
 
 
 def label_panels(axes: Sequence[Axes], x: str, y: str) -> None:
-    """Add axis labels at the left panels and under the lowest panel of each column."""
+    """Add axis labels at the left panels, in several lines if long, and under the lowest panel of each column."""
     columns = columns_of_panels(axes)
     for k, panel in enumerate(axes):
         if k % columns == 0:
-            panel.set_ylabel(y)
+            panel.set_ylabel(textwrap.fill(y, LONGEST, break_long_words=False))
         if k + columns >= len(axes):
             panel.set_xlabel(x)
 
