@@ -150,6 +150,17 @@ def test_a_row_without_pretraining_is_training_from_scratch(tmp_path: Path) -> N
     assert found.identities[1] == found.identities[2]
 
 
+def test_a_row_does_not_depend_on_those_computed_before_it(tmp_path: Path) -> None:
+    rows = [{"finetune_lr": lr, "pretrain_length": length} for lr in (0.01, 0.05) for length in (3, 1)]
+    together = computed(tmp_path / "together", *rows, {"overlap_angle": 66.42, "source_classes": "all"}, seeds=2)
+    alone = computed(tmp_path / "alone", rows[3])
+    other = computed(tmp_path / "other", {"overlap_angle": 66.42, "source_classes": "all"}, rows[3], rows[0])
+    for name, values in together.metrics.items():
+        np.testing.assert_array_equal(values[6], alone.metrics[name][0], err_msg=name)
+        np.testing.assert_array_equal(values[[8, 6, 0]], other.metrics[name], err_msg=name)
+    assert together.identities[6] == alone.identities[0]
+
+
 @pytest.mark.parametrize("model", ["mlp", "small_cnn"])
 def test_frozen_layers_stay_and_all_others_move(model: str, tmp_path: Path) -> None:
     space = {**SPACE, "axes": {"frozen_layers": [0, 2, 3]}, "seeds": 1, "keep": ["pretrain", "finetune"]}
