@@ -278,9 +278,9 @@ def test_an_earlier_net_is_a_part_of_a_deeper_one_and_seeds_differ() -> None:
 @pytest.mark.long
 def test_lenet_on_fashion_mnist_is_as_good_as_others_say(tmp_path: Path) -> None:
     """The table of Fashion-MNIST's README (zalandoresearch/fashion-mnist, "Benchmark") has 0.876 to 0.932 for nets with
-    two convolutions, trained for longer. LeNet is trained on all 60,000 images for three epochs, at D's rate."""
+    two convolutions, trained for longer. LeNet is trained on all 60,000 images for two epochs, at D's rate."""
     row = {"model": "lenet", "source": image_files.real("fashion_mnist"), "source_classes": "all", "source_samples": 0}
-    row |= {"pretrain_length": 3, "batch_size": 32, "finetune_steps": 0, "target_samples": 5}
+    row |= {"pretrain_length": 2, "batch_size": 32, "finetune_steps": 0, "target_samples": 5}
     found = computed(tmp_path, row).metrics
-    assert 0.86 < found["source_accuracy"][0] < 0.932
+    assert 0.87 < found["source_accuracy"][0] < 0.932, found["source_accuracy"]
     assert found["source_loss"][0] < 0.4
