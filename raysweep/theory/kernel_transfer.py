@@ -7,6 +7,7 @@ solution that is nearest to its start. P is the source, Q the target.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import numpy as np
@@ -15,6 +16,8 @@ from scipy.linalg import cho_factor, cho_solve
 from raysweep.theory import relu
 
 Array = np.ndarray
+ROUNDING = 1e-14
+"""A pivot below it, relative to the kernel, is 0 but for rounding: two samples then are 1e-13 apart, in radians."""
 
 
 def solver(inputs: Array) -> Callable[[Array], Array]:
@@ -22,8 +25,14 @@ def solver(inputs: Array) -> Callable[[Array], Array]:
 
     LinAlgError where two inputs are parallel. NaN among the values, of a diverged network, stays NaN.
     """
-    factor = cho_factor(relu.slopes(inputs, inputs), lower=True)
-    return lambda values: np.asarray(cho_solve(factor, values, check_finite=False))
+    kernel = relu.slopes(inputs, inputs)
+    with contextlib.suppress(np.linalg.LinAlgError):
+        factor = cho_factor(kernel, lower=True)
+        if np.diag(factor[0]).min() ** 2 > ROUNDING * kernel.max():
+            return lambda values: np.asarray(cho_solve(factor, values, check_finite=False))
+    raise np.linalg.LinAlgError(
+        "the kernel of these samples has no inverse: two of them point in the same direction, which D and T exclude"
+    )
 
 
 def carried(source: Array, labels: Array, inputs: Array) -> Array:

@@ -140,3 +140,9 @@ def test_ts_number_of_iterations_would_let_a_network_that_never_trained_pass() -
     smallest = float(np.linalg.eigvalsh(relu.slopes(inputs, inputs))[0])
     bound += kernel_transfer.remainder(samples, smallest, 0.05)
     assert np.minimum(np.abs(fresh @ apart), 1).mean() > 1.5 * bound
+
+
+def test_samples_in_one_direction_are_named_as_what_is_wrong() -> None:
+    inputs = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    with pytest.raises(np.linalg.LinAlgError, match="two of them point in the same direction"):
+        kernel_transfer.solver(inputs)
