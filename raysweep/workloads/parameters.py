@@ -99,7 +99,9 @@ class Parameter:
                 raise ValueError(f"expected {self.expected()} of at most 64 bits, got {shown(value)}")
             if inside:
                 return int(value) if self.type is int else number + 0.0  # + 0.0 makes -0.0 and 0.0 one
-        raise ValueError(f"expected {self.expected()}, got {shown(value)}")
+        number = self.type is str and isinstance(value, (int, float)) and not isinstance(value, bool)
+        quoted = f', in quotes: "{value}"' if number and not self.choices else ""
+        raise ValueError(f"expected {self.expected()}{quoted}, got {shown(value)}")
 
     def expected(self) -> str:
         """What a value must be, in words, for errors and for `raysweep workloads NAME`."""

@@ -107,8 +107,8 @@ class Reconstruction(nn.Module):
         every = self.masks("masks of held-out images", len(pixels)).to(pixels.device)
         total = 0.0
         for some, at in zip(pixels.split(EXAMINED), every.split(EXAMINED), strict=True):
-            total += float(loss(self(scaled(some), at), scaled(some), at)) * len(some)  # equally many masked in each
-        return total / len(pixels)
+            total += float(loss(self(scaled(some), at), scaled(some), at)) * float(at.sum())
+        return total / float(every.sum())
 
     def masks(self, role: str, count: int) -> Tensor:
         """Masks of so many images."""

@@ -161,7 +161,7 @@ def finetuned(net: Net, task: Task, row: Row, frozen: int, context: Context | No
     """Train a net on the target, in place; its first `frozen` layers stay. Gives the mean loss of the last twentieth of
     the steps: NaN without steps, and not finite if the net diverged, which ends it."""
     steps = int(row["finetune_steps"])
-    every = max(1, steps // training.LOOKS)
+    looks = {math.ceil(steps * share / training.LOOKS) for share in range(1, training.LOOKS + 1)}
     held = models.freeze(net, frozen)
     optimizer = training.optimizer(net, row["finetune_lr"], row)
     order = training.batches(row["seed"], "target", len(task.train_labels), row["batch_size"])
@@ -172,7 +172,7 @@ def finetuned(net: Net, task: Task, row: Row, frozen: int, context: Context | No
     start = {name: values.clone() for name, values in net.state_dict().items()} if context is not None else {}
     for step, loss in enumerate(losses, 1):
         total, since = total + loss, since + 1
-        if since == every or step == steps:
+        if step in looks:
             mean, since = float(total) / since, 0
             total = torch.zeros_like(total)
             if context is not None:

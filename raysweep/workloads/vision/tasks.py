@@ -63,15 +63,16 @@ def listed(text: str, there: list[int]) -> list[int]:
         return there
     found: set[int] = set()
     for part in text.split(","):
-        first, _, last = (each.strip() for each in part.partition("-"))
-        if not first.isdecimal() or not (last or first).isdecimal():
+        first, dash, last = (each.strip() for each in part.partition("-"))
+        last = last if dash else first
+        if not all(each.isascii() and each.isdecimal() for each in (first, last)):
             raise ValueError(f"expected all, or classes such as 3, 0-4 or 0,2,5, got {text!r}")
-        if len(first + last) > 18 or int(last or first) < int(first):
+        if len(first + last) > 36 or int(last) < int(first):
             raise ValueError(f"expected ranges from a smaller class to a larger one, got {text!r}")
-        missing = [each for each in (int(first), int(last or first)) if each not in there]
+        missing = [each for each in (int(first), int(last)) if each not in there]
         if missing:
             raise ValueError(f"there is no class {missing[0]}; expected some of {_spans(there)}")
-        found |= {each for each in there if int(first) <= each <= int(last or first)}
+        found |= {each for each in there if int(first) <= each <= int(last)}
     return sorted(found)
 
 

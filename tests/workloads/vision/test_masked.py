@@ -91,10 +91,10 @@ def test_one_layer_gives_every_pixel_whatever_the_stride_of_the_encoder(pool: in
     assert model(images(channels=3), masked.masks(0, "any", 5, 8, 0.6)).shape == (5, 3, 8, 8)
 
 
-@pytest.mark.parametrize("count", [30, 700])  # 700 are more than are predicted at a time
-def test_predicting_the_mean_has_the_loss_that_a_hand_computes(count: int) -> None:
-    model = reconstruction(convolutions(), seed=5)
-    bytes_ = (images(count) * 255).byte()
+@pytest.mark.parametrize(("count", "side"), [(30, 8), (700, 8), (700, 9)])  # 700 are more than are predicted at a time
+def test_predicting_the_mean_has_the_loss_that_a_hand_computes(count: int, side: int) -> None:
+    model = reconstruction(convolutions(), (1, side), seed=5)
+    bytes_ = (images(count, side) * 255).byte()
     pixels = bytes_.double().numpy() / 127.5 - 1
     with torch.no_grad():
         model.layer.weight.zero_()
@@ -202,3 +202,10 @@ def test_activations_that_are_alike_everywhere_have_no_peak() -> None:
 def test_an_image_has_the_same_map_whichever_are_beside_it() -> None:
     both = torch.cat([planted((2, 2)), planted((10, 3), (1, 9))])
     assert torch.equal(eigen_cam.heat_maps(both, 28)[1:], eigen_cam.heat_maps(both[1:], 28))
+
+
+def test_a_net_that_is_not_finite_has_no_map_and_no_peaks() -> None:
+    maps = eigen_cam.heat_maps(torch.cat([planted((2, 2)), planted((2, 2)) * torch.nan]), 28)
+    assert eigen_cam.peaks(maps)[0] == 1
+    assert np.isnan(eigen_cam.peaks(maps)[1])
+    assert maps[1].isnan().all()

@@ -130,6 +130,9 @@ def test_pretraining_is_shared_by_all_rows_whose_source_is_the_same(tmp_path: Pa
     [
         ({"source_classes": "0-12"}, "fixed.source_classes: there is no class 12; expected some of 0-9 in digits", ()),
         ({"target_classes": "none"}, "fixed.target_classes: expected all, or classes such as 3, 0-4", ("'none'",)),
+        ({"target_classes": "3-"}, "fixed.target_classes: expected all, or classes such as 3, 0-4", ("'3-'",)),
+        ({"target_classes": "٣"}, "fixed.target_classes: expected all, or classes such as 3, 0-4", ()),
+        ({"target_classes": 3}, 'fixed.target_classes: expected text, in quotes: "3", got 3', ()),
         ({"target_classes": "5-2"}, "fixed.target_classes: expected ranges from a smaller class", ("'5-2'",)),
         ({"target_samples": 800}, "fixed.target_samples: expected at most ", ("half of them", "got 800")),
         ({"source_samples": 9999}, "fixed.source_samples: expected at most ", ("digits", "got 9,999")),
