@@ -35,6 +35,9 @@ def test_the_crossing_is_located_beside_that_of_the_closed_form_and_no_length_mo
     difference = (rows["top"] - rows["bottom"]).to_numpy()
     crossed = rows["top"].index[int((difference > 0).sum()) - 1]
     assert crossed <= table["estimate"][1] <= crossed + 0.1001
+    told = pd.read_csv(storage / "report" / "tables" / "boundary_differences.csv").query("shift_norm == 2")
+    assert told["mean"].to_numpy() == pytest.approx(difference)
+    assert (told["draws"] == 12).all()
     text = (storage / "report" / "report.md").read_text()
     assert "risk_finetune` of shift top minus bottom" in text
 

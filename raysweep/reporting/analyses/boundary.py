@@ -28,7 +28,7 @@ from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.analyses.series import curves_drawing, series_panels, with_theory
 from raysweep.reporting.figures.fitted_places import PlaceLine
 from raysweep.reporting.figures.phase_diagram import Map, surface_figure
-from raysweep.reporting.selection import comparable, groups, heavy_rows, is_exact, is_number
+from raysweep.reporting.selection import comparable, groups, heavy_rows, is_exact, is_number, means_table
 from raysweep.reporting.words import first_capital, interval, line_label, number, plain, settings, signed
 from raysweep.workloads.declaration import Workload
 
@@ -43,7 +43,7 @@ def boundary_section(asked: Question) -> Section:
     """Fits, figures and table of one `boundary` entry."""
     import pandas as pd
 
-    asked = of_difference(asked)
+    asked, measured = of_difference(asked), asked
     x, y, metric, workload = asked.x, asked.options.get("y"), asked.metric, asked.workload
     lines = {str(key): float(value) for key, value in (asked.options.get("lines") or {}).items()}
     of_y = [y] if y else []
@@ -74,6 +74,9 @@ def boundary_section(asked: Question) -> Section:
     line_drawings = line_of(places, along, lines, known) if along and (along != y or len(parts) > 1) else []
     if len(parts) > 1 or lines:  # several lines in one figure are easier to compare than maps
         map_drawings, line_drawings = line_drawings, map_drawings
+    tables = {f"{asked.name}_zeros": whole}
+    if asked is not measured:  # a difference is a metric of no other table
+        tables[f"{asked.name}_differences"] = means_table(asked.rows, [*keys, *of_y, x], metric, workload)
     return Section(
         title=f"Boundary: where {metric} changes sign",
         headline=places.headline(several_words(places, lines), lambda row: beside_place(places, row, lines)),
@@ -84,7 +87,7 @@ def boundary_section(asked: Question) -> Section:
         ],
         drawings=[*map_drawings, *line_drawings, *slices_of(parts, keys, of_y, asked)],
         shown=[shown_row(run, places, lines) for run in folded(whole.to_dict("records"), lead)],
-        tables={f"{asked.name}_zeros": whole},
+        tables=tables,
     )
 
 
