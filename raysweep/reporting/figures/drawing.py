@@ -211,7 +211,7 @@ def set_asinh(axis: Any, values: np.ndarray, width: float) -> None:
 def whole_ticks(axis: Any, values: np.ndarray) -> None:
     """Put the ticks at the values if these are a few whole numbers (for example layers: there is no half layer)."""
     values = np.unique(values)
-    if len(values) <= 8 and np.all(values == np.round(values)) and np.abs(values).max(initial=0) < 1e4:
+    if 0 < len(values) <= 8 and np.all(values == np.round(values)) and np.abs(values).max(initial=0) < 1e4:
         span = values[-1] - values[0]
         if len(values) < 2 or np.diff(values).min() >= 0.04 * span:
             axis.set_ticks(values)
