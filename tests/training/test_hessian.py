@@ -89,3 +89,48 @@ def test_the_trace_is_unbiased_and_its_standard_error_is_that_of_the_formula() -
     assert np.sqrt((errors**2).mean()) == pytest.approx(exact, rel=0.05)
     diagonal = torch.diag(torch.arange(5.0).double())
     assert hessian.trace(lambda vector: diagonal @ vector, diagonal[0], 3, np.random.default_rng(0)) == (10.0, 0.0)
+
+
+def repeated(size: int = 300) -> np.ndarray:
+    """Eigenvalues, largest first, of which one occurs nine times among the twenty largest and another three times."""
+    largest = [50.0, 9, 8, *[7.0] * 9, 6, 5.5, *[5.0] * 3, 4.5, 4.2, 4]
+    return np.concatenate([largest, np.linspace(3.9, -2, size - 20)])
+
+
+@pytest.mark.parametrize("count", [20, 8])
+def test_an_eigenvalue_that_occurs_nine_times_is_counted_nine_times(count: int) -> None:
+    matrix = symmetric(repeated())
+    found = hessian.largest_eigenvalues(lambda vector: matrix @ vector, random(300), count)
+    np.testing.assert_allclose(found.values, repeated()[:count], rtol=1e-5)
+    assert (found.residuals <= 5e-3 * found.values).all()
+    assert (np.abs(found.values - repeated()[:count]) <= found.residuals + 1e-13).all()
+
+
+def test_an_eigenvalue_below_the_smallest_kept_takes_no_place_however_often_it_occurs() -> None:
+    values = np.concatenate([np.arange(40.0, 20, -1), [20.0] * 30, np.zeros(250)])
+    matrix = symmetric(values)
+    found = hessian.largest_eigenvalues(lambda vector: matrix @ vector, random(300), 20)
+    np.testing.assert_allclose(found.values, values[:20], rtol=1e-6)
+    assert (found.residuals <= 1e-3 * found.values).all()
+
+
+@pytest.mark.parametrize("most", [25, 60, 100])
+def test_residuals_cover_values_that_stand_where_a_copy_is_missing(most: int) -> None:
+    """Too few products of a pass to find the first twenty, or all copies of them."""
+    matrix = symmetric(repeated())
+    found = hessian.largest_eigenvalues(lambda vector: matrix @ vector, random(300), 20, most_products=most)
+    off = np.abs(found.values - repeated()[:20])
+    assert (off > 0.1).any()
+    assert (off <= found.residuals + 1e-13).all()
+
+
+def test_a_list_whose_rest_has_not_been_looked_at_is_not_resolved() -> None:
+    """The twenty largest lie far apart, and those of the rest close together, so that 30 products are too few there."""
+    values = np.concatenate([np.geomspace(1000, 50, 20), np.linspace(1, -1, 480)])
+    matrix = symmetric(values)
+    found = hessian.largest_eigenvalues(lambda vector: matrix @ vector, random(500), 20, most_products=30)
+    np.testing.assert_allclose(found.values, values[:20], rtol=1e-5)
+    assert found.residuals[0] < 1e-3 * found.values[0]
+    assert (found.residuals[1:] > 0.01 * found.values[1:]).all()
+    found = hessian.largest_eigenvalues(lambda vector: matrix @ vector, random(500), 20)
+    assert (found.residuals <= 1e-3 * found.values).all()

@@ -40,10 +40,13 @@ _GPU = _Machine(products=1.5e13, wide=1.5e13, activations=1.2e11, step=4e-4, lay
 _NARROW = shapes.SMALL_CNN, shapes.LENET
 _LIVE = 0.08  # of all activations of a residual net, those that are there at one time when nothing is trained
 _BASE_BYTES = 4e8
-_LANCZOS, _PROBES = 100, 30  # products with the Hessian for 20 eigenvalues (more where they lie close), and the trace
-_DOUBLY = 10  # what a product in float64 costs, in forward passes in float32
+# products with the Hessian: for eigenvalues at all and for each (fewer where they lie apart: for 20 of lenet 70 to 150,
+# of small_cnn 110 to 160; many more where some are equal), and for the trace
+_LANCZOS, _EIGENVALUE, _PROBES = 20, 5, 30
+_DOUBLY = 12  # what a product in float64 costs, in forward passes in float32
+_GRADIENTS = 25  # forward passes of variation and sizes of gradients
+_ONCE = 3e-4  # seconds of any of these for each layer, whatever the images
 _HEAT_MAP = 3e-4  # seconds of one, and of its peaks
-_GRADIENTS = 25  # the same for variation and sizes of gradients
 
 
 def pretrain(columns: Columns, before: float, point: float) -> Cost:
@@ -82,15 +85,17 @@ def examine(columns: Columns) -> Cost:
     images, layers, maps = row["examined_images"], shapes.layers(row["model"], row["depth"]), row["eigen_cam_images"]
     if not (images or maps):
         return Cost(1e-3, _BASE_BYTES, 1e-3)
-    products = (_LANCZOS + _PROBES) * (row["eigenvalues"] > 0)
+    lanczos = (_LANCZOS + _EIGENVALUE * row["eigenvalues"]) * (row["eigenvalues"] > 0)
+    products = lanczos + _PROBES * (row["eigenvalues"] > 0)
     surfaces = (2 + layers) * row["landscape_points"] ** 2
 
     def seconds(machine: _Machine) -> float:
-        forward = images * _forward(row, machine) + 3e-4 * layers
-        examined = forward * (2 * products * _DOUBLY + surfaces + 2 * _GRADIENTS) * (images > 0)
+        forward, once = images * _forward(row, machine), _ONCE * layers
+        curvature = 2 * products * (_DOUBLY * forward + once)
+        examined = (curvature + (surfaces + 2 * _GRADIENTS) * (forward + once)) * (images > 0)
         return float(examined + maps * (_forward(row, machine) + _decoding(row, "target", machine) + _HEAT_MAP))
 
-    held = 8 * _LANCZOS * (row["eigenvalues"] > 0) * size.weights
+    held = 8 * (lanczos + row["eigenvalues"]) * size.weights
     return _cost(row, seconds, float(held + 60 * min(images, 256) * size.activations))
 
 
