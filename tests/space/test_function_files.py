@@ -55,7 +55,7 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (GOOD, "fixed: {z: 1}", "fixed.z: unknown argument of train"),
         (GOOD, "axes: {x: [1], seed: [1]}", "axes.seed: "),
         (GOOD, "axes: {x: [1, a]}", "axes.x: "),
-        ("def train(x: str, seed):\n    return 1", "", "axes.x[0]: expected text, got 1"),
+        ("def train(x: str, seed):\n    return 1", "", 'axes.x[0]: expected text, in quotes: "1", got 1'),
         ("def train(x: list, seed):\n    return 1", "", "workload: train: x is annotated list"),
         ("def train(x, seed, y: int = 0.5):\n    return 1", "", "workload: train: y is annotated int"),
         ("def train(x, seed):\n    return None", "", "workload: train returned None"),
