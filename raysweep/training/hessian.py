@@ -6,6 +6,7 @@ Everything is computed from products of the Hessian with vectors, by differentia
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -90,9 +91,9 @@ def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor, itera
     The result is a lower bound that rises with the iterations. NaN if the Hessian is not finite, as for a diverged
     model.
     """
-    diagonal, beside = [float("nan")], list[float]()
-    for diagonal, beside, _ in itertools.islice(_lanczos(product, start), iterations):  # noqa: B007
-        pass
+    last = deque([([float("nan")], list[float](), list[Tensor]())], maxlen=1)
+    last.extend(itertools.islice(_lanczos(product, start), iterations))
+    diagonal, beside, _ = last[0]
     if not np.isfinite([*diagonal, *beside]).all():
         return float("nan")
     off = beside[: len(diagonal) - 1]

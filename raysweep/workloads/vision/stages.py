@@ -8,6 +8,7 @@ not depend on the source, so one process computes it once for all rows that diff
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import math
 from typing import TYPE_CHECKING, Any
@@ -57,7 +58,7 @@ def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
     )
     for loss in losses:
         done, total = done + 1, total + loss
-        context.checkpoint(lambda: {"done": done, "loss": float(total), **_state(net, optimizer, hidden)})  # noqa: B023
+        context.checkpoint(functools.partial(_within_epoch, done, total, net, optimizer, hidden))
     mean = float(total) / len(batches)
     if hidden is None:
         found = {**_named("source", "", training.examined(net, *_test(task))), "source_training_loss": mean}
@@ -209,6 +210,13 @@ def _test(task: Task) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _named(role: str, when: str, found: tuple[float, float]) -> dict[str, float]:
     return {f"{role}_loss{when}": found[0], f"{role}_accuracy{when}": found[1]}
+
+
+def _within_epoch(
+    done: int, total: torch.Tensor, net: Net, optimizer: torch.optim.Optimizer, hidden: masked.Reconstruction | None
+) -> dict[str, Any]:
+    """What a part of an epoch leaves: `done` batches, whose losses have this sum, and the state."""
+    return {"done": done, "loss": float(total), **_state(net, optimizer, hidden)}
 
 
 def _state(net: Net, optimizer: torch.optim.Optimizer, hidden: masked.Reconstruction | None) -> dict[str, Any]:
