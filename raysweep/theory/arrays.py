@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike
 
 
 def cosine_sine(angle: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Cosine and sine of angles in degrees (shape kept). Exact at 0, 90 and 180, so that no rounding shows there."""
+    """Cosine and sine of angles in degrees (shape kept). Exact at 0, ±90 and ±180, so that no rounding shows there."""
     degrees = np.asarray(angle, dtype=float)
-    radians = np.deg2rad(degrees)
-    return (np.where(degrees == 90.0, 0.0, np.cos(radians)), np.where(degrees == 180.0, 0.0, np.sin(radians)))
+    radians, size = np.deg2rad(degrees), np.abs(degrees)
+    return (np.where(size == 90.0, 0.0, np.cos(radians)), np.where(size == 180.0, 0.0, np.sin(radians)))
 
 
 def broadcast(*values: ArrayLike) -> list[np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -75,6 +76,16 @@ class Stage:
     size: str = ""
     version: int = 0
     sources: tuple[str, ...] = ()
+
+
+def deferred(name: str) -> Callable[..., Any]:
+    """The function "module:function", whose module is imported when it is first called: declarations stay light."""
+    module, _, function = name.partition(":")
+
+    def call(*arguments: Any) -> Any:
+        return getattr(importlib.import_module(module), function)(*arguments)
+
+    return call
 
 
 @dataclass(frozen=True)

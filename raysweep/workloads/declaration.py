@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.errors import shown
-from raysweep.workloads.chain import ANY, Chain, Cost, Stage, modules
+from raysweep.workloads.chain import ANY, Chain, Cost, Stage, deferred, modules
 from raysweep.workloads.function_description import DIRECTIONS, TAKEN
 from raysweep.workloads.parameters import SCALES, Former, Parameter, column
 
@@ -29,6 +29,7 @@ __all__ = [
     "NOT_CONVERGED",
     "OK",
     "SCALES",
+    "SIGN_SPREAD",
     "STATUSES",
     "STOPPED",
     "Columns",
@@ -39,8 +40,10 @@ __all__ = [
     "Parameter",
     "Stage",
     "Status",
+    "Symmetry",
     "Workload",
     "column",
+    "deferred",
 ]
 
 Columns = Mapping[str, np.ndarray]
@@ -94,6 +97,23 @@ class Engines:
     from_zero: tuple[str, ...] = ()
 
 
+SIGN_SPREAD = "_sign_spread"
+"""Ending of the metric that says how far a metric is apart between the sign choices of a symmetric draw."""
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """Signs of a draw that leave its distribution unchanged, over which rows with `symmetric: true` are averaged.
+
+    signs: what changes sign, in words that follow "both signs of".
+    metrics: the metrics that differ between the choices; each comes with its standard deviation over them,
+        NAME_sign_spread.
+    """
+
+    signs: str
+    metrics: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Workload:
     """The declaration of a workload. ValueError if its stages and parameters do not fit together.
@@ -119,6 +139,7 @@ class Workload:
     caveat: one cell's parameters -> a sentence that says what its closed form does not describe, or None.
     heavy_tailed: (metric, columns) -> boolean array: the cells whose draws have no finite variance.
     engines: the parameter that says how exactly a row is solved, or None.
+    symmetry: the signs over which a draw can be averaged, for a workload with the parameter `symmetric`, or None.
     gpu_guess: why the gpu_seconds of its costs are only a guess, and within what factor. It is printed after the words
         "GPU time is a guess"; empty if they were measured.
     function: the description of the Python function that this workload is, or None.
@@ -142,6 +163,7 @@ class Workload:
     caveat: Callable[[Mapping[str, Any]], str | None] | None = None
     heavy_tailed: Callable[[str, Columns], np.ndarray] | None = None
     engines: Engines | None = None
+    symmetry: Symmetry | None = None
     gpu_guess: str = ""
     function: Description | None = None
     by_name: dict[str, Parameter] = field(init=False, repr=False, compare=False)

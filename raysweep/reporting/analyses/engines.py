@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.phrases import counted
+from raysweep.reporting.analyses import control_variate
 from raysweep.reporting.analyses.section import Drawing, Question, Section
 from raysweep.reporting.figures.engines import engines_figure
 from raysweep.reporting.selection import parameters_of
@@ -67,6 +68,11 @@ class Matched:
         """All parameters in the frame except the engine and x."""
         return [name for name in parameters_of(frame, self.workload) if name not in ("engine", self.x)]
 
+    def keys(self) -> list[str]:
+        """The parameters in which a row and the reference's row of the same draw agree."""
+        varied = (name for name in self.others(self.rows) if self.rows[name].nunique(dropna=False) > 1)
+        return [name for name in varied if self.shared(name)]
+
     def shared(self, name: str) -> bool:
         """Whether the reference and the other engines have some value of this parameter in common."""
         known = self.rows["engine"] == self.reference
@@ -95,14 +101,19 @@ def engines_section(asked: Question) -> Section:
         f"|difference to engine {reference}| on the same draws against {plain(x)}: median over rows, bars from the "
         "lower to the upper quartile. The grey line has slope 1. Engines equal to rounding are not drawn."
     )
+    known = matched.rows[matched.rows["engine"] == reference]
+    control = control_variate.by_reference(pairs, known, matched.keys(), asked.workload, matched.reference_from_zero)
     figure = engines_figure(table, differences, by, x, reference, matched.metrics, asked.workload)
     return Section(
         f"Engines against {reference} on the same draws",
         f"difference to {reference}, " + "; ".join(metric_words(differences, matched)),
-        paragraphs(matched, differences, pairs, thin),
+        [
+            *paragraphs(matched, differences, pairs, thin),
+            *([control_variate.sentence(control, reference)] if len(control) else []),
+        ],
         [Drawing(asked.name, caption, figure)],
         [shown_row(one, matched, pairs) for one in differences],
-        {f"{asked.name}_differences": table},
+        {f"{asked.name}_differences": table, **({f"{asked.name}_means": control} if len(control) else {})},
     )
 
 
@@ -132,15 +143,14 @@ def paired(matched: Matched) -> pd.DataFrame:
     rows = matched.rows
     is_reference = rows["engine"] == matched.reference
     known, others = rows[is_reference], rows[~is_reference]
-    keys = ["seed"]
-    keys += [key for key in matched.others(rows) if rows[key].nunique(dropna=False) > 1 and matched.shared(key)]
+    keys = ["seed", *matched.keys()]
     wanted = list(dict.fromkeys([*keys, *matched.by, "engine", matched.x]))
     pieces = []
     for metric in matched.metrics:
         right = known.groupby(keys, as_index=False)[metric].mean().rename(columns={metric: "reference"})
         both = others[list(dict.fromkeys([*wanted, metric]))].merge(right, on=keys, how="inner")
-        both = both.assign(metric=metric, difference=both[metric] - both["reference"]).dropna(subset=["difference"])
-        pieces.append(both[[*wanted, "metric", "difference"]])
+        both = both.assign(metric=metric, value=both[metric], difference=both[metric] - both["reference"])
+        pieces.append(both.dropna(subset=["difference"])[[*wanted, "metric", "value", "difference"]])
     return pd.concat(pieces, ignore_index=True) if pieces else pd.DataFrame()
 
 

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from raysweep.training.schedules import trunk_and_anneal, trunk_steps
-from raysweep.workloads.declaration import Cost, Stage
+from raysweep.workloads.declaration import Stage, deferred
 from raysweep.workloads.language.model_config import config_of, steps_of
 
 PER_MODEL = ("finetune_lr", "noise")
 """Models that train side by side may differ in these parameters."""
-
-
-def _cost(stage: str) -> Callable[..., Cost]:
-    """The cost of a stage; the module that knows it is imported when it is asked for."""
-
-    def cost(*arguments: Any) -> Cost:
-        from raysweep.workloads.language import costs
-
-        found: Cost = getattr(costs, stage)(*arguments)
-        return found
-
-    return cost
 
 
 def trunk_points(parameters: Mapping[str, Any]) -> list[int]:
@@ -50,13 +38,14 @@ def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict
     return found
 
 
+_COSTS = "raysweep.workloads.language.costs"
 STAGES = (
     Stage(
         "trunk",
         "raysweep.workloads.language.pretraining:trunk",
         keeps=True,
         points=trunk_points,
-        cost=_cost("trunk"),
+        cost=deferred(f"{_COSTS}:trunk"),
         version=4,
     ),
     Stage(
@@ -64,7 +53,7 @@ STAGES = (
         "raysweep.workloads.language.pretraining:pretrain",
         after="trunk",
         keeps=True,
-        cost=_cost("pretrain"),
+        cost=deferred(f"{_COSTS}:pretrain"),
         version=4,
     ),
     Stage(
@@ -73,13 +62,13 @@ STAGES = (
         after="pretrain",
         together=PER_MODEL,
         size="raysweep.workloads.language.finetuning:side_by_side",
-        cost=_cost("finetune"),
+        cost=deferred(f"{_COSTS}:finetune"),
     ),
     Stage(
         "evaluate",
         "raysweep.workloads.language.evaluation:evaluate",
         after="finetune",
         together=(*PER_MODEL, "interpolation"),
-        cost=_cost("evaluate"),
+        cost=deferred(f"{_COSTS}:evaluate"),
     ),
 )

@@ -10,10 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.workloads.declaration import Columns, Cost, Engines, Metric, Parameter, Workload
+from raysweep.workloads import symmetric
+from raysweep.workloads.declaration import Columns, Cost, Engines, Metric, Parameter, Symmetry, Workload
 from raysweep.workloads.linear_covariance.spectrum import FORM, SHIFTS, read, shifted
 
 ENGINES = ("limit", "theory")
+SYMMETRY = Symmetry(
+    "the difference between target and source and of the label noise",
+    ("risk_scratch", "risk_finetune", "transferability_finetune"),
+)
 
 PARAMETERS = (
     Parameter(
@@ -48,6 +53,7 @@ PARAMETERS = (
     ),
     Parameter("noise", float, 0.0, "standard deviation of the target's labels", minimum=0, maximum=1e6, symbol="σ"),
     Parameter("target_norm", float, 1.0, "length of the target map, in a random direction", minimum=0, maximum=1e6),
+    symmetric.parameter(SYMMETRY.signs),
 )
 
 METRICS = (
@@ -108,6 +114,7 @@ WORKLOAD = Workload(
     cost=cost,
     sources=(
         "raysweep.workloads.linear_covariance",
+        "raysweep.workloads.symmetric",
         "raysweep.training.draws",
         "raysweep.training.least_squares",
         "raysweep.theory.arrays",
@@ -116,6 +123,7 @@ WORKLOAD = Workload(
     ),
     shared=("engine", "dim", "spectrum"),
     engines=Engines("engine", reference="limit"),
+    symmetry=SYMMETRY,
     closed_form=closed_form,
     check=check,
     heavy_tailed=heavy_tailed,

@@ -16,6 +16,15 @@ def samples(columns: Columns) -> Array:
     return np.round(np.asarray(columns["gamma"], float) * np.asarray(columns["dim"], float)).astype(np.int64)
 
 
+def signs(columns: Columns) -> dict[str, Array]:
+    """The columns whose negation flips a sign of the draw, each with the rows in which that makes a difference.
+
+    The difference between target and source and the label noise are normal, or their directions: flipping one is the
+    draw at -shift_norm or at -noise. Flipping the target is flipping both, up to the sign of everything.
+    """
+    return {name: np.asarray(columns[name]) != 0 for name in ("shift_norm", "noise")}
+
+
 def risks(columns: Columns) -> dict[str, Array]:
     """risk_{scratch,finetune} and transferability_finetune of each row, (rows,) each (theory/covariance.py)."""
     found = {name: np.full(len(columns["dim"]), np.nan) for name in ("risk_scratch", "risk_finetune")}

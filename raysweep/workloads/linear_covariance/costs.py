@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from raysweep.workloads import symmetric
 from raysweep.workloads.declaration import Columns, Cost
-from raysweep.workloads.linear_covariance.closed_forms import samples
+from raysweep.workloads.linear_covariance.closed_forms import samples, signs
 
 _FLOPS = 2e10
 
@@ -19,6 +20,7 @@ def of_rows(columns: Columns) -> Cost:
     base = Cost(1e-3 + 2e-5 * rows, 1e6 + 2000.0 * rows)
     if columns["engine"][0] == "theory":
         return base
+    base += Cost(2e-5 * (len(symmetric.expanded(columns, signs(columns))[1]) - rows), 0.0)
     sizes = np.unique(samples(columns)).astype(float)
     under, over = sizes[sizes <= dim], sizes[sizes > dim] * bool((np.asarray(columns["noise"]) > 0).any())
     most, longest = under.max(initial=0.0), over.max(initial=0.0)

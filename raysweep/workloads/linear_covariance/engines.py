@@ -13,8 +13,9 @@ from scipy.linalg import lapack
 
 from raysweep.theory import finetune
 from raysweep.training import draws, least_squares
+from raysweep.workloads import symmetric
 from raysweep.workloads.declaration import OK, Columns
-from raysweep.workloads.linear_covariance import METRICS, closed_forms
+from raysweep.workloads.linear_covariance import METRICS, SYMMETRY, closed_forms
 from raysweep.workloads.linear_covariance.spectrum import SHIFTS, read, shifted
 
 Array = np.ndarray
@@ -31,11 +32,11 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     metrics = {metric.name: np.full(len(seeds), np.nan) for metric in METRICS}
     metrics["bound_thm42"] = closed_forms.bounds(columns)
     exact = columns["engine"] == "limit"
-    for rows, engine in ((exact, _exact), (~exact, _limit)):
+    for rows, engine in ((exact, _symmetric), (~exact, _limit)):
         if rows.any():
             own = engine({name: values[rows] for name, values in columns.items()}, np.asarray(seeds)[rows])
             for name, values in own.items():
-                metrics[name][rows] = values
+                metrics.setdefault(name, np.full(len(seeds), np.nan))[rows] = values
     return metrics, np.full(len(seeds), OK, dtype=object)
 
 
@@ -43,17 +44,21 @@ def _limit(columns: Columns, seeds: Array) -> dict[str, Array]:
     return closed_forms.risks(columns)
 
 
-def _exact(columns: Columns, seeds: Array) -> dict[str, Array]:
+def _symmetric(columns: Columns, seeds: Array) -> dict[str, Array]:
+    return symmetric.averaged(_exact, columns, seeds, closed_forms.signs(columns), SYMMETRY.metrics)[0]
+
+
+def _exact(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     n = closed_forms.samples(columns)
     weighted, plain, start, along = (np.empty((len(n), *shape)) for shape in ((5, 5), (5, 5), (5, 5), (2,)))
     keys = list(zip(seeds.tolist(), columns["dim"].tolist(), columns["spectrum"].tolist(), strict=True))
     for key in dict.fromkeys(keys):
         rows = np.array([i for i, other in enumerate(keys) if other == key])
         sizes, position = np.unique(n[rows], return_inverse=True)
-        noisy = bool((columns["noise"][rows] > 0).any())
+        noisy = bool((columns["noise"][rows] != 0).any())
         for into, values in zip((weighted, plain, start, along), products(*key, sizes, noisy), strict=True):
             into[rows] = values[position]
-    return _risks(columns, n, weighted, plain, start, along)
+    return _risks(columns, n, weighted, plain, start, along), np.full(len(n), OK, dtype=object)
 
 
 def vectors(seed: int, dim: int, spectrum: str) -> Array:

@@ -10,10 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.workloads.declaration import Columns, Cost, Engines, Metric, Parameter, Workload
+from raysweep.workloads import symmetric
+from raysweep.workloads.declaration import Columns, Cost, Engines, Metric, Parameter, Symmetry, Workload
 from raysweep.workloads.linear_spectrum.spectra import FORMS, read
 
 ENGINES = ("theory", "flow", "network")
+SYMMETRY = Symmetry(
+    "the perturbation of the layers 1, 3, … and of that of the layers 2, 4, …",
+    ("pretrain_loss_after", "finetune_loss", "sensitivity"),
+)
 
 PARAMETERS = (
     Parameter(
@@ -105,6 +110,7 @@ PARAMETERS = (
         "them by gradient descent from init_scale times the identity",
         choices=("exact", "descent"),
     ),
+    symmetric.parameter(SYMMETRY.signs),
 )
 
 METRICS = (
@@ -173,6 +179,7 @@ WORKLOAD = Workload(
     cost=cost,
     sources=(
         "raysweep.workloads.linear_spectrum",
+        "raysweep.workloads.symmetric",
         "raysweep.training.draws",
         "raysweep.theory.arrays",
         "raysweep.theory.modes",
@@ -180,6 +187,7 @@ WORKLOAD = Workload(
     ),
     shared=("engine", "dim"),
     engines=Engines("engine", reference="flow", start="init_scale"),
+    symmetry=SYMMETRY,
     closed_form=closed_form,
     check=check,
 )

@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from raysweep.workloads import symmetric
 from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns
-from raysweep.workloads.linear_spectrum import METRICS, closed_forms
+from raysweep.workloads.linear_spectrum import METRICS, SYMMETRY, closed_forms
+from raysweep.workloads.linear_spectrum.tasks import signs, with_even_layers
 
 Array = np.ndarray
 Results = tuple[dict[str, Array], Array]
@@ -59,9 +61,10 @@ def _compute(columns: Columns, seeds: Array) -> Results:
             for key in AFTER:
                 metrics[key][rows] = description[f"{key}_closed"][rows]
             continue
-        own, own_status = _engine(name)({key: values[rows] for key, values in columns.items()}, seeds[rows])
+        asked = with_even_layers({key: values[rows] for key, values in columns.items()})
+        own, own_status = symmetric.averaged(_engine(name), asked, seeds[rows], signs(asked), SYMMETRY.metrics)
         for key, values in own.items():  # overrides pretrain_loss for an engine that measures it itself
-            metrics[key][rows] = values
+            metrics.setdefault(key, np.full(len(seeds), np.nan))[rows] = values
         status[rows] = own_status
     return metrics, status
 

@@ -57,7 +57,7 @@ def _modes(task: Tasks, rows: Array) -> dict[str, Array]:
 
 def _layers(task: Tasks, row: int, seed: int) -> tuple[dict[str, Array], int]:
     depth = int(task.depth[row])
-    layers = perturbed(diagonal(task.weights[[row]], depth), task.noise[[row]], np.array([seed]))
+    layers = perturbed(diagonal(task.weights[[row]], depth), task.noises[[row]], np.array([seed]))
     source, target = np.diag(task.source[row]), spectrum.turned(task.target[row], float(task.angle[row]))
     before = ((task.weights[row] ** depth - task.source[row]) ** 2).sum()
     penalty = float(task.penalty[row])

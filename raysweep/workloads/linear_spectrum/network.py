@@ -71,7 +71,7 @@ def _chunk(columns: Columns, seeds: Array, device: torch.device) -> tuple[dict[s
         [spectrum.turned(values, float(angle)) for values, angle in zip(task.target, task.angle, strict=True)]
     )
     before = ((product(start) - source) ** 2).sum((1, 2))
-    start = perturbed(start, task.noise, seeds)
+    start = perturbed(start, task.noises, seeds)
     with np.errstate(over="ignore", invalid="ignore"):
         goal = modes.goal_modes(product(start), target, task.penalty[:, None, None])
     end, own = _descend(start, goal, (1 + task.penalty) * task.lr, task.steps, (TOLERANCE, AT_REST, STEP_CAP), device)

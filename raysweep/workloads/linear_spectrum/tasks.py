@@ -20,6 +20,7 @@ class Tasks:
     """Rows with one dim d.
 
     source, target, weights (pretrained, per layer): (rows, d). All others: (rows,).
+    noises: (rows, 2), the noise of the layers 1, 3, … and that of 2, 4, …; negative if the perturbation is flipped.
     time: flow time of fine-tuning, lr·steps.
     flow: whether the engine is `flow`.
     names: the two spectra as text.
@@ -31,12 +32,28 @@ class Tasks:
     depth: Array
     angle: Array
     noise: Array
+    noises: Array
     penalty: Array
     lr: Array
     steps: Array
     time: Array
     flow: Array
     names: list[tuple[str, str]]
+
+
+def with_even_layers(columns: Columns) -> dict[str, Array]:
+    """The columns and noise_of_even_layers, so that `noise` is that of the layers 1, 3, … alone."""
+    return {**columns, "noise_of_even_layers": np.asarray(columns["noise"])}
+
+
+def signs(columns: Columns) -> dict[str, Array]:
+    """The columns whose negation flips a sign of the draw, each with the rows in which that makes a difference.
+
+    The perturbations of the layers are normal and independent, so that each could have a sign of its own. Two signs
+    that alternate cancel what is odd in one layer, or in one layer and the next.
+    """
+    noisy = np.asarray(columns["noise"]) != 0
+    return {"noise": noisy, "noise_of_even_layers": noisy & (np.asarray(columns["depth"]) > 1)}
 
 
 def by_dim(columns: Columns) -> Iterator[tuple[Array, Tasks]]:
@@ -74,6 +91,7 @@ def tasks(columns: Columns) -> Tasks:
         depth,
         angle,
         noise,
+        np.stack([noise, np.asarray(columns.get("noise_of_even_layers", noise), float)], axis=1),
         penalty,
         lr,
         steps,
@@ -84,14 +102,18 @@ def tasks(columns: Columns) -> Tasks:
 
 
 def perturbed(layers: Array, noise: Array, seeds: Array) -> Array:
-    """A copy of layers (rows, L, d, d) plus noise (rows,) times N(0,1) numbers that each row's seed draws."""
+    """A copy of layers (rows, L, d, d) plus `noise` times N(0,1) numbers that each row's seed draws.
+
+    noise: (rows, 2), of the layers 1, 3, … and 2, 4, ….
+    """
     layers = layers.copy()
+    each = noise[:, np.arange(layers.shape[1]) % 2, None, None]
     drawn: dict[int, Array] = {}
-    for row in np.flatnonzero(noise > 0):
+    for row in np.flatnonzero(noise[:, 0]):
         seed = int(seeds[row])
         if seed not in drawn:
             drawn = {seed: draws.normal(seed, "perturbation", *layers.shape[1:])}  # rows of a seed are neighbours
-        layers[row] += noise[row] * drawn[seed]
+        layers[row] += each[row] * drawn[seed]
     return layers
 
 

@@ -10,9 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.workloads.declaration import Columns, Cost, Engines, Metric, Parameter, Workload
+from raysweep.workloads import symmetric
+from raysweep.workloads.declaration import Columns, Cost, Engines, Metric, Parameter, Symmetry, Workload
 
 ENGINES = ("theory", "limit", "flow", "network")
+SYMMETRY = Symmetry(
+    "the target teacher's part across the source and of the label noise",
+    ("risk_scratch", "risk_linear", "risk_finetune", "transferability_linear", "transferability_finetune"),
+)
 
 PARAMETERS = (
     Parameter(
@@ -108,6 +113,7 @@ PARAMETERS = (
         minimum=0,
         maximum=5000,
     ),
+    symmetric.parameter(SYMMETRY.signs),
 )
 
 METRICS = (
@@ -198,6 +204,7 @@ WORKLOAD = Workload(
     cost=cost,
     sources=(
         "raysweep.workloads.linear_transfer",
+        "raysweep.workloads.symmetric",
         "raysweep.training.draws",
         "raysweep.training.least_squares",
         *(
@@ -207,6 +214,7 @@ WORKLOAD = Workload(
     ),
     shared=("engine", "dim"),
     engines=Engines("engine", reference="limit", start="init_scale", from_zero=("limit",)),
+    symmetry=SYMMETRY,
     closed_form=closed_form,
     check=check,
     caveat=caveat,

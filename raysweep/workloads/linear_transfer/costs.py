@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.workloads import symmetric
 from raysweep.workloads.declaration import Columns, Cost
-from raysweep.workloads.linear_transfer.target import samples
+from raysweep.workloads.linear_transfer.target import samples, signs
 
 Parameters = Mapping[str, Any]
 Array = np.ndarray
@@ -41,10 +42,11 @@ def of_rows(columns: Columns) -> Cost:
     rows, largest = len(columns["gamma"]), int(np.argmax(columns["gamma"]))
     parameters = {key: values[largest] for key, values in columns.items()}
     name = str(columns["engine"][0])
+    choices, row = symmetric.expanded(columns, signs(columns))  # each sign choice is trained
     if name in ("flow", "network"):
-        engine = flow(columns) if name == "flow" else network(columns)
+        engine = flow(choices) if name == "flow" else network(choices)
     else:
-        engine = theory(parameters, rows) if name == "theory" else limit(parameters, rows)
+        engine = theory(parameters, rows) if name == "theory" else limit(parameters, len(row))
     apart = _distance(parameters, rows)
     return Cost(engine.seconds + apart.seconds, max(engine.peak_bytes, apart.peak_bytes))
 

@@ -8,8 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from raysweep.theory import pretraining
+from raysweep.workloads import symmetric
 from raysweep.workloads.declaration import OK, Columns
-from raysweep.workloads.linear_transfer import METRICS
+from raysweep.workloads.linear_transfer import METRICS, SYMMETRY, target
 
 Results = tuple[dict[str, np.ndarray], np.ndarray]
 
@@ -32,16 +33,19 @@ def compute(columns: Columns, seeds: np.ndarray) -> Results:
     status = np.full(len(seeds), OK, dtype=object)
     for name in sorted(set(engine)):
         rows = np.flatnonzero(engine == name)
-        own, own_status = _engine(name)({key: values[rows] for key, values in columns.items()}, seeds[rows])
+        asked = {key: values[rows] for key, values in columns.items()}
+        own, own_status = (
+            _theory(asked, seeds[rows])
+            if name == "theory"
+            else symmetric.averaged(_engine(name), asked, seeds[rows], target.signs(asked), SYMMETRY.metrics)
+        )
         for key, values in own.items():  # overrides a common metric for an engine that measures it itself
-            metrics[key][rows] = values
+            metrics.setdefault(key, np.full(len(seeds), np.nan))[rows] = values
         status[rows] = own_status
     return metrics, status
 
 
 def _engine(name: str) -> Callable[[Columns, np.ndarray], Results]:
-    if name == "theory":
-        return _theory
     if name not in _ENGINES:
         raise ValueError(f"expected an engine out of theory, {', '.join(_ENGINES)}, got {name!r}")
     function: Callable[[Columns, np.ndarray], Results] = importlib.import_module(_ENGINES[name]).compute

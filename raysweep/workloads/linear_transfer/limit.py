@@ -41,7 +41,7 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     """Risks and transferabilities of each row's draw, shape (rows,) each; every status is ok."""
     n = target.samples(columns)
     return _end_points(
-        columns, n, _gather(np.asarray(seeds), np.asarray(columns["dim"]), n, np.asarray(columns["noise"]) > 0)
+        columns, n, _gather(np.asarray(seeds), np.asarray(columns["dim"]), n, np.asarray(columns["noise"]) != 0)
     ), np.full(len(n), OK, dtype=object)
 
 

@@ -38,6 +38,19 @@ def target_coordinates(columns: Columns) -> Array:
     return np.asarray(columns["target_norm"], float)[:, None] * np.stack([cosine, sine], axis=1)
 
 
+def signs(columns: Columns) -> dict[str, Array]:
+    """The columns whose negation flips a sign of the draw, each with the rows in which that makes a difference.
+
+    e_u is uniform on the sphere across e_s, whatever X and ε are, and ε is normal. Flipping e_u is the draw at -θ,
+    flipping ε the draw at -noise. The other flips are none of their own: that of e_s is that of e_u and ε together, up
+    to the sign of everything, and X with a flipped sign is the same as ε with one.
+    """
+    return {
+        "overlap_angle": np.asarray(columns["overlap_angle"]) % 180 != 0,
+        "noise": np.asarray(columns["noise"]) != 0,
+    }
+
+
 def log_pretrain_scale(columns: Columns) -> Array:
     """Natural logarithm of the norm c of the pretrained map c e_s, shape (rows,).
 

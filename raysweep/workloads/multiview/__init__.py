@@ -32,11 +32,11 @@ What M leaves open or gives by its order in k, and what is taken here:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
+from raysweep.workloads.declaration import Metric, Parameter, Stage, Workload, deferred
 
 TEACHER_STUDENT, AUTOENCODER = "teacher_student", "autoencoder"
 FIRST_LENGTH = 10
@@ -182,21 +182,10 @@ def lengths(parameters: Mapping[str, Any]) -> list[int]:
     return [*found, end] if end else found
 
 
-def _cost(stage: str) -> Callable[..., Cost]:
-    """The cost of a stage; the module that knows it is imported when it is asked for."""
-
-    def cost(*arguments: Any) -> Cost:
-        from raysweep.workloads.multiview import costs
-
-        found: Cost = getattr(costs, stage)(*arguments)
-        return found
-
-    return cost
-
-
 _HERE = "raysweep.workloads.multiview.stages"
+_COSTS = "raysweep.workloads.multiview.costs"
 STAGES = (
-    Stage("scratch", f"{_HERE}:scratch", keeps=True, cost=_cost("scratch")),
+    Stage("scratch", f"{_HERE}:scratch", keeps=True, cost=deferred(f"{_COSTS}:scratch")),
     Stage(
         "pretrain",
         f"{_HERE}:pretrain",
@@ -204,10 +193,10 @@ STAGES = (
         keeps=True,
         points=lengths,
         until="pretrain_length",
-        cost=_cost("pretrain"),
+        cost=deferred(f"{_COSTS}:pretrain"),
     ),
-    Stage("finetune", f"{_HERE}:finetune", after="pretrain", cost=_cost("finetune")),
-    Stage("evaluate", f"{_HERE}:evaluate", after="finetune", cost=_cost("evaluate")),
+    Stage("finetune", f"{_HERE}:finetune", after="pretrain", cost=deferred(f"{_COSTS}:finetune")),
+    Stage("evaluate", f"{_HERE}:evaluate", after="finetune", cost=deferred(f"{_COSTS}:evaluate")),
 )
 
 WORKLOAD = Workload(

@@ -22,13 +22,13 @@ What F leaves open, and what is taken here:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Stage, Workload
+from raysweep.workloads.declaration import Columns, Metric, Parameter, Stage, Workload, deferred
 
 Pretraining = partial(Parameter, stage="pretrain")
 Target = partial(Parameter, stage="target")
@@ -125,18 +125,6 @@ METRICS = (
 )
 
 
-def _cost(stage: str) -> Callable[..., Cost]:
-    """The cost of a stage; the module that knows it is imported when it is asked for."""
-
-    def cost(*arguments: Any) -> Cost:
-        from raysweep.workloads.relu_features import costs
-
-        found: Cost = getattr(costs, stage)(*arguments)
-        return found
-
-    return cost
-
-
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     """Errors of one cell that no single range can catch: a source without a feature."""
     if removed(parameters["ablation"], parameters["teacher_width"]) >= parameters["teacher_width"]:
@@ -162,6 +150,7 @@ def heavy_tailed(metric: str, columns: Columns) -> np.ndarray:
     return near if metric in ("risk_linear", "transferability_linear") else np.zeros(len(near), dtype=bool)
 
 
+_COSTS = "raysweep.workloads.relu_features.costs"
 WORKLOAD = Workload(
     name="relu_features",
     summary="linear transfer between two-layer ReLU networks, the source lacking some of the target's features (paper "
@@ -175,14 +164,14 @@ WORKLOAD = Workload(
             "raysweep.workloads.relu_features.stages:pretrain",
             keeps=True,
             together=("ablation",),
-            cost=_cost("pretrain"),
+            cost=deferred(f"{_COSTS}:pretrain"),
         ),
         Stage(
             "target",
             "raysweep.workloads.relu_features.stages:target",
             after="pretrain",
             together=("ablation", "target_samples", "noise"),
-            cost=_cost("target"),
+            cost=deferred(f"{_COSTS}:target"),
         ),
     ),
     sources=(

@@ -5,11 +5,11 @@ D §6 and T §6. This file is the declaration. The files beside it compute the w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
+from raysweep.workloads.declaration import Metric, Parameter, Stage, Workload, deferred
 from raysweep.workloads.image_data import FORMS, digest_of, fetch
 
 Pretraining, Finetuning = (partial(Parameter, stage=name) for name in ("pretrain", "finetune"))
@@ -116,16 +116,6 @@ METRICS = (
 )
 
 
-def _cost(stage: str) -> Callable[..., Cost]:
-    def cost(*arguments: Any) -> Cost:
-        from raysweep.workloads.relu_kernel import costs
-
-        found: Cost = getattr(costs, stage)(*arguments)
-        return found
-
-    return cost
-
-
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     """Errors of one cell that no single range can catch."""
     from raysweep.workloads.relu_kernel import tasks
@@ -141,11 +131,12 @@ def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict
 
 
 _HERE = "raysweep.workloads.relu_kernel.stages"
+_COSTS = "raysweep.workloads.relu_kernel.costs"
 _ALIKE = ("overlap_angle", "noise")
 STAGES = (
-    Stage("pretrain", f"{_HERE}:pretrain", keeps=True, cost=_cost("pretrain")),
-    Stage("finetune", f"{_HERE}:finetune", after="pretrain", together=_ALIKE, cost=_cost("finetune")),
-    Stage("evaluate", f"{_HERE}:evaluate", after="finetune", together=_ALIKE, cost=_cost("evaluate")),
+    Stage("pretrain", f"{_HERE}:pretrain", keeps=True, cost=deferred(f"{_COSTS}:pretrain")),
+    Stage("finetune", f"{_HERE}:finetune", after="pretrain", together=_ALIKE, cost=deferred(f"{_COSTS}:finetune")),
+    Stage("evaluate", f"{_HERE}:evaluate", after="finetune", together=_ALIKE, cost=deferred(f"{_COSTS}:evaluate")),
 )
 
 WORKLOAD = Workload(

@@ -19,11 +19,11 @@ What D leaves open, and what is taken here (D: ResNet-50 with batches of 32, rat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
+from raysweep.workloads.declaration import Metric, Parameter, Stage, Workload, deferred
 from raysweep.workloads.image_data import FOLDER_FORMS, fetch
 from raysweep.workloads.vision import complaints, tasks
 from raysweep.workloads.vision.shapes import MODELS
@@ -229,28 +229,24 @@ METRICS = (
 )
 
 
-def _cost(stage: str) -> Callable[..., Cost]:
-    """The cost of a stage; the module that knows it is imported when it is asked for."""
-
-    def cost(*arguments: Any) -> Cost:
-        from raysweep.workloads.vision import costs
-
-        found: Cost = getattr(costs, stage)(*arguments)
-        return found
-
-    return cost
-
-
 def _epochs(row: Mapping[str, Any]) -> range:
     return range(1, int(row["pretrain_length"]) * tasks.trained(row) + 1)
 
 
 _HERE = "raysweep.workloads.vision.stages"
+_COSTS = "raysweep.workloads.vision.costs"
 STAGES = (
-    Stage("pretrain", f"{_HERE}:pretrain", keeps=True, points=_epochs, until="pretrain_length", cost=_cost("pretrain")),
-    Stage("finetune", f"{_HERE}:finetune", after="pretrain", cost=_cost("finetune")),
-    Stage("evaluate", f"{_HERE}:evaluate", after="finetune", cost=_cost("evaluate")),
-    Stage("examine", f"{_HERE}:examine", after="evaluate", cost=_cost("examine")),
+    Stage(
+        "pretrain",
+        f"{_HERE}:pretrain",
+        keeps=True,
+        points=_epochs,
+        until="pretrain_length",
+        cost=deferred(f"{_COSTS}:pretrain"),
+    ),
+    Stage("finetune", f"{_HERE}:finetune", after="pretrain", cost=deferred(f"{_COSTS}:finetune")),
+    Stage("evaluate", f"{_HERE}:evaluate", after="finetune", cost=deferred(f"{_COSTS}:evaluate")),
+    Stage("examine", f"{_HERE}:examine", after="evaluate", cost=deferred(f"{_COSTS}:examine")),
 )
 
 WORKLOAD = Workload(

@@ -1,0 +1,80 @@
+"""Draws that are averaged over sign choices (`symmetric: true`).
+
+If the signs of some random vectors of a draw leave its distribution unchanged (v and -v, ε and -ε), every choice of
+signs is a draw as good as the one that was made. The mean over the choices has the expectation of one draw, and without
+what is odd in the signs it varies less. A draw stays one row with one seed.
+
+Two signs are enough: with both they give four choices, which form a group. What is odd in either sign, or in both, adds
+up to exactly 0 over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from raysweep.workloads.declaration import SIGN_SPREAD, STATUSES, Columns, Parameter
+
+Array = np.ndarray
+Compute = Callable[[Columns, Array], tuple[dict[str, Array], Array]]
+
+SIGNS = np.array([[1, 1], [-1, 1], [1, -1], [-1, -1]])  # choices x signs; the first is the draw as it was made
+
+
+def parameter(signs: str) -> Parameter:
+    """The parameter that asks for it. signs: what changes sign, in words."""
+    return Parameter(
+        "symmetric",
+        bool,
+        False,
+        f"whether a draw is the mean over both signs of {signs}: the same expectation, less variance",
+        absent=False,
+    )
+
+
+def expanded(columns: Columns, signs: Mapping[str, Array]) -> tuple[dict[str, Array], Array]:
+    """A table with a row for each sign choice of the symmetric rows, and for each of its rows the row that it belongs
+    to, ascending.
+
+    columns: every parameter of the rows, with `symmetric`.
+    signs: two columns whose negation is the flip of one sign, each with the rows in which that makes a difference,
+        boolean (rows,). Where it makes none, the choices that it would repeat are left out.
+    """
+    asked = np.asarray(columns["symmetric"], dtype=bool)
+    repeats = np.stack([~(asked & matters) for matters in signs.values()], axis=1)
+    row, choice = np.nonzero(~(repeats[:, None] & (SIGNS < 0)).any(2))
+    table = {name: np.asarray(values)[row] for name, values in columns.items()}
+    for place, name in enumerate(signs):
+        table[name] = table[name] * SIGNS[choice, place]
+    return table, row
+
+
+def averaged(
+    compute: Compute, columns: Columns, seeds: Array, signs: Mapping[str, Array], metrics: Sequence[str]
+) -> tuple[dict[str, Array], Array]:
+    """What `compute` gives, (columns, seeds) -> (metrics, status), with symmetric rows averaged over their choices.
+
+    columns, signs: as in `expanded`.
+    metrics: those that get a NAME_sign_spread, the standard deviation over the choices of one draw; NaN in rows that
+        are not symmetric, and left out if none is.
+
+    A row has the worst status of its choices, and a metric that is NaN in one of them is NaN.
+    """
+    asked = np.asarray(columns["symmetric"], dtype=bool)
+    if not asked.any():
+        return compute(columns, seeds)
+    table, row = expanded(columns, signs)
+    found, words = compute(table, np.asarray(seeds)[row])
+    starts = np.searchsorted(row, np.arange(len(seeds)))
+    count = np.bincount(row)
+
+    def mean(values: Array) -> Array:
+        return np.asarray(np.add.reduceat(values, starts) / count)
+
+    means = {name: mean(values) for name, values in found.items()}
+    for name in metrics:
+        spread = np.sqrt(mean((found[name] - means[name][row]) ** 2))
+        means[name + SIGN_SPREAD] = np.where(asked, spread, np.nan)
+    worst = np.maximum.reduceat([STATUSES.index(word) for word in words], starts)
+    return means, np.array([STATUSES[rank] for rank in worst], dtype=object)

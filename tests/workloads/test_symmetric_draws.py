@@ -1,0 +1,205 @@
+"""`symmetric: true`: a draw is the mean over the sign choices that leave its distribution unchanged."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.symmetric import zeros
+from raysweep import workloads
+from raysweep.training import draws
+from raysweep.workloads import symmetric
+from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns, column
+from raysweep.workloads.linear_transfer import target
+
+SEEDS = np.arange(3)
+SIGNS = list(product([1, -1], repeat=2))
+
+
+def table(workload: str, **values: Any) -> dict[str, np.ndarray]:
+    """The parameters of rows by name, defaults filled in, as many as the longest has values."""
+    rows = max(np.size(value) for value in values.values())
+    return {
+        p.name: column(
+            p, [p.coerce(v) for v in np.broadcast_to(np.asarray(values.get(p.name, p.default), object), rows)]
+        )
+        for p in workloads.get(workload).parameters
+    }
+
+
+def computed(workload: str, seeds: np.ndarray, **values: Any) -> tuple[dict[str, np.ndarray], list[str]]:
+    """All metrics of the rows of every cell, with every seed, shape (cells, seeds) each; and their statuses."""
+    columns = table(workload, **values)
+    cells = len(columns["symmetric"])
+    module, _, function = workloads.get(workload).compute.partition(":")
+    metrics, status = getattr(importlib.import_module(module), function)(
+        {name: np.repeat(each, len(seeds)) for name, each in columns.items()}, np.tile(seeds, cells)
+    )
+    return {name: each.reshape(cells, len(seeds)) for name, each in metrics.items()}, status.tolist()
+
+
+def flipped_transfer(normal: Callable[..., np.ndarray], first: int, second: int) -> Callable[..., np.ndarray]:
+    def drawn(seed: int, role: str, *shape: int) -> np.ndarray:
+        found = normal(seed, role, *shape)
+        signs = {"teachers": np.array([[1], [first]]), "noise": second}
+        return found * signs.get(role, 1)
+
+    return drawn
+
+
+def flipped_covariance(normal: Callable[..., np.ndarray], first: int, second: int) -> Callable[..., np.ndarray]:
+    return lambda seed, role, *shape: normal(seed, role, *shape) * {"shift": first, "noise": second}.get(role, 1)
+
+
+def flipped_spectrum(normal: Callable[..., np.ndarray], first: int, second: int) -> Callable[..., np.ndarray]:
+    def drawn(seed: int, role: str, *shape: int) -> np.ndarray:
+        signs = np.where(np.arange(shape[0]) % 2 == 0, first, second)
+        return normal(seed, role, *shape) * signs[:, None, None]
+
+    return drawn
+
+
+TRANSFER = {"dim": 6, "gamma": [0.5, 0.5, 1.5, 0.5, 0.01], "noise": [0.3, 0.3, 0.3, 0, 0.3], "overlap_angle": 50}
+FEW_STEPS = {"finetune_steps": 25, "finetune_lr": 0.05, "pretrain_length": 3, "init_scale": 0.3}
+CASES = {
+    "limit": ("linear_transfer", flipped_transfer, {**TRANSFER, "depth": [1, 2, 2, 3, 2]}),
+    "frozen": ("linear_transfer", flipped_transfer, {**TRANSFER, "depth": 3, "frozen_layers": [1, 2, 2, 1, 1]}),
+    "flow": (
+        "linear_transfer",
+        flipped_transfer,
+        {"dim": 6, "gamma": [0.5, 1.5], "noise": 0.3, "overlap_angle": 50, "engine": "flow", **FEW_STEPS},
+    ),
+    "network": ("linear_transfer", flipped_transfer, {**TRANSFER, "engine": "network", **FEW_STEPS}),
+    "descent": (
+        "linear_transfer",
+        flipped_transfer,
+        {**TRANSFER, "engine": "network", **FEW_STEPS, "pretrain_start": "descent"},
+    ),
+    "covariance": (
+        "linear_covariance",
+        flipped_covariance,
+        {"dim": 8, "spectrum": "2:3,0.5", "gamma": [0.4, 0.4, 1.5], "noise": [0.3, 0, 0.3], "depth": [1, 2, 1]},
+    ),
+    "perturbed": ("linear_spectrum", flipped_spectrum, {"dim": 4, "noise": 0.2, "depth": [1, 2, 3, 5]}),
+    "perturbed and tuned": (
+        "linear_spectrum",
+        flipped_spectrum,
+        {"dim": 4, "noise": 0.2, "depth": [1, 2, 3], "engine": "network", "finetune_steps": 20},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_symmetric_draw_is_the_mean_of_four_plain_draws(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plain draws are computed one after the other, from data that were flipped by hand."""
+    name, flipped, values = CASES[case]
+    metrics, status = computed(name, SEEDS, symmetric=True, **values)
+    normal, single = draws.normal, []
+    for signs in SIGNS:
+        with monkeypatch.context() as patched:
+            patched.setattr(draws, "normal", flipped(normal, *signs))
+            single.append(computed(name, SEEDS, **values))
+    assert set(status) == {"ok"} == {word for _, words in single for word in words}
+    averaged = workloads.get(name).symmetry.metrics
+    for metric in averaged:
+        four = np.array([found[metric] for found, _ in single])
+        close = 1e-12 if case == "flow" else 1e-15  # its integrator takes rows together, in chunks
+        np.testing.assert_allclose(metrics[metric], four.mean(0), rtol=0, atol=close, err_msg=metric)
+        np.testing.assert_allclose(metrics[f"{metric}_sign_spread"], four.std(0), rtol=1e-7, atol=1e-9, err_msg=metric)
+    for metric in single[0][0].keys() - set(averaged):
+        np.testing.assert_array_equal(metrics[metric], single[0][0][metric], err_msg=metric)
+
+
+def test_plain_rows_beside_symmetric_ones_stay_as_they_are() -> None:
+    both, _ = computed("linear_transfer", SEEDS, dim=6, noise=0.3, symmetric=[False, True, False])
+    plain, _ = computed("linear_transfer", SEEDS, dim=6, noise=0.3, symmetric=[False, False, False])
+    for name, values in plain.items():
+        np.testing.assert_array_equal(both[name][[0, 2]], values[[0, 2]], err_msg=name)
+    assert np.isnan(both["risk_scratch_sign_spread"][[0, 2]]).all()
+    assert (both["risk_scratch_sign_spread"][1] > 0).all()
+    assert not any(name.endswith("_sign_spread") for name in plain)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "metric"),
+    [
+        ("linear_transfer", {"dim": 12, "gamma": 0.5, "noise": 0.4, "overlap_angle": 50}, "transferability_finetune"),
+        ("linear_transfer", {"dim": 12, "gamma": 0.5, "noise": 0.4, "overlap_angle": 50}, "risk_linear"),
+        ("linear_covariance", {"dim": 12, "spectrum": "2:3,0.5", "gamma": 0.5, "noise": 0.4}, "risk_finetune"),
+        ("linear_spectrum", {"dim": 4, "noise": 0.2, "pretrain_length": 1}, "finetune_loss"),
+    ],
+)
+def test_the_mean_is_that_of_plain_draws(name: str, values: dict[str, Any], metric: str) -> None:
+    """On the same draws, so that what both have in common does not count."""
+    metrics, _ = computed(name, np.arange(2000), **values, symmetric=[False, True])
+    plain, symmetric = metrics[metric]
+    difference = symmetric - plain
+    assert difference.std() > 0
+    assert abs(difference.mean()) < 3.3 * difference.std() / np.sqrt(len(difference))
+    assert symmetric.var() < plain.var()
+
+
+def test_at_depth_one_a_symmetric_draw_is_what_is_even_in_the_signs() -> None:
+    """T = (2 cos θ - 1)p + 2 sin θ e_s·P⊥e_u, where p = |P⊥e_s|²; the second part is odd."""
+    angle, dim, n = np.deg2rad(50), 10, 6
+    metrics, _ = computed(
+        "linear_transfer", SEEDS, dim=dim, gamma=n / dim, noise=0.3, depth=1, overlap_angle=50, symmetric=[True, False]
+    )
+    for seed in SEEDS.tolist():
+        inputs, (source, partner) = target.inputs(seed, n, dim), target.teacher_directions(seed, dim)
+        left = source - np.linalg.pinv(inputs) @ (inputs @ source)
+        even, odd = (2 * np.cos(angle) - 1) * (left @ left), 2 * np.sin(angle) * (left @ partner)
+        symmetric, plain = metrics["transferability_finetune"][:, seed]
+        assert symmetric == pytest.approx(even, rel=1e-12)
+        assert plain == pytest.approx(even + odd, rel=1e-12)
+        assert metrics["transferability_finetune_sign_spread"][0, seed] == pytest.approx(abs(odd), rel=1e-12)
+
+
+@pytest.mark.parametrize(("gamma", "least"), [(0.1, 6), (0.5, 15), (0.9, 60)])
+def test_the_zero_of_a_symmetric_draw_varies_far_less(gamma: float, least: float) -> None:
+    """At d = 500 the factors are those of `python -m benchmarks.symmetric`."""
+    plain, symmetric = (zeros(100, 40, gamma, 0.2, 2, option) for option in (False, True))
+    assert plain.var() > least * symmetric.var()
+
+
+def test_a_symmetric_draw_costs_what_it_takes() -> None:
+    """One factorization serves its choices; where layers are trained, every choice is trained. Without noise there is
+    one sign less, and at 180 degrees the other one does nothing."""
+    workload = workloads.get("linear_transfer")
+
+    def ratio(**values: Any) -> float:
+        plain, symmetric = (
+            workload.cost(table("linear_transfer", symmetric=option, **values)).seconds for option in (False, True)
+        )
+        return symmetric / plain
+
+    assert ratio(dim=500, gamma=0.9, noise=0.2) < 1.01
+    trained = {"dim": 60, "engine": "network", "finetune_steps": 10_000, "finetune_lr": np.geomspace(0.001, 0.01, 90)}
+    assert 3 < ratio(noise=0.2, **trained) <= 4
+    assert 1.5 < ratio(noise=0, **trained) <= 2
+    assert ratio(noise=0, overlap_angle=180, **trained) == 1
+
+
+def test_a_symmetric_draw_ends_as_its_worst_choice() -> None:
+    def compute(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        value = 1 + columns["first"] + 10 * columns["second"]
+        lost, slow = value < -9.5, columns["first"] < 0
+        status = np.where(lost, DIVERGED, np.where(slow, NOT_CONVERGED, OK)).astype(object)
+        return {"value": np.where(lost, np.nan, value)}, status
+
+    columns = {"symmetric": np.array([True, True, False, True]), "first": np.array([0.5, 0.5, 0.5, 0.0])}
+    columns["second"] = np.array([1.0, 0, 1, 0])
+    signs = {name: columns[name] != 0 for name in ("first", "second")}
+    metrics, status = symmetric.averaged(compute, columns, np.arange(4), signs, ["value"])
+    assert status.tolist() == [NOT_CONVERGED, NOT_CONVERGED, OK, OK]
+    assert metrics["value"].tolist() == [1.0, 1.0, 11.5, 1.0]
+    assert metrics["value_sign_spread"][[0, 1, 3]] == pytest.approx([np.sqrt(100.25), 0.5, 0])
+    columns["second"][0] = 1.1
+    metrics, status = symmetric.averaged(compute, columns, np.arange(4), signs, ["value"])
+    assert status[0] == DIVERGED
+    assert np.isnan(metrics["value"][0])
