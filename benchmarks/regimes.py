@@ -1,8 +1,14 @@
-"""How often `fit_regime` names the right regime, on optima that move by a known power of the length."""
+"""How often `fit_regime` names the right regime, on optima that move by a known power of the length.
+
+python -m benchmarks.regimes REPEATS FILE.csv
+"""
 
 from __future__ import annotations
 
+import itertools
+import sys
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +17,7 @@ import pandas as pd
 from benchmarks.curves import TURNING
 from raysweep.fits.regime import fit_regime, verdict
 
+BEFORE = Path(__file__).with_name("regimes_before.csv")  # what raysweep said of the same sweeps at commit ea618fe
 SLOPES = (0.3, 0.05, 0.0, -0.05, -0.25, -0.4, -0.6, -0.9)
 SHAPES = ("parabola", "sum of powers", "slow fall, wall", "uneven parabola", "cusp")
 LENGTHS = np.geomspace(1, 100, 6)
@@ -51,6 +58,7 @@ def judged(slope: float, repeat: int) -> dict[str, Any]:
     found = fit_regime(rows, "rate", "length", "loss", "seed")
     return {
         "slope": slope,
+        "repeat": repeat,
         "regime": verdict(slope, slope),
         "said": found.verdict,
         "covers": found.low <= slope <= found.high,
@@ -58,24 +66,40 @@ def judged(slope: float, repeat: int) -> dict[str, Any]:
     }
 
 
-def regime_table(repeats: int) -> pd.DataFrame:
-    """For each true slope: how often the right regime was named, a wrong one, none; the interval's coverage, width."""
-    with ProcessPoolExecutor() as pool:
-        each = pool.map(judged, [slope for slope in SLOPES for _ in range(repeats)], list(range(repeats)) * len(SLOPES))
-        table = pd.DataFrame(list(each))
+def measure(repeats: int, workers: int) -> pd.DataFrame:
+    """What is said of `repeats` sweeps of each slope."""
+    tasks = list(itertools.product(SLOPES, range(repeats)))
+    with ProcessPoolExecutor(workers) as pool:
+        return pd.DataFrame(list(pool.map(judged, *zip(*tasks, strict=True), chunksize=4)))
+
+
+def with_before(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with the column before_width of the same sweeps."""
+    before = pd.read_csv(BEFORE)[["slope", "repeat", "width"]].rename(columns={"width": "before_width"})
+    return table.merge(before, on=["slope", "repeat"], how="left", validate="one_to_one")
+
+
+def lines_of(table: pd.DataFrame) -> pd.DataFrame:
+    """For each true slope, and for all: how often the right regime was named, a wrong one, none; the interval's
+    coverage, its width, and the median ratio to its width before."""
     rows = []
-    for slope, part in table.groupby("slope", sort=False):
+    for slope, part in [*table.groupby("slope", sort=False), ("all", table)]:
         right, none = part["said"] == part["regime"], part["said"] == "undetermined"
         rows.append(
             {
-                "true slope": slope,
-                "regime": part["regime"].iloc[0],
+                "true slope": str(slope),
+                "regime": part["regime"].iloc[0] if slope != "all" else "",
                 "sweeps": len(part),
                 "right": right.mean(),
                 "undetermined": none.mean(),
                 "wrong": (~right & ~none).mean(),
                 "coverage": part["covers"].mean(),
                 "median width": part["width"].median(),
+                "width / before": (part["width"] / part["before_width"]).median(),
             }
         )
     return pd.DataFrame(rows)
+
+
+if __name__ == "__main__":
+    measure(int(sys.argv[1]), 1).to_csv(sys.argv[2], index=False, float_format="%.4f")

@@ -1,9 +1,9 @@
-"""The root of a noisy curve between two grid points with opposite signs, and its confidence interval.
+"""The root of a curve between two grid points with opposite signs by interpolation, and its confidence interval.
 
-The draw is the unit. The curve of each draw is interpolated, which gives the mean curve and its standard error between
-draws at any x. The confidence set of the root is {x : |mean(x)| <= t_{n-1} se(x)}: Student's t test, inverted. It is
-valid for correlated points (common random numbers) and for independent points. If draws have no variance, the sign test
-replaces Student's t test and the median replaces the mean.
+`zero_posterior` is used instead for noisy draws with a variance. The draw is the unit. The curve of each draw is
+interpolated, which gives the mean curve and its standard error between draws at any x. The confidence set of the root
+is {x : |mean(x)| <= t_{n-1} se(x)}: Student's t test, inverted. If draws have no variance, the sign test replaces
+Student's t test and the median replaces the mean.
 
 All interpolations are linear in the values, so the mean of the interpolated draws is the interpolated mean. In a cell
 [x_k, x_k+1] only draws with a value at both ends are used; missing values are never filled in. The interpolations:
@@ -31,6 +31,7 @@ PROLONGED = {"before": (-1, 0), "after": (1, 2)}  # the two points of the line t
 # The first method gives the estimate. The largest difference between the methods is the method spread.
 METHODS = tuple(name for name in NEIGHBOURS if name not in PROLONGED)
 SUBSTEPS = 32  # samples per cell; between two samples the curve and its error are interpolated linearly
+KINKED = 2.0  # a curve may have a kink in a cell if it bends this many times more there than in the cells beside it
 STEEP = 2.0  # the grid does not resolve a cell whose rise is this many times the rise of both neighbouring cells
 
 
@@ -41,7 +42,7 @@ class Crossing:
     estimate: the root.
     low, high: its interval.
     low_simultaneous, high_simultaneous: its interval at the stricter level that holds for all slices at once.
-    method_spread: the difference between the interpolations; the intervals already include it.
+    method_spread: the difference between the interpolations of the mean curve.
     rising: whether the curve is negative before the root and positive after it.
     """
 
@@ -72,6 +73,30 @@ class Interpolated:
     middle: np.ndarray
     margins: np.ndarray
     height: np.ndarray
+
+
+def interpolated_crossing(
+    u: np.ndarray,
+    values: np.ndarray,
+    j: int,
+    k: int,
+    rising: bool,
+    levels: tuple[float, float],
+    scale: str,
+    exact: bool,
+) -> Crossing | None:
+    """The root of values[draw, point] over u between points j and k with opposite signs, by all interpolations.
+
+    None if no interpolation reaches zero there.
+    """
+    curves = [interpolated(u, values, method, levels, scale, exact) for method in METHODS]
+    found = [part for curve in curves if (part := between(curve, j, k, rising))]
+    if not found:
+        return None
+    if kinked(u, values, int(np.clip(np.searchsorted(u, found[0].estimate) - 1, j, k - 1))):
+        prolonged = (interpolated(u, values, method, levels, scale, exact) for method in PROLONGED)
+        found += [part for curve in prolonged if (part := between(curve, j, k, rising))]
+    return joined(found, u, standard_error(values)[0], j, k)
 
 
 def interpolated(
@@ -217,9 +242,18 @@ def joined(parts: list[Crossing], u: np.ndarray, mean: np.ndarray, j: int, k: in
     return Crossing(parts[0].estimate, low, high, low_strict, high_strict, spread, parts[0].rising, note)
 
 
-def unresolved(mean: np.ndarray, j: int) -> bool:
-    """Whether cell j contains most of the rise around it (see STEEP), so that no interpolation can locate the root."""
+def kinked(u: np.ndarray, values: np.ndarray, cell: int) -> bool:
+    """Whether the mean curve bends far more inside a cell than in the cells beside it (see KINKED)."""
+    bends = np.abs(np.diff(np.diff(standard_error(values)[0]) / np.diff(u)))  # at the inner points, the first at u[1]
+    at = np.arange(1, len(u) - 1)
+    own, around = np.isin(at, (cell, cell + 1)), np.isin(at, (cell - 1, cell + 2))
+    return bool(own.any() and around.any() and np.nanmax(bends[own]) > KINKED * np.nanmax(bends[around]))
+
+
+def unresolved(mean: np.ndarray, j: int, steep: float = STEEP) -> bool:
+    """Whether the rise in cell j is `steep` times that of both neighbours, so that no interpolation can locate the
+    root."""
     first = max(j - 1, 0)
     rise = np.abs(np.diff(mean[first : j + 3]))
     others = np.delete(rise, j - first)
-    return bool(len(others) > 0 and rise[j - first] > STEEP * np.nanmax(others))
+    return bool(len(others) > 0 and rise[j - first] > steep * np.nanmax(others))

@@ -1,6 +1,7 @@
 """The extremum of one noisy curve: whether the curve falls and then rises, and where its minimum lies.
 
-`find_extremum` decides the status; `extremum_interval` computes the place of the minimum and its interval.
+Every answer is read off joint sample paths of the posterior of the mean curve (`posterior`). A curve without noise is
+interpolated (`between_points`). COVERAGE.md says how often the interval contains the true place (measured).
 """
 
 from __future__ import annotations
@@ -9,30 +10,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from raysweep.fits.between_points import possible_places
 from raysweep.fits.draws import Axis, even_in_log
-from raysweep.fits.extremum_interval import REJECTED, ExtremumInterval, broken_power_law_place, lowest_places
+from raysweep.fits.posterior.curve import curve_posterior
+from raysweep.fits.posterior.places import clarity, minimum_places
+from raysweep.fits.posterior.prediction import expected_width
 from raysweep.fits.result import EXACT, Status
 from raysweep.fits.sample_size import NO_ADVICE, Advice, sample_size_advice
-from raysweep.fits.statistics import (
-    ROUNDING,
-    Anova,
-    clearly_positive,
-    complete_draws,
-    independent_points,
-    noiseless,
-    rise,
-    rises_by_chance,
-    rising_chances,
-    smooth_within_draws,
-    two_sided,
-    two_way_anova,
-)
-from raysweep.fits.trend import every_step, slope_of_mean, slope_weights
+from raysweep.fits.statistics import ROUNDING, complete_draws, noiseless, normal_quantile, rising_chances, two_way_anova
+from raysweep.fits.trend import every_step, slope_weights
 
+# The cut-offs of the statuses, for a level of 95 %:
+# - the curve clearly falls to its lowest place (rises from it) if some difference to an earlier (later) point is
+#   positive with a probability of 1 - 0.05 / LOOKS = 0.994, which is 2.5 standard deviations;
+# - the place is at an edge of the grid, or too near to tell, if its probability to be there is above 0.025.
+LOOKS = 8
 FEWEST_POINTS = 5  # the lowest point needs two points on either side
 FLATTENED = 0.5  # if the slope at an edge is below this share of the slope elsewhere, an extremum may lie beyond it
-PER_DRAW = "per draw: Student's t on the slope; Akima and cubic interpolation"
-POOLED = "additive: pooled-variance resampling, draw effect removed; Akima and cubic interpolation"
+METHOD = "posterior of the mean curve: Gaussian process, draw effect removed"
 COARSE_NOTE = "the grid is coarse for this curve: the interval allows for any shape between the points"
 
 
@@ -43,7 +38,8 @@ class Extremum:
     status: see `Status`.
     estimate: the place of the minimum, in the units of x; NaN unless located.
     low, high: its interval, in the units of x; NaN if nothing is known.
-    method_spread: the difference between the interpolations, in the units of x.
+    method_spread: what the points leave open: the width that the interval would keep with very many draws, in the
+        units of x; NaN unless located and asked for advice.
     method: how the interval was computed.
     note: what a reader must know.
     falls: whether the curve clearly falls, before its lowest point or overall.
@@ -111,14 +107,13 @@ def extremum_along(u: np.ndarray, values: np.ndarray, level: float, exact: bool,
     if fit.degrees < 1 and not exact:
         return Extremum(note="no two draws share two values of x: nothing tells noise from curve")
     if exact or noiseless(values, fit):
-        found = without_noise(u, fit, level)
-        return replace(found, late_gain=gains_late(fit.curve[None], level, True))
-    return replace(with_noise(u, values, fit, level, advise), late_gain=gains_late(values, level, False))
+        return replace(without_noise(u, fit.curve), late_gain=gains_late(fit.curve[None], level, True))
+    return replace(with_noise(u, values, level, advise), late_gain=gains_late(values, level, False))
 
 
-def without_noise(u: np.ndarray, fit: Anova, level: float) -> Extremum:
-    """The extremum of a curve without noise. Its interval covers the uncertainty of the interpolation only."""
-    curve, index = fit.curve, int(np.argmin(fit.curve))
+def without_noise(u: np.ndarray, curve: np.ndarray) -> Extremum:
+    """The extremum of a curve without noise. Its interval covers what the points leave open, and nothing else."""
+    index = int(np.argmin(curve))
     answer = Extremum(method=f"{EXACT}; Akima and cubic interpolation")
     if np.ptp(curve) <= ROUNDING * max(float(np.abs(curve).max()), 1e-300):
         return replace(answer, note="flat")
@@ -126,80 +121,52 @@ def without_noise(u: np.ndarray, fit: Anova, level: float) -> Extremum:
     if index in (0, len(u) - 1):
         steps = np.diff(curve) if index == 0 else -np.diff(curve)
         return at_edge(replace(answer, throughout=bool((steps > 0).all())), u, curve, index, u[index])
-    interval = ExtremumInterval(u, curve[None], fit, False, level, places_of(u, curve))
-    return turning(answer, interval, exact=True)
+    estimate, low, high, coarse = possible_places(u, curve)
+    answer = replace(answer, estimate=estimate, low=low, high=high, method_spread=high - low)
+    return turning(replace(answer, note=COARSE_NOTE if coarse else ""), low <= u[0], high >= u[-1])
 
 
-def with_noise(u: np.ndarray, values: np.ndarray, fit: Anova, level: float, advise: bool) -> Extremum:
-    """The extremum of a curve with noise: test for a fall and for a rise, then compute the place and its interval."""
-    smooth = smooth_within_draws(fit) and len(complete_draws(values)) >= 2
-    method = PER_DRAW if smooth else POOLED
-    fall, climb = clear_changes(values, fit, level, smooth)
+def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool) -> Extremum:
+    """The extremum of a curve with noise, from the posterior of the mean curve."""
+    posterior = curve_posterior(u, values)
+    places, curve = minimum_places(posterior), two_way_anova(values).curve
+    tail = (1 - level) / 2
+    shares = np.quantile(places.at, [tail, 0.5, 1 - tail])
+    clear = normal_quantile(1 - 2 * (1 - level) / LOOKS)
+    fall, climb = (bool(found >= clear) for found in clarity(places, float(shares[1])))
     if not fall and not climb:
-        fall, climb = clear_slope(u, values, fit, level)
-    if not fall and not climb:
-        return Extremum(method=method, note=not_clear(u, values))
-    places = places_of(u, fit.curve)
-    if fall and climb:
-        law = broken_power_law_place(u, fit.curve, fit.variance / np.isfinite(values).sum(axis=0), fit.degrees)
-        if law and law[1] >= REJECTED:
-            method += " and a broken power law"
-            places += (law[0],)
+        return Extremum(method=METHOD, note=not_clear(u, values))
+    low, middle, high = (float(u[0] + share * (u[-1] - u[0])) for share in shares)
     one_way = fall != climb and every_step(values, -1.0 if fall else 1.0) <= 1 - level
-    answer = Extremum(method=method, falls=fall, climbs=climb, throughout=one_way)
-    interval = ExtremumInterval(u, values, fit, smooth, level, places)
+    answer = Extremum(method=METHOD, falls=fall, climbs=climb, throughout=one_way)
     if fall and climb:
-        found = turning(answer, interval, exact=False)
-        advised = advise and found.status == Status.LOCATED
-        return replace(found, advice=sample_size_advice(interval, found.high - found.low)) if advised else found
-    low, high = interval.ends()
+        answer = replace(answer, estimate=middle, low=low, high=high)
+        found = turning(answer, bool((places.at <= 0).mean() > tail), bool((places.at >= 1).mean() > tail))
+        if not advise or found.status != Status.LOCATED:
+            return found
+        expected = expected_width(posterior, places, level)
+        advice = sample_size_advice(expected, u, int(np.argmin(np.abs(u - middle))), len(values))
+        return replace(found, method_spread=expected.grid, advice=advice)
     # A one-sided bound is moved outwards to the next grid point, because the grid shows no more.
     if fall:
-        return at_edge(answer, u, fit.curve, len(u) - 1, u[u <= max(low, u[0])].max())
-    return at_edge(answer, u, fit.curve, 0, u[u >= min(high, u[-1])].min())
+        return at_edge(answer, u, curve, len(u) - 1, u[u <= max(low, u[0])].max())
+    return at_edge(answer, u, curve, 0, u[u >= min(high, u[-1])].min())
 
 
-def places_of(u: np.ndarray, curve: np.ndarray) -> tuple[float, ...]:
-    """The place of the minimum of one curve, by each interpolation."""
-    return tuple(float(place[0]) for place in lowest_places(u, curve[None]))
+def turning(answer: Extremum, at_lower: bool, at_upper: bool) -> Extremum:
+    """The answer for a curve that falls and then rises: located, unless its place may be at an edge of the grid.
 
-
-def turning(answer: Extremum, interval: ExtremumInterval, exact: bool) -> Extremum:
-    """The answer for a curve that falls and then rises: located, unless the interval reaches an edge of the grid.
-
-    The interval covers the uncertainty between grid points and, unless the values are exact, the noise.
+    answer: with the estimate and the interval of the place.
+    at_lower, at_upper: whether the place may be at the lower (upper) edge.
     """
-    u = interval.u
-    grid_low, grid_high, coarse = interval.grid()
-    low, high = (grid_low, grid_high) if exact else interval.ends()
-    if low <= u[0] and high >= u[-1]:
-        return replace(answer, low=-np.inf, high=np.inf, note="the interval covers the whole grid")
-    if low <= u[0]:
-        note = "the interval reaches the lower edge"
-        return replace(answer, status=Status.CENSORED_LOW, low=-np.inf, high=high, note=note)
-    if high >= u[-1]:
-        note = "the interval reaches the upper edge"
-        return replace(answer, status=Status.CENSORED_HIGH, low=low, high=np.inf, note=note)
-    return replace(
-        answer,
-        status=Status.LOCATED,
-        estimate=interval.estimate,
-        low=low,
-        high=high,
-        method_spread=grid_high - grid_low if coarse or exact else max(interval.places) - min(interval.places),
-        note=COARSE_NOTE if coarse else "",
-    )
-
-
-def clear_slope(u: np.ndarray, values: np.ndarray, fit: Anova, level: float) -> tuple[bool, bool]:
-    """(whether the curve clearly falls overall, whether it clearly rises overall), by a test of its mean slope.
-
-    The slope uses all points together, so it can show a trend that differences between single points do not. It is the
-    second test of the same curve, so it may err only half as often as the level allows.
-    """
-    slope, error, degrees, _ = slope_of_mean(u, values, fit)
-    clear = two_sided(slope, error, degrees) <= (1 - level) / 2
-    return clear and slope < 0, clear and slope > 0
+    if not at_lower and not at_upper:
+        return replace(answer, status=Status.LOCATED)
+    nothing = replace(answer, estimate=np.nan, method_spread=np.nan)
+    if at_lower and at_upper:
+        return replace(nothing, low=-np.inf, high=np.inf, note="the interval covers the whole grid")
+    if at_lower:
+        return replace(nothing, status=Status.CENSORED_LOW, low=-np.inf, note="the interval reaches the lower edge")
+    return replace(nothing, status=Status.CENSORED_HIGH, high=np.inf, note="the interval reaches the upper edge")
 
 
 def gains_late(values: np.ndarray, level: float, exact: bool) -> bool:
@@ -217,25 +184,6 @@ def not_clear(u: np.ndarray, values: np.ndarray) -> str:
         word = "degrades" if own[0] > 0 else "improves"
         return f"not clear: it {word} in each of {len(own)} draws, but by amounts too different to be sure of the mean"
     return "no clear fall or rise"
-
-
-def clear_changes(values: np.ndarray, fit: Anova, level: float, smooth: bool) -> tuple[bool, bool]:
-    """(whether the curve clearly falls before its lowest point, whether it clearly rises after it)."""
-    index = int(np.argmin(fit.curve))
-    if smooth:  # the draw is the unit: test the differences to the lowest point, corrected for the number of points
-        complete = complete_draws(values)
-        difference = complete - complete[:, index][:, None]
-        looks = max(4.0, 2 * independent_points(np.delete(difference, index, axis=1)))
-        clear = clearly_positive(difference, 1 - (1 - level) / looks)
-        return bool(clear[:index].any()), bool(clear[index + 1 :].any())
-    quantile = float(np.quantile(rises_by_chance(values.shape[1], fit.degrees), level))
-    found = []
-    for part in (np.arange(index, -1, -1), np.arange(index, values.shape[1])):
-        count = np.isfinite(values[:, part]).sum(axis=0)
-        share = fit.degrees * count.sum() / np.isfinite(values).sum()
-        variance = max(fit.variance, float(np.nansum(fit.residual[:, part] ** 2) / share))  # noise may grow along x
-        found.append(bool(rise(fit.curve[part] * np.sqrt(count / variance)) > quantile))
-    return found[0], found[1]
 
 
 def at_edge(answer: Extremum, u: np.ndarray, curve: np.ndarray, edge: int, bound: float) -> Extremum:

@@ -35,9 +35,10 @@ def fit_inflection(
 ) -> Fit:
     """Estimate the x at which the mean over draws of `y` has its minimum (or maximum), with a confidence interval.
 
-    The papers call this place the inflection point. The interval covers the difference between Akima and cubic splines,
-    the noise between draws, and the uncertainty between grid points (see `extremum_interval`). COVERAGE.md says how
-    often it contains the true place (measured).
+    The papers call this place the inflection point. The interval covers the noise between draws and the uncertainty
+    between grid points: it is that of the lowest place under a posterior of the mean curve (see `fits/posterior`).
+    Values without noise are interpolated by Akima and cubic splines. COVERAGE.md says how often the interval contains
+    the true place (measured).
 
     frame: one row per (x, draw). Other columns are ignored. With a `status` column only rows with status ok are used.
     x: the column of x. Rows with x = inf (converged) are not fitted. If they are clearly better than every finite x,

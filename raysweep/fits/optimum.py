@@ -20,6 +20,7 @@ NEAR = 2  # heights within this many grid points of the lowest point are not com
 FLATTENED = 0.9  # if the slope at an edge is below this share of the slope elsewhere, an optimum may lie beyond it
 ABOVE_NOISE = 10.0  # heights below this many standard deviations of the noise are not compressed
 EXPLODED = 1e3  # times that height: values further up say no more than these
+HIDDEN = 5.0  # times: a cliff that makes values scatter so much more than without it is compressed before the fit
 
 
 COLUMNS = (
@@ -43,9 +44,9 @@ def fit_optimum(
 ) -> Fit:
     """Estimate the rate at which the mean over draws of a metric is lowest (or highest), per slice, with an interval.
 
-    The interval is computed as in `fit_inflection`. Before the fit, a steep rise towards divergence is compressed by a
-    monotone map, which does not move the minimum (THEORY §7: no parabola through an asymmetric U). The interval covers
-    the results with and without the map. COVERAGE.md says how often it contains the true optimum (measured).
+    The interval is computed as in `fit_inflection`. If a cliff towards divergence would hide everything else, it is
+    compressed before the fit by a monotone map, which does not move the minimum (THEORY §7: no parabola through an
+    asymmetric U). COVERAGE.md says how often the interval contains the true optimum (measured).
 
     frame: one row per (slice, lr, draw). Other columns are ignored. Only rows with a finite value and, if there is a
         `status` column, status ok are used. If most draws diverged at a rate (status diverged, or no finite value),
@@ -178,17 +179,9 @@ def find_optimum(
         return Extremum(note="no usable rows")
     axis = Axis(logarithmic, float(curves.x[0]))
     u, flattened = axis.coordinate(curves.x), without_cliffs(values)
-    found = extremum_along(u, flattened, level, exact, advise)
-    if flattened is not values and np.ptp(values[np.isfinite(values)]) > EXPLODED * np.nanstd(flattened):
-        values = flattened  # differences of the others would be lost beside values that exploded
-    if flattened is not values and found.status == Status.LOCATED:
-        # The map hides how much steeper one side is, but the interval needs this. So both are computed and combined.
-        steep = extremum_along(u, values, level, exact)
-        if steep.status == Status.LOCATED:
-            spread = max(found.method_spread, steep.method_spread, abs(found.estimate - steep.estimate))
-            found = replace(
-                found, low=min(found.low, steep.low), high=max(found.high, steep.high), method_spread=spread
-            )
+    if np.nanstd(values) > HIDDEN * np.nanstd(flattened):  # differences near the optimum would be lost beside a cliff
+        values = flattened
+    found = extremum_along(u, values, level, exact, advise)
     found = in_units_of_x(found, axis, lr)
     beyond = Status.CENSORED_HIGH if found.high == np.inf else Status.CENSORED_LOW
     if found.status == Status.MONOTONE and (flattens(u, values, found.high == np.inf) or np.isfinite(limit)):
@@ -223,7 +216,8 @@ def without_cliffs(values: np.ndarray) -> np.ndarray:
     level = np.nanmedian(values - np.nanmedian(values, axis=0), axis=1, keepdims=True)
     curve = np.nanmean(values - level, axis=0)
     residual, height, lowest = values - level - curve, curve - curve.min(), int(np.argmin(curve))
-    near = slice(max(lowest - NEAR, 0), lowest + NEAR + 1)
+    near = np.arange(max(lowest - NEAR, 0), min(lowest + NEAR + 1, len(curve)))
+    near = near[height[near] <= EXPLODED * np.median(height[near])]  # an explosion beside the lowest point is a cliff
     draws, points = values.shape
     degrees = np.isfinite(values).sum() - draws - points + 1
     noise = np.sqrt(np.nanmean(residual**2, axis=0))

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysweep.fits.at_best_lr import AtBestLr, RateRows, best_rates, metric_at_rates
+from raysweep.fits.between_points import lowest_places
 from raysweep.fits.extremum import Extremum
-from raysweep.fits.extremum_interval import lowest_places
 from raysweep.fits.optimum import fit_optimum, without_cliffs
 from raysweep.fits.result import Fit, Status
 from raysweep.fits.statistics import LEVEL, normal_quantile, t_quantile, two_way_anova

@@ -41,10 +41,11 @@ class Fit:
     estimate: in the units of x; NaN unless located. With several slices: the median over the located slices.
     low, high: the interval, in the units of x. An open side is infinite; NaN if nothing is known. With several slices:
         the range that covers the intervals of all located slices; see `table` for each slice.
-    method_spread: the difference between the interpolations, in the units of x. The interval already includes it. With
-        several slices: the largest difference.
+    method_spread: of a zero: the difference between the interpolations of the mean curve, in the units of x. Of an
+        extremum: what the points leave open, which is the width that the interval would keep with very many draws (of
+        exact values: its width). With several slices: the largest.
     level: the confidence level of the interval in one slice (pointwise). With several slices, `table` also has
-        low_simultaneous and high_simultaneous, which hold for all slices at once (Bonferroni).
+        low_simultaneous and high_simultaneous, which hold for all slices at once.
     points, draws, rows: how many different x values, different draws and rows were used.
     dropped: how many rows were not used, by reason. Rows with a status other than ok and rows without a finite value
         are never used.

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raysweep.fits.statistics import t_quantile
+from raysweep.fits.posterior.prediction import ExpectedWidth
+from raysweep.fits.statistics import ROUNDING, t_quantile
 
-if TYPE_CHECKING:
-    from raysweep.fits.extremum_interval import ExtremumInterval
-
-TIMES = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)  # tried multiples of the draws
-HALF, MANY = 0.5, 1e4  # the wanted share of the width; a multiple of the draws that makes the noise negligible
+HALF = 0.5  # the wanted share of the width
+MOST = 32  # more times the draws are not advised
 NEARLY = 1.1  # if more points alone make the interval narrower than this times half its width, they are enough
-ROUNDING = 1 + 1e-9  # tolerance for rounding: an interval from the grid alone is halved exactly
-# With pooled noise, a minimum that is too deep by chance makes the interval and its prediction too narrow. So smaller
-# multiples of the draws are never advised.
-FEWEST_TIMES = 4.0
 
 
 @dataclass(frozen=True)
@@ -43,61 +35,34 @@ class Advice:
 NO_ADVICE = Advice()
 
 
-def sample_size_advice(interval: ExtremumInterval, width: float) -> Advice:
+def sample_size_advice(expected: ExpectedWidth, u: np.ndarray, index: int, draws: int) -> Advice:
     """Compute how many draws and points would halve the interval of an extremum.
 
-    interval: the present interval.
-    width: its width, in the units of its coordinate.
+    expected: its width as a function of the draws.
+    u: (points,), the coordinate.
+    index: the index of the point nearest the extremum.
+    draws: the present number of draws.
 
     If more draws alone are enough, only draws are advised. Otherwise the advice is two more points, which halve the
-    spacing beside the lowest point, and the number of draws that is then enough. This assumes that the uncertainty
+    spacing beside the nearest point, and the number of draws that is then enough. This assumes that the uncertainty
     between grid points is proportional to the spacing.
     """
-    u, index, draws = interval.u, interval.lowest, len(interval.values)
-    least = 1.0 if interval.smooth else FEWEST_TIMES
-    times = fewest_times(interval.ends, HALF * width, least)
-    if np.isfinite(times):
-        return Advice(int(np.ceil(times * draws)), 0, np.nan, np.nan, True)
-    grid_low, grid_high, _ = interval.grid()
-    spread_low, spread_high = interval.noise(MANY)  # the spread of the interpolations, which more draws do not reduce
-    middle = float(u[index])
-
-    def finer(end: float) -> float:
-        return middle + HALF * (end - middle)
-
-    def with_points(times: float) -> tuple[float, float]:
-        low, high = interval.noise(times)
-        below, above = max(spread_low - low, 0.0), max(high - spread_high, 0.0)  # the part that is noise
-        return min(finer(grid_low), finer(spread_low) - below), max(finer(grid_high), finer(spread_high) + above)
-
-    times = fewest_times(with_points, HALF * width, least, NEARLY)
-    enough = bool(np.isfinite(times))
+    wanted = HALF * expected.width(1)
+    times = times_for(wanted, expected)
+    if times <= MOST:
+        return Advice(int(np.ceil(times * draws - ROUNDING)), 0, np.nan, np.nan, True)
+    finer = replace(expected, grid=HALF * expected.grid)
+    times = 1.0 if finer.width(1) <= NEARLY * wanted else times_for(wanted, finer)
+    enough = times <= MOST
     first, last = max(index - 1, 0), min(index + 1, len(u) - 1)
-    return Advice(
-        int(np.ceil(times * draws)) if enough else draws, last - first, float(u[first]), float(u[last]), enough
-    )
+    total = int(np.ceil(times * draws - ROUNDING)) if enough else draws
+    return Advice(total, last - first, float(u[first]), float(u[last]), enough)
 
 
-def fewest_times(
-    ends: Callable[[float], tuple[float, float]], wanted: float, least: float, slack: float = 1.0
-) -> float:
-    """The smallest multiple of the present draws for which an interval is as narrow as `wanted`; inf if none is.
-
-    ends: gives (low, high) for a multiple of the draws.
-    wanted: the wanted width.
-    least: smaller multiples are not tried, except for 1 (the present draws).
-    slack: with the present draws the width may be larger than wanted by this factor.
-    """
-
-    def narrow(times: float, allowed: float = ROUNDING) -> bool:
-        low, high = ends(times)
-        return high - low <= wanted * allowed
-
-    if narrow(1.0, slack):
-        return 1.0
-    every = [times for times in TIMES if times >= least]
-    first = bisect_left(every, True, key=narrow)  # more draws give narrower intervals
-    return every[first] if first < len(every) else np.inf
+def times_for(wanted: float, expected: ExpectedWidth) -> float:
+    """How many times the present draws give an interval of the width `wanted`; inf if no number does."""
+    left = wanted**2 - expected.grid**2
+    return max(expected.noise**2 / left, 1.0) if left > 0 else np.inf
 
 
 def advice_words(draws: int, advice: Advice, x: str, show: Callable[[float], str]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysweep.fits.at_best_lr import RateRows
-from raysweep.fits.extremum_interval import lowest_places
+from raysweep.fits.between_points import lowest_places
 from raysweep.fits.optimum import fit_optimum, without_cliffs
 from raysweep.fits.result import Fit, Status
 from raysweep.fits.statistics import LEVEL, normal_quantile, t_quantile, two_way_anova

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 
 from raysweep.fits.draws import draw_curves
 from raysweep.fits.optimum import find_optimum
@@ -68,7 +69,8 @@ def test_interval_covers_the_known_optimum() -> None:
     shares = {name: round(float(np.mean(holds)), 3) for name, holds in covered.items()}
     print(f"\npooled {pooled:.3f} of {len(widths)} located; median width {np.median(widths):.3f} of the grid;", shares)
     assert pooled >= 0.92
-    assert min(shares.values()) >= 0.88
+    for name, holds in covered.items():  # a family has 15 to 60 intervals: no fewer hold than chance leaves of 0.9
+        assert binom.cdf(sum(holds), len(holds), 0.9) > 0.01, name
     assert np.median(widths) < 0.2
     assert len(widths) > 0.6 * len(CURVES) * 3 * 9
 
@@ -150,7 +152,7 @@ def exploding(rng: np.random.Generator, place: float, size: float, draws: int = 
 def test_an_explosion_that_stays_finite_hides_no_optimum(size: float) -> None:
     rng = np.random.default_rng(0)
     located, holds = [], []
-    for place in rng.uniform(-3.2, -1.0, 150):
+    for place in rng.uniform(-3.2, -1.0, 40):
         curves = draw_curves(exploding(rng, place, size), "lr", "loss", "seed")
         found = find_optimum(curves, "lr", 0.95, exact=False, limit=np.inf, logarithmic=True)
         located.append(found.status == "located")

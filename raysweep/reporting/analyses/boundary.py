@@ -151,11 +151,15 @@ def slices_of(
     parts: Sequence[tuple[tuple[Any, ...], pd.DataFrame]], keys: list[str], of_y: list[str], asked: Question
 ) -> list[Drawing]:
     """The drawing of the metric over x, with up to six slices in each of up to six panels."""
-    x, metric, draws = asked.x, asked.metric, int(asked.rows["seed"].nunique())
+    x, metric = asked.x, asked.metric
+    of_cells = asked.rows.groupby([*keys, *of_y, x], dropna=False)["seed"].nunique()
+    fewest, draws = int(of_cells.min()), int(of_cells.max())
     slices = [((*label, *values), part) for values, rows in parts for label, part in groups(rows, of_y)]
     panels = series_panels(slices, of_y, keys, x, metric, asked.workload, panels=6, lines=6)
     few = len(parts) <= 6 and not any(rows[name].nunique() > 6 for _, rows in parts for name in of_y)
     quantile = f"{t_quantile(asked.level, draws - 1):.2f} for {draws} draws"
+    if fewest < draws:
+        quantile += f", {t_quantile(asked.level, fewest - 1):.2f} for {fewest}, the fewest" if fewest > 1 else ""
     caption = (
         f"{metric} against {plain(x)}: mean over draws ± one standard error (between draws; multiply by Student's t, "
         f"{quantile if draws > 1 else 'unknown for a single draw'}, for a {asked.percent} interval)"
@@ -242,9 +246,9 @@ def paragraphs(places: Places, lines: Mapping[str, float], together: Joint | Non
     text += [line_sentence(places, name, value) for name, value in lines.items()]
     scales = ", ".join(f"{word} in {int(count)}" for word, count in table["scale"].value_counts().items())
     text.append(
-        f"The draw is the unit: intervals invert Student's t-test on the mean curve over draws, so they hold although "
-        f"the points of one draw move together. They are pointwise {percent} intervals, widened by the spread between "
-        f"interpolations; the CSV has Bonferroni bands for all slices at once. Scale of the values: {scales} of "
+        f"The draw is the unit: intervals come from a posterior of the mean curve and of the noise between draws, so "
+        f"they hold although the points of one draw move together. They are pointwise {percent} intervals; the CSV has "
+        f"low_simultaneous and high_simultaneous, which hold for all slices at once. Scale of the values: {scales} of "
         f"{counted(len(table), 'slice')} (sign: zero of the median, where draws have no variance"
         + ("; no z then)." if with_z else ").")
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raysweep.fits.comparison import ROUNDING
 from raysweep.fits.crossing import lagrange
 from raysweep.fits.draws import log_axis, usable
 from raysweep.fits.result import EXACT, Status
@@ -240,7 +241,8 @@ def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None
     """The distance of each draw's zero from the zero of the closed form, to first order.
 
     It is the value of the draw at the closed form's zero, divided by the slope of the mean there. Shape (draws,
-    slices): one column per slice that is located, is a fit of the mean and has a closed form.
+    slices): one column per slice that is located, is a fit of the mean and has a closed form. A slice in which every
+    draw has the closed form's zero up to rounding is left out, because its scatter is rounding too.
     """
     import pandas as pd
 
@@ -259,5 +261,7 @@ def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None
         weights = lagrange(at[near], row["theory"] + step * np.array([-1.0, 0.0, 1.0]))
         values = wide.to_numpy(float)[:, near] @ weights.T
         slope = float((values[:, 2] - values[:, 0]).mean()) / (2 * step)
-        columns.append(pd.Series(-values[:, 1] / slope if slope else np.nan, index=wide.index))
+        found = -values[:, 1] / slope if slope else np.full(len(wide), np.nan)
+        if not (np.abs(found) <= ROUNDING * (at[-1] - at[0])).all():
+            columns.append(pd.Series(found, index=wide.index))
     return pd.concat(columns, axis=1) if columns else pd.DataFrame(index=sorted(good["seed"].unique()))

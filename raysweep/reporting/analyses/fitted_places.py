@@ -113,8 +113,8 @@ class Places:
             if word != left_out
         )
         return (
-            f"Intervals are {self.asked.percent} for each {self.noun} on its own, and hold for every interpolation "
-            f"used. Method: {methods}."
+            f"Intervals are {self.asked.percent} for each {self.noun} on its own, and allow for the curve between its "
+            f"points. Method: {methods}."
         )
 
     def not_located(self) -> list[str]:

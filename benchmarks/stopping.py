@@ -1,0 +1,143 @@
+"""Does an interval that ends a search hold the truth 95 times of 100? A search looks often and stops when it is narrow.
+
+    python -m benchmarks.stopping [REPLICATIONS] [zero|rate|inflection]...     # 300 for each line of the table
+
+The slices are synthetic, so the truth is known: a zero of cos x - cos x0 over 20 angles (as of linear transfer), and
+the lowest place of a parabola over 10 rates a factor 2 apart. Draws move together along a slice, as real ones do, or
+have noise of their own; the noise is as large as an oracle would need `draws` for. Each line: how many slices reached
+what was asked for, how often their interval holds the truth, the draws of the cell with the most, and the rows.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from raysweep.fits.statistics import LEVEL
+from raysweep.search import bracketing, racing
+from raysweep.search.curves import OPEN, REACHED, Curve, Step
+from raysweep.search.slices import Slice
+
+ANGLES = np.linspace(4.5, 90, 20)
+RATES = 0.001 * 2.0 ** np.arange(10)
+DRAWS = (4, 10, 30, 100)  # that an oracle would need
+MOST = 800
+NOISES = ("smooth", "own", "skewed", "heavy")
+FACTOR = 1.2
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """How the search of one slice ended. state: as in `Step`. holds: whether the interval holds the truth."""
+
+    state: str
+    holds: bool
+    draws: int
+    rows: int
+
+
+def noise(rng: np.random.Generator, points: int, kind: str) -> np.ndarray:
+    """Noise of unit size, (MOST, points): a level, a tilt and a wave in each draw; `own`: half of the variance is each
+    point's own; `skewed`: exponential; `heavy`: Student's t with 4 degrees of freedom."""
+    shape = (MOST, 3)
+    draws = {
+        "skewed": lambda: rng.exponential(size=shape) - 1,
+        "heavy": lambda: rng.standard_t(4, size=shape) / math.sqrt(2),
+    }.get(kind, lambda: rng.standard_normal(shape))()
+    at = np.linspace(-1, 1, points)
+    smooth = draws[:, [0]] + 0.2 * draws[:, [1]] * at + 0.1 * draws[:, [2]] * np.sin(3 * at)
+    return math.sqrt(0.5) * (smooth + rng.standard_normal((MOST, points))) if kind == "own" else smooth
+
+
+def searched(curve: np.ndarray, x: np.ndarray, first: np.ndarray, step: Callable[[Curve], Step]) -> tuple[Curve, Step]:
+    """The rows that a search asks of a slice, and its last step. curve: the values of all draws, (draws, points)."""
+    counts = first
+    while True:
+        draws = int(counts.max())
+        known = Curve(x, counts, np.where(np.arange(draws)[:, None] < counts, curve[:draws], np.nan))
+        found = step(known)
+        if found.state != OPEN:
+            return known, found
+        if not (found.counts > counts).any():
+            raise RuntimeError(f"the search goes on and asks for nothing: {counts}")
+        counts = np.maximum(found.counts, counts)
+
+
+def boundary(rng: np.random.Generator, draws: int, kind: str) -> Stopped:
+    """A zero to within ± 1 degree, by draws whose zeros have the deviation for which `draws` are needed."""
+    root = rng.uniform(25, 75)
+    size = math.sin(math.radians(root)) * math.pi / 180 * math.sqrt(draws) / 1.96
+    values = np.cos(np.radians(ANGLES)) - math.cos(math.radians(root)) + size * noise(rng, len(ANGLES), kind)
+    ask = bracketing.Ask(LEVEL, LEVEL, 1.0, MOST)
+    known, last = searched(
+        values, ANGLES, bracketing.first(len(ANGLES), ask), lambda curve: bracketing.step(curve, ask)
+    )
+    fitted = bracketing.fitted(known, ask)
+    return _stopped(known, last, fitted.low <= root <= fitted.high)
+
+
+def optimum(rng: np.random.Generator, draws: int, kind: str, fit: str = "optimum") -> Stopped:
+    """A best rate to within a factor 1.2; only the tilt of a draw moves its best place."""
+    u = np.log(RATES)
+    place, wanted = rng.uniform(u[2], u[-3]), math.log(FACTOR)
+    tilt = wanted * math.sqrt(draws) / 1.96 * np.ptp(u) / 2 / 0.2  # half a unit of noise tilts by 0.2 over the axis
+    values = 0.5 * (u - place) ** 2 + tilt * noise(rng, len(u), kind)
+    own = Slice(
+        *("optimum", fit, "y", "x", {}, tuple(range(len(u))), RATES, LEVEL, LEVEL, wanted, True, True, False, None)
+    )
+    ask = racing.Ask(own, MOST)
+    known, last = searched(values, RATES, racing.first(len(u), MOST), lambda curve: racing.step(curve, ask))
+    fitted = racing.fitted(known, ask)
+    return _stopped(
+        known, last, math.log(fitted.low) <= place <= math.log(fitted.high) if last.state == REACHED else False
+    )
+
+
+def _stopped(known: Curve, last: Step, holds: bool) -> Stopped:
+    return Stopped(last.state, bool(holds), int(known.counts.max()), int(known.counts.sum()))
+
+
+def measured(
+    one: Callable[[np.random.Generator, int, str], Stopped], draws: int, kind: str, times: int
+) -> list[Stopped]:
+    """So many slices; the same everywhere."""
+    return [one(np.random.default_rng([draws, NOISES.index(kind), number]), draws, kind) for number in range(times)]
+
+
+def line(name: str, draws: int, kind: str, found: list[Stopped]) -> str:
+    """A line of the table."""
+    reached = [each for each in found if each.state == REACHED]
+    share = float(np.mean([each.holds for each in reached])) if reached else math.nan
+    error = math.sqrt(max(share * (1 - share), 0.0) / max(len(reached), 1))
+    most, rows = (float(np.mean([getattr(each, key) for each in found])) for key in ("draws", "rows"))
+    return (
+        f"| {name} | {kind} | {draws} | {len(reached)} of {len(found)} | {share:.3f} ± {error:.3f} | {most:.0f} | "
+        f"{rows:.0f} |"
+    )
+
+
+PLACES: dict[str, Callable[[np.random.Generator, int, str], Stopped]] = {
+    "zero": boundary,
+    "rate": optimum,
+    "inflection": partial(optimum, fit="inflection"),
+}
+COLUMNS = ("place", "noise", "draws that an oracle needs", "reached", "coverage", "draws", "rows")
+
+
+def main() -> None:
+    """Print the table."""
+    times, names = int(sys.argv[1]) if len(sys.argv) > 1 else 300, sys.argv[2:] or list(PLACES)
+    print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
+    for name in names:
+        for kind in NOISES:
+            for draws in DRAWS:
+                print(line(name, draws, kind, measured(PLACES[name], draws, kind, times)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""The mean curve given parameters and draws: a Gaussian process in closed form, its evidence and its sample paths.
+
+Values may be compressed: value = s sinh(f / s) with a Gaussian f (a wall becomes a slope). The draws are then seen
+through the derivative at the mean of the data, and since the level of a curve is unknown, f is pinned there: its
+average near the lowest point is that of the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from raysweep.fits.posterior.data import CurveData
+from raysweep.fits.posterior.kernel import LEVEL, LEVEL_KEPT, covariance
+from raysweep.fits.posterior.noise import Seen
+from raysweep.fits.posterior.prior import CurveParameters, curve_parameters
+
+NUGGET = 1e-10  # of the prior variance, for the factorizations
+BORDER = 1e200  # above the square of any whitened vector
+LARGEST = 30.0  # sinh stays finite
+
+
+@dataclass(frozen=True, eq=False)
+class Conditional:
+    """The curve given the draws, for each particle.
+
+    compressed: (particles, points), the mean of the data in the units of f.
+    slope: (particles, points), d value / d f there.
+    pin: (particles, points), the weights of the pinned average; None if levels are kept.
+    spread: (particles, contrasts, contrasts), the part of the draws' noise in the covariance of the seen contrasts.
+    root: (particles, contrasts, contrasts), the Cholesky factor of the covariance of the seen contrasts.
+    excess: (particles, contrasts), the seen contrasts less their expectation a priori.
+    evidence: (particles,), the log density of the seen contrasts.
+    """
+
+    p: CurveParameters
+    data: CurveData
+    compressed: np.ndarray
+    slope: np.ndarray
+    pin: np.ndarray | None
+    spread: np.ndarray
+    root: np.ndarray
+    excess: np.ndarray
+    evidence: np.ndarray
+
+    def prior(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(mean of f at a, covariance of f between a and b), pinned; a and b as in `kernel.covariance`."""
+        return pinned(self.p, self.data, self.pin, self.compressed, a, b)
+
+
+def compression(p: CurveParameters, data: CurveData) -> tuple[np.ndarray, np.ndarray]:
+    """(mean of the data in the units of f, d value / d f there), each (particles, points)."""
+    finite = np.isfinite(p.compression)[:, None]
+    s = np.where(finite, p.compression[:, None], 1.0)
+    inside = np.where(finite, s * np.arcsinh(data.mean / s), data.mean)
+    return inside, np.where(finite, np.sqrt(1 + (data.mean / s) ** 2), 1.0)
+
+
+def pinned(
+    p: CurveParameters, data: CurveData, pin: np.ndarray | None, compressed: np.ndarray, a: np.ndarray, b: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """See `Conditional.prior`."""
+    if pin is None:
+        return np.zeros((len(p.length), a.shape[1])), covariance(p, a, b, LEVEL_KEPT)
+    t = data.t[None]
+    left = (covariance(p, a, t, LEVEL) @ pin[:, :, None])[:, :, 0]
+    right = left if a is b else (covariance(p, b, t, LEVEL) @ pin[:, :, None])[:, :, 0]
+    at_points = left if a is t else (covariance(p, t, t, LEVEL) @ pin[:, :, None])[:, :, 0]
+    variance = (pin * at_points).sum(axis=1)[:, None]
+    mean = left * (pin * compressed).sum(axis=1)[:, None] / variance
+    return mean, covariance(p, a, b, LEVEL) - left[:, :, None] * (right / variance)[:, None, :]
+
+
+def conditional(z: np.ndarray, data: CurveData, shown: Seen) -> Conditional:
+    """The curve given the draws at coordinates z (particles, coordinates)."""
+    p = curve_parameters(z, data)
+    compressed, slope = compression(p, data)
+    estimate, spread = shown.chosen(p)
+    t = data.t[None]
+    prior = covariance(p, t, t, LEVEL_KEPT if data.keep_level else LEVEL)
+    if data.keep_level:
+        pin, mean = None, np.zeros_like(compressed)
+    else:
+        pin = 1 / slope / (1 / slope).sum(axis=1, keepdims=True)
+        along = (prior @ pin[:, :, None])[:, :, 0]
+        variance = (pin * along).sum(axis=1)[:, None]
+        mean = along * (pin * compressed).sum(axis=1)[:, None] / variance
+        prior = prior - along[:, :, None] * (along / variance)[:, None, :]
+    design = data.contrasts * slope[:, None, :]
+    expected = (design @ (mean - compressed)[:, :, None])[:, :, 0]
+    total = design @ prior @ np.swapaxes(design, 1, 2) + spread
+    total = total + NUGGET * np.eye(total.shape[1])
+    excess = estimate - expected
+    # The factor of the matrix bordered by the excess has the whitened excess in its last row: no triangular solve.
+    count = total.shape[1]
+    bordered = np.empty((len(total), count + 1, count + 1))
+    bordered[:, :count, :count] = total
+    bordered[:, count, :count] = bordered[:, :count, count] = excess
+    bordered[:, count, count] = BORDER
+    bordered = np.linalg.cholesky(bordered)
+    root, white = bordered[:, :count, :count], bordered[:, count, :count]
+    evidence = -np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1) - 0.5 * (white**2).sum(axis=1)
+    return Conditional(p, data, compressed, slope, pin, spread, root, excess, evidence)
+
+
+def moments(c: Conditional, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(mean, covariance) of f given the draws at points at (particles or 1, n): (particles, n), (particles, n, n)."""
+    design = c.data.contrasts * c.slope[:, None, :]
+    mean, prior = c.prior(at, at)
+    cross = c.prior(at, c.data.t[None])[1] @ np.swapaxes(design, 1, 2)
+    white = np.linalg.solve(c.root, np.swapaxes(cross, 1, 2))
+    mean = mean + (np.swapaxes(white, 1, 2) @ np.linalg.solve(c.root, c.excess[:, :, None]))[:, :, 0]
+    return mean, prior - np.swapaxes(white, 1, 2) @ white
+
+
+def sample_paths(c: Conditional, at: np.ndarray, normal: np.ndarray) -> np.ndarray:
+    """Joint sample paths of the curve given the draws, in scaled units: (particles, paths, n).
+
+    at: (particles or 1, n), points in [0, 1].
+    normal: (particles, paths, n), standard normal numbers.
+    """
+    mean, spread = moments(c, at)
+    size = np.diagonal(spread, axis1=1, axis2=2).max(axis=1)[:, None, None]
+    identity = np.eye(spread.shape[1])
+    for nugget in (1e-9, 1e-7, 1e-5, 1e-3):
+        try:
+            root = np.linalg.cholesky(spread + (nugget * size + 1e-13) * identity)
+            break
+        except np.linalg.LinAlgError:
+            continue
+    else:
+        value, vector = np.linalg.eigh(spread)
+        root = vector * np.sqrt(np.clip(value, 0, None))[:, None, :]
+    f = mean[:, None, :] + normal @ np.swapaxes(root, 1, 2)
+    finite = np.isfinite(c.p.compression)
+    s = np.where(finite, c.p.compression, 1.0)[:, None, None]
+    return np.where(finite[:, None, None], s * np.sinh(np.clip(f / s, -LARGEST, LARGEST)), f)

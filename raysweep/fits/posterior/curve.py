@@ -1,0 +1,87 @@
+"""The posterior of one curve: `curve_posterior` gives particles, and these give joint sample paths at any points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from raysweep.fits.posterior.conditional import Conditional, conditional, sample_paths
+from raysweep.fits.posterior.data import CurveData, curve_data
+from raysweep.fits.posterior.noise import Seen, seen
+from raysweep.fits.posterior.prior import CURVE, NOISE, noise_parameters
+from raysweep.fits.posterior.sampler import sample
+
+SEED = 20240229  # the same numbers every time
+NOISES, CURVES = 64, 500  # particles of the noise, and of the curve
+KEPT, PATHS = 48, 25  # particles of the curve from which paths are drawn, and paths of each
+
+
+@dataclass(frozen=True, eq=False)
+class CurvePosterior:
+    """The posterior of the mean curve of some draws.
+
+    low, high: the ends of x.
+    data: the scaled draws.
+    mirrored: whether the scaled draws run from the upper end of x to the lower one.
+    shown: what they say of the mean curve, for each of NOISES structures of the noise.
+    given: the curve given the draws, for each of KEPT particles.
+    """
+
+    low: float
+    high: float
+    data: CurveData
+    mirrored: bool
+    shown: Seen
+    given: Conditional
+
+    def paths(self, x: np.ndarray) -> np.ndarray:
+        """Joint sample paths of the mean curve at x (n,), within the grid, in the units of the values: (paths, n).
+
+        The levels of the draws are removed: the level of a path means nothing, differences along it do.
+        """
+        t = (np.asarray(x, dtype=float) - self.low) / (self.high - self.low)
+        t = 1 - t if self.mirrored else t
+        return self.data.offset + self.data.scale * self.scaled_paths(t[None]).reshape(-1, len(t))
+
+    def scaled_paths(self, t: np.ndarray) -> np.ndarray:
+        """Paths in scaled units at t (particles or 1, n), a row of points for each particle: (particles, PATHS, n)."""
+        return sample_paths(self.given, t, self.normal(t.shape[1]))
+
+    def normal(self, count: int) -> np.ndarray:
+        """The standard normal numbers behind the paths at `count` points: (particles, PATHS, count)."""
+        return np.random.default_rng(SEED).standard_normal((len(self.given.root), PATHS, count))
+
+
+def curve_posterior(x: np.ndarray, values: np.ndarray, keep_level: bool = False) -> CurvePosterior:
+    """The posterior of the mean curve of draws.
+
+    x: (points,), increasing: x or its logarithm.
+    values: (draws, points), at least two draws; NaN where missing.
+    keep_level: whether the level of a draw is part of its value (zeros); else it is removed exactly (extrema).
+
+    The last results are kept: reports ask the same curve at several levels.
+    """
+    return _curve_posterior(x.astype(float).tobytes(), values.astype(float).tobytes(), len(x), keep_level)
+
+
+@lru_cache(maxsize=8)
+def _curve_posterior(x_bytes: bytes, values_bytes: bytes, points: int, keep_level: bool) -> CurvePosterior:
+    x, values = np.frombuffer(x_bytes), np.frombuffer(values_bytes).reshape(-1, points)
+    data, mirrored = curve_data(x, values, keep_level), False
+    if np.argmin(data.mean) > (points - 1) / 2:  # a mirrored curve gets the mirrored answer, to the last digit
+        data, mirrored = curve_data(-x[::-1], values[:, ::-1], keep_level), True
+    rng = np.random.default_rng(SEED)
+    noises = sample(lambda z: seen(noise_parameters(z, data), data).evidence, len(NOISE), rng, NOISES)
+    return given_noise(float(x[0]), float(x[-1]), data, mirrored, seen(noise_parameters(noises, data), data))
+
+
+def given_noise(
+    low: float, high: float, data: CurveData, mirrored: bool, shown: Seen, particles: int = CURVES
+) -> CurvePosterior:
+    """The posterior of the curve from what the draws say of it."""
+    rng = np.random.default_rng(SEED)
+    curves = sample(lambda z: conditional(z, data, shown).evidence, len(CURVE), rng, particles)
+    curves = curves[rng.choice(len(curves), KEPT, replace=False)]
+    return CurvePosterior(low, high, data, mirrored, shown, conditional(curves, data, shown))

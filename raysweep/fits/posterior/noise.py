@@ -1,0 +1,137 @@
+"""What the draws say of the mean curve: its estimate, how sure that is, and the evidence for a structure of noise.
+
+A draw is mean curve + (level) + noise. The noise has a structured covariance N (independent, tilt, smooth; changing
+along the curve). If no value is missing, the true covariance of a draw is inverse Wishart around N, worth `freedom`
+draws, so that what the draws share along the curve is learned from their scatter where there are enough of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.polynomial.legendre import legvander
+from scipy.special import gammainccinv, gammaln, ndtr
+
+from raysweep.fits.posterior.data import CurveData
+from raysweep.fits.posterior.prior import CurveParameters, NoiseParameters
+
+JITTER = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What the draws say of contrasts of (mean curve - mean of the data), for each particle.
+
+    estimate: (particles, contrasts).
+    covariance: (particles, contrasts, contrasts), of the estimate given the mean curve.
+    freedom: (particles,), the degrees of freedom of its Student t distribution; inf if it is normal.
+    evidence: (particles,), the log density of everything in the draws but the estimate.
+    """
+
+    estimate: np.ndarray
+    covariance: np.ndarray
+    freedom: np.ndarray
+    evidence: np.ndarray
+
+    def chosen(self, p: CurveParameters) -> tuple[np.ndarray, np.ndarray]:
+        """(estimate, covariance) for each curve: the structure that `choice` says, at the quantile that `tail` says.
+
+        A Student t distribution is a normal distribution whose variance is divided by chi squared over its degrees of
+        freedom.
+        """
+        count = len(self.evidence)
+        index = np.minimum((ndtr(p.choice) * count).astype(int), count - 1)
+        freedom = self.freedom[index]
+        finite = np.isfinite(freedom)
+        half = np.where(finite, freedom, 2.0) / 2
+        share = np.where(finite, np.maximum(gammainccinv(half, ndtr(p.tail)) / half, 1e-3), 1.0)
+        return self.estimate[index], self.covariance[index] / share[:, None, None]
+
+
+def structured(p: NoiseParameters, data: CurveData) -> np.ndarray:
+    """The structured covariance of one draw: (particles, points, points)."""
+    t, size = data.t, p.deviation[:, None, None] ** 2
+    height = 1 + (0 if data.keep_level else p.with_height[:, None] * np.abs(data.mean))
+    out = np.exp(-0.5 * ((t[:, None] - t) / p.smooth_length[:, None, None]) ** 2) * p.smooth[:, None, None]
+    out = out + p.tilt[:, None, None] * 4 * np.outer(t - 0.5, t - 0.5)
+    diagonal = np.arange(len(t))
+    out[:, diagonal, diagonal] += p.own[:, None] * height**2
+    along = np.exp(p.growth @ legvander(2 * t - 1, 3)[:, 1:].T)
+    out *= size * along[:, :, None] * along[:, None, :]
+    if data.keep_level:
+        out += p.shift[:, None, None] ** 2
+    return np.asarray(out)
+
+
+def seen(p: NoiseParameters, data: CurveData) -> Seen:
+    """What the draws say of the mean curve under each particle's noise."""
+    covariance = structured(p, data)
+    return from_scatter(p, covariance, data) if data.complete else from_patterns(covariance, data)
+
+
+def log_determinant(matrix: np.ndarray) -> np.ndarray:
+    """The log determinant of positive definite matrices (..., n, n)."""
+    root = np.linalg.cholesky(matrix)
+    return np.asarray(2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1))
+
+
+def from_scatter(p: NoiseParameters, covariance: np.ndarray, data: CurveData) -> Seen:
+    """Without missing values: the covariance of a draw is marginalized.
+
+    Given the scatter W of n draws, the mean of the draws has a multivariate Student t distribution about the curve,
+    with n + freedom + 1 degrees of freedom and the matrix (freedom N + W) / (n (n + freedom + 1)).
+    """
+    contrasts, draws = data.contrasts, len(data.residual)
+    q = len(contrasts)
+    own = data.residual @ contrasts.T
+    centre = own.mean(axis=0)
+    prior = p.freedom[:, None, None] * (contrasts @ covariance @ contrasts.T)
+    trace = np.trace(prior, axis1=1, axis2=2)[:, None, None] / q
+    prior = prior + JITTER * trace * np.eye(q)
+    total = prior + (own - centre).T @ (own - centre)
+    degrees = p.freedom + q + 1
+    halves = np.arange(q)
+    gamma = gammaln((degrees[:, None] + draws - 1 - halves) / 2) - gammaln((degrees[:, None] - halves) / 2)
+    evidence = (
+        0.5 * degrees * log_determinant(prior)
+        - 0.5 * (degrees + draws - 1) * log_determinant(total)
+        + gamma.sum(axis=1)
+    )
+    freedom = p.freedom + draws + 1
+    covariance = total / (draws * freedom)[:, None, None]
+    return Seen(np.tile(centre, (len(prior), 1)), covariance, freedom, evidence)
+
+
+def from_patterns(covariance: np.ndarray, data: CurveData) -> Seen:
+    """With missing values: generalized least squares over draws with the structured covariance."""
+    contrasts, points = data.contrasts, len(data.t)
+    particles = len(covariance)
+    information, right = np.zeros((particles, points, points)), np.zeros((particles, points))
+    evidence = np.zeros(particles)
+    known = np.isfinite(data.residual)
+    for pattern in np.unique(known, axis=0):
+        rows = data.residual[(known == pattern).all(axis=1)][:, pattern]
+        at = np.flatnonzero(pattern)
+        inner = covariance[:, at[:, None], at]
+        inner = inner + JITTER * np.trace(inner, axis1=1, axis2=2)[:, None, None] * np.eye(len(at))
+        root = np.linalg.inv(np.linalg.cholesky(inner))
+        precision = np.swapaxes(root, 1, 2) @ root
+        evidence += len(rows) * np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
+        if not data.keep_level:  # a flat prior of the draw's level
+            ones = precision.sum(axis=2)
+            total = ones.sum(axis=1)
+            precision = precision - ones[:, :, None] * ones[:, None, :] / total[:, None, None]
+            evidence -= 0.5 * len(rows) * np.log(total)
+        evidence -= 0.5 * np.einsum("si,bij,sj->b", rows, precision, rows)
+        information[:, at[:, None], at] += len(rows) * precision
+        right[:, at] += precision @ rows.sum(axis=0)
+    inner = contrasts @ information @ contrasts.T
+    inner = inner + JITTER * np.trace(inner, axis1=1, axis2=2)[:, None, None] * np.eye(len(contrasts))
+    root = np.linalg.inv(np.linalg.cholesky(inner))
+    spread = np.swapaxes(root, 1, 2) @ root
+    projected = right @ contrasts.T
+    estimate = (spread @ projected[:, :, None])[:, :, 0]
+    evidence += 0.5 * (projected * estimate).sum(axis=1)
+    evidence += np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
+    return Seen(estimate, spread, np.full(particles, np.inf), evidence)

@@ -1,0 +1,83 @@
+"""The place of the minimum of each sample path, and what the paths say of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from raysweep.fits.posterior.curve import CurvePosterior
+
+COARSE, DENSE = 61, 61  # points over the whole grid, and more where the places are
+STAGES = 4  # the region of the places is looked at more closely at most so often
+NARROW = 0.2  # share of the grid below which the region is looked at more closely
+OUTSIDE = 0.002  # share of the places that a closer look may leave at the coarse points, on each side
+SHARP = 1.5  # a bend with a smaller power has its lowest place where it bends
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The places of the minimum over paths, in [0, 1].
+
+    at: (paths,), the place.
+    t, paths: (n,) and (paths, n), the coarse points and the paths there, for questions about the whole curve.
+    """
+
+    at: np.ndarray
+    t: np.ndarray
+    paths: np.ndarray
+
+
+@lru_cache(maxsize=8)
+def minimum_places(posterior: CurvePosterior) -> Places:
+    """Find the minimum of every path, on points that become dense where the minima are."""
+    coarse = np.linspace(0, 1, COARSE)
+    found, paths = lowest(posterior, coarse)
+    first, step = paths, 1 / (COARSE - 1)
+    for _ in range(STAGES):
+        low, high = np.quantile(found, [OUTSIDE, 1 - OUTSIDE])
+        low, high = max(low - step, 0.0), min(high + step, 1.0)
+        closer = (high - low) / (DENSE - 1)
+        if high - low > NARROW or closer > 0.7 * step:
+            break
+        step = closer
+        found, _ = lowest(posterior, np.union1d(coarse[::2], np.linspace(low, high, DENSE)))
+    first = first[:, :COARSE]
+    return Places(1 - found, coarse, first[:, ::-1]) if posterior.mirrored else Places(found, coarse, first)
+
+
+def lowest(posterior: CurvePosterior, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(place of the minimum of each path, the paths at t and at the bend).
+
+    Every particle also looks at its own bend. Between points, the parabola through the lowest and its two neighbours
+    says where.
+    """
+    p = posterior.given.p
+    bend = np.clip(p.bend_place, 0, 1)[:, None]
+    points = np.concatenate([np.tile(t, (len(bend), 1)), bend], axis=1)
+    paths = posterior.scaled_paths(points)
+    count = paths.shape[1]
+    order = np.argsort(points, axis=1, kind="stable")
+    x = np.take_along_axis(points, order, axis=1)[:, None, :].repeat(count, axis=1)
+    y = np.take_along_axis(paths, order[:, None, :].repeat(count, axis=1), axis=2)
+    index = y.argmin(axis=2)[..., None]
+    inner = np.clip(index, 1, x.shape[2] - 2)
+    x0, x1, x2 = (np.take_along_axis(x, inner + k, axis=2)[..., 0] for k in (-1, 0, 1))
+    y0, y1, y2 = (np.take_along_axis(y, inner + k, axis=2)[..., 0] for k in (-1, 0, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left, right = (y1 - y0) / (x1 - x0), (y2 - y1) / (x2 - x1)
+        vertex = (x0 + x1) / 2 - left * (x2 - x0) / 2 / (right - left)
+    at = np.take_along_axis(x, index, axis=2)[..., 0]
+    cornered = (p.bend_size > 0) & (p.bend_power < SHARP) & (p.softness == 0)
+    smooth = (index == inner)[..., 0] & np.isfinite(vertex) & ~(cornered[:, None] & (at == bend))
+    place = np.where(smooth, np.clip(vertex, x0, x2), at)
+    return place.ravel(), paths.reshape(-1, points.shape[1])
+
+
+def clarity(places: Places, place: float) -> tuple[float, float]:
+    """How clearly the curve falls to a place and rises from it: the largest difference, in its posterior deviations."""
+    index = int(np.argmin(np.abs(places.t - place)))
+    low, middle, high = np.quantile(places.paths - places.paths[:, [index]], [0.16, 0.5, 0.84], axis=0)
+    clear = middle / np.maximum((high - low) / 2, 1e-12)
+    return float(clear[:index].max(initial=0.0)), float(clear[index + 1 :].max(initial=0.0))

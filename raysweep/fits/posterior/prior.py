@@ -1,0 +1,118 @@
+"""The prior of a curve and its noise: every parameter as a function of standard normal coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from raysweep.fits.posterior.data import CurveData
+
+CURVE = (
+    *("length", "amplitude", "family", "warp", "compression", "bend_place", "bend_power", "bend_size"),
+    *("softness", "tail", "choice"),
+)
+NOISE = (
+    *("noise", "growth", "growth_square", "growth_cube", "with_height"),
+    *("tilt", "smooth", "smooth_length", "freedom", "shift"),
+)
+SHARP = 0.5  # the chance that a bend is sharp
+MATERN_3, MATERN_5, SQUARED_EXPONENTIAL = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class CurveParameters:
+    """Parameters of many curves at once; each field has the shape (particles,). Lengths are shares of the grid, sizes
+    shares of the curve's range.
+
+    length, amplitude, family: of the stationary part of the mean curve (`kernel.py`).
+    warp: x is stretched so that the slope of the map at its end is e^warp times that at its start.
+    compression: values are compressed to compression * asinh(value / compression); inf for not at all.
+    bend_place, bend_power, bend_size: where the curve may bend as a power of the distance, each side by itself.
+    softness: over which distance the bend is rounded; 0 for a sharp one.
+    tail, choice: standard normal coordinates, for `noise.py`.
+    """
+
+    length: np.ndarray
+    amplitude: np.ndarray
+    family: np.ndarray
+    warp: np.ndarray
+    compression: np.ndarray
+    bend_place: np.ndarray
+    bend_power: np.ndarray
+    bend_size: np.ndarray
+    softness: np.ndarray
+    tail: np.ndarray
+    choice: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseParameters:
+    """Parameters of many structures of noise at once; each field has the shape (particles,).
+
+    deviation: the standard deviation of the noise of one value in the middle.
+    tilt, smooth, own: the shares of its variance of a tilt of each draw, a smooth curve of each draw, and the rest.
+    smooth_length: the correlation length of that smooth curve.
+    growth: (particles, 3), the coefficients of the logarithm of the noise along t, in Legendre polynomials.
+    with_height: the independent noise grows by this factor of the height above the lowest point.
+    freedom: how many draws the structure of the noise is worth, against the scatter that the draws show.
+    shift: the standard deviation of a level of each draw, if levels are kept.
+    """
+
+    deviation: np.ndarray
+    own: np.ndarray
+    tilt: np.ndarray
+    smooth: np.ndarray
+    smooth_length: np.ndarray
+    growth: np.ndarray
+    with_height: np.ndarray
+    freedom: np.ndarray
+    shift: np.ndarray
+
+
+def beyond(u: np.ndarray, share: float) -> np.ndarray:
+    """The standard normal quantile of the part of uniform u above `share`."""
+    return np.asarray(ndtri(np.clip((u - share) / (1 - share), 1e-9, 1 - 1e-9)))
+
+
+def curve_parameters(z: np.ndarray, data: CurveData) -> CurveParameters:
+    """The parameters at coordinates z (particles, CURVE), which are standard normal a priori."""
+    c = dict(zip(CURVE, z.T, strict=True))
+    u = {name: ndtr(each) for name, each in c.items()}
+    compressed = np.zeros(len(z), dtype=bool) if data.keep_level else u["compression"] > 0.5
+    bend_power = np.where(u["bend_power"] < 0.3, 1.0, 1 + 1.2 * (u["bend_power"] - 0.3) / 0.7)
+    bend_size = np.where(u["bend_size"] > 0.15, np.exp(0.5 + beyond(u["bend_size"], 0.15)), 0)
+    soft = np.exp(np.interp(u["softness"], (SHARP, 1.0), np.log((0.004, 0.15))))
+    little = np.minimum(c["amplitude"] + 0.67, 0)  # a quarter of the curves hardly leave their bends and polynomials
+    return CurveParameters(
+        length=np.exp(np.log(0.4) + 0.7 * c["length"]),
+        amplitude=np.exp(np.log(0.4) + c["amplitude"] + 3 * little),
+        family=np.digitize(u["family"], [0.45, 0.85]),
+        warp=1.2 * c["warp"],
+        compression=np.where(compressed, 10 ** (-2 * (2 * u["compression"] - 1)), np.inf),
+        bend_place=-0.1 + 1.2 * u["bend_place"],
+        bend_power=bend_power,
+        bend_size=bend_size,
+        softness=np.where(u["softness"] < SHARP, 0.0, soft),
+        tail=c["tail"],
+        choice=c["choice"],
+    )
+
+
+def noise_parameters(z: np.ndarray, data: CurveData) -> NoiseParameters:
+    """The parameters at coordinates z (particles, NOISE), which are standard normal a priori."""
+    c = dict(zip(NOISE, z.T, strict=True))
+    tilt, smooth = (0.25 * np.exp(3 * c[name]) for name in ("tilt", "smooth"))
+    total = 1 + tilt + smooth
+    return NoiseParameters(
+        deviation=data.deviation * np.exp(0.2 + 1.2 * c["noise"]),
+        own=1 / total,
+        tilt=tilt / total,
+        smooth=smooth / total,
+        smooth_length=np.exp(np.log(0.3) + 0.5 * c["smooth_length"]),
+        growth=np.stack([0.8 * c["growth"], 0.5 * c["growth_square"], 0.3 * c["growth_cube"]], axis=1),
+        with_height=np.exp(np.log(0.2) + 1.3 * c["with_height"]),
+        freedom=2.0 * 100 ** ndtr(c["freedom"]),
+        shift=data.deviation * np.exp(1.5 * c["shift"]),
+    )

@@ -1,0 +1,233 @@
+"""The posterior of a mean curve: components weighed by evidence, each a Gaussian process given the draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtr
+
+from raysweep.fits.zero_posterior.noise import KEPT, Measured, measured
+from raysweep.fits.zero_posterior.scatter import scatter_of
+from raysweep.fits.zero_posterior.shapes import KINKED, Kinks, Shape, kinks, shapes
+
+SEED = 20240229  # the same numbers every time
+COMPONENTS = 200
+# The power of the evidence by which components are weighed. No curve has one of these shapes exactly, and at 1 the
+# shape that fits best by chance gets too much weight: intervals cover 0.94 at 1, 0.96 at 0.5, 0.97 at 0.35, of 466
+# curves (benchmarks/boundaries.py).
+TEMPER = 0.5
+TRIED = 3  # covariances of the noise by which shapes are chosen before all are combined
+NEGLIGIBLE = 5e-3  # the chance below which a shape is left out
+ROUNDED = 1e-9  # of the largest variance
+NUGGET = 1e-11  # the variance added at the points so that matrices stay positive
+NEAR, KINKS_NEAR = 1, 3  # how many cells beside a change of sign may hold the zero, and a kink that matters
+ATTEMPTS, RARE = 4, 0.05  # kinks whose share of places in their cell is below RARE are left out in the next attempt
+LARGEST = 20.0  # the correction of a weight for the place of a kink at most
+
+
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """What the moments of all components need.
+
+    distinct: the shapes. shape: which of them each pair of shape and noise has. pair: which pair each component has.
+    inverse: of the root of the covariance of the data of a pair.
+    rest: of a component, inverse @ the data less the kink.
+    change, place: of the kink of each component.
+    """
+
+    distinct: list[Shape]
+    shape: np.ndarray
+    pair: np.ndarray
+    inverse: np.ndarray
+    rest: np.ndarray
+    change: np.ndarray
+    place: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """The posterior of a mean curve; x is scaled to t in 0..1 and values by `scale`.
+
+    t: (points,). weights: (components,), adding to 1.
+    shapes: the shape of each component. curve: the indices of `data` for each component.
+    data: the mean curve at the points with its covariance, for each covariance of the noise.
+    change, place: the change of slope at the kink of each component and its t; 0 without a kink.
+    kink: the number of the kink, -1 without.
+    """
+
+    t: np.ndarray
+    scale: float
+    weights: np.ndarray
+    shapes: list[Shape]
+    noise: np.ndarray
+    data: Measured
+    change: np.ndarray
+    place: np.ndarray
+    kink: np.ndarray
+
+    def moments(self, t: np.ndarray, times: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(mean, standard deviation) of each component at t (n,), scaled, each (components, n).
+
+        times: what they are expected to be with `times` as many draws, if the posterior mean is the truth. None for
+            the draws that there are.
+        """
+        given = self._now if times is None else self._given(times)
+        across = np.stack([shape.covariance(self.t, t) for shape in given.distinct])
+        alone = np.stack([shape.variance(t) for shape in given.distinct])
+        gain = given.inverse @ across[given.shape]  # (pairs, points, n)
+        mean = (given.rest[:, None, :] @ gain[given.pair])[:, 0]
+        mean += given.change[:, None] * np.maximum(t - given.place[:, None], 0)
+        variance = alone[given.shape] - (gain**2).sum(axis=1)
+        return mean, np.sqrt(np.maximum(variance, NUGGET))[given.pair]
+
+    @cached_property
+    def _now(self) -> _Given:
+        return self._given(None)
+
+    def _given(self, times: float | None) -> _Given:
+        change, place, data, covariance = self.change, self.place, self.data.mean, self.data.covariance
+        if times is not None:
+            data = np.broadcast_to(self.weights @ self.moments(self.t)[0], data.shape)
+            middle = covariance.mean(axis=0)
+            covariance = (middle + (covariance - middle) / np.sqrt(times)) / times
+            change, place = (self._nearer(each, times) for each in (change, place))
+        distinct = {shape: number for number, shape in enumerate(dict.fromkeys(self.shapes))}
+        which = np.array([distinct[shape] for shape in self.shapes])
+        pairs, pair = np.unique(np.stack([which, self.noise]), axis=1, return_inverse=True)
+        inside = np.stack([shape.covariance(self.t, self.t) for shape in distinct])
+        root = _root(inside[pairs[0]] + covariance[pairs[1]])
+        inverse = np.linalg.inv(root)
+        rest = data[self.noise] - change[:, None] * np.maximum(self.t - place[:, None], 0)
+        rest = (inverse[pair] @ rest[:, :, None])[:, :, 0]
+        return _Given(list(distinct), pairs[0], pair, inverse, rest, change, place)
+
+    def positive(self, t: np.ndarray, times: float | None = None) -> np.ndarray:
+        """The chance that the curve is above zero at each t."""
+        mean, deviation = self.moments(t, times)
+        return np.asarray(self.weights @ ndtr(mean / deviation))
+
+    def _nearer(self, values: np.ndarray, times: float) -> np.ndarray:
+        """The values of the components, those of one kink drawn together as more draws would do."""
+        result = values.copy()
+        for kink in np.unique(self.kink[self.kink >= 0]):
+            own = self.kink == kink
+            middle = np.average(values[own], weights=self.weights[own])
+            result[own] = middle + (values[own] - middle) / np.sqrt(times)
+        return result
+
+
+def mixture(t: np.ndarray, values: np.ndarray) -> Mixture:
+    """The posterior of the mean curve of values[draw, point] at t from 0 to 1; at least two draws differ somewhere."""
+    rng = np.random.default_rng(SEED)
+    mean = np.nanmean(values, axis=0)
+    scale = float(np.abs(mean).max())
+    data = measured(scatter_of(t, values / scale), rng)
+    change = np.flatnonzero(mean[:-1] * mean[1:] <= 0)
+    if not len(change):
+        change = np.array([np.argmin(np.abs(mean[:-1]) + np.abs(mean[1:]))])
+    cells = np.arange(len(t) - 1)
+    near = cells[(cells >= change.min() - NEAR) & (cells <= change.max() + NEAR)]
+    every, covariances, chances = shapes(tuple(t), tuple(near))
+    bent = kinks(t, cells[(cells >= change.min() - KINKS_NEAR) & (cells <= change.max() + KINKS_NEAR)])
+    some = slice(0, None, KEPT // TRIED + 1)
+    tried = _evidence(covariances, Measured(data.mean[some], data.covariance[some]), bent)[0]
+    excluded = np.zeros(1 + len(bent.size))
+    for attempt in range(ATTEMPTS):
+        weight = np.logaddexp.reduce(tried + chances[:, None, None] + excluded, axis=2)
+        weight -= np.logaddexp.reduce(weight, axis=0)
+        kept = np.flatnonzero(weight.max(axis=1) > np.log(NEGLIGIBLE) / TEMPER)
+        evidence, slopes = _evidence(covariances[kept], data, bent)
+        shape, noise, kink = _picked(TEMPER * (evidence + chances[kept][:, None, None] + excluded))
+        size, place, ratio = _placed(slopes, shape, noise, kink, bent, rng)
+        if (ratio > 0).sum() >= COMPONENTS / 2:
+            break
+        # Kinks that the draws would put outside of their cells do not exist, however well they would fit.
+        outside = [k for k in np.unique(kink[kink >= 0]) if ratio[kink == k].mean() < RARE]
+        excluded[1 + np.array(outside, dtype=int) if attempt < ATTEMPTS - 2 else slice(1, None)] = -np.inf
+    whole = ratio > 0
+    return Mixture(
+        t,
+        scale,
+        ratio[whole] / ratio.sum(),
+        [every[kept[k]] for k in shape[whole]],
+        noise[whole],
+        data,
+        size[whole],
+        place[whole],
+        kink[whole],
+    )
+
+
+def _picked(evidence: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(shape, noise, kink) of COMPONENTS components, drawn systematically by evidence (shapes, noises, 1 + kinks)."""
+    weight = np.exp(evidence - evidence.max())
+    order = np.argsort(-weight, axis=None)
+    ends = np.cumsum(weight.ravel()[order])
+    picked = order[np.searchsorted(ends / ends[-1], (np.arange(COMPONENTS) + 0.5) / COMPONENTS)]
+    shape, noise, kink = np.unravel_index(picked, weight.shape)
+    return shape, noise, kink - 1
+
+
+def _root(covariance: np.ndarray) -> np.ndarray:
+    """The Cholesky factors of covariances, with a nugget; a larger one where rounding leaves one not positive."""
+    unit = np.eye(covariance.shape[-1])
+    try:
+        return np.linalg.cholesky(covariance + NUGGET * unit)
+    except np.linalg.LinAlgError:
+        size = np.abs(covariance).max(axis=(-1, -2), keepdims=True)
+        return np.linalg.cholesky(covariance + (NUGGET + ROUNDED * size) * unit)
+
+
+def _evidence(covariances: np.ndarray, data: Measured, bent: Kinks) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """Log evidence (shapes, noises, 1 + kinks), without a kink first, and the posterior of what each kink adds.
+
+    That is the precision (shapes, noises, kinks, 2, 2) of the two coefficients of its basis, and precision @ mean.
+    """
+    points, count = covariances.shape[-1], len(bent.size)
+    root = _root(covariances[:, None] + data.covariance)
+    inverse = np.linalg.inv(root)
+    white = (inverse @ data.mean[:, :, None])[..., 0]
+    basis = (inverse @ bent.basis.transpose(1, 0, 2).reshape(points, 2 * count)).reshape(*white.shape, count, 2)
+    slope, shift = basis[..., 0], basis[..., 1]
+    a, b, c = 1 + (slope**2).sum(axis=2), (slope * shift).sum(axis=2), 1 + (shift**2).sum(axis=2)
+    u, v = (slope * white[..., None]).sum(axis=2), (shift * white[..., None]).sum(axis=2)
+    determinant = a * c - b**2
+    straight = -np.log(np.diagonal(root, axis1=2, axis2=3)).sum(axis=2) - 0.5 * (white**2).sum(axis=2)
+    gain = 0.5 * (c * u**2 - 2 * b * u * v + a * v**2) / determinant - 0.5 * np.log(determinant)
+    evidence = np.concatenate(
+        [straight[..., None] + np.log(1 - KINKED), straight[..., None] + gain + np.log(KINKED / count)], axis=2
+    )
+    precision = np.stack([np.stack([a, b], axis=-1), np.stack([b, c], axis=-1)], axis=-2)
+    return evidence, (precision, np.stack([u, v], axis=-1))
+
+
+def _placed(
+    slopes: tuple[np.ndarray, np.ndarray],
+    shape: np.ndarray,
+    noise: np.ndarray,
+    kink: np.ndarray,
+    bent: Kinks,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(change of slope, place, weight) of each component's kink, drawn given the draws; 0, 0, 1 without a kink.
+
+    The shift is drawn as if it were independent of the change of slope; the weight corrects this to a place that is
+    uniform over the cell, and is 0 for a place outside of it.
+    """
+    size, place, weight = np.zeros(len(kink)), np.zeros(len(kink)), np.ones(len(kink))
+    at = np.flatnonzero(kink >= 0)
+    if not len(at):
+        return size, place, weight
+    number = kink[at]
+    covariance = np.linalg.inv(slopes[0][shape[at], noise[at], number])
+    drawn = (covariance @ slopes[1][shape[at], noise[at], number][..., None])[..., 0]
+    drawn = drawn + (np.linalg.cholesky(covariance) @ rng.standard_normal((len(at), 2, 1)))[..., 0]
+    width, deviation = bent.width[number], bent.size[number] * bent.width[number] / np.sqrt(12)
+    size[at] = drawn[:, 0] * bent.size[number]
+    offset = -drawn[:, 1] * deviation / size[at]
+    place[at] = bent.middle[number] + offset
+    uniform = (np.abs(offset) <= width / 2) / (np.abs(size[at]) * width)
+    weight[at] = np.minimum(uniform * np.sqrt(2 * np.pi) * deviation * np.exp(0.5 * drawn[:, 1] ** 2), LARGEST)
+    return size, place, weight

@@ -1,0 +1,217 @@
+"""Covariances of the noise along a curve, weighed by the scatter between draws (importance sampling, no Markov chain).
+
+A draw's noise at t is the sum of independent noise, a tilt and a smooth curve of the draw, all three growing or
+shrinking along t, and a shift of the draw. What this structure misses is learned where draws are many: the covariance
+is inverse Wishart about the structure, which is worth `freedom` draws.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln, ndtr, ndtri, stdtrit
+
+from raysweep.fits.zero_posterior.scatter import Pattern, Scatter
+
+# Medians and spreads (of logarithms) a priori: shares of the deviation of a value between draws, and of the grid.
+OWN, SHIFT, TILT, SMOOTH, LENGTH = (-0.7, 1.5), (-0.7, 1.5), (-1.5, 1.5), (-1.5, 1.5), (np.log(0.3), 0.5)
+GROWTH = 1.2  # the spread of the logarithm of noise at the end over noise at the start
+FREEDOM = (2.0, 200.0)
+COORDINATES = 8
+PROPOSED, ENOUGH, ROUNDS = 200, 60, 20  # samples in a round; the effective number that is enough; rounds at most
+NUGGET = 1e-6  # of the variance of a logarithm
+TAILS = 6.0  # degrees of freedom of the proposals
+KEPT = 32
+# The share of a point's variance that is independent noise at least. Where it is rounded away, determinants of nearly
+# shared noise are wrong by any amount; the scatter has 0.0025 of it (scatter.FLOOR).
+TINY = 1e-6
+# By how much (in logarithms) the deviation at a point may differ from the structure's, smoothly along t.
+APART, ALONG = 0.5, 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The mean curve at the points as the draws give it, for each of KEPT covariances of the noise.
+
+    mean: (KEPT, points), by generalized least squares where values are missing.
+    covariance: (KEPT, points, points), of this mean.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+
+
+def measured(scatter: Scatter, rng: np.random.Generator) -> Measured:
+    """Sample covariances of the noise from their posterior given the scatter between draws."""
+    z, weight = _importance_sample(scatter, rng)
+    ends = np.cumsum(weight)
+    kept = np.searchsorted(ends / ends[-1], (np.arange(KEPT) + 0.5) / KEPT)
+    noise, freedom = _structure(z[kept], scatter)
+    _, mean, covariance = _evidence(_matched(noise, scatter), freedom, scatter, completed=True)
+    # Under an inverse Wishart posterior the noise of a weighted mean has Student's tails.
+    degrees = freedom + scatter.draws
+    factor = (degrees - 1) / rng.chisquare(degrees + 1)
+    return Measured(mean, covariance * factor[:, None, None])
+
+
+def _importance_sample(scatter: Scatter, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates (samples, COORDINATES) and their weights, from rounds whose proposals follow the weighted samples.
+
+    The posterior is approached by powers of the likelihood, so that no round rests on a few samples. All rounds count,
+    weighed by the mixture of all proposals.
+    """
+    d = COORDINATES
+    constant = gammaln((TAILS + d) / 2) - gammaln(TAILS / 2) - d / 2 * np.log(TAILS / 2)
+    z, likelihood, densities = np.empty((0, d)), np.empty(0), np.empty((0, 0))
+    proposals: list[tuple[np.ndarray, np.ndarray]] = []
+    mean, covariance, power = np.zeros(d), np.eye(d), 0.0
+
+    def density(z: np.ndarray, number: int) -> np.ndarray:
+        mean, root = proposals[number]
+        square = (np.linalg.solve(root, (z - mean).T) ** 2).sum(axis=0)
+        shape = constant - 0.5 * (TAILS + d) * np.log1p(square / TAILS) if number else -0.5 * square
+        return np.asarray(shape - np.log(np.diag(root)).sum())
+
+    for number in range(ROUNDS):
+        root = np.linalg.cholesky(covariance)
+        stretch = np.sqrt(TAILS / rng.chisquare(TAILS, (PROPOSED, 1))) if number else 1.0
+        new = mean + stretch * rng.standard_normal((PROPOSED, d)) @ root.T
+        before = np.array([density(new, earlier) for earlier in range(number)]).reshape(number, PROPOSED)
+        proposals.append((mean, root))
+        z = np.concatenate([z, new])
+        likelihood = np.concatenate([likelihood, _likelihood(new, scatter)])
+        densities = np.concatenate([np.concatenate([densities, before], axis=1), density(z, number)[None]])
+        base = -0.5 * (z**2).sum(axis=1) - np.logaddexp.reduce(densities, axis=0)
+        above = likelihood - likelihood.max()
+        low, high = power, 1.0
+        if _effective(above + base) >= ENOUGH:
+            return z, _shares(above + base)
+        for _ in range(20):
+            middle = (low + high) / 2
+            low, high = (middle, high) if _effective(middle * above + base) > ENOUGH else (low, middle)
+        power = low
+        weight = _shares(power * above + base)
+        mean = weight @ z
+        covariance = 1.1 * (z - mean).T @ ((z - mean) * weight[:, None]) + 1e-3 * np.eye(d)
+    return z, _shares(above + base)
+
+
+def _shares(logarithm: np.ndarray) -> np.ndarray:
+    weight = np.exp(logarithm - logarithm.max())
+    return np.asarray(weight / weight.sum())
+
+
+def _effective(logarithm: np.ndarray) -> float:
+    return float(1 / (_shares(logarithm) ** 2).sum())
+
+
+def _likelihood(z: np.ndarray, scatter: Scatter) -> np.ndarray:
+    found = _evidence(*_structure(z, scatter), scatter, completed=False)[0]
+    return np.where(np.isfinite(found), found, -1e300)
+
+
+def _structure(z: np.ndarray, scatter: Scatter) -> tuple[np.ndarray, np.ndarray]:
+    """(the covariances of the noise of one draw (samples, points, points), freedom (samples,)) at coordinates z."""
+    t, c = scatter.t, scatter.t - 0.5
+    own, shift, tilt, smooth = (
+        scatter.deviation * np.exp(middle + spread * z[:, k])[:, None, None]
+        for k, (middle, spread) in enumerate((OWN, SHIFT, TILT, SMOOTH))
+    )
+    length = np.exp(LENGTH[0] + LENGTH[1] * z[:, 4])[:, None, None]
+    growth = np.exp(GROWTH * z[:, 5][:, None] * c + ndtr(z[:, 6])[:, None] * scatter.profile)
+    covariance = own**2 * np.eye(len(t)) + 4 * tilt**2 * np.outer(c, c)
+    covariance = covariance + smooth**2 * np.exp(-0.5 * ((t[:, None] - t) / length) ** 2)
+    covariance = covariance * growth[:, :, None] * growth[:, None, :] + shift**2
+    freedom = FREEDOM[0] * (FREEDOM[1] / FREEDOM[0]) ** ndtr(z[:, 7])
+    return covariance * (1 + TINY * np.eye(len(t))), freedom
+
+
+def _matched(noise: np.ndarray, scatter: Scatter) -> np.ndarray:
+    """Covariances (samples, points, points) whose deviations at the points are nearer to those between the draws.
+
+    Where draws share nearly all of their noise, the structure is chosen by how they differ from one another, and may
+    miss how large the noise is at a point. The logarithms of the deviations are corrected by the posterior mean of a
+    smooth Gaussian process; n draws show them with the covariance correlation**2 / (2 (n - 1)). What is left unknown of
+    them widens the noise as Student's t does with as many degrees.
+    """
+    deviation = np.sqrt(np.diagonal(noise, axis1=1, axis2=2))
+    known = np.flatnonzero((scatter.counts > 1) & (scatter.deviations > 0))
+    missed = np.log(scatter.deviations[known]) - np.log(deviation[:, known])
+    correlation = noise / deviation[:, :, None] / deviation[:, None, :]
+    degrees = np.sqrt(scatter.counts[known] - 1.0)
+    chance = _part(correlation, known) ** 2 / (2 * degrees[:, None] * degrees)
+    prior = APART**2 * np.exp(-0.5 * ((scatter.t[:, None] - scatter.t) / ALONG) ** 2)
+    inside = prior[np.ix_(known, known)] + chance + NUGGET * np.eye(len(known))
+    gain = prior[:, known] @ np.linalg.inv(inside)
+    left = np.diagonal(prior - gain @ prior[known], axis1=1, axis2=2)
+    tails = stdtrit(np.maximum(1 / (2 * left), 2.0), 0.975) / ndtri(0.975)
+    factor = np.exp((gain @ missed[:, :, None])[:, :, 0]) * tails
+    return np.asarray(noise * factor[:, :, None] * factor[:, None, :])
+
+
+def _evidence(
+    noise: np.ndarray, freedom: np.ndarray, scatter: Scatter, completed: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(log likelihood of the scatter, mean curve, its covariance) for covariances of the noise worth `freedom` draws.
+
+    The mean curve is free.
+
+    With draws at all points the likelihood is that of an inverse Wishart covariance. Draws with missing points follow
+    the covariance that the complete draws give, and then, if `completed`, add what they say to it (one step of
+    expectation); the likelihood does not need that.
+    """
+    points, first = len(scatter.t), scatter.patterns[0]
+    prior = freedom[:, None, None] * noise
+    likelihood, complete = np.zeros(len(noise)), len(first.at) == points and first.draws > 1
+    rest = scatter.patterns[1:] if complete else scatter.patterns
+    if complete:
+        degrees, halves = freedom + points + 1, np.arange(points) / 2
+        more = first.draws - 1
+        known = prior + first.scatter
+        likelihood = 0.5 * (degrees * np.linalg.slogdet(prior)[1] - (degrees + more) * np.linalg.slogdet(known)[1])
+        likelihood += gammaln(0.5 * (degrees + more)[:, None] - halves).sum(axis=1)
+        likelihood -= gammaln(0.5 * degrees[:, None] - halves).sum(axis=1)
+        noise = known / (freedom + more)[:, None, None]
+        if not rest:
+            return likelihood, np.broadcast_to(first.mean, (len(noise), points)), noise / first.draws
+    patterns = scatter.patterns
+    mean, covariance, precise = _combined(noise, patterns)
+    for each in rest:
+        inverse = np.linalg.inv(_part(noise, each.at))
+        square = each.scatter + each.draws * np.outer(each.mean, each.mean)
+        likelihood = (
+            likelihood + 0.5 * each.draws * np.linalg.slogdet(inverse)[1] - 0.5 * (inverse * square).sum((1, 2))
+        )
+    if complete:
+        inverse = np.linalg.inv(noise)
+        likelihood = likelihood + 0.5 * np.linalg.slogdet(inverse)[1]
+        likelihood = likelihood - 0.5 * first.draws * ((inverse @ first.mean) * first.mean).sum(axis=1)
+    likelihood = likelihood + 0.5 * (mean * precise).sum(axis=1) + 0.5 * np.linalg.slogdet(covariance)[1]
+    if not completed:
+        return likelihood, mean, covariance
+    expected = prior + (first.scatter if complete else 0.0)
+    for each in rest:
+        onto = noise[:, :, each.at] @ np.linalg.inv(_part(noise, each.at))
+        error = each.mean - mean[:, each.at]
+        square = each.scatter + each.draws * error[:, :, None] * error[:, None, :]
+        expected = expected + onto @ square @ np.swapaxes(onto, 1, 2)
+        expected = expected + each.draws * (noise - onto @ noise[:, each.at])
+    noise = expected / (freedom + scatter.draws - 1)[:, None, None]
+    mean, covariance, _ = _combined(noise, patterns)
+    return likelihood, mean, covariance
+
+
+def _part(covariance: np.ndarray, at: np.ndarray) -> np.ndarray:
+    return np.asarray(covariance[:, at[:, None], at])
+
+
+def _combined(noise: np.ndarray, patterns: tuple[Pattern, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(mean curve by generalized least squares, its covariance, precision @ mean) for each covariance of the noise."""
+    precision, total = np.zeros_like(noise), np.zeros(noise.shape[:2])
+    for each in patterns:
+        inverse = each.draws * np.linalg.inv(_part(noise, each.at))
+        precision[:, each.at[:, None], each.at] += inverse
+        total[:, each.at] += inverse @ each.mean
+    covariance = np.linalg.inv(precision)
+    return (covariance @ total[:, :, None])[:, :, 0], covariance, total

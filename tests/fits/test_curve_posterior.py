@@ -1,0 +1,193 @@
+"""The posterior of one mean curve, held against closed forms, another library, its own prior and its symmetries."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
+
+from raysweep.fits.extremum import find_extremum
+from raysweep.fits.posterior.conditional import conditional, moments, sample_paths
+from raysweep.fits.posterior.curve import curve_posterior
+from raysweep.fits.posterior.data import CurveData, curve_data
+from raysweep.fits.posterior.kernel import CURVATURE, SLOPE, covariance, warped
+from raysweep.fits.posterior.noise import Seen, seen
+from raysweep.fits.posterior.prior import CURVE, NOISE, curve_parameters, noise_parameters
+from raysweep.fits.posterior.sampler import sample
+
+T = np.linspace(0, 1, 9)
+
+
+def draws(seed: int, count: int = 5, size: float = 0.02) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return (T - 0.42) ** 2 * 3 + size * rng.standard_normal((count, len(T))) + rng.standard_normal((count, 1))
+
+
+def coordinates(**named: float) -> np.ndarray:
+    """One particle: no bend, no compression, hardly any warp; what is named replaces a coordinate."""
+    plain = {"compression": -1.0, "bend_size": -3.0, "family": 3.0}
+    return np.array([[{**plain, **named}.get(name, 0.0) for name in CURVE]])
+
+
+def independent(data: CurveData, deviation: float) -> Seen:
+    """Draws with independent noise of a known standard deviation."""
+    contrasts = data.contrasts
+    mean = (data.residual @ contrasts.T).mean(axis=0)
+    spread = deviation**2 / len(data.residual) * contrasts @ contrasts.T
+    return Seen(mean[None], spread[None], np.array([np.inf]), np.zeros(1))
+
+
+@pytest.mark.parametrize(
+    ("family", "kernel"), [(-3.0, Matern(0.4, nu=1.5)), (0.5, Matern(0.4, nu=2.5)), (3.0, RBF(0.4))]
+)
+def test_mean_and_covariance_are_those_of_scikit_learn(family: float, kernel: Matern | RBF) -> None:
+    data, deviation = curve_data(T, draws(1), keep_level=False), 0.05
+    z = coordinates(family=family)
+    given = conditional(z, data, independent(data, deviation))
+    at = np.linspace(0, 1, 23)
+    mean, spread = (each[0] for each in moments(given, at[None]))
+    # a level with a wide prior is as good as none; differences along the curve are compared
+    line = DotProduct(1e-12, "fixed")
+    polynomial = ConstantKernel(1e3, "fixed") + ConstantKernel(SLOPE**2, "fixed") * line
+    polynomial += ConstantKernel(CURVATURE**2, "fixed") * line**2
+    whole = ConstantKernel(0.4**2, "fixed") * kernel + polynomial
+    other = GaussianProcessRegressor(whole, alpha=deviation**2 / 5, optimizer=None)
+    inputs, outputs = (warped(each[None], np.zeros(1)).T - 0.5 for each in (T, at))
+    other.fit(inputs, data.mean + data.residual.mean(axis=0))
+    theirs, their_spread = other.predict(outputs, return_cov=True)
+    difference = np.eye(len(at))[1:] - np.eye(len(at))[0]
+    np.testing.assert_allclose(difference @ mean, difference @ theirs, atol=1e-5)
+    np.testing.assert_allclose(difference @ spread @ difference.T, difference @ their_spread @ difference.T, atol=1e-6)
+
+
+def test_known_noise_gives_the_conjugate_posterior_in_closed_form() -> None:
+    data, deviation = curve_data(T, draws(2), keep_level=False), 0.05
+    z = coordinates()
+    given = conditional(z, data, independent(data, deviation))
+    p = curve_parameters(z, data)
+    at = np.linspace(0, 1, 17)
+    # levels of draws with a very wide prior, in the space of all values
+    count, points = data.residual.shape
+    both = np.concatenate([T, at])
+    prior = covariance(p, both[None], both[None], 30.0)[0]
+    values = (data.mean + data.residual).ravel()
+    levels = np.kron(np.eye(count), np.ones((points, points)))
+    noise = deviation**2 * np.eye(count * points) + 1e6 * levels
+    which = np.tile(np.arange(points), count)
+    total = prior[np.ix_(which, which)] + noise
+    cross = prior[points:][:, which]
+    mean = cross @ np.linalg.solve(total, values)
+    spread = prior[points:, points:] - cross @ np.linalg.solve(total, cross.T)
+    ours, our_spread = (each[0] for each in moments(given, at[None]))
+    difference = np.eye(len(at))[1:] - np.eye(len(at))[0]
+    np.testing.assert_allclose(difference @ ours, difference @ mean, atol=2e-5)
+    np.testing.assert_allclose(difference @ our_spread @ difference.T, difference @ spread @ difference.T, atol=2e-6)
+
+
+def test_noise_of_known_structure_is_recognized() -> None:
+    """Draws that differ by smooth curves, and draws whose points are independent: each by its own parameters."""
+    rng = np.random.default_rng(3)
+    root = np.linalg.cholesky(np.exp(-0.5 * ((T[:, None] - T) / 0.3) ** 2) + 1e-8 * np.eye(len(T)))
+    kinds = {"smooth": rng.standard_normal((12, 9)) @ root.T, "own": rng.standard_normal((12, 9))}
+    for kind, noise in kinds.items():
+        data = curve_data(T, 3 * (T - 0.4) ** 2 + 0.05 * noise, keep_level=False)
+
+        def evidence(z: np.ndarray, data: CurveData = data) -> np.ndarray:
+            return seen(noise_parameters(z, data), data).evidence
+
+        z = sample(evidence, len(NOISE), np.random.default_rng(0), 100)
+        p = noise_parameters(z, data)
+        assert (np.median(p.own) > 0.5) == (kind == "own")
+
+
+def test_the_rank_of_the_truth_is_uniform_under_the_prior() -> None:
+    """Simulation-based calibration: curves and noise from the prior itself; the ranks of a difference of the true
+    curve among its posterior paths, and of its evidence among that of the particles, are uniform, if the sampler draws
+    from the posterior."""
+    rng = np.random.default_rng(4)
+    template = curve_data(T, draws(5), keep_level=False)
+    ranks: dict[str, list[float]] = {"difference": [], "evidence": []}
+    for _ in range(48):
+        z = rng.standard_normal((1, len(CURVE)))
+        z[0, CURVE.index("compression")] = -abs(z[0, CURVE.index("compression")])
+        p = curve_parameters(z, template)
+        curve = np.linalg.cholesky(covariance(p, T[None], T[None], 1.0)[0] + 1e-8 * np.eye(9)) @ rng.standard_normal(9)
+        shown = independent(template, 0.2)
+        contrasts = template.contrasts
+        seen_mean = contrasts @ (curve - template.mean) + np.linalg.cholesky(shown.covariance[0]) @ rng.standard_normal(
+            8
+        )
+        shown = replace(shown, estimate=seen_mean[None])
+
+        def likelihood(each: np.ndarray, data: CurveData = template, what: Seen = shown) -> np.ndarray:
+            each = each.copy()
+            column = CURVE.index("compression")
+            each[:, column] = -np.abs(each[:, column])
+            return conditional(each, data, what).evidence
+
+        found = sample(likelihood, len(CURVE), rng, 150)
+        found[:, CURVE.index("compression")] *= np.where(found[:, CURVE.index("compression")] > 0, -1, 1)
+        given = conditional(found, template, shown)
+        paths = sample_paths(given, T[None], rng.standard_normal((150, 4, 9)))
+        ranks["difference"].append(float(np.mean(paths[..., 3] - paths[..., 6] < curve[3] - curve[6])))
+        ranks["evidence"].append(float(np.mean(given.evidence < likelihood(z)[0])))
+    for name, each in ranks.items():
+        counts = np.histogram(each, np.linspace(0, 1, 7))[0]
+        print(name, counts)
+        assert ((counts - 8) ** 2 / 8).sum() < 20.5, name  # chi squared of five degrees of freedom at 0.001
+
+
+def test_levels_units_and_missing_values() -> None:
+    x, values = 10 ** (3 * T), draws(7)
+    plain = find_extremum(x, values, 0.95)
+    assert plain.status == "located"
+    again = find_extremum(x, values.copy(), 0.95)
+    assert plain == replace(again, advice=plain.advice, method_spread=plain.method_spread)
+    levels = np.random.default_rng(8).standard_normal((5, 1)) * 100
+    for other in (values + levels, 7.3 * values - 2):
+        found = find_extremum(x, other, 0.95)
+        assert (found.low, found.estimate, found.high) == pytest.approx(
+            (plain.low, plain.estimate, plain.high), rel=1e-6
+        )
+    missing = values.copy()
+    missing[0, 2] = missing[3, 8] = np.nan
+    found = find_extremum(x, missing, 0.95)
+    assert found.status == "located"
+    assert found.low <= 10 ** (3 * 0.42) <= found.high
+
+
+def test_a_mirrored_curve_has_the_mirrored_interval() -> None:
+    values = draws(9)
+    plain = find_extremum(T, values, 0.95)
+    mirrored = find_extremum(T, values[:, ::-1], 0.95)
+    assert (1 - mirrored.high, 1 - mirrored.low) == pytest.approx((plain.low, plain.high), abs=1e-9)
+
+
+def test_noise_at_a_single_value_or_a_single_point_is_noise() -> None:
+    """The scatter of the draws then has a rank of one."""
+    shape = np.tile((T - 0.42) ** 2, (12, 1))
+    value, point = shape.copy(), shape.copy()
+    value[-1, 2] += 0.1
+    point[:, -1] += np.random.default_rng(13).standard_normal(12)
+    for values in (value, point):
+        found = find_extremum(T, values, 0.95, advise=True)
+        assert found.low <= 0.42 <= found.high
+
+
+def test_paths_are_joint_and_follow_the_units_of_the_values() -> None:
+    values = draws(10)
+    paths = curve_posterior(T, 50 * values).paths(np.linspace(0, 1, 31))
+    assert paths.shape[1] == 31
+    inner = paths[:, 3:-3]
+    assert np.abs(np.diff(paths, 2, axis=1)).mean() < 0.2 * np.abs(inner - inner.mean(axis=0)).mean() + 50 * 0.02
+    drop = np.quantile(paths[:, 0] - paths[:, 12], [0.001, 0.999])
+    assert drop[0] <= 50 * 3 * (0.42**2 - 0.02**2) <= drop[1]
+
+
+def test_every_parameter_of_the_noise_is_a_finite_number() -> None:
+    z = np.random.default_rng(11).standard_normal((50, len(NOISE)))
+    p = noise_parameters(z, curve_data(T, draws(12), keep_level=False))
+    assert all(np.isfinite(getattr(p, field.name)).all() for field in fields(p))

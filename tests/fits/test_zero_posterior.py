@@ -1,0 +1,113 @@
+"""What the posterior behind a zero line gives: narrower intervals, what more draws would do, all slices at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.boundaries import BEFORE, OWN, lines, noise_of
+from raysweep.fits.boundary import find_zero, fit_boundary
+from raysweep.fits.simultaneous import simultaneous_level
+
+
+@pytest.mark.parametrize("name", ["straight", "kink at the zero, 5 times"])
+def test_interval_holds_and_is_narrower_than_pointwise_tests_where_cells_have_noise_of_their_own(name: str) -> None:
+    before = pd.read_csv(BEFORE, index_col=0)[name]
+    held, ratios = [], []
+    for line in lines(name, 1):
+        zero = find_zero(line.x, line.values, 0.95)
+        if zero.status == "located":
+            held.append(zero.low <= line.root <= zero.high)
+            if line.kind in OWN:
+                ratios.append((zero.high - zero.low) * (len(line.x) - 1) / before[line.before])
+    assert np.mean(held) > 0.88  # 0.95 - 3 sd of 100
+    assert np.nanmedian(ratios) < 0.9
+
+
+def test_draws_that_are_missing_far_from_the_zero_do_not_move_it() -> None:
+    """A search gives the cells near the zero more draws than the others; each draw has a shift of its own."""
+    x, rng = np.linspace(0, 1, 9), np.random.default_rng(2)
+    errors, widths = [], []
+    for _ in range(12):
+        root = rng.uniform(0.4, 0.6)
+        values = np.cos(2 * x) - np.cos(2 * root) + 0.3 * rng.standard_normal((40, 1)) * (0.5 + x)
+        few = np.where((np.arange(40) < 5)[:, None] | (np.abs(x - root) < 0.2), values, np.nan)
+        every, some = find_zero(x, values, 0.95), find_zero(x, few, 0.95)
+        assert some.status == "located"
+        errors.append((some.crossings[0].estimate - every.crossings[0].estimate) / (every.high - every.low))
+        widths.append((some.high - some.low) / (every.high - every.low))
+    assert np.abs(errors).max() < 0.3
+    assert 0.9 < np.median(widths) < 1.3
+
+
+def test_a_curve_that_is_steep_at_its_zero_only_is_located() -> None:
+    """A root of the distance looks like a kink that lies in no cell."""
+    for points in (8, 12, 20):
+        for number in range(4):
+            rng = np.random.default_rng([6, number])
+            x, root = np.linspace(0, 1, points), rng.uniform(0.3, 0.7)
+            values = np.sign(root - x) * np.abs(root - x) ** 0.7 + 0.003 * rng.standard_normal((8, points))
+            zero = find_zero(x, values, 0.95)
+            assert zero.status == "located"
+            assert abs(zero.crossings[0].estimate - root) * (points - 1) < 0.5
+
+
+@pytest.mark.parametrize("size", [1e-7, 1e-3, 1.0])
+def test_two_draws_that_differ_by_one_smooth_curve_still_give_a_zero(size: float) -> None:
+    """The scatter of two draws has rank 1, and six more draws are at three points only."""
+    x, rng = np.array([4.5, 27, 49.5, 54, 58.5, 63, 67.5, 90]), np.random.default_rng(1)
+    for _ in range(8):
+        own = rng.standard_normal((8, 2)) @ np.stack([np.sin(np.radians(x)), np.cos(np.radians(x)) ** 2])
+        values = np.cos(np.radians(x)) - 0.52 + size * own
+        values[2:, [0, 1, 2, 6, 7]] = np.nan
+        zero = find_zero(x, values, 0.95)
+        if size < 1:
+            assert zero.status == "located"
+            assert zero.high - zero.low < 2 + 400 * size
+
+
+@pytest.mark.parametrize("kind", ["independent", "shift"])
+def test_the_interval_expected_of_more_draws_is_the_one_that_they_give(kind: str) -> None:
+    x, rng = np.linspace(0, 1, 10), np.random.default_rng(4)
+    ratios = []
+    for _ in range(16):
+        values = rng.uniform(0.3, 0.7) - x + 0.08 * noise_of(kind, rng, 32, x)
+        few, many = find_zero(x, values[:8], 0.95), find_zero(x, values, 0.95)
+        assert few.located is not None
+        assert few.located.expected(0.95, 1) == pytest.approx((few.low, few.high))
+        low, high = few.located.expected(0.95, 4)
+        ratios.append((high - low) / (many.high - many.low))
+    assert 0.8 < np.median(ratios) < 1.4  # too wide rather than too narrow: more draws also tell what shape it is
+
+
+def test_slices_that_move_together_are_held_at_once_by_a_level_below_bonferroni() -> None:
+    rng = np.random.default_rng(1)
+    own, shared, shares = rng.standard_normal((400, 9)), rng.standard_normal((400, 1)) * np.ones(9), np.ones(9)
+    apart, together = (simultaneous_level(0.95, each, shares, 9) for each in (own, shared))
+    assert apart == pytest.approx(0.95 ** (1 / 9), abs=0.0007)
+    assert together == pytest.approx(0.95, abs=0.003)
+    assert together < simultaneous_level(0.95, 0.8 * shared + 0.6 * own, shares, 9) < apart
+    assert simultaneous_level(0.95, shared, np.zeros(9), 9) == pytest.approx(
+        apart, abs=2e-4
+    )  # what interpolation leaves open is not shared
+    assert simultaneous_level(0.95, shared[:4], shares, 9) == pytest.approx(apart, abs=2e-4)  # too few draws to know
+
+
+def test_the_table_holds_all_slices_at_once_by_less_than_bonferroni_where_draws_are_shared() -> None:
+    rng, x = np.random.default_rng(3), np.linspace(0, 1, 12)
+    shift = 0.1 * rng.standard_normal((30, 1))
+    parts = [
+        pd.DataFrame(
+            {
+                "x": np.tile(x, 30),
+                "seed": np.repeat(np.arange(30), 12),
+                "value": (root - x + shift + 0.001 * rng.standard_normal((30, 12))).ravel(),
+                "label": root,
+            }
+        )
+        for root in (0.3, 0.4, 0.5, 0.6)
+    ]
+    table = fit_boundary(pd.concat(parts), "x", "label", "value", "seed").table
+    wider = (table["high_simultaneous"] - table["low_simultaneous"]) / (table["high"] - table["low"])
+    assert ((wider >= 1.0) & (wider < 1.1)).all()  # Bonferroni: 1.3
