@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
-from raysweep.driver import added_metrics, compatibility, first_rows, placement, shared_stages, stage_plan
+from raysweep.driver import added_metrics, compatibility, first_rows, outlook, placement, shared_stages, stage_plan
 from raysweep.driver.options import Options, code_note
 from raysweep.driver.progress import duration
 from raysweep.driver.stage_plan import StagePlan
@@ -48,9 +48,11 @@ def describe(space: Space, options: Options) -> list[str]:
     if "grid" not in space.search:
         chooses = "asks for these cells" if space.ranges else "chooses among these cells"
         lines.append(f"  search {_search(space)}: {chooses}; this is its next round")
+    if space.precision:
+        lines.append("  a precision: draws are the most that a cell may get; this is its next round")
     if is_part:
         lines.append("  a part of the sweep that is there, which stays as it is")
-        if "grid" not in space.search:
+        if "grid" not in space.search or space.precision:
             return [*lines, "  nothing to compute"]
     lines += [f"  note: {note}" for note in state.notes]
     store = Store(options.store or shared_stages.address(folder, record)) if state.stored else None
@@ -69,6 +71,8 @@ def describe(space: Space, options: Options) -> list[str]:
         lines += [f"  note: {lacks}"] * bool(lacks)
         lines += [f"  {line}" for line in stage_lines(plan, shared_stages.user(record) if record else "")]
         pending, there = replace(pending, seconds=plan.seconds), plan.reused
+    if space.precision:
+        lines.append(f"  {outlook.before_line(state, pending)}")
     return [*lines, *(f"  {line}" for line in _effort(state, pending, options, there))]
 
 
@@ -82,7 +86,8 @@ def _effort(state: State, pending: PendingRows, options: Options, there: Collect
             "take decides packs and where the others are computed",
             f"rows on disk about {pending.rows * 700 / 1e6:,.1f} MB",
         ]
-    executor = placement.choose_executor(options, pending, cells)
+    likely = outlook.outlook(state, pending).likely.seconds if state.space.precision else pending.seconds
+    executor = placement.choose_executor(options, max(likely, pending.seconds), cells)
     on_gpus = any(needs.gpus for needs in cells.needs)  # this machine cannot know how many GPUs there will be
     trials = 1 if executor == "inline" else options.workers or (1 if on_gpus else placement.local_trials(cells))
     packing = placement.Placement(executor, trials, True, beside=trials).packing()

@@ -16,6 +16,7 @@ from raysweep.ledger import sweep_record
 from raysweep.phrases import place
 from raysweep.space import packaged
 from raysweep.storage.paths import AnyPath
+from raysweep.workloads.declaration import SIGN_SPREAD
 
 if TYPE_CHECKING:
     pass
@@ -75,6 +76,9 @@ def workload(name: str) -> list[str]:
         direction = f" ({metric.direction})" if metric.direction != "none" else ""
         stage = f", measured in {metric.stage}" if metric.stage not in ("", last) else ""
         lines.append(f"  {metric.name:26} {metric.description}{unit}{direction}{stage}")
+    if workload.symmetry is not None:
+        apart = ", ".join(f"{name}{SIGN_SPREAD}" for name in workload.symmetry.metrics)
+        lines += ["", f"with symmetric: true beside them, their standard deviation over the signs: {apart}"]
     if workload.closed_form is not None:
         closed = [name for name in workload.metric_names() if name.endswith("_theory")]
         lines += ["", "closed forms beside them: " + ", ".join(closed)]

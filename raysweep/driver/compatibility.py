@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from raysweep.errors import InputError, as_typed
+from raysweep.space.precision import POINTWISE
 from raysweep.space.schema import KEYS, Space
 
 FREE = ("description", "analysis", "resources", "scale", "keep", "function")
@@ -40,8 +42,8 @@ def _differences(old: Space, new: Space) -> Iterator[tuple[str, str]]:
     if any(space.ranges or space.early_stopping for space in (old, new)):
         yield from _whole_difference(old, new)
     for key in ("name", "workload", "zip", *KEYS):  # zip before axes, because zipped axes are compared together
-        if key in (*FREE, "ranges"):
-            continue
+        if key in (*FREE, "ranges") or (key in ("precision", "budget") and not (old.precision and new.precision)):
+            continue  # rows of a grid and rows for a precision can be in one sweep
         if key == "exclude":
             found = _exclude_difference(old, new)
         elif key == "when":
@@ -57,6 +59,8 @@ def _key_difference(key: str, old: Any, new: Any, zips: list[list[str]]) -> tupl
         kept = set(new)
         lost = [seed for seed in old if seed not in kept]
         return ("seeds", f"seed {lost[0]}, which is not asked for now") if lost else None
+    if key in ("precision", "budget"):
+        return _demand_difference(key, old or {}, new or {})
     if key == "axes":
         return _axes_difference(old, new, zips)
     if key == "fixed":
@@ -67,6 +71,19 @@ def _key_difference(key: str, old: Any, new: Any, zips: list[list[str]]) -> tupl
                 return f"fixed.{name}", f"{name} = {as_typed(old[name])}, not {as_typed(new[name])}"
         return None
     return (key, f"{key} = {old!r}, not {new!r}") if old != new else None
+
+
+def _demand_difference(key: str, old: dict[str, Any], new: dict[str, Any]) -> tuple[str, str] | None:
+    """Compare two demands: a smaller half-width and a larger budget ask for more. A budget that is not given is without
+    limit."""
+    if key == "budget":
+        lost = [unit for unit in new if old.get(unit, math.inf) > new[unit]]
+        return (f"budget.{lost[0]}", f"{lost[0]} = {old.get(lost[0], 'any')}, not {new[lost[0]]}") if lost else None
+    for name in (name for name in old if name != POINTWISE):
+        if name not in new or new[name] > old[name]:
+            return f"precision.{name}", f"{name} = {old[name]:g}, not {new.get(name, 'none')}"
+    every = new[POINTWISE] and not old[POINTWISE]
+    return (f"precision.{POINTWISE}", f"{POINTWISE} = false, not true") if every else None
 
 
 def _exclude_difference(old: Space, new: Space) -> tuple[str, str] | None:

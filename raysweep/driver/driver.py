@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from raysweep import phrases
-from raysweep.driver import first_rows, records, shared_stages, signal_handlers
+from raysweep.driver import first_rows, outlook, records, shared_stages, signal_handlers
 from raysweep.driver.hold import only_driver
 from raysweep.driver.job import new_job
 from raysweep.driver.limits import TimeIsUp, TimeLimit
@@ -170,7 +170,7 @@ class Driver:
             self._pending = self._stages.claim(self._state.missing())
             if self._pending.rows and self._state.workload.function and not self.function:
                 raise InputError("workload", f"rows of {self.space.workload} are missing and its code is not at hand")
-            self._placement = place(self.options, self._pending, self.cells)
+            self._placement = place(self.options, self._pending, self.cells, self._likely_seconds())
             if self.function and self._placement.executor == "ray":
                 from raysweep.executors import shipping
 
@@ -186,6 +186,12 @@ class Driver:
                 sweep_record.update(self.folder, record)
             raise
         self._begun = True
+
+    def _likely_seconds(self) -> float:
+        """What all missing rows are likely to take on one core, or on one GPU, further rounds included."""
+        if not self.space.precision or not self._pending.rows:
+            return self._pending.seconds
+        return max(outlook.outlook(self._state, self._pending).likely.seconds, self._pending.seconds)
 
     def _read(self) -> State:
         """The state of the sweep, read from the ledger."""
@@ -226,6 +232,9 @@ class Driver:
                 inline.run(queue, job, self._on_done)
             if queue.held_back:
                 raise self._limit.over()
+        if self.space.precision:
+            for line in outlook.reached_lines(self._state):
+                self._say(line)
         self._tidy()
 
     def _say_if_nothing_was_logged(self) -> None:
@@ -243,6 +252,9 @@ class Driver:
             return []
         if self._rule:
             self._rule.learn(self._state.earlier())
+        if self.space.precision:
+            first = len(self._state.plan.rounds) == 1
+            self._say((outlook.before_line if first else outlook.after_line)(self._state, pending))
         packing, there = self._packing(), self._stages.there
         packs = make_packs(workload, self.cells, pending.indices, packing, self.space.keep, there)
         self._progress.expect(pending.rows, sum(pack.seconds for pack in packs))

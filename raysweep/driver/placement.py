@@ -55,18 +55,24 @@ class Placement:
         )
 
 
-def choose_executor(options: Options, pending: PendingRows, cells: Cells) -> str:
-    """The executor: the chosen one; else this process if it would finish before Ray has started, else Ray."""
+def choose_executor(options: Options, seconds: float, cells: Cells) -> str:
+    """The executor: the chosen one; else this process if it would finish before Ray has started, else Ray.
+
+    seconds: what all rows are likely to take on one core, or on one GPU.
+    """
     if options.executor:
         return options.executor
     alone = all(needs.gang == 1 and not needs.gpus for needs in cells.needs)
-    small = pending.seconds <= INLINE_UP_TO and alone and not options.workers
+    small = seconds <= INLINE_UP_TO and alone and not options.workers
     return "inline" if small else "ray"
 
 
-def place(options: Options, pending: PendingRows, cells: Cells) -> Placement:
-    """Decide where to compute these rows, and start Ray if it is needed. Raises InputError if a trial can never fit."""
-    executor = choose_executor(options, pending, cells)
+def place(options: Options, pending: PendingRows, cells: Cells, seconds: float) -> Placement:
+    """Decide where to compute these rows, and start Ray if it is needed. Raises InputError if a trial can never fit.
+
+    seconds: as in `choose_executor`.
+    """
+    executor = choose_executor(options, seconds, cells)
     if executor == "inline" or not pending.rows:
         return Placement("inline", 1, bool(options.executor))
     from raysweep.executors import ray_tune

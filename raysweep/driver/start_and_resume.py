@@ -137,7 +137,7 @@ def find_place(space: Space, options: Options) -> tuple[AnyPath, sweep_record.Re
         raise InputError("--storage", f"{place(storage)} cannot be written ({reason})")
     record = sweep_record.load(storage / name)
     cells = space.count_upper_bound()
-    rows = cells * len(space.seeds)
+    rows = min(cells * len(space.seeds), space.budget.get("rows", cells * len(space.seeds)))
     if rows >= ASK_FROM_ROWS and not options.yes:
         sizes = " x ".join(f"{len(space.axes[group[0]]):,} {'+'.join(group)}" for group in space.groups())
         sizes = f"{sizes} = " if not space.ranges else ""
@@ -170,10 +170,10 @@ def _cells(space: Space, folder: AnyPath | None, retry_failed: bool = False) -> 
 
 
 def _run_part(sweep: Sweep, options: Options, function: Given | None) -> Sweep:
-    """Run a part of a sweep. Missing rows are computed only for a grid, because a search chooses its cells from the
-    whole sweep."""
+    """Run a part of a sweep. Missing rows are computed only for a grid, because a search or a precision chooses rows
+    from the whole sweep."""
     say = options.say
-    grid = "grid" in sweep.space.search
+    grid = "grid" in sweep.space.search and not sweep.space.precision
     if options.on_code_change == "recompute" and not grid:
         raise InputError(
             "--on-code-change",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from raysweep.phrases import counted
 from raysweep.plan.cells import Cells
 from raysweep.plan.cost import estimate
 from raysweep.plan.identity import cell_id, code_version
+from raysweep.search import precision
 from raysweep.space.schema import Space
 from raysweep.storage import files
 from raysweep.storage.paths import AnyPath
@@ -70,6 +73,8 @@ class State:
             self._redo |= {key for key, row in self.rows.items() if row["status"] == FAILED}
         self.attempt = 1 + max((self.rows[key]["attempt"] for key in self._redo), default=0)
         self._have = Counter(cell for cell, seed in self.rows.keys() - self._redo)
+        self._lacking: set[tuple[str, int]] = set()  # with a precision: the rows of the plan that are not there
+        self._settled: set[int] = set()
         self.outdated = self._outdated([row for row in contents.rows.values() if row["cell"] not in self.position])
         self.notes += [self.outdated] * bool(self.outdated)
 
@@ -131,10 +136,33 @@ class State:
         new = {key for key in keys if key in self.rows} - self._redo
         self._redo |= new
         self._have -= Counter(cell for cell, _ in new)
+        self._forget_plan()
         self.attempt = max(self.attempt, 1 + max((self.rows[key]["attempt"] for key in new), default=0))
+
+    @cached_property
+    def plan(self) -> precision.Plan:
+        """What the precision of the space wants, given the rows that are there. Only for a space with a precision."""
+        plan = precision.plan(self.space, self.cells, self._value)
+        done = self.done()
+        keys = ((self.cells.ids[cell], seed) for cell, seed in itertools.chain.from_iterable(plan.rounds[-1:]))
+        self._lacking = {key for key in keys if key not in done}
+        return plan
+
+    def _forget_plan(self) -> None:
+        self.__dict__.pop("plan", None)
+
+    def _value(self, cell: int, seed: int, metric: str) -> float | None:
+        """A metric of a row: None if the row is not there or is to be replaced, NaN if it is not ok or lacks it."""
+        key = (self.cells.ids[cell], seed)
+        row = self.rows.get(key)
+        if row is None or key in self._redo:
+            return None
+        return float(row["metrics"].get(metric, np.nan)) if row["status"] == OK else np.nan
 
     def wanted(self) -> list[int]:
         """The cells that the search wants in the ledger, given the rows that are there."""
+        if self.space.precision:
+            return np.flatnonzero(self.plan.counts).tolist()
         return search.wanted(self.space, self.cells, self.draws)
 
     def earlier(self) -> Iterator[segments.Row]:
@@ -154,25 +182,34 @@ class State:
 
     def missing(self) -> PendingRows:
         """The rows that should be in the ledger and are not there, or are to be replaced."""
-        cells = [cell for cell in self.wanted() if not self.is_complete(cell)]
         done = self.done()
+        if self.space.precision:
+            counts = self.plan.counts
+            of_draw = (np.flatnonzero(counts > draw).tolist() for draw in range(len(self.space.seeds)))
+        else:
+            cells = [cell for cell in self.wanted() if not self.is_complete(cell)]
+            of_draw = (cells for _ in self.space.seeds)
         pending = {
-            seed: np.asarray([i for i in cells if (self.cells.ids[i], seed) not in done], dtype=np.int64)
-            for seed in self.space.seeds
+            seed: np.asarray([i for i in members if (self.cells.ids[i], seed) not in done], dtype=np.int64)
+            for seed, members in zip(self.space.seeds, of_draw, strict=True)
         }
         pending = {seed: indices for seed, indices in pending.items() if len(indices)}
         return PendingRows(pending, *estimate(self.workload, self.cells, pending, self.space.keep))
 
     def is_complete(self, cell: int) -> bool:
-        """Whether every draw of a cell is in the ledger."""
-        return self._have[self.cells.ids[cell]] == len(self.space.seeds)
+        """Whether a cell has every draw that it is to have. With a precision: whether it has draws and gets no more."""
+        have = self._have[self.cells.ids[cell]]
+        if self.space.precision:
+            return have > 0 and cell not in self.plan.open_cells and have >= self.plan.counts[cell]
+        return have == len(self.space.seeds)
 
     def complete(self) -> Iterator[int]:
         """The cells with every draw in the ledger, in plan order."""
         return (index for index in range(len(self.cells)) if self.is_complete(index))
 
     def add(self, rows: list[segments.Row]) -> list[int]:
-        """Enter rows. Returns those of their cells that are complete now."""
+        """Enter rows. Returns those of their cells that are complete now; with a precision, those that are complete
+        since the round is over."""
         segments.gather(self.shared_curves, rows)
         for row in rows:
             key = (row["cell"], row["seed"])
@@ -180,6 +217,14 @@ class State:
                 self._redo.discard(key)
                 self._have[row["cell"]] += 1
                 self.rows[key] = row
+        if self.space.precision:
+            self._lacking -= {(row["cell"], row["seed"]) for row in rows}
+            if self._lacking:
+                return []
+            self._forget_plan()
+            new = [cell for cell in self.complete() if cell not in self._settled]
+            self._settled.update(new)
+            return new
         return [
             self.position[cell]
             for cell in dict.fromkeys(row["cell"] for row in rows)
@@ -188,7 +233,8 @@ class State:
 
     def of_cell(self, cell: int) -> list[segments.Row]:
         """All draws of a complete cell, by seed."""
-        return [self.rows[(self.cells.ids[cell], seed)] for seed in self.space.seeds]
+        keys = ((self.cells.ids[cell], seed) for seed in self.space.seeds)
+        return [self.rows[key] for key in keys if key in self.rows]
 
     def curves(self, row: segments.Row) -> dict[str, segments.Curve]:
         """The learning curves of a row, by stage."""

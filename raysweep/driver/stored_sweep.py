@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raysweep.driver import shared_stages
+from raysweep.driver import outlook, shared_stages
 from raysweep.driver.state import State
 from raysweep.errors import InputError, shown
 from raysweep.ledger import segments, sweep_record
@@ -216,6 +216,12 @@ def report(
         f"{label}: {said}"
         for sweep, label, state in zip(sweeps, labels, states, strict=True)
         if (said := _stopped(sweep, state))
+    ]
+    notes += [
+        f"{label}: {line.strip()}."
+        for sweep, label, state in zip(sweeps, labels, states, strict=True)
+        if sweep.space.precision and not sweep.is_part
+        for line in outlook.reached_lines(state)
     ]
     with copies.workplace(folder) as room:
         written = write_report(

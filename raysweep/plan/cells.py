@@ -35,6 +35,7 @@ class Cells:
         search asks for. None for any other space.
     position: maps the ids to their positions.
     complaint: why the workload refused the last cell that was not placed: its parameter and what it said.
+    suggested: what a search suggested, by the results that it knew then, where it takes long to ask it again.
     """
 
     columns: dict[str, np.ndarray]
@@ -45,6 +46,7 @@ class Cells:
     asked: list[dict[str, Any]] | None = None
     position: dict[str, int] = field(init=False)
     complaint: tuple[str, str] | None = None
+    suggested: dict[tuple[Any, ...], list[Any]] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self.position = {identity: index for index, identity in enumerate(self.ids)}
@@ -206,6 +208,7 @@ def plan_record(space: Space, cells: Cells) -> dict[str, Any]:
         "workload": space.workload,
         "search": space.search,
         "seeds": space.seeds,
+        **({"precision": space.precision} if space.precision else {}),
         "cells": [
             {
                 "cell": cells.ids[index],

@@ -212,13 +212,13 @@ def identities(workload: Workload, columns: Columns, rows: Iterable[tuple[int, i
 
 
 def cell_stages(
-    workload: Workload, cells: Cells, seeds: Iterable[int], keep: Sequence[str] = ()
-) -> Callable[[int], list[str]]:
-    """A function cell -> the ids of its stages for all seeds, stage by stage, for the record."""
-    seeds, stages, last = list(seeds), RowStages(workload, cells.columns, keep), len(workload.chain) - 1
+    workload: Workload, cells: Cells, keep: Sequence[str] = ()
+) -> Callable[[int, Iterable[int]], list[str]]:
+    """A function (cell, seeds) -> the ids of its stages for these seeds, stage by stage, for the record."""
+    stages, last = RowStages(workload, cells.columns, keep), len(workload.chain) - 1
 
     @one_look()
-    def of_cell(cell: int) -> list[str]:
+    def of_cell(cell: int, seeds: Iterable[int]) -> list[str]:
         chains = [stages.of_row(cell, seed, last) for seed in seeds]
         ordered = sorted((own.index, number, own.id) for chain in chains for number, own in enumerate(chain))
         return list(dict.fromkeys(identity for _, _, identity in ordered))

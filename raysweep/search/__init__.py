@@ -43,7 +43,9 @@ def rounds(space: Space, cells: Cells, draws: Draws) -> list[list[int]]:
     if kind == "optuna":
         from raysweep.search import optuna_study
 
-        found = optuna_study.rounds(space, cells, draws, metric=options["metric"], count=options["cells"])
+        found = optuna_study.rounds(
+            space, cells, draws, metric=options["metric"], count=options["cells"], sampler=options["sampler"]
+        )
     else:
         found = [_at_once(space, cells, draws)]
         if space.early_stopping:

@@ -1,17 +1,21 @@
-"""Chooses cells with Optuna's ask and tell: its default sampler (TPE) over the values on the axes, or within ranges.
+"""Chooses cells with Optuna's ask and tell, over the values on the axes or within ranges: by its default sampler (TPE),
+or by its Gaussian process (`sampler: gp`).
 
 The study is kept in memory and replayed from the ledger each time, with a fixed seed and in rounds of fixed size. So it
-asks for the same cells however often the sweep is interrupted.
+asks for the same cells however often the sweep is interrupted. A round is asked for as a batch: Optuna takes account of
+the cells of a round that have no result yet.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.search import ATTEMPTS
 from raysweep.space.axes import absent, in_range
+from raysweep.trial.threads import limited
 
 if TYPE_CHECKING:
     import optuna
@@ -21,24 +25,31 @@ if TYPE_CHECKING:
     from raysweep.space.schema import Space
 
 ROUND = 8  # cells that are asked for in one round
+DIGITS = 9  # of a mean, as the Gaussian process is told it: the last digits of a row may depend on its pack
+Suggested = tuple[Any, dict[str, Any]]
+"""A trial of Optuna's, and its cell as {axis: value}."""
+Ask = Callable[[int], list[Suggested]]
+"""Asks for so many cells."""
+Tell = Callable[[Any, float | None], None]
+"""Tells a trial's mean; None if there is none."""
 
 
-def rounds(space: Space, cells: Cells, draws: Draws, *, metric: str, count: int) -> list[list[int]]:
+def rounds(space: Space, cells: Cells, draws: Draws, *, metric: str, count: int, sampler: str) -> list[list[int]]:
     """The cells of all rounds that the known draws decide, at most `count` of them, in the order in which they are
     asked for. For a space with ranges new ones are placed in the table.
 
     metric: the metric to optimize.
+    sampler: tpe or gp.
     """
     import optuna
 
     count = min(count, cells.most)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     direction = "maximize" if space.declaration.maximized(metric) else "minimize"
-    study = optuna.create_study(direction=direction, sampler=optuna.samplers.TPESampler(seed=0))
+    ask, tell = (_gaussian_process if sampler == "gp" else _tpe)(space, cells, direction)
     positions = {place: i for i, place in enumerate(zip(*(cells.columns[name] for name in space.axes), strict=True))}
 
-    def place(trial: optuna.Trial) -> int | None:
-        suggested = _suggested(trial, space)
+    def place(suggested: dict[str, Any]) -> int | None:
         if space.ranges:
             return cells.place(space, suggested)
         return positions.get(tuple(suggested[name] for name in space.axes))
@@ -46,10 +57,9 @@ def rounds(space: Space, cells: Cells, draws: Draws, *, metric: str, count: int)
     chosen: list[int] = []
     found: list[list[int]] = []
     for _ in range(ATTEMPTS * count):
-        asked: list[tuple[optuna.Trial, int | None]] = []
-        while len(asked) < min(ROUND, max(count - len(chosen), 1)):
-            trial = study.ask()
-            asked.append((trial, place(trial)))
+        asked = [(trial, place(cell)) for trial, cell in ask(min(ROUND, max(count - len(chosen), 1)))]
+        if not asked:
+            break  # there are no other cells
         new = [cell for cell in dict.fromkeys(cell for _, cell in asked) if cell is not None and cell not in chosen]
         found.append(new[: count - len(chosen)])
         chosen += found[-1]
@@ -57,10 +67,73 @@ def rounds(space: Space, cells: Cells, draws: Draws, *, metric: str, count: int)
             break
         for trial, cell in asked:
             values = draws(cell, metric) if cell is not None else np.empty(0)
-            if values is None or len(values) == 0:  # the cell is excluded or has no ok draw
-                study.tell(trial, state=optuna.trial.TrialState.FAIL)
-            else:
-                study.tell(trial, float(np.mean(values)))
+            # no value: the cell is excluded or has no ok draw
+            tell(trial, None if values is None or len(values) == 0 else float(np.mean(values)))
+    return found
+
+
+def _tpe(space: Space, cells: Cells, direction: str) -> tuple[Ask, Tell]:
+    import optuna
+
+    study = optuna.create_study(direction=direction, sampler=optuna.samplers.TPESampler(seed=0))
+
+    def ask(size: int) -> list[Suggested]:
+        return [(trial, _suggested(trial, space)) for trial in (study.ask() for _ in range(size))]
+
+    def tell(trial: optuna.Trial, mean: float | None) -> None:
+        study.tell(trial, mean, state=optuna.trial.TrialState.FAIL if mean is None else None)
+
+    return ask, tell
+
+
+def _gaussian_process(space: Space, cells: Cells, direction: str) -> tuple[Ask, Tell]:
+    """Each round has a study of its own, with the trials before it. What it suggests is kept with the cells: a
+    suggestion takes a tenth of a second, and all rounds are replayed before each further one."""
+    import optuna
+
+    samplers, states = optuna.samplers, optuna.trial.TrialState
+    told: list[optuna.trial.FrozenTrial] = []
+    before: list[dict[str, Any]] = []
+
+    def ask(size: int) -> list[Suggested]:
+        key = (size, *(trial.value for trial in told))
+        if key not in cells.suggested:
+            study = optuna.create_study(
+                direction=direction, sampler=samplers.GPSampler(seed=len(told), n_startup_trials=ROUND)
+            )
+            study.add_trials(told)
+            others = optuna.create_study(sampler=samplers.RandomSampler(seed=len(told)))
+            with limited(1):  # the last digits must not depend on how many cores this machine has
+                cells.suggested[key] = _new(study, others, space, size, before)
+        before.extend(cell for _, cell in cells.suggested[key])
+        return cells.suggested[key]
+
+    def tell(trial: optuna.Trial, mean: float | None) -> None:
+        told.append(
+            optuna.trial.create_trial(
+                state=states.FAIL if mean is None else states.COMPLETE,
+                params=trial.params,
+                distributions=trial.distributions,
+                value=None if mean is None else float(f"{mean:.{DIGITS}g}"),
+            )
+        )
+
+    return ask, tell
+
+
+def _new(
+    study: optuna.Study, others: optuna.Study, space: Space, size: int, before: list[dict[str, Any]]
+) -> list[Suggested]:
+    """At most `size` cells that were not asked for before. A random one stands for each that the study repeats: told
+    the same mean again, the Gaussian process would take it for a second measurement."""
+    found: list[Suggested] = []
+    for _ in range(size):
+        for attempt in range(ATTEMPTS * ROUND):
+            trial = (others if attempt else study).ask()
+            cell = _suggested(trial, space)
+            if cell not in before and all(cell != other for _, other in found):
+                found.append((trial, cell))
+                break
     return found
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from raysweep import workloads
 from raysweep.errors import InputError, shown, unknown
 from raysweep.redaction import has_password
-from raysweep.space import axes, checks, early_stopping, former_names, resources, search_options
+from raysweep.space import axes, checks, early_stopping, former_names, precision, resources, search_options
 from raysweep.space.analyses import check_analysis
 from raysweep.space.axes import Conditions
 from raysweep.space.checks import Context, expect
@@ -30,7 +30,7 @@ from raysweep.workloads.declaration import SCALES, Parameter, Workload
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_VALUES = 10_000_000  # more cells than this cannot be enumerated, with or without --yes
-LATER = ("ranges", "when", "early_stopping", "scale", "keep", "function")
+LATER = ("ranges", "when", "early_stopping", "scale", "keep", "precision", "budget", "function")
 """Keys that earlier releases do not know."""
 
 
@@ -43,7 +43,8 @@ class Space:
     when: the conditions of the axes that are not in all cells (see `raysweep.space.axes`).
     scale: log or linear, for each axis whose scale in figures and fits the space states.
     fixed: all other parameters of the workload, defaults filled in.
-    seeds: the draws of each cell.
+    seeds: the draws of each cell; with a precision, the most that a cell may get.
+    precision, budget: as in `raysweep.space.precision`; empty if no precision is asked for.
     early_stopping: as in `raysweep.space.early_stopping`; empty if no row is stopped.
     keep: the stages whose artifacts are kept in the store, in addition to those that always are.
     function: the description of the Python function that the workload is, as plain data; None for any other workload.
@@ -62,6 +63,8 @@ class Space:
     seeds: list[int]
     keep: list[str] = field(default_factory=list)
     search: dict[str, SearchOptions]
+    precision: dict[str, Any] = field(default_factory=dict)
+    budget: dict[str, Any] = field(default_factory=dict)
     early_stopping: dict[str, Any] = field(default_factory=dict)
     resources: ResourceOptions
     analysis: list[dict[str, Any]]
@@ -135,7 +138,10 @@ def validate(data: Mapping[str, Any]) -> Space:
     values = axes.check(data.get("axes"), workload)
     ranges = axes.ranges(data.get("axes"), data.get("ranges"), Context(workload, values))
     context = Context(workload, values, ranges)
+    wanted = precision.check(data.get("precision"), context)
+    precision.check_alone(wanted, data.get("search", "grid"), data.get("early_stopping"))
     search = search_options.check(data.get("search", "grid"), context)
+    stated = resources.check(data.get("resources"), context)
     space = Space(
         name=name,
         description=checks.text(data.get("description") or "", "description", context).strip(),
@@ -155,11 +161,14 @@ def validate(data: Mapping[str, Any]) -> Space:
         seeds=_seeds(data.get("seeds", 1)),
         keep=_keep(data.get("keep") or [], context),
         search=search,
+        precision=wanted,
+        budget=precision.check_budget(data.get("budget"), wanted, stated, context),
         early_stopping=early_stopping.check(data.get("early_stopping"), context, search),
-        resources=resources.check(data.get("resources"), context),
+        resources=stated,
         analysis=_analysis(data.get("analysis") or [], context),
         function=workload.function.plain() if workload.function else None,
     )
+    precision.check_axes(wanted, space.analysis, space.scale, context)
     if space.count_upper_bound() > MAX_VALUES:
         raise InputError(
             "axes",
@@ -191,8 +200,14 @@ def restore(record: Mapping[str, Any]) -> Space:
     record = former_names.converted(record, declared(record))
     axes, fixed = (checks.mapping(record.get(key), key, "parameter to value") for key in ("axes", "fixed"))
     absent = {p.name: p.absent for p in declared(record).parameters if p.late and p.name not in axes}
-    space = validate({**record, "fixed": {**absent, **fixed}, "analysis": []})
-    return replace(space, analysis=record.get("analysis") or [])
+    bound = dict.fromkeys(("precision", "budget"))  # as valid as the analyses that they are about
+    space = validate({**record, "fixed": {**absent, **fixed}, "analysis": [], **bound})
+    return replace(
+        space,
+        analysis=record.get("analysis") or [],
+        precision=record.get("precision") or {},
+        budget=record.get("budget") or {},
+    )
 
 
 def plain_name(value: Any, path: str) -> str:

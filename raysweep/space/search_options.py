@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from functools import partial
 from typing import Any, TypedDict, cast
 
@@ -18,10 +19,23 @@ class SearchOptions(TypedDict, total=False):
     budget: int
     start: int
     cells: int
+    sampler: str
 
 
 START = 5
 """Number of cells of a slice with which a search begins: both ends, the middle, and the middles of both halves."""
+
+SAMPLERS = ("tpe", "gp")
+"""Optuna's samplers: its default, and a Gaussian process."""
+
+
+def _sampler(value: Any, path: str, context: Context) -> str:
+    name = checks.named(value, path, "sampler", SAMPLERS)
+    lacking = [library for library in ("scipy", "torch") if name == "gp" and importlib.util.find_spec(library) is None]
+    if lacking:
+        raise InputError(path, f"gp needs {' and '.join(lacking)}: pip install {' '.join(lacking)}, or say tpe")
+    return name
+
 
 COUNT = partial(checks.whole, least=1)
 ALONG_AN_AXIS: dict[str, Check] = {"metric": checks.metric, "x": checks.number_axis, "budget": COUNT, "start": COUNT}
@@ -30,7 +44,7 @@ SEARCHES: dict[str, dict[str, Check]] = {
     "random": {"cells": COUNT},
     "boundary": ALONG_AN_AXIS,
     "optimum": ALONG_AN_AXIS,
-    "optuna": {"metric": checks.metric, "cells": COUNT},
+    "optuna": {"metric": checks.metric, "cells": COUNT, "sampler": _sampler},
 }
 """The options of each search; an option without a default must be given."""
 IN_RANGES = ("random", "optuna")
@@ -52,6 +66,6 @@ def check(value: Any, context: Context) -> dict[str, SearchOptions]:
             "values",
         )
     usual = context.workload.searched(kind)
-    defaults = {"x": usual if usual in context.axes else None, "start": START}
+    defaults = {"x": usual if usual in context.axes else None, "start": START, "sampler": "tpe"}
     found = checks.keys(given, f"search.{kind}", context, known, {key: defaults.get(key) for key in known})
     return {kind: cast(SearchOptions, found)}

@@ -46,7 +46,7 @@ class Session:
         self._folder, self._record, self._space, self._cells, self._rows = folder, record, space, cells, rows
         self._size = grouping.cells_per_run(record, cells)
         workload = space.declaration
-        self._stages = cell_stages(workload, cells, space.seeds, space.keep)
+        self._stages = cell_stages(workload, cells, space.keep)
         self._handed_over: set[int] = set()
         self.closed = False
         known = signs.mirrored(folder)
@@ -85,7 +85,7 @@ class Session:
             self.mirror.pack(name, cells, mark([row for _, _, rows in cells for row in rows]))
         for cell, parameters, rows in cells if self._size == 1 else ():
             try:
-                stages = self._stages(cell)
+                stages = self._stages(cell, [row["seed"] for row in rows])
             except InputError:  # a text was deleted after its rows were computed
                 stages = None
             logged: list[Row] = [{**row, "curves": self._rows.curves(row)} for row in rows]

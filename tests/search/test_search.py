@@ -48,7 +48,8 @@ def test_a_boundary_search_finds_the_line_of_the_grid_with_a_fraction_of_its_cel
     assert len(cells(found)) <= 60 < len(cells(grid)) / 2
     tables = [fit_boundary(sweep.results(), "overlap_angle", "gamma", metric, "seed").table for sweep in (found, grid)]
     assert tables[0]["status"].tolist() == tables[1]["status"].tolist() == ["located"] * 4
-    assert np.abs(tables[0]["estimate"] - tables[1]["estimate"]).max() < 0.2  # degrees; a cell is 2 wide
+    apart = np.abs(tables[0]["estimate"] - tables[1]["estimate"])  # the same draws, in fewer cells
+    assert (apart < 0.1 * (tables[1]["high"] - tables[1]["low"])).all()
     shared = found.results().merge(grid.results(), on=["cell", "seed"], suffixes=("", "_grid"))
     assert np.allclose(shared[metric], shared[f"{metric}_grid"], rtol=1e-9, atol=1e-12)
 

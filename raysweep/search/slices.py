@@ -1,0 +1,156 @@
+"""The slices of a space that asks for a precision: the cells along the axis of an analysis, all else equal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysweep.errors import InputError
+from raysweep.fits.statistics import LEVEL
+from raysweep.space import precision
+
+if TYPE_CHECKING:
+    from raysweep.plan.cells import Cells
+    from raysweep.space.schema import Space
+    from raysweep.workloads.declaration import Workload
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """One curve whose place is to be located.
+
+    kind: the key of `precision`: boundary or optimum.
+    fit: the analysis: boundary, optimum or inflection.
+    metric, axis: what is fitted along which axis.
+    at: the values of the other axes.
+    cells: its cells, ordered along the axis, (points,).
+    x: their values on the axis, (points,), finite and different.
+    level: the confidence level of one slice by itself.
+    strict: the level that applies: that of all slices of a fit at once (Bonferroni), or `level` if pointwise.
+    wanted: the half-width that is asked for; on a logarithmic axis of an optimum, the logarithm of the factor.
+    logarithmic: whether places are sought in log x.
+    said: the scale that the space or the workload states (True: log); None if they state none.
+    maximize: whether the best value is the largest.
+    heavy: which cells have draws without a variance, (points,); None if the workload does not say.
+    """
+
+    kind: str
+    fit: str
+    metric: str
+    axis: str
+    at: Mapping[str, Any]
+    cells: tuple[int, ...]
+    x: np.ndarray
+    level: float
+    strict: float
+    wanted: float
+    logarithmic: bool
+    said: bool | None
+    maximize: bool
+    heavy: np.ndarray | None
+
+
+def of_space(space: Space, cells: Cells) -> list[Slice]:
+    """The slices of all analyses that the precision of a space binds, in the order of the analyses and of the plan.
+
+    InputError if an analysis has none.
+    """
+    found: list[Slice] = []
+    for kind in (kind for kind in precision.KINDS if kind in space.precision):
+        for place, options in precision.bound(kind, space.analysis):
+            own = _of_analysis(space, cells, kind, options)
+            if not own:
+                raise InputError(
+                    f"precision.{kind}",
+                    f"no slice of {place} has the {precision.FEWEST_VALUES[kind]} values of {options['x']} on which a "
+                    "place is sought (exclude, where or zip leave too few)",
+                )
+            found += own
+    return found
+
+
+def _of_analysis(space: Space, cells: Cells, kind: str, options: Mapping[str, Any]) -> list[Slice]:
+    workload, x, metric, fit = space.declaration, options["x"], options["metric"], options["fit"]
+    scale = space.scale.get(x)
+    said = workload.logarithmic(x) if scale is None else scale == "log"
+    others = [name for name in space.axes if name not in _moving_with(space, x)]
+    inside = _chosen(options.get("where") or {}, cells)
+    members: dict[tuple[Any, ...], list[int]] = {}
+    for cell in np.flatnonzero(inside).tolist():
+        members.setdefault(tuple(cells.columns[name][cell] for name in others), []).append(cell)
+    level = float(options.get("level", LEVEL))
+    sizes = _slices_at_once(list(members), others, fit, options)
+    slices: list[Slice] = []
+    for key, own in members.items():
+        along = cells.columns[x][np.asarray(own)].astype(float)
+        order = [place for place in np.argsort(along, kind="stable").tolist() if math.isfinite(along[place])]
+        at = along[order]
+        log = kind == "optimum" and precision.is_logarithmic(fit, at.tolist(), said)
+        if log:  # 0 has no logarithm and stays outside the fit
+            order, at = [place for place in order if along[place] > 0], at[at > 0]
+        if len(at) < precision.FEWEST_VALUES[kind]:
+            continue
+        chosen = tuple(own[place] for place in order)
+        wanted = space.precision[kind]
+        slices.append(
+            Slice(
+                kind=kind,
+                fit=fit,
+                metric=metric,
+                axis=x,
+                at={name: _plain(value) for name, value in zip(others, key, strict=True) if len(space.axes[name]) > 1},
+                cells=chosen,
+                x=at,
+                level=level,
+                strict=level if space.precision[precision.POINTWISE] else 1 - (1 - level) / sizes[key],
+                wanted=math.log(wanted) if log else wanted,
+                logarithmic=log,
+                said=said,
+                maximize=workload.maximized(metric),
+                heavy=_heavy(workload, metric, cells, chosen) if kind == "boundary" else None,
+            )
+        )
+    return slices
+
+
+def _moving_with(space: Space, x: str) -> Iterable[str]:
+    """The axis and the axes that it determines: those that are zipped with it, if its values differ."""
+    group = next(group for group in space.groups() if x in group)
+    return group if len(set(space.axes[x])) == len(space.axes[x]) else (x,)
+
+
+def _chosen(where: Mapping[str, Any], cells: Cells) -> np.ndarray:
+    """Which cells an analysis is about, (cells,)."""
+    inside = np.ones(len(cells), dtype=bool)
+    for name, values in where.items():
+        inside &= np.isin(cells.columns[name], values if isinstance(values, list) else [values])
+    return inside
+
+
+def _slices_at_once(
+    keys: Sequence[tuple[Any, ...]], others: Sequence[str], fit: str, options: Mapping[str, Any]
+) -> dict[tuple[Any, ...], int]:
+    """For each slice, how many slices its simultaneous interval is for: as in the tables of the report those of one map
+    for a boundary (the values of `y`), and otherwise all of the analysis."""
+    if fit != "boundary":
+        return dict.fromkeys(keys, len(keys))
+    place = list(others).index(options["y"]) if options.get("y") in others else -1
+    maps: dict[tuple[Any, ...], int] = {}
+    for key in keys:
+        of_map = tuple(value for number, value in enumerate(key) if number != place)
+        maps[of_map] = maps.get(of_map, 0) + 1
+    return {key: maps[tuple(value for number, value in enumerate(key) if number != place)] for key in keys}
+
+
+def _heavy(workload: Workload, metric: str, cells: Cells, chosen: Sequence[int]) -> np.ndarray | None:
+    if workload.heavy_tailed is None:
+        return None
+    return np.asarray(workload.heavy_tailed(metric, cells.take(np.asarray(chosen))), dtype=bool)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value

@@ -1,0 +1,155 @@
+"""The keys `precision` and `budget` of a space: how well places are to be located, and what that may cost at most.
+
+precision: {boundary: 1.0}   # half-width of the 95 % interval of every zero, in the units of the axis
+precision: {optimum: 1.2}    # of every best value, a factor either way (on a linear axis a half-width)
+budget: {gpu_hours: 8}       # or rows, core_hours; by declared costs
+seeds: 400                   # with a precision: the most draws that a cell may get
+
+A precision binds every analysis of its kind: `boundary` those of zeros, `optimum` those of best values and inflection
+points. It holds for all slices of an analysis at once, with `pointwise: true` for each slice by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from raysweep.errors import InputError, shown
+from raysweep.space import checks
+from raysweep.space.analyses import opened
+from raysweep.space.checks import Check, Context, expect
+
+POINTWISE = "pointwise"
+KINDS = {"boundary": ("boundary",), "optimum": ("optimum", "inflection")}
+"""What a precision can be asked of, and the analyses that it binds."""
+FEWEST_VALUES = {"boundary": 2, "optimum": 5}
+"""The fewest values of an axis on which a place of each kind can be located."""
+HOURS = ("gpu_hours", "core_hours")
+"""The budgets in hours of one GPU or of one core."""
+
+
+def check(value: Any, context: Context) -> dict[str, Any]:
+    """The `precision` of a space with defaults filled in, empty if it is not given; InputError names the key."""
+    if value is None or value == {}:
+        return {}
+    known: dict[str, Check] = {**dict.fromkeys(KINDS, _size), POINTWISE: _pointwise}
+    found = checks.keys(value, "precision", context, known)
+    if not any(kind in found for kind in KINDS):
+        raise InputError("precision", f"expected {' or '.join(KINDS)} with a number, such as {{boundary: 1.0}}")
+    return {**found, POINTWISE: found.get(POINTWISE, False)}
+
+
+def check_alone(precision: Mapping[str, Any], search: Any, early_stopping: Any) -> None:
+    """InputError if a space with a precision also asks for a search, or stops rows early."""
+    if not precision:
+        return
+    kind = next(iter(search), None) if isinstance(search, Mapping) else search
+    if kind != "grid":
+        raise InputError(
+            "search", f"expected none beside precision, which chooses cells and draws by itself, got {shown(kind)}"
+        )
+    if early_stopping:
+        raise InputError("early_stopping", "expected none beside precision: it would take rows out of the means")
+
+
+def check_axes(
+    precision: Mapping[str, Any], analysis: Sequence[Any], scale: Mapping[str, str], context: Context
+) -> None:
+    """InputError if no analysis of a kind is asked for, or if its axis cannot give the precision.
+
+    scale: the scales that the space states for its axes.
+    """
+    for kind in (kind for kind in KINDS if kind in precision):
+        path, wanted, found = f"precision.{kind}", precision[kind], list(bound(kind, analysis))
+        if not found:
+            names = " or ".join(KINDS[kind])
+            raise InputError(path, f"expected an analysis {names} in the space, which says what is to be located")
+        for place, options in found:
+            if options.get("between"):
+                raise InputError(path, f"{place} asks for the zero of a difference, which has no precision yet")
+            said = {"log": True, "linear": False}.get(scale.get(options["x"], ""))
+            said = context.workload.logarithmic(options["x"]) if said is None else said
+            _check_size(path, wanted, options, said, context)
+
+
+def bound(kind: str, analysis: Sequence[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The analyses that a precision of this kind binds: the path of each and its options, the analysis as `fit`."""
+    for number, entry in enumerate(analysis):
+        name, options = opened(entry)
+        if name in KINDS[kind]:
+            yield f"analysis[{number}].{name}", {**options, "fit": name}
+
+
+def located_on(values: Sequence[Any]) -> list[float]:
+    """The values of an axis between which a place can be located: the finite ones, sorted."""
+    return sorted({float(value) for value in values if math.isfinite(value)})
+
+
+def is_logarithmic(fit: str, values: Sequence[float], said: bool | None) -> bool:
+    """Whether an axis is read in log, as the fit of this analysis does.
+
+    values: the finite ones, sorted. said: what the space or the workload says of the axis; None if neither does.
+    """
+    import numpy as np  # which a space without a precision need not load
+
+    from raysweep.fits.draws import decades, even_in_log
+
+    above = np.asarray([value for value in values if value != 0 or fit != "inflection"])
+    return even_in_log(above, said) or bool(said is None and fit == "optimum" and decades(above))
+
+
+def _size(value: Any, path: str, context: Context) -> float:
+    expect(checks.is_finite(value) and value > 0, path, "a number above 0", value)
+    return float(value)
+
+
+def _pointwise(value: Any, path: str, context: Context) -> bool:
+    expect(isinstance(value, bool), path, "true or false", value)
+    return bool(value)
+
+
+def _check_size(path: str, wanted: float, options: Mapping[str, Any], said: bool | None, context: Context) -> None:
+    kind, x = path.rpartition(".")[2], options["x"]
+    values = located_on(context.axes[x])
+    if len(values) < (least := FEWEST_VALUES[kind]):
+        raise InputError(
+            path, f"expected at least {least} values of {x}, on which places are sought, got {len(values)}"
+        )
+    unit = context.workload.by_name[x].unit
+    if kind == "optimum" and is_logarithmic(options["fit"], values, said):
+        most = math.sqrt(values[-1] / min(value for value in values if value > 0))
+        told = f"a factor above 1 and below {most:.4g}, which is all of the logarithmic axis {x}"
+        expect(1 < wanted < most, path, told, wanted)
+        return
+    most = (values[-1] - values[0]) / 2
+    told = f"a half-width below {most:.4g}{f' {unit}' if unit else ''}, which is all of the axis {x}"
+    expect(wanted < most, path, told, wanted)
+
+
+def check_budget(
+    value: Any, precision: Mapping[str, Any], resources: Mapping[str, Any], context: Context
+) -> dict[str, Any]:
+    """The `budget` of a space, empty if it is not given; InputError names the key."""
+    if value is None or value == {}:
+        return {}
+    if not precision:
+        raise InputError("budget", "is for a space with a precision; a search has a budget of its own, a grid has none")
+    known: dict[str, Check] = {"rows": _rows, **dict.fromkeys(HOURS, _size)}
+    found = checks.keys(value, "budget", context, known)
+    trials = [resources, *(resources.get("where") or [])]
+    on_gpus = [bool(rule.get("gpus_per_trial")) for rule in trials if "gpus_per_trial" in rule]
+    declared = not context.workload.function and any(stage.cost for stage in context.workload.chain.stages)
+    for key, there, why in (
+        ("gpu_hours", any(on_gpus), "no trial has a GPU"),
+        ("core_hours", not all(on_gpus), "every trial computes on GPUs"),
+    ):
+        if key in found and not declared:
+            raise InputError(f"budget.{key}", f"expected rows, since {context.workload.name} declares no costs")
+        if key in found and not there:
+            raise InputError(f"budget.{key}", f"expected rows or hours of another kind, since {why}")
+    return found
+
+
+def _rows(value: Any, path: str, context: Context) -> int:
+    return int(checks.whole(value, path, context, least=1))

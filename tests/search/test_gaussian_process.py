@@ -1,0 +1,129 @@
+"""Optuna's Gaussian process: fewer cells than TPE where the metric is smooth, and the same ones each time."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from auditing import ctrl_c_when
+from conftest import QUIET, Outcome, run
+
+import raysweep
+from raysweep import search
+from raysweep.errors import InputError
+from raysweep.plan.cells import enumerate_cells
+from raysweep.space.schema import validate
+
+RANGES: dict[str, Any] = {"lr": {"range": [1e-5, 1], "log": True}, "width": {"range": [1, 30]}}
+LR = {"lr": RANGES["lr"]}
+
+
+def asked(sampler: str, axes: dict[str, Any], count: int, **changes: Any) -> dict[str, Any]:
+    options = {"metric": "loss", "cells": count, "sampler": sampler}
+    return {"name": "valley", "workload": "valley", "axes": axes, "search": {"optuna": options}, **changes}
+
+
+def found(space: dict[str, Any], place: tuple[float, float] = (-2, 6)) -> list[list[dict[str, Any]]]:
+    """The cells of each round on a bowl whose lowest point, 0, is at a `place`: log10 of the rate, and the width."""
+    checked = validate(space)
+    cells = enumerate_cells(checked)
+    known: set[int] = set()
+
+    def draws(cell: int, metric: str) -> np.ndarray | None:
+        return np.array([loss(cells.parameters(cell), place)]) if cell in known else None
+
+    while True:
+        rounds = search.rounds(checked, cells, draws)
+        if {cell for chosen in rounds for cell in chosen} <= known:
+            return [[cells.parameters(cell) for cell in chosen] for chosen in rounds]
+        known.update(cell for chosen in rounds for cell in chosen)
+
+
+def loss(cell: dict[str, Any], place: tuple[float, float]) -> float:
+    return (math.log10(cell["lr"]) - place[0]) ** 2 + 0.05 * (cell["width"] - place[1]) ** 2
+
+
+def test_it_comes_nearer_to_a_smooth_optimum_than_tpe_with_the_same_cells(sandbox: Path) -> None:
+    for place in ((-2, 6), (-3.3, 21)):
+        best = {
+            sampler: min(loss(cell, place) for cells in found(asked(sampler, RANGES, 24), place) for cell in cells)
+            for sampler in ("tpe", "gp")
+        }
+        assert best["gp"] < 0.02, place  # the rate within a factor 1.4
+        assert best["gp"] < best["tpe"], place
+
+
+def test_the_cells_of_a_round_are_apart_though_none_has_a_result_yet(sandbox: Path) -> None:
+    for chosen in found(asked("gp", LR, 24))[1:]:
+        assert len(chosen) == 8
+        places = np.sort(np.log10([cell["lr"] for cell in chosen]))
+        assert np.diff(places).min() > 1e-3  # of 5 decades; without regard to the others they would be the same
+
+
+def test_it_finds_the_best_of_listed_values_and_computes_none_twice(sandbox: Path) -> None:
+    axes = {"lr": {"geomspace": [1e-4, 1, 41]}, "optimizer": ["adam", "sgd"]}
+    cells = [cell for chosen in found(asked("gp", axes, 20)) for cell in chosen]
+    assert len({tuple(cell.values()) for cell in cells}) == len(cells) == 20
+    assert min(loss(cell, (-2, 6)) for cell in cells) == pytest.approx(0)
+
+
+@pytest.mark.parametrize(
+    ("axes", "count"),
+    [({"lr": [0.001, 0.01, 0.1], "width": [2, 6, 7, 9]}, 12), ({"width": {"range": [1, 3]}}, 3)],
+    ids=["listed", "range"],
+)
+def test_it_ends_when_there_are_no_other_cells(axes: dict[str, Any], count: int, sandbox: Path) -> None:
+    assert sum(len(chosen) for chosen in found(asked("gp", axes, 20))) == count
+    left = [{"width": 2}] if count == 12 else []
+    assert sum(len(chosen) for chosen in found(asked("gp", axes, 20, exclude=left))) == count - 3 * len(left)
+
+
+def test_an_interrupted_sweep_ends_with_the_same_rows_in_the_same_order(sandbox: Path, storage: Path) -> None:
+    space = asked("gp", LR, 20, seeds=2)
+    whole = run(storage / "whole", space).results()
+    ledger = storage / "stopped" / "valley" / "ledger"
+    with pytest.raises(KeyboardInterrupt), ctrl_c_when(lambda: len([*ledger.glob("*.jsonl")]) == 2):
+        run(storage / "stopped", space)
+    assert 0 < len(raysweep.open_sweep("valley", storage / "stopped").results()) < len(whole)
+    resumed = run(storage / "stopped", space).results()
+    assert resumed.drop(columns="seconds").equals(whole.drop(columns="seconds"))
+
+
+def test_the_last_digits_of_a_result_do_not_change_what_it_asks_for(sandbox: Path) -> None:
+    """They may differ between packs, and so between numbers of workers."""
+    space = validate(asked("gp", LR, 20))
+
+    def chosen(factor: float) -> list[float]:
+        cells = enumerate_cells(space)
+        rounds: list[list[int]] = []
+        for _ in range(3):
+            known = {cell for cells_of_round in rounds for cell in cells_of_round}
+
+            def draws(cell: int, metric: str, known: set[int] = known) -> np.ndarray | None:
+                return np.array([factor * loss(cells.parameters(cell), (-2, 6))]) if cell in known else None
+
+            rounds = search.rounds(space, cells, draws)
+        return cells.columns["lr"].tolist()
+
+    assert len(chosen(1.0)) == 20
+    assert chosen(1.0) == chosen(1.0 + 1e-14)
+
+
+def test_a_sampler_that_is_not_there_is_one_line(
+    sandbox: Path, call: Any, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match=r"^search\.optuna\.sampler: unknown sampler 'gpp'.*gp"):
+        validate(asked("gpp", RANGES, 5))
+    monkeypatch.setitem(sys.modules, "torch", None)
+    space = "search={optuna: {metric: risk_linear, cells: 5, sampler: gp}}"
+    refused: Outcome = call("run", "quickstart", "--set", space, "--storage", storage, *QUIET)
+    assert refused.code == 2
+    assert refused.err.strip() == "search.optuna.sampler: gp needs torch: pip install torch, or say tpe"
+    assert not storage.exists()
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(InputError, match="gp needs scipy and torch: pip install scipy torch"):
+        validate(asked("gp", RANGES, 5))
