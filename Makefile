@@ -16,7 +16,7 @@ export RAY_USAGE_STATS_ENABLED := 0
 export MLFLOW_DISABLE_TELEMETRY := true
 
 .DEFAULT_GOAL := help
-.PHONY: help venv data demo test test-long test-fast test-gpu test-cluster chaos lint wheel bench bench-size clean
+.PHONY: help venv data demo test test-long test-fast test-gpu test-cluster chaos lint wheel bench bench-size bench-search clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -83,6 +83,9 @@ bench: $(STAMP) ## the benchmark table of the README
 
 bench-size: $(STAMP) ## how cost grows from 100 to 100,000 cells (some three minutes, most of them MLflow's)
 	$(BIN)/python -m benchmarks.size
+
+bench-search: $(STAMP) ## docs/search.md: rows and seconds that searches take to a precision (about a quarter of an hour)
+	$(BIN)/python -m benchmarks.search $(STORAGE)/pools --workers 2 --write docs/search.md
 
 clean: ## remove the environment, caches and builds (sweeps stay)
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .benchmarks

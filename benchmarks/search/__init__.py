@@ -1,0 +1,1 @@
+"""What it takes to locate every zero or best value with a precision, by search: see `__main__`."""

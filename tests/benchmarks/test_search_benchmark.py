@@ -1,0 +1,136 @@
+"""`make bench-search` counts rightly what searches take: by hand on small pools."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raysweep
+from benchmarks.search import contestants
+from benchmarks.search.__main__ import declared_seconds, draws_of_slices, judged
+from benchmarks.search.places import Answer, floor, half_width, true_places
+from benchmarks.search.pools import Pool, Question, load
+from benchmarks.search.questions import questions
+from raysweep.plan.cells import enumerate_cells
+from raysweep.search import slices
+from raysweep.space import space_files
+
+ANGLES = {"linspace": [10, 90, 9]}
+SPACE: dict[str, Any] = {
+    "name": "tiny",
+    "workload": "linear_transfer",
+    "axes": {"overlap_angle": ANGLES, "gamma": [0.2, 0.5]},
+    "fixed": {"dim": 40, "noise": 0.2, "engine": "limit"},
+    "analysis": [{"boundary": {"metric": "transferability_finetune", "x": "overlap_angle", "y": "gamma"}}],
+    "seeds": 2000,
+    "precision": {"boundary": 1.0},
+}
+
+
+@pytest.fixture(scope="module")
+def pool() -> Pool:
+    """Straight lines of slope 1 with zeros at 47 and 62 degrees. All cells of a draw have the same noise, which moves
+    the zero with a standard deviation of 2 degrees in the first slice and of 4 degrees in the second."""
+    space = space_files.read(SPACE)
+    cells = enumerate_cells(space)
+    members = slices.of_space(space, cells)
+    assert [len(own.cells) for own in members] == [9, 9]
+    noise = np.random.default_rng(0).standard_normal(400)
+    noise = (noise - noise.mean()) / noise.std(ddof=1)
+    values = np.zeros((400, len(cells)))
+    fine = []
+    for own, root, size in zip(members, (47.0, 62.0), (2.0, 4.0), strict=True):
+        values[:, list(own.cells)] = (root - own.x) + size * noise[:, None]
+        at = np.linspace(10, 90, 33)
+        fine.append((at, (root - at) + size * noise[:, None]))
+    return Pool(space, cells, members, values, np.full(len(cells), np.nan), fine)
+
+
+def world(pool: Pool, seed: int = 0) -> contestants.World:
+    drawn = np.random.default_rng(seed).integers(len(pool.values), size=2000)
+    return contestants.World(pool, pool.values[drawn], np.array([True, True]))
+
+
+def test_the_floor_is_two_cells_a_slice_with_the_draws_that_a_known_line_needs(pool: Pool) -> None:
+    places = true_places(pool)
+    assert places == pytest.approx([47, 62])
+    assert pool.slices[0].strict == pytest.approx(0.975)  # both slices at once
+    z = 2.2414027  # of the normal distribution at that level
+    assert [math.ceil((z * size) ** 2) for size in (2, 4)] == [21, 81]
+    counts = floor(pool, places)
+    assert counts.sum() == 2 * (21 + 81)
+    assert sorted(counts[counts > 0]) == [21, 21, 81, 81]
+    assert draws_of_slices(pool, counts) == 21 + 81
+    assert floor(pool, np.array([47.0, math.nan])).sum() == 2 * 21
+
+
+def test_every_search_ends_with_intervals_as_narrow_as_asked_for_and_no_row_is_counted_twice(pool: Pool) -> None:
+    places, least = true_places(pool), floor(pool, true_places(pool)).sum()
+    rows = {}
+    for name, search in contestants.CONTESTANTS.items():
+        found = search(world(pool), np.random.default_rng(1))
+        told = judged(pool, places, found)
+        assert told["within"] == 1, name
+        assert told["rows"] == found.counts.sum() > least, name
+        rows[name] = told["rows"]
+    # 81 draws for a normal interval; Student's t and the ladder of the grid make at most a quarter more of it
+    assert 18 * 81 * 0.8 < rows["grid"] < 18 * 81 * 1.5
+    assert rows["grid"] % 18 == 0
+    assert rows["ours"] < min(rows[name] for name in ("grid", "bisection", "random"))
+
+
+def test_an_interval_covers_where_it_holds_the_true_place_and_all_at_once_where_every_one_does(pool: Pool) -> None:
+    counts = np.zeros(len(pool.cells), dtype=np.int64)
+    good, narrow, bad = Answer(46.5, 47.5, 46, 48), Answer(62.1, 62.9, 61.7, 63.3), Answer(50, 51, 50, 51)
+    places = np.array([47.0, 62.0])
+
+    def told(*answers: Answer | None) -> tuple[float, float, float]:
+        found = judged(pool, places, contestants.Found(counts, list(answers)))
+        return found["within"], found["pointwise"], found["all"]
+
+    assert told(good, narrow) == (1, 0.5, 1)
+    assert told(good, bad) == (1, 0.5, 0)
+    assert told(good, None) == (0.5, 0.5, 0)
+    assert half_width(pool.slices[0], Answer(46, 48, -math.inf, 48)) == math.inf
+
+
+def test_the_factorization_of_a_draw_is_paid_for_once_along_the_angles(pool: Pool) -> None:
+    whole = np.full(len(pool.cells), 10)
+    one_slice = np.where(np.isin(np.arange(len(whole)), pool.slices[0].cells), 10, 0)
+    assert 0 < declared_seconds(pool, one_slice) < declared_seconds(pool, whole)
+    assert declared_seconds(pool, 2 * whole) == pytest.approx(2 * declared_seconds(pool, whole))
+    spread = np.zeros(len(whole), dtype=np.int64)
+    spread[pool.slices[0].cells[0]] = 90
+    assert spread.sum() == one_slice.sum()
+    assert declared_seconds(pool, spread) > 3 * declared_seconds(pool, one_slice)
+
+
+def test_a_pool_is_computed_by_raysweep_once_and_keeps_the_cells_between_for_the_truth(tmp_path: Path) -> None:
+    question = Question("tiny", SPACE, draws=6, finer=2)
+    pool = load(question, tmp_path)
+    rows = raysweep.open_sweep("tiny", tmp_path).results()
+    assert len(rows) == 6 * 2 * 17
+    for own in pool.slices:
+        assert own.x.tolist() == np.linspace(10, 90, 9).tolist()
+        for cell in own.cells:
+            at = pool.cells.parameters(cell)
+            same = rows[(rows["overlap_angle"] == at["overlap_angle"]) & (rows["gamma"] == at["gamma"])]
+            assert same.sort_values("seed")["transferability_finetune"].tolist() == pool.values[:, cell].tolist()
+    (x, fine), *_ = pool.fine
+    assert x.tolist() == np.linspace(10, 90, 17).tolist()
+    assert fine[:, ::2].tolist() == pool.values[:, list(pool.slices[0].cells)].tolist()
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+    again = load(question, tmp_path)
+    assert again.values.tolist() == pool.values.tolist()
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before
+
+
+def test_every_question_is_a_space_that_binds_one_analysis() -> None:
+    for key, question in questions().items():
+        space = space_files.read(dict(question.space))
+        found = slices.of_space(space, enumerate_cells(space))
+        assert len({(own.metric, own.axis, own.kind) for own in found}) == 1, key
