@@ -34,7 +34,8 @@ ADDED = {
     "regime": f"{FITTED} {HALVED} {EVERYWHERE} censored diverged_from lengths_bounded lengths_left_out lengths_located "
     "limit mean metric paper_case rate regime_by_the_slope slope tuned tuned_turn tuned_turn_high tuned_turn_low "
     "verdict",
-    "engines": "difference engine largest median metric quarter reference rows size three_quarters",
+    "engines": "difference draws engine error_by_reference largest mean mean_by_reference median metric quarter "
+    "reference rows size standard_error three_quarters times_less_variance value",
     "relation": f"{MEANS} cells cells_of group high low note rank_correlation",
     "r_squared": "correlation draws high low more more_high more_low more_than_the_first note over_draws predictor "
     "r_squared units",

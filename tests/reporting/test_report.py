@@ -148,7 +148,10 @@ def test_the_closed_forms_inflection_stands_beside_the_fitted_one(tmp_path: Path
     for angle in (30.0, 45.0):
         best = np.log((1 - 0.001) / (1 - np.cos(np.radians(angle))))
         assert turns.loc[angle, "theory"] == pytest.approx(best, rel=1e-3)
-        assert turns.loc[angle, "low"] <= best <= turns.loc[angle, "high"]
+        # One 95 % interval may miss what it is about; twice its width does so once in 10,000 sweeps.
+        half = (turns.loc[angle, "high"] - turns.loc[angle, "low"]) / 2
+        assert turns.loc[angle, "estimate"] == pytest.approx(best, abs=2 * half)
+        assert half < 0.1 * best
     assert "located in 2 of 2 curves" in report.headline[0]
 
 
@@ -160,8 +163,10 @@ def test_the_only_place_that_is_located_is_named_with_its_interval(tmp_path: Pat
     report = write_report(frame, space_of("linear_transfer", axes, fixed, analysis), tmp_path, sweep="s")
     turns = pd.read_csv(tmp_path / "tables" / "inflection_turns.csv").set_index("overlap_angle")
     assert turns["status"].ne("located").tolist() == [False, True]
-    low, high = (f"{turns.loc[30.0, side]:.2f}" for side in ("low", "high"))
-    assert re.search(rf"located in 1 of 2 curves, [\d.]+ \[{low}, {high}\]", report.headline[0])
+    said = re.search(r"located in 1 of 2 curves, ([\d.]+) \[([\d.]+), ([\d.]+)\]", report.headline[0])
+    assert said
+    for text, side in zip(said.groups(), ("estimate", "low", "high"), strict=True):
+        assert float(text) == pytest.approx(turns.loc[30.0, side], abs=0.5 * 10.0 ** -len(text.partition(".")[2]))
 
 
 def test_a_curve_without_chance_has_no_z(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from raysweep.phrases import counted
+from raysweep.reporting import symmetric_draws
 from raysweep.reporting.analyses.section import Drawing, Section
 from raysweep.reporting.design import Design, values_in
 from raysweep.reporting.words import coded, first_capital, markdown_table, number, plain, values_in_words
@@ -39,7 +40,8 @@ def to_markdown(
     lines += [f"- {prose(section.headline)}" for section in sections] or [
         "- The space asks for no analysis; the numbers are in the results."
     ]
-    lines += ["", "**How sure.** " + sureness(frame), ""]
+    sure = sureness(frame) + symmetric_draws.sentences(frame, design, workload)
+    lines += ["", "**How sure.** " + coded(sure, workload), ""]
     lines += ["**Set-up.** " + coded(set_up(design, workload), workload), ""]
     for note in notes:
         lines += [f"> {note}", ""]
