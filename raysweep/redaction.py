@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 
@@ -39,5 +40,11 @@ def has_password(text: str) -> bool:
 
 def _of_the_environment() -> list[str]:
     """The values of environment variables that hold a secret, the longest first."""
-    found = {value for name, value in os.environ.items() if len(value) >= _SHORTEST and _SECRET_NAME.search(name)}
+    found = {value for name, value in os.environ.items() if len(value) >= _SHORTEST and _may_hold_a_secret(name)}
     return sorted(found, key=len, reverse=True)
+
+
+@functools.cache
+def _may_hold_a_secret(name: str) -> bool:
+    """Whether a variable of this name may hold a secret; asked of every variable for every text."""
+    return _SECRET_NAME.search(name) is not None

@@ -244,7 +244,10 @@ def declared(data: Mapping[str, Any]) -> Workload:
     installed packages is imported. InputError if there is no such workload."""
     if data.get("function") is not None:
         return functions.declared(function_description.read(data["function"]))
-    return workloads.get(checks.named(data.get("workload"), "workload", "workload", workloads.names()))
+    name = data.get("workload")
+    if isinstance(name, str) and name in workloads.BUILT_IN:  # without reading the metadata of every installed package
+        return workloads.get(name)
+    return workloads.get(checks.named(name, "workload", "workload", workloads.names()))
 
 
 def _fixed(given: Any, context: Context) -> dict[str, Any]:
