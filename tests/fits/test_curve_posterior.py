@@ -44,7 +44,7 @@ def independent(data: CurveData, deviation: float) -> Seen:
     ("family", "kernel"), [(-3.0, Matern(0.4, nu=1.5)), (0.5, Matern(0.4, nu=2.5)), (3.0, RBF(0.4))]
 )
 def test_mean_and_covariance_are_those_of_scikit_learn(family: float, kernel: Matern | RBF) -> None:
-    data, deviation = curve_data(T, draws(1), keep_level=False), 0.05
+    data, deviation = curve_data(T, draws(1)), 0.05
     z = coordinates(family=family)
     given = conditional(z, data, independent(data, deviation))
     at = np.linspace(0, 1, 23)
@@ -64,15 +64,15 @@ def test_mean_and_covariance_are_those_of_scikit_learn(family: float, kernel: Ma
 
 
 def test_known_noise_gives_the_conjugate_posterior_in_closed_form() -> None:
-    data, deviation = curve_data(T, draws(2), keep_level=False), 0.05
+    data, deviation = curve_data(T, draws(2)), 0.05
     z = coordinates()
     given = conditional(z, data, independent(data, deviation))
-    p = curve_parameters(z, data)
+    p = curve_parameters(z)
     at = np.linspace(0, 1, 17)
     # levels of draws with a very wide prior, in the space of all values
     count, points = data.residual.shape
     both = np.concatenate([T, at])
-    prior = covariance(p, both[None], both[None], 30.0)[0]
+    prior = covariance(p, both[None], both[None])[0]
     values = (data.mean + data.residual).ravel()
     levels = np.kron(np.eye(count), np.ones((points, points)))
     noise = deviation**2 * np.eye(count * points) + 1e6 * levels
@@ -93,7 +93,7 @@ def test_noise_of_known_structure_is_recognized() -> None:
     root = np.linalg.cholesky(np.exp(-0.5 * ((T[:, None] - T) / 0.3) ** 2) + 1e-8 * np.eye(len(T)))
     kinds = {"smooth": rng.standard_normal((12, 9)) @ root.T, "own": rng.standard_normal((12, 9))}
     for kind, noise in kinds.items():
-        data = curve_data(T, 3 * (T - 0.4) ** 2 + 0.05 * noise, keep_level=False)
+        data = curve_data(T, 3 * (T - 0.4) ** 2 + 0.05 * noise)
 
         def evidence(z: np.ndarray, data: CurveData = data) -> np.ndarray:
             return seen(noise_parameters(z, data), data).evidence
@@ -108,13 +108,13 @@ def test_the_rank_of_the_truth_is_uniform_under_the_prior() -> None:
     curve among its posterior paths, and of its evidence among that of the particles, are uniform, if the sampler draws
     from the posterior."""
     rng = np.random.default_rng(4)
-    template = curve_data(T, draws(5), keep_level=False)
+    template = curve_data(T, draws(5))
     ranks: dict[str, list[float]] = {"difference": [], "evidence": []}
     for _ in range(48):
         z = rng.standard_normal((1, len(CURVE)))
         z[0, CURVE.index("compression")] = -abs(z[0, CURVE.index("compression")])
-        p = curve_parameters(z, template)
-        curve = np.linalg.cholesky(covariance(p, T[None], T[None], 1.0)[0] + 1e-8 * np.eye(9)) @ rng.standard_normal(9)
+        p = curve_parameters(z)
+        curve = np.linalg.cholesky(covariance(p, T[None], T[None])[0] + 1e-8 * np.eye(9)) @ rng.standard_normal(9)
         shown = independent(template, 0.2)
         contrasts = template.contrasts
         seen_mean = contrasts @ (curve - template.mean) + np.linalg.cholesky(shown.covariance[0]) @ rng.standard_normal(
@@ -189,5 +189,5 @@ def test_paths_are_joint_and_follow_the_units_of_the_values() -> None:
 
 def test_every_parameter_of_the_noise_is_a_finite_number() -> None:
     z = np.random.default_rng(11).standard_normal((50, len(NOISE)))
-    p = noise_parameters(z, curve_data(T, draws(12), keep_level=False))
+    p = noise_parameters(z, curve_data(T, draws(12)))
     assert all(np.isfinite(getattr(p, field.name)).all() for field in fields(p))

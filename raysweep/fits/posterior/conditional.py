@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raysweep.fits.posterior.data import CurveData
-from raysweep.fits.posterior.kernel import LEVEL, LEVEL_KEPT, covariance
+from raysweep.fits.posterior.kernel import covariance
 from raysweep.fits.posterior.noise import Seen
 from raysweep.fits.posterior.prior import CurveParameters, curve_parameters
 
@@ -27,7 +27,7 @@ class Conditional:
 
     compressed: (particles, points), the mean of the data in the units of f.
     slope: (particles, points), d value / d f there.
-    pin: (particles, points), the weights of the pinned average; None if levels are kept.
+    pin: (particles, points), the weights of the pinned average.
     spread: (particles, contrasts, contrasts), the part of the draws' noise in the covariance of the seen contrasts.
     root: (particles, contrasts, contrasts), the Cholesky factor of the covariance of the seen contrasts.
     excess: (particles, contrasts), the seen contrasts less their expectation a priori.
@@ -38,7 +38,7 @@ class Conditional:
     data: CurveData
     compressed: np.ndarray
     slope: np.ndarray
-    pin: np.ndarray | None
+    pin: np.ndarray
     spread: np.ndarray
     root: np.ndarray
     excess: np.ndarray
@@ -58,35 +58,30 @@ def compression(p: CurveParameters, data: CurveData) -> tuple[np.ndarray, np.nda
 
 
 def pinned(
-    p: CurveParameters, data: CurveData, pin: np.ndarray | None, compressed: np.ndarray, a: np.ndarray, b: np.ndarray
+    p: CurveParameters, data: CurveData, pin: np.ndarray, compressed: np.ndarray, a: np.ndarray, b: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """See `Conditional.prior`."""
-    if pin is None:
-        return np.zeros((len(p.length), a.shape[1])), covariance(p, a, b, LEVEL_KEPT)
     t = data.t[None]
-    left = (covariance(p, a, t, LEVEL) @ pin[:, :, None])[:, :, 0]
-    right = left if a is b else (covariance(p, b, t, LEVEL) @ pin[:, :, None])[:, :, 0]
-    at_points = left if a is t else (covariance(p, t, t, LEVEL) @ pin[:, :, None])[:, :, 0]
+    left = (covariance(p, a, t) @ pin[:, :, None])[:, :, 0]
+    right = left if a is b else (covariance(p, b, t) @ pin[:, :, None])[:, :, 0]
+    at_points = left if a is t else (covariance(p, t, t) @ pin[:, :, None])[:, :, 0]
     variance = (pin * at_points).sum(axis=1)[:, None]
     mean = left * (pin * compressed).sum(axis=1)[:, None] / variance
-    return mean, covariance(p, a, b, LEVEL) - left[:, :, None] * (right / variance)[:, None, :]
+    return mean, covariance(p, a, b) - left[:, :, None] * (right / variance)[:, None, :]
 
 
 def conditional(z: np.ndarray, data: CurveData, shown: Seen) -> Conditional:
     """The curve given the draws at coordinates z (particles, coordinates)."""
-    p = curve_parameters(z, data)
+    p = curve_parameters(z)
     compressed, slope = compression(p, data)
     estimate, spread = shown.chosen(p)
     t = data.t[None]
-    prior = covariance(p, t, t, LEVEL_KEPT if data.keep_level else LEVEL)
-    if data.keep_level:
-        pin, mean = None, np.zeros_like(compressed)
-    else:
-        pin = 1 / slope / (1 / slope).sum(axis=1, keepdims=True)
-        along = (prior @ pin[:, :, None])[:, :, 0]
-        variance = (pin * along).sum(axis=1)[:, None]
-        mean = along * (pin * compressed).sum(axis=1)[:, None] / variance
-        prior = prior - along[:, :, None] * (along / variance)[:, None, :]
+    prior = covariance(p, t, t)
+    pin = 1 / slope / (1 / slope).sum(axis=1, keepdims=True)
+    along = (prior @ pin[:, :, None])[:, :, 0]
+    variance = (pin * along).sum(axis=1)[:, None]
+    mean = along * (pin * compressed).sum(axis=1)[:, None] / variance
+    prior = prior - along[:, :, None] * (along / variance)[:, None, :]
     design = data.contrasts * slope[:, None, :]
     expected = (design @ (mean - compressed)[:, :, None])[:, :, 0]
     total = design @ prior @ np.swapaxes(design, 1, 2) + spread

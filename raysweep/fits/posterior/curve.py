@@ -54,24 +54,23 @@ class CurvePosterior:
         return np.random.default_rng(SEED).standard_normal((len(self.given.root), PATHS, count))
 
 
-def curve_posterior(x: np.ndarray, values: np.ndarray, keep_level: bool = False) -> CurvePosterior:
+def curve_posterior(x: np.ndarray, values: np.ndarray) -> CurvePosterior:
     """The posterior of the mean curve of draws.
 
     x: (points,), increasing: x or its logarithm.
     values: (draws, points), at least two draws; NaN where missing.
-    keep_level: whether the level of a draw is part of its value (zeros); else it is removed exactly (extrema).
 
     The last results are kept: reports ask the same curve at several levels.
     """
-    return _curve_posterior(x.astype(float).tobytes(), values.astype(float).tobytes(), len(x), keep_level)
+    return _curve_posterior(x.astype(float).tobytes(), values.astype(float).tobytes(), len(x))
 
 
 @lru_cache(maxsize=8)
-def _curve_posterior(x_bytes: bytes, values_bytes: bytes, points: int, keep_level: bool) -> CurvePosterior:
+def _curve_posterior(x_bytes: bytes, values_bytes: bytes, points: int) -> CurvePosterior:
     x, values = np.frombuffer(x_bytes), np.frombuffer(values_bytes).reshape(-1, points)
-    data, mirrored = curve_data(x, values, keep_level), False
+    data, mirrored = curve_data(x, values), False
     if np.argmin(data.mean) > (points - 1) / 2:  # a mirrored curve gets the mirrored answer, to the last digit
-        data, mirrored = curve_data(-x[::-1], values[:, ::-1], keep_level), True
+        data, mirrored = curve_data(-x[::-1], values[:, ::-1]), True
     rng = np.random.default_rng(SEED)
     noises = sample(lambda z: seen(noise_parameters(z, data), data).evidence, len(NOISE), rng, NOISES)
     return given_noise(float(x[0]), float(x[-1]), data, mirrored, seen(noise_parameters(noises, data), data))

@@ -1,4 +1,4 @@
-"""The draws of one curve, scaled for the posterior: x over [0, 1], values of order 1, levels removed or kept."""
+"""The draws of one curve, scaled for the posterior: x over [0, 1], values of order 1, levels of draws removed."""
 
 from __future__ import annotations
 
@@ -17,18 +17,16 @@ class CurveData:
     """The draws of one curve in units without dimension.
 
     t: (points,), from 0 to 1, increasing.
-    mean: (points,), the mean curve; with levels removed its lowest point is 0.
-    residual: (draws, points), value - mean (and - the level of the draw, if levels are removed); NaN where missing.
-    keep_level: whether the level of a draw is part of the value (a zero is asked for), or says nothing (an extremum).
+    mean: (points,), the mean curve; its lowest point is 0.
+    residual: (draws, points), value - mean - the level of the draw; NaN where missing.
     deviation: the standard deviation of the residuals.
-    contrasts: (contrasts, points), orthonormal rows; all that the values say. Without levels: those orthogonal to 1.
+    contrasts: (points - 1, points), orthonormal rows orthogonal to 1: all that values without a level say.
     scale, offset: value = offset + scale * (scaled value).
     """
 
     t: np.ndarray
     mean: np.ndarray
     residual: np.ndarray
-    keep_level: bool
     deviation: float
     contrasts: np.ndarray
     scale: float
@@ -40,27 +38,24 @@ class CurveData:
         return bool(np.isfinite(self.residual).all())
 
 
-def curve_data(x: np.ndarray, values: np.ndarray, keep_level: bool) -> CurveData:
+def curve_data(x: np.ndarray, values: np.ndarray) -> CurveData:
     """Scale the draws of a curve.
 
     x: (points,), increasing, finite, at least two.
     values: (draws, points), finite or NaN (missing), each point in some draw. At least two draws share two points.
-    keep_level: see `CurveData`.
     """
     values = values[np.isfinite(values).any(axis=1)]
     known = np.isfinite(values)
     draws, points = values.shape
     t = (x - x[0]) / (x[-1] - x[0])
-    curve = np.nanmean(values, axis=0) if keep_level else two_way_anova(values).curve
-    offset = 0.0 if keep_level else float(curve.min())
-    scale = float(np.abs(curve).max() if keep_level else np.ptp(curve)) or 1.0
+    curve = two_way_anova(values).curve
+    offset, scale = float(curve.min()), float(np.ptp(curve)) or 1.0
     mean, scaled = (curve - offset) / scale, (values - offset) / scale
     residual = scaled - mean
-    if not keep_level:
-        residual -= np.nanmean(residual, axis=1, keepdims=True)
+    residual -= np.nanmean(residual, axis=1, keepdims=True)
     # What rounding leaves of a draw's level must not change the answer.
     mean, residual = np.round(mean, DIGITS), np.round(residual, DIGITS)
-    degrees = max(known.sum() - points - (0 if keep_level else draws - 1), 1)
+    degrees = max(known.sum() - points - (draws - 1), 1)
     deviation = float(np.sqrt(np.nansum(residual**2) / degrees))
-    centre = np.eye(points) if keep_level else np.linalg.svd(np.eye(points) - 1 / points)[2][: points - 1]
-    return CurveData(t, mean, residual, keep_level, max(deviation, LEAST_NOISE), centre, scale, offset)
+    contrasts = np.linalg.svd(np.eye(points) - 1 / points)[2][: points - 1]
+    return CurveData(t, mean, residual, max(deviation, LEAST_NOISE), contrasts, scale, offset)

@@ -7,7 +7,6 @@ import numpy as np
 from raysweep.fits.posterior.prior import CurveParameters
 
 LEVEL, SLOPE, CURVATURE = 10.0, 1.5, 3.0  # standard deviations of the polynomial part; the level is next to free
-LEVEL_KEPT = 2.0
 # by family: MATERN_3, MATERN_5, SQUARED_EXPONENTIAL
 LINEAR, SQUARE, HALF = np.sqrt([3.0, 5.0, 0.0]), np.array([0.0, 5 / 3, 0.0]), np.array([0.0, 0.0, 0.5])
 
@@ -26,24 +25,23 @@ def correlation(distance: np.ndarray, family: np.ndarray) -> np.ndarray:
     return np.asarray(((square * distance + linear) * distance + 1) * np.exp(-(half * distance + rate) * distance))
 
 
-def covariance(p: CurveParameters, a: np.ndarray, b: np.ndarray, level: float) -> np.ndarray:
+def covariance(p: CurveParameters, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The covariance of the curve between points a and b.
 
     a, b: (particles or 1, rows) and (particles or 1, columns), within [0, 1].
-    level: the standard deviation of the curve's level.
 
     A polynomial of degree two, a stationary process over the warped coordinate, and a bend, which is on each side of a
     place a power of the distance with a factor of its own. Returns (particles, rows, columns).
     """
-    left, columns = terms(p, a, level)
-    right, rows = (left, columns) if a is b else terms(p, b, level)
+    left, columns = terms(p, a)
+    right, rows = (left, columns) if a is b else terms(p, b)
     out = correlation(np.abs(left[:, :, None] - right[:, None, :]), p.family)
     out *= (p.amplitude**2)[:, None, None]
     out += columns @ np.swapaxes(rows, 1, 2)
     return out
 
 
-def terms(p: CurveParameters, t: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+def terms(p: CurveParameters, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(points t in correlation lengths, (particles, points); the other terms there, (particles, points, terms))."""
     stretched = warped(t, p.warp)
     place, power, size = (each[:, None] for each in (p.bend_place, p.bend_power, p.bend_size))
@@ -52,5 +50,5 @@ def terms(p: CurveParameters, t: np.ndarray, level: float) -> tuple[np.ndarray, 
     after = np.maximum(beyond, 0) + soft * np.log1p(np.exp(-np.abs(beyond) / soft))  # rounded max(beyond, 0)
     bend = size * after**power, size * np.maximum(after - beyond, 0) ** power
     middle = stretched - 0.5
-    others = [np.full_like(after, level), SLOPE * middle, CURVATURE * middle**2, *bend]
+    others = [np.full_like(after, LEVEL), SLOPE * middle, CURVATURE * middle**2, *bend]
     return stretched / p.length[:, None], np.stack(others, axis=2)

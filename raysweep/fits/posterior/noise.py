@@ -1,6 +1,6 @@
 """What the draws say of the mean curve: its estimate, how sure that is, and the evidence for a structure of noise.
 
-A draw is mean curve + (level) + noise. The noise has a structured covariance N (independent, tilt, smooth; changing
+A draw is mean curve + level + noise. The noise has a structured covariance N (independent, tilt, smooth; changing
 along the curve). If no value is missing, the true covariance of a draw is inverse Wishart around N, worth `freedom`
 draws, so that what the draws share along the curve is learned from their scatter where there are enough of them.
 """
@@ -52,15 +52,13 @@ class Seen:
 def structured(p: NoiseParameters, data: CurveData) -> np.ndarray:
     """The structured covariance of one draw: (particles, points, points)."""
     t, size = data.t, p.deviation[:, None, None] ** 2
-    height = 1 + (0 if data.keep_level else p.with_height[:, None] * np.abs(data.mean))
+    height = 1 + p.with_height[:, None] * np.abs(data.mean)
     out = np.exp(-0.5 * ((t[:, None] - t) / p.smooth_length[:, None, None]) ** 2) * p.smooth[:, None, None]
     out = out + p.tilt[:, None, None] * 4 * np.outer(t - 0.5, t - 0.5)
     diagonal = np.arange(len(t))
     out[:, diagonal, diagonal] += p.own[:, None] * height**2
     along = np.exp(p.growth @ legvander(2 * t - 1, 3)[:, 1:].T)
     out *= size * along[:, :, None] * along[:, None, :]
-    if data.keep_level:
-        out += p.shift[:, None, None] ** 2
     return np.asarray(out)
 
 
@@ -118,11 +116,10 @@ def from_patterns(covariance: np.ndarray, data: CurveData) -> Seen:
         root = np.linalg.inv(np.linalg.cholesky(inner))
         precision = np.swapaxes(root, 1, 2) @ root
         evidence += len(rows) * np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
-        if not data.keep_level:  # a flat prior of the draw's level
-            ones = precision.sum(axis=2)
-            total = ones.sum(axis=1)
-            precision = precision - ones[:, :, None] * ones[:, None, :] / total[:, None, None]
-            evidence -= 0.5 * len(rows) * np.log(total)
+        ones = precision.sum(axis=2)  # a flat prior of the draw's level
+        total = ones.sum(axis=1)
+        precision = precision - ones[:, :, None] * ones[:, None, :] / total[:, None, None]
+        evidence -= 0.5 * len(rows) * np.log(total)
         evidence -= 0.5 * np.einsum("si,bij,sj->b", rows, precision, rows)
         information[:, at[:, None], at] += len(rows) * precision
         right[:, at] += precision @ rows.sum(axis=0)

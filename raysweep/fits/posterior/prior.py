@@ -15,7 +15,7 @@ CURVE = (
 )
 NOISE = (
     *("noise", "growth", "growth_square", "growth_cube", "with_height"),
-    *("tilt", "smooth", "smooth_length", "freedom", "shift"),
+    *("tilt", "smooth", "smooth_length", "freedom"),
 )
 SHARP = 0.5  # the chance that a bend is sharp
 MATERN_3, MATERN_5, SQUARED_EXPONENTIAL = 0, 1, 2
@@ -57,7 +57,6 @@ class NoiseParameters:
     growth: (particles, 3), the coefficients of the logarithm of the noise along t, in Legendre polynomials.
     with_height: the independent noise grows by this factor of the height above the lowest point.
     freedom: how many draws the structure of the noise is worth, against the scatter that the draws show.
-    shift: the standard deviation of a level of each draw, if levels are kept.
     """
 
     deviation: np.ndarray
@@ -68,7 +67,6 @@ class NoiseParameters:
     growth: np.ndarray
     with_height: np.ndarray
     freedom: np.ndarray
-    shift: np.ndarray
 
 
 def beyond(u: np.ndarray, share: float) -> np.ndarray:
@@ -76,11 +74,11 @@ def beyond(u: np.ndarray, share: float) -> np.ndarray:
     return np.asarray(ndtri(np.clip((u - share) / (1 - share), 1e-9, 1 - 1e-9)))
 
 
-def curve_parameters(z: np.ndarray, data: CurveData) -> CurveParameters:
+def curve_parameters(z: np.ndarray) -> CurveParameters:
     """The parameters at coordinates z (particles, CURVE), which are standard normal a priori."""
     c = dict(zip(CURVE, z.T, strict=True))
     u = {name: ndtr(each) for name, each in c.items()}
-    compressed = np.zeros(len(z), dtype=bool) if data.keep_level else u["compression"] > 0.5
+    compressed = u["compression"] > 0.5
     bend_power = np.where(u["bend_power"] < 0.3, 1.0, 1 + 1.2 * (u["bend_power"] - 0.3) / 0.7)
     bend_size = np.where(u["bend_size"] > 0.15, np.exp(0.5 + beyond(u["bend_size"], 0.15)), 0)
     soft = np.exp(np.interp(u["softness"], (SHARP, 1.0), np.log((0.004, 0.15))))
@@ -114,5 +112,4 @@ def noise_parameters(z: np.ndarray, data: CurveData) -> NoiseParameters:
         growth=np.stack([0.8 * c["growth"], 0.5 * c["growth_square"], 0.3 * c["growth_cube"]], axis=1),
         with_height=np.exp(np.log(0.2) + 1.3 * c["with_height"]),
         freedom=2.0 * 100 ** ndtr(c["freedom"]),
-        shift=data.deviation * np.exp(1.5 * c["shift"]),
     )
