@@ -17,9 +17,10 @@ import pandas as pd
 
 from benchmarks import boundaries, real_fits, regimes
 from benchmarks.shares import Bar, interval_of_share, line_of, lines_of, markdown, stretched, width_ratio
-from benchmarks.turns import PASSES, described, everything, measure, turns_of_all_passes, with_before
+from benchmarks.turns import COLLECTIONS, PASSES, described, everything, measure, turns_of_all_passes, with_before
 
 REGIMES = 20  # sweeps of each slope
+NOISES = sum(len(collection.noises) for collection in COLLECTIONS.values())
 STRETCHES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0)
 INNER = (0.16, 0.83)  # turns with at least a sixth of the axis on either side
 
@@ -128,14 +129,14 @@ def bars_of_regimes(table: pd.DataFrame) -> list[Bar]:
     ]
 
 
-INTRODUCTION = """# How often the intervals of the fits hold the truth
+INTRODUCTION = f"""# How often the intervals of the fits hold the truth
 
 Measured by `python -m benchmarks.coverage`. *Before* is raysweep at commit ea618fe on the same curves
 (`benchmarks/*before.csv`). Widths of turns are in octaves of a grid of 8, those of 95 % intervals of located turns.
 
-Known curves: `benchmarks/curves.py`, on which fits may be adjusted, and `benchmarks/held_out_curves.py`, on which
-nothing was. 7 to 25 points, even or uneven; 3 to 10 seeds; noise of one row 0.003 to 0.1 of the curve's range, of 16
-kinds; turns at 0.07 to 0.94 of the axis. A turn at 0.07 lies in the first cell of a grid of 7 points, so that not all
+Known curves: `benchmarks/curves.py` and `benchmarks/seen_curves.py`, on which fits may be adjusted, and
+`benchmarks/held_out_curves.py`, on which nothing was. 7 to 25 points, even or uneven; 3 to 10 seeds; noise of one row
+0.003 to 0.1 of the curve's range, of {NOISES} kinds; turns at 0.07 to 0.94 of the axis. A turn at 0.07 lies in the first cell of a grid of 7 points, so that not all
 can be located. Intervals of 68 % are those of curves that are located at 95 %.
 """
 REAL = """## Real rows

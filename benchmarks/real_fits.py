@@ -54,9 +54,9 @@ def said(kind: str, logarithmic: bool, x: np.ndarray, values: np.ndarray) -> dic
     seeds, points = values.shape
     rows = pd.DataFrame({"x": np.tile(x, seeds), "seed": np.repeat(np.arange(seeds), points), "y": values.ravel()})
     if kind == "optimum":
-        fit = fit_optimum(rows, "x", "y", None, "seed", LEVEL, logarithmic=logarithmic)
+        fit = fit_optimum(rows, "x", "y", None, "seed", LEVEL, logarithmic=logarithmic, advise=False)
     else:
-        fit = fit_inflection(rows, "x", "y", "seed", LEVEL, logarithmic=logarithmic)
+        fit = fit_inflection(rows, "x", "y", "seed", LEVEL, logarithmic=logarithmic, advise=False)
     ends = [end if not logarithmic or not 0 < end < np.inf else np.log2(end) for end in (fit.low, fit.high)]
     return {"status": str(fit.status), "low": float(ends[0]), "high": float(ends[1])}
 

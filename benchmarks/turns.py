@@ -20,12 +20,13 @@ import pandas as pd
 
 from benchmarks.curves import BENCHMARK, CYCLE, STRAIGHT_CYCLE, Sample, sample
 from benchmarks.held_out_curves import HELD_OUT
+from benchmarks.seen_curves import SEEN
 from raysweep.reporting import fit_inflection, fit_optimum
 
 BEFORE = Path(__file__).with_name("turns_before.csv.gz")  # what raysweep said of the same curves at commit ea618fe
 OCTAVES = 8.0  # the grids of lengths and rates are as long as O's 4B to 128B tokens and a half more
 LEVEL, NARROW = 0.95, 0.68
-COLLECTIONS = {"benchmark": BENCHMARK, "held_out": HELD_OUT}
+COLLECTIONS = {"benchmark": BENCHMARK, "seen": SEEN, "held_out": HELD_OUT}
 PASSES = 5  # every fifth curve of each family in one pass; 5 shares no factor with a cycle's length
 PASSES_OF = {"inflection": PASSES, "optimum": 1}
 STRAIGHT_CYCLES = 6  # curves that do not turn are seen as often as this, at each number of points and seeds
@@ -47,9 +48,9 @@ def frame_of(one: Sample, name: str) -> pd.DataFrame:
 def fitted(kind: str, one: Sample, level: float) -> dict[str, Any]:
     """What a fit says of one curve: status, estimate, low and high in octaves."""
     if kind == "inflection":
-        fit = fit_inflection(frame_of(one, "length"), "length", "loss", "seed", level, logarithmic=True)
+        fit = fit_inflection(frame_of(one, "length"), "length", "loss", "seed", level, logarithmic=True, advise=False)
     else:
-        fit = fit_optimum(frame_of(one, "rate"), "rate", "loss", None, "seed", level, logarithmic=True)
+        fit = fit_optimum(frame_of(one, "rate"), "rate", "loss", None, "seed", level, logarithmic=True, advise=False)
     places = {"estimate": fit.estimate, "low": fit.low, "high": fit.high}
     octaves = {name: float(np.log2(x)) if 0 < x < np.inf else float(x) for name, x in places.items()}
     return {"status": str(fit.status), **octaves}

@@ -32,6 +32,7 @@ def fit_inflection(
     turn: str = "min",
     exact: bool = False,
     logarithmic: bool | None = None,
+    advise: bool = True,
 ) -> Fit:
     """Estimate the x at which the mean over draws of `y` has its minimum (or maximum), with a confidence interval.
 
@@ -49,6 +50,7 @@ def fit_inflection(
     turn: min or max, the extremum that is sought.
     exact: the values have no noise (closed forms), so one draw is enough.
     logarithmic: whether x is interpolated in log x; None chooses log x if x is positive and more evenly spread in log.
+    advise: also compute what would halve the interval, which takes about as long again.
 
     Status:
     located: the curve clearly falls before the place and clearly rises after it.
@@ -71,7 +73,7 @@ def fit_inflection(
         finite &= curves.x != 0
         notes.append("x = 0 has no logarithm and stays outside the fit")
     places, inside = curves.x[finite], curves.values[:, finite]
-    found = find_extremum(places, inside, level, exact, advise=True, axis=Axis(even_in_log(places, logarithmic)))
+    found = find_extremum(places, inside, level, exact, advise, axis=Axis(even_in_log(places, logarithmic)))
     outside = curves.x == np.inf
     if outside.any():
         notes.append("x = inf (converged) is compared with the finite points, but lies outside the fit")

@@ -41,6 +41,7 @@ def fit_optimum(
     turn: str = "min",
     exact: bool = False,
     logarithmic: bool | None = None,
+    advise: bool = True,
 ) -> Fit:
     """Estimate the rate at which the mean over draws of a metric is lowest (or highest), per slice, with an interval.
 
@@ -60,6 +61,7 @@ def fit_optimum(
     turn: min or max, the extremum that is sought.
     exact: the values have no noise, so one draw is enough.
     logarithmic: whether the rate is interpolated in log; None chooses as `in_log` does.
+    advise: also compute what would halve each interval, which takes about as long again.
 
     Status of a slice:
     located: the curve clearly falls before the optimum and clearly rises after it.
@@ -94,7 +96,7 @@ def fit_optimum(
         inside = inside[inside[lr] < limit]
         used += len(inside)
         curves = draw_curves(inside, lr, y, seed, turn)
-        found = wide = find_optimum(curves, lr, level, exact, limit, logarithmic, advise=True)
+        found = wide = find_optimum(curves, lr, level, exact, limit, logarithmic, advise)
         if len(slices) > 1 and found.status == Status.LOCATED:
             wide = find_optimum(curves, lr, strict, exact, limit, logarithmic)
         partly = part.loc[bad[part.index] & (part[lr] < limit), lr]

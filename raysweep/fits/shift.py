@@ -62,7 +62,7 @@ def fit_shift(
     """
     frames = [frame.reset_index(drop=True) for frame in (one, other)]
     rows = [RateRows(frame, x, by, seed) for frame in frames]
-    fits = [fit_optimum(frame, x, y, by, seed, level, turn=turn, logarithmic=True) for frame in frames]
+    fits = [fit_optimum(frame, x, y, by, seed, level, turn=turn, logarithmic=True, advise=False) for frame in frames]
     limits = [_located(fit, by) for fit in fits]
     every = {place for fit in fits for place in fit.table[by]}
     both = sorted(limits[0].keys() & limits[1].keys())

@@ -11,11 +11,11 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 
 from raysweep.fits.extremum import find_extremum
 from raysweep.fits.posterior.conditional import conditional, moments, sample_paths
-from raysweep.fits.posterior.curve import curve_posterior
+from raysweep.fits.posterior.curve import curve_posterior, sample_kinds
 from raysweep.fits.posterior.data import CurveData, curve_data
 from raysweep.fits.posterior.kernel import CURVATURE, SLOPE, covariance, warped
 from raysweep.fits.posterior.noise import Seen, seen
-from raysweep.fits.posterior.prior import CURVE, NOISE, curve_parameters, noise_parameters
+from raysweep.fits.posterior.prior import CURVE, NOISE, TURNING, CurveParameters, curve_parameters, noise_parameters
 from raysweep.fits.posterior.sampler import sample
 
 T = np.linspace(0, 1, 9)
@@ -32,6 +32,10 @@ def coordinates(**named: float) -> np.ndarray:
     return np.array([[{**plain, **named}.get(name, 0.0) for name in CURVE]])
 
 
+def parameters(z: np.ndarray, turning: bool = False) -> CurveParameters:
+    return curve_parameters(z, np.full(len(z), turning))
+
+
 def independent(data: CurveData, deviation: float) -> Seen:
     """Draws with independent noise of a known standard deviation."""
     contrasts = data.contrasts
@@ -46,7 +50,7 @@ def independent(data: CurveData, deviation: float) -> Seen:
 def test_mean_and_covariance_are_those_of_scikit_learn(family: float, kernel: Matern | RBF) -> None:
     data, deviation = curve_data(T, draws(1)), 0.05
     z = coordinates(family=family)
-    given = conditional(z, data, independent(data, deviation))
+    given = conditional(parameters(z), data, independent(data, deviation))
     at = np.linspace(0, 1, 23)
     mean, spread = (each[0] for each in moments(given, at[None]))
     # a level with a wide prior is as good as none; differences along the curve are compared
@@ -66,8 +70,8 @@ def test_mean_and_covariance_are_those_of_scikit_learn(family: float, kernel: Ma
 def test_known_noise_gives_the_conjugate_posterior_in_closed_form() -> None:
     data, deviation = curve_data(T, draws(2)), 0.05
     z = coordinates()
-    given = conditional(z, data, independent(data, deviation))
-    p = curve_parameters(z)
+    given = conditional(parameters(z), data, independent(data, deviation))
+    p = given.p
     at = np.linspace(0, 1, 17)
     # levels of draws with a very wide prior, in the space of all values
     count, points = data.residual.shape
@@ -98,7 +102,7 @@ def test_noise_of_known_structure_is_recognized() -> None:
         def evidence(z: np.ndarray, data: CurveData = data) -> np.ndarray:
             return seen(noise_parameters(z, data), data).evidence
 
-        z = sample(evidence, len(NOISE), np.random.default_rng(0), 100)
+        z, _ = sample(evidence, len(NOISE), np.random.default_rng(0), 100)
         p = noise_parameters(z, data)
         assert (np.median(p.own) > 0.5) == (kind == "own")
 
@@ -110,30 +114,27 @@ def test_the_rank_of_the_truth_is_uniform_under_the_prior() -> None:
     rng = np.random.default_rng(4)
     template = curve_data(T, draws(5))
     ranks: dict[str, list[float]] = {"difference": [], "evidence": []}
+    column = CURVE.index("compression")
     for _ in range(48):
-        z = rng.standard_normal((1, len(CURVE)))
-        z[0, CURVE.index("compression")] = -abs(z[0, CURVE.index("compression")])
-        p = curve_parameters(z)
+        z, turning = rng.standard_normal((1, len(CURVE))), bool(rng.random() < TURNING)
+        z[0, column] = -abs(z[0, column])
+        p = parameters(z, turning)
         curve = np.linalg.cholesky(covariance(p, T[None], T[None])[0] + 1e-8 * np.eye(9)) @ rng.standard_normal(9)
-        shown = independent(template, 0.2)
-        contrasts = template.contrasts
-        seen_mean = contrasts @ (curve - template.mean) + np.linalg.cholesky(shown.covariance[0]) @ rng.standard_normal(
-            8
-        )
-        shown = replace(shown, estimate=seen_mean[None])
+        shown, contrasts = independent(template, 0.2), template.contrasts
+        noise = np.linalg.cholesky(shown.covariance[0]) @ rng.standard_normal(8)
+        shown = replace(shown, estimate=(contrasts @ (curve - template.mean) + noise)[None])
 
-        def likelihood(each: np.ndarray, data: CurveData = template, what: Seen = shown) -> np.ndarray:
+        def likelihood(each: np.ndarray, turning: bool, what: Seen = shown) -> np.ndarray:
             each = each.copy()
-            column = CURVE.index("compression")
             each[:, column] = -np.abs(each[:, column])
-            return conditional(each, data, what).evidence
+            return conditional(parameters(each, turning), template, what).evidence
 
-        found = sample(likelihood, len(CURVE), rng, 150)
-        found[:, CURVE.index("compression")] *= np.where(found[:, CURVE.index("compression")] > 0, -1, 1)
-        given = conditional(found, template, shown)
-        paths = sample_paths(given, T[None], rng.standard_normal((150, 4, 9)))
+        found, kinds = sample_kinds(likelihood, rng, 120, 60)
+        found[:, column] = -np.abs(found[:, column])
+        given = conditional(curve_parameters(found, kinds), template, shown)
+        paths = sample_paths(given, T[None], rng.standard_normal((60, 4, 9)))
         ranks["difference"].append(float(np.mean(paths[..., 3] - paths[..., 6] < curve[3] - curve[6])))
-        ranks["evidence"].append(float(np.mean(given.evidence < likelihood(z)[0])))
+        ranks["evidence"].append(float(np.mean(given.evidence < likelihood(z, turning)[0])))
     for name, each in ranks.items():
         counts = np.histogram(each, np.linspace(0, 1, 7))[0]
         print(name, counts)

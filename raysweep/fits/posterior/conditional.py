@@ -14,7 +14,7 @@ import numpy as np
 from raysweep.fits.posterior.data import CurveData
 from raysweep.fits.posterior.kernel import covariance
 from raysweep.fits.posterior.noise import Seen
-from raysweep.fits.posterior.prior import CurveParameters, curve_parameters
+from raysweep.fits.posterior.prior import CurveParameters
 
 NUGGET = 1e-10  # of the prior variance, for the factorizations
 BORDER = 1e200  # above the square of any whitened vector
@@ -70,9 +70,8 @@ def pinned(
     return mean, covariance(p, a, b) - left[:, :, None] * (right / variance)[:, None, :]
 
 
-def conditional(z: np.ndarray, data: CurveData, shown: Seen) -> Conditional:
-    """The curve given the draws at coordinates z (particles, coordinates)."""
-    p = curve_parameters(z)
+def conditional(p: CurveParameters, data: CurveData, shown: Seen) -> Conditional:
+    """The curve given the draws, for each particle's parameters."""
     compressed, slope = compression(p, data)
     estimate, spread = shown.chosen(p)
     t = data.t[None]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy.special import expit
 
 from raysweep.fits.posterior.conditional import Conditional, conditional, sample_paths
 from raysweep.fits.posterior.data import CurveData, curve_data
 from raysweep.fits.posterior.noise import Seen, seen
-from raysweep.fits.posterior.prior import CURVE, NOISE, noise_parameters
+from raysweep.fits.posterior.prior import CURVE, NOISE, TURNING, curve_parameters, noise_parameters
 from raysweep.fits.posterior.sampler import sample
 
 SEED = 20240229  # the same numbers every time
-NOISES, CURVES = 64, 500  # particles of the noise, and of the curve
-KEPT, PATHS = 48, 25  # particles of the curve from which paths are drawn, and paths of each
+NOISES, CURVES = 64, 300  # particles of the noise, and of each kind of curve
+KEPT, PATHS = 96, 12  # particles of the curve from which paths are drawn, and paths of each
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,7 @@ def _curve_posterior(x_bytes: bytes, values_bytes: bytes, points: int) -> CurveP
     if np.argmin(data.mean) > (points - 1) / 2:  # a mirrored curve gets the mirrored answer, to the last digit
         data, mirrored = curve_data(-x[::-1], values[:, ::-1]), True
     rng = np.random.default_rng(SEED)
-    noises = sample(lambda z: seen(noise_parameters(z, data), data).evidence, len(NOISE), rng, NOISES)
+    noises = sample(lambda z: seen(noise_parameters(z, data), data).evidence, len(NOISE), rng, NOISES)[0]
     return given_noise(float(x[0]), float(x[-1]), data, mirrored, seen(noise_parameters(noises, data), data))
 
 
@@ -80,7 +82,27 @@ def given_noise(
     low: float, high: float, data: CurveData, mirrored: bool, shown: Seen, particles: int = CURVES
 ) -> CurvePosterior:
     """The posterior of the curve from what the draws say of it."""
-    rng = np.random.default_rng(SEED)
-    curves = sample(lambda z: conditional(z, data, shown).evidence, len(CURVE), rng, particles)
-    curves = curves[rng.choice(len(curves), KEPT, replace=False)]
-    return CurvePosterior(low, high, data, mirrored, shown, conditional(curves, data, shown))
+
+    def evidence(z: np.ndarray, turning: bool) -> np.ndarray:
+        return conditional(curve_parameters(z, np.full(len(z), turning)), data, shown).evidence
+
+    z, turning = sample_kinds(evidence, np.random.default_rng(SEED), particles, KEPT)
+    return CurvePosterior(low, high, data, mirrored, shown, conditional(curve_parameters(z, turning), data, shown))
+
+
+def sample_kinds(
+    log_likelihood: Callable[[np.ndarray, bool], np.ndarray], rng: np.random.Generator, particles: int, kept: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw coordinates (kept, CURVE), and whether each curve turns where its law changes, (kept,).
+
+    log_likelihood: of coordinates and of whether the curve turns where its law changes.
+
+    The two kinds have `particles` of their own, and as many of each are kept as their evidence says. In one sample the
+    narrower kind would be found by chance, or not at all.
+    """
+    plain, plain_evidence = sample(lambda z: log_likelihood(z, False), len(CURVE), rng, particles)
+    turning, turning_evidence = sample(lambda z: log_likelihood(z, True), len(CURVE), rng, particles)
+    share = expit(turning_evidence - plain_evidence + np.log(TURNING / (1 - TURNING)))
+    count = int(share * kept + rng.random())
+    chosen = [rng.choice(plain, kept - count, replace=False), rng.choice(turning, count, replace=False)]
+    return np.concatenate(chosen), np.arange(kept) >= kept - count

@@ -44,11 +44,11 @@ def covariance(p: CurveParameters, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def terms(p: CurveParameters, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(points t in correlation lengths, (particles, points); the other terms there, (particles, points, terms))."""
     stretched = warped(t, p.warp)
-    place, power, size = (each[:, None] for each in (p.bend_place, p.bend_power, p.bend_size))
+    place, size, trend = (each[:, None] for each in (p.bend_place, p.bend_size, p.trend))
     soft = np.maximum(p.softness, 1e-9)[:, None]
     beyond = t - place
     after = np.maximum(beyond, 0) + soft * np.log1p(np.exp(-np.abs(beyond) / soft))  # rounded max(beyond, 0)
-    bend = size * after**power, size * np.maximum(after - beyond, 0) ** power
+    bend = size * after ** p.after[:, None], size * np.maximum(after - beyond, 0) ** p.before[:, None]
     middle = stretched - 0.5
-    others = [np.full_like(after, LEVEL), SLOPE * middle, CURVATURE * middle**2, *bend]
+    others = [np.full_like(after, LEVEL), SLOPE * trend * middle, CURVATURE * trend * middle**2, *bend]
     return stretched / p.length[:, None], np.stack(others, axis=2)

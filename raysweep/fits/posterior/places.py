@@ -13,7 +13,7 @@ COARSE, DENSE = 61, 61  # points over the whole grid, and more where the places 
 STAGES = 4  # the region of the places is looked at more closely at most so often
 NARROW = 0.2  # share of the grid below which the region is looked at more closely
 OUTSIDE = 0.002  # share of the places that a closer look may leave at the coarse points, on each side
-SHARP = 1.5  # a bend with a smaller power has its lowest place where it bends
+SHARP = 1.5  # a bend with a smaller power on one side has its lowest place where it bends, whatever is added to it
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,8 @@ def lowest(posterior: CurvePosterior, t: np.ndarray) -> tuple[np.ndarray, np.nda
         left, right = (y1 - y0) / (x1 - x0), (y2 - y1) / (x2 - x1)
         vertex = (x0 + x1) / 2 - left * (x2 - x0) / 2 / (right - left)
     at = np.take_along_axis(x, index, axis=2)[..., 0]
-    cornered = (p.bend_size > 0) & (p.bend_power < SHARP) & (p.softness == 0)
+    steep = (p.trend == 0) | (np.minimum(p.before, p.after) < SHARP)
+    cornered = steep & (p.bend_size > 0) & (p.softness == 0)
     smooth = (index == inner)[..., 0] & np.isfinite(vertex) & ~(cornered[:, None] & (at == bend))
     place = np.where(smooth, np.clip(vertex, x0, x2), at)
     return place.ravel(), paths.reshape(-1, points.shape[1])

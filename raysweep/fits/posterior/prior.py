@@ -10,14 +10,17 @@ from scipy.special import ndtr, ndtri
 from raysweep.fits.posterior.data import CurveData
 
 CURVE = (
-    *("length", "amplitude", "family", "warp", "compression", "bend_place", "bend_power", "bend_size"),
+    *("length", "amplitude", "family", "warp", "compression", "bend_place", "bend_size", "before", "after"),
     *("softness", "tail", "choice"),
 )
 NOISE = (
     *("noise", "growth", "growth_square", "growth_cube", "with_height"),
     *("tilt", "smooth", "smooth_length", "freedom"),
 )
-SHARP = 0.5  # the chance that a bend is sharp
+SHARP, SHARP_TURN = 0.5, 0.65  # the chances that a bend is sharp, beside the turn and at the turn
+EQUAL = 0.5  # the chance that a bend has the same power on both sides
+CORNER, PARABOLA, LARGEST_POWER = 0.3, 0.2, 3.0  # the chances of the powers 1 and 2; the others lie between 1 and 3
+TURNING = 0.5  # the chance that a curve turns where its law changes
 MATERN_3, MATERN_5, SQUARED_EXPONENTIAL = 0, 1, 2
 
 
@@ -29,7 +32,9 @@ class CurveParameters:
     length, amplitude, family: of the stationary part of the mean curve (`kernel.py`).
     warp: x is stretched so that the slope of the map at its end is e^warp times that at its start.
     compression: values are compressed to compression * asinh(value / compression); inf for not at all.
-    bend_place, bend_power, bend_size: where the curve may bend as a power of the distance, each side by itself.
+    trend: 1 with a polynomial part, 0 without.
+    bend_place, bend_size: where the curve may bend as a power of the distance, each side by itself.
+    before, after: the powers on the two sides.
     softness: over which distance the bend is rounded; 0 for a sharp one.
     tail, choice: standard normal coordinates, for `noise.py`.
     """
@@ -39,9 +44,11 @@ class CurveParameters:
     family: np.ndarray
     warp: np.ndarray
     compression: np.ndarray
+    trend: np.ndarray
     bend_place: np.ndarray
-    bend_power: np.ndarray
     bend_size: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
     softness: np.ndarray
     tail: np.ndarray
     choice: np.ndarray
@@ -74,25 +81,39 @@ def beyond(u: np.ndarray, share: float) -> np.ndarray:
     return np.asarray(ndtri(np.clip((u - share) / (1 - share), 1e-9, 1 - 1e-9)))
 
 
-def curve_parameters(z: np.ndarray) -> CurveParameters:
-    """The parameters at coordinates z (particles, CURVE), which are standard normal a priori."""
+def power_at(u: np.ndarray) -> np.ndarray:
+    """The power of one side of a bend at quantile u: a corner, a parabola or anything up to LARGEST_POWER."""
+    other = np.clip((u - CORNER - PARABOLA) / (1 - CORNER - PARABOLA), 0, 1)
+    power = 1 + (LARGEST_POWER - 1) * other
+    return np.select([u < CORNER, u < CORNER + PARABOLA], [1.0, 2.0], power)
+
+
+def curve_parameters(z: np.ndarray, turning: np.ndarray) -> CurveParameters:
+    """The parameters at coordinates z (particles, CURVE), which are standard normal a priori.
+
+    turning: (particles,), whether the curve turns where its law changes: it has no trend and is little but its bend.
+    """
     c = dict(zip(CURVE, z.T, strict=True))
     u = {name: ndtr(each) for name, each in c.items()}
-    compressed = u["compression"] > 0.5
-    bend_power = np.where(u["bend_power"] < 0.3, 1.0, 1 + 1.2 * (u["bend_power"] - 0.3) / 0.7)
-    bend_size = np.where(u["bend_size"] > 0.15, np.exp(0.5 + beyond(u["bend_size"], 0.15)), 0)
-    soft = np.exp(np.interp(u["softness"], (SHARP, 1.0), np.log((0.004, 0.15))))
+    after = power_at(u["after"])
+    before = np.where(u["before"] < EQUAL, after, power_at((u["before"] - EQUAL) / (1 - EQUAL)))
+    size = np.where(u["bend_size"] > 0.15, np.exp(0.5 + beyond(u["bend_size"], 0.15)), 0)
+    sharp = np.where(turning, SHARP_TURN, SHARP)
+    soft = 0.004 * (0.15 / 0.004) ** np.clip((u["softness"] - sharp) / (1 - sharp), 0, 1)
     little = np.minimum(c["amplitude"] + 0.67, 0)  # a quarter of the curves hardly leave their bends and polynomials
+    amplitude = np.exp(np.log(0.4) + c["amplitude"] + 3 * little)
     return CurveParameters(
         length=np.exp(np.log(0.4) + 0.7 * c["length"]),
-        amplitude=np.exp(np.log(0.4) + c["amplitude"] + 3 * little),
+        amplitude=np.where(turning, np.exp(np.log(0.03) + 1.2 * c["amplitude"]), amplitude),
         family=np.digitize(u["family"], [0.45, 0.85]),
         warp=1.2 * c["warp"],
-        compression=np.where(compressed, 10 ** (-2 * (2 * u["compression"] - 1)), np.inf),
+        compression=np.where(u["compression"] > 0.5, 10 ** (-2 * (2 * u["compression"] - 1)), np.inf),
+        trend=np.where(turning, 0.0, 1.0),
         bend_place=-0.1 + 1.2 * u["bend_place"],
-        bend_power=bend_power,
-        bend_size=bend_size,
-        softness=np.where(u["softness"] < SHARP, 0.0, soft),
+        bend_size=np.where(turning, np.exp(0.5 + c["bend_size"]), size),
+        before=before,
+        after=after,
+        softness=np.where(u["softness"] < sharp, 0.0, soft),
         tail=c["tail"],
         choice=c["choice"],
     )

@@ -1,4 +1,4 @@
-"""Tempered sequential Monte Carlo: a sample of standard normal coordinates weighted by a likelihood.
+"""Tempered sequential Monte Carlo: a sample of standard normal coordinates weighted by a likelihood, and its evidence.
 
 Source: Del Moral, Doucet and Jasra, "Sequential Monte Carlo samplers" (2006); Ter Braak, "A Markov chain Monte Carlo
 version of the genetic algorithm differential evolution" (2006) for the moves along differences of particles.
@@ -23,16 +23,18 @@ def sample(
     particles: int,
     moves: int = MOVES,
     last: int = LAST,
-) -> np.ndarray:
-    """Draw (particles, coordinates) from the density of standard normal coordinates times the likelihood.
+) -> tuple[np.ndarray, float]:
+    """Draw (particles, coordinates) from the density of standard normal coordinates times the likelihood; also the
+    logarithm of the mean likelihood under that normal density.
 
     log_likelihood: of coordinates (any, coordinates); -inf is allowed.
     """
     z = rng.standard_normal((FIRST * particles, coordinates))
-    like, heat, scale = safely(log_likelihood, z), 0.0, 0.6
+    like, heat, scale, evidence = safely(log_likelihood, z), 0.0, 0.6, 0.0
     while heat < 1:
         new = next_heat(like, heat, ENOUGH * particles)
         weight = tempered(like, new - heat)
+        evidence += float((new - heat) * like.max() + np.log(weight.mean()))
         weight /= weight.sum()
         at = (rng.random() + np.arange(particles)) / particles
         chosen = np.minimum(np.searchsorted(np.cumsum(weight), at), len(z) - 1)
@@ -50,7 +52,7 @@ def sample(
             z, like = np.where(taken[:, None], proposal, z), np.where(taken, found, like)
             if move % 3 != 2:
                 scale = float(np.clip(scale * np.exp(0.5 * (taken.mean() - 0.25)), 0.05, 1.5))
-    return z
+    return z, evidence
 
 
 def safely(log_likelihood: Callable[[np.ndarray], np.ndarray], z: np.ndarray) -> np.ndarray:
