@@ -136,8 +136,9 @@ Measured by `python -m benchmarks.coverage`. *Before* is raysweep at commit ea61
 
 Known curves: `benchmarks/curves.py` and `benchmarks/seen_curves.py`, on which fits may be adjusted, and
 `benchmarks/held_out_curves.py`, on which nothing was. 7 to 25 points, even or uneven; 3 to 10 seeds; noise of one row
-0.003 to 0.1 of the curve's range, of {NOISES} kinds; turns at 0.07 to 0.94 of the axis. A turn at 0.07 lies in the first cell of a grid of 7 points, so that not all
-can be located. Intervals of 68 % are those of curves that are located at 95 %.
+0.003 to 0.1 of the curve's range, of {NOISES} kinds; turns at 0.07 to 0.94 of the axis. A turn at 0.07 lies in the
+first cell of a grid of 7 points, so that not all can be located. Intervals of 68 % are those of curves that are located
+at 95 %.
 """
 REAL = """## Real rows
 
