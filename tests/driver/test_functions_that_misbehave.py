@@ -1,0 +1,137 @@
+"""What a plain function does in one row, whatever it is, touches no other row and not the sweep."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from functions import of_notebook, quietly
+
+import raysweep
+
+
+def test_exceptions_are_failed_rows_and_no_other_row_is_computed_again(storage: Path) -> None:
+    calls: list[tuple[int, int]] = []
+
+    def sometimes(x: int, seed: int) -> float:
+        calls.append((x, seed))
+        if x == 3:
+            raise ValueError("three")
+        return 1.0
+
+    sweep = quietly(sometimes, storage, axes={"x": [1, 2, 3, 4, 5]}, seeds=4)
+    table = sweep.results()
+    assert table.groupby("x")["status"].unique().map(list).to_dict() == {
+        1: ["ok"],
+        2: ["ok"],
+        3: ["failed"],
+        4: ["ok"],
+        5: ["ok"],
+    }
+    failures = sweep.failures()
+    assert all(row["error"].strip().endswith("ValueError: three") for row in failures)
+    assert all("sometimes" in row["error"] for row in failures)  # the traceback
+    assert sorted(call for call in calls if call[0] != 3) == [(x, seed) for x in (1, 2, 4, 5) for seed in range(4)]
+
+
+def test_a_function_that_always_fails_is_not_worth_a_ray(storage: Path) -> None:
+    said: list[str] = []
+    axes = {"x": list(range(9))}
+    assert quietly(of_notebook("wrong", "x / 0"), storage, axes=axes, say=said.append).statuses() == {"failed": 9}
+    mended = of_notebook("wrong", "x / 2")
+    sweep = quietly(mended, storage, axes=axes, on_code_change="recompute", say=said.append)
+    assert sweep.results()["value"].tolist() == [x / 2 for x in range(9)]
+    assert not any("starting Ray" in line or "trials at a time" in line for line in said)
+
+
+def test_what_would_end_a_program_ends_one_row(storage: Path) -> None:
+    def leaving(x: int, seed: int, log: Any) -> float:
+        if x == 2:
+            sys.exit(3)
+        if x == 3:
+            log(1, loss=[1.0, 2.0])
+        return 1.0
+
+    sweep = quietly(leaving, storage, axes={"x": [1, 2, 3, 4]})
+    assert sweep.results()["status"].tolist() == ["ok", "failed", "failed", "ok"]
+    assert [row["error"].strip().splitlines()[-1].partition(":")[0] for row in sweep.failures()] == ["RuntimeError"] * 2
+
+
+def test_a_function_may_change_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
+
+    def made(folder: str, value: float) -> Callable[..., float]:
+        def moving(x: int, seed: int) -> float:
+            found.append(os.getcwd())
+            os.chdir(tmp_path / folder)
+            return value
+
+        return moving
+
+    for folder, value in (("b", 2.0), ("a", 1.0)):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        sweep = raysweep.run(made("b", value), axes={"x": [1, 2, 3, 4]}, tracking_uri="none", executor="inline")
+        assert os.getcwd() == str(tmp_path / folder)
+        assert sweep.results()["value"].tolist() == [value] * 4
+    assert found == [str(tmp_path / "b")] * 4 + [str(tmp_path / "a")] * 4
+    for folder, value in (("b", 2.0), ("a", 1.0)):
+        home = tmp_path / folder / "sweeps"
+        assert raysweep.open_sweep("moving", home).results()["value"].tolist() == [value] * 4
+        assert (home / "moving" / "report" / "report.html").exists()
+
+
+def test_a_function_may_start_and_end_processes(storage: Path) -> None:
+    def forking(x: int, seed: int) -> float:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            while True:
+                signal.pause()
+        os.kill(child, signal.SIGTERM)
+        _, status = os.waitpid(child, 0)
+        return float(os.WTERMSIG(status))
+
+    heard = signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a Ray of tests before leaves a handler of its own
+    try:
+        sweep = quietly(forking, storage, axes={"x": [1, 2, 3]}, executor="inline")
+    finally:
+        signal.signal(signal.SIGTERM, heard)
+    assert sweep.results()["value"].tolist() == [float(signal.SIGTERM)] * 3
+
+
+def test_what_is_no_exception_ends_one_row_too(storage: Path) -> None:
+    class Over(BaseException): ...
+
+    def raising(x: int, seed: int) -> float:
+        if x > 1:
+            raise [Over("over"), asyncio.CancelledError(), GeneratorExit()][x - 2]
+        return 1.0
+
+    sweep = quietly(raising, storage, axes={"x": [1, 2, 3, 4]}, executor="inline")
+    assert sweep.results()["status"].tolist() == ["ok", "failed", "failed", "failed"]
+    assert any("raising raised Over: over" in row["error"] for row in sweep.failures())
+
+
+def test_a_row_with_other_metrics_than_the_first_has_failed(storage: Path) -> None:
+    def changing(x: int, seed: int) -> dict[str, float]:
+        return {"loss": 1.0} if x != 2 else {"lost": 1.0}
+
+    sweep = quietly(changing, storage, axes={"x": [1, 2, 3]})
+    assert sweep.results()["status"].tolist() == ["ok", "failed", "ok"]
+    assert "lost" in sweep.failures()[0]["error"]
+    assert [name for name in sweep.results() if name.startswith("lo")] == ["loss"]
+
+
+def test_a_number_that_is_not_finite_is_a_diverged_row(storage: Path) -> None:
+    def growing(x: float, seed: int) -> float:
+        return math.inf if x > 2 else x
+
+    assert quietly(growing, storage, axes={"x": [1, 2, 3]}).results()["status"].tolist() == ["ok", "ok", "diverged"]

@@ -1,0 +1,138 @@
+"""A tracking server that goes away, comes back or is locked: no row waits for it, no run is lost and none is twice."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import QUIET, Outcome
+from driven import drivers, run_statuses, values
+from spaces import small_space, written
+
+from raysweep.sweep import open_sweep
+from raysweep.tracking import mirror
+from tests.chaos.tracking_server import Server
+from tests.chaos.waiting import PATIENCE
+
+Call = Callable[..., Outcome]
+
+
+@pytest.fixture
+def drive(tmp_path: Path, storage: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    with drivers(tmp_path, storage) as start:
+        yield start
+
+
+@pytest.mark.slow
+def test_a_server_that_goes_and_comes_back_has_every_run_once(
+    server: Server,
+    sandbox: Path,
+    drive: Callable[..., Any],
+    storage: Path,
+    tmp_path: Path,
+    call: Call,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Killed in mid-run and restarted; then away for a whole extension of the sweep, and back later."""
+
+    def status() -> str:
+        return call("status", "sandy", "--storage", storage).out
+
+    driven = drive("--executor", "inline", "--tracking-uri", server.uri)
+    server.kill()
+    server.start()
+    (tmp_path / "go").touch()
+    _, err = driven.communicate(timeout=PATIENCE)
+    assert driven.returncode == 0, err
+    assert "mirror incomplete" not in err
+    assert run_statuses(server.database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
+
+    server.kill()
+    monkeypatch.setattr(mirror, "PATIENCE", 1.0)
+    extended = call("run", tmp_path / "space.yaml", "--set", "seeds=2", "--storage", storage, "--no-report")
+    assert extended.code == 0
+    assert extended.err.startswith("--tracking-uri: ")
+    assert "raysweep sync sandy" in extended.err.splitlines()[0]
+    assert "4 cells not written (of 4; " in extended.err.splitlines()[-1]
+    assert f"  4 of 4 cells not yet in MLflow ({server.uri}); `raysweep sync sandy" in status()
+    assert call("resume", "sandy", "--storage", storage, "--no-report").code == 0
+    assert call("sync", "sandy", "--storage", storage).code == 2
+
+    server.start()
+    assert call("sync", "sandy", "--storage", storage).code == 0
+    assert f"  mirrored to {server.uri}: all 4 cells\n  runs: {server.uri}/#/experiments/1?workflowType=" in status()
+    assert run_statuses(server.database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
+    with contextlib.closing(sqlite3.connect(server.database)) as db:
+        draws = db.execute(
+            "SELECT l.value FROM latest_metrics l JOIN runs r ON r.run_uuid = l.run_uuid "
+            "WHERE l.key = 'draws_ok' AND r.lifecycle_stage = 'active'"
+        ).fetchall()
+    assert draws == [(2.0,)] * 4
+    assert values(storage) == [0, 1, 1, 2, 2, 3, 3, 4]
+
+
+def test_a_new_sweep_waits_for_no_server_but_says_how_to_do_without(call: Call, storage: Path, tmp_path: Path) -> None:
+    written(tmp_path, small_space())
+    refused = call("run", tmp_path / "space.yaml", "--storage", storage, "--tracking-uri", "http://127.0.0.1:9")
+    assert refused.code == 2
+    assert refused.err.count("\n") == 1
+    assert refused.err.startswith("--tracking-uri: ")
+    assert "raysweep sync" in refused.err
+    assert not storage.exists()
+
+
+def test_a_sweep_mirrored_nowhere_is_mirrored_later_and_from_then_on(
+    call: Call, storage: Path, tmp_path: Path, template: Path
+) -> None:
+    written(tmp_path, small_space())
+    assert call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET).code == 0
+    assert call("sync", "small", "--storage", storage).code == 2  # where to?
+    database = shutil.copy(template, tmp_path / "elsewhere.db")
+    uri = f"sqlite:///{database}"
+    assert call("sync", "small", "--storage", storage, "--tracking-uri", uri).code == 0
+    assert open_sweep("small", storage).record.tracking_uri == uri
+    assert call("resume", "small", "--storage", storage, *QUIET).code == 0  # `none` is for this once
+    assert open_sweep("small", storage).record.tracking_uri == uri
+    assert (
+        call(
+            "run",
+            tmp_path / "space.yaml",
+            "--set",
+            "axes.gamma=[0.3, 0.5, 0.7, 1.0]",
+            "--storage",
+            storage,
+            "--no-report",
+        ).code
+        == 0
+    )
+    assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 8}}
+    assert not (storage / "mlflow.db").exists()
+
+
+def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(
+    call: Call, storage: Path, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, small_space())
+    from sqlalchemy import sql
+
+    usual = sql.text
+    monkeypatch.setattr(sql, "text", lambda text: usual(text.replace("20000", "100")))  # ms MLflow waits for a lock
+    assert call("run", tmp_path / "space.yaml", "--set", "seeds=1", "--storage", storage, "--no-report").code == 0
+    monkeypatch.setattr(mirror, "PATIENCE", 1.0)
+    with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as db:
+        db.execute("BEGIN EXCLUSIVE")
+        outcome = call("run", tmp_path / "space.yaml", "--storage", storage, "--no-report")
+        assert outcome.code == 0, outcome
+        assert "6 cells not written" in outcome.err
+        assert "raysweep sync small" in outcome.err
+        told = call("status", "small", "--storage", storage)
+        assert (told.code, told.err.count("\n")) == (0, 1), told.err  # one line: what is there cannot be settled now
+        db.execute("ROLLBACK")
+    assert call("sync", "small", "--storage", storage).code == 0
+    assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 6}}

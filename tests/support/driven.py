@@ -1,0 +1,84 @@
+"""A driver that waits in the middle of a sweep, and what it has done so far."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sqlite3
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from conftest import command, hear, until
+from spaces import sandbox_space, written
+
+from raysweep.sweep import open_sweep
+from tests.chaos.waiting import PATIENCE
+
+
+def some_waiting(folder: Path, computed: int = 2, waiting: int = 2) -> dict[str, Any]:
+    """So many rows, and then so many that wait for the file `go`."""
+    return sandbox_space(folder, ["compute"] * computed + ["wait"] * waiting)
+
+
+def segments(storage: Path, name: str = "sandy") -> list[Path]:
+    return list((storage / name / "ledger").glob("*.jsonl"))
+
+
+def values(storage: Path) -> list[float]:
+    table = open_sweep("sandy", storage).results()
+    assert set(table["status"]) <= {"ok"}
+    return table["y"].tolist()
+
+
+def run_statuses(database: Path) -> dict[str, Counter[str]]:
+    """How many runs have which status in MLflow, by the kind that their tag says; half ones included."""
+    with contextlib.closing(sqlite3.connect(database, timeout=PATIENCE)) as db:
+        found = db.execute(
+            "SELECT t.value, r.status, COUNT(*) FROM runs r JOIN tags t ON t.run_uuid = r.run_uuid AND "
+            "t.key = 'raysweep.kind' WHERE r.lifecycle_stage = 'active' GROUP BY t.value, r.status"
+        )
+        statuses: dict[str, Counter[str]] = {}
+        for kind, status, count in found:
+            statuses.setdefault(kind, Counter())[status] = count
+        assert db.execute("SELECT COUNT(*) FROM runs WHERE status = 'RUNNING'").fetchone() == (0,)
+    return statuses
+
+
+@contextlib.contextmanager
+def drivers(tmp_path: Path, storage: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts drivers of `sandy`, processes in sessions of their own, that have computed two rows and wait in others."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(
+        *options: str | Path, before: tuple[str, ...] = (), space: dict[str, Any] | None = None, **streams: Any
+    ) -> subprocess.Popen[str]:
+        written(tmp_path, space or some_waiting(tmp_path))
+        arguments = command("run", tmp_path / "space.yaml", "--storage", storage, "--no-report", *options)
+        started.append(
+            subprocess.Popen(
+                [*before, *arguments],
+                **{
+                    "stdin": subprocess.DEVNULL,
+                    "stdout": subprocess.PIPE,
+                    "stderr": subprocess.PIPE,
+                    "text": True,
+                    "start_new_session": True,
+                    "preexec_fn": hear,
+                    **streams,
+                },
+            )
+        )
+        until(lambda: len(segments(storage)) >= 2, started[-1])
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for driven in started:
+            if driven.poll() is None:
+                os.killpg(driven.pid, signal.SIGKILL)
+            driven.communicate()
