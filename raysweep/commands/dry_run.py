@@ -82,8 +82,8 @@ def _effort(state: State, pending: PendingRows, options: Options, there: Collect
     if not workload.costs_are_known:
         how = "are computed in this process" if first_rows.can_measure(cells) else "tell it"
         return [
-            f"{pending.rows:,} rows to compute; what a row costs is not known yet: the first ones {how}, and what they "
-            "take decides packs and where the others are computed",
+            f"{counted(pending.rows, 'row')} to compute; what a row costs is not known yet: the first ones {how}, and "
+            "what they take decides packs and where the others are computed",
             f"rows on disk about {pending.rows * 700 / 1e6:,.1f} MB",
         ]
     likely = outlook.outlook(state, pending).likely.seconds if state.space.precision else pending.seconds
@@ -96,7 +96,8 @@ def _effort(state: State, pending: PendingRows, options: Options, there: Collect
     largest = max(map(len, packs))
     stages = sum(1 for pack in packs if pack.stages)
     lines = [
-        f"{pending.rows:,} rows to compute in {counted(len(packs) - stages, 'pack')} of up to {counted(largest, 'row')}"
+        f"{counted(pending.rows, 'row')} to compute in {counted(len(packs) - stages, 'pack')} of up to "
+        + counted(largest, "row")
         + (f", after {counted(stages, 'pack')} of stages that they share" if stages else "")
     ]
     if not any(stage.cost for stage in workload.chain.stages):

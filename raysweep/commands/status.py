@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from raysweep import terminal
-from raysweep.driver import shared_stages
+from raysweep.driver import outlook, shared_stages, verdict
 from raysweep.driver.progress import duration, phase_line
 from raysweep.driver.state import PendingRows, State
 from raysweep.driver.stored_sweep import Sweep, open_sweep
@@ -58,12 +58,23 @@ def details(found: Sweep) -> list[str]:
     lines += [f"  failed: {in_words(row)}" for row in state.failures()[:5]]
     lines += [f"  damaged segment: {path.name} (its rows are computed again on resume)" for path in state.damaged]
     lines += [f"  {state.outdated}"] * bool(state.outdated)
+    lines += [f"  {line}" for line in _precision(found, state, pending)]
     report = found.folder / sweep_record.REPORT / "report.html"
     if report.exists():
         lines.append(f"  report: {place(report)}")
     if now == "interrupted":
         lines.append(f"  go on with: {found.go_on()}")
     return lines
+
+
+def _precision(found: Sweep, state: State, pending: PendingRows) -> list[str]:
+    """Lines about what a precision reached, or what it is likely still to take."""
+    if not found.space.precision or not state.rows:
+        return []
+    if not pending.rows:
+        return verdict.lines(state)
+    first = len(state.likely_plan.rounds) == 1
+    return [(outlook.before_line if first else outlook.after_line)(state, pending)]
 
 
 def in_words(failed: segments.Row) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from raysweep import phrases
-from raysweep.driver import first_rows, outlook, records, shared_stages, signal_handlers
+from raysweep.driver import first_rows, outlook, records, shared_stages, signal_handlers, verdict
 from raysweep.driver.hold import only_driver
 from raysweep.driver.job import new_job
 from raysweep.driver.limits import TimeIsUp, TimeLimit
@@ -210,6 +210,7 @@ class Driver:
         self._tidy()
         if not self._pending.rows:
             self._say(f"{self._sweep.name}: {rows_are(len(self._state.rows), 'all ')} there; nothing to compute")
+            self._say_what_is_reached()
             return
         for path in self._state.damaged:
             segments.set_aside(path)
@@ -232,10 +233,15 @@ class Driver:
                 inline.run(queue, job, self._on_done)
             if queue.held_back:
                 raise self._limit.over()
-        if self.space.precision:
-            for line in outlook.reached_lines(self._state):
-                self._say(line)
+        self._say_what_is_reached()
         self._tidy()
+
+    def _say_what_is_reached(self) -> None:
+        """Say what a precision reached, and leave it to other processes."""
+        if self.space.precision:
+            for line in verdict.lines(self._state):
+                self._say(line)
+            self._state.leave_steps()
 
     def _say_if_nothing_was_logged(self) -> None:
         if self._rule and not any(
@@ -253,7 +259,8 @@ class Driver:
         if self._rule:
             self._rule.learn(self._state.earlier())
         if self.space.precision:
-            first = len(self._state.plan.rounds) == 1
+            first = len(self._state.likely_plan.rounds) == 1
+            self._state.leave_steps()
             self._say((outlook.before_line if first else outlook.after_line)(self._state, pending))
         packing, there = self._packing(), self._stages.there
         packs = make_packs(workload, self.cells, pending.indices, packing, self.space.keep, there)

@@ -45,7 +45,7 @@ class Placement:
 
         seconds: the estimated seconds of all rows on one core or GPU.
         """
-        size = f"{rows:,} rows in {in_words(packs)}"
+        size = f"{counted(rows, 'row')} in {in_words(packs)}"
         if self.executor == "inline":
             hint = "" if self.asked else "; --executor ray for Ray Tune"
             return f"{size}, in this process, estimated {duration(seconds)}{hint}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from raysweep.driver import compatibility, first_rows, records, shared_stages, signal_handlers
+from raysweep.driver import compatibility, first_rows, records, shared_stages, signal_handlers, verdict
 from raysweep.driver.driver import Driver, log_the_rest, show
 from raysweep.driver.hold import only_driver
 from raysweep.driver.options import Options
@@ -195,6 +195,9 @@ def _run_part(sweep: Sweep, options: Options, function: Given | None) -> Sweep:
     if found := first_rows.learned_at_the_end(sweep.space, state, say):
         sweep = Sweep(sweep.folder, sweep.record, found)
     say(f"{sweep.name}: {rows_are(len(state.rows), of=' of this part')} there; nothing to compute")
+    if sweep.space.precision:
+        for line in verdict.lines(state, is_part=True):
+            say(line)
     if not grid and (waiting := Sweep(sweep.folder, sweep.record).state().missing().rows):
         say(
             f"its search has not ended, {rows_are(waiting)} next; go on with: "

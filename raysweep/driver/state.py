@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -19,8 +19,10 @@ from raysweep.plan.cells import Cells
 from raysweep.plan.cost import estimate
 from raysweep.plan.identity import cell_id, code_version
 from raysweep.search import precision
+from raysweep.search.known_steps import KnownSteps
+from raysweep.search.verdicts import Verdict, verdicts
 from raysweep.space.schema import Space
-from raysweep.storage import files
+from raysweep.storage import files, signs
 from raysweep.storage.paths import AnyPath
 from raysweep.workloads.declaration import FAILED, OK
 
@@ -52,7 +54,7 @@ class State:
     def __init__(
         self, space: Space, cells: Cells, folder: AnyPath, on_code_change: str | None = None, retry_failed: bool = False
     ) -> None:
-        self.space, self.cells = space, cells
+        self.space, self.cells, self._folder = space, cells, folder
         self.workload = space.declaration
         with files.permitted(folder):
             contents = segments.read(folder / sweep_record.LEDGER) if folder.is_dir() else segments.Contents()
@@ -140,22 +142,55 @@ class State:
         self.attempt = max(self.attempt, 1 + max((self.rows[key]["attempt"] for key in new), default=0))
 
     @cached_property
+    def known_steps(self) -> KnownSteps:
+        """What was found of slices before, by this process or by a driver."""
+        return KnownSteps(signs.steps(self._folder))
+
+    def leave_steps(self) -> None:
+        """Leave what was found of slices to other processes."""
+        if self.space.precision:
+            signs.leave_steps(self._folder, self.known_steps.as_plain())
+
+    @cached_property
+    def likely_plan(self) -> precision.Plan:
+        """`plan` if the rows that are to be replaced come out as they are now; for forecasts."""
+        if not self._redo:
+            return self.plan
+        return precision.plan(self.space, self.cells, partial(self._value, replaced=True), self.known_steps)
+
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        """What all rows that are there tell of each slice of a precision, with the reasons that the plan gives if
+        nothing more is wanted."""
+        if self.plan.over:
+            members = [(own, step.state) for own, step in self.plan.slices]
+        else:
+            members = [(own, "") for own, _ in self.plan.slices]
+        seeds = {seed for _, seed in self.rows}
+        draws = max((draw + 1 for draw, seed in enumerate(self.space.seeds) if seed in seeds), default=0)
+        value = partial(self._value, replaced=True)
+        return verdicts(self.space, members, value, draws, self.known_steps)
+
+    @cached_property
     def plan(self) -> precision.Plan:
         """What the precision of the space wants, given the rows that are there. Only for a space with a precision."""
-        plan = precision.plan(self.space, self.cells, self._value)
+        plan = precision.plan(self.space, self.cells, self._value, self.known_steps)
         done = self.done()
         keys = ((self.cells.ids[cell], seed) for cell, seed in itertools.chain.from_iterable(plan.rounds[-1:]))
         self._lacking = {key for key in keys if key not in done}
         return plan
 
     def _forget_plan(self) -> None:
-        self.__dict__.pop("plan", None)
+        for name in ("plan", "likely_plan", "verdicts"):
+            self.__dict__.pop(name, None)
 
-    def _value(self, cell: int, seed: int, metric: str) -> float | None:
-        """A metric of a row: None if the row is not there or is to be replaced, NaN if it is not ok or lacks it."""
+    def _value(self, cell: int, seed: int, metric: str, replaced: bool = False) -> float | None:
+        """A metric of a row: None if the row is not there or is to be replaced, NaN if it is not ok or lacks it.
+
+        replaced: whether rows that are to be replaced count."""
         key = (self.cells.ids[cell], seed)
         row = self.rows.get(key)
-        if row is None or key in self._redo:
+        if row is None or (key in self._redo and not replaced):
             return None
         return float(row["metrics"].get(metric, np.nan)) if row["status"] == OK else np.nan
 
@@ -185,13 +220,13 @@ class State:
         done = self.done()
         if self.space.precision:
             counts = self.plan.counts
-            of_draw = (np.flatnonzero(counts > draw).tolist() for draw in range(len(self.space.seeds)))
+            of_draw = [np.flatnonzero(counts > draw).tolist() for draw in range(int(counts.max(initial=0)))]
         else:
             cells = [cell for cell in self.wanted() if not self.is_complete(cell)]
-            of_draw = (cells for _ in self.space.seeds)
+            of_draw = [cells for _ in self.space.seeds]
         pending = {
             seed: np.asarray([i for i in members if (self.cells.ids[i], seed) not in done], dtype=np.int64)
-            for seed, members in zip(self.space.seeds, of_draw, strict=True)
+            for seed, members in zip(self.space.seeds, of_draw, strict=False)  # a precision may want the first ones
         }
         pending = {seed: indices for seed, indices in pending.items() if len(indices)}
         return PendingRows(pending, *estimate(self.workload, self.cells, pending, self.space.keep))

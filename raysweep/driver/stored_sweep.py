@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raysweep.driver import outlook, shared_stages
+from raysweep.driver import shared_stages, verdict
 from raysweep.driver.state import State
 from raysweep.errors import InputError, shown
 from raysweep.ledger import segments, sweep_record
@@ -220,8 +220,8 @@ def report(
     notes += [
         f"{label}: {line.strip()}."
         for sweep, label, state in zip(sweeps, labels, states, strict=True)
-        if sweep.space.precision and not sweep.is_part
-        for line in outlook.reached_lines(state)
+        if sweep.space.precision
+        for line in verdict.lines(state, sweep.is_part)
     ]
     with copies.workplace(folder) as room:
         written = write_report(

@@ -19,6 +19,7 @@ import numpy as np
 LEVEL = 0.95
 """The confidence level of an interval if nobody asks for another."""
 ROUNDING = 1e-12  # relative to the size of the values: a smaller number is a zero with a rounding error
+CONNECTED = 1e-10  # relative: an eigenvalue below it is 0 with a rounding error
 SIMULATED = 4000  # simulated curves; enough to know a 95 % quantile to about 1 %
 
 
@@ -170,6 +171,36 @@ def two_way_anova(values: np.ndarray) -> Anova:
 
     Values may be missing (NaN), but shared draws must connect all points.
     """
+    return _without_effects(values) or _by_pseudo_inverse(values)
+
+
+def _without_effects(values: np.ndarray) -> Anova | None:
+    """The fit by normal equations from which the draw effects are eliminated, so that they have the size of the curve.
+    None if a draw has no value, or if shared draws do not connect all points."""
+    there = np.isfinite(values)
+    draws, points = values.shape
+    of_draw = there.sum(axis=1)
+    if not draws or not points or not of_draw.all():
+        return None
+    share = there / of_draw[:, None]
+    eigenvalues, vectors = np.linalg.eigh(np.diag(there.sum(axis=0)) - there.T.astype(float) @ share)
+    # that of the common level is 0; another one that is 0 means that nothing connects some points
+    if points > 1 and not eigenvalues[1] > CONNECTED * eigenvalues[-1]:
+        return None
+    inverse = np.concatenate([[0.0], 1 / eigenvalues[1:]])
+    known = np.where(there, values, 0.0)
+    level = known.sum(axis=1) / of_draw
+    shape = (vectors * inverse) @ (vectors.T @ (np.where(there, known - level[:, None], 0.0)).sum(axis=0))
+    effect = level - share @ shape
+    residual = np.where(there, values - effect[:, None] - shape, np.nan)
+    degrees = int(there.sum()) - points - draws + 1
+    variance = float(np.nansum(residual**2) / degrees) if degrees > 0 else np.nan
+    factor = vectors * np.sqrt(inverse * (variance if degrees > 0 else 0.0))
+    return Anova(shape + effect.mean(), factor, residual, variance, degrees)
+
+
+def _by_pseudo_inverse(values: np.ndarray) -> Anova:
+    """The fit for values that are not connected: the solution of least norm."""
     draws, points = values.shape
     at_draw, at_point = np.nonzero(np.isfinite(values))
     rows = np.arange(len(at_draw))

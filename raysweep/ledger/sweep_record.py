@@ -28,7 +28,10 @@ DELETING = "sweep.deleting.json"
 """The record of a sweep whose deletion has begun; parts of the sweep may already be missing."""
 REPORT, PART = "report", "report-part"
 """Folders of a sweep's report, and of a report of a part of the sweep."""
-INSIDE = (FILE, DELETING, driver_lock.FILE, signs.PHASE, signs.MIRRORED, LEDGER, LOGS, REPORT, PART, "tune")
+INSIDE = (
+    *(FILE, DELETING, driver_lock.FILE, signs.PHASE, signs.MIRRORED, signs.STEPS),
+    *(LEDGER, LOGS, REPORT, PART, "tune"),
+)
 
 
 @dataclass(frozen=True)

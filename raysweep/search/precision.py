@@ -8,31 +8,26 @@ first draws of the space, so draws are shared within a slice and between slices.
 
 from __future__ import annotations
 
-import hashlib
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from raysweep.errors import InputError
-from raysweep.search import bracketing, racing, slices
-from raysweep.search.curves import OPEN, Curve, Step
+from raysweep.search import bracketing, endings, racing, slices
+from raysweep.search.affordable import affordable, merged
+from raysweep.search.curves import OPEN, Step
 from raysweep.search.declared_cost import DeclaredCost
+from raysweep.search.known_steps import KnownSteps, digest
+from raysweep.search.slice_rows import SliceRows, Value, is_exact
 from raysweep.search.slices import Slice
 from raysweep.space.precision import HOURS
 
 if TYPE_CHECKING:
     from raysweep.plan.cells import Cells
     from raysweep.space.schema import Space
-
-Value = Callable[[int, int, str], float | None]
-"""(cell, seed, metric) -> the metric of a row; None if the row is not there, NaN if it is not ok."""
-SPENT = "the budget is spent"
-REMEMBERED = 4096  # steps of slices; a plan is made again after each round, and most of its steps are the same
-_KNOWN: dict[str, Step] = {}
 
 
 @dataclass
@@ -68,138 +63,58 @@ def rounds(space: Space, cells: Cells, value: Value) -> list[list[tuple[int, int
     return [*found.rounds, []] if found.over else found.rounds
 
 
-def plan(space: Space, cells: Cells, value: Value) -> Plan:
-    """The rows that a space with a precision wants. InputError if its budget is below the first round."""
+def plan(space: Space, cells: Cells, value: Value, known: KnownSteps | None = None) -> Plan:
+    """The rows that a space with a precision wants. InputError if its budget is below the first round.
+
+    known: steps that were computed before; those that are computed now are added.
+    """
+    known = known or KnownSteps()
     members = slices.of_space(space, cells)
-    table = _Table(space.seeds, members, value)
+    rows_of = SliceRows(space.seeds, members, value)
     cost = DeclaredCost(space, cells, hours=any(unit in space.budget for unit in HOURS))
     counts = np.zeros(len(cells), dtype=np.int64)
     found: list[list[tuple[int, int]]] = []
-    steps = [Step(_first(own, len(space.seeds)), OPEN) for own in members]
-    _check_first_round(space.budget, cost.of(_merged(members, steps, counts), counts))
+    steps = [_begin(own, len(space.seeds)) for own in members]
+    _check_first_round(space.budget, cost.of(merged(members, steps, counts), counts))
     complete = True
     while complete:
-        steps = _affordable(space.budget, members, steps, counts, cost)
-        wanted = _merged(members, steps, counts)
+        steps = affordable(space.budget, members, steps, counts, cost)
+        wanted = merged(members, steps, counts)
         rows = [(cell, draw) for cell in range(len(cells)) for draw in range(counts[cell], wanted[cell])]
         if not rows:
             break
         found.append([(cell, space.seeds[draw]) for cell, draw in rows])
         cost.pay(wanted, counts)
-        complete = table.read(rows)
+        complete = rows_of.read(rows)
         counts = wanted
         if complete:
-            steps = [_step(own, table, counts, len(space.seeds)) for own in members]
+            steps = [_step(own, rows_of, counts, len(space.seeds), known) for own in members]
     expected = _expected(members, steps, counts)
     return Plan(found, list(zip(members, steps, strict=True)), complete, counts, expected, cost.spent)
 
 
-def _first(own: Slice, most: int) -> np.ndarray:
-    return bracketing.first(len(own.x), _ask(own, most)) if own.kind == "boundary" else racing.first(len(own.x), most)
+def _begin(own: Slice, most: int) -> Step:
+    """What a slice wants first."""
+    if not slices.enough(own):
+        return Step(np.zeros(len(own.x), dtype=np.int64), endings.FEW_VALUES)
+    if own.kind == "boundary":
+        return Step(bracketing.first(len(own.x), bracketing.ask_of(own, most)), OPEN)
+    return Step(racing.first(len(own.x), most), OPEN)
 
 
-def _ask(own: Slice, most: int, exact: bool = False) -> bracketing.Ask:
-    return bracketing.Ask(own.level, own.strict, own.wanted, most, own.said, own.heavy, exact)
-
-
-class _Table:
-    """The metrics of the finished rows, as far as slices need them."""
-
-    def __init__(self, seeds: Sequence[int], members: Sequence[Slice], value: Value) -> None:
-        self._seeds, self._value = seeds, value
-        self._metrics: dict[int, list[str]] = {}
-        for own in members:
-            for cell in own.cells:
-                self._metrics.setdefault(cell, []).append(own.metric)
-        self._known: dict[tuple[int, str], list[float]] = {}
-
-    def read(self, rows: Sequence[tuple[int, int]]) -> bool:
-        """Read the rows (cell, draw) of a round. False if one of them is not there."""
-        for cell, draw in rows:
-            for metric in dict.fromkeys(self._metrics.get(cell, ())):
-                known = self._value(cell, self._seeds[draw], metric)
-                if known is None:
-                    return False
-                closed = self._value(cell, self._seeds[draw], f"{metric}_theory")
-                self._known.setdefault((cell, metric), []).append(known)
-                self._known.setdefault((cell, f"{metric}_theory"), []).append(math.nan if closed is None else closed)
-        return True
-
-    def curve(self, own: Slice, counts: np.ndarray, metric: str) -> Curve:
-        """The curve of a slice. counts: how many draws each cell has, (cells,)."""
-        of_points = counts[np.asarray(own.cells)]
-        values = np.full((int(of_points.max(initial=0)), len(of_points)), np.nan)
-        for point, cell in enumerate(own.cells):
-            values[: of_points[point], point] = self._known.get((cell, metric), [])[: of_points[point]]
-        return Curve(own.x, of_points, values)
-
-
-def _step(own: Slice, table: _Table, counts: np.ndarray, most: int) -> Step:
+def _step(own: Slice, rows_of: SliceRows, counts: np.ndarray, most: int, known: KnownSteps) -> Step:
     """The next step of a slice from its finished rows."""
-    curve = table.curve(own, counts, own.metric)
-    exact = _is_exact(curve.values, table.curve(own, counts, f"{own.metric}_theory").values)
-    key = _digest(own, curve, most, exact)
-    if key not in _KNOWN:
-        if len(_KNOWN) > REMEMBERED:
-            _KNOWN.clear()
-        asked = racing.Ask(own, most, exact)
-        found = racing.step(curve, asked) if own.kind == "optimum" else bracketing.step(curve, _ask(own, most, exact))
-        _KNOWN[key] = found
-    return _KNOWN[key]
+    if not slices.enough(own):
+        return _begin(own, most)
+    curve = rows_of.curve(own, counts, own.metric)
+    exact = is_exact(curve.values, rows_of.curve(own, counts, f"{own.metric}_theory").values)
 
+    def compute() -> Step:
+        if own.kind == "optimum":
+            return racing.step(curve, racing.Ask(own, most, exact))
+        return bracketing.step(curve, bracketing.ask_of(own, most, exact))
 
-def _digest(own: Slice, curve: Curve, most: int, exact: bool) -> str:
-    said = (own.kind, own.fit, own.level, own.strict, own.wanted, own.logarithmic, own.said, own.maximize, most, exact)
-    arrays = (curve.x, curve.counts, curve.values, np.zeros(0) if own.heavy is None else own.heavy)
-    return hashlib.sha256(repr(said).encode() + b"".join(array.tobytes() for array in arrays)).hexdigest()
-
-
-def _is_exact(values: np.ndarray, theory: np.ndarray) -> bool:
-    """Whether the values equal their closed form up to rounding, so that there is no noise."""
-    both = np.isfinite(values) & np.isfinite(theory)
-    return bool(both.any() and np.allclose(values[both], theory[both], rtol=1e-12, atol=1e-300))
-
-
-def _merged(members: Sequence[Slice], steps: Sequence[Step], counts: np.ndarray) -> np.ndarray:
-    """How many draws each cell is to have, (cells,): the most that a slice with it wants."""
-    wanted = counts.copy()
-    for own, step in zip(members, steps, strict=True):
-        np.maximum.at(wanted, np.asarray(own.cells), step.counts)
-    return wanted
-
-
-def _affordable(
-    budget: Mapping[str, float], members: Sequence[Slice], steps: Sequence[Step], counts: np.ndarray, cost: DeclaredCost
-) -> list[Step]:
-    """The steps with as many draws as the budget is enough for. The largest expected gain in half-width per cost comes
-    first; a step that is too large is halved."""
-    if not budget:
-        return list(steps)
-    found, granted = list(steps), counts
-
-    def fits(wanted: np.ndarray) -> bool:
-        needed = cost.of(wanted, counts)
-        return all(cost.spent[unit] + needed[unit] <= most * (1 + 1e-9) for unit, most in budget.items())
-
-    def price(own: Slice, step: Step) -> float:
-        needed = cost.of(_merged([own], [step], counts), counts)
-        return max(needed[unit] / most for unit, most in budget.items())
-
-    def gain(place: int) -> tuple[float, int]:
-        own, step = members[place], steps[place]
-        gained = 1.0 if math.isinf(step.half) else (step.half - step.then) / own.wanted
-        return -gained / max(price(own, step), 1e-300), place
-
-    asking = [place for place, step in enumerate(steps) if (step.counts > counts[list(members[place].cells)]).any()]
-    for _, place in sorted(map(gain, asking)):
-        own, step = members[place], steps[place]
-        now = counts[np.asarray(own.cells)]
-        more = step.counts - now
-        while more.any() and not fits(_merged([own], [replace(step, counts=now + more)], granted)):
-            more = more // 2
-        found[place] = replace(step, counts=now + more, state=step.state if more.any() else SPENT)
-        granted = _merged([own], [found[place]], granted)
-    return found
+    return known.step(digest(("step", most, *slices.said(own), exact), curve, own.heavy), len(own.x), compute)
 
 
 def _check_first_round(budget: Mapping[str, float], cost: Mapping[str, float]) -> None:
@@ -215,5 +130,5 @@ def _expected(members: Sequence[Slice], steps: Sequence[Step], counts: np.ndarra
     wanted = counts.copy()
     for own, step in zip(members, steps, strict=True):
         needed = step.counts if step.needed is None or step.state != OPEN else step.needed
-        np.maximum.at(wanted, np.asarray(own.cells), np.maximum(needed, step.counts))
+        np.maximum.at(wanted, np.asarray(own.cells, dtype=np.int64), np.maximum(needed, step.counts))
     return wanted

@@ -14,11 +14,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from raysweep.fits.draws import Axis
-from raysweep.fits.extremum import Extremum, find_extremum
-from raysweep.fits.optimum import fit_optimum
-from raysweep.fits.result import Fit, Status
-from raysweep.fits.statistics import ROUNDING, standard_error, t_quantile
+from raysweep.fits.draws import Axis, DrawCurves, can_be_fitted
+from raysweep.fits.extremum import find_extremum
+from raysweep.fits.optimum import divergence, find_optimum
+from raysweep.fits.result import Status
+from raysweep.fits.statistics import ROUNDING, standard_error, t_quantile, two_way_anova
+from raysweep.search import endings
 from raysweep.search.curves import (
     EVEN,
     FIRST,
@@ -66,12 +67,12 @@ def step(curve: Curve, ask: Ask) -> Step:
     finite = np.isfinite(curve.values[:, there])
     alive = there[2 * finite.sum(axis=0) > curve.counts[there]]  # at the others most draws diverged
     if not len(alive):
-        return replace(rest, state="no row is ok")
+        return replace(rest, state=endings.NO_ROW)
     known = curve.values[:, alive]
     if np.nanmax(known) - np.nanmin(known) <= ROUNDING * np.nanmax(np.abs(known)):
-        return replace(rest, state="the same value everywhere")
+        return replace(rest, state=endings.SAME)
     if ask.most < 2 and not ask.exact:
-        return replace(rest, state="one draw has no interval")
+        return replace(rest, state=endings.ONE_DRAW)
     draws = int(curve.counts[alive].max())
     full = alive[curve.counts[alive] == draws]
     best = int(full[np.argmin(_paired_means(curve.values[:draws, full]))])
@@ -85,9 +86,10 @@ def step(curve: Curve, ask: Ask) -> Step:
 
 
 def _paired_means(values: np.ndarray) -> np.ndarray:
-    """The means of values[draw, point] over the draws that all points have; over what each has if there is none."""
+    """The means of values[draw, point] over the draws that all points have. If there are none: without the effects of
+    draws, so that still no point gains from the draws that it has."""
     whole = values[np.isfinite(values).all(axis=1)]
-    return whole.mean(axis=0) if len(whole) else standard_error(values)[0]
+    return whole.mean(axis=0) if len(whole) else two_way_anova(values).curve
 
 
 def _loses(curve: Curve, point: int, best: int, exact: bool) -> bool:
@@ -124,7 +126,7 @@ def _more_draws(
     if (curve.counts[racing] < draws).any():
         return replace(rest, counts=raised(curve.counts, racing, draws))
     if place in (0, len(alive) - 1) and len(plausible) == 1 and draws >= min(LEAST, ask.most):
-        return replace(rest, state="best at the edge", place=float(curve.x[best]))
+        return replace(rest, state=endings.EDGE, place=float(curve.x[best]))
     deviation = _deviation(u, curve.values[:draws], alive, place)
     half = 0.0 if ask.exact else t_quantile(ask.slice.strict, draws - 1) * deviation / math.sqrt(draws)
     needed = draws if ask.exact else max(LEAST, draws_needed(deviation, ask.slice.strict, ask.slice.wanted))
@@ -138,13 +140,13 @@ def _more_draws(
             return replace(rest, counts=counts, half=width, then=half, place=estimate, needed=counts)
         half = width
         if coarse and not more and math.isfinite(half):
-            return replace(rest, state="the axis is too coarse", half=half, place=estimate)
+            return replace(rest, state=endings.COARSE, half=half, place=estimate)
         needed = math.ceil(draws * max(more, 1.1))
     if draws >= ask.most:
-        why = "" if math.isfinite(half) else "no turn is clear with "
-        return replace(rest, state=f"{why}all draws that are allowed", half=half)
+        why = endings.ALL_DRAWS if math.isfinite(half) else endings.NO_TURN
+        return replace(rest, state=why, half=half)
     if draws >= LEAST and len(plausible) == len(alive) and _flat(curve, alive, best, ask):
-        return replace(rest, state="not told from flat, and not with all draws that are allowed")
+        return replace(rest, state=endings.NOT_FLAT)
     target = max(jump(draws, min(needed, 4 * draws), ask.most), enough)
     return replace(
         rest,
@@ -182,21 +184,23 @@ def fitted(curve: Curve, ask: Ask, shrink: float = 1.0) -> Fitted:
 
     shrink: the deviations of draws from the mean curve are multiplied by it, to see what more draws would give.
     """
-    import pandas as pd
-
     there, own = curve.there, ask.slice
     values = curve.values[:, there]
     if shrink != 1.0:
         level = np.nanmean(values - np.nanmean(values, axis=0), axis=1, keepdims=True)
         mean = np.nanmean(values - level, axis=0)
         values = mean + level + shrink * (values - level - mean)
-    found: Extremum | Fit
+    x = curve.x[there]
     if own.fit == "inflection":
-        found = find_extremum(curve.x[there], values, own.strict, ask.exact, axis=Axis(own.logarithmic))
+        found = find_extremum(x, values, own.strict, ask.exact, axis=Axis(own.logarithmic))
     else:
         draw, point = np.nonzero(np.arange(len(values))[:, None] < curve.counts[there])
-        frame = pd.DataFrame({"x": curve.x[there][point], "y": values[draw, point], "draw": draw})
-        found = fit_optimum(frame, "x", "y", None, "draw", own.strict, exact=ask.exact, logarithmic=own.logarithmic)
+        limit = divergence(x[point], ~can_be_fitted(values[draw, point]))
+        inside = can_be_fitted(values) & (x < limit)
+        some = inside.any(axis=0)
+        values = np.where(inside, values, np.nan)[inside.any(axis=1)][:, some]
+        curves = DrawCurves(x[some], values, np.arange(len(values)))
+        found = find_optimum(curves, own.axis, own.strict, ask.exact, limit, own.logarithmic)
     return Fitted(found.estimate, found.low, found.high) if found.status == Status.LOCATED else NOWHERE
 
 

@@ -57,13 +57,15 @@ class Slice:
 def of_space(space: Space, cells: Cells) -> list[Slice]:
     """The slices of all analyses that the precision of a space binds, in the order of the analyses and of the plan.
 
-    InputError if an analysis has none.
+    Those with too few values of the axis are among them (see `enough`): nothing is spent on them, and they are named.
+
+    InputError if an analysis has no others.
     """
     found: list[Slice] = []
     for kind in (kind for kind in precision.KINDS if kind in space.precision):
         for place, options in precision.bound(kind, space.analysis):
             own = _of_analysis(space, cells, kind, options)
-            if not own:
+            if not any(enough(each) for each in own):
                 raise InputError(
                     f"precision.{kind}",
                     f"no slice of {place} has the {precision.FEWEST_VALUES[kind]} values of {options['x']} on which a "
@@ -71,6 +73,16 @@ def of_space(space: Space, cells: Cells) -> list[Slice]:
                 )
             found += own
     return found
+
+
+def said(own: Slice) -> tuple[object, ...]:
+    """What is asked of a slice, besides its rows, as plain values."""
+    return own.kind, own.fit, own.level, own.strict, own.wanted, own.logarithmic, own.said, own.maximize
+
+
+def enough(own: Slice) -> bool:
+    """Whether a slice has the values of the axis on which a place can be sought."""
+    return len(own.x) >= precision.FEWEST_VALUES[own.kind]
 
 
 def _of_analysis(space: Space, cells: Cells, kind: str, options: Mapping[str, Any]) -> list[Slice]:
@@ -89,11 +101,9 @@ def _of_analysis(space: Space, cells: Cells, kind: str, options: Mapping[str, An
         along = cells.columns[x][np.asarray(own)].astype(float)
         order = [place for place in np.argsort(along, kind="stable").tolist() if math.isfinite(along[place])]
         at = along[order]
-        log = kind == "optimum" and precision.is_logarithmic(fit, at.tolist(), said)
+        log = kind == "optimum" and len(at) > 0 and precision.is_logarithmic(fit, at.tolist(), said)
         if log:  # 0 has no logarithm and stays outside the fit
             order, at = [place for place in order if along[place] > 0], at[at > 0]
-        if len(at) < precision.FEWEST_VALUES[kind]:
-            continue
         chosen = tuple(own[place] for place in order)
         wanted = space.precision[kind]
         slices.append(
@@ -111,7 +121,7 @@ def _of_analysis(space: Space, cells: Cells, kind: str, options: Mapping[str, An
                 logarithmic=log,
                 said=said,
                 maximize=workload.maximized(metric),
-                heavy=_heavy(workload, metric, cells, chosen) if kind == "boundary" else None,
+                heavy=_heavy(workload, metric, cells, chosen) if kind == "boundary" and chosen else None,
             )
         )
     return slices

@@ -1,4 +1,5 @@
-"""Signs: small files in a sweep's folder by which a driver tells other processes its phase, and what MLflow has.
+"""Signs: small files in a sweep's folder by which a driver tells other processes its phase, what MLflow has, and what
+it has found of slices.
 
 Each is replaced in one step. The ledger remains the truth about rows, and MLflow the truth about its runs. A sign is
 ignored if it cannot be read, is old, or belongs to another sweep or address.
@@ -18,7 +19,7 @@ from raysweep.redaction import redact
 from raysweep.storage import files
 from raysweep.storage.paths import AnyPath
 
-PHASE, MIRRORED = "phase.json", "mirrored.json"
+PHASE, MIRRORED, STEPS = "phase.json", "mirrored.json", "steps.json"
 LOGGER = logging.getLogger("raysweep.signs")
 LOST = (OSError, RaysweepError)
 """Errors of a storage, a folder or a bucket. They lose a sign, and nothing else."""
@@ -90,6 +91,16 @@ def mirrored(folder: AnyPath) -> Mirrored | None:
         return None
     texts = all(isinstance(text, (str, type(None))) for text in (found.tracking_uri, found.status, found.experiment))
     return found if texts and isinstance(found.runs, dict) else None
+
+
+def leave_steps(folder: AnyPath, plain: dict[str, Any]) -> None:
+    """Write what a precision has found of slices, as plain data. If the disk is full, others compute it again."""
+    _leave(folder / STEPS, plain)
+
+
+def steps(folder: AnyPath) -> dict[str, Any]:
+    """What a precision has found of slices, as a driver wrote it last; empty if it wrote nothing."""
+    return _read(folder / STEPS)
 
 
 def _leave(path: AnyPath, plain: dict[str, Any]) -> None:

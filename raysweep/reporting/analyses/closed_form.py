@@ -252,16 +252,26 @@ def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None
         if row["status"] != Status.LOCATED or row["scale"] == "sign" or not np.isfinite(row["theory"]):
             continue
         part = good[good[y] == row[y]] if y else good
-        wide = part.pivot_table(index="seed", columns=x, values=metric, aggfunc="mean").dropna()
+        wide = part.pivot_table(index="seed", columns=x, values=metric, aggfunc="mean")
+        near = _around(wide, row["theory"])
+        wide = wide[near].dropna()
         at = wide.columns.to_numpy(float)
         if len(at) < 2 or len(wide) < 2:
             continue
-        first = int(np.clip(np.searchsorted(at, row["theory"]) - 2, 0, max(len(at) - 4, 0)))
-        near, step = slice(first, first + 4), 0.01 * float(np.diff(at[first : first + 4]).min())
-        weights = lagrange(at[near], row["theory"] + step * np.array([-1.0, 0.0, 1.0]))
-        values = wide.to_numpy(float)[:, near] @ weights.T
+        step = 0.01 * float(np.diff(at).min())
+        weights = lagrange(at, row["theory"] + step * np.array([-1.0, 0.0, 1.0]))
+        values = wide.to_numpy(float) @ weights.T
         slope = float((values[:, 2] - values[:, 0]).mean()) / (2 * step)
         found = -values[:, 1] / slope if slope else np.full(len(wide), np.nan)
         if not (np.abs(found) <= ROUNDING * (at[-1] - at[0])).all():
             columns.append(pd.Series(found, index=wide.index))
     return pd.concat(columns, axis=1) if columns else pd.DataFrame(index=sorted(good["seed"].unique()))
+
+
+def _around(wide: pd.DataFrame, place: float) -> list[float]:
+    """The four columns around a place, out of those with at least half as many draws as the column that has the most.
+    With a precision, cells have different numbers of draws, and a draw counts only where it has every column."""
+    draws = wide.notna().sum()
+    at = draws.index[2 * draws >= draws.max()].to_numpy(float)
+    first = int(np.clip(np.searchsorted(at, place) - 2, 0, max(len(at) - 4, 0)))
+    return at[first : first + 4].tolist()

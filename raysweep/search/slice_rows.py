@@ -1,0 +1,82 @@
+"""The rows of slices as far as their places are read from them: curves of a metric, and whether it has noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from raysweep.search.curves import Curve
+from raysweep.search.slices import Slice
+
+Value = Callable[[int, int, str], float | None]
+"""(cell, seed, metric) -> the metric of a row; None if the row is not there, NaN if it is not ok."""
+DIGITS = 9  # of a metric, as decisions read it: the last digits of a row may depend on its pack
+
+
+class SliceRows:
+    """The metrics of the finished rows, as far as slices need them.
+
+    seeds: those of the space.
+    """
+
+    def __init__(self, seeds: Sequence[int], members: Sequence[Slice], value: Value) -> None:
+        self._seeds, self._value = seeds, value
+        self._metrics: dict[int, list[str]] = {}
+        for own in members:
+            for cell in own.cells:
+                self._metrics.setdefault(cell, []).append(own.metric)
+        self._known: dict[tuple[int, str], list[float]] = {}
+
+    def read(self, rows: Sequence[tuple[int, int]]) -> bool:
+        """Read the rows (cell, draw) of a round. False if one of them is not there."""
+        for cell, draw in rows:
+            for metric in dict.fromkeys(self._metrics.get(cell, ())):
+                known = self._value(cell, self._seeds[draw], metric)
+                if known is None:
+                    return False
+                closed = self._value(cell, self._seeds[draw], f"{metric}_theory")
+                exact = closed is not None and math.isclose(known, closed, rel_tol=1e-12, abs_tol=1e-300)
+                closed = math.nan if closed is None else _rounded(known if exact else closed)
+                self._known.setdefault((cell, metric), []).append(_rounded(known))
+                self._known.setdefault((cell, f"{metric}_theory"), []).append(closed)
+        return True
+
+    def read_all(self, own: Sequence[int], draws: int) -> np.ndarray:
+        """Read the rows of these cells that are there, out of the first draws of the space. Returns for each cell of
+        the plan up to the last of them how many draws it has; one that is missing among them is NaN."""
+        counts = np.zeros(max(own, default=-1) + 1, dtype=np.int64)
+        for cell in own:
+            metric = self._metrics[cell][0]
+            there = [draw for draw in range(draws) if self._value(cell, self._seeds[draw], metric) is not None]
+            counts[cell] = there[-1] + 1 if there else 0
+            rows = set(there)
+            for draw in range(int(counts[cell])):
+                if draw in rows:
+                    self.read([(cell, draw)])
+                else:
+                    for name in (metric, f"{metric}_theory"):
+                        self._known.setdefault((cell, name), []).append(math.nan)
+        return counts
+
+    def curve(self, own: Slice, counts: np.ndarray, metric: str) -> Curve:
+        """The curve of a metric along a slice, from the rows that were read.
+
+        counts: how many draws each cell has, (cells,).
+        """
+        of_points = counts[np.asarray(own.cells, dtype=np.int64)]
+        values = np.full((int(of_points.max(initial=0)), len(of_points)), np.nan)
+        for point, cell in enumerate(own.cells):
+            values[: of_points[point], point] = self._known.get((cell, metric), [])[: of_points[point]]
+        return Curve(own.x, of_points, values)
+
+
+def is_exact(values: np.ndarray, theory: np.ndarray) -> bool:
+    """Whether the values equal their closed form up to rounding, so that there is no noise."""
+    both = np.isfinite(values) & np.isfinite(theory)
+    return bool(both.any() and (values[both] == theory[both]).all())
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")

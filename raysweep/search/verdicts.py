@@ -1,0 +1,70 @@
+"""What all rows that are there tell of the slices of a precision, whichever plan asked for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raysweep.search import bracketing, endings, racing
+from raysweep.search.curves import NOWHERE, REACHED, Curve, Fitted, doubt
+from raysweep.search.known_steps import KnownSteps, digest
+from raysweep.search.slice_rows import SliceRows, Value, is_exact
+from raysweep.search.slices import Slice, said
+
+if TYPE_CHECKING:
+    from raysweep.space.schema import Space
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """What is known of a slice with all of its rows that are there.
+
+    state: REACHED, or why not; "" if only the rows say that it is not.
+    half: the half-width of the interval at the level that applies, in the unit of `Slice.wanted`; infinite if the place
+        is not located.
+    place: the estimate, in units of x; NaN if it is not located.
+    draws: those of the cell that has the most.
+    """
+
+    own: Slice
+    state: str
+    half: float
+    place: float
+    draws: int
+
+
+def verdicts(
+    space: Space, members: Sequence[tuple[Slice, str]], value: Value, draws: int, known: KnownSteps
+) -> list[Verdict]:
+    """What the rows that are there tell of each slice: the interval that the report will have, not an expected one.
+
+    members: the slices, each with REACHED or why nothing more was spent on it ("" if that is not known).
+    draws: how many of the seeds have any row.
+    """
+    found = []
+    for own, state in members:
+        rows = SliceRows(space.seeds, [own], value)
+        counts = rows.read_all(own.cells, draws)
+        curve = rows.curve(own, counts, own.metric)
+        exact = is_exact(curve.values, rows.curve(own, counts, f"{own.metric}_theory").values)
+        fitted, most = NOWHERE, int(curve.counts.max(initial=0))
+        if state not in endings.NOTHING_THERE and np.isfinite(curve.values).any():
+            key = digest(("interval", *said(own), exact), curve, own.heavy)
+            fitted = known.fitted(key, partial(_fitted, own, curve, exact))
+        half = fitted.half_log if own.logarithmic else fitted.half
+        doubted = 1.0 if exact or state == REACHED else doubt(most)
+        reason = REACHED if half * doubted <= own.wanted else state if state != REACHED else ""
+        found.append(Verdict(own, reason, half, fitted.place, most))
+    return found
+
+
+def _fitted(own: Slice, curve: Curve, exact: bool) -> Fitted:
+    most = max(int(curve.counts.max(initial=1)), 1)
+    if own.kind == "boundary":
+        return bracketing.fitted(curve, bracketing.ask_of(own, most, exact))
+    turned = replace(curve, values=-curve.values) if own.maximize else curve
+    return racing.fitted(turned, racing.Ask(own, most, exact))

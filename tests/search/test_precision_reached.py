@@ -1,0 +1,192 @@
+"""What a precision reached, and why not, is said in the run, the status and the report, and is told from its rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import Outcome
+from test_precision import ASKED, METRIC, keys, run, values
+
+import raysweep
+from raysweep.driver import outlook, verdict
+from raysweep.plan.cells import enumerate_cells
+from raysweep.search import affordable, bracketing, endings, precision, slices, verdicts
+from raysweep.search.curves import OPEN, REACHED, Step
+from raysweep.search.declared_cost import DeclaredCost
+from raysweep.space.schema import validate
+from raysweep.sweep import Sweep
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Sweep:
+    return run(tmp_path_factory.mktemp("whole"))
+
+
+def said_by(sweep: Sweep, call: Callable[..., Outcome]) -> str:
+    return call("status", sweep.name, "--storage", sweep.folder.parent).out
+
+
+def test_slices_with_too_few_values_are_named(storage: Path, call: Callable[..., Outcome]) -> None:
+    said: list[str] = []
+    one_left = [{"gamma": [0.6], "overlap_angle": [18 + 9 * k for k in range(9)]}]
+    found = run(storage, exclude=one_left, precision={"boundary": 8.0}, said=said)
+    wanted = "too few values: 1 slice (gamma = 0.6); more values of overlap_angle"
+    for text in (
+        "\n".join(said),
+        said_by(found, call),
+        (Path(str(found.report().directory)) / "report.md").read_text(),
+    ):
+        assert "reached in 1 of 3 slices" in text
+        assert wanted in text
+    assert 0.6 not in set(found.results()["gamma"])  # nothing is spent there
+
+
+def test_a_looser_precision_is_told_from_the_rows_that_are_there(whole: Sweep, call: Callable[..., Outcome]) -> None:
+    said: list[str] = []
+    before = keys(whole)
+    run(Path(str(whole.folder.parent)), precision={"boundary": 9.0}, said=said)
+    assert keys(whole) == before
+    assert any("± 9 degrees in all slices at once at 95 % reached in 2 of 3 slices" in line for line in said), said
+    assert "± 4 degrees in all slices at once at 95 % reached in 2 of 3 slices" in said_by(whole, call)
+
+
+def test_the_interval_that_is_said_is_that_of_the_rows(storage: Path, call: Callable[..., Outcome]) -> None:
+    said: list[str] = []
+    found = run(storage, budget={"rows": 100}, precision={"boundary": 1.0}, said=said)
+    state = found.state()
+    table = pd.read_csv(Path(str(found.report().directory)) / "tables" / "boundary_zeros.csv")
+    half = ((table["high_simultaneous"] - table["low_simultaneous"]) / 2).to_numpy()
+    for known, width in zip(state.verdicts, half, strict=True):
+        if np.isfinite(width) and np.isfinite(known.half):  # the report's level is that of what draws have in common
+            assert 0.99 * width <= known.half <= 1.5 * width
+    spent = [known for known in state.verdicts if known.state == endings.SPENT]
+    assert spent
+    for text in ("\n".join(said), said_by(found, call)):
+        assert "reached in 0 of 3 slices" in text
+        assert "the budget is spent: " in text
+        assert "a larger budget goes on" in text
+        assert "± 0" not in text
+    assert "at most 100 rows" in said[0]
+
+
+def test_the_progress_line_counts_every_slice(whole: Sweep, storage: Path) -> None:
+    said: list[str] = []
+    run(storage, precision={"boundary": 8.0}, said=said)
+    lines = [line for line in said if line.startswith("precision: ")]
+    assert lines
+    for line in lines:
+        reached = int(line.split()[1])
+        ended = int(line.split(" ended without")[0].split()[-1]) if "ended without" in line else 0
+        still = int(line.split(" go")[0].split()[-1]) if " on, " in line or " on;" in line else 0
+        assert reached + ended + still == 3, line
+    assert "1 ended without (zero everywhere: 1)" in lines[-1]
+
+
+def test_a_row_that_is_computed_again_is_forecast_as_one_row(whole: Sweep) -> None:
+    state = whole.state()
+    first = state.plan.rounds[0][0]
+    state.replace({(state.cells.ids[first[0]], first[1])})
+    pending = state.missing()
+    assert pending.rows == 1
+    assert len(state.plan.rounds) == 1  # its value may change all that follows
+    ahead = outlook.outlook(state, pending)
+    assert ahead.likely.rows == ahead.most.rows == 1
+
+
+def test_a_process_that_looks_at_a_sweep_computes_no_step_again(whole: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = verdict.lines(whole.state())
+
+    def refuse(*options: Any) -> Any:
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr(bracketing, "step", refuse)
+    monkeypatch.setattr(bracketing, "fitted", refuse)
+    assert verdict.lines(raysweep.open_sweep(whole.name, storage=whole.folder.parent).state()) == expected
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"code": 1}', '{"found": {"a": 1}}', "steps"])
+def test_damaged_notes_of_steps_cost_time_only(whole: Sweep, text: str) -> None:
+    state = whole.state()
+    expected, path = state.plan.counts.tolist(), Path(str(whole.folder)) / "steps.json"
+    kept = path.read_text()
+    if text == "steps":  # entries that cannot be steps
+        text = kept.replace('"counts":[', '"counts":["x",')
+    path.write_text(text)
+    try:
+        assert whole.state().plan.counts.tolist() == expected
+    finally:
+        path.write_text(kept)
+
+
+def test_the_last_digits_of_rows_decide_nothing(whole: Sweep) -> None:
+    known, space = values(whole), whole.space
+    rng = np.random.default_rng(3)
+    nearly = {row: value * (1 + 1e-13 * rng.standard_normal()) for row, value in known.items()}
+
+    def steps(rows: dict[tuple[int, int], float]) -> list[Any]:
+        def value(cell: int, seed: int, metric: str) -> float | None:
+            return rows.get((cell, seed)) if metric == METRIC else None
+
+        plan = precision.plan(space, enumerate_cells(space), value)
+        return [(step.half, step.place, step.counts.tolist()) for _, step in plan.slices]
+
+    assert repr(steps(nearly)) == repr(steps(known))
+
+
+@pytest.mark.parametrize(("rows", "granted"), [(1, 0), (3, 2), (11, 10), (40, 20)])
+def test_the_rest_of_a_budget_buys_equal_draws_or_nothing(rows: int, granted: int) -> None:
+    space = validate({**ASKED, "budget": {"rows": 100}})
+    cells = enumerate_cells(space)
+    own = slices.of_space(space, cells)[0]
+    counts = np.zeros(len(cells), dtype=np.int64)
+    counts[list(own.cells[3:5])] = 10
+    wanted = counts[list(own.cells)].copy()
+    wanted[3:5] = 20
+    cost = DeclaredCost(space, cells, hours=False)
+    cost.spent["rows"] = 100 - rows
+    found = affordable.affordable({"rows": 100}, [own], [Step(wanted, OPEN, half=3.0, then=2.0)], counts, cost)[0]
+    more = found.counts - counts[list(own.cells)]
+    assert more[3] == more[4] == granted // 2
+    assert more.sum() == granted
+    assert (found.state == endings.SPENT) == (granted == 0)
+
+
+def test_the_rest_of_a_budget_buys_no_part_of_a_cell() -> None:
+    space = validate({**ASKED, "budget": {"rows": 100}})
+    cells = enumerate_cells(space)
+    own = slices.of_space(space, cells)[0]
+    counts = np.zeros(len(cells), dtype=np.int64)
+    counts[list(own.cells[3:5])] = 10
+    wanted = counts[list(own.cells)].copy()
+    wanted[6] = 10  # a further cell is compared on the draws of the others
+    cost = DeclaredCost(space, cells, hours=False)
+    for left, state in ((9, endings.SPENT), (10, OPEN)):
+        cost.spent["rows"] = 100 - left
+        found = affordable.affordable({"rows": 100}, [own], [Step(wanted, OPEN)], counts, cost)[0]
+        assert found.state == state
+
+
+def test_a_verdict_needs_more_than_a_narrow_interval_by_chance() -> None:
+    space = validate({**ASKED, "axes": {"overlap_angle": {"linspace": [9, 90, 10]}, "gamma": [0.2]}})
+    cells = enumerate_cells(space)
+    own = slices.of_space(space, cells)[0]
+    rng = np.random.default_rng(5)
+    level = 0.05 * rng.standard_normal(40)
+
+    def value(cell: int, seed: int, metric: str) -> float | None:
+        if metric != METRIC or seed >= draws:
+            return None
+        return float(np.cos(np.radians(own.x[cell])) - 0.5 + level[seed])
+
+    found = {}
+    for draws in (4, 40):
+        wide = verdicts.verdicts(space, [(own, "")], value, draws, precision.KnownSteps())[0]
+        loose = dataclasses.replace(own, wanted=1.2 * wide.half)
+        found[draws] = verdicts.verdicts(space, [(loose, "")], value, draws, precision.KnownSteps())[0].state
+    assert found == {4: "", 40: REACHED}
