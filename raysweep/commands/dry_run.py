@@ -42,14 +42,18 @@ def describe(space: Space, options: Options) -> list[str]:
     lines = [
         f"{space.name}: {space.workload}",
         *(f"  {name:18} {_values(values, space.ranges.get(name, ''))}" for name, values in space.axes.items()),
-        f"  {counted(cells.most, 'cell')} x {counted(len(space.seeds), 'draw')} = {total:,} rows"
+        (
+            f"  {counted(cells.most, 'cell')}, up to {counted(len(space.seeds), 'draw')} of each"
+            if space.precision
+            else f"  {counted(cells.most, 'cell')} x {counted(len(space.seeds), 'draw')} = {counted(total, 'row')}"
+        )
         + (f", {len(state.rows):,} of them in the ledger already" if state.rows else ""),
     ]
     if "grid" not in space.search:
         chooses = "asks for these cells" if space.ranges else "chooses among these cells"
         lines.append(f"  search {_search(space)}: {chooses}; this is its next round")
     if space.precision:
-        lines.append("  a precision: draws are the most that a cell may get; this is its next round")
+        lines.append("  a precision chooses among them; this is its next round")
     if is_part:
         lines.append("  a part of the sweep that is there, which stays as it is")
         if "grid" not in space.search or space.precision:

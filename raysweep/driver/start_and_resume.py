@@ -15,6 +15,7 @@ from raysweep.errors import Halted, InputError
 from raysweep.ledger import sweep_record
 from raysweep.phrases import command, place, rows_are
 from raysweep.plan.cells import Cells, enumerate_cells, fetch
+from raysweep.search.curves import FIRST
 from raysweep.space import function_files, user_files
 from raysweep.space.function_files import Given
 from raysweep.space.schema import Space, plain_name
@@ -137,13 +138,16 @@ def find_place(space: Space, options: Options) -> tuple[AnyPath, sweep_record.Re
         raise InputError("--storage", f"{place(storage)} cannot be written ({reason})")
     record = sweep_record.load(storage / name)
     cells = space.count_upper_bound()
-    rows = min(cells * len(space.seeds), space.budget.get("rows", cells * len(space.seeds)))
+    draws = len(space.seeds)
+    if space.precision:  # which is a limit and no plan: before the first round, only that one is known
+        draws = min(draws, FIRST)
+    rows = min(cells * draws, space.budget.get("rows", cells * draws))
     if rows >= ASK_FROM_ROWS and not options.yes:
         sizes = " x ".join(f"{len(space.axes[group[0]]):,} {'+'.join(group)}" for group in space.groups())
         sizes = f"{sizes} = " if not space.ranges else ""
         raise InputError(
             "axes",
-            f"{rows:,} rows ({sizes}{cells:,} cells, x {len(space.seeds):,} seeds); "
+            f"{rows:,} rows ({sizes}{cells:,} cells, x {draws:,} seeds); "
             f"--yes is needed from {ASK_FROM_ROWS:,} rows on",
         )
     return storage / name, record

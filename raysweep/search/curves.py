@@ -54,6 +54,18 @@ class Curve:
 
 
 @dataclass(frozen=True, eq=False)
+class Choice:
+    """One of several ways to go on with a slice.
+
+    counts: (points,), how many draws each point is to have.
+    gain: what is expected of it, in a unit that the ways share.
+    """
+
+    counts: np.ndarray
+    gain: float
+
+
+@dataclass(frozen=True, eq=False)
 class Step:
     """What a slice wants next.
 
@@ -63,6 +75,8 @@ class Step:
     then: the half-width that is expected with these counts.
     needed: (points,), how many draws each point is expected to have in the end.
     place: the estimate, in units of x; NaN if it is not known.
+    choices: groups of ways to go on; one of each group is taken, by its gain per declared cost. `counts` is then with
+        the ways that gain most.
     """
 
     counts: np.ndarray
@@ -71,6 +85,7 @@ class Step:
     then: float = math.inf
     needed: np.ndarray | None = None
     place: float = math.nan
+    choices: tuple[tuple[Choice, ...], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -25,23 +25,38 @@ class DeclaredCost:
         self._cells, self._hours = cells, hours
         self._seeds, self._stores = space.seeds, workload.stores(space.keep)
         self._costs = Costs(workload, cells, space.keep)
+        declared = workload.function is None and any(stage.cost for stage in workload.chain.stages)
+        self._priced = declared  # what a function costs is measured, and measured time decides nothing
         self._paid: set[str] = set()
+        self._bought: list[tuple[np.ndarray, np.ndarray]] = []  # whose stages are not yet among the paid ones
         self.spent: dict[str, float] = {"rows": 0, **(dict.fromkeys(HOURS, 0.0) if hours else {})}
 
     def of(self, wanted: np.ndarray, counts: np.ndarray) -> dict[str, float]:
         """What the further draws cost. wanted, counts: how many draws each cell is to have, and has, (cells,)."""
-        return self._of(wanted, counts)[0]
+        return self._of(wanted, counts, self._hours)[0]
+
+    def price(self, wanted: np.ndarray, counts: np.ndarray) -> float:
+        """What the further draws cost in hours, or in rows if the workload declares no costs."""
+        if not self._priced:
+            return float((wanted - counts).sum())
+        for bought in self._bought:
+            self._paid |= self._of(*bought, hours=True)[1]
+        self._bought = []
+        cost, _ = self._of(wanted, counts, hours=True)
+        return sum(cost[unit] for unit in HOURS)
 
     def pay(self, wanted: np.ndarray, counts: np.ndarray) -> None:
         """Add the cost of these draws to what is spent."""
-        cost, stages = self._of(wanted, counts)
+        cost, stages = self._of(wanted, counts, self._hours)
         self.spent = {unit: spent + cost[unit] for unit, spent in self.spent.items()}
         self._paid |= stages
+        if not self._hours and self._stores:
+            self._bought.append((wanted, counts))
 
-    def _of(self, wanted: np.ndarray, counts: np.ndarray) -> tuple[dict[str, float], set[str]]:
-        found: dict[str, float] = {**dict.fromkeys(self.spent, 0.0), "rows": int((wanted - counts).sum())}
+    def _of(self, wanted: np.ndarray, counts: np.ndarray, hours: bool) -> tuple[dict[str, float], set[str]]:
+        found: dict[str, float] = {"rows": int((wanted - counts).sum()), **(dict.fromkeys(HOURS, 0.0) if hours else {})}
         new: set[str] = set()
-        for draw in range(int(counts.min()), int(wanted.max(initial=0))) if self._hours else ():
+        for draw in range(int(counts.min()), int(wanted.max(initial=0))) if hours else ():
             members = np.flatnonzero((counts <= draw) & (wanted > draw))
             if not len(members):
                 continue

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.plan.identity import source_digest
-from raysweep.search.curves import Curve, Fitted, Step
+from raysweep.search.curves import Choice, Curve, Fitted, Step
 
 SOURCES = ("raysweep.search", "raysweep.fits")
 
@@ -43,7 +43,9 @@ class KnownSteps:
         found = compute()
         needed = None if found.needed is None else found.needed.tolist()
         numbers = {"half": found.half, "then": found.then, "place": found.place}
-        self._found[key] = {"counts": found.counts.tolist(), "state": found.state, "needed": needed, **_words(numbers)}
+        ways = [[[way.counts.tolist(), way.gain] for way in group] for group in found.choices]
+        plain = {"counts": found.counts.tolist(), "state": found.state, "needed": needed, "choices": ways}
+        self._found[key] = {**plain, **_words(numbers)}
         return found
 
     def fitted(self, key: str, compute: Callable[[], Fitted]) -> Fitted:
@@ -76,7 +78,9 @@ def _step(plain: Any, points: int) -> Step | None:
     try:
         counts, needed = _counts(plain["counts"], points), plain["needed"]
         numbers = _numbers(plain, "half", "then", "place")
-        return Step(counts, str(plain["state"]), needed=None if needed is None else _counts(needed, points), **numbers)
+        ways = (tuple(Choice(_counts(c, points), float(gain)) for c, gain in group) for group in plain["choices"])
+        needed = None if needed is None else _counts(needed, points)
+        return Step(counts, str(plain["state"]), needed=needed, choices=tuple(ways), **numbers)
     except (KeyError, TypeError, ValueError):
         return None
 

@@ -9,7 +9,7 @@ first draws of the space, so draws are shared within a slice and between slices.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,9 @@ from raysweep.space.precision import HOURS
 if TYPE_CHECKING:
     from raysweep.plan.cells import Cells
     from raysweep.space.schema import Space
+
+
+NEARLY = 1e-9  # relative: rounding makes no choice
 
 
 @dataclass
@@ -78,6 +81,7 @@ def plan(space: Space, cells: Cells, value: Value, known: KnownSteps | None = No
     _check_first_round(space.budget, cost.of(merged(members, steps, counts), counts))
     complete = True
     while complete:
+        steps = [_chosen(own, step, counts, cost) for own, step in zip(members, steps, strict=True)]
         steps = affordable(space.budget, members, steps, counts, cost)
         wanted = merged(members, steps, counts)
         rows = [(cell, draw) for cell in range(len(cells)) for draw in range(counts[cell], wanted[cell])]
@@ -115,6 +119,21 @@ def _step(own: Slice, rows_of: SliceRows, counts: np.ndarray, most: int, known: 
         return bracketing.step(curve, bracketing.ask_of(own, most, exact))
 
     return known.step(digest(("step", most, *slices.said(own), exact), curve, own.heavy), len(own.x), compute)
+
+
+def _chosen(own: Slice, step: Step, counts: np.ndarray, cost: DeclaredCost) -> Step:
+    """The step with those of its choices that gain most for what they cost; of equal ones the first."""
+    if not step.choices:
+        return step
+    now = counts[np.asarray(own.cells)]
+    wanted = now.copy()
+    for group in step.choices:
+        ways = [np.maximum(way.counts, now) for way in group]
+        prices = [cost.price(merged([own], [replace(step, counts=way)], counts), counts) for way in ways]
+        worth = [way.gain / max(price, 1e-300) for way, price in zip(group, prices, strict=True)]
+        best = next(place for place, value in enumerate(worth) if value >= (1 - NEARLY) * max(worth))
+        wanted = np.maximum(wanted, ways[best])
+    return replace(step, counts=wanted)
 
 
 def _check_first_round(budget: Mapping[str, float], cost: Mapping[str, float]) -> None:

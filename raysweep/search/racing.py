@@ -28,6 +28,7 @@ from raysweep.search.curves import (
     OPEN,
     REACHED,
     START,
+    Choice,
     Curve,
     Fitted,
     Step,
@@ -80,8 +81,10 @@ def step(curve: Curve, ask: Ask) -> Step:
     if (behind := plausible[curve.counts[plausible] < draws]).size:
         return replace(rest, counts=raised(curve.counts, behind, draws))
     u = np.log(curve.x) if ask.slice.logarithmic else curve.x
-    if (new := _between(curve, u, plausible, ask.slice.wanted)).size:
-        return replace(rest, counts=raised(curve.counts, new, draws))
+    if gaps := _between(curve, u, plausible, ask.slice.wanted):
+        choices = tuple(_in_gap(curve.counts, u, low, high, draws) for low, high in gaps)
+        middle = np.array([(low + high) // 2 for low, high in gaps], dtype=np.int64)
+        return replace(rest, counts=raised(curve.counts, middle, draws), choices=choices)
     return _more_draws(curve, ask, u, alive, plausible, best, draws, rest)
 
 
@@ -106,14 +109,23 @@ def _loses(curve: Curve, point: int, best: int, exact: bool) -> bool:
     return bool(mean[0] > t_quantile(2 * LOSES - 1, len(worse) - 1) * error[0])
 
 
-def _between(curve: Curve, u: np.ndarray, plausible: np.ndarray, wanted: float) -> np.ndarray:
-    """The middle points of the gaps beside points that may be the best, as far as the gaps are wider than asked for."""
-    found = [
-        (p + q) // 2
+def _between(curve: Curve, u: np.ndarray, plausible: np.ndarray, wanted: float) -> list[tuple[int, int]]:
+    """The gaps beside points that may be the best, as far as they are wider than asked for: their two ends."""
+    return [
+        (p, q)
         for p, q in pairwise(curve.there.tolist())
         if q - p > 1 and (p in plausible or q in plausible) and u[q] - u[p] > wanted
     ]
-    return np.array(found, dtype=np.int64)
+
+
+def _in_gap(counts: np.ndarray, u: np.ndarray, low: int, high: int, draws: int) -> tuple[Choice, ...]:
+    """Each point of a gap with these draws, the middle one first. It gains as much as it makes the gap narrower."""
+    middle = (low + high) // 2
+    inside = sorted(range(low + 1, high), key=lambda point: (abs(point - middle), point))
+    return tuple(
+        Choice(raised(counts, np.array([point]), draws), float(min(u[point] - u[low], u[high] - u[point])))
+        for point in inside
+    )
 
 
 def _more_draws(
@@ -137,7 +149,13 @@ def _more_draws(
             return replace(rest, state=REACHED, half=width, then=width, place=estimate)
         coarse, more = shape_and_draws(width, _half(curve, ask, EVEN)[0], ask.slice.wanted)
         if (coarse or width > WIDER * half) and ((counts := _shaped(curve, place, alive, draws)) > curve.counts).any():
-            return replace(rest, counts=counts, half=width, then=half, place=estimate, needed=counts)
+            choices: tuple[tuple[Choice, ...], ...] = ()
+            if more:  # draws would be enough too
+                target = max(jump(draws, math.ceil(draws * max(more, 1.1)), ask.most), draws)
+                left = width / math.sqrt(target / draws)
+                further = Choice(raised(curve.counts, racing, target), width - max(left, ask.slice.wanted))
+                choices = ((Choice(counts, width - min(half, width)), further),) if math.isfinite(width) else ()
+            return replace(rest, counts=counts, half=width, then=half, place=estimate, needed=counts, choices=choices)
         half = width
         if coarse and not more and math.isfinite(half):
             return replace(rest, state=endings.COARSE, half=half, place=estimate)

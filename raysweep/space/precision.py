@@ -3,7 +3,7 @@
 precision: {boundary: 1.0}   # half-width of the 95 % interval of every zero, in the units of the axis
 precision: {optimum: 1.2}    # of every best value, a factor either way (on a linear axis a half-width)
 budget: {gpu_hours: 8}       # or rows, core_hours; by declared costs
-seeds: 400                   # with a precision: the most draws that a cell may get
+seeds: 400                   # with a precision: the most draws that a cell may get (at most 100,000)
 
 A precision binds every analysis of its kind: `boundary` those of zeros, `optimum` those of best values and inflection
 points. It holds for all slices of an analysis at once, with `pointwise: true` for each slice by itself.
@@ -25,6 +25,8 @@ KINDS = {"boundary": ("boundary",), "optimum": ("optimum", "inflection")}
 """What a precision can be asked of, and the analyses that it binds."""
 FEWEST_VALUES = {"boundary": 2, "optimum": 5}
 """The fewest values of an axis on which a place of each kind can be located."""
+MOST_DRAWS = 100_000
+"""The most draws that a cell may get: a larger count of seeds means no limit, and counts as this."""
 HOURS = ("gpu_hours", "core_hours")
 """The budgets in hours of one GPU or of one core."""
 

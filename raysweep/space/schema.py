@@ -158,7 +158,7 @@ def validate(data: Mapping[str, Any]) -> Space:
         zip=_zip(data.get("zip") or [], context),
         exclude=_exclude(data.get("exclude") or [], context),
         fixed=_fixed(data.get("fixed"), context),
-        seeds=_seeds(data.get("seeds", 1)),
+        seeds=_seeds(data.get("seeds", 1), precision.MOST_DRAWS if wanted else MAX_VALUES),
         keep=_keep(data.get("keep") or [], context),
         search=search,
         precision=wanted,
@@ -318,9 +318,10 @@ def _exclude(rules: Any, context: Context) -> list[dict[str, list[Any]]]:
     return [checks.keys(rule, f"exclude[{index}]", context, known, noun="axis") for index, rule in enumerate(rules)]
 
 
-def _seeds(value: Any) -> list[int]:
+def _seeds(value: Any, most: int) -> list[int]:
+    """The seeds. most: more than this count as so many, as far as that is allowed."""
     if checks.is_whole(value) and 1 <= value <= MAX_VALUES:
-        return list(range(value))
+        return list(range(min(value, most)))
     listed = isinstance(value, list) and bool(value)
     expect(listed, "seeds", "a count of at least 1, or a list of whole numbers", value)
     for index, seed in enumerate(value):

@@ -18,9 +18,8 @@ import raysweep
 from benchmarks import stopping
 from raysweep.fits.boundary import fit_boundary
 from raysweep.plan.cells import enumerate_cells
-from raysweep.search import precision, racing
-from raysweep.search.curves import OPEN, REACHED, Curve
-from raysweep.search.slices import Slice
+from raysweep.search import precision
+from raysweep.search.curves import REACHED
 from raysweep.space.schema import Space, validate
 from raysweep.sweep import Sweep
 
@@ -260,37 +259,6 @@ def test_the_precision_of_a_best_rate_is_a_factor(factor: float, right: bool) ->
         validate(space)
 
 
-RATES = 0.001 * 2.0 ** np.arange(10)
-OWN = Slice(
-    *("optimum", "optimum", "y", "x", {}, tuple(range(10)), RATES, 0.95, 0.95, float(np.log(1.3))),
-    *(True, True, False, None),
-)
-
-
-def test_a_rate_that_loses_on_the_same_draws_gets_no_more_of_them() -> None:
-    rng = np.random.default_rng(1)
-    u = np.log2(RATES / RATES[4])
-    level = 10 * rng.standard_normal((8, 1))  # shared by all rates: it hides every loser from an unpaired test
-    rows = 0.1 * u**2 + 0.3 * rng.standard_normal((8, 10))
-    counts = np.full(10, 8)
-    asked = [racing.step(Curve(RATES, counts, values), racing.Ask(OWN, 800)) for values in (rows, rows + level)]
-    for found in asked:
-        assert found.state == OPEN
-        assert (found.counts[[0, 1, 8, 9]] == 8).all()
-        assert (found.counts[3:6] > 8).all()
-    assert (asked[0].counts == asked[1].counts).all()  # what a draw adds to all rates decides nothing
-
-
-def test_a_curve_without_a_turn_is_given_up() -> None:
-    rng = np.random.default_rng(2)
-    falling = -np.log(RATES) + 0.1 * rng.standard_normal((800, 10))
-    known, last = stopping.searched(
-        falling, RATES, racing.first(10, 800), lambda curve: racing.step(curve, racing.Ask(OWN, 800))
-    )
-    assert last.state == "best at the edge"
-    assert known.counts.max() <= 16
-
-
 def test_an_interval_that_ends_a_search_holds_the_truth() -> None:
     """benchmarks/stopping.py measures it with 300 replications of each kind of noise."""
     found = stopping.measured(stopping.boundary, 10, "smooth", 40)
@@ -320,4 +288,5 @@ def test_mlflow_gets_a_cell_once_it_gets_no_more_draws(storage: Path, tmp_path: 
     assert {cell for cell, _, _ in runs()} <= {state.cells.ids[cell] for cell in state.complete()}
     resumed = raysweep.resume("asked", storage=storage, report=False, say=lambda line: None)
     draws = resumed.results().groupby("cell")["seed"].nunique()
-    assert sorted(runs()) == sorted((cell, "active", float(count)) for cell, count in draws.items())
+    there = [run for run in runs() if run[1] == "active"]  # one whose writing was interrupted is deleted and written again
+    assert sorted(there) == sorted((cell, "active", float(count)) for cell, count in draws.items())

@@ -190,3 +190,16 @@ def test_a_verdict_needs_more_than_a_narrow_interval_by_chance() -> None:
         loose = dataclasses.replace(own, wanted=1.2 * wide.half)
         found[draws] = verdicts.verdicts(space, [(loose, "")], value, draws, precision.KnownSteps())[0].state
     assert found == {4: "", 40: REACHED}
+
+
+def test_more_seeds_than_anyone_needs_are_no_plan(storage: Path, call: Callable[..., Outcome]) -> None:
+    options = ("--set", "precision.boundary=6", "--set", "seeds=10000000", "--storage", storage)
+    planned = call("run", "quickstart", *options, "--dry-run")  # without --yes
+    assert planned.code == 0
+    assert "70 cells, up to 100,000 draws of each" in planned.out
+    assert "70 rows to compute" in planned.out
+    assert "about 2,214 rows" in planned.out  # the geometric mean of a round and of a thousand draws
+    many = {"axes": {"overlap_angle": {"linspace": [9, 90, 100]}, "gamma": {"linspace": [0.2, 2, 2600]}}}
+    with pytest.raises(raysweep.InputError, match=r"axes: 1,040,000 rows .*--yes is needed"):
+        run(storage, **many)
+    assert not storage.exists()

@@ -1,0 +1,121 @@
+"""Which rates get further draws is decided on the same draws; what is chosen depends on declared costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import stopping
+from raysweep.plan.cells import enumerate_cells
+from raysweep.search import precision, racing, slices
+from raysweep.search.curves import OPEN, Choice, Curve, Step
+from raysweep.search.declared_cost import DeclaredCost
+from raysweep.search.slices import Slice
+from raysweep.space.schema import validate
+
+RATES = 0.001 * 2.0 ** np.arange(10)
+OWN = Slice(
+    *("optimum", "optimum", "y", "x", {}, tuple(range(10)), RATES, 0.95, 0.95, float(np.log(1.3))),
+    *(True, True, False, None),
+)
+
+
+def test_a_rate_that_loses_on_the_same_draws_gets_no_more_of_them() -> None:
+    rng = np.random.default_rng(1)
+    u = np.log2(RATES / RATES[4])
+    level = 10 * rng.standard_normal((8, 1))  # shared by all rates: it hides every loser from an unpaired test
+    rows = 0.1 * u**2 + 0.3 * rng.standard_normal((8, 10))
+    counts = np.full(10, 8)
+    asked = [racing.step(Curve(RATES, counts, values), racing.Ask(OWN, 800)) for values in (rows, rows + level)]
+    for found in asked:
+        assert found.state == OPEN
+        assert (found.counts[[0, 1, 8, 9]] == 8).all()
+        assert (found.counts[3:6] > 8).all()
+    assert (asked[0].counts == asked[1].counts).all()  # what a draw adds to all rates decides nothing
+
+
+def test_a_curve_without_a_turn_is_given_up() -> None:
+    rng = np.random.default_rng(2)
+    falling = -np.log(RATES) + 0.1 * rng.standard_normal((800, 10))
+    known, last = stopping.searched(
+        falling, RATES, racing.first(10, 800), lambda curve: racing.step(curve, racing.Ask(OWN, 800))
+    )
+    assert last.state == "best at the edge"
+    assert known.counts.max() <= 16
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_what_a_draw_adds_to_all_rates_moves_no_row(number: int) -> None:
+    """Levels of draws 30 times as large as the differences between rates: a comparison of any two rates that is not on
+    the same draws, anywhere in a search, would ask for other rows."""
+    rng = np.random.default_rng([7, number])
+    u = np.log2(RATES / RATES[4])
+    rows = 0.1 * (u - rng.uniform(-1, 1)) ** 2 + 0.15 * rng.standard_normal((800, 10))
+    rows[rng.random(rows.shape) < 0.03] = np.nan  # rows that failed
+    asked: list[list[int]] = []
+    for level in (np.zeros((800, 1)), 30 * rng.standard_normal((800, 1))):
+        known, last = stopping.searched(
+            rows + level, RATES, racing.first(10, 800), lambda curve: racing.step(curve, racing.Ask(OWN, 60))
+        )
+        asked.append([*known.counts.tolist(), last.state])
+    assert asked[0] == asked[1]
+    assert len(set(asked[0][:-1])) > 1  # some rates lose
+
+
+def test_a_rate_that_lost_is_judged_on_the_draws_that_it_has() -> None:
+    """It got 4 draws, which were by chance the four with the lowest levels: on all draws its mean would be the best."""
+    rng = np.random.default_rng(4)
+    u = np.log2(RATES / RATES[4])
+    level = np.concatenate([np.full(4, -50.0), np.zeros(16)])[:, None]
+    values = 0.2 * u**2 + level + 0.05 * rng.standard_normal((20, 10))
+    counts = np.where(np.arange(10) == 9, 4, 20)
+    values[4:, 9] = np.nan
+    assert np.nanmean(values, axis=0).argmin() == 9
+    found = racing.step(Curve(RATES, counts, values), racing.Ask(OWN, 800))
+    assert found.counts[9] == 4
+
+
+TWO_STAGES: dict[str, Any] = {
+    "name": "two_stages",
+    "workload": "relu_features",
+    "axes": {"ablation": {"linspace": [0, 0.5, 11]}, "noise": [0.1, 0.2]},
+    "fixed": {"dim": 40, "width": 400, "target_samples": 2},
+    "seeds": 40,
+    "precision": {"optimum": 0.1},
+    "analysis": [{"optimum": {"metric": "risk_linear", "x": "ablation", "by": "noise"}}],
+}
+
+
+@pytest.mark.parametrize(("workload", "point"), [("relu_features", 8), ("rows", 7)])
+def test_a_cell_whose_pretraining_is_paid_is_chosen_by_gain_per_cost(
+    workload: str, point: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = validate(TWO_STAGES)
+    cells = enumerate_cells(space)
+    first, second = slices.of_space(space, cells)
+    cost = DeclaredCost(space, cells, hours=False)
+    if workload == "rows":  # as for a workload that declares no costs
+        monkeypatch.setattr(cost, "_priced", False)
+    counts = np.zeros(len(cells), dtype=np.int64)
+    before = counts.copy()
+    counts[list(first.cells[0:11:5])] = 4
+    counts[second.cells[8]] = 4  # which pretrains for this ablation
+    cost.pay(counts, before)
+    now = counts[list(first.cells)]
+    choices = (racing._in_gap(now, first.x, 5, 10, 4),)
+    found = precision._chosen(first, Step(now, OPEN, choices=choices), counts, cost)
+    assert np.flatnonzero(found.counts > now).tolist() == [point]
+
+
+def test_equal_costs_choose_what_gains_most_and_then_the_first() -> None:
+    space = validate(TWO_STAGES)
+    cells = enumerate_cells(space)
+    own, _ = slices.of_space(space, cells)
+    cost = DeclaredCost(space, cells, hours=False)
+    counts = np.zeros(len(cells), dtype=np.int64)
+    for gains, chosen in (((1.0, 2.0, 2.0), 3), ((1.0, 1.0, 1.0), 2)):
+        group = tuple(Choice(np.where(np.arange(11) == 2 + k, 4, 0), gain) for k, gain in enumerate(gains))
+        found = precision._chosen(own, Step(counts[:11], OPEN, choices=(group,)), counts, cost)
+        assert np.flatnonzero(found.counts).tolist() == [chosen]
