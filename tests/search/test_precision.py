@@ -288,5 +288,5 @@ def test_mlflow_gets_a_cell_once_it_gets_no_more_draws(storage: Path, tmp_path: 
     assert {cell for cell, _, _ in runs()} <= {state.cells.ids[cell] for cell in state.complete()}
     resumed = raysweep.resume("asked", storage=storage, report=False, say=lambda line: None)
     draws = resumed.results().groupby("cell")["seed"].nunique()
-    there = [run for run in runs() if run[1] == "active"]  # one whose writing was interrupted is deleted and written again
+    there = [run for run in runs() if run[1] == "active"]  # what was interrupted is deleted, and written again
     assert sorted(there) == sorted((cell, "active", float(count)) for cell, count in draws.items())
