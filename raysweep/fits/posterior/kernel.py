@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from raysweep.fits.posterior.prior import CurveParameters
@@ -25,6 +27,16 @@ def correlation(distance: np.ndarray, family: np.ndarray) -> np.ndarray:
     return np.asarray(((square * distance + linear) * distance + 1) * np.exp(-(half * distance + rate) * distance))
 
 
+@lru_cache(maxsize=32)
+def pairs(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(first, second, place): the pairs first >= second of `count` points, and where each entry of a symmetric matrix
+    (count, count) stands among them."""
+    first, second = np.tril_indices(count)
+    place = np.empty((count, count), dtype=np.intp)
+    place[first, second] = place[second, first] = np.arange(len(first))
+    return first, second, place
+
+
 def covariance(p: CurveParameters, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The covariance of the curve between points a and b.
 
@@ -35,8 +47,13 @@ def covariance(p: CurveParameters, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """
     left, columns = terms(p, a)
     right, rows = (left, columns) if a is b else terms(p, b)
-    out = correlation(np.abs(left[:, :, None] - right[:, None, :]), p.family)
-    out *= (p.amplitude**2)[:, None, None]
+    scale = (p.amplitude**2)[:, None, None]
+    if a is b:  # each pair once
+        first, second, place = pairs(a.shape[1])
+        distance = np.abs(left[:, first] - left[:, second])[:, None]
+        out = np.take((scale * correlation(distance, p.family))[:, 0], place, axis=1)
+    else:
+        out = scale * correlation(np.abs(left[:, :, None] - right[:, None, :]), p.family)
     out += columns @ np.swapaxes(rows, 1, 2)
     return out
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from raysweep.fits.posterior.curve import CurvePosterior
 
-COARSE, DENSE = 61, 61  # points over the whole grid, and more where the places are
+COARSE, DENSE = 45, 41  # points over the whole grid, and more where the places are
 STAGES = 4  # the region of the places is looked at more closely at most so often
 NARROW = 0.2  # share of the grid below which the region is looked at more closely
 OUTSIDE = 0.002  # share of the places that a closer look may leave at the coarse points, on each side

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from raysweep.fits.posterior.conditional import sample_paths
-from raysweep.fits.posterior.curve import PATHS, CurvePosterior, given_noise
+from raysweep.fits.posterior.curve import KEPT, PATHS, CurvePosterior, given_noise
 from raysweep.fits.posterior.places import Places, minimum_places
 
 AHEAD = 16.0  # times the draws at which the future is simulated
-FUTURES, CURVES = 1, 150  # simulated futures, and particles of each
+FUTURES, CURVES = 1, KEPT  # simulated futures, and particles of each kind of curve in each
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ NOISE = (
     *("noise", "growth", "growth_square", "growth_cube", "with_height"),
     *("tilt", "smooth", "smooth_length", "freedom"),
 )
-SHARP, SHARP_TURN = 0.5, 0.65  # the chances that a bend is sharp, beside the turn and at the turn
-EQUAL = 0.5  # the chance that a bend has the same power on both sides
+SHARP, SHARP_TURN = 0.5, 0.6  # the chances that a bend is sharp, beside the turn and at the turn
+EQUAL = 0.35  # the chance that a bend has the same power on both sides
 CORNER, PARABOLA, LARGEST_POWER = 0.3, 0.2, 3.0  # the chances of the powers 1 and 2; the others lie between 1 and 3
-TURNING = 0.5  # the chance that a curve turns where its law changes
+TURNING = 0.55  # the chance that a curve turns where its law changes
 MATERN_3, MATERN_5, SQUARED_EXPONENTIAL = 0, 1, 2
 
 
@@ -100,14 +100,15 @@ def curve_parameters(z: np.ndarray, turning: np.ndarray) -> CurveParameters:
     size = np.where(u["bend_size"] > 0.15, np.exp(0.5 + beyond(u["bend_size"], 0.15)), 0)
     sharp = np.where(turning, SHARP_TURN, SHARP)
     soft = 0.004 * (0.15 / 0.004) ** np.clip((u["softness"] - sharp) / (1 - sharp), 0, 1)
+    compressed = ~turning & (u["compression"] > 0.5)
     little = np.minimum(c["amplitude"] + 0.67, 0)  # a quarter of the curves hardly leave their bends and polynomials
     amplitude = np.exp(np.log(0.4) + c["amplitude"] + 3 * little)
     return CurveParameters(
         length=np.exp(np.log(0.4) + 0.7 * c["length"]),
-        amplitude=np.where(turning, np.exp(np.log(0.03) + 1.2 * c["amplitude"]), amplitude),
+        amplitude=np.where(turning, np.exp(np.log(0.02) + c["amplitude"]), amplitude),
         family=np.digitize(u["family"], [0.45, 0.85]),
         warp=1.2 * c["warp"],
-        compression=np.where(u["compression"] > 0.5, 10 ** (-2 * (2 * u["compression"] - 1)), np.inf),
+        compression=np.where(compressed, 10 ** (-2 * (2 * u["compression"] - 1)), np.inf),
         trend=np.where(turning, 0.0, 1.0),
         bend_place=-0.1 + 1.2 * u["bend_place"],
         bend_size=np.where(turning, np.exp(0.5 + c["bend_size"]), size),
