@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 
 import numpy as np
@@ -139,6 +140,22 @@ def test_the_rank_of_the_truth_is_uniform_under_the_prior() -> None:
         counts = np.histogram(each, np.linspace(0, 1, 7))[0]
         print(name, counts)
         assert ((counts - 8) ** 2 / 8).sum() < 20.5, name  # chi squared of five degrees of freedom at 0.001
+
+
+@pytest.mark.parametrize(
+    "law",
+    [lambda d: np.where(d < 0, 0.7 * d**2, 1.5 * d), lambda d: np.where(d < 0, 4.0, 1.0) * d**2],
+    ids=["hockey stick", "uneven parabola"],
+)
+def test_a_turn_where_the_law_changes_lies_in_its_interval(law: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Smooth curves through the same values turn on the gentle side of it."""
+    t, held = np.linspace(0, 1, 13), 0
+    for seed in range(5):
+        noise = 0.01 * np.random.default_rng(seed).standard_normal((5, len(t)))
+        found = find_extremum(t, law(t - 0.43) + noise, 0.95)
+        assert found.status == "located"
+        held += found.low <= 0.43 <= found.high
+    assert held >= 4
 
 
 def test_levels_units_and_missing_values() -> None:
