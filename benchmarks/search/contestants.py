@@ -16,6 +16,7 @@ from benchmarks.search.places import Answer, fitted, half_width
 from benchmarks.search.pools import Pool
 from raysweep import search
 from raysweep.search import precision
+from raysweep.search.known_steps import KnownSteps
 from raysweep.space import space_files
 
 LADDER = 2**0.25  # by this factor draws are increased, so that a search overshoots by at most so much
@@ -173,7 +174,8 @@ def ours(world: World, rng: np.random.Generator) -> Found:
             return None
         return float(world.values[seed, cell] if asked == metric else pool.theory[cell])
 
-    while last := precision.rounds(pool.space, pool.cells, value)[-1]:
+    known = KnownSteps()
+    while last := precision.rounds(pool.space, pool.cells, value, known)[-1]:
         for cell, seed in last:
             assert seed == counts[cell], "every cell gets the first draws"
             counts[cell] += 1

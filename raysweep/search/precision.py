@@ -60,9 +60,9 @@ class Plan:
         return frozenset(cell for own, step in self.slices if step.state == OPEN for cell in own.cells)
 
 
-def rounds(space: Space, cells: Cells, value: Value) -> list[list[tuple[int, int]]]:
-    """The rows that a space with a precision wants, in rounds (see `Plan`). An empty last round: nothing more."""
-    found = plan(space, cells, value)
+def rounds(space: Space, cells: Cells, value: Value, known: KnownSteps | None = None) -> list[list[tuple[int, int]]]:
+    """The rows that a space with a precision wants, in rounds (see `plan`). An empty last round: nothing more."""
+    found = plan(space, cells, value, known)
     return [*found.rounds, []] if found.over else found.rounds
 
 
