@@ -1,8 +1,9 @@
 """What was found of slices before: their steps and their intervals, by a digest of all that they depend on.
 
 A plan is made again after each round, and by every process that looks at a sweep, while most of its steps are the same
-and each takes up to a second. So a driver leaves them in the sweep's folder. They save time and decide nothing: what is
-not there, cannot be read or was found by other code is computed again.
+and each takes up to a second. So a driver leaves them in the sweep's folder. They save time: what is not there or
+cannot be read is computed again. A step that an earlier release found stays, so that a sweep that is complete stays
+complete; intervals are those of the present code, as in the report.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from raysweep.plan.identity import source_digest
 from raysweep.search.curves import Choice, Curve, Fitted, Step
 
+VERSION = 1  # of steps: to be raised where those of earlier releases are not to stay
 SOURCES = ("raysweep.search", "raysweep.fits")
 
 
@@ -27,14 +29,13 @@ class KnownSteps:
     """
 
     def __init__(self, plain: Mapping[str, Any] | None = None) -> None:
-        self._code = source_digest(SOURCES)
         plain = plain or {}
-        entries = plain.get("found") if plain.get("code") == self._code else None
+        entries = plain.get("found") if plain.get("version") == VERSION else None
         self._found: dict[str, dict[str, Any]] = dict(entries) if isinstance(entries, dict) else {}
 
     def as_plain(self) -> dict[str, Any]:
         """Plain data for a file."""
-        return {"code": self._code, "found": self._found}
+        return {"version": VERSION, "found": self._found}
 
     def step(self, key: str, points: int, compute: Callable[[], Step]) -> Step:
         """The step of this key; it is computed if it is not known."""
@@ -49,7 +50,8 @@ class KnownSteps:
         return found
 
     def fitted(self, key: str, compute: Callable[[], Fitted]) -> Fitted:
-        """The place and interval of this key; they are computed if they are not known."""
+        """The place and interval of this key; they are computed if the present code has not found them."""
+        key = f"{key}-{source_digest(SOURCES)}"
         try:
             return Fitted(**_numbers(self._found[key], "place", "low", "high"))
         except (KeyError, TypeError, ValueError):

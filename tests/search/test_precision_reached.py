@@ -110,7 +110,7 @@ def test_a_process_that_looks_at_a_sweep_computes_no_step_again(whole: Sweep, mo
     assert verdict.lines(raysweep.open_sweep(whole.name, storage=whole.folder.parent).state()) == expected
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"code": 1}', '{"found": {"a": 1}}', "steps"])
+@pytest.mark.parametrize("text", ["", "{", '{"version": 1, "found": 2}', '{"version": 1, "found": {"a": 1}}', "steps"])
 def test_damaged_notes_of_steps_cost_time_only(whole: Sweep, text: str) -> None:
     state = whole.state()
     expected, path = state.plan.counts.tolist(), Path(str(whole.folder)) / "steps.json"
