@@ -14,7 +14,7 @@ from raysweep.fits.extremum import find_extremum
 from raysweep.fits.posterior.conditional import conditional, moments, sample_paths
 from raysweep.fits.posterior.curve import curve_posterior, sample_kinds
 from raysweep.fits.posterior.data import CurveData, curve_data
-from raysweep.fits.posterior.kernel import CURVATURE, SLOPE, covariance, warped
+from raysweep.fits.posterior.kernel import CURVATURE, SLOPE, covariance, expected, warped
 from raysweep.fits.posterior.noise import Seen, seen
 from raysweep.fits.posterior.prior import CURVE, NOISE, TURNING, CurveParameters, curve_parameters, noise_parameters
 from raysweep.fits.posterior.sampler import sample
@@ -121,6 +121,7 @@ def test_the_rank_of_the_truth_is_uniform_under_the_prior() -> None:
         z[0, column] = -abs(z[0, column])
         p = parameters(z, turning)
         curve = np.linalg.cholesky(covariance(p, T[None], T[None])[0] + 1e-8 * np.eye(9)) @ rng.standard_normal(9)
+        curve += expected(p, T[None])[0]
         shown, contrasts = independent(template, 0.2), template.contrasts
         noise = np.linalg.cholesky(shown.covariance[0]) @ rng.standard_normal(8)
         shown = replace(shown, estimate=(contrasts @ (curve - template.mean) + noise)[None])

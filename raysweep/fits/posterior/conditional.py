@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raysweep.fits.posterior.data import CurveData
-from raysweep.fits.posterior.kernel import covariance
+from raysweep.fits.posterior.kernel import covariance, expected
 from raysweep.fits.posterior.noise import Seen
 from raysweep.fits.posterior.prior import CurveParameters
 
@@ -66,7 +66,7 @@ def pinned(
     right = left if a is b else (covariance(p, b, t) @ pin[:, :, None])[:, :, 0]
     at_points = left if a is t else (covariance(p, t, t) @ pin[:, :, None])[:, :, 0]
     variance = (pin * at_points).sum(axis=1)[:, None]
-    mean = left * (pin * compressed).sum(axis=1)[:, None] / variance
+    mean = expected(p, a) + left * (pin * (compressed - expected(p, t))).sum(axis=1)[:, None] / variance
     return mean, covariance(p, a, b) - left[:, :, None] * (right / variance)[:, None, :]
 
 
@@ -79,13 +79,14 @@ def conditional(p: CurveParameters, data: CurveData, shown: Seen) -> Conditional
     pin = 1 / slope / (1 / slope).sum(axis=1, keepdims=True)
     along = (prior @ pin[:, :, None])[:, :, 0]
     variance = (pin * along).sum(axis=1)[:, None]
-    mean = along * (pin * compressed).sum(axis=1)[:, None] / variance
+    mean = expected(p, t)
+    mean = mean + along * (pin * (compressed - mean)).sum(axis=1)[:, None] / variance
     prior = prior - along[:, :, None] * (along / variance)[:, None, :]
     design = data.contrasts * slope[:, None, :]
-    expected = (design @ (mean - compressed)[:, :, None])[:, :, 0]
+    ahead = (design @ (mean - compressed)[:, :, None])[:, :, 0]
     total = design @ prior @ np.swapaxes(design, 1, 2) + spread
     total = total + NUGGET * np.eye(total.shape[1])
-    excess = estimate - expected
+    excess = estimate - ahead
     # The factor of the matrix bordered by the excess has the whitened excess in its last row: no triangular solve.
     count = total.shape[1]
     bordered = np.empty((len(total), count + 1, count + 1))

@@ -8,6 +8,7 @@ import numpy as np
 
 from raysweep.fits.posterior.prior import CurveParameters
 
+SPREAD = 0.5  # of the factor of a side of a turn, whose mean is 1: one of forty does not rise there
 LEVEL, SLOPE, CURVATURE = 10.0, 1.5, 3.0  # standard deviations of the polynomial part; the level is next to free
 # by family: MATERN_3, MATERN_5, SQUARED_EXPONENTIAL
 LINEAR, SQUARE, HALF = np.sqrt([3.0, 5.0, 0.0]), np.array([0.0, 5 / 3, 0.0]), np.array([0.0, 0.0, 0.5])
@@ -61,11 +62,27 @@ def covariance(p: CurveParameters, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def terms(p: CurveParameters, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(points t in correlation lengths, (particles, points); the other terms there, (particles, points, terms))."""
     stretched = warped(t, p.warp)
-    place, size, trend = (each[:, None] for each in (p.bend_place, p.bend_size, p.trend))
+    trend = p.trend[:, None]
+    spread = np.where(trend == 0, SPREAD, 1.0)
+    middle = stretched - 0.5
+    others = [np.full_like(stretched, LEVEL), SLOPE * trend * middle, CURVATURE * trend * middle**2]
+    return stretched / p.length[:, None], np.stack([*others, *(spread * side for side in sides(p, t))], axis=2)
+
+
+def sides(p: CurveParameters, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The bend at points t (particles or 1, points) after its place and before it, each (particles, points)."""
+    place, size = p.bend_place[:, None], p.bend_size[:, None]
     soft = np.maximum(p.softness, 1e-9)[:, None]
     beyond = t - place
     after = np.maximum(beyond, 0) + soft * np.log1p(np.exp(-np.abs(beyond) / soft))  # rounded max(beyond, 0)
-    bend = size * after ** p.after[:, None], size * np.maximum(after - beyond, 0) ** p.before[:, None]
-    middle = stretched - 0.5
-    others = [np.full_like(after, LEVEL), SLOPE * trend * middle, CURVATURE * trend * middle**2, *bend]
-    return stretched / p.length[:, None], np.stack(others, axis=2)
+    return size * after ** p.after[:, None], size * np.maximum(after - beyond, 0) ** p.before[:, None]
+
+
+def expected(p: CurveParameters, t: np.ndarray) -> np.ndarray:
+    """The mean curve expected a priori at points t (particles or 1, points): a curve that turns at its bend rises on
+    both sides of it, of all others nothing is expected. Returns (particles, points)."""
+    turning = p.trend == 0
+    if not turning.any():
+        return np.zeros((len(p.length), t.shape[1]))
+    after, before = sides(p, t)
+    return np.where(turning[:, None], after + before, 0.0)

@@ -20,7 +20,7 @@ NOISE = (
 SHARP, SHARP_TURN = 0.5, 0.6  # the chances that a bend is sharp, beside the turn and at the turn
 EQUAL = 0.35  # the chance that a bend has the same power on both sides
 CORNER, PARABOLA, LARGEST_POWER = 0.3, 0.2, 3.0  # the chances of the powers 1 and 2; the others lie between 1 and 3
-TURNING = 0.55  # the chance that a curve turns where its law changes
+TURNING = 0.25  # the chance that a curve turns where its law changes
 MATERN_3, MATERN_5, SQUARED_EXPONENTIAL = 0, 1, 2
 
 
@@ -110,7 +110,7 @@ def curve_parameters(z: np.ndarray, turning: np.ndarray) -> CurveParameters:
         warp=1.2 * c["warp"],
         compression=np.where(compressed, 10 ** (-2 * (2 * u["compression"] - 1)), np.inf),
         trend=np.where(turning, 0.0, 1.0),
-        bend_place=-0.1 + 1.2 * u["bend_place"],
+        bend_place=np.where(turning, u["bend_place"], -0.1 + 1.2 * u["bend_place"]),
         bend_size=np.where(turning, np.exp(0.5 + c["bend_size"]), size),
         before=before,
         after=after,
