@@ -37,6 +37,20 @@ def test_slices_that_share_draws_are_one_look_at_the_closed_form() -> None:
     assert beyond[0.05] >= 40  # a bias of 3 standard errors
 
 
+def test_cells_with_few_draws_far_from_the_place_take_no_draw_from_the_test() -> None:
+    """With a precision, the cells beside a place have most draws, and others as few as two."""
+    rng = np.random.default_rng(11)
+    shift = rng.standard_normal(40)
+    lines = [
+        {"x": x, "seed": seed, "value": x - 3.5 + 0.05 * shift[seed]}
+        for x, draws in zip([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 0, 4, 40, 40, 0, 2], strict=True)
+        for seed in range(draws)
+    ]
+    table = pd.DataFrame({"theory": [3.5], "status": ["located"], "scale": ["linear"]})
+    moved = displacements(pd.DataFrame(lines), table, "x", None, "value")
+    assert moved.to_numpy()[:, 0] == pytest.approx(-0.05 * shift)
+
+
 def test_the_closed_form_passes_in_95_of_100_sweeps_whatever_cells_share_and_nearly_so_when_draws_are_skewed() -> None:
     rng = np.random.default_rng(5)
 
