@@ -149,8 +149,8 @@ class Zero:
         other is infinite.
     scale: linear, asinh or sign.
     points, draws: how many were used.
-    located: the root of the clearest sign change in the posterior, with its interval at any level and what it is
-        expected to be with more draws; None if not located, for exact values and on the sign scale.
+    located: the root of the clearest sign change in the posterior, with its interval at any level; None if not located,
+        for exact values and on the sign scale.
     """
 
     status: Status

@@ -1,4 +1,4 @@
-"""A sign change of the posterior as a `Crossing`, and its interval at other levels and with more draws."""
+"""A sign change of the posterior as a `Crossing`, and its interval at other levels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from raysweep.fits.zero_posterior.root import Root, root_between
 
 # A rise this many times that of both cells beside it is a jump: nothing says where in its cell the root lies.
 JUMP = 20.0
-MANY = 1e4  # times the draws: no noise is left
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,33 +37,9 @@ class Located:
         low, high = self._with_cell(*self.root.interval(level))
         return self.place(low), self.place(high)
 
-    def expected(self, level: float, times: float) -> tuple[float, float]:
-        """The interval that is expected with `times` as many draws, in units of x; the estimate stays what it is.
-
-        That shapes which the curve does not have become less likely is left out: with independent noise and 4 times the
-        draws, intervals became 0.8 times what is expected (median of 16 straight lines).
-
-        Each side of the present interval shrinks as that of a curve whose draws have the posterior mean. So with
-        `times` of 1 it is the present interval. An open side takes that curve's own end.
-        """
-        middle, now = float(np.median(self.root.places)), self.root.interval(level)
-        one, many = (self.root.expected(each) for each in (1.0, times))
-        ends = []
-        for end, before, after in zip(now, one.interval(level), many.interval(level), strict=True):
-            at_one, at_many = (float(np.median(root.places)) if len(root.places) else middle for root in (one, many))
-            shrink = (after - at_many) / (before - at_one) if before != at_one and np.isfinite(before) else np.nan
-            ends.append(middle + shrink * (end - middle) if np.isfinite(end) and np.isfinite(shrink) else after)
-        low, high = self._with_cell(*ends)
-        return self.place(low), self.place(high)
-
     def noise_share(self) -> float:
         """Which share of the variance of the curve at the root is noise, which more draws would remove."""
-        curve, place = self.root.curve, np.array([float(np.median(self.root.places))])
-        variances = []
-        for times in (1.0, MANY):
-            mean, deviation = (each[:, 0] for each in curve.moments(place, times))
-            variances.append(float(curve.weights @ (deviation**2 + (mean - curve.weights @ mean) ** 2)))
-        return 1 - min(variances[1] / variances[0], 1.0)
+        return self.root.curve.noise_share(float(np.median(self.root.places)))
 
     def _with_cell(self, low: float, high: float) -> tuple[float, float]:
         return (min(low, self.cell[0]), max(high, self.cell[1])) if self.cell else (low, high)

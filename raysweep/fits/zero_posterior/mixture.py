@@ -67,13 +67,30 @@ class Mixture:
     place: np.ndarray
     kink: np.ndarray
 
-    def moments(self, t: np.ndarray, times: float | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """(mean, standard deviation) of each component at t (n,), scaled, each (components, n).
+    def moments(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(mean, standard deviation) of each component at t (n,), scaled, each (components, n)."""
+        return self._moments(t, self._now)
 
-        times: what they are expected to be with `times` as many draws, if the posterior mean is the truth. None for
-            the draws that there are.
+    def positive(self, t: np.ndarray) -> np.ndarray:
+        """The chance that the curve is above zero at each t."""
+        mean, deviation = self.moments(t)
+        return np.asarray(self.weights @ ndtr(mean / deviation))
+
+    def noise_share(self, t: float) -> float:
+        """Which share of the variance of the curve at t is noise, which more draws would remove.
+
+        That is what is less than now if the posterior mean at the points were known to be the truth.
         """
-        given = self._now if times is None else self._given(times)
+        at = np.array([t])
+        known = np.broadcast_to(self.weights @ self.moments(self.t)[0], self.data.mean.shape)
+        middle = [self._middle(each) for each in (self.change, self.place)]
+        variances = []
+        for given in (self._now, self._given(Measured(known, np.zeros_like(self.data.covariance)), *middle)):
+            mean, deviation = (each[:, 0] for each in self._moments(at, given))
+            variances.append(float(self.weights @ (deviation**2 + (mean - self.weights @ mean) ** 2)))
+        return 1 - min(variances[1] / variances[0], 1.0)
+
+    def _moments(self, t: np.ndarray, given: _Given) -> tuple[np.ndarray, np.ndarray]:
         across = np.stack([shape.covariance(self.t, t) for shape in given.distinct])
         alone = np.stack([shape.variance(t) for shape in given.distinct])
         gain = given.inverse @ across[given.shape]  # (pairs, points, n)
@@ -84,37 +101,25 @@ class Mixture:
 
     @cached_property
     def _now(self) -> _Given:
-        return self._given(None)
+        return self._given(self.data, self.change, self.place)
 
-    def _given(self, times: float | None) -> _Given:
-        change, place, data, covariance = self.change, self.place, self.data.mean, self.data.covariance
-        if times is not None:
-            data = np.broadcast_to(self.weights @ self.moments(self.t)[0], data.shape)
-            middle = covariance.mean(axis=0)
-            covariance = (middle + (covariance - middle) / np.sqrt(times)) / times
-            change, place = (self._nearer(each, times) for each in (change, place))
+    def _given(self, data: Measured, change: np.ndarray, place: np.ndarray) -> _Given:
         distinct = {shape: number for number, shape in enumerate(dict.fromkeys(self.shapes))}
         which = np.array([distinct[shape] for shape in self.shapes])
         pairs, pair = np.unique(np.stack([which, self.noise]), axis=1, return_inverse=True)
         inside = np.stack([shape.covariance(self.t, self.t) for shape in distinct])
-        root = _root(inside[pairs[0]] + covariance[pairs[1]])
+        root = _root(inside[pairs[0]] + data.covariance[pairs[1]])
         inverse = np.linalg.inv(root)
-        rest = data[self.noise] - change[:, None] * np.maximum(self.t - place[:, None], 0)
+        rest = data.mean[self.noise] - change[:, None] * np.maximum(self.t - place[:, None], 0)
         rest = (inverse[pair] @ rest[:, :, None])[:, :, 0]
         return _Given(list(distinct), pairs[0], pair, inverse, rest, change, place)
 
-    def positive(self, t: np.ndarray, times: float | None = None) -> np.ndarray:
-        """The chance that the curve is above zero at each t."""
-        mean, deviation = self.moments(t, times)
-        return np.asarray(self.weights @ ndtr(mean / deviation))
-
-    def _nearer(self, values: np.ndarray, times: float) -> np.ndarray:
-        """The values of the components, those of one kink drawn together as more draws would do."""
+    def _middle(self, values: np.ndarray) -> np.ndarray:
+        """The values of the components, those of one kink their mean."""
         result = values.copy()
         for kink in np.unique(self.kink[self.kink >= 0]):
             own = self.kink == kink
-            middle = np.average(values[own], weights=self.weights[own])
-            result[own] = middle + (values[own] - middle) / np.sqrt(times)
+            result[own] = np.average(values[own], weights=self.weights[own])
         return result
 
 

@@ -42,14 +42,10 @@ class Root:
         margin = normal_quantile(level) - np.abs(self.score)
         return reach(self.t, margin, self.inside, self.places)
 
-    def expected(self, times: float) -> Root:
-        """The root as it is expected with `times` as many draws, if the posterior mean is the truth."""
-        return Root(self.curve, self.rising, self.t, score(self.curve, self.t, self.rising, times), self.inside)
 
-
-def score(curve: Mixture, t: np.ndarray, rising: bool, times: float | None = None) -> np.ndarray:
+def score(curve: Mixture, t: np.ndarray, rising: bool) -> np.ndarray:
     """The normal quantile of the chance that the curve is positive (negative unless `rising`) at t."""
-    chance = np.clip(curve.positive(t, times), SMALLEST, 1 - SMALLEST)
+    chance = np.clip(curve.positive(t), SMALLEST, 1 - SMALLEST)
     return np.asarray(ndtri(chance) if rising else -ndtri(chance))
 
 
