@@ -15,11 +15,11 @@ from test_precision import ASKED, METRIC, keys, run, values
 
 import raysweep
 from raysweep.driver import outlook, verdict
-from raysweep.plan.cells import enumerate_cells
+from raysweep.plan.cells import Cells, enumerate_cells
 from raysweep.search import affordable, bracketing, endings, precision, slices, verdicts
 from raysweep.search.curves import OPEN, REACHED, Step
 from raysweep.search.declared_cost import DeclaredCost
-from raysweep.space.schema import validate
+from raysweep.space.schema import Space, validate
 from raysweep.sweep import Sweep
 
 
@@ -139,13 +139,19 @@ def test_the_last_digits_of_rows_decide_nothing(whole: Sweep) -> None:
     assert repr(steps(nearly)) == repr(steps(known))
 
 
-@pytest.mark.parametrize(("rows", "granted"), [(1, 0), (3, 2), (11, 10), (40, 20)])
-def test_the_rest_of_a_budget_buys_equal_draws_or_nothing(rows: int, granted: int) -> None:
+def of_a_hundred_rows() -> tuple[Space, Cells, slices.Slice, np.ndarray]:
+    """A space with a budget, its cells, its slice, and 10 draws in two cells of it."""
     space = validate({**ASKED, "budget": {"rows": 100}})
     cells = enumerate_cells(space)
     own = slices.of_space(space, cells)[0]
     counts = np.zeros(len(cells), dtype=np.int64)
     counts[list(own.cells[3:5])] = 10
+    return space, cells, own, counts
+
+
+@pytest.mark.parametrize(("rows", "granted"), [(1, 0), (3, 2), (11, 10), (40, 20)])
+def test_the_rest_of_a_budget_buys_equal_draws_or_nothing(rows: int, granted: int) -> None:
+    space, cells, own, counts = of_a_hundred_rows()
     wanted = counts[list(own.cells)].copy()
     wanted[3:5] = 20
     cost = DeclaredCost(space, cells, hours=False)
@@ -158,11 +164,7 @@ def test_the_rest_of_a_budget_buys_equal_draws_or_nothing(rows: int, granted: in
 
 
 def test_the_rest_of_a_budget_buys_no_part_of_a_cell() -> None:
-    space = validate({**ASKED, "budget": {"rows": 100}})
-    cells = enumerate_cells(space)
-    own = slices.of_space(space, cells)[0]
-    counts = np.zeros(len(cells), dtype=np.int64)
-    counts[list(own.cells[3:5])] = 10
+    space, cells, own, counts = of_a_hundred_rows()
     wanted = counts[list(own.cells)].copy()
     wanted[6] = 10  # a further cell is compared on the draws of the others
     cost = DeclaredCost(space, cells, hours=False)
