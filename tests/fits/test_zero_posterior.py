@@ -9,6 +9,7 @@ import pytest
 from benchmarks.boundaries import BEFORE, OWN, lines
 from raysweep.fits.boundary import find_zero, fit_boundary
 from raysweep.fits.simultaneous import simultaneous_level
+from raysweep.fits.statistics import t_quantile
 
 
 @pytest.mark.parametrize("name", ["straight", "kink at the zero, 5 times"])
@@ -51,6 +52,43 @@ def test_a_curve_that_is_steep_at_its_zero_only_is_located() -> None:
             zero = find_zero(x, values, 0.95)
             assert zero.status == "located"
             assert abs(zero.crossings[0].estimate - root) * (points - 1) < 0.5
+
+
+@pytest.mark.parametrize("draws", [4, 8])
+def test_intervals_of_few_draws_are_as_wide_as_student_s_t_says_at_every_level(draws: int) -> None:
+    """Nine slices at once are read at 99.4 %, where the t of few draws is far beyond a normal number. Draws that differ
+    by a shift move the zero of a straight line by as much, so its error is exactly that of their mean."""
+    levels, x = (0.68, 0.95, 0.994), np.linspace(0, 1, 12)
+    widths = []
+    for number in range(16):
+        rng = np.random.default_rng([8, draws, number])
+        shift = 0.05 * rng.standard_normal((draws, 1))
+        zero = find_zero(x, 0.5 - x + shift + 0.005 * rng.standard_normal((draws, 12)), 0.95)
+        if zero.located:
+            error = float(shift.std(ddof=1)) / np.sqrt(draws)
+            ends = [zero.located.interval(level) for level in levels]
+            widths.append([(high - low) / 2 / error for low, high in ends])
+    known = np.median(widths, axis=0) / [t_quantile(level, draws - 1) for level in levels]
+    assert len(widths) >= 12
+    assert known[0] == pytest.approx(1, abs=0.15)
+    assert known[1] == pytest.approx(1, abs=0.15)
+    assert 0.7 < known[2] < 1.15  # the curve itself is not expected to be as large as the rarest noise of 4 draws
+
+
+def test_cells_with_two_draws_take_nothing_from_what_many_draws_say_near_the_zero() -> None:
+    """A search begins with cells of two draws, and goes on with two cells."""
+    x, widths = np.linspace(4.5, 90, 20), []
+    for number in range(12):
+        rng = np.random.default_rng([9, number])
+        root = rng.uniform(35, 65)
+        at = 0.04 * (rng.standard_normal((16, 1)) + 0.2 * rng.standard_normal((16, 1)) * np.linspace(-1, 1, 20))
+        values = np.cos(np.radians(x)) - np.cos(np.radians(root)) + at
+        values[:, [place for place in range(20) if place % 5 and abs(x[place] - root) > 10]] = np.nan
+        values[2:, np.abs(x - root) > 10] = np.nan
+        zero, there = find_zero(x, values, 0.95), np.isfinite(values).all(axis=0)
+        error = values[:, there].mean(axis=1).std(ddof=1) / 4 / np.sin(np.radians(root)) * 180 / np.pi
+        widths.append((zero.high - zero.low) / 2 / error)
+    assert np.median(widths) / t_quantile(0.95, 15) == pytest.approx(1, abs=0.07)
 
 
 @pytest.mark.parametrize("size", [1e-7, 1e-3, 1.0])

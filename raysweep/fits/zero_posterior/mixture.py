@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtr
 
-from raysweep.fits.zero_posterior.noise import KEPT, Measured, measured
+from raysweep.fits.zero_posterior.noise import KEPT, Measured, measured, with_tails
 from raysweep.fits.zero_posterior.scatter import scatter_of
 from raysweep.fits.zero_posterior.shapes import KINKED, Kinks, Shape, kinks, shapes
 
@@ -84,8 +84,9 @@ class Mixture:
         at = np.array([t])
         known = np.broadcast_to(self.weights @ self.moments(self.t)[0], self.data.mean.shape)
         middle = [self._middle(each) for each in (self.change, self.place)]
+        truth = replace(self.data, mean=known, covariance=np.zeros_like(self.data.covariance))
         variances = []
-        for given in (self._now, self._given(Measured(known, np.zeros_like(self.data.covariance)), *middle)):
+        for given in (self._now, self._given(truth, *middle)):
             mean, deviation = (each[:, 0] for each in self._moments(at, given))
             variances.append(float(self.weights @ (deviation**2 + (mean - self.weights @ mean) ** 2)))
         return 1 - min(variances[1] / variances[0], 1.0)
@@ -137,7 +138,7 @@ def mixture(t: np.ndarray, values: np.ndarray) -> Mixture:
     every, covariances, chances = shapes(tuple(t), tuple(near))
     bent = kinks(t, cells[(cells >= change.min() - KINKS_NEAR) & (cells <= change.max() + KINKS_NEAR)])
     some = slice(0, None, KEPT // TRIED + 1)
-    tried = _evidence(covariances, Measured(data.mean[some], data.covariance[some]), bent)[0]
+    tried = _evidence(covariances, Measured(data.mean[some], data.covariance[some], data.degrees[some]), bent)[0]
     excluded = np.zeros(1 + len(bent.size))
     for attempt in range(ATTEMPTS):
         weight = np.logaddexp.reduce(tried + chances[:, None, None] + excluded, axis=2)
@@ -152,13 +153,14 @@ def mixture(t: np.ndarray, values: np.ndarray) -> Mixture:
         outside = [k for k in np.unique(kink[kink >= 0]) if ratio[kink == k].mean() < RARE]
         excluded[1 + np.array(outside, dtype=int) if attempt < ATTEMPTS - 2 else slice(1, None)] = -np.inf
     whole = ratio > 0
+    weight = np.bincount(noise, weights=ratio, minlength=KEPT)
     return Mixture(
         t,
         scale,
         ratio[whole] / ratio.sum(),
         [every[kept[k]] for k in shape[whole]],
         noise[whole],
-        data,
+        with_tails(data, weight, rng),
         size[whole],
         place[whole],
         kink[whole],

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln, ndtr, ndtri, stdtrit
+from scipy.special import chdtri, gammaln, ndtr
 
 from raysweep.fits.zero_posterior.scatter import Pattern, Scatter
 
@@ -23,6 +23,7 @@ PROPOSED, ENOUGH, ROUNDS = 200, 60, 20  # samples in a round; the effective numb
 NUGGET = 1e-6  # of the variance of a logarithm
 TAILS = 6.0  # degrees of freedom of the proposals
 KEPT = 32
+LEAST = 1e-3  # no quantile of the size of the noise is taken beyond this chance
 # The share of a point's variance that is independent noise at least. Where it is rounded away, determinants of nearly
 # shared noise are wrong by any amount; the scatter has 0.0025 of it (scatter.FLOOR).
 TINY = 1e-6
@@ -36,10 +37,12 @@ class Measured:
 
     mean: (KEPT, points), by generalized least squares where values are missing.
     covariance: (KEPT, points, points), of this mean.
+    degrees: (KEPT, points), with how many degrees of freedom the draws tell the size of its noise.
     """
 
     mean: np.ndarray
     covariance: np.ndarray
+    degrees: np.ndarray
 
 
 def measured(scatter: Scatter, rng: np.random.Generator) -> Measured:
@@ -48,11 +51,29 @@ def measured(scatter: Scatter, rng: np.random.Generator) -> Measured:
     ends = np.cumsum(weight)
     kept = np.searchsorted(ends / ends[-1], (np.arange(KEPT) + 0.5) / KEPT)
     noise, freedom = _structure(z[kept], scatter)
-    _, mean, covariance = _evidence(_matched(noise, scatter), freedom, scatter, completed=True)
+    noise, degrees = _matched(noise, scatter)
+    _, mean, covariance = _evidence(noise, freedom, scatter, completed=True)
     # Under an inverse Wishart posterior the noise of a weighted mean has Student's tails.
-    degrees = freedom + scatter.draws
-    factor = (degrees - 1) / rng.chisquare(degrees + 1)
-    return Measured(mean, covariance * factor[:, None, None])
+    known = freedom + scatter.draws
+    factor = (known - 1) / rng.chisquare(known + 1)
+    return Measured(mean, covariance * factor[:, None, None], degrees)
+
+
+def with_tails(data: Measured, weight: np.ndarray, rng: np.random.Generator) -> Measured:
+    """The samples with noise as unknown in size as few draws leave it: together they have the tails of Student's t.
+
+    weight: (KEPT,), of each sample.
+
+    The noise of each sample is made larger or smaller by a quantile of its own of the chi-square distribution. They are
+    given to samples that are weighed already: the mean curve tells by its scatter about a smooth one how large the
+    noise of single points is, but not how large that which a draw's points share, so it must not choose among them.
+    """
+    order = rng.permutation(len(weight))
+    below = np.empty(len(weight))
+    below[order] = np.cumsum(weight[order]) - weight[order] / 2
+    chance = np.clip(below / weight.sum(), LEAST, 1 - LEAST)
+    factor = np.sqrt(data.degrees / chdtri(data.degrees, chance[:, None]))
+    return Measured(data.mean, data.covariance * factor[:, :, None] * factor[:, None, :], data.degrees)
 
 
 def _importance_sample(scatter: Scatter, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -127,27 +148,29 @@ def _structure(z: np.ndarray, scatter: Scatter) -> tuple[np.ndarray, np.ndarray]
     return covariance * (1 + TINY * np.eye(len(t))), freedom
 
 
-def _matched(noise: np.ndarray, scatter: Scatter) -> np.ndarray:
-    """Covariances (samples, points, points) whose deviations at the points are nearer to those between the draws.
+def _matched(noise: np.ndarray, scatter: Scatter) -> tuple[np.ndarray, np.ndarray]:
+    """Covariances (samples, points, points) whose deviations at the points are nearer to those between the draws, and
+    with how many degrees of freedom the draws tell these deviations, (samples, points).
 
     Where draws share nearly all of their noise, the structure is chosen by how they differ from one another, and may
     miss how large the noise is at a point. The logarithms of the deviations are corrected by the posterior mean of a
-    smooth Gaussian process; n draws show them with the covariance correlation**2 / (2 (n - 1)). What is left unknown of
-    them widens the noise as Student's t does with as many degrees.
+    smooth Gaussian process; n draws show them with the covariance correlation**2 / (2 (n - 1)), n at two points the
+    larger number, because the draws of one are mostly among those of the other. The degrees at a point are those of a
+    variance that is known as well as the mean of these logarithms over the points near it, weighed by their n - 1. They
+    are n - 1 where points share their noise, and more where each has its own.
     """
     deviation = np.sqrt(np.diagonal(noise, axis1=1, axis2=2))
     known = np.flatnonzero((scatter.counts > 1) & (scatter.deviations > 0))
     missed = np.log(scatter.deviations[known]) - np.log(deviation[:, known])
-    correlation = noise / deviation[:, :, None] / deviation[:, None, :]
-    degrees = np.sqrt(scatter.counts[known] - 1.0)
-    chance = _part(correlation, known) ** 2 / (2 * degrees[:, None] * degrees)
-    prior = APART**2 * np.exp(-0.5 * ((scatter.t[:, None] - scatter.t) / ALONG) ** 2)
-    inside = prior[np.ix_(known, known)] + chance + NUGGET * np.eye(len(known))
-    gain = prior[:, known] @ np.linalg.inv(inside)
-    left = np.diagonal(prior - gain @ prior[known], axis1=1, axis2=2)
-    tails = stdtrit(np.maximum(1 / (2 * left), 2.0), 0.975) / ndtri(0.975)
-    factor = np.exp((gain @ missed[:, :, None])[:, :, 0]) * tails
-    return np.asarray(noise * factor[:, :, None] * factor[:, None, :])
+    correlation = _part(noise / deviation[:, :, None] / deviation[:, None, :], known)
+    own = scatter.counts[known] - 1.0
+    chance = correlation**2 / (2 * np.maximum(own[:, None], own))
+    near = np.exp(-0.5 * ((scatter.t[:, None] - scatter.t[known]) / ALONG) ** 2)
+    inside = APART**2 * near[known] + chance + NUGGET * np.eye(len(known))
+    factor = np.exp((APART**2 * near @ np.linalg.solve(inside, missed[:, :, None]))[:, :, 0])
+    share = near * own / (near * own).sum(axis=1, keepdims=True)
+    degrees = 1 / (2 * ((share @ chance) * share).sum(axis=2))
+    return np.asarray(noise * factor[:, :, None] * factor[:, None, :]), degrees
 
 
 def _evidence(
