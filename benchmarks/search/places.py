@@ -61,13 +61,13 @@ def fitted(own: Slice, values: np.ndarray, counts: np.ndarray, exact: bool, poin
         scale = None
         if own.heavy is not None and draws >= SIGN_DRAWS:
             scale = "sign" if own.heavy[there].any() else "linear"
-        zero = find_zero(own.x[there], known, own.level, own.strict, scale, exact, own.said)
+        zero = find_zero(own.x[there], known, own.single, own.strict, scale, exact, own.said)
         if zero.status != Status.LOCATED:
             return None
         best = zero.crossings[0]
         return Answer(best.low, best.high, best.low_simultaneous, best.high_simultaneous)
     strict = _optimum(own, own.x[there], known, own.strict, exact)
-    wide = _optimum(own, own.x[there], known, own.level, exact) if pointwise and strict else strict
+    wide = _optimum(own, own.x[there], known, own.single, exact) if pointwise and strict else strict
     return Answer(*wide, *strict) if strict and wide else None
 
 
@@ -124,7 +124,7 @@ def _deviation(values: np.ndarray, heavy: bool) -> np.ndarray:
 def floor(pool: Pool, places: np.ndarray) -> np.ndarray:
     """The counts, (cells,), of an oracle that knows the curve of every slice but for a shift along the axis: two cells
     beside the place, and as many draws as make the normal interval of the shift as narrow as asked for, at the level
-    that applies to the searches too."""
+    that is asked for: it does not stop by an interval, so it needs no stricter one."""
     counts = np.zeros(len(pool.cells), dtype=np.int64)
     for own, place in zip(pool.slices, places, strict=True):
         if math.isfinite(place):
@@ -138,7 +138,7 @@ def _pair(pool: Pool, own: Slice, place: float) -> tuple[tuple[int, int], int]:
     values = pool.values[:, list(own.cells)]
     u, at = coordinate(own, own.x), float(coordinate(own, np.array(place)))
     right = int(np.clip(np.searchsorted(u, at), 1, len(u) - 1))
-    z, heavy = normal_quantile(own.strict), own.heavy is not None and bool(own.heavy.any())
+    z, heavy = normal_quantile(1 - (1 - own.level) / own.together), own.heavy is not None and bool(own.heavy.any())
     middle = np.nanmedian(values, axis=0) if heavy else np.nanmean(values, axis=0)
     slope = CubicSpline(u, middle).derivative() if own.kind == "optimum" else None
     found = []

@@ -49,7 +49,10 @@ BENDS = 0.15  # a bend that moves the zero by more than this share of the wanted
 
 @dataclass(frozen=True)
 class Ask:
-    """What is asked of a slice: as in `Slice`. most: the most draws of a cell. exact: whether values have no noise."""
+    """What is asked of a slice. level, strict: `Slice.single` and `Slice.strict`; the rest as in `Slice`.
+
+    most: the most draws of a cell. exact: whether values have no noise.
+    """
 
     level: float
     strict: float
@@ -62,7 +65,7 @@ class Ask:
 
 def ask_of(own: Slice, most: int, exact: bool = False) -> Ask:
     """What is asked of this slice. most, exact: as in `Ask`."""
-    return Ask(own.level, own.strict, own.wanted, most, own.said, own.heavy, exact)
+    return Ask(own.single, own.strict, own.wanted, most, own.said, own.heavy, exact)
 
 
 def first(points: int, ask: Ask) -> np.ndarray:

@@ -18,7 +18,7 @@ import numpy as np
 from raysweep.plan.identity import source_digest
 from raysweep.search.curves import Choice, Curve, Fitted, Step
 
-VERSION = 1  # of steps: to be raised where those of earlier releases are not to stay
+VERSION = 2  # of steps: to be raised where those of earlier releases are not to stay
 SOURCES = ("raysweep.search", "raysweep.fits")
 
 

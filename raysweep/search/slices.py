@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysweep.errors import InputError
-from raysweep.fits.statistics import LEVEL
+from raysweep.fits.statistics import LEVEL, stopped_level
 from raysweep.space import precision
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ class Slice:
     at: the values of the other axes.
     cells: its cells, ordered along the axis, (points,).
     x: their values on the axis, (points,), finite and different.
-    level: the confidence level of one slice by itself.
-    strict: the level that applies: that of all slices of a fit at once (Bonferroni), or `level` if pointwise.
+    level: the confidence level that is asked for. Intervals are computed at stricter ones: see `single` and `strict`.
+    together: of how many slices all are to hold at once; 1 if pointwise.
     wanted: the half-width that is asked for; on a logarithmic axis of an optimum, the logarithm of the factor.
     logarithmic: whether places are sought in log x.
     said: the scale that the space or the workload states (True: log); None if they state none.
@@ -46,12 +46,22 @@ class Slice:
     cells: tuple[int, ...]
     x: np.ndarray
     level: float
-    strict: float
+    together: int
     wanted: float
     logarithmic: bool
     said: bool | None
     maximize: bool
     heavy: np.ndarray | None
+
+    @property
+    def single(self) -> float:
+        """The level at which the interval of one slice by itself is computed, as the report does (`stopped_level`)."""
+        return stopped_level(self.level)
+
+    @property
+    def strict(self) -> float:
+        """The level that applies: that of all slices of a fit at once (Bonferroni)."""
+        return 1 - (1 - self.single) / self.together
 
 
 def of_space(space: Space, cells: Cells) -> list[Slice]:
@@ -77,7 +87,7 @@ def of_space(space: Space, cells: Cells) -> list[Slice]:
 
 def said(own: Slice) -> tuple[object, ...]:
     """What is asked of a slice, besides its rows, as plain values."""
-    return own.kind, own.fit, own.level, own.strict, own.wanted, own.logarithmic, own.said, own.maximize
+    return own.kind, own.fit, own.level, own.together, own.wanted, own.logarithmic, own.said, own.maximize
 
 
 def enough(own: Slice) -> bool:
@@ -116,7 +126,7 @@ def _of_analysis(space: Space, cells: Cells, kind: str, options: Mapping[str, An
                 cells=chosen,
                 x=at,
                 level=level,
-                strict=level if space.precision[precision.POINTWISE] else 1 - (1 - level) / sizes[key],
+                together=1 if space.precision[precision.POINTWISE] else sizes[key],
                 wanted=math.log(wanted) if log else wanted,
                 logarithmic=log,
                 said=said,

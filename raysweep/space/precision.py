@@ -6,7 +6,9 @@ budget: {gpu_hours: 8}       # or rows, core_hours; by declared costs
 seeds: 400                   # with a precision: the most draws that a cell may get (at most 100,000)
 
 A precision binds every analysis of its kind: `boundary` those of zeros, `optimum` those of best values and inflection
-points. It holds for all slices of an analysis at once, with `pointwise: true` for each slice by itself.
+points. It holds for all slices of an analysis at once, with `pointwise: true` for each slice by itself. A sweep that
+ends when its intervals are narrow computes what it calls 95 % at a stricter level (`fits.statistics.stopped_level`),
+and so does its report.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ def world(pool: Pool, seed: int = 0) -> contestants.World:
 def test_the_floor_is_two_cells_a_slice_with_the_draws_that_a_known_line_needs(pool: Pool) -> None:
     places = true_places(pool)
     assert places == pytest.approx([47, 62])
-    assert pool.slices[0].strict == pytest.approx(0.975)  # both slices at once
-    z = 2.2414027  # of the normal distribution at that level
+    assert (pool.slices[0].level, pool.slices[0].together) == (0.95, 2)
+    z = 2.2414027  # of the normal distribution at 97.5 %: both slices at once
     assert [math.ceil((z * size) ** 2) for size in (2, 4)] == [21, 81]
     counts = floor(pool, places)
     assert counts.sum() == 2 * (21 + 81)

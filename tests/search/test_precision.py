@@ -17,6 +17,7 @@ from conftest import run as run_space
 import raysweep
 from benchmarks import stopping
 from raysweep.fits.boundary import fit_boundary
+from raysweep.fits.statistics import normal_quantile, stopped_level
 from raysweep.plan.cells import enumerate_cells
 from raysweep.search import precision
 from raysweep.search.curves import REACHED
@@ -257,6 +258,13 @@ def test_the_precision_of_a_best_rate_is_a_factor(factor: float, right: bool) ->
         return
     with pytest.raises(raysweep.InputError, match=r"precision.optimum: expected a factor above 1 and below 3.162"):
         validate(space)
+
+
+def test_what_a_search_calls_95_per_cent_is_computed_at_97_4_and_every_other_level_likewise() -> None:
+    found = [stopped_level(level) for level in (0.5, 0.68, 0.95, 0.99)]
+    assert found == pytest.approx([0.516, 0.7046, 0.9741, 0.9985], abs=1e-4)
+    assert [normal_quantile(each) for each in found] == pytest.approx([0.700, 1.046, 2.228, 3.169], abs=1e-3)
+    # Student's t with 10 degrees of freedom, from a printed table
 
 
 def test_an_interval_that_ends_a_search_holds_the_truth() -> None:

@@ -15,6 +15,8 @@ from test_precision import ASKED, METRIC, keys, run, values
 
 import raysweep
 from raysweep.driver import outlook, verdict
+from raysweep.fits.boundary import fit_boundary
+from raysweep.fits.statistics import stopped_level
 from raysweep.plan.cells import Cells, enumerate_cells
 from raysweep.search import affordable, bracketing, endings, precision, slices, verdicts
 from raysweep.search.curves import OPEN, REACHED, Step
@@ -75,6 +77,24 @@ def test_the_interval_that_is_said_is_that_of_the_rows(storage: Path, call: Call
     assert "at most 100 rows" in said[0]
 
 
+def test_a_slice_is_reached_exactly_where_the_interval_of_the_report_is_narrow_enough(storage: Path) -> None:
+    """Both read it at the level of a sweep that chose its own end, and both call it 95 %."""
+    found = run(storage, budget={"rows": 150}, precision={"boundary": 3.0, "pointwise": True})
+    known, folder = found.state().verdicts, Path(str(found.report().directory))
+    table = pd.read_csv(folder / "tables" / "boundary_zeros.csv")
+    half = ((table["high"] - table["low"]) / 2).to_numpy()
+    assert [each.state == REACHED for each in known] == (half <= 3.0).tolist() == [True, False, False]
+    located = (table["status"] == "located").to_numpy()
+    assert [each.half for each in known if np.isfinite(each.half)] == pytest.approx(half[located])
+    rows, axis = found.results(), ("overlap_angle", "gamma", METRIC, "seed")
+    strict, plain = (fit_boundary(rows, *axis, level, scale="linear").table for level in (stopped_level(0.95), 0.95))
+    assert table["high"][0] == pytest.approx(strict["high"][0])
+    assert table["high"][0] > plain["high"][0] + 0.1
+    said = (folder / "report.md").read_text()
+    assert "at 95 % reached in 1 of 3 slices" in said
+    assert "what is called 95 % here is computed at 97.4 %" in said
+
+
 def test_the_progress_line_counts_every_slice(whole: Sweep, storage: Path) -> None:
     said: list[str] = []
     run(storage, precision={"boundary": 8.0}, said=said)
@@ -110,7 +130,7 @@ def test_a_process_that_looks_at_a_sweep_computes_no_step_again(whole: Sweep, mo
     assert verdict.lines(raysweep.open_sweep(whole.name, storage=whole.folder.parent).state()) == expected
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"version": 1, "found": 2}', '{"version": 1, "found": {"a": 1}}', "steps"])
+@pytest.mark.parametrize("text", ["", "{", '{"version": 2, "found": 2}', '{"version": 2, "found": {"a": 1}}', "steps"])
 def test_damaged_notes_of_steps_cost_time_only(whole: Sweep, text: str) -> None:
     state = whole.state()
     expected, path = state.plan.counts.tolist(), Path(str(whole.folder)) / "steps.json"

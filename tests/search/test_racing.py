@@ -17,7 +17,7 @@ from raysweep.space.schema import validate
 
 RATES = 0.001 * 2.0 ** np.arange(10)
 OWN = Slice(
-    *("optimum", "optimum", "y", "x", {}, tuple(range(10)), RATES, 0.95, 0.95, float(np.log(1.3))),
+    *("optimum", "optimum", "y", "x", {}, tuple(range(10)), RATES, 0.95, 1, float(np.log(1.3))),
     *(True, True, False, None),
 )
 

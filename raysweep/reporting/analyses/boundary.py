@@ -48,12 +48,12 @@ def boundary_section(asked: Question) -> Section:
     lines = {str(key): float(value) for key, value in (asked.options.get("lines") or {}).items()}
     of_y = [y] if y else []
     keys = [key for key in asked.keys(x, *of_y) if key != y]
-    parts = list(groups(asked.rows, keys))
+    parts, level = list(groups(asked.rows, keys)), asked.read_at("boundary")
     maps: list[Map] = []
     notes: dict[str, None] = {}  # without repeats
     for values, rows in parts:
         scale, exact, log = slice_scale(rows, y, metric, workload), is_exact(rows, metric), workload.logarithmic(x)
-        fit = fit_boundary(rows, x, y, metric, "seed", asked.level, scale=scale, exact=exact, logarithmic=log)
+        fit = fit_boundary(rows, x, y, metric, "seed", level, scale=scale, exact=exact, logarithmic=log)
         notes |= dict.fromkeys(fit.notes)
         slices = fit.table[y].to_numpy() if y else np.zeros(1)
         table = add_theory(fit.table, zero_line(rows, x, y, metric, workload, slices), asked.level)
@@ -252,7 +252,7 @@ def paragraphs(places: Places, lines: Mapping[str, float], together: Joint | Non
         f"{counted(len(table), 'slice')} (sign: zero of the median, where draws have no variance"
         + ("; no z then)." if with_z else ").")
     )
-    text += places.not_located()
+    text += [*places.asked.reading("boundary"), *places.not_located()]
     if with_z:
         text.append(
             "z is the distance to the closed form in units of the slice's own error; |z| is beyond 1.96 exactly where "

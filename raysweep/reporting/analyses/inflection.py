@@ -27,7 +27,7 @@ def inflection_section(asked: Question) -> Section:
     tables = []
     for values, rows in parts:
         log, exact = workload.logarithmic(x), is_exact(rows, metric)
-        fit = fit_inflection(rows, x, metric, "seed", level, turn=turn, exact=exact, logarithmic=log)
+        fit = fit_inflection(rows, x, metric, "seed", asked.read_at("optimum"), turn=turn, exact=exact, logarithmic=log)
         tables.append((values, add_theory(fit.table, [extrema(rows, x, metric, workload, turn)], level)))
     whole = in_front(joined(tables, keys), keys)
     word = "maximum" if turn == "max" else "minimum"
@@ -60,6 +60,7 @@ def inflection_section(asked: Question) -> Section:
         paragraphs=[
             *movement(whole, keys, word),
             places.methods(),
+            *asked.reading("optimum"),
             *([f"{first_capital(beside)}. Curves that share draws are not as many looks at it."] if beside else []),
             *places.not_located(),
             *places.halving(),

@@ -29,7 +29,8 @@ def optimum_section(asked: Question) -> Section:
     wanted = workload.logarithmic(x)
     log = in_log(frame[x].to_numpy(float)) if wanted is None else wanted
     exact = is_exact(frame, metric)
-    fit = fit_optimum(frame, x, metric, keys or None, "seed", level, turn=turn, exact=exact, logarithmic=log)
+    at = asked.read_at("optimum")
+    fit = fit_optimum(frame, x, metric, keys or None, "seed", at, turn=turn, exact=exact, logarithmic=log)
     parts = list(groups(frame, keys))
     blind = knows_no_rate(parts[0][1], x, metric, workload)
     expected = [np.empty(0) if blind else extrema(rows, x, metric, workload, turn) for _, rows in parts]
@@ -57,6 +58,7 @@ def optimum_section(asked: Question) -> Section:
         paragraphs=[
             *movement(whole, keys, f"best {plain(x)}"),
             places.methods(left_out="none"),
+            *asked.reading("optimum"),
             *divergence(whole),
             *places.not_located(),
             *places.halving(),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from raysweep.fits.statistics import LEVEL
+from raysweep.fits.statistics import LEVEL, stopped_level
 from raysweep.reporting.design import NOTHING_DECLARED, Design
 from raysweep.reporting.selection import all_keys
 from raysweep.reporting.words import unit_of
@@ -55,6 +55,26 @@ class Question:
     def level(self) -> float:
         """The confidence level of all intervals."""
         return float(self.options.get("level", LEVEL))
+
+    def read_at(self, kind: str) -> float:
+        """The level at which the intervals of `level` are computed.
+
+        A stricter one where a sweep chose its own end by them: where it has a `precision` of this kind (as in the
+        space: boundary or optimum).
+        """
+        return stopped_level(self.level) if self._ends_by(kind) else self.level
+
+    def reading(self, kind: str) -> list[str]:
+        """A paragraph that says so; an empty list where it is the same level."""
+        if not self._ends_by(kind):
+            return []
+        return [
+            "Draws were added until these intervals were as narrow as asked for. To stop by an interval costs some of "
+            f"its coverage, so what is called {self.percent} here is computed at {100 * self.read_at(kind):.1f} %."
+        ]
+
+    def _ends_by(self, kind: str) -> bool:
+        return any((space.get("precision") or {}).get(kind) for space in self.design.spaces)
 
     @property
     def percent(self) -> str:
