@@ -16,7 +16,7 @@ from raysweep.fits.posterior.prior import CURVE, NOISE, TURNING, curve_parameter
 from raysweep.fits.posterior.sampler import sample
 
 SEED = 20240229  # the same numbers every time
-NOISES, CURVES = 64, 300  # particles of the noise, and of each kind of curve
+NOISES, CURVES = 128, 300  # particles of the noise, and of each kind of curve
 KEPT, PATHS = 180, 8  # particles of the curve from which paths are drawn, and paths of each
 
 

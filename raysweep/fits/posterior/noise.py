@@ -51,14 +51,14 @@ class Seen:
 
 def structured(p: NoiseParameters, data: CurveData) -> np.ndarray:
     """The structured covariance of one draw: (particles, points, points)."""
-    t, size = data.t, p.deviation[:, None, None] ** 2
+    t = data.t
     height = 1 + p.with_height[:, None] * np.abs(data.mean)
-    out = np.exp(-0.5 * ((t[:, None] - t) / p.smooth_length[:, None, None]) ** 2) * p.smooth[:, None, None]
-    out = out + p.tilt[:, None, None] * 4 * np.outer(t - 0.5, t - 0.5)
+    out = np.exp(-0.5 * ((t[:, None] - t) / p.smooth_length[:, None, None]) ** 2) * p.smooth[:, None, None] ** 2
+    out = out + p.tilt[:, None, None] ** 2 * 4 * np.outer(t - 0.5, t - 0.5)
     diagonal = np.arange(len(t))
-    out[:, diagonal, diagonal] += p.own[:, None] * height**2
+    out[:, diagonal, diagonal] += (p.own[:, None] * height) ** 2
     along = np.exp(p.growth @ legvander(2 * t - 1, 3)[:, 1:].T)
-    out *= size * along[:, :, None] * along[:, None, :]
+    out *= along[:, :, None] * along[:, None, :]
     return np.asarray(out)
 
 

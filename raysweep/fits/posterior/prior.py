@@ -14,12 +14,14 @@ CURVE = (
     *("softness", "tail", "choice"),
 )
 NOISE = (
-    *("noise", "growth", "growth_square", "growth_cube", "with_height"),
+    *("own", "growth", "growth_square", "growth_cube", "with_height"),
     *("tilt", "smooth", "smooth_length", "freedom"),
 )
 SHARP, SHARP_TURN = 0.5, 0.6  # the chances that a bend is sharp, beside the turn and at the turn
 EQUAL = 0.35  # the chance that a bend has the same power on both sides
 CORNER, PARABOLA, LARGEST_POWER = 0.3, 0.2, 3.0  # the chances of the powers 1 and 2; the others lie between 1 and 3
+OWN = (-3.5, 0.3)  # the decades of the deviation of all residuals between which the size of independent noise lies
+OF_A_DRAW = (-2.0, 0.6)  # and those of what a draw shares along the curve: three draws show its size to a factor of 3
 TURNING = 0.25  # the chance that a curve turns where its law changes
 MATERN_3, MATERN_5, SQUARED_EXPONENTIAL = 0, 1, 2
 
@@ -58,15 +60,14 @@ class CurveParameters:
 class NoiseParameters:
     """Parameters of many structures of noise at once; each field has the shape (particles,).
 
-    deviation: the standard deviation of the noise of one value in the middle.
-    tilt, smooth, own: the shares of its variance of a tilt of each draw, a smooth curve of each draw, and the rest.
+    own: the standard deviation of the independent noise of one value, in the middle.
+    tilt, smooth: those of a tilt of each draw (at the ends) and of a smooth curve of each draw (in the middle).
     smooth_length: the correlation length of that smooth curve.
     growth: (particles, 3), the coefficients of the logarithm of the noise along t, in Legendre polynomials.
     with_height: the independent noise grows by this factor of the height above the lowest point.
     freedom: how many draws the structure of the noise is worth, against the scatter that the draws show.
     """
 
-    deviation: np.ndarray
     own: np.ndarray
     tilt: np.ndarray
     smooth: np.ndarray
@@ -120,16 +121,22 @@ def curve_parameters(z: np.ndarray, turning: np.ndarray) -> CurveParameters:
     )
 
 
+def size_at(z: np.ndarray, decades: tuple[float, float]) -> np.ndarray:
+    """The size at a standard normal coordinate: its logarithm is uniform between the decades."""
+    return np.asarray(10 ** (decades[0] + (decades[1] - decades[0]) * ndtr(z)))
+
+
 def noise_parameters(z: np.ndarray, data: CurveData) -> NoiseParameters:
-    """The parameters at coordinates z (particles, NOISE), which are standard normal a priori."""
+    """The parameters at coordinates z (particles, NOISE), which are standard normal a priori.
+
+    The sizes have coordinates of their own. With shares of one size, a tilt that is large beside the independent noise
+    would have to be large in the prior, too, and few particles would find it.
+    """
     c = dict(zip(NOISE, z.T, strict=True))
-    tilt, smooth = (0.25 * np.exp(3 * c[name]) for name in ("tilt", "smooth"))
-    total = 1 + tilt + smooth
     return NoiseParameters(
-        deviation=data.deviation * np.exp(0.2 + 1.2 * c["noise"]),
-        own=1 / total,
-        tilt=tilt / total,
-        smooth=smooth / total,
+        own=data.deviation * size_at(c["own"], OWN),
+        tilt=data.deviation * size_at(c["tilt"], OF_A_DRAW),
+        smooth=data.deviation * size_at(c["smooth"], OF_A_DRAW),
         smooth_length=np.exp(np.log(0.3) + 0.5 * c["smooth_length"]),
         growth=np.stack([0.8 * c["growth"], 0.5 * c["growth_square"], 0.3 * c["growth_cube"]], axis=1),
         with_height=np.exp(np.log(0.2) + 1.3 * c["with_height"]),
