@@ -188,6 +188,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     asked = parser.parse_args()
     folder, part = asked.folder, asked.part
+    folder.mkdir(parents=True, exist_ok=True)
     if part in (None, "turns"):
         measure(folder, asked.workers, asked.passes)
     if part in (None, "real") and not (folder / "real.csv").exists():

@@ -106,7 +106,6 @@ def described(table: pd.DataFrame) -> pd.DataFrame:
 
 def measure(folder: Path, workers: int, passes: int = PASSES) -> None:
     """Measure what is not in the folder yet, pass after pass."""
-    folder.mkdir(parents=True, exist_ok=True)
     tasks = [
         (folder, name, family, kind, number)
         for number, kind, name in itertools.product(range(passes), PASSES_OF, COLLECTIONS)

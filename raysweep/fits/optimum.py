@@ -176,13 +176,9 @@ def find_optimum(
     advise: also compute what would halve the interval.
     lr, level, exact, logarithmic: as in `fit_optimum`.
     """
-    values = curves.values
     if not len(curves.x):
         return Extremum(note="no usable rows")
-    axis = Axis(logarithmic, float(curves.x[0]))
-    u, flattened = axis.coordinate(curves.x), without_cliffs(values)
-    if np.nanstd(values) > HIDDEN * np.nanstd(flattened):  # differences near the optimum would be lost beside a cliff
-        values = flattened
+    axis, u, values = along_rates(curves, logarithmic)
     found = extremum_along(u, values, level, exact, advise)
     found = in_units_of_x(found, axis, lr)
     beyond = Status.CENSORED_HIGH if found.high == np.inf else Status.CENSORED_LOW
@@ -192,6 +188,17 @@ def find_optimum(
     if np.isfinite(limit) and found.status == Status.CENSORED_HIGH:
         found = replace(found, note="best towards the rate at which most draws diverge")
     return found
+
+
+def along_rates(curves: DrawCurves, logarithmic: bool) -> tuple[Axis, np.ndarray, np.ndarray]:
+    """(axis, coordinates of the rates along it, values) from which the optimum of a slice is estimated.
+
+    A cliff is compressed if differences near the optimum would be lost beside it.
+    """
+    axis = Axis(logarithmic, float(curves.x[0]))
+    flattened = without_cliffs(curves.values)
+    hidden = np.nanstd(curves.values) > HIDDEN * np.nanstd(flattened)
+    return axis, axis.coordinate(curves.x), flattened if hidden else curves.values
 
 
 def flattens(u: np.ndarray, values: np.ndarray, upwards: bool) -> bool:

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysweep.fits.at_best_lr import AtBestLr, RateRows, best_rates, metric_at_rates
-from raysweep.fits.between_points import lowest_places
 from raysweep.fits.extremum import Extremum
-from raysweep.fits.optimum import fit_optimum, without_cliffs
+from raysweep.fits.optimum import fit_optimum
 from raysweep.fits.result import Fit, Status
-from raysweep.fits.statistics import LEVEL, normal_quantile, t_quantile, two_way_anova
+from raysweep.fits.slope import fit_slope
+from raysweep.fits.statistics import LEVEL
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,16 +156,16 @@ def fit_regime(
     exact: the values have no noise, so one draw is enough.
     beside: other metrics to evaluate at the best rate, each with its better direction (min or max).
 
-    The interval of the slope has the draw as the unit (jackknife over draws, Student's t), because the same draw is
-    used at all rates and lengths. It covers all interpolations. If the optimum at a length is censored, its bound is
-    used, and the interval covers every value that the bound allows. Lengths with an undetermined optimum, 0 and inf are
+    The interval of the slope is that of the posterior of the curve at each length, and knows that a draw may move the
+    optima of all lengths together (`slope.py`). If the optimum at a length is censored, its bound is used, and the
+    interval covers every value that the bound allows. Lengths with an undetermined optimum, 0 and inf are
     left out and counted. COVERAGE.md says how often the verdict is right (measured).
 
     Raises ValueError as `fit_optimum` does.
     """
     frame = frame.reset_index(drop=True)
     rows = RateRows(frame, lr, length, seed)
-    fit = fit_optimum(frame, lr, y, length, seed, level, turn=turn, exact=exact, logarithmic=True)
+    fit = fit_optimum(frame, lr, y, length, seed, level, turn=turn, exact=exact, logarithmic=True, advise=False)
     at = fit.table[length].to_numpy(float)
     table = fit.table[np.isfinite(at) & (at > 0) & (fit.table["status"] != Status.UNDETERMINED).to_numpy()]
     located = int((table["status"] == Status.LOCATED).sum())
@@ -202,65 +202,4 @@ def fit_regime(
             name: metric_at_rates(rows, rates, name, better, level, exact) for name, better in (beside or {}).items()
         },
         note=note,
-    )
-
-
-def fit_slope(
-    table: pd.DataFrame, rows: RateRows, y: str, turn: str, level: float, exact: bool
-) -> tuple[float, float, float, float]:
-    """(slope, intercept, low, high) of the least-squares line of log optimal rate over log length.
-
-    Slope and intercept are NaN unless the optimum is located at every length.
-
-    table: the rows of the fit of the optimum for the lengths that are used.
-    rows, y, turn, level, exact: as in `fit_regime`.
-
-    The interval (low, high) combines three parts: Student's t with the draw as the unit (jackknife) for the located
-    lengths; the most extreme values that the bounds of the censored lengths allow; and the uncertainty between the
-    grid points of the rate.
-    """
-    x = np.log(table[rows.length].to_numpy(float))
-    weights = (x - x.mean()) / max(float(((x - x.mean()) ** 2).sum()), 1e-300)
-    is_located = (table["status"] == Status.LOCATED).to_numpy()
-    names = np.sort(rows.frame[rows.seed].unique())
-    # places: log rate [interpolation, draw left out (last: no draw left out), located length]
-    # slack: the uncertainty between grid points at each located length
-    places, slack = np.empty((3, len(names) + 1, int(is_located.sum()))), np.empty(int(is_located.sum()))
-    for k, row in enumerate(table[is_located].to_dict("records")):
-        curves = rows.curves(row[rows.length], row["diverged_from"], y, turn)
-        values, seeds = without_cliffs(curves.values), curves.seeds
-        whole = two_way_anova(values).curve
-        each = [
-            two_way_anova(values[seeds != name]).curve if name in seeds and len(seeds) > 1 else whole for name in names
-        ]
-        places[..., k] = np.stack(lowest_places(curves.x, np.stack([*each, whole])))
-        spread = float(np.log1p(row["method_spread"] / row["estimate"]))
-        slack[k] = max(spread - float(np.ptp(places[:, -1, k])), 0.0)
-    slope = intercept = np.nan
-    if is_located.all():
-        rates = places[:2, -1].mean(axis=0)
-        slope = float(rates @ weights)
-        intercept = float(rates.mean() - slope * x.mean())
-
-    slopes = places @ weights[is_located]
-    left_out, whole = slopes[:2, :-1], slopes[:, -1]
-    half, n = 0.0, len(names)
-    if not exact:
-        scatter = ((left_out - left_out.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
-        half = t_quantile(level, n - 1) * float(np.sqrt((n - 1) / n * scatter).max())
-    # The error between grid points is uniform over its range (variance slack**2 / 12) and independent between lengths.
-    half = float(np.hypot(half, normal_quantile(level) * np.sqrt(((weights[is_located] * slack) ** 2).sum() / 12)))
-
-    bounded, rest = table[~is_located], weights[~is_located]
-    low, high = bounded["low"].to_numpy(float), bounded["high"].to_numpy(float)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_low = np.where(low > 0, np.log(low), -np.inf)
-        log_high = np.log(np.minimum(high, bounded["diverged_from"].to_numpy(float)))
-        ends = np.stack([rest * log_low, rest * log_high])
-    ends = np.where(rest == 0, 0.0, ends)  # a length at the mean has no effect on the slope
-    return (
-        slope,
-        intercept,
-        float(whole.min() - half + ends.min(axis=0).sum()),
-        float(whole.max() + half + ends.max(axis=0).sum()),
     )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import stdtrit
 
 from raysweep import workloads
 from raysweep.errors import InputError
@@ -16,6 +17,7 @@ from raysweep.fits.at_best_lr import change_word
 from raysweep.fits.regime import fit_regime, verdict
 from raysweep.fits.result import Status
 from raysweep.fits.sample_size import draws_to_halve
+from raysweep.fits.slope import widening
 from raysweep.reporting import fit_boundary, fit_inflection, fit_optimum
 from raysweep.reporting.analyses.optimum import optimum_section
 from raysweep.reporting.analyses.regime import regime_section
@@ -197,6 +199,19 @@ def test_the_papers_case_is_told_by_the_losses_at_the_tuned_rate(in_domain: str,
     alone = regime_section(Question(frame, {**options, "metrics": []}, workloads.get("language"), "regime"))
     assert alone.tables["regime_slopes"]["paper_case"].isin(["", None]).all()
     assert "O §3.4.2" not in alone.headline
+
+
+@pytest.mark.parametrize(("first", "ratio"), [(1.0, 4 / 8), (-1.0, (4 + 4 / 0.5) / 8)])
+def test_draws_that_move_all_optima_together_narrow_a_slope_and_draws_that_turn_them_widen_it(
+    first: float, ratio: float
+) -> None:
+    """By hand for three lengths and five draws: draws that move all optima by the same amount say nothing of the slope;
+    draws that move both ends in opposite directions add up, where independent ends give half the variance."""
+    quantiles = stdtrit(1e9, np.linspace(0.0005, 0.9995, 1000))
+    own = np.array([1.0, -2.0, 0.5, 0.5, 0.0])
+    moves = np.array([first * own, 0.1 * own, 3 * own])  # their sizes do not count, those of the log rates do
+    found = widening(np.array([quantiles] * 3), moves, np.array([-0.5, 0.0, 0.5]), 0.95)
+    assert found == pytest.approx(np.sqrt(ratio) * stdtrit(8, 0.975) / 1.959964, rel=1e-6)
 
 
 def test_few_lengths_and_length_0_or_infinity_are_said() -> None:

@@ -264,8 +264,8 @@ def paragraphs(found: Regimes) -> list[str]:
     else:
         case += "No pretraining loss after fine-tuning is among the metrics here, so no case is named."
     method = (
-        "The slope is least squares with equal weights over the lengths; its interval has the draw as the unit "
-        f"(jackknife over {counted(draws, 'draw')}, Student's t) and holds for every interpolation used. Lengths whose "
+        "The slope is least squares with equal weights over the lengths. Its interval comes from the posterior of each "
+        f"length's curve and from how each of the {counted(draws, 'draw')} moves all optima together. Lengths whose "
         "optimum is censored enter with their bound, and leave that side of the interval as wide as the bound does."
     )
     if draws > 1 and any(np.isfinite([one.low, one.high]).all() for one in found.all):

@@ -1,0 +1,129 @@
+"""The slope of the log optimal rate over the log length, with an interval, from the posterior of each length's curve.
+
+The errors of two lengths are not independent, because the same draws are used at both: a draw may have its optimum at
+larger rates everywhere, which does not change the slope, or at larger rates for large lengths, which does. How the
+draws move each optimum is estimated to first order, and the variance of the slope is a compromise between what these
+movements show (as many degrees of freedom as draws, less one) and independence (worth INDEPENDENT degrees of freedom),
+as in moderated tests (Smyth 2004, doi:10.2202/1544-6115.1027).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raysweep.fits.at_best_lr import RateRows
+from raysweep.fits.optimum import along_rates
+from raysweep.fits.posterior.curve import curve_posterior
+from raysweep.fits.posterior.places import minimum_places
+from raysweep.fits.result import Status
+from raysweep.fits.statistics import normal_quantile, t_quantile, two_way_anova
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SEED = 20240229  # the same numbers every time
+EXACT_PLACES = 1440  # places between the ends of an interval without noise, all equally likely
+INDEPENDENT = 4.0  # degrees of freedom that the independence of lengths is worth
+
+
+def fit_slope(
+    table: pd.DataFrame, rows: RateRows, y: str, turn: str, level: float, exact: bool
+) -> tuple[float, float, float, float]:
+    """(slope, intercept, low, high) of the least-squares line of log optimal rate over log length.
+
+    Slope and intercept are NaN unless the optimum is located at every length.
+
+    table: the rows of the fit of the optimum for the lengths that are used.
+    rows: the rows of this fit.
+    y, turn, level, exact: as in `fit_regime`.
+
+    The interval (low, high) has the uncertainty of the located lengths, and the most extreme values that the bounds of
+    the censored lengths allow.
+    """
+    x = np.log(table[rows.length].to_numpy(float))
+    weights = (x - x.mean()) / max(float(((x - x.mean()) ** 2).sum()), 1e-300)
+    located = (table["status"] == Status.LOCATED).to_numpy()
+    slope = intercept = np.nan
+    low = high = 0.0
+    if located.any():
+        low, middle, high, rates = located_part(table[located], weights[located], rows, y, turn, level, exact)
+        if located.all():
+            slope, intercept = middle, float(rates.mean() - middle * x.mean())
+    below, above = censored_part(table[~located], weights[~located])
+    return slope, intercept, low + below, high + above
+
+
+def located_part(
+    table: pd.DataFrame, weights: np.ndarray, rows: RateRows, y: str, turn: str, level: float, exact: bool
+) -> tuple[float, float, float, np.ndarray]:
+    """(low, middle, high) of the weighted sum of the log optimal rates of located lengths; and these rates."""
+    samples, moves = [], []
+    for k, row in enumerate(table.to_dict("records")):
+        rng = np.random.default_rng([k, SEED])
+        if exact:
+            sample = np.linspace(np.log(row["low"]), np.log(row["high"]), EXACT_PLACES)
+        else:
+            sample, move = sampled_optimum(rows, row[rows.length], row["diverged_from"], y, turn)
+            moves.append(move)
+        samples.append(rng.permutation(sample))
+    log_rates = np.array(samples)
+    middle = np.median(log_rates, axis=1)
+    sums = weights @ log_rates
+    tail = (1 - level) / 2
+    low, high = np.quantile(sums, [tail, 1 - tail])
+    centre = float(weights @ middle)
+    if exact:
+        return float(low), centre, float(high), middle
+    wider = widening(log_rates, np.array(moves), weights, level)
+    return centre - wider * (centre - float(low)), centre, centre + wider * (float(high) - centre), middle
+
+
+def sampled_optimum(rows: RateRows, length: float, limit: float, y: str, turn: str) -> tuple[np.ndarray, np.ndarray]:
+    """(log optimal rates drawn from the posterior, how each draw moves the optimum) of one length.
+
+    The movements are to first order and up to a factor: the covariance between the place of a path's minimum and the
+    path, times the draw's residuals. They have an entry for each draw of `rows`, 0 for one that is not there.
+    """
+    curves = rows.curves(length, limit, y, turn)
+    _, u, values = along_rates(curves, logarithmic=False)
+    places = minimum_places(curve_posterior(u, values))
+    fit = two_way_anova(values)
+    residual = fit.residual - np.nanmean(fit.residual, axis=0)
+    paths = places.paths - places.paths.mean(axis=1, keepdims=True)
+    covariance = (places.at - places.at.mean()) @ paths / len(paths)
+    weight = np.interp((u - u[0]) / (u[-1] - u[0]), places.t, covariance)
+    names = np.sort(rows.frame[rows.seed].unique())
+    move = np.zeros(len(names))
+    move[np.searchsorted(names, curves.seeds)] = np.nan_to_num(residual) @ weight
+    return u[0] + places.at * (u[-1] - u[0]), move
+
+
+def widening(log_rates: np.ndarray, moves: np.ndarray, weights: np.ndarray, level: float) -> float:
+    """The factor from an interval that takes lengths as independent to one that knows how draws move them together.
+
+    log_rates: (lengths, samples).
+    moves: (lengths, draws), how each draw moves the optimum of each length, in any unit.
+    weights: (lengths,), of the sum of the log rates whose interval it is.
+    """
+    freedom = moves.shape[1] - 1
+    deviation = np.diff(np.quantile(log_rates, [0.16, 0.84], axis=1), axis=0)[0] / 2
+    size = np.sqrt((moves**2).sum(axis=1, keepdims=True) / freedom)
+    together = weights * deviation @ np.divide(moves, size, out=np.zeros_like(moves), where=size > 0)
+    alone = float(((weights * deviation) ** 2).sum())
+    if not alone > 0:
+        return 1.0
+    ratio = (INDEPENDENT + float((together**2).sum()) / alone) / (INDEPENDENT + freedom)
+    return float(np.sqrt(ratio)) * t_quantile(level, INDEPENDENT + freedom) / normal_quantile(level)
+
+
+def censored_part(table: pd.DataFrame, weights: np.ndarray) -> tuple[float, float]:
+    """(low, high) of the weighted sum of the log optimal rates of which only bounds are known."""
+    low, high = table["low"].to_numpy(float), table["high"].to_numpy(float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_low = np.where(low > 0, np.log(low), -np.inf)
+        log_high = np.log(np.minimum(high, table["diverged_from"].to_numpy(float)))
+        ends = np.stack([weights * log_low, weights * log_high])
+    ends = np.where(weights == 0, 0.0, ends)  # a length at the mean has no effect on the slope
+    return float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
