@@ -23,6 +23,11 @@ def waves(_: Shape, t: np.ndarray, seeds: int, rng: np.random.Generator) -> np.n
     return 0.7 * rng.standard_normal((seeds, 4)) @ phases + 0.2 * own(seeds, t, rng)
 
 
+def loud_around_one_place(_: Shape, t: np.ndarray, seeds: int, rng: np.random.Generator) -> np.ndarray:
+    """Independent noise, up to eight times larger around a place that is the curve's own."""
+    return own(seeds, t, rng) * (0.3 + 2 * np.exp(-(((t - rng.uniform()) / 0.1) ** 2)))
+
+
 def dense_in_the_middle(points: int, _: np.random.Generator) -> np.ndarray:
     """Steps at the ends about three times as long as those in the middle."""
     s = np.linspace(-1, 1, points)
@@ -50,7 +55,8 @@ HELD_OUT = Collection(
         ),
         "a wide floor": lambda d: np.maximum(np.abs(d) - 0.1, 0) ** 1.5 + 0.15 * d**2,
         "logarithm of a hyperbolic cosine, tilted": lambda d: np.log(np.cosh(8 * d)) - 2.5 * d,
-        "powers 0.8 and 1.6": lambda d: np.where(d < 0, np.abs(d) ** 0.8, 2 * np.abs(d) ** 1.6),
+        "a logarithm, a corner, a line": lambda d: np.where(d < 0, np.log1p(6 * np.abs(d)) / 3, 1.2 * d),
+        "a notch in a plateau": lambda d: 1 - np.exp(-np.abs(d) / 0.12),
         "a fall in two steps, then a rise": lambda d: (
             np.exp(-8 * (d + 0.3)) / 4 + np.maximum(-d, 0) ** 2 + 0.8 * np.maximum(d, 0)
         ),
@@ -62,11 +68,11 @@ HELD_OUT = Collection(
     },
     deviations={
         "Laplace": lambda curve, t, seeds, rng: rng.laplace(size=(seeds, len(t))) / np.sqrt(2),
-        "relative to the height": lambda curve, t, seeds, rng: own(seeds, t, rng) * (0.15 + 3 * curve(t)),
+        "loud around one place": loud_around_one_place,
         "points of different noise": uneven_points,
         "slow waves of each seed's own": waves,
     },
-    displacements={"a shift that grows along the axis": lambda t, amount: t * (1 - amount)},
+    displacements={"an axis bent in the middle": lambda t, amount: t + amount * np.sin(np.pi * t)},
     grids={"even": even, "dense in the middle": dense_in_the_middle, "a long last step": a_long_last_step},
     seed=3,
 )

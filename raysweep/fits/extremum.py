@@ -13,7 +13,7 @@ import numpy as np
 from raysweep.fits.between_points import possible_places
 from raysweep.fits.draws import Axis, even_in_log
 from raysweep.fits.posterior.curve import curve_posterior
-from raysweep.fits.posterior.places import clarity, minimum_places
+from raysweep.fits.posterior.places import clarity, interval, minimum_places
 from raysweep.fits.posterior.prediction import expected_width
 from raysweep.fits.result import EXACT, Status
 from raysweep.fits.sample_size import NO_ADVICE, Advice, sample_size_advice
@@ -130,10 +130,12 @@ def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool) ->
     """The extremum of a curve with noise, from the posterior of the mean curve."""
     posterior = curve_posterior(u, values)
     places, curve = minimum_places(posterior), two_way_anova(values).curve
-    tail = (1 - level) / 2
-    shares = np.quantile(places.at, [tail, 0.5, 1 - tail])
+    tail, shares = (1 - level) / 2, interval(places, level)
     clear = normal_quantile(1 - 2 * (1 - level) / LOOKS)
-    fall, climb = (bool(found >= clear) for found in clarity(places, float(shares[1])))
+    fall, climb = (bool(found >= clear) for found in clarity(places, shares[1]))
+    # Where a wall hides between two points, many paths have risen at the median of the places: an end will do too.
+    if not (fall and climb) and any(min(clarity(places, end)) >= clear for end in (shares[0], shares[2])):
+        fall = climb = True
     if not fall and not climb:
         return Extremum(method=METHOD, note=not_clear(u, values))
     low, middle, high = (float(u[0] + share * (u[-1] - u[0])) for share in shares)

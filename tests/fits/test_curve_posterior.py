@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from scipy.special import ndtri, stdtrit
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
@@ -14,9 +15,9 @@ from raysweep.fits.extremum import find_extremum
 from raysweep.fits.posterior.conditional import conditional, moments, sample_paths
 from raysweep.fits.posterior.curve import curve_posterior, sample_kinds
 from raysweep.fits.posterior.data import CurveData, curve_data
-from raysweep.fits.posterior.kernel import CURVATURE, SLOPE, covariance, expected, warped
+from raysweep.fits.posterior.kernel import CURVATURE, SLOPE, covariance, expected, sides, warped
 from raysweep.fits.posterior.noise import Seen, seen
-from raysweep.fits.posterior.places import minimum_places
+from raysweep.fits.posterior.places import FREEDOM, Places, interval, minimum_places
 from raysweep.fits.posterior.prior import CURVE, NOISE, TURNING, CurveParameters, curve_parameters, noise_parameters
 from raysweep.fits.posterior.sampler import sample
 
@@ -159,6 +160,41 @@ def test_a_turn_where_the_law_changes_lies_in_its_interval(law: Callable[[np.nda
         assert found.status == "located"
         held += found.low <= 0.43 <= found.high
     assert held >= 4
+
+
+def test_a_bend_of_power_zero_is_a_step() -> None:
+    sharp, round_one = (parameters(coordinates(bend_size=1.0, softness=each)) for each in (-1.0, 2.0))
+    size, soft = float(sharp.bend_size[0]), float(round_one.softness[0])
+    t = np.array([[0.2, 0.5, 0.5 + soft, 0.9]])
+    step, corner = np.zeros(1), np.ones(1)
+    after, before = (side[0] for side in sides(replace(sharp, after=step, before=corner), t))
+    np.testing.assert_allclose(after, size * np.array([0, 0, 1, 1]))
+    np.testing.assert_allclose(before, size * np.array([0.3, 0, 0, 0]), atol=1e-8 * size)  # sharp: 1e-9
+    after, before = (side[0] for side in sides(replace(round_one, after=corner, before=step), t))
+    np.testing.assert_allclose(before, size / (1 + np.exp((t[0] - 0.5) / soft)))
+    assert (np.diff(after) > 0).all()
+
+
+def test_the_turn_before_a_wall_lies_in_its_interval() -> None:
+    """A curve that hardly falls and then jumps within one cell, in draws whose heights differ: its turn may lie beyond
+    the last low point, which no smooth curve through the same values knows."""
+    t, rng = np.linspace(0, 1, 13), np.random.default_rng(14)
+    for _ in range(4):
+        heights = np.where(t < 0.2, -0.2 * t, 1 - 0.2 * t)
+        values = heights * (1 + 0.3 * rng.standard_normal((12, 1))) + 0.004 * rng.standard_normal((12, len(t)))
+        found = find_extremum(t, values, 0.95)
+        assert found.status == "located"
+        assert found.low <= 0.2 <= found.high
+        assert found.high < 0.3
+
+
+def test_an_interval_has_the_tails_of_students_t() -> None:
+    at = 0.4 + 0.05 * ndtri((np.arange(4000) + 0.5) / 4000)
+    places = Places(at, at, at[None])
+    for level in (0.68, 0.95):
+        half = 0.05 * float(stdtrit(FREEDOM, 0.5 + level / 2))
+        assert interval(places, level) == pytest.approx((0.4 - half, 0.4, 0.4 + half), abs=2e-4)
+    assert interval(Places(at - 0.35, at, at[None]), 0.95)[0] == 0.0
 
 
 def test_levels_units_and_missing_values() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+from scipy.special import expit
 
 from raysweep.fits.posterior.prior import CurveParameters
 
@@ -70,12 +71,19 @@ def terms(p: CurveParameters, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sides(p: CurveParameters, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The bend at points t (particles or 1, points) after its place and before it, each (particles, points)."""
+    """The bend at points t (particles or 1, points) after its place and before it, each (particles, points): a power of
+    the distance, or a step if the power is 0. At its place a sharp step is still low."""
     place, size = p.bend_place[:, None], p.bend_size[:, None]
     soft = np.maximum(p.softness, 1e-9)[:, None]
     beyond = t - place
     after = np.maximum(beyond, 0) + soft * np.log1p(np.exp(-np.abs(beyond) / soft))  # rounded max(beyond, 0)
-    return size * after ** p.after[:, None], size * np.maximum(after - beyond, 0) ** p.before[:, None]
+    found = [after ** p.after[:, None], np.maximum(after - beyond, 0) ** p.before[:, None]]
+    for side, power, sign in zip(found, (p.after, p.before), (1, -1), strict=True):
+        steps = np.flatnonzero(power == 0)
+        if len(steps):
+            ahead = sign * beyond[steps]
+            side[steps] = np.where(p.softness[steps, None] == 0, ahead > 0, expit(ahead / soft[steps]))
+    return size * found[0], size * found[1]
 
 
 def expected(p: CurveParameters, t: np.ndarray) -> np.ndarray:

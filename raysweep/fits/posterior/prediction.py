@@ -8,7 +8,7 @@ import numpy as np
 
 from raysweep.fits.posterior.conditional import sample_paths
 from raysweep.fits.posterior.curve import KEPT, PATHS, CurvePosterior, given_noise
-from raysweep.fits.posterior.places import Places, minimum_places
+from raysweep.fits.posterior.places import Places, interval, minimum_places
 
 AHEAD = 16.0  # times the draws at which the future is simulated
 FUTURES, CURVES = 1, KEPT  # simulated futures, and particles of each kind of curve in each
@@ -49,8 +49,8 @@ def expected_width(posterior: CurvePosterior, places: Places, level: float) -> E
 
 def interval_width(places: Places, level: float) -> float:
     """The width of the interval of a place, as a share of the grid."""
-    low, high = np.quantile(places.at, [(1 - level) / 2, (1 + level) / 2])
-    return float(high - low)
+    low, _, high = interval(places, level)
+    return high - low
 
 
 def future(posterior: CurvePosterior, path: int) -> CurvePosterior:

@@ -19,7 +19,10 @@ NOISE = (
 )
 SHARP, SHARP_TURN = 0.5, 0.6  # the chances that a bend is sharp, beside the turn and at the turn
 EQUAL = 0.35  # the chance that a bend has the same power on both sides
-CORNER, PARABOLA, LARGEST_POWER = 0.3, 0.2, 3.0  # the chances of the powers 1 and 2; the others lie between 1 and 3
+# The chances of the powers of one side of a bend: 0 (a step, such as a wall of divergence), SMALLEST_POWER to 1 (a
+# cusp), 1 and 2; the others lie between 1 and LARGEST_POWER.
+STEP, CUSP, CORNER, PARABOLA = 0.1, 0.1, 0.3, 0.2
+SMALLEST_POWER, LARGEST_POWER = 0.6, 3.0
 OWN = (-3.5, 0.3)  # the decades of the deviation of all residuals between which the size of independent noise lies
 OF_A_DRAW = (-2.0, 0.6)  # and those of what a draw shares along the curve: three draws show its size to a factor of 3
 TURNING = 0.25  # the chance that a curve turns where its law changes
@@ -36,7 +39,7 @@ class CurveParameters:
     compression: values are compressed to compression * asinh(value / compression); inf for not at all.
     trend: 1 with a polynomial part, 0 without.
     bend_place, bend_size: where the curve may bend as a power of the distance, each side by itself.
-    before, after: the powers on the two sides.
+    before, after: the powers on the two sides; 0 for a step.
     softness: over which distance the bend is rounded; 0 for a sharp one.
     tail, choice: standard normal coordinates, for `noise.py`.
     """
@@ -83,10 +86,11 @@ def beyond(u: np.ndarray, share: float) -> np.ndarray:
 
 
 def power_at(u: np.ndarray) -> np.ndarray:
-    """The power of one side of a bend at quantile u: a corner, a parabola or anything up to LARGEST_POWER."""
-    other = np.clip((u - CORNER - PARABOLA) / (1 - CORNER - PARABOLA), 0, 1)
-    power = 1 + (LARGEST_POWER - 1) * other
-    return np.select([u < CORNER, u < CORNER + PARABOLA], [1.0, 2.0], power)
+    """The power of one side of a bend at quantile u: a step, a cusp, a corner, a parabola or up to LARGEST_POWER."""
+    upto = np.cumsum([STEP, CUSP, CORNER, PARABOLA])
+    cusp = SMALLEST_POWER + (1 - SMALLEST_POWER) * np.clip((u - STEP) / CUSP, 0, 1)
+    power = 1 + (LARGEST_POWER - 1) * np.clip((u - upto[-1]) / (1 - upto[-1]), 0, 1)
+    return np.select([u < each for each in upto], [0.0, cusp, 1.0, 2.0], power)
 
 
 def curve_parameters(z: np.ndarray, turning: np.ndarray) -> CurveParameters:
@@ -98,6 +102,7 @@ def curve_parameters(z: np.ndarray, turning: np.ndarray) -> CurveParameters:
     u = {name: ndtr(each) for name, each in c.items()}
     after = power_at(u["after"])
     before = np.where(u["before"] < EQUAL, after, power_at((u["before"] - EQUAL) / (1 - EQUAL)))
+    before = np.where((before == 0) & (after == 0), 1.0, before)  # two steps at one place would be no curve
     size = np.where(u["bend_size"] > 0.15, np.exp(0.5 + beyond(u["bend_size"], 0.15)), 0)
     sharp = np.where(turning, SHARP_TURN, SHARP)
     soft = 0.004 * (0.15 / 0.004) ** np.clip((u["softness"] - sharp) / (1 - sharp), 0, 1)
