@@ -167,8 +167,11 @@ def test_how_high_an_explosion_goes_changes_nothing() -> None:
     slices = [exploding(np.random.default_rng(3), -2.0, size).assign(size=size) for size in sizes]
     table = fit_optimum(pd.concat(slices), "lr", "loss", "size", "seed").table
     assert table["status"].tolist() == ["located"] * len(sizes)
-    for column in ("estimate", "low", "high"):
-        np.testing.assert_allclose(table[column], table[column].iloc[0], rtol=1e-3)
+    # Compressed, the lowest explosion differs from the others in the sixth digit, these in the twelfth. From the
+    # sixth on some steps of the sampler end elsewhere, which moves an end by less than a hundredth of the interval.
+    places = np.log(table[["estimate", "low", "high"]].to_numpy())
+    np.testing.assert_allclose(places[1:], places[[1, 1, 1]], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(places[0], places[1], rtol=0, atol=0.01 * (places[1, 2] - places[1, 1]))
 
 
 def test_slices_a_maximum_and_rates_of_any_size() -> None:
