@@ -14,10 +14,18 @@ from raysweep.fits.between_points import possible_places
 from raysweep.fits.draws import Axis, even_in_log
 from raysweep.fits.posterior.curve import curve_posterior
 from raysweep.fits.posterior.places import clarity, interval, minimum_places
-from raysweep.fits.posterior.prediction import expected_width
+from raysweep.fits.posterior.prediction import ExpectedWidth, expected_width
 from raysweep.fits.result import EXACT, Status
 from raysweep.fits.sample_size import NO_ADVICE, Advice, sample_size_advice
-from raysweep.fits.statistics import ROUNDING, complete_draws, noiseless, normal_quantile, rising_chances, two_way_anova
+from raysweep.fits.statistics import (
+    ROUNDING,
+    complete_draws,
+    noiseless,
+    normal_quantile,
+    rising_chances,
+    standard_error,
+    two_way_anova,
+)
 from raysweep.fits.trend import every_step, slope_weights
 
 # The cut-offs of the statuses, for a level of 95 %:
@@ -27,8 +35,10 @@ from raysweep.fits.trend import every_step, slope_weights
 LOOKS = 8
 FEWEST_POINTS = 5  # the lowest point needs two points on either side
 FLATTENED = 0.5  # if the slope at an edge is below this share of the slope elsewhere, an extremum may lie beyond it
+FAR_BELOW = 10.0  # standard errors below both neighbours, from which on the points matter and noise does not
+OPEN = 0.5  # chosen with benchmarks/coverage.py, on known curves with noise up to 0.01 of their range
 METHOD = "posterior of the mean curve: Gaussian process, draw effect removed"
-COARSE_NOTE = "the grid is coarse for this curve: the interval allows for any shape between the points"
+COARSE_NOTE = "the grid is coarse for this curve: the interval allows for many shapes between the points"
 
 
 @dataclass(frozen=True)
@@ -136,23 +146,53 @@ def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool) ->
     # Where a wall hides between two points, many paths have risen at the median of the places: an end will do too.
     if not (fall and climb) and any(min(clarity(places, end)) >= clear for end in (shares[0], shares[2])):
         fall = climb = True
+    ends = tuple(float(u[0] + share * (u[-1] - u[0])) for share in shares)
+    wider = left_open(u, values, ends)
+    if wider:
+        fall = climb = True
     if not fall and not climb:
         return Extremum(method=METHOD, note=not_clear(u, values))
-    low, middle, high = (float(u[0] + share * (u[-1] - u[0])) for share in shares)
+    low, middle, high = wider or ends
     one_way = fall != climb and every_step(values, -1.0 if fall else 1.0) <= 1 - level
     answer = Extremum(method=METHOD, falls=fall, climbs=climb, throughout=one_way)
     if fall and climb:
-        answer = replace(answer, estimate=middle, low=low, high=high)
-        found = turning(answer, bool((places.at <= 0).mean() > tail), bool((places.at >= 1).mean() > tail))
+        answer = replace(answer, estimate=middle, low=low, high=high, note=COARSE_NOTE if wider else "")
+        at_ends = [bool((places.at <= 0).mean() > tail), bool((places.at >= 1).mean() > tail)]
+        found = turning(answer, *((low <= u[0], high >= u[-1]) if wider else at_ends))
         if not advise or found.status != Status.LOCATED:
             return found
-        expected = expected_width(posterior, places, level)
+        expected = ExpectedWidth(high - low, 0.0) if wider else expected_width(posterior, places, level)
         advice = sample_size_advice(expected, u, int(np.argmin(np.abs(u - middle))), len(values))
         return replace(found, method_spread=expected.grid, advice=advice)
     # A one-sided bound is moved outwards to the next grid point, because the grid shows no more.
     if fall:
         return at_edge(answer, u, curve, len(u) - 1, u[u <= max(low, u[0])].max())
     return at_edge(answer, u, curve, 0, u[u >= min(high, u[-1])].min())
+
+
+def left_open(u: np.ndarray, values: np.ndarray, ends: tuple[float, ...]) -> tuple[float, float, float] | None:
+    """(low, estimate, high) where the points leave more open than the posterior believes; None if they do not.
+
+    Where the lowest point is far below both its neighbours, noise does not decide where the minimum lies, but what the
+    curve does between these points. If they are too coarse for its shape (`possible_places`), the ends are those of the
+    posterior, as far as they lie between the neighbours, moved by the share OPEN towards the ends of what the
+    points allow.
+
+    ends: low, median and high of the posterior.
+    """
+    curve = two_way_anova(values).curve
+    index = int(np.argmin(curve))
+    if index in (0, len(u) - 1):
+        return None
+    drop, error, count = standard_error(values[:, [index - 1, index + 1]] - values[:, [index]])
+    if not ((count > 1) & (drop > FAR_BELOW * error)).all():
+        return None
+    estimate, first, last, coarse = possible_places(u, curve)
+    if not coarse:
+        return None
+    low, middle, high = np.clip(ends, u[index - 1], u[index + 1]).tolist()
+    low, high = min(low, low + OPEN * (first - low)), max(high, high + OPEN * (last - high))
+    return low, middle if middle == ends[1] else float(np.clip(estimate, low, high)), high
 
 
 def turning(answer: Extremum, at_lower: bool, at_upper: bool) -> Extremum:

@@ -7,7 +7,6 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from scipy.special import ndtri, stdtrit
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
@@ -17,7 +16,7 @@ from raysweep.fits.posterior.curve import curve_posterior, sample_kinds
 from raysweep.fits.posterior.data import CurveData, curve_data
 from raysweep.fits.posterior.kernel import CURVATURE, SLOPE, covariance, expected, sides, warped
 from raysweep.fits.posterior.noise import Seen, seen
-from raysweep.fits.posterior.places import FREEDOM, Places, interval, minimum_places
+from raysweep.fits.posterior.places import minimum_places
 from raysweep.fits.posterior.prior import CURVE, NOISE, TURNING, CurveParameters, curve_parameters, noise_parameters
 from raysweep.fits.posterior.sampler import sample
 
@@ -188,15 +187,6 @@ def test_the_turn_before_a_wall_lies_in_its_interval() -> None:
         assert found.high < 0.3
 
 
-def test_an_interval_has_the_tails_of_students_t() -> None:
-    at = 0.4 + 0.05 * ndtri((np.arange(4000) + 0.5) / 4000)
-    places = Places(at, at, at[None])
-    for level in (0.68, 0.95):
-        half = 0.05 * float(stdtrit(FREEDOM, 0.5 + level / 2))
-        assert interval(places, level) == pytest.approx((0.4 - half, 0.4, 0.4 + half), abs=2e-4)
-    assert interval(Places(at - 0.35, at, at[None]), 0.95)[0] == 0.0
-
-
 def test_levels_units_and_missing_values() -> None:
     x, values = 10 ** (3 * T), draws(7)
     plain = find_extremum(x, values, 0.95)
@@ -261,3 +251,30 @@ def test_few_draws_that_differ_by_a_tilt_leave_the_place_as_unsure_as_the_tilt_i
         at = minimum_places(curve_posterior(T, values)).at
         ratios.append(np.diff(np.quantile(at, [0.16, 0.84]))[0] / 2 / (0.2 / 2 / np.sqrt(3)))
     assert 0.7 < np.sqrt(np.mean(np.square(ratios))) < 1.8
+
+
+def test_draws_without_any_independent_noise_are_fitted() -> None:
+    """Limits and closed forms: draws differ by a few smooth curves, and by nothing else. Their scatter is singular."""
+    t = np.linspace(0, 1, 24)
+    rng = np.random.default_rng(0)
+    rate, size = 5 + 0.5 * rng.standard_normal((20, 1)), 0.1 + 0.005 * rng.standard_normal((20, 1))
+    values = np.exp(-rate * t) + size * t**2
+    own = find_extremum(t, values, 0.95)
+    truth = np.exp(-rate * np.linspace(0.7, 0.73, 301)) + size * np.linspace(0.7, 0.73, 301) ** 2
+    assert own.status == "located"
+    assert own.low <= 0.7 + 1e-4 * int(truth.mean(axis=0).argmin()) <= own.high
+    least = seen(noise_parameters(np.full((1, len(NOISE)), -9.0), data := curve_data(t, values)), data)
+    assert np.isfinite(least.evidence).all()
+
+
+@pytest.mark.parametrize("wall", [0.46, 0.48, 0.52, 0.56])
+def test_a_wall_between_two_points_may_be_anywhere_between_them(wall: float) -> None:
+    """With hardly any noise the points alone leave open where a curve that falls ever faster meets a wall."""
+    t, rng = np.linspace(0, 1, 13), np.random.default_rng(0)
+    fall = 0.8 * (t - wall) ** 2 - 0.3 * np.exp(np.minimum(t - wall, 0) / 0.1) * (t <= wall)
+    noise = 0.01 * rng.standard_normal((8, 1)) * np.cos(t) + 1e-3 * rng.standard_normal((8, 13))
+    found = find_extremum(t, fall + 0.5 * (t > wall) + noise, 0.95)
+    assert found.status == "located"
+    assert found.low <= wall <= found.high
+    assert found.high - found.low < 2 / 12
+    assert "coarse" in found.note

@@ -17,6 +17,7 @@ from raysweep.fits.posterior.data import CurveData
 from raysweep.fits.posterior.prior import CurveParameters, NoiseParameters
 
 JITTER = 1e-13
+LEAST = 1e-3  # of the deviation of all residuals: independent noise below it is not told from none
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +60,7 @@ def structured(p: NoiseParameters, data: CurveData) -> np.ndarray:
     out[:, diagonal, diagonal] += (p.own[:, None] * height) ** 2
     along = np.exp(p.growth @ legvander(2 * t - 1, 3)[:, 1:].T)
     out *= along[:, :, None] * along[:, None, :]
+    out[:, diagonal, diagonal] += (LEAST * data.deviation) ** 2
     return np.asarray(out)
 
 

@@ -8,14 +8,11 @@ from functools import lru_cache
 import numpy as np
 
 from raysweep.fits.posterior.curve import CurvePosterior
-from raysweep.fits.statistics import normal_quantile, t_quantile
 
 COARSE, DENSE = 45, 41  # points over the whole grid, and more where the places are
 STAGES = 4  # the region of the places is looked at more closely at most so often
 NARROW = 0.2  # share of the grid below which the region is looked at more closely
 OUTSIDE = 0.002  # share of the places that a closer look may leave at the coarse points, on each side
-FREEDOM = 20  # degrees of freedom of the error of a place in its posterior deviations: the true curve may be of no
-# kind that the prior knows, so that large errors are more frequent than the paths say
 SHARP = 1.5  # a bend with a smaller power on one side has its lowest place where it bends, whatever is added to it
 
 
@@ -80,14 +77,9 @@ def lowest(posterior: CurvePosterior, t: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def interval(places: Places, level: float) -> tuple[float, float, float]:
-    """(low, median, high) of the place, in [0, 1].
-
-    The quantiles of the paths, their distances from the median longer by as much as those of Student's t distribution
-    with FREEDOM degrees of freedom are longer than those of a normal one: by 2.5 % for a level of 68 %, 6.4 % for 95 %.
-    """
-    low, middle, high = np.quantile(places.at, [(1 - level) / 2, 0.5, (1 + level) / 2])
-    longer = t_quantile(level, FREEDOM) / normal_quantile(level)
-    return max(middle - longer * (middle - low), 0.0), float(middle), min(middle + longer * (high - middle), 1.0)
+    """(low, median, high) of the place, in [0, 1]: the quantiles of the paths."""
+    low, middle, high = np.quantile(places.at, [(1 - level) / 2, 0.5, (1 + level) / 2]).tolist()
+    return low, middle, high
 
 
 def clarity(places: Places, place: float) -> tuple[float, float]:

@@ -23,7 +23,7 @@ EQUAL = 0.35  # the chance that a bend has the same power on both sides
 # cusp), 1 and 2; the others lie between 1 and LARGEST_POWER.
 STEP, CUSP, CORNER, PARABOLA = 0.1, 0.1, 0.3, 0.2
 SMALLEST_POWER, LARGEST_POWER = 0.6, 3.0
-OWN = (-3.5, 0.3)  # the decades of the deviation of all residuals between which the size of independent noise lies
+OWN = (-3.0, 0.3)  # the decades of the deviation of all residuals between which the size of independent noise lies
 OF_A_DRAW = (-2.0, 0.6)  # and those of what a draw shares along the curve: three draws show its size to a factor of 3
 TURNING = 0.25  # the chance that a curve turns where its law changes
 MATERN_3, MATERN_5, SQUARED_EXPONENTIAL = 0, 1, 2
