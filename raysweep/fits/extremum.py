@@ -143,8 +143,10 @@ def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool) ->
     tail, shares = (1 - level) / 2, interval(places, level)
     clear = normal_quantile(1 - 2 * (1 - level) / LOOKS)
     fall, climb = (bool(found >= clear) for found in clarity(places, shares[1]))
-    # Where a wall hides between two points, many paths have risen at the median of the places: an end will do too.
+    # Between two points many paths may have risen already at the median of the places: an end, or a point, will do too.
     if not (fall and climb) and any(min(clarity(places, end)) >= clear for end in (shares[0], shares[2])):
+        fall = climb = True
+    if not (fall and climb) and turns_at_a_point(values, level):
         fall = climb = True
     ends = tuple(float(u[0] + share * (u[-1] - u[0])) for share in shares)
     wider = left_open(u, values, ends)
@@ -168,6 +170,15 @@ def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool) ->
     if fall:
         return at_edge(answer, u, curve, len(u) - 1, u[u <= max(low, u[0])].max())
     return at_edge(answer, u, curve, 0, u[u >= min(high, u[-1])].min())
+
+
+def turns_at_a_point(values: np.ndarray, level: float) -> bool:
+    """Whether the lowest point of values[draw, point] is clearly below an earlier and a later one (Student's t, paired
+    by draw, Bonferroni over the points)."""
+    index = int(np.argmin(two_way_anova(values).curve))
+    chances = rising_chances(values - values[:, [index]], float(np.nanmax(np.abs(values))))
+    cut = (1 - level) / LOOKS / (values.shape[1] - 1)
+    return bool((chances[:index] <= cut).any() and (chances[index + 1 :] <= cut).any())
 
 
 def left_open(u: np.ndarray, values: np.ndarray, ends: tuple[float, ...]) -> tuple[float, float, float] | None:
