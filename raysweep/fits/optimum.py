@@ -193,11 +193,15 @@ def find_optimum(
 def along_rates(curves: DrawCurves, logarithmic: bool) -> tuple[Axis, np.ndarray, np.ndarray]:
     """(axis, coordinates of the rates along it, values) from which the optimum of a slice is estimated.
 
-    A cliff is compressed if differences near the optimum would be lost beside it.
+    A cliff is compressed if differences near the optimum would be lost beside it. (Within draws: what a draw adds to
+    all rates decides nothing.)
     """
     axis = Axis(logarithmic, float(curves.x[0]))
     flattened = without_cliffs(curves.values)
-    hidden = np.nanstd(curves.values) > HIDDEN * np.nanstd(flattened)
+    with_cliffs, without = (
+        float(np.nanstd(values - np.nanmean(values, axis=1, keepdims=True))) for values in (curves.values, flattened)
+    )
+    hidden = with_cliffs > HIDDEN * without
     return axis, axis.coordinate(curves.x), flattened if hidden else curves.values
 
 

@@ -205,9 +205,7 @@ def fitted(curve: Curve, ask: Ask, shrink: float = 1.0) -> Fitted:
     there, own = curve.there, ask.slice
     values = curve.values[:, there]
     if shrink != 1.0:
-        level = np.nanmean(values - np.nanmean(values, axis=0), axis=1, keepdims=True)
-        mean = np.nanmean(values - level, axis=0)
-        values = mean + level + shrink * (values - level - mean)
+        values = values - (1 - shrink) * two_way_anova(values).residual
     x = curve.x[there]
     if own.fit == "inflection":
         found = find_extremum(x, values, own.strict, ask.exact, axis=Axis(own.logarithmic))
