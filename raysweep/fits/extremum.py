@@ -146,10 +146,10 @@ def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool) ->
     # Between two points many paths may have risen already at the median of the places: an end, or a point, will do too.
     if not (fall and climb) and any(min(clarity(places, end)) >= clear for end in (shares[0], shares[2])):
         fall = climb = True
-    if not (fall and climb) and turns_at_a_point(values, level):
+    if not (fall and climb) and turns_at_a_point(values, curve, level):
         fall = climb = True
     ends = tuple(float(u[0] + share * (u[-1] - u[0])) for share in shares)
-    wider = left_open(u, values, ends)
+    wider = left_open(u, values, curve, ends)
     if wider:
         fall = climb = True
     if not fall and not climb:
@@ -172,16 +172,18 @@ def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool) ->
     return at_edge(answer, u, curve, 0, u[u >= min(high, u[-1])].min())
 
 
-def turns_at_a_point(values: np.ndarray, level: float) -> bool:
-    """Whether the lowest point of values[draw, point] is clearly below an earlier and a later one (Student's t, paired
-    by draw, Bonferroni over the points)."""
-    index = int(np.argmin(two_way_anova(values).curve))
+def turns_at_a_point(values: np.ndarray, curve: np.ndarray, level: float) -> bool:
+    """Whether the lowest point of the mean curve of values[draw, point] is clearly below an earlier and a later one
+    (Student's t, paired by draw, Bonferroni over the points)."""
+    index = int(np.argmin(curve))
     chances = rising_chances(values - values[:, [index]], float(np.nanmax(np.abs(values))))
     cut = (1 - level) / LOOKS / (values.shape[1] - 1)
     return bool((chances[:index] <= cut).any() and (chances[index + 1 :] <= cut).any())
 
 
-def left_open(u: np.ndarray, values: np.ndarray, ends: tuple[float, ...]) -> tuple[float, float, float] | None:
+def left_open(
+    u: np.ndarray, values: np.ndarray, curve: np.ndarray, ends: tuple[float, ...]
+) -> tuple[float, float, float] | None:
     """(low, estimate, high) where the points leave more open than the posterior believes; None if they do not.
 
     Where the lowest point is far below both its neighbours, noise does not decide where the minimum lies, but what the
@@ -189,9 +191,9 @@ def left_open(u: np.ndarray, values: np.ndarray, ends: tuple[float, ...]) -> tup
     posterior, as far as they lie between the neighbours, moved by the share OPEN towards the ends of what the
     points allow.
 
+    curve: the mean curve of the values.
     ends: low, median and high of the posterior.
     """
-    curve = two_way_anova(values).curve
     index = int(np.argmin(curve))
     if index in (0, len(u) - 1):
         return None

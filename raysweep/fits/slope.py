@@ -15,7 +15,7 @@ import numpy as np
 
 from raysweep.fits.at_best_lr import RateRows
 from raysweep.fits.optimum import along_rates
-from raysweep.fits.posterior.curve import curve_posterior
+from raysweep.fits.posterior.curve import SEED, curve_posterior
 from raysweep.fits.posterior.places import minimum_places
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import normal_quantile, t_quantile, two_way_anova
@@ -23,7 +23,6 @@ from raysweep.fits.statistics import normal_quantile, t_quantile, two_way_anova
 if TYPE_CHECKING:
     import pandas as pd
 
-SEED = 20240229  # the same numbers every time
 EXACT_PLACES = 1440  # places between the ends of an interval without noise, all equally likely
 INDEPENDENT = 4.0  # degrees of freedom that the independence of lengths is worth
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from raysweep.fits.posterior.conditional import sample_paths
-from raysweep.fits.posterior.curve import KEPT, PATHS, CurvePosterior, given_noise
+from raysweep.fits.posterior.curve import KEPT, PATHS, SEED, CurvePosterior, given_noise
 from raysweep.fits.posterior.places import Places, interval, minimum_places
 
 AHEAD = 16.0  # times the draws at which the future is simulated
@@ -56,7 +56,7 @@ def interval_width(places: Places, level: float) -> float:
 def future(posterior: CurvePosterior, path: int) -> CurvePosterior:
     """The posterior after AHEAD times the draws, if the path with this number is the true curve."""
     data, shown, given = posterior.data, posterior.shown, posterior.given
-    rng = np.random.default_rng([path, 20240229])
+    rng = np.random.default_rng([path, SEED])
     particle, which = divmod(path, PATHS)
     truth = sample_paths(given, data.t[None], posterior.normal(len(data.t)))[particle, which]
     structure = int(rng.integers(len(shown.covariance)))
