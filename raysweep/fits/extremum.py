@@ -36,7 +36,7 @@ LOOKS = 8
 FEWEST_POINTS = 5  # the lowest point needs two points on either side
 FLATTENED = 0.5  # if the slope at an edge is below this share of the slope elsewhere, an extremum may lie beyond it
 FAR_BELOW = 10.0  # standard errors below both neighbours, from which on the points matter and noise does not
-OPEN = 0.5  # chosen with benchmarks/coverage.py, on known curves with noise up to 0.01 of their range
+OPEN = 0.5  # at 95 %: chosen with benchmarks/coverage.py, on known curves with noise up to 0.01 of their range
 METHOD = "posterior of the mean curve: Gaussian process, draw effect removed"
 COARSE_NOTE = "the grid is coarse for this curve: the interval allows for many shapes between the points"
 
@@ -149,7 +149,7 @@ def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool) ->
     if not (fall and climb) and turns_at_a_point(values, curve, level):
         fall = climb = True
     ends = tuple(float(u[0] + share * (u[-1] - u[0])) for share in shares)
-    wider = left_open(u, values, curve, ends)
+    wider = left_open(u, values, curve, ends, level)
     if wider:
         fall = climb = True
     if not fall and not climb:
@@ -182,14 +182,14 @@ def turns_at_a_point(values: np.ndarray, curve: np.ndarray, level: float) -> boo
 
 
 def left_open(
-    u: np.ndarray, values: np.ndarray, curve: np.ndarray, ends: tuple[float, ...]
+    u: np.ndarray, values: np.ndarray, curve: np.ndarray, ends: tuple[float, ...], level: float
 ) -> tuple[float, float, float] | None:
     """(low, estimate, high) where the points leave more open than the posterior believes; None if they do not.
 
     Where the lowest point is far below both its neighbours, noise does not decide where the minimum lies, but what the
     curve does between these points. If they are too coarse for its shape (`possible_places`), the ends are those of the
-    posterior, as far as they lie between the neighbours, moved by the share OPEN towards the ends of what the
-    points allow.
+    posterior, as far as they lie between the neighbours, moved by the share OPEN (less at lower levels, in proportion
+    to the quantiles of a normal distribution) towards the ends of what the points allow.
 
     curve: the mean curve of the values.
     ends: low, median and high of the posterior.
@@ -204,7 +204,8 @@ def left_open(
     if not coarse:
         return None
     low, middle, high = np.clip(ends, u[index - 1], u[index + 1]).tolist()
-    low, high = min(low, low + OPEN * (first - low)), max(high, high + OPEN * (last - high))
+    share = min(1.0, OPEN * normal_quantile(level) / normal_quantile(0.95))
+    low, high = min(low, low + share * (first - low)), max(high, high + share * (last - high))
     return low, middle if middle == ends[1] else float(np.clip(estimate, low, high)), high
 
 
