@@ -118,6 +118,7 @@ class Progress(Shown):
         self._rows, self._seconds = 0, 1e-9
         self._done, self._done_seconds = 0, 0.0
         self._begun = float("inf")  # when the first pack that is done began: Ray takes seconds to start
+        self._last = float("-inf")  # when the last pack that is done ended
 
     def expect(self, rows: int, estimated_seconds: float) -> None:
         """Add the rows of another round, with their estimated seconds of one core."""
@@ -128,7 +129,8 @@ class Progress(Shown):
     def advance(self, rows: int, estimated_seconds: float, took: float) -> None:
         """Count rows that reached the ledger (none for a pack of stages), with their estimated seconds of one core, and
         the seconds that their trial took."""
-        self._begun = min(self._begun, time.monotonic() - took)
+        self._last = time.monotonic()
+        self._begun = min(self._begun, self._last - took)
         self._done += rows
         self._done_seconds += estimated_seconds
 
@@ -145,7 +147,11 @@ class Progress(Shown):
             text += f", {self._done / computing:,.4g} rows/s"
         if self._done >= self._rows:
             return f"{text}, {duration(now - self._started)}"
-        left = computing * max(self._seconds - self._done_seconds, 0) / max(self._done_seconds, 1e-9)
+        # The pace is that at the end of the last pack, because the packs at work since then are not counted yet.
+        pace = (self._last - self._begun) / max(self._done_seconds, 1e-9)
+        left = pace * max(self._seconds - self._done_seconds, 0) - (now - self._last)
+        if left < 0:
+            return f"{text}, {duration(now - self._started)} so far, more than estimated"
         return f"{text}, {duration(left)} left"
 
     def _stages_in_words(self, now: float) -> str:

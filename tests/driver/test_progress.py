@@ -41,6 +41,21 @@ def test_what_passes_before_the_first_pack_begins_is_not_taken_for_the_pace(cloc
     assert shown.line() == "10 of 10 rows, 0.5 rows/s, 40 s"
 
 
+def test_time_left_falls_while_a_long_pack_is_at_work(clock: SimpleNamespace) -> None:
+    """A pack of 2 s is done; the next one takes all the rest and ends late."""
+    shown = Progress()
+    shown.expect(10, 100.0)
+    clock.now = 2.0
+    shown.advance(1, 2.0, 2.0)
+    assert shown.line() == "1 of 10 rows, 0.5 rows/s, 98 s left"
+    clock.now = 62.0
+    assert shown.line() == "1 of 10 rows, 0.01613 rows/s, 38 s left"
+    clock.now = 110.0
+    assert shown.line() == "1 of 10 rows, 0.009091 rows/s, 110 s so far, more than estimated"
+    shown.advance(9, 98.0, 108.0)
+    assert shown.line() == "10 of 10 rows, 0.09091 rows/s, 110 s"
+
+
 def test_stages_that_rows_wait_for_are_counted_until_all_are_there(clock: SimpleNamespace) -> None:
     looks: list[float] = []
 
