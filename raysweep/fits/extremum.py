@@ -30,9 +30,11 @@ from raysweep.fits.trend import every_step, slope_weights
 
 # The cut-offs of the statuses, for a level of 95 %:
 # - the curve clearly falls to its lowest place (rises from it) if some difference to an earlier (later) point is
-#   positive with a probability of 1 - 0.05 / LOOKS = 0.994, which is 2.5 standard deviations;
+#   positive with a probability of 1 - 0.05 / LOOKS = 0.994, which is 2.5 standard deviations. If one side is beyond
+#   doubt, only the other is in question, and 0.975 is enough for it;
 # - the place is at an edge of the grid, or too near to tell, if its probability to be there is above 0.025.
 LOOKS = 8
+BEYOND_DOUBT = 5.0  # standard deviations
 FEWEST_POINTS = 5  # the lowest point needs two points on either side
 FLATTENED = 0.5  # if the slope at an edge is below this share of the slope elsewhere, an extremum may lie beyond it
 FAR_BELOW = 10.0  # standard errors below both neighbours, from which on the points matter and noise does not
@@ -141,10 +143,9 @@ def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool) ->
     posterior = curve_posterior(u, values)
     places, curve = minimum_places(posterior), two_way_anova(values).curve
     tail, shares = (1 - level) / 2, interval(places, level)
-    clear = normal_quantile(1 - 2 * (1 - level) / LOOKS)
-    fall, climb = (bool(found >= clear) for found in clarity(places, shares[1]))
+    fall, climb = clear_sides(*clarity(places, shares[1]), level)
     # Between two points many paths may have risen already at the median of the places: an end, or a point, will do too.
-    if not (fall and climb) and any(min(clarity(places, end)) >= clear for end in (shares[0], shares[2])):
+    if not (fall and climb) and any(all(clear_sides(*clarity(places, end), level)) for end in (shares[0], shares[2])):
         fall = climb = True
     if not (fall and climb) and turns_at_a_point(values, curve, level):
         fall = climb = True
@@ -170,6 +171,13 @@ def with_noise(u: np.ndarray, values: np.ndarray, level: float, advise: bool) ->
     if fall:
         return at_edge(answer, u, curve, len(u) - 1, u[u <= max(low, u[0])].max())
     return at_edge(answer, u, curve, 0, u[u >= min(high, u[-1])].min())
+
+
+def clear_sides(fall: float, climb: float, level: float) -> tuple[bool, bool]:
+    """Whether a curve clearly falls and clearly rises, of how clearly it does, in standard deviations."""
+    certain = max(fall, climb) >= BEYOND_DOUBT
+    least = normal_quantile(level if certain else 1 - 2 * (1 - level) / LOOKS)
+    return fall >= least, climb >= least
 
 
 def turns_at_a_point(values: np.ndarray, curve: np.ndarray, level: float) -> bool:
@@ -257,6 +265,8 @@ def at_edge(answer: Extremum, u: np.ndarray, curve: np.ndarray, edge: int, bound
         note = f"{words[0]} throughout" if answer.throughout else words[0]
         return replace(answer, status=Status.MONOTONE, note=note, low=low, high=high)
     note = f"best towards the {words[1]} edge, no clear turn inside"
+    if not at_rim:
+        note = f"the mean is best inside the grid, but not clearly better than at the {words[1]} edge"
     return replace(answer, status=Status.CENSORED_HIGH if edge else Status.CENSORED_LOW, note=note, low=low, high=high)
 
 
