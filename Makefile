@@ -78,7 +78,7 @@ wheel: $(STAMP) ## dist/: the wheel of this version and the tested versions of t
 	$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir dist .
 	cp constraints.txt dist/
 
-bench: $(STAMP) ## the benchmark table of the README
+bench: $(STAMP) ## the benchmark table of docs/speed.md
 	$(BIN)/python -m benchmarks
 
 bench-size: $(STAMP) ## how cost grows from 100 to 100,000 cells (some three minutes, most of them MLflow's)

@@ -1,1 +1,1 @@
-"""Benchmarks: `make bench` prints the table of the README."""
+"""Benchmarks: `make bench` prints the table of docs/speed.md."""

@@ -1,4 +1,4 @@
-"""The benchmark table of the README, every ratio taken in one run: `make bench`, or `python -m benchmarks`.
+"""The benchmark table of docs/speed.md, every ratio taken in one run: `make bench`, or `python -m benchmarks`.
 
 F is a bare single-threaded loop over the 400 factorizations of `transfer_phase_diagram`, E an empty Ray Tune job that
 imports torch. Times are of whole processes unless a line says otherwise.

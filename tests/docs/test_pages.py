@@ -1,0 +1,153 @@
+"""README, docs and the gallery of reports: links lead somewhere, commands and spaces that stand there are taken."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import pandas as pd
+import pytest
+import yaml
+from conftest import QUIET, TESTS, Outcome, run
+from documented import DOCS
+
+from raysweep.main import cli
+from raysweep.space import packaged
+
+HOME = TESTS.parent
+PAGES = [HOME / "README.md", *sorted(DOCS.glob("*.md")), *sorted((HOME / "reports").glob("*.md"))]
+GUIDES = [page for page in PAGES if page.parent != HOME / "reports"]
+PLACEHOLDERS = {"SPACE", "SWEEP", "CELL", "SEED", "NAME", "A", "B", "$sweep"}
+
+
+def named(pages: list[Path]) -> list[str]:
+    """The pages as paths in the repository, which name the tests."""
+    return [str(page.relative_to(HOME)) for page in pages]
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The words after `raysweep` of every command line in the blocks of a page, without comments and redirections."""
+    fenced = "\n".join(re.findall(r"^ *```(?:sh|bash)?\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL))
+    indented = "\n".join(re.findall(r"^ {4}(?:\$ )?(.*)$", text, re.MULTILINE))
+    for line in re.findall(r"(?:^|; do |&& )raysweep ([^;|>\n]*)", f"{fenced}\n{indented}", re.MULTILINE):
+        yield shlex.split(line, comments=True)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named(PAGES))
+def test_every_relative_link_and_image_leads_to_a_file_of_the_repository(page: Path) -> None:
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
+    targets = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"(?:src|href)=\"([^\"]+)\"", text)
+    for target in targets:
+        if not target.startswith(("https:", "http:")):
+            path, _, anchor = target.partition("#")
+            found = page.parent / path if path else page
+            assert found.exists(), target
+            assert not anchor or anchor in anchors(found), target
+
+
+def test_every_page_of_docs_stands_in_the_index() -> None:
+    index = (DOCS / "README.md").read_text()
+    assert [page.name for page in DOCS.glob("*.md") if f"({page.name})" not in index] == ["README.md"]
+
+
+def test_no_command_is_overlooked() -> None:
+    """The README's own, by which what `commands` finds is counted once by hand."""
+    found = [words[:2] for words in commands((HOME / "README.md").read_text())]
+    assert ["run", "quickstart"] in found
+    assert ["run", "my-question.yaml"] in found
+    assert ["results", "my-question"] in found
+    precise = ["run", "quickstart", "--set", "precision.boundary=2", "--set", "seeds=400"]
+    assert precise in list(commands((HOME / "README.md").read_text()))
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=named(GUIDES))
+def test_every_command_and_option_of_a_page_exists(page: Path) -> None:
+    for words in commands(page.read_text()):
+        name, *arguments = words
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None, words
+        if isinstance(command, click.Group):
+            command, arguments = command.get_command(click.Context(command), arguments[0]), arguments[1:]
+            assert command is not None, words
+        command.make_context(name, arguments, resilient_parsing=False)
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=named(GUIDES))
+def test_every_run_of_a_packaged_space_can_be_planned(page: Path, call: Callable[..., Outcome], storage: Path) -> None:
+    for words in commands(page.read_text()):
+        if words[0] == "run" and words[1] in packaged.spaces():
+            kept = [word for word in words if word not in ("--dry-run", "--download")]
+            if not any("cifar10" in word for word in words):  # the set is not there, and nothing is fetched here
+                told = call(*kept, "--dry-run", "--storage", storage, *QUIET)
+                assert told.code == 0, told.err
+
+
+@pytest.mark.parametrize("page", [*GUIDES, *(HOME / "reports").glob("*.md")])
+def test_every_packaged_space_that_a_page_runs_is_there(page: Path) -> None:
+    for words in commands(page.read_text()):
+        if words[0] == "run" and words[1] not in PLACEHOLDERS and not words[1].endswith(".yaml"):
+            assert words[1] in packaged.spaces()
+
+
+def test_every_packaged_space_stands_among_the_questions() -> None:
+    text = (DOCS / "questions.md").read_text()
+    assert [name for name in packaged.spaces() if f"`{name}`" not in text] == []
+
+
+def test_the_space_of_the_reference_can_be_planned_and_its_table_has_every_key(
+    call: Callable[..., Outcome], storage: Path, tmp_path: Path
+) -> None:
+    from raysweep.space.schema import KEYS
+    from raysweep.space.search_options import SEARCHES
+
+    text = (DOCS / "spaces.md").read_text()
+    (space,) = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "my-space.yaml").write_text(space)
+    told = call("run", tmp_path / "my-space.yaml", "--storage", storage, *QUIET, "--dry-run")
+    assert told.code == 0, told.err
+    assert yaml.safe_load(space)["name"] in told.out
+    within_axes = {"ranges", "when"}  # resolved from `axes`
+    assert [key for key in KEYS if f"| `{key}`" not in text and f", `{key}` |" not in text] == sorted(within_axes)
+    assert [name for name in SEARCHES if f"| `{name}`" not in text and f"| `{{{name}: …}}`" not in text] == []
+
+
+def test_every_analysis_stands_in_its_table() -> None:
+    from raysweep.space.analyses import ANALYSES
+
+    text = (DOCS / "analyses.md").read_text()
+    assert [name for name in ANALYSES if f"| `{name}`" not in text] == []
+
+
+def test_rows_of_several_sweeps_can_be_asked_in_three_lines(
+    storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Outcome]
+) -> None:
+    """The recipe for DuckDB, which raysweep does not install: its query runs where DuckDB is, its files everywhere."""
+    text = (DOCS / "running.md").read_text()
+    (recipe,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(recipe.splitlines()) == 3
+    space = {"workload": "linear_transfer", "axes": {"overlap_angle": [10, 80]}, "fixed": {"dim": 20}, "seeds": 3}
+    for name in ("one", "other"):
+        run(storage, {**space, "name": name})
+    (tmp_path / "rows").mkdir()
+    monkeypatch.chdir(tmp_path)
+    told = call("list", "--storage", storage)
+    names = [line.split(" ")[0] for line in told.out.splitlines()]  # as the documented `cut` does
+    assert names == ["one", "other"]
+    for name in names:
+        written = call("results", name, "--format", "parquet", "-o", f"rows/{name}.parquet", "--storage", storage)
+        assert written.code == 0, written.err
+    tables = [pd.read_parquet(path) for path in sorted(Path("rows").glob("*.parquet"))]
+    assert [len(table) for table in tables] == [6, 6]
+    for column in ("sweep", "cell", "status", *re.findall(r"(?:avg|stddev)\((\w+)\)", recipe)):
+        assert all(column in table for table in tables), column
+    pytest.importorskip("duckdb", reason="DuckDB is not installed; the files of the recipe were checked")
+    exec(recipe, {})
