@@ -16,6 +16,7 @@ from raysweep.ledger import sweep_record
 from raysweep.phrases import place
 from raysweep.space import packaged
 from raysweep.storage.paths import AnyPath
+from raysweep.theory import papers
 from raysweep.workloads.declaration import SIGN_SPREAD
 
 if TYPE_CHECKING:
@@ -82,12 +83,21 @@ def workload(name: str) -> list[str]:
     if workload.closed_form is not None:
         closed = [name for name in workload.metric_names() if name.endswith("_theory")]
         lines += ["", "closed forms beside them: " + ", ".join(closed)]
+    if cited := papers.legend("\n".join(lines)):
+        lines += ["", cited]
     return lines
 
 
 def spaces(width: int | None) -> list[str]:
-    """The packaged spaces, each with its question. width: columns of the terminal; None if there is no terminal."""
-    return listed({name: first_comment(path) for name, path in packaged.spaces().items()}, 34, width)
+    """The packaged spaces, each with its question, and the papers that these cite. width: columns of the terminal; None
+    if there is no terminal."""
+    questions = {name: first_comment(path) for name, path in packaged.spaces().items()}
+    return listed({**questions, **_papers(" ".join(questions.values()))}, 34, width)
+
+
+def _papers(text: str) -> dict[str, str]:
+    """Entries of a list: what the papers are called that a text cites by their letters."""
+    return {f"paper {letter}": papers.PAPERS[letter] for letter in papers.cited(text)}
 
 
 def first_comment(path: Path) -> str:

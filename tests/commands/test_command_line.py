@@ -18,6 +18,7 @@ import raysweep
 from raysweep import workloads
 from raysweep.commands import listing
 from raysweep.space import packaged
+from raysweep.theory import papers
 from tests.chaos.waiting import PATIENCE
 
 Call = Callable[..., Outcome]
@@ -148,6 +149,9 @@ def test_the_chain_of_a_workload_is_shown_with_the_parameters_of_each_stage(call
 
 def test_every_packaged_space_is_listed_and_can_be_planned(call: Call, storage: Path) -> None:
     listed = call("spaces").out.splitlines()
+    legend = [line.split(maxsplit=2) for line in listed if line.startswith("paper ")]
+    assert {letter: title for _, letter, title in legend} == papers.PAPERS
+    listed = listed[: -len(legend)]
     assert [line.split()[0] for line in listed] == list(packaged.spaces())
     assert all(len(line.split()) > 3 for line in listed)
     for name in packaged.spaces():
@@ -162,7 +166,8 @@ def test_every_packaged_space_is_listed_and_can_be_planned(call: Call, storage: 
 
 
 def test_what_a_space_asks_is_said_to_the_end(call: Call) -> None:
-    said = {line.split()[0]: line.split(maxsplit=1)[1] for line in call("spaces").out.splitlines()}
+    lines = [line for line in call("spaces").out.splitlines() if not line.startswith("paper ")]
+    said = {line.split()[0]: line.split(maxsplit=1)[1] for line in lines}
     for name, path in packaged.spaces().items():
         paragraph = path.read_text().split("\n#\n")[0].split("\nname:")[0]
         assert said[name] == " ".join(line.removeprefix("# ") for line in paragraph.splitlines())

@@ -112,7 +112,8 @@ def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict
 
 WORKLOAD = Workload(
     name="image_regression",
-    summary="pairs of two-class tasks on images as linear regression: bounds of the risk against test error (paper T)",
+    summary="pairs of two-class tasks on images as linear regression: bounds of the risk against test error (paper T, "
+    "Fine-tuning with Linear Teachers)",
     identity_version=1,
     parameters=PARAMETERS,
     metrics=METRICS,

@@ -295,8 +295,8 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
 
 WORKLOAD = Workload(
     name="language",
-    summary="overtraining of small language models: noise or fine-tuning after pretraining (paper O); diverged: a "
-    "loss, gradient or weight that is not finite",
+    summary="overtraining of small language models: noise or fine-tuning after pretraining (paper O, "
+    "Overtrained Language Models); diverged: a loss, gradient or weight that is not finite",
     identity_version=4,
     parameters=PARAMETERS,
     metrics=METRICS,

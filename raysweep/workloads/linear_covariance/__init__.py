@@ -106,7 +106,7 @@ def heavy_tailed(metric: str, columns: Columns) -> np.ndarray:
 WORKLOAD = Workload(
     name="linear_covariance",
     summary="fine-tuning linear maps on inputs with a covariance: tasks that differ in its top or bottom eigenspace "
-    "(paper T)",
+    "(paper T, Fine-tuning with Linear Teachers)",
     identity_version=1,
     parameters=PARAMETERS,
     metrics=METRICS,

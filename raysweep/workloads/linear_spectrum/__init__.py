@@ -171,7 +171,8 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
 
 WORKLOAD = Workload(
     name="linear_spectrum",
-    summary="overtraining: noise or fine-tuning after pretraining, deep linear networks with chosen spectra (paper O)",
+    summary="overtraining: noise or fine-tuning after pretraining, deep linear networks with chosen spectra (paper O, "
+    "Overtrained Language Models)",
     identity_version=2,
     parameters=PARAMETERS,
     metrics=METRICS,

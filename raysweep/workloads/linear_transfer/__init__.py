@@ -196,7 +196,8 @@ def heavy_tailed(metric: str, columns: Columns) -> np.ndarray:
 
 WORKLOAD = Workload(
     name="linear_transfer",
-    summary="fine-tuning between two linear teachers at an angle, deep linear networks (papers F and T)",
+    summary="fine-tuning between two linear teachers at an angle, deep linear networks (papers F, "
+    "Features are fate, and T, Fine-tuning with Linear Teachers)",
     identity_version=2,
     parameters=PARAMETERS,
     metrics=METRICS,

@@ -202,7 +202,7 @@ STAGES = (
 WORKLOAD = Workload(
     name="multiview",
     summary="networks of smoothed-ReLU kernels on multi-view data: features learned by mask-reconstruction pretraining "
-    "and from labels alone (paper M); diverged: weights that are not finite",
+    "and from labels alone (paper M, Mask Reconstruction Pretraining); diverged: weights that are not finite",
     identity_version=1,
     parameters=PARAMETERS,
     metrics=METRICS,

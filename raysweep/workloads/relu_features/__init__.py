@@ -154,7 +154,7 @@ _COSTS = "raysweep.workloads.relu_features.costs"
 WORKLOAD = Workload(
     name="relu_features",
     summary="linear transfer between two-layer ReLU networks, the source lacking some of the target's features (paper "
-    "F, §4); diverged: a loss that is not finite",
+    "F, Features are fate, §4); diverged: a loss that is not finite",
     identity_version=1,
     parameters=PARAMETERS,
     metrics=METRICS,

@@ -142,7 +142,8 @@ STAGES = (
 WORKLOAD = Workload(
     name="relu_kernel",
     summary="fine-tuning wide two-layer ReLU networks beside their kernel: weight change, activation gradients and "
-    "risk against the bounds of D and T; not_converged: a residual above 1e-5 of the labels after 100,000 steps",
+    "risk against the bounds of two papers (D, Transferability of Deep Representations, and T, Fine-tuning with Linear "
+    "Teachers); not_converged: a residual above 1e-5 of the labels after 100,000 steps",
     identity_version=1,
     parameters=PARAMETERS,
     metrics=METRICS,

@@ -251,8 +251,9 @@ STAGES = (
 
 WORKLOAD = Workload(
     name="vision",
-    summary="nets pretrained on images of a source and fine-tuned on a few of a target (paper D; M for masked "
-    "pretraining); diverged: a loss that is not finite",
+    summary="nets pretrained on images of a source and fine-tuned on a few of a target (paper D, "
+    "Transferability of Deep Representations; M, Mask Reconstruction Pretraining, for masked pretraining); diverged: a "
+    "loss that is not finite",
     identity_version=1,
     parameters=PARAMETERS,
     metrics=METRICS,
