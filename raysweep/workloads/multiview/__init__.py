@@ -17,7 +17,7 @@ What M leaves open or gives by its order in k, and what is taken here:
   scratch a feature takes ϱ^(q-1)/((q-2) a^(q-2)) to grow from a to ϱ, and in the same unit about log k from there to
   outputs that fit the labels. With q = 4 and a = 1.3 σ_0, the largest of six numbers, the first is 0.9 of the second at
   σ_0 = 0.1, and 9 times it at 0.03. The space single_view_error runs both values of σ_0. At d = 30 kernels that
-  have won also learn from the noise 0.2 on patches of the other feature, less at 0.02 (reports/README.md).
+  have won also learn from the noise 0.2 on patches of the other feature, less at 0.02 (reports/CLAIMS.md).
 - Pretraining follows the expected gradient over masks, as M does (eq. 2); no mask is drawn. M's θ is the share of
   patches that are seen: mask_ratio is 1 - θ. M's teacher: τ = 1 + (1-θ)/(C_p θ) + 1/(t+1), the constant of the last
   term is 1 (M's Assumption C.2 has 1/(t^(1/q)+1) instead). The teacher is not differentiated.
